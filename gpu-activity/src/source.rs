@@ -18,8 +18,8 @@ pub enum Recorded {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lost {
-    /// Of kinds that are not known, and such as were cut off; what came after one that nobody could step over counts
-    /// with it.
+    /// Records of unknown kinds and records that were cut off. Where the length of one is unknown, all records behind
+    /// it count as one with it.
     pub unreadable: u64,
     /// Not kept for want of buffers.
     pub over_budget: u64,

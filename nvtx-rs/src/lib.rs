@@ -50,40 +50,30 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod abi;
-mod attributes;
-mod calls;
-mod category;
 pub mod client;
-mod color;
-mod domain;
-#[doc(hidden)]
-pub mod environment;
-mod error;
-mod lazy;
-mod mark;
-pub mod naming;
-mod panics;
-mod payload;
-mod range;
-mod registered;
-mod resource;
-mod slots;
-mod sync;
-pub mod text;
 pub mod tool;
-#[cfg(feature = "nvidia")]
-pub mod transport;
 
-pub use attributes::Attributes;
-pub use category::Category;
-pub use client::{is_tool_absent, is_tool_attached};
-pub use color::Color;
-pub use domain::{Domain, RangeId};
-pub use error::{AttachError, DomainError, ParseColorError};
+pub use abi::color::{Color, ParseColorError};
 #[doc(hidden)]
-pub use mark::CallSite;
-pub use payload::Payload;
-pub use range::{PushRange, StartRange};
-pub use registered::RegisteredString;
-pub use resource::{Resource, ResourceKind};
-pub use sync::SyncObject;
+pub use abi::environment;
+pub use abi::number::Payload;
+pub use abi::resource_kind::ResourceKind;
+pub use client::attributes::Attributes;
+pub use client::category::Category;
+pub use client::domain::{Domain, DomainError};
+pub use client::domain_calls::RangeId;
+#[doc(hidden)]
+pub use client::mark::CallSite;
+#[doc(inline)]
+pub use client::naming;
+pub use client::range::{PushRange, StartRange};
+pub use client::registered::RegisteredString;
+pub use client::resource::Resource;
+pub use client::sync::SyncObject;
+#[doc(inline)]
+pub use client::text;
+#[cfg(feature = "nvidia")]
+#[doc(inline)]
+pub use client::transport;
+pub use client::{is_tool_absent, is_tool_attached};
+pub use tool::install::AttachError;

@@ -116,7 +116,7 @@ fn results_may_get_more_fields() {
     let files = ["range-report/src/summary", "range-report/src/summary/merge", "range-report/src/compare"]
         .map(|folder| root.join(folder))
         .into_iter()
-        .chain([root.join("gpu-activity/src/totals/mod.rs")]);
+        .chain([root.join("gpu-activity/src/totals/figures.rs")]);
     let mut seen = 0;
     let mut check = |file: &std::path::Path| {
         let text = std::fs::read_to_string(file).expect("a source file");

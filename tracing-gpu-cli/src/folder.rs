@@ -178,7 +178,7 @@ impl Folder {
         let mut all = vec![settings.captured.to_string()];
         all.extend_from_slice(&settings.texts);
         let mut file = OpenOptions::new().write(true).create_new(true).open(self.path.join(SETTINGS))?;
-        let is_locked = ended::lock(&file).is_ok();
+        let is_locked = lock(&file).is_ok();
         file.write_all(all.join(&SEPARATOR.to_string()).as_bytes())?;
         self.lock = is_locked.then(|| Arc::new(file));
         let files: Vec<&[u8]> =
@@ -261,7 +261,7 @@ impl Folder {
             match kept {
                 Ok(Kept { summary, is_whole, has_more }) => {
                     let cut = match (is_whole, has_more) {
-                        _ if ended::is_alive(&self.file(&name, "begun")) => Some(Cut::Running),
+                        _ if is_alive(&self.file(&name, "begun")) => Some(Cut::Running),
                         (true, false) => None,
                         (true, true) => Some(Cut::Exact),
                         (false, _) => Some(Cut::Snapshot),
@@ -309,4 +309,17 @@ fn probe(folder: &Path) -> io::Result<()> {
 fn nonce() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(std::time::SystemTime::now())
+}
+
+/// Locks the settings, which other runs look at for a moment.
+fn lock(settings: &File) -> io::Result<()> {
+    Ok(rustix::fs::flock(settings, rustix::fs::FlockOperation::LockExclusive)?)
+}
+
+/// Whether the process is there whose file this is: `4711.begun`, `4711-2.begun`.
+fn is_alive(file: &Path) -> bool {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let process = Path::new("/proc").join(name.split('-').next().unwrap_or_default());
+    // One that has ended and was not waited for has no program any more.
+    name.starts_with(|first: char| first.is_ascii_digit()) && process.join("exe").read_link().is_ok()
 }

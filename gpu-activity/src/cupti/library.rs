@@ -5,7 +5,7 @@
 //! a struct.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, OsString, c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::path::Path;
@@ -222,6 +222,26 @@ impl Library {
         text(name)
     }
 
+    /// With its version and path.
+    pub(super) fn full_name(&self) -> String {
+        format!("CUPTI {} ({})", self.version_name(), self.path())
+    }
+
+    /// What a code of this function means for whoever wants CUPTI.
+    pub(super) fn refused(&self, driver: i32, function: &'static str, code: Code) -> Unavailable {
+        const NOT_INITIALIZED: Code = 15;
+        const NOT_PERMITTED: [Code; 2] = [35, 40];
+        const MULTIPLE_SUBSCRIBERS: Code = 39;
+        match code {
+            MULTIPLE_SUBSCRIBERS => Unavailable::OtherTool(other_tool()),
+            NOT_INITIALIZED if function == "cuptiSubscribe" => {
+                Unavailable::NewerThanDriver { library: self.full_name(), driver }
+            }
+            code if NOT_PERMITTED.contains(&code) => Unavailable::NotPermitted { code },
+            code => Unavailable::Refused { function, code, meaning: self.code_name(code) },
+        }
+    }
+
     /// CUPTI's name of a code.
     pub(crate) fn code_name(&self, code: Code) -> String {
         let mut name: *const c_char = std::ptr::null();
@@ -348,16 +368,6 @@ fn already_mapped() -> Option<Result<Library, Unavailable>> {
 /// What is mapped into this process, where the system tells.
 fn maps() -> String {
     std::fs::read("/proc/self/maps").map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
-}
-
-/// A variable of the environment. A program that has rights which its user lacks has none: it would load any library.
-pub(super) fn variable(name: &str) -> Option<OsString> {
-    #[cfg(target_os = "linux")]
-    // SAFETY: reads a number that the kernel left for this process when it began.
-    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-        return None;
-    }
-    std::env::var_os(name)
 }
 
 /// Name of the tool that uses CUPTI in this process, if the mapped libraries show it.

@@ -16,12 +16,14 @@ mod calls;
 mod context;
 pub mod decode;
 mod delivery;
+mod environment;
 pub mod library;
 mod names;
 mod profiler_calls;
 mod receive;
 mod search;
 mod session;
+mod sink;
 mod strides;
 mod unavailable;
 
@@ -29,36 +31,7 @@ pub use buffers::Filled;
 pub use calls::{ENQUEUE, is_graph_launch};
 pub use profiler_calls::{PROFILER, watch_profiler};
 pub use receive::clock as now;
-pub use session::{Session, before_own_calls, start};
+pub use session::{Options, Session, before_own_calls, start};
+pub use sink::Sink;
 pub use strides::Strides;
 pub use unavailable::Unavailable;
-
-use crate::source::Lost;
-
-/// What to record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Records of the calls of the runtime and the driver too, and the entry of every driver call; else only the
-    /// entries of those that put work on a GPU.
-    pub api_records: bool,
-    /// Host memory for buffers that are read. Those beyond are small, and their records lost and counted.
-    pub buffer_bytes: usize,
-    /// Whether the driver is calling us inside `cuInit` (`InitializeInjection`). Then nothing is asked of it except its
-    /// version.
-    pub in_init: bool,
-}
-
-/// Receives calls and records. CUPTI calls it, so no method may panic.
-pub trait Sink: Sync {
-    /// At the entry of a driver call, on the calling thread, and whether it puts work on a GPU. Calls no CUDA, takes no
-    /// lock that is held while CUPTI is called.
-    fn entered(&self, function: u32, correlation: u32, enqueues: bool);
-    /// This process is a child that was forked off the one that started, and has begun. Allocates nothing, takes no
-    /// lock.
-    fn forked(&self);
-    /// A buffer of records, from CUPTI's thread or whoever flushes, for [`Session::keep`] or [`Session::read_buffer`].
-    /// May be called on several threads at once; whatever it does, CUPTI waits for.
-    fn filled(&self, buffer: Filled);
-    /// Records were thrown away, likewise.
-    fn lost(&self, records: Lost);
-}

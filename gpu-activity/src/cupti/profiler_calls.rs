@@ -13,7 +13,6 @@ use once_cell::sync::OnceCell;
 use super::context::Device;
 use super::library::{Code, Domain, Library, OnCall, Subscriber};
 use super::receive::{self, Site};
-use super::session::refused;
 use super::unavailable::Unavailable;
 use crate::forks;
 
@@ -66,14 +65,14 @@ pub fn watch_profiler(tell: fn(bool)) -> Result<(), Unavailable> {
     let library = Library::find(device.driver_version)?;
     // SAFETY: `on_call` ignores its user.
     let subscriber = unsafe { library.subscribe(on_call, std::ptr::null_mut()) }
-        .map_err(|code| refused(&library, device.driver_version, "cuptiSubscribe", code))?;
+        .map_err(|code| library.refused(device.driver_version, "cuptiSubscribe", code))?;
     // The call in which a session begins has a record that is stamped at its beginning, too.
     let clock = std::iter::once(library.register_clock(receive::clock));
     let functions = PROFILER.iter().map(|(number, _)| library.enable_callback(subscriber, Domain::Driver, *number));
     let mut enabled = clock.chain(functions);
     if let Some(code) = enabled.find_map(Result::err) {
         let _nothing_to_be_done = library.unsubscribe(subscriber);
-        return Err(refused(&library, device.driver_version, "cuptiEnableCallback", code));
+        return Err(library.refused(device.driver_version, "cuptiEnableCallback", code));
     }
     forks::watch();
     let _once = WATCH.set(Watch { library, subscriber, tell, session: AtomicPtr::default() });

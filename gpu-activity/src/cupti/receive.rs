@@ -8,7 +8,6 @@ use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::Sink;
 use super::buffers::{Pool, Role};
 use super::calls;
 use super::context::Contexts;
@@ -16,6 +15,7 @@ use super::decode::{self, Record, Records, Step};
 use super::delivery::Delivery;
 use super::library::{Domain, Library};
 use super::names::Names;
+use super::sink::Sink;
 use super::strides::Strides;
 use crate::forks;
 use crate::record::Work;

@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::library::variable;
+use super::environment::variable;
 
 /// Names that the library is installed under, newest first, with their CUDA major.
 pub(super) const SONAMES: [(&str, u32); 3] = [("libcupti.so.13", 13), ("libcupti.so.12", 12), ("libcupti.so.11.8", 11)];

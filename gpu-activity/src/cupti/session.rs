@@ -8,19 +8,34 @@ use std::time::Duration;
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
+use super::buffers::Filled;
+use super::calls;
 use super::context::{Contexts, Device};
 use super::delivery::{Delivery, IS_DUE, MAY_COME};
 use super::library::{self, Code, Domain, Library, OnCall, Subscriber};
 use super::names::Names;
 use super::profiler_calls::Watch;
 use super::receive::{self, POOL, Receiver};
+use super::sink::Sink;
 use super::strides::Kind;
 use super::unavailable::{Unavailable, cuda_version};
-use super::{Filled, Options, Sink, calls};
 use crate::forks;
 use crate::own_calls::{self, within};
 use crate::record::Api;
 use crate::source::{Lost, Recorded, Source};
+
+/// What to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Records of the calls of the runtime and the driver too, and the entry of every driver call; else only the
+    /// entries of those that put work on a GPU.
+    pub api_records: bool,
+    /// Host memory for buffers that are read. Those beyond are small, and their records lost and counted.
+    pub buffer_bytes: usize,
+    /// Whether the driver is calling us inside `cuInit` (`InitializeInjection`). Then nothing is asked of it except its
+    /// version.
+    pub in_init: bool,
+}
 
 /// How long the end of the process waits for the GPU, and then for CUPTI to hand over what there is.
 const PATIENCE: Duration = Duration::from_millis(1_500);
@@ -213,7 +228,7 @@ impl Session {
     }
 
     fn refused(&self, function: &'static str, code: Code) -> Unavailable {
-        refused(&self.receiver.library, self.device.driver_version, function, code)
+        self.receiver.library.refused(self.device.driver_version, function, code)
     }
 
     /// Whether CUPTI may be called: not in a child of the process, and not when the session is over.
@@ -290,7 +305,7 @@ impl Session {
     }
 
     fn name(&self) -> String {
-        name(&self.receiver.library)
+        self.receiver.library.full_name()
     }
 }
 
@@ -377,24 +392,5 @@ impl Source for Session {
     /// Locks may be held by threads that are not here.
     fn forked(&self) -> bool {
         forks::is_child() || std::process::id() != self.process
-    }
-}
-
-fn name(library: &Library) -> String {
-    format!("CUPTI {} ({})", library.version_name(), library.path())
-}
-
-/// What a code of this function means for whoever wants CUPTI.
-pub(super) fn refused(library: &Library, driver: i32, function: &'static str, code: Code) -> Unavailable {
-    const NOT_INITIALIZED: Code = 15;
-    const NOT_PERMITTED: [Code; 2] = [35, 40];
-    const MULTIPLE_SUBSCRIBERS: Code = 39;
-    match code {
-        MULTIPLE_SUBSCRIBERS => Unavailable::OtherTool(library::other_tool()),
-        NOT_INITIALIZED if function == "cuptiSubscribe" => {
-            Unavailable::NewerThanDriver { library: name(library), driver }
-        }
-        code if NOT_PERMITTED.contains(&code) => Unavailable::NotPermitted { code },
-        code => Unavailable::Refused { function, code, meaning: library.code_name(code) },
     }
 }

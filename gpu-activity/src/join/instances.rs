@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::start_end::Ended;
-use super::{Context, Event, StreamSpan};
+use super::context::Context;
+use super::event::{Event, StreamSpan};
 use crate::record::{GpuOp, Instance, InstanceId, Ticks};
 use crate::totals::{Projection, Range};
 use range_report::RangeStyle;
@@ -112,6 +112,16 @@ pub(super) struct Timed {
     pub(super) first: bool,
     /// Its number.
     pub(super) mark: u64,
+}
+
+/// A start/end range that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) slot: u32,
+    /// The thread it began on.
+    pub(super) thread: u32,
+    /// `None` where it does not count.
+    pub(super) range: Option<Range>,
 }
 
 /// All instances that are kept, and the totals of those that no longer are.

@@ -19,6 +19,8 @@
 //!
 //! All of it is pure: data in, data out.
 
+mod context;
+mod event;
 mod instances;
 mod kernels;
 mod nested;
@@ -29,15 +31,17 @@ mod start_end;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::fmt;
 
+pub use self::context::Context;
+use self::event::MadeCall;
+pub use self::event::{Event, Launch, StreamSpan};
 use self::instances::{Instances, NO_SLOT, REFUSED, Timed};
 use self::kernels::{Execution, RangeKernels};
 use self::nested::NestedCalls;
 use self::pending::{Expected, Joins, Pending, PendingCall, Progress};
 use self::start_end::StartEnd;
 use crate::record::{Api, ApiCall, GpuOp, Note, Ticks, Work};
-use crate::totals::{AttributionLosses, Function, Totals, UNMATCHED, WorkTotals};
+use crate::totals::{AttributionLosses, Totals, UNMATCHED, WorkTotals};
 use range_report::RangeStyle;
 
 /// The node of the lineage tree that stands for no span.
@@ -55,63 +59,6 @@ pub struct Limits {
     /// there may be more, and one that was folded early stays while a launch in it is remembered: at most 64 and two
     /// and a half times as many. What runs in others counts as late.
     pub instances: usize,
-}
-
-/// What is known elsewhere at the time of a drain.
-pub struct Context<'a> {
-    /// Parent of each node of the lineage tree, which is a lower number. Node 0 is the root and its own parent.
-    pub parents: &'a [u32],
-    /// Whether one more duration is kept by itself, by the number of those kept in its row.
-    pub keep: &'a dyn Fn(u64) -> bool,
-}
-
-impl fmt::Debug for Context<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("parents", &self.parents).finish_non_exhaustive()
-    }
-}
-
-/// Where a call was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Launch {
-    /// The operating system's number of the thread.
-    pub thread: u32,
-    /// Node of the lineage tree; [`OUTSIDE`] outside of any span.
-    pub node: u32,
-    /// When; 0 where that was not noted.
-    pub at: Ticks,
-    /// The number of the call of a span that it was made in; 0 where that was not noted.
-    pub call: u64,
-}
-
-/// First start and last end of what an instance of a range launched on one stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the numbers are those of the operations
-pub struct StreamSpan {
-    pub device: u32,
-    pub context: u32,
-    pub stream: u32,
-    pub start: u64,
-    pub end: u64,
-}
-
-/// What is joined, each once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// An operation, with its launch where that is known.
-    Operation(GpuOp, Option<Launch>),
-    /// A call that the program made: none that the runtime makes of the driver, and none of the profiler's. With the
-    /// operating system's number of its thread; 0 where that is not known.
-    Call(ApiCall, u32),
-    /// An instance of a range on a thread's stack with work on the GPU, when it is over and its work has come.
-    Projection {
-        /// Interned domain and name.
-        label: u32,
-        /// Number of instances with launches that it is nested in.
-        level: u32,
-        /// By the stream that the work ran on.
-        streams: Vec<StreamSpan>,
-    },
 }
 
 /// Notes and records in, [`Totals`] and [`Event`]s out.
@@ -409,28 +356,6 @@ impl Join {
         self.start_end.clear();
         self.nested.clear();
         self.losses = AttributionLosses::default();
-    }
-}
-
-/// A call of the API, where it was made, and whether it counts.
-#[derive(Clone, Copy, Debug)]
-struct MadeCall {
-    call: ApiCall,
-    /// The operating system's number of its thread; 0 where that is not known.
-    thread: u32,
-    /// Where it was noted: the node.
-    node: Option<u32>,
-    /// Whether it is of the window.
-    counts: bool,
-}
-
-impl MadeCall {
-    fn function(&self) -> Function {
-        (self.call.api, self.call.function)
-    }
-
-    fn duration(&self) -> u64 {
-        self.call.end.saturating_sub(self.call.start)
     }
 }
 

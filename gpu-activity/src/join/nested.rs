@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::MadeCall;
+use super::event::MadeCall;
 use crate::record::{Api, ApiCall};
 use rustc_hash::FxHashSet;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Launch;
+use super::event::Launch;
 use super::instances::NO_SLOT;
 use crate::record::{ApiCall, Note};
 

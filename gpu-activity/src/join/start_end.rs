@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
-use super::instances::Instances;
+use super::instances::{Ended, Instances};
 use super::kernels::{Execution, Key, RangeKernels, is_known};
 use crate::totals::{Range, RangeKernel};
 use range_report::stats::Distribution;
@@ -30,16 +30,6 @@ struct Around {
     counted: BTreeSet<Range>,
     /// Whether a range on the stack is around them, too.
     on_stack: bool,
-}
-
-/// A start/end range that has ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ended {
-    pub(super) slot: u32,
-    /// The thread it began on.
-    pub(super) thread: u32,
-    /// `None` where it does not count.
-    pub(super) range: Option<Range>,
 }
 
 /// Open start/end ranges of one thread.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::figures::{Function, NodeTotals};
 use super::intervals::Busy;
-use super::{Function, NodeTotals};
 use crate::record::{GpuOp, Work};
 use range_report::{GpuWork, MemoryWork};
 

@@ -5,14 +5,17 @@
 
 #![allow(unsafe_code)]
 
+use super::call::Event;
+use super::extended::Extended;
 use super::handles::STRINGS;
 use super::schema::{Enumeration, Registered, RegisteredEntry};
-use super::{Event, Extended};
+use crate::abi::color::Color;
+use crate::abi::number::Payload;
+use crate::abi::resource_kind::ResourceKind;
 use crate::abi::{
     self, EnumAttributes, EnumEntry, EventAttributes, Handle, PayloadData, ResourceAttributes, SchemaAttributes,
     SchemaEntry, SyncUserAttributes, WideChar,
 };
-use crate::{Color, Payload, ResourceKind};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_void};
 

@@ -1,7 +1,39 @@
-//! NVTX calls as data.
+//! NVTX calls as data, and who receives them.
 
-use super::{Extended, Field};
-use crate::{Color, Payload, ResourceKind};
+use super::extended::Extended;
+use super::field::Field;
+use crate::abi::color::Color;
+use crate::abi::number::Payload;
+use crate::abi::resource_kind::ResourceKind;
+
+/// Receives NVTX calls, on the threads that make them. A closure over [`Call`] is one.
+///
+/// ```
+/// use nvtx_rs::tool::{Call, Tool};
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// #[derive(Default)]
+/// struct CountMarks(AtomicUsize);
+///
+/// impl Tool for CountMarks {
+///     fn call(&self, call: &Call<'_>) {
+///         if let Call::Mark { .. } = call {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+/// # let _ = CountMarks::default();
+/// ```
+pub trait Tool: Send + Sync {
+    /// Called at every NVTX call, before it is handed on; for calls that make a handle, after.
+    fn call(&self, call: &Call<'_>);
+}
+
+impl<F: Fn(&Call<'_>) + Send + Sync> Tool for F {
+    fn call(&self, call: &Call<'_>) {
+        self(call);
+    }
+}
 
 /// One NVTX call. A `domain` is none for the default domain; a handle that no domain has reads `<unknown>`. The name of
 /// a domain stays where it is, so a tool may tell domains apart by its address.

@@ -1,9 +1,9 @@
 //! Payloads decoded by the schemas that programs registered. Neither is trusted: nothing outside of the given bytes is
 //! read, and what can be shown is bounded.
 
+use super::field::{Field, FieldValue};
 use super::schema::{Basic, Entry, Enumeration, Form, Kind, Length, Schema, Type, flag};
-use super::{Field, FieldValue};
-use crate::Color;
+use crate::abi::color::Color;
 
 /// Fields of one call.
 const MAX_FIELDS: usize = 256;

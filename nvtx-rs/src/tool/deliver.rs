@@ -1,11 +1,11 @@
 //! Where calls are delivered: the tool of this process, and the slots of the next tool.
 
+use super::call::{Call, Tool};
 use super::handles::Depths;
-use super::{Call, Tool};
+use super::panics;
 use crate::abi;
-use crate::client::State;
-use crate::panics;
-use crate::slots::{Slot, Slots};
+use crate::abi::loading::State;
+use crate::abi::slots::{Slot, Slots};
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ thread_local! {
 }
 
 /// Whether this thread is inside a tool of this crate.
-pub(crate) fn is_inside() -> bool {
+pub(super) fn is_inside() -> bool {
     THREAD.with(|thread| thread.is_inside.get())
 }
 

@@ -2,9 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use super::handles::{self, All};
+use super::handles::{DOMAINS, Index, OBJECTS, Object, STRINGS};
+use super::schema::{TYPES, Type};
 use std::cell::Cell;
-use std::sync::Once;
+use std::collections::BTreeMap;
+use std::sync::{Once, RwLockWriteGuard};
 
 thread_local! {
     /// The locks, while this thread forks.
@@ -28,7 +30,7 @@ pub(super) fn watch() {}
 #[cfg(unix)]
 extern "C" fn lock() {
     // A thread that is going away has no place to keep them.
-    let _gone = HELD.try_with(|held| held.set(Some(handles::lock_all())));
+    let _gone = HELD.try_with(|held| held.set(Some(lock_all())));
 }
 
 #[cfg(unix)]
@@ -36,9 +38,23 @@ extern "C" fn unlock() {
     let _gone = HELD.try_with(Cell::take);
 }
 
+/// All locks of this folder. None is held while foreign code runs or another one is taken.
+type All = (
+    RwLockWriteGuard<'static, Index>,
+    RwLockWriteGuard<'static, Index>,
+    RwLockWriteGuard<'static, BTreeMap<usize, Object>>,
+    RwLockWriteGuard<'static, BTreeMap<(usize, u64), Type>>,
+);
+
+/// Waits until no other thread holds a lock. A child that is forked off now can drop them and take them again: these
+/// locks keep nothing outside of themselves.
+fn lock_all() -> All {
+    (DOMAINS.lock(), STRINGS.lock(), OBJECTS.write(), TYPES.write())
+}
+
 #[cfg(all(test, unix))]
 mod tests {
-    use super::handles::{DOMAINS, OBJECTS, STRINGS, TYPES};
+    use super::{DOMAINS, OBJECTS, STRINGS, TYPES};
     use std::ptr::null_mut;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -63,7 +79,7 @@ mod tests {
                 if child == 0 {
                     // SAFETY: no arguments that could be wrong. A child that waits for ever is killed.
                     unsafe { libc::alarm(30) };
-                    drop(super::handles::lock_all());
+                    drop(super::lock_all());
                     STRINGS.make(null_mut(), "the child's");
                     // SAFETY: nothing of the parent's is to run in the child.
                     unsafe { libc::_exit(0) };

@@ -1,13 +1,12 @@
 //! What the handles stand for that were given to programs, and how deep each thread is.
 
-use super::schema::Type;
 use crate::abi::Handle;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A lock that a forked child can take: see [`lock_all`]. What it guards is not left half changed by a panic.
+/// A lock that a forked child can take: see `fork.rs`. What it guards is not left half changed by a panic.
 pub(super) struct Shared<T>(RwLock<T>);
 
 impl<T> Shared<T> {
@@ -49,6 +48,7 @@ thread_local! {
         const { [const { Cell::new(Recent { of: None, handle: 0, changes: 0, name: "" }) }; 32] };
 }
 
+/// What is behind the lock of [`Names`].
 pub(super) struct Index {
     /// The places in `made`, by scope and name.
     made: BTreeMap<usize, BTreeMap<&'static str, usize>>,
@@ -104,6 +104,11 @@ impl Names {
         })
     }
 
+    /// Locks it, so that no other thread holds its lock.
+    pub(super) fn lock(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write()
+    }
+
     /// Notes the name of the handle that the next tool made.
     pub(super) fn note(&self, handle: Handle, name: &str) {
         if handle.is_null() || self.index.read().noted.get(&handle.addr()) == Some(&name) {
@@ -154,29 +159,12 @@ pub(super) struct Object {
 /// Resources and synchronisation objects that live.
 pub(super) static OBJECTS: Shared<BTreeMap<usize, Object>> = Shared::new(BTreeMap::new());
 
-/// What programs registered for payloads, by domain and id.
-pub(super) static TYPES: Shared<BTreeMap<(usize, u64), Type>> = Shared::new(BTreeMap::new());
-
 /// Keeps it, unless there are too many others.
 pub(super) fn keep<K: Ord, V>(all: &Shared<BTreeMap<K, V>>, key: K, value: V) {
     let mut all = all.write();
     if all.len() < MOST || all.contains_key(&key) {
         all.insert(key, value);
     }
-}
-
-/// All locks of this folder. None is held while foreign code runs or another one is taken.
-pub(super) type All = (
-    RwLockWriteGuard<'static, Index>,
-    RwLockWriteGuard<'static, Index>,
-    RwLockWriteGuard<'static, BTreeMap<usize, Object>>,
-    RwLockWriteGuard<'static, BTreeMap<(usize, u64), Type>>,
-);
-
-/// Waits until no other thread holds a lock. A child that is forked off now can drop them and take them again: these
-/// locks keep nothing outside of themselves.
-pub(super) fn lock_all() -> All {
-    (DOMAINS.index.write(), STRINGS.index.write(), OBJECTS.write(), TYPES.write())
 }
 
 /// A handle that no one has: only its address is ever used.

@@ -2,14 +2,17 @@
 
 #![allow(unsafe_code)]
 
-use super::deliver::{INSTALLED, Installed, NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Next, deliver, inside};
-use super::{Call, Tool, fork, receive};
+use super::call::{Call, Tool};
+use super::deliver::{INSTALLED, Installed, NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Next, deliver, inside, is_inside};
+use super::{fork, panics, receive};
+use crate::abi::environment::variable;
+use crate::abi::loading::{State, load_library};
+use crate::abi::program;
+use crate::abi::slots::export_tables;
 use crate::abi::{self, ExportTableCallbacks, ExportTableVersionInfo, ExtensionInfo, ExtensionSegment, GetExportTable};
-use crate::client::{self, State};
-use crate::environment::variable;
-use crate::slots::export_tables;
-use crate::{AttachError, panics};
+use std::error::Error;
 use std::ffi::{c_int, c_void};
+use std::fmt;
 use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -19,7 +22,7 @@ const NEXT_TOOL: &str = "NVTX_RS_NEXT_TOOL";
 
 export_tables!(crate::tool::deliver::NEXT_SLOTS);
 
-/// What came of handing calls on: none if no other tool was named or this process has no tool of this crate.
+/// The result of loading the next tool: none if no other tool was named or this process has no tool of this crate.
 ///
 /// ```
 /// assert_eq!(nvtx_rs::tool::next_tool(), None);
@@ -28,9 +31,30 @@ pub fn next_tool() -> Option<State> {
     INSTALLED.get()?.next.as_ref().map(|next| next.state.clone())
 }
 
-pub(super) fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
+/// Attaches a tool in this process, for its whole life. If `NVTX_INJECTION64_PATH` names a tool too, that one gets the
+/// calls as well; [`next_tool`] tells what came of it.
+///
+/// # Errors
+/// If an NVTX call was made before.
+///
+/// ```
+/// use nvtx_rs::tool::{Call, attach};
+/// use std::sync::mpsc;
+///
+/// let (sender, receiver) = mpsc::channel();
+/// attach(Box::new(move |call: &Call<'_>| {
+///     if let Call::Push { event, .. } = call {
+///         let _ = sender.send(event.message.map(str::to_owned));
+///     }
+/// }))?;
+/// drop(nvtx_rs::range!("load"));
+/// assert_eq!(receiver.recv().unwrap().as_deref(), Some("load"));
+/// # Ok::<(), nvtx_rs::AttachError>(())
+/// ```
+pub fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
+    program::set_inside_tool(is_inside);
     let mut attached = false;
-    client::initialize(|| {
+    program::initialize(|| {
         let path = variable(abi::INJECTION_PATH).map(PathBuf::from);
         let mut tool = Some(tool);
         INSTALLED.get_or_init(|| Installed {
@@ -39,7 +63,7 @@ pub(super) fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
         });
         attached = tool.is_none();
         // SAFETY: this crate's own function gives out this crate's own tables.
-        if unsafe { install(client::get_export_table) } {
+        if unsafe { install(program::get_export_table) } {
             inside(|_thread| deliver(&Call::Attach));
             State::Attached
         } else {
@@ -49,12 +73,31 @@ pub(super) fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
     if attached { Ok(()) } else { Err(AttachError::TooLate) }
 }
 
+/// Why a tool could not be attached in the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// An NVTX call was made before, or another tool or transport was chosen: the choice is made once.
+    TooLate,
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLate => f.write_str("a tool can be attached only before the first NVTX call of the process"),
+        }
+    }
+}
+
+impl Error for AttachError {}
+
 /// The entry point of a tool that is loaded from outside.
 ///
 /// # Safety
 /// `get_export_table` is null or gives out a client's export tables. `own` is the entry point that was called.
 pub unsafe fn entry(get_export_table: Option<GetExportTable>, own: abi::Entry, make: fn() -> Box<dyn Tool>) -> c_int {
     let Some(get_export_table) = get_export_table else { return 0 };
+    program::set_inside_tool(is_inside);
     // Making the tool may load it again, if it makes NVTX calls itself: those are not received.
     let installed = inside(|_thread| {
         panics::contain(|| {
@@ -120,15 +163,14 @@ pub unsafe fn extension(module_info: *mut c_void) -> c_int {
 fn choose_next(own: abi::Entry) -> Option<PathBuf> {
     let list = variable(NEXT_TOOL)?;
     let tools: Vec<PathBuf> = std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect();
-    let is_own = |path: &PathBuf| {
-        client::load_library(path.clone()).is_ok_and(|(_library, entry)| std::ptr::fn_addr_eq(entry, own))
-    };
+    let is_own =
+        |path: &PathBuf| load_library(path.clone()).is_ok_and(|(_library, entry)| std::ptr::fn_addr_eq(entry, own));
     let next = tools.iter().rposition(is_own).map_or(0, |own| own + 1);
     tools.into_iter().nth(next)
 }
 
 fn load_next(path: PathBuf) -> Next {
-    let (library, entry) = match client::load_library(path) {
+    let (library, entry) = match load_library(path) {
         Ok(loaded) => loaded,
         Err(state) => return Next { state, extension: None },
     };

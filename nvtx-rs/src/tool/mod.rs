@@ -27,73 +27,21 @@ mod call;
 mod decode;
 mod deliver;
 mod extended;
+mod field;
 mod fork;
 mod handles;
-mod install;
+pub(crate) mod install;
+mod panics;
 mod receive;
 mod schema;
 
-use crate::AttachError;
-pub use call::{Call, Event, NamedObject, SyncAction};
+pub use call::{Call, Event, NamedObject, SyncAction, Tool};
 pub use deliver::ignored_calls;
-pub(crate) use deliver::is_inside;
-pub use extended::{Extended, Field, FieldValue};
-pub use install::next_tool;
+pub use extended::Extended;
+pub use field::{Field, FieldValue};
+pub use install::{attach, next_tool};
 #[doc(hidden)]
 pub use install::{entry, extension};
-
-/// Receives NVTX calls, on the threads that make them. A closure over [`Call`] is one.
-///
-/// ```
-/// use nvtx_rs::tool::{Call, Tool};
-/// use std::sync::atomic::{AtomicUsize, Ordering};
-///
-/// #[derive(Default)]
-/// struct CountMarks(AtomicUsize);
-///
-/// impl Tool for CountMarks {
-///     fn call(&self, call: &Call<'_>) {
-///         if let Call::Mark { .. } = call {
-///             self.0.fetch_add(1, Ordering::Relaxed);
-///         }
-///     }
-/// }
-/// # let _ = CountMarks::default();
-/// ```
-pub trait Tool: Send + Sync {
-    /// Called at every NVTX call, before it is handed on; for calls that make a handle, after.
-    fn call(&self, call: &Call<'_>);
-}
-
-impl<F: Fn(&Call<'_>) + Send + Sync> Tool for F {
-    fn call(&self, call: &Call<'_>) {
-        self(call);
-    }
-}
-
-/// Attaches a tool in this process, for its whole life. If `NVTX_INJECTION64_PATH` names a tool too, that one gets the
-/// calls as well; [`next_tool`] tells what came of it.
-///
-/// # Errors
-/// If an NVTX call was made before.
-///
-/// ```
-/// use nvtx_rs::tool::{Call, attach};
-/// use std::sync::mpsc;
-///
-/// let (sender, receiver) = mpsc::channel();
-/// attach(Box::new(move |call: &Call<'_>| {
-///     if let Call::Push { event, .. } = call {
-///         let _ = sender.send(event.message.map(str::to_owned));
-///     }
-/// }))?;
-/// drop(nvtx_rs::range!("load"));
-/// assert_eq!(receiver.recv().unwrap().as_deref(), Some("load"));
-/// # Ok::<(), nvtx_rs::AttachError>(())
-/// ```
-pub fn attach(tool: Box<dyn Tool>) -> Result<(), AttachError> {
-    install::attach(tool)
-}
 
 /// Makes a library of crate type `cdylib` a tool that `NVTX_INJECTION64_PATH` can name.
 ///

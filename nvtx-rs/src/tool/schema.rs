@@ -1,7 +1,8 @@
 //! What programs register to have payloads decoded: schemas and enumerations.
 
-use super::handles::{TYPES, keep};
+use super::handles::{Shared, keep};
 use crate::abi::{Handle, payload};
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_long, c_short};
 use std::mem::{align_of, size_of};
 use std::sync::Arc;
@@ -9,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Schemas nested deeper than this are not decoded.
 const MAX_LEVEL: u8 = 16;
+
+/// What programs registered for payloads, by domain and id.
+pub(super) static TYPES: Shared<BTreeMap<(usize, u64), Type>> = Shared::new(BTreeMap::new());
 
 /// Flags of an entry.
 pub(super) mod flag {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Quantile, RenderOptions};
+use crate::{Quantile, RangeStats, RangeStyle, RenderOptions, Summary, Times, TreeNode};
 
 fn range(name: &str, instances: u64, total_ns: u64) -> RangeStats {
     let times = Times { instances, total_ns, ..Times::default() };

@@ -24,6 +24,7 @@ use crate::Comparison;
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
 use items::Items;
+pub use items::Limits;
 
 const BUFFER: usize = 256 << 10;
 /// What a page says that was not written to its end.
@@ -57,21 +58,6 @@ impl Comparison {
         page::begin(&comparison::title(self), CUT_OFF, &mut out)?;
         page::end(&data::compared_alone(self, &nothing), &mut out)?;
         out.flush()
-    }
-}
-
-/// How much a page holds. What is beyond is counted, and the page says so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Ranges, operations and calls: the shortest give way. A tenth as many marks beside them.
-    pub items: usize,
-    /// Bytes of names, fields and messages.
-    pub text: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { items: 1_000_000, text: 64 << 20 }
     }
 }
 

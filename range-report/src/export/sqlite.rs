@@ -32,6 +32,7 @@ mod descriptors;
 mod events;
 mod file;
 mod gpu;
+mod ids;
 mod json;
 mod names;
 mod rows;
@@ -49,6 +50,7 @@ use crate::timeline::{Item, Sink};
 use events::Events;
 use file::{File, Strings};
 use gpu::Gpu;
+use ids::Ids;
 
 /// The sink. Nothing is touched before [`begin`](Sink::begin). After an error it writes nothing more.
 #[derive(Debug)]
@@ -64,25 +66,6 @@ struct Writer {
     strings: Strings,
     events: Events,
     gpu: Gpu,
-}
-
-/// How Nsight Systems writes processes and threads: hardware, virtual machine, process and thread in one number.
-#[derive(Clone, Copy, Debug)]
-struct Ids {
-    process: i64,
-}
-
-/// The virtual machine that Nsight Systems itself gives to all.
-const MACHINE: i64 = 1 << 48;
-
-impl Ids {
-    fn of(process: u32) -> Self {
-        Self { process: MACHINE | (i64::from(process) & 0xFF_FFFF) << 24 }
-    }
-
-    fn thread(self, thread: u32) -> i64 {
-        self.process | (i64::from(thread) & 0xFF_FFFF)
-    }
 }
 
 impl Sqlite {

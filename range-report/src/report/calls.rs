@@ -1,8 +1,11 @@
 //! Calls of spans that are futures: how long each took from its creation to its end, and how much of that it waited.
 
+use super::envelope::section;
 use super::gpu_work::NO_CALL_OF_FUTURE;
+use super::kinds::TableStyle;
+use super::options::RenderOptions;
 use super::table::{Cell, Table};
-use super::{RenderOptions, TableStyle, names, section};
+use crate::text::names;
 use crate::text::number::{human, integer};
 use crate::text::width::{blanks, shorten, width_of};
 use crate::{CallStats, Quantile, Summary, Times};

@@ -2,11 +2,14 @@
 
 use std::cmp::Reverse;
 
+use super::envelope::section;
 use super::gpu_work::NO_CATEGORY;
+use super::kinds::TableStyle;
 use super::nsys::{Columns, Row, statistics_table};
+use super::options::RenderOptions;
 use super::table::{Cell, Layout, Table};
-use super::{RenderOptions, TableStyle, names, section};
 use crate::Summary;
+use crate::text::names;
 
 /// `Categories`: one row per category, by total time. Categories are text here, even if they look like numbers.
 pub(crate) fn categories(summary: &Summary, options: &RenderOptions) -> String {

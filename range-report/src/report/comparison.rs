@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 use std::io;
 
+use super::calls;
+use super::envelope::{NO_RANGE, section};
+use super::kinds::TableStyle;
+use super::options::RenderOptions;
 use super::table::{Cell, Table};
-use super::{NO_RANGE, RenderOptions, TableStyle, calls, names, section};
 use crate::compare::{Basis, Change, Gate, InRun, LEAST_PAIRS, by_self_time, confidence, with_ratios};
+use crate::text::names;
 use crate::text::number::{average, human, human_inline, integer, percent, ratio, rounded};
 use crate::text::width::{blanks, shorten, width_of};
 use crate::{ComparedRange, Comparison, RangeStyle};

@@ -5,12 +5,15 @@
 
 use std::cmp::Reverse;
 
+use super::envelope::section;
 use super::gpu_work::{
     self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY, NO_OPENACC, NO_RANGE_KERNEL,
 };
+use super::kinds::TableStyle;
 use super::nsys::{Columns, Figures, Row, known, name_cell, statistics_table, style_name, whole};
+use super::options::RenderOptions;
 use super::table::{Cell, Layout, Rest, Table};
-use super::{RenderOptions, TableStyle, names, section};
+use crate::text::names;
 use crate::text::number::Rounding;
 use crate::{ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
 

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{RenderOptions, Report, TableStyle, names, section, streams};
+use super::envelope::section;
+use super::kinds::{Report, TableStyle};
+use super::options::RenderOptions;
+use super::streams;
+use crate::text::names;
 use crate::text::number::{human_inline, integer};
 use crate::text::width::{shorten, wrapped};
 use crate::{GpuActivity, GpuWork, Losses, OpenRange, Quantile, RangeStyle, Summary, Times, TreeNode};

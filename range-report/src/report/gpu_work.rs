@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::names;
-use super::{RenderOptions, TableStyle};
+use super::kinds::TableStyle;
+use super::options::RenderOptions;
+use crate::text::names;
 use crate::{GpuActivity, MemoryKind, Times};
 
 /// For a summary without [`GpuActivity`].

@@ -1,8 +1,10 @@
 //! The short answer: the few operations and the few calls that make most of the time.
 
+use super::envelope::section;
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
+use super::kinds::TableStyle;
 use super::options::HOT_PERCENT;
-use super::{RenderOptions, TableStyle, section};
+use super::options::RenderOptions;
 use crate::Summary;
 use crate::text::number::{human, human_inline, integer, percent};
 use crate::text::width::{blanks, shorten, width_of};

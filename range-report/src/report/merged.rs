@@ -7,74 +7,17 @@ mod tests;
 
 use std::io;
 
-use super::names;
+use super::envelope::{NO_RANGE, section};
+use super::kinds::{MergedTable, TableStyle};
 use super::nsys::{Columns, Row, known, name_cell, statistics_table, whole};
+use super::options::RenderOptions;
 use super::table::{Cell, Table};
 use super::tree::titled as phase_tree;
-use super::{NO_RANGE, RenderOptions, TableStyle, calls, cuda, footer, section};
+use super::{calls, cuda, footer};
+use crate::text::names;
 use crate::text::number::{average, integer, percent, rounded};
 use crate::{MergedSummary, RankTotals, Summary};
-use rows::{Line, Rows, Unit};
-
-/// A table of a [`MergedSummary`], for [`write_csv`](MergedSummary::write_csv).
-///
-/// ```
-/// use range_report::{MergedTable, Summary};
-///
-/// let merged = Summary::merge([]);
-/// for table in MergedTable::ALL {
-///     let mut text = Vec::new();
-///     merged.write_csv(*table, &mut text)?;
-///     assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), 1, "{table:?} has its headers and no row");
-/// }
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum MergedTable {
-    /// Ranges by their time on the CPU.
-    Ranges,
-    /// All GPU work by busy time, and the work that counts for no span.
-    Work,
-    /// Kernels.
-    Kernels,
-    /// Ranges by stream time (CUDA events).
-    StreamTimes,
-    /// Copies and sets by time.
-    MemTime,
-    /// Copies and sets by size, in bytes.
-    MemSize,
-    /// Ranges by their time projected onto the GPU.
-    GpuProjection,
-    /// Calls of the CUDA API.
-    Api,
-    /// Events of OpenACC runtimes, by their own time.
-    OpenAcc,
-    /// Calls of futures, by the time that they awaited themselves.
-    Calls,
-    /// Sums over `nvtx.category`.
-    Categories,
-    /// The phase tree: one row per node, with its depth.
-    Tree,
-}
-
-impl MergedTable {
-    /// All of them.
-    pub const ALL: &'static [Self] = &[
-        Self::Ranges,
-        Self::Work,
-        Self::Kernels,
-        Self::StreamTimes,
-        Self::MemTime,
-        Self::MemSize,
-        Self::GpuProjection,
-        Self::Api,
-        Self::OpenAcc,
-        Self::Calls,
-        Self::Categories,
-        Self::Tree,
-    ];
-}
+use rows::{Line, Rows, Unit, slowest};
 
 /// The tables that are printed unless they are empty, and their titles.
 const PRINTED: [(MergedTable, &str); 9] = [
@@ -267,18 +210,6 @@ fn cells_of(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions)
         known(ranks.imbalance().map(|imbalance| format!("{imbalance:.2}"))),
         Cell::text(slowest(ranks, merged, options)),
     ]
-}
-
-/// Whether the processes have ranks, as those of MPI have.
-fn are_ranks(merged: &MergedSummary) -> bool {
-    merged.processes.iter().all(|process| process.rank.is_some())
-}
-
-/// Which process has most.
-fn slowest(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions) -> String {
-    let process = ranks.slowest().and_then(|rank| merged.processes.get(rank.process));
-    let label = process.map_or_else(String::new, |process| process.label());
-    if options.raw_names { label } else { names::escaped(&label).into_owned() }
 }
 
 /// The phase tree, a row a node in the order of printing.

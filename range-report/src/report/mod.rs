@@ -19,9 +19,11 @@ pub(crate) mod calls;
 mod categories;
 mod comparison;
 mod cuda;
+mod envelope;
 mod footer;
 pub(crate) mod gpu_work;
 mod hot;
+mod kinds;
 mod merged;
 mod nsys;
 mod nvprof;
@@ -38,24 +40,23 @@ mod tree;
 pub(crate) use comparison::comparison_table;
 #[cfg(feature = "html")]
 pub(crate) use comparison::{change, gate_verdict, verdicts, verdicts_on_self_time};
+use envelope::NO_RANGE;
 #[cfg(feature = "html")]
 pub(crate) use footer::notes;
 #[cfg(feature = "html")]
 pub(crate) use gpu_work::{bracketed, nsys_call};
-pub use merged::MergedTable;
+pub use kinds::{MergedTable, Report, TableStyle, UnknownName};
 #[cfg(feature = "csv")]
 pub(crate) use merged::merged_table;
 #[cfg(feature = "html")]
 pub(crate) use nsys::style_name;
 pub use options::RenderOptions;
 pub(crate) use table::Table;
-pub(crate) use tables::{stream_table, table};
+pub(crate) use tables::stream_table;
 #[cfg(feature = "html")]
 pub(crate) use tree::{Explained, Marked, explained};
 
-use std::fmt;
 use std::io;
-use std::str::FromStr;
 
 use crate::Summary;
 #[doc(hidden)] // for the messages of whoever measures
@@ -64,270 +65,47 @@ pub(crate) use crate::text::label;
 use crate::text::names;
 use crate::text::width::wrapped;
 
-/// For a summary without ranges. Why there are none, [`Summary::empty_because`] says where it is known.
-const NO_RANGE: &str = "No range was recorded.\n";
-
-/// What can be printed.
-///
-/// ```
-/// use range_report::Report;
-///
-/// assert_eq!("tree".parse(), Ok(Report::Tree));
-/// assert_eq!(Report::Ranges.name(), "ranges");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Report {
-    /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
-    /// ranges too, the table of both. Where ranges were timed on streams, a second table has their stream time.
-    Ranges,
-    /// Nested phases in order of first entry, with the time that each spent itself. If CUPTI recorded, `GPU busy` is
-    /// the time during which any work of a phase ran, and lines below the tree list the copies. If phases were timed on
-    /// streams, `GPU total` is their stream time; beside `GPU busy` its column is called `Stream`.
-    Tree,
-    /// Calls of spans that are futures, those that waited longest themselves first: how many ended, how many were
-    /// cancelled, and percentiles of their latency, from the creation of the span to its end. `Busy` is the part of the
-    /// latency during which an instance was open, `Awaited` the rest. `Awaited self` excludes the time during which a
-    /// child call was alive.
-    Calls,
-    /// Sums over the span field `nvtx.category`.
-    Categories,
-    /// GPU activities, API calls and events of OpenACC as `nvprof` printed them: columns of fixed width, times in five
-    /// digits, averages rounded down. Names of functions lose the version of their interface (`cuMemAlloc` for
-    /// `cuMemAlloc_v2`). The first two need CUPTI; the last are printed where [`Summary::openacc`] has any.
-    Nvprof,
-    /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` excludes the
-    /// calls made in it, which have their own rows. One exception: if no stream is timed, it includes calls that only
-    /// query the driver, such as `cuCtxGetCurrent`, because the span that made such a call is not known. A span's `Self
-    /// CUDA` is the sum of the operations launched directly in it. `Self CUDA %` is their share of all operations. A
-    /// copy is `Memcpy HtoD`, without the `(Pageable -> Device)` that torch adds: the kinds of memory are not in the
-    /// summary. Needs CUPTI.
-    Torch,
-    /// Ranges projected onto the GPU: `nvtx_gpu_proj_sum` of `nsys stats`. Ranges of the default domain have their bare
-    /// names, as in [`Ranges`](Self::Ranges); Nsight Systems since 2023 puts a colon before them. Needs CUPTI.
-    GpuProjection,
-    /// Kernels: `cuda_gpu_kern_sum` of `nsys stats`. Needs CUPTI.
-    Kernels,
-    /// Copies and sets by time: `cuda_gpu_mem_time_sum` of `nsys stats`. Needs CUPTI.
-    MemTime,
-    /// Copies and sets by size: `cuda_gpu_mem_size_sum` of `nsys stats`. Needs CUPTI.
-    MemSize,
-    /// Calls of the CUDA API: `cuda_api_sum` of `nsys stats`, its names with the `_v2` of the driver's functions. Needs
-    /// CUPTI.
-    Api,
-    /// Events of an OpenACC runtime by their own time, in the columns of [`Api`](Self::Api). [`Nvprof`](Self::Nvprof)
-    /// has them too.
-    OpenAcc,
-    /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
-    RangeKernels,
-    /// The kernels and copies that together take 90 % of all GPU time, and the API calls that together take 90 % of all
-    /// API time; see [`RenderOptions::hot_percent`]. Needs CUPTI.
-    Hot,
-}
-
-impl Report {
-    /// Every report there is, in the order in which they read best.
-    ///
-    /// ```
-    /// use range_report::Report;
-    ///
-    /// let names: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
-    /// assert_eq!(names[..4], ["ranges", "tree", "calls", "categories"]);
-    /// ```
-    pub const ALL: &'static [Self] = &{
-        let mut all = [Self::Ranges; TABLE.len()];
-        let mut index = 0;
-        while index < all.len() {
-            all[index] = TABLE[index].report;
-            assert!(all[index] as usize == index, "the rows stand in the order in which the reports are declared");
-            index += 1;
-        }
-        all
-    };
-
-    /// The name by which configuration asks for it.
-    ///
-    /// ```
-    /// assert_eq!(range_report::Report::Categories.name(), "categories");
-    /// ```
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.row().name
-    }
-
-    /// Whether it is made from what CUPTI records.
-    #[must_use]
-    pub const fn needs_activity(self) -> bool {
-        !matches!(self.row().needs, Needs::Spans)
-    }
-
-    /// Whether it is made from single calls of the CUDA API.
-    #[must_use]
-    pub const fn needs_calls(self) -> bool {
-        matches!(self.row().needs, Needs::Calls)
-    }
-
-    /// Its row: the reports are declared in the order of the table.
-    const fn row(self) -> &'static Row {
-        &TABLE[self as usize]
-    }
-}
-
-/// What makes a report.
-struct Row {
-    report: Report,
-    /// Its name in the configuration.
-    name: &'static str,
-    needs: Needs,
-    text: MakeText,
-    /// For [`Summary::write_csv`]; `None` for a report that is not one table.
-    table: Option<MakeTable>,
-}
-
+/// What makes a report: its text; and its table for [`Summary::write_csv`], `None` for a report that is not one table.
+type Makers = (MakeText, Option<MakeTable>);
 type MakeText = fn(&Summary, &RenderOptions) -> String;
 type MakeTable = fn(&Summary, &RenderOptions) -> cuda::Made;
 
-/// What a report is made from.
-enum Needs {
-    /// What the process itself counts.
-    Spans,
-    /// The GPU's work, which CUPTI records.
-    Activity,
-    /// Single calls of the CUDA API beside it, which CUPTI records too.
-    Calls,
-}
-
-/// Every report, in the order in which they read best. To add one, write its functions, and add a variant and a row.
-const TABLE: &[Row] = &[
-    row(Report::Ranges, "ranges", Needs::Spans, ranges, Some(tables::ranges)),
-    row(Report::Tree, "tree", Needs::Spans, tree::tree, Some(tables::tree)),
-    row(Report::Calls, "calls", Needs::Spans, calls::calls, Some(tables::calls)),
-    row(Report::Categories, "categories", Needs::Spans, categories::categories, Some(tables::categories)),
-    row(Report::Nvprof, "nvprof", Needs::Calls, nvprof::nvprof, None),
-    row(Report::Torch, "torch", Needs::Calls, torch::torch, None),
-    row(Report::GpuProjection, "gpu_projection", Needs::Activity, cuda::projection, Some(cuda::make_projection)),
-    row(Report::Kernels, "kernels", Needs::Activity, cuda::kernels, Some(cuda::make_kernels)),
-    row(Report::MemTime, "mem_time", Needs::Activity, cuda::memory_time, Some(cuda::make_memory_time)),
-    row(Report::MemSize, "mem_size", Needs::Activity, cuda::memory_size, Some(cuda::make_memory_size)),
-    row(Report::Api, "api", Needs::Calls, cuda::calls, Some(cuda::make_calls)),
-    row(Report::OpenAcc, "openacc", Needs::Spans, cuda::openacc, Some(cuda::make_openacc)),
-    row(Report::RangeKernels, "range_kernels", Needs::Activity, cuda::range_kernels, Some(cuda::make_range_kernels)),
-    row(Report::Hot, "hot", Needs::Calls, hot::hot, None),
+/// What makes each report. To add one, write its functions, and add a line here and in `kinds.rs`.
+const MAKERS: &[(Report, MakeText, Option<MakeTable>)] = &[
+    (Report::Ranges, ranges, Some(tables::ranges)),
+    (Report::Tree, tree::tree, Some(tables::tree)),
+    (Report::Calls, calls::calls, Some(tables::calls)),
+    (Report::Categories, categories::categories, Some(tables::categories)),
+    (Report::Nvprof, nvprof::nvprof, None),
+    (Report::Torch, torch::torch, None),
+    (Report::GpuProjection, cuda::projection, Some(cuda::make_projection)),
+    (Report::Kernels, cuda::kernels, Some(cuda::make_kernels)),
+    (Report::MemTime, cuda::memory_time, Some(cuda::make_memory_time)),
+    (Report::MemSize, cuda::memory_size, Some(cuda::make_memory_size)),
+    (Report::Api, cuda::calls, Some(cuda::make_calls)),
+    (Report::OpenAcc, cuda::openacc, Some(cuda::make_openacc)),
+    (Report::RangeKernels, cuda::range_kernels, Some(cuda::make_range_kernels)),
+    (Report::Hot, hot::hot, None),
 ];
 
-const fn row(report: Report, name: &'static str, needs: Needs, text: MakeText, table: Option<MakeTable>) -> Row {
-    Row { report, name, needs, text, table }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+const _: () = {
+    assert!(MAKERS.len() == Report::ALL.len());
+    let mut index = 0;
+    while index < MAKERS.len() {
+        assert!(MAKERS[index].0 as usize == index, "the makers stand in the order in which the reports are declared");
+        index += 1;
     }
+};
+
+const fn makers(report: Report) -> Makers {
+    let (_, text, table) = MAKERS[report as usize];
+    (text, table)
 }
 
-impl FromStr for Report {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|report| report.name() == name)
-            .ok_or_else(|| UnknownName::new("report", name, &one_of(Self::ALL.iter().map(|report| report.name()))))
-    }
+/// The table behind a report; `None` for a report that is not one table, and a sentence where the table cannot be made.
+pub(crate) fn table(summary: &Summary, report: Report) -> Option<cuda::Made> {
+    makers(report).1.map(|table| table(summary, &tables::plain()))
 }
-
-/// Whose tables the statistics look like.
-///
-/// ```
-/// use range_report::TableStyle;
-///
-/// assert_eq!("legacy".parse(), Ok(TableStyle::Legacy));
-/// assert_eq!(TableStyle::default(), TableStyle::Current);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TableStyle {
-    /// Nsight Systems of today: with median and standard deviation.
-    #[default]
-    Current,
-    /// Nsight Systems up to 2021: average, minimum and maximum only.
-    Legacy,
-}
-
-impl TableStyle {
-    /// The name by which configuration asks for it.
-    ///
-    /// ```
-    /// assert_eq!(range_report::TableStyle::Current.name(), "current");
-    /// ```
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Legacy => "legacy",
-        }
-    }
-}
-
-impl fmt::Display for TableStyle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for TableStyle {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let all = [Self::Current, Self::Legacy];
-        all.into_iter()
-            .find(|style| style.name() == name)
-            .ok_or_else(|| UnknownName::new("table style", name, &one_of(all.into_iter().map(Self::name))))
-    }
-}
-
-/// A word that is no setting; its text says which are.
-///
-/// ```
-/// let error = "old".parse::<range_report::TableStyle>().unwrap_err();
-/// assert_eq!(error.to_string(), "unknown table style `old`: expected current or legacy");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownName {
-    kind: &'static str,
-    name: String,
-    expected: String,
-}
-
-impl UnknownName {
-    /// The error of a parser of `kind` that was given `name`.
-    #[must_use]
-    pub fn new(kind: &'static str, name: &str, expected: &str) -> Self {
-        Self { kind, name: name.to_owned(), expected: expected.to_owned() }
-    }
-
-    /// What is allowed: `current or legacy`.
-    #[must_use]
-    pub fn expected(&self) -> &str {
-        &self.expected
-    }
-}
-
-/// `a, b or c`.
-fn one_of(names: impl Iterator<Item = &'static str>) -> String {
-    let mut names: Vec<&str> = names.collect();
-    let last = names.pop().unwrap_or_default();
-    if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) }
-}
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown {} `{}`: expected {}", self.kind, names::escaped(&self.name), self.expected)
-    }
-}
-
-impl std::error::Error for UnknownName {}
 
 impl Summary {
     /// Prints these reports in the given order, then a footer with losses and explanations, if there are any. If
@@ -354,7 +132,7 @@ impl Summary {
     /// Those of `out`.
     pub fn render(&self, reports: &[Report], options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
         let because = self.empty_because.as_deref();
-        let mut text = joined(reports.iter().map(|report| (report.row().text)(self, options)), because, options);
+        let mut text = joined(reports.iter().map(|report| makers(*report).0(self, options)), because, options);
         text += &footer::footer(self, reports, options);
         out.write_all(text.as_bytes())
     }
@@ -376,7 +154,7 @@ impl Summary {
     ///
     /// Those of `out`.
     pub fn render_one(&self, report: Report, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all((report.row().text)(self, options).as_bytes())
+        out.write_all(makers(report).0(self, options).as_bytes())
     }
 }
 
@@ -412,9 +190,4 @@ fn joined(reports: impl Iterator<Item = String>, because: Option<&str>, options:
         },
     };
     parts.into_iter().map(|(text, end)| text + &end.map(told).unwrap_or_default()).collect()
-}
-
-/// The envelope of a report. `body` ends in a line feed.
-fn section(title: &str, body: &str) -> String {
-    format!("\n{title}\n\n{body}\n")
 }

@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 
-use super::names;
+use super::envelope::section;
+use super::kinds::TableStyle;
+use super::options::RenderOptions;
 use super::table::{Cell, Layout, Rest, Table};
-use super::{RenderOptions, TableStyle, section};
+use crate::text::names;
 use crate::text::number::{Rounding, integer};
 use crate::{RangeStats, RangeStyle, Summary, Times};
 

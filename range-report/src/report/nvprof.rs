@@ -6,8 +6,10 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
+use super::envelope::section;
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
-use super::{RenderOptions, TableStyle, section};
+use super::kinds::TableStyle;
+use super::options::RenderOptions;
 use crate::Summary;
 use crate::text::width::shorten;
 

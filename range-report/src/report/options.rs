@@ -1,8 +1,8 @@
 //! How reports are printed.
 
 #[allow(unused_imports)] // for the docs
-use super::Report;
-use super::TableStyle;
+use super::kinds::Report;
+use super::kinds::TableStyle;
 
 /// What [`RenderOptions::hot_percent`] is by default.
 pub(super) const HOT_PERCENT: f64 = 90.0;

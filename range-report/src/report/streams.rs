@@ -2,9 +2,12 @@
 
 use std::cmp::Reverse;
 
+use super::envelope::section;
+use super::kinds::TableStyle;
 use super::nsys::{Columns, Row, name_cell, statistics_table};
+use super::options::RenderOptions;
 use super::table::{Cell, Layout, Table};
-use super::{RenderOptions, TableStyle, names, section};
+use crate::text::names;
 use crate::{StreamStats, Summary};
 
 /// The second table of `Ranges`: one row per range and stream, by total time. Nothing where no range was timed on a

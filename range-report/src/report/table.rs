@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use super::RenderOptions;
+use super::options::RenderOptions;
 use crate::text::number::Number;
 use crate::text::width::Measure;
 

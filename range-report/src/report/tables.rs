@@ -1,19 +1,18 @@
 //! The tables behind the reports, for programs: names as they are, numbers without separators, in the current style.
 
 use super::cuda::Made;
+#[allow(unused_imports)] // for the docs
+use super::kinds::Report;
 use super::nsys::Columns;
+use super::options::RenderOptions;
 use super::table::{Cell, Table};
-use super::{RenderOptions, Report, calls, categories, names, nsys, streams, tree};
+use super::{calls, categories, nsys, streams, tree};
+use crate::text::names;
 use crate::{Summary, TreeNode};
 
 /// How the cells of a file are written.
-fn plain() -> RenderOptions {
+pub(super) fn plain() -> RenderOptions {
     RenderOptions::default().thousands(false).raw_names(true)
-}
-
-/// The table behind a report; `None` for a report that is not one table, and a sentence where the table cannot be made.
-pub(crate) fn table(summary: &Summary, report: Report) -> Option<Made> {
-    report.row().table.map(|table| table(summary, &plain()))
 }
 
 /// [`Report::Ranges`].

@@ -3,8 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use super::envelope::{NO_RANGE, section};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
-use super::{NO_RANGE, RenderOptions, TableStyle, names, section};
+use super::kinds::TableStyle;
+use super::options::RenderOptions;
+use crate::text::names;
 use crate::text::width::{blanks, cut, width_of};
 use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
 

@@ -3,7 +3,7 @@
 
 #[cfg(feature = "serde")]
 use super::finite;
-use super::{RangeStyle, Times};
+use super::times::{RangeStyle, Times};
 
 /// Everything the GPU did in one window, as far as this process asked for it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,6 +3,7 @@
 
 mod as_one;
 mod figures;
+mod labels;
 mod losses;
 mod rows;
 #[cfg(test)]
@@ -10,11 +11,12 @@ mod tests;
 mod tree;
 
 pub use figures::{CallTotals, NodeTotals, Projected, StreamTimes};
+pub use labels::{CallLabel, PhaseLabel, RangeLabel, StreamLabel, WorkPart};
 pub use rows::{Merged, RankTotal, RankTotals};
 
 use std::collections::BTreeMap;
 
-use super::{CallStats, GpuActivity, GpuWork, Losses, MemoryKind, Process, RangeStyle, Sizes, Summary, Times};
+use super::{CallStats, GpuActivity, GpuWork, Losses, MemoryKind, Process, Sizes, Summary, Times};
 use rows::Rows;
 use tree::Trees;
 
@@ -88,70 +90,6 @@ pub struct MergedActivity {
     /// left out. Totals of processes are busy times. GPU time of several processes is added, though they may share a
     /// GPU.
     pub work: Vec<Merged<WorkPart, GpuWork>>,
-}
-
-/// Which range a row is of.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct RangeLabel {
-    /// NVTX domain; `None` for the default domain.
-    pub domain: Option<String>,
-    /// Name of the range.
-    pub name: String,
-    /// Push/pop or start/end.
-    pub style: RangeStyle,
-}
-
-/// Which calls a row is of.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct CallLabel {
-    /// NVTX domain; `None` for the default domain.
-    pub domain: Option<String>,
-    /// Name of the span.
-    pub name: String,
-}
-
-/// Which range on which stream a row is of.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct StreamLabel {
-    /// NVTX domain; `None` for the default domain.
-    pub domain: Option<String>,
-    /// Name of the range.
-    pub name: String,
-    /// The stream without its device, since each process of a run may have a device of its own: `#1`, `default`. What
-    /// one process did on that stream of several devices is one row.
-    pub stream: String,
-}
-
-/// Which node of the phase tree a row is of. The path to it is the rows before it that are less deep.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct PhaseLabel {
-    /// Nodes above it; 0 for a root.
-    pub depth: usize,
-    /// NVTX domain; `None` for the default domain.
-    pub domain: Option<String>,
-    /// Name of the range.
-    pub name: String,
-}
-
-/// Which part of the work of the GPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub enum WorkPart {
-    /// All operations.
-    All,
-    /// Operations launched outside of any range.
-    Outside,
-    /// Operations whose launch is not known.
-    Unmatched,
 }
 
 impl Summary {

@@ -1,6 +1,6 @@
 //! What an OpenACC runtime did, as it reported to a profiling library.
 
-use super::Times;
+use super::times::Times;
 
 /// The events of one kind at one place of a program with OpenACC.
 #[derive(Clone, Debug, PartialEq)]

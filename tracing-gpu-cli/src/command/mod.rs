@@ -20,15 +20,11 @@ use tracing_gpu::{Chosen, Output, Profiler, Report};
 
 use crate::folder::{self, Folder, Settings};
 use crate::{complain, system};
-use options::{CommandLine, Other, Print, Run};
+use options::{CommandLine, Other, Print, REPORTS, Run, WRONG_USE};
 
-/// The reports that are printed where nobody chose any, if there is anything in them.
-const REPORTS: [Report; 4] = [Report::Nvprof, Report::Hot, Report::Ranges, Report::GpuProjection];
-
-/// What a shell returns for a command that is not found, for one that cannot be run, and for a wrong use of its own.
+/// What a shell returns for a command that is not found, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
-const WRONG_USE: u8 = 2;
 
 /// The whole command. Its exit status is the program's.
 #[must_use]

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::WRONG_USE;
-use super::options::Run;
+use super::options::{Run, WRONG_USE};
 use crate::complain;
 use crate::folder::CaptureRange;
 

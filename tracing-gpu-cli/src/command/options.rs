@@ -11,6 +11,12 @@ use tracing_gpu::{Report, UnknownName};
 
 use crate::folder::CaptureRange;
 
+/// The reports that are printed where nobody chose any, if there is anything in them.
+pub(super) const REPORTS: [Report; 4] = [Report::Nvprof, Report::Hot, Report::Ranges, Report::GpuProjection];
+
+/// What a shell returns for a wrong use of its own.
+pub(super) const WRONG_USE: u8 = 2;
+
 /// Shows where the time of any program goes: NVTX ranges, kernels, copies and CUDA calls, in the tables of nvprof and
 /// Nsight Systems.
 #[derive(Debug, Parser)]

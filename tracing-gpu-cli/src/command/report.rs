@@ -8,8 +8,8 @@ use tracing_gpu::summary::{MergedSummary, Process};
 use tracing_gpu::{Chosen, MergedTable, Output, RenderOptions, Report, Summary};
 
 use super::files::Files;
-use super::options::{Print, Processes, Run};
-use super::{REPORTS, program};
+use super::options::{Print, Processes, REPORTS, Run};
+use super::program;
 use crate::complain;
 use crate::folder::{CaptureRange, Cut, Folder, Left};
 

@@ -14,17 +14,12 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-use super::{Folder, PREFIX, SETTINGS};
+use super::{Folder, PREFIX, SETTINGS, is_alive};
 
 /// A file that is there once a run has named the folder.
 const NAMED: &str = "named";
 /// So long after it was named a folder is removed.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Locks the settings, which other runs look at for a moment.
-pub(super) fn lock(settings: &File) -> io::Result<()> {
-    Ok(rustix::fs::flock(settings, FlockOperation::LockExclusive)?)
-}
 
 /// The folder of a run that has ended, which no other run looks at meanwhile.
 #[derive(Debug)]
@@ -98,14 +93,6 @@ impl EndedRun {
     pub(crate) fn remove(self) {
         Folder { path: self.path, lock: None }.remove();
     }
-}
-
-/// Whether the process is there whose file this is: `4711.begun`, `4711-2.begun`.
-pub(super) fn is_alive(file: &Path) -> bool {
-    let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    let process = Path::new("/proc").join(name.split('-').next().unwrap_or_default());
-    // One that has ended and was not waited for has no program any more.
-    name.starts_with(|first: char| first.is_ascii_digit()) && process.join("exe").read_link().is_ok()
 }
 
 /// Whether this may be the name of a run's folder.

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use range_report::Process;
 use range_report::report::escaped;
 
-use super::{How, Row, TABLE, cannot_write, path, shared};
+use super::table::{How, Row, TABLE, cannot_write};
+use super::{path, shared};
 use crate::config::{Config, Output};
 use crate::process;
 

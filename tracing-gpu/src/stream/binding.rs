@@ -1,12 +1,9 @@
 //! Streams of any CUDA binding: what the public functions take, and what keeps a stream alive.
 
+use gpu_activity::driver::Handle;
 use std::ffi::c_void;
-use std::fmt::Debug;
-use std::sync::Arc;
 
-use gpu_activity::driver::{Driver, Handle};
-
-use super::named;
+use super::naming;
 use crate::record::StreamId;
 
 /// A CUDA stream, as [`with_stream`](crate::with_stream), [`stream_id`](crate::stream_id) and
@@ -75,27 +72,15 @@ impl AsStream for RawStream {}
 
 impl Named for RawStream {
     fn name(&self) -> StreamId {
-        named::name_raw(self.context, self.stream)
-    }
-}
-
-/// A binding's stream or context, which its last `Arc` destroys.
-pub(super) trait Held: Debug + Send + Sync {
-    /// Drops a hold, and leaves the current context as it was: to destroy a stream or context changes it. The caller
-    /// holds no lock.
-    fn let_go(self: Arc<Self>, driver: &Driver);
-}
-
-impl<T: Debug + Send + Sync> Held for T {
-    fn let_go(self: Arc<Self>, driver: &Driver) {
-        if let Some(last) = Arc::into_inner(self) {
-            driver.keeping_context(|| drop(last));
-        }
+        naming::name_raw(self.context, self.stream)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::named;
     use super::*;
 
     /// A stream of a binding that this crate does not know.
@@ -109,7 +94,7 @@ mod tests {
 
     impl Named for Arc<Stream> {
         fn name(&self) -> StreamId {
-            named::name((*self.context, &self.context), (self.handle, self))
+            naming::name((*self.context, &self.context), (self.handle, self))
         }
     }
 
@@ -124,7 +109,7 @@ mod tests {
         assert_eq!(crate::stream_id(by_trait[0]), u64::from(id));
         assert_ne!(crate::stream_id(by_trait[1]), u64::from(id));
 
-        let known = named::get(id).unwrap();
+        let known = &named::get(id).unwrap().owner;
         let held = known.hold();
         drop(first);
         assert!(held.is_some() && known.hold().is_some(), "it is held");
@@ -137,7 +122,7 @@ mod tests {
     fn a_default_stream_lives_as_long_as_its_context() {
         let context = Arc::new(0xdef);
         let id = Arc::new(Stream { context: context.clone(), handle: 0 }).name();
-        let known = named::get(id).unwrap();
+        let known = &named::get(id).unwrap().owner;
         let held = known.hold();
         assert!(held.is_some() && known.holders().is_none());
         drop(context);

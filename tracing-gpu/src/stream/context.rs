@@ -1,6 +1,7 @@
 //! The contexts of named streams: their spare events, and what is asked and measured once a context, at its first timed
 //! entry.
 
+use std::fmt::Debug;
 use std::sync::{Arc, Once, Weak};
 use std::time::{Duration, Instant};
 
@@ -8,9 +9,23 @@ use gpu_activity::driver::{CudaError, Driver, Handle};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::binding::Held;
-use super::queue::EventPair;
+use super::pair::EventPair;
 use crate::process;
+
+/// A binding's stream or context, which its last `Arc` destroys.
+pub(super) trait Held: Debug + Send + Sync {
+    /// Drops a hold, and leaves the current context as it was: to destroy a stream or context changes it. The caller
+    /// holds no lock.
+    fn let_go(self: Arc<Self>, driver: &Driver);
+}
+
+impl<T: Debug + Send + Sync> Held for T {
+    fn let_go(self: Arc<Self>, driver: &Driver) {
+        if let Some(last) = Arc::into_inner(self) {
+            driver.keeping_context(|| drop(last));
+        }
+    }
+}
 
 /// A context that a named stream belongs to. Lives as long as the process; the context itself may be gone.
 #[derive(Debug)]

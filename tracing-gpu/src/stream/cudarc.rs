@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaStream;
 
 use super::binding::{AsStream, Named};
-use super::named;
+use super::naming;
 use crate::record::StreamId;
 
 impl AsStream for Arc<CudaStream> {}
@@ -13,6 +13,6 @@ impl AsStream for Arc<CudaStream> {}
 impl Named for Arc<CudaStream> {
     fn name(&self) -> StreamId {
         let context = self.context();
-        named::name((context.cu_ctx().addr(), context), (self.cu_stream().addr(), self))
+        naming::name((context.cu_ctx().addr(), context), (self.cu_stream().addr(), self))
     }
 }

@@ -1,29 +1,25 @@
-//! Recording pairs of CUDA events, and reading them.
+//! Recording pairs of CUDA events.
 //!
-//! A start event is recorded just before a range begins, an end event just after it ends. The program never waits for
-//! the GPU: pairs are read in the order in which they came, once they have finished. Only a summary waits, for the
-//! newest pair of each stream first.
+//! A start event is recorded just before a range begins, an end event just after it ends.
 //!
 //! Every call leaves the thread's current context, its stored errors and all captures as they were. Events are only
-//! enqueued into a stream that captures nothing, which harms no capture. Calls that enqueue nothing (they create
-//! events, read them, wait) are made in the relaxed capture mode.
+//! enqueued into a stream that captures nothing, which harms no capture. Events are created
+//! in the relaxed capture mode.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use gpu_activity::driver::{Capture, CudaError, Driver, Handle};
 use gpu_activity::forks;
-use gpu_activity::own_calls;
 
 use super::lane::Lane;
-use super::named::{self, Alive, NamedStream};
-use super::queue::{BATCH, EventPair, Gone, Queue, RecordedPair, Target};
+use super::named::{self, NamedStream};
+use super::owner::Alive;
+use super::pair::{EventPair, RecordedPair, Target};
+use super::queue::{BATCH, Gone};
+use super::reading::{close, read_in_time};
 use super::scope;
-use super::totals::{StreamKey, StreamTotals};
+use super::totals::StreamTotals;
 use crate::record::StreamId;
-
-/// After this number of ended ranges, the finished pairs of a stream are read.
-const READ_EVERY: usize = 64;
 
 /// A pair whose first event is recorded on this stream, and whose second is not.
 #[derive(Clone, Copy, Debug)]
@@ -118,9 +114,9 @@ fn open(driver: &Driver, totals: &'static StreamTotals, id: StreamId) -> Option<
     let known = named::get(id).filter(|_| !forks::is_child());
     let opened = known.ok_or(Gone).and_then(|stream| {
         let mut queue = stream.queue.lock();
-        let events = match scope::lane_or(totals, id, || queue.lend(stream, totals))? {
-            Some(lane) => queue.open_in(stream, lane),
-            None => queue.open(stream),
+        let events = match scope::lane_or(totals, id, || queue.lend(&stream.owner, totals))? {
+            Some(lane) => queue.open_in(&stream.owner, lane),
+            None => queue.open(&stream.owner),
         };
         Ok((stream, events?))
     });
@@ -145,7 +141,7 @@ fn open_new(
         if driver.capture(stream.handle)? == Capture::Active {
             return Ok(None);
         }
-        stream.context.prepare(driver)?;
+        stream.owner.context.prepare(driver)?;
         driver.relaxed(|| create_events(driver, stream)).map(Some)
     });
     match made {
@@ -165,64 +161,16 @@ fn turn(driver: &Driver, stream: &NamedStream, lane: &Lane) {
     queue.fill(lane);
 }
 
-/// Takes back the lane that a scope has borrowed from its stream.
-pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
-    let Ok(driver) = Driver::get() else { return };
-    let mut queue = stream.queue.lock();
-    queue.take_back(lane);
-    read_in_time(driver, stream, &mut queue);
-    let idle = queue.idle(stream);
-    drop(queue);
-    Alive::let_go(idle, driver);
-}
-
-/// Reads the pairs of a stream that only its queue holds, then lets go of the stream and of the queue's memory. False
-/// where it must be tried again: the stream is in use, or its work has not finished.
-pub(super) fn retire(stream: &NamedStream) -> bool {
-    let Some(holders) = stream.holders() else { return true };
-    let queue = stream.queue.try_lock().filter(|queue| holders <= usize::from(queue.is_holding()));
-    let Some(mut queue) = queue else { return false };
-    if !queue.is_holding() {
-        queue.end(); // no pair waits there, so the driver is not needed
-        return true;
-    }
-    let Ok(driver) = Driver::get() else { return true };
-    queue.take_in_all();
-    read_finished(driver, stream, &mut queue);
-    let idle = queue.idle(stream);
-    if idle.is_some() {
-        queue.end();
-    }
-    drop(queue);
-    Alive::let_go(idle, driver);
-    stream.holders() == Some(0) // a holder may have recorded since the holders were counted
-}
-
 /// Queues a pair.
 fn queue(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
     let mut queue = stream.queue.lock();
     queue.close();
     queue.push(pair);
     if read_in_time(driver, stream, &mut queue) {
-        let idle = queue.idle(stream);
+        let idle = queue.idle(&stream.owner);
         drop(queue);
         Alive::let_go(idle, driver);
     }
-}
-
-/// Reads finished pairs if it is time to. Then drops pairs beyond the bound on those that wait, and counts them. Says
-/// whether it was time.
-fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> bool {
-    let is_time = queue.is_time_to_read(READ_EVERY) || queue.is_over();
-    if is_time {
-        read_finished(driver, stream, queue);
-        queue.drop_newest(|target| {
-            if target.window == target.totals.window() {
-                target.totals.losses.dropped.fetch_add(1, Relaxed);
-            }
-        });
-    }
-    is_time
 }
 
 /// Gives back a pair whose range will not end.
@@ -233,87 +181,6 @@ pub(super) fn abandon(started: StartedPair) {
     if let (Ok(driver), Some(stream)) = (Driver::get(), named::get(started.stream)) {
         close(driver, stream, Some(started.events));
     }
-}
-
-/// The streams whose queues may be locked: all of them, and in a forked child none.
-fn reachable() -> impl Iterator<Item = &'static NamedStream> {
-    named::all().filter(|_| !forks::is_child())
-}
-
-/// Reads all pairs that are recorded so far, and waits for them.
-pub(super) fn read_all() {
-    // Where no stream was named, the driver is not even loaded.
-    reachable().for_each(|stream| _ = Driver::get().map(|driver| read_stream(driver, stream)));
-}
-
-/// [`read_all`] at the end of the process: pairs that do not finish in this time are left.
-pub(super) fn read_within(patience: Duration) {
-    let is_left = |stream: &'static NamedStream| {
-        let Ok(driver) = Driver::get() else { return false };
-        let mut queue = stream.queue.lock();
-        queue.take_in_all();
-        read_finished(driver, stream, &mut queue);
-        queue.len() > 0
-    };
-    let left = reachable().filter(|stream| is_left(stream)).count();
-    if left > 0 && !patience.is_zero() {
-        let _late_or_no_thread = own_calls::within(patience, read_all);
-    }
-}
-
-/// Waits for the newest pair, then for pairs that were queued before it and are not done. There may be some: threads
-/// that share a stream may queue in another order than they record in, and a per-thread default stream is really one
-/// stream for each thread.
-fn read_stream(driver: &Driver, stream: &NamedStream) {
-    let mut left = {
-        let mut queue = stream.queue.lock();
-        queue.take_in_all();
-        queue.len()
-    };
-    let mut newest = true;
-    while left > 0 {
-        let (event, alive) = {
-            let queue = stream.queue.lock();
-            let waiting = queue.waiting();
-            let pair = if newest { waiting.get(left - 1).or(waiting.last()) } else { waiting.first() };
-            let Some(pair) = pair else { return };
-            (pair.events.end, queue.alive())
-        };
-        newest = false;
-        // Waits outside the lock, so that the measured threads go on; `alive` keeps stream and context meanwhile. An
-        // error comes again when the pair is read, and that takes the pair off the queue.
-        let _read_below = driver.relaxed(|| driver.in_context(stream.context.handle, || driver.wait(event)));
-        let mut queue = stream.queue.lock();
-        let before = queue.len();
-        read_finished(driver, stream, &mut queue);
-        left = left.saturating_sub((before - queue.len()).max(1));
-        let idle = queue.idle(stream);
-        drop(queue);
-        Alive::let_go(idle, driver);
-        Alive::let_go(alive, driver);
-    }
-}
-
-/// Number of pairs of a profiler's window that are recorded and not read.
-pub(super) fn pending(totals: &StreamTotals) -> u64 {
-    let is_meant =
-        |pair: &&RecordedPair| std::ptr::eq(pair.target.totals, totals) && pair.target.window == totals.window();
-    let of_stream = |stream: &NamedStream| {
-        let mut queue = stream.queue.lock();
-        queue.take_in_all();
-        queue.waiting().iter().filter(is_meant).count() as u64
-    };
-    reachable().map(of_stream).sum()
-}
-
-/// Counts one start less: its end was not recorded.
-fn close(driver: &Driver, stream: &NamedStream, events: Option<EventPair>) {
-    let mut queue = stream.queue.lock();
-    queue.give_back(events);
-    queue.close();
-    let idle = queue.idle(stream);
-    drop(queue);
-    Alive::let_go(idle, driver);
 }
 
 /// Creates some pairs for a stream whose context has none to spare, and gives one of them. The context is the current
@@ -327,68 +194,4 @@ fn create_events(driver: &Driver, stream: &NamedStream) -> Result<EventPair, Cud
     let more: Vec<EventPair> = (1..BATCH).map_while(|_| pair().ok()).collect();
     stream.queue.lock().give_back(more);
     Ok(first)
-}
-
-/// Reads finished pairs in the order in which they came, up to the first that has not finished.
-#[inline(never)]
-fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
-    let floor = stream.context.floor_ns();
-    driver.relaxed(|| {
-        let mut readings = [0; READ_EVERY];
-        loop {
-            // All readings first: so a profiler's rows are locked once, not for each pair, and not during calls of the
-            // driver.
-            let (mut count, mut stopped) = (0, Ok(()));
-            for (reading, pair) in readings.iter_mut().zip(queue.waiting()) {
-                match driver.elapsed_ns(pair.events.start, pair.events.end) {
-                    Ok(ns) => *reading = ns,
-                    Err(error) => {
-                        stopped = Err(error);
-                        break;
-                    }
-                }
-                count += 1;
-            }
-            add(stream.id, floor, queue.waiting(), readings.get(..count).unwrap_or_default());
-            queue.done(count);
-            match stopped {
-                Ok(()) if count == readings.len() => {}
-                Ok(()) | Err(CudaError::NOT_READY) => return,
-                Err(error) => {
-                    let Some(&RecordedPair { target, .. }) = queue.waiting().first() else { return };
-                    queue.done(1);
-                    if target.window == target.totals.window() {
-                        target.totals.losses.count_unreadable(error);
-                    }
-                }
-            }
-        }
-    });
-}
-
-/// Adds the readings of the first of these pairs, in nanoseconds, to the rows of their profilers.
-fn add(stream: StreamId, floor: u64, pairs: &[RecordedPair], mut readings: &[u64]) {
-    let mut locked: Option<(&StreamTotals, _)> = None;
-    let read = pairs.get(..readings.len()).unwrap_or_default();
-    for same in read.chunk_by(|one, next| one.target.is(&next.target)) {
-        let Some((&RecordedPair { target, .. }, (these, others))) =
-            same.first().zip(readings.split_at_checked(same.len()))
-        else {
-            return;
-        };
-        readings = others;
-        let totals = target.totals;
-        let rows = match &mut locked {
-            Some((of, rows)) if std::ptr::eq(*of, totals) => rows,
-            other => {
-                *other = None;
-                &mut other.insert((totals, totals.lock())).1
-            }
-        };
-        if target.window != totals.window() {
-            continue; // entered before the last reset, which changes the window under this lock
-        }
-        let key = StreamKey { stream, node: target.node, range: target.key };
-        rows.add(key, these, floor, &totals.budget);
-    }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{
 use parking_lot::Mutex;
 use range_report::RangeStyle;
 
-use super::queue::{EventPair, RecordedPair, Target};
+use super::pair::{EventPair, RecordedPair, Target};
 use super::totals::StreamTotals;
 use crate::record::RangeKey;
 

@@ -10,7 +10,11 @@ mod cudarc;
 mod events;
 mod lane;
 mod named;
+mod naming;
+mod owner;
+mod pair;
 mod queue;
+mod reading;
 mod scope;
 mod status;
 mod totals;
@@ -25,7 +29,7 @@ use pin_project_lite::pin_project;
 
 pub use binding::{AsStream, RawStream};
 pub(crate) use events::StartedPair;
-use queue::Target;
+use pair::Target;
 pub(crate) use scope::{current, on_scope_change};
 pub(crate) use status::{losses, stream_facts};
 pub(crate) use totals::StreamTotals;
@@ -143,8 +147,8 @@ pub(crate) fn abandon(started: StartedPair) {
 /// at most.
 pub(crate) fn read_all(patience: Option<Duration>) {
     match patience {
-        None => own_calls::during(events::read_all),
-        Some(patience) => own_calls::during(|| events::read_within(patience)),
+        None => own_calls::during(reading::read_all),
+        Some(patience) => own_calls::during(|| reading::read_within(patience)),
     }
 }
 

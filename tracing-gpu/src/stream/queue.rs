@@ -3,53 +3,15 @@
 //! Pairs are in stream order, with one exception: of several scopes in one stream at the same time, one may be some 64
 //! pairs ahead of another.
 
-use gpu_activity::driver::Handle;
-
 use super::lane::Lane;
-use super::named::{Alive, NamedStream};
+use super::owner::{Alive, StreamOwner};
+use super::pair::{EventPair, RecordedPair, Target};
 use super::totals::StreamTotals;
-use crate::record::RangeKey;
 
 /// Pairs that may wait on one stream. Pairs beyond that are dropped, the newest first, and counted.
 pub(super) const PENDING: usize = 16_384;
 /// Pairs that a stream takes from its context at once, or creates where the context has none to spare.
 pub(super) const BATCH: usize = 32;
-
-/// Whose time a pair measures.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
-    pub(super) totals: &'static StreamTotals,
-    pub(super) node: u32,
-    pub(super) key: RangeKey,
-    /// Start of the window in which the range was entered.
-    pub(super) window: u64,
-}
-
-impl Target {
-    /// Whether both are of one row and one window.
-    #[inline(always)]
-    pub(super) fn is(&self, other: &Self) -> bool {
-        self.node == other.node
-            && self.key == other.key
-            && self.window == other.window
-            && std::ptr::eq(self.totals, other.totals)
-    }
-}
-
-/// Two CUDA events, for the start and the end of one instance at a time. They stay together as long as their context
-/// lives.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct EventPair {
-    pub(super) start: Handle,
-    pub(super) end: Handle,
-}
-
-/// A pair whose events are both recorded.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RecordedPair {
-    pub(super) events: EventPair,
-    pub(super) target: Target,
-}
 
 /// The pairs of one stream.
 #[derive(Debug, Default)]
@@ -79,41 +41,41 @@ pub(super) struct Gone;
 
 impl Queue {
     /// Keeps the stream alive for the next pair.
-    fn hold(&mut self, stream: &NamedStream) -> Result<(), Gone> {
+    fn hold(&mut self, owner: &StreamOwner) -> Result<(), Gone> {
         if self.alive.is_none() {
-            self.alive = Some(stream.hold().ok_or(Gone)?);
+            self.alive = Some(owner.hold().ok_or(Gone)?);
         }
         Ok(())
     }
 
     /// Counts one more start, and gives its events, if there are any to spare.
-    pub(super) fn open(&mut self, stream: &NamedStream) -> Result<Option<EventPair>, Gone> {
-        self.hold(stream)?;
+    pub(super) fn open(&mut self, owner: &StreamOwner) -> Result<Option<EventPair>, Gone> {
+        self.hold(owner)?;
         self.open += 1;
         if self.spare.is_empty() {
-            self.refill(stream);
+            self.refill(owner);
         }
         Ok(self.spare.pop())
     }
 
     /// [`open`](Self::open) in the lane of a scope, which is filled with spare events. Called by the owner of the lane.
-    pub(super) fn open_in(&mut self, stream: &NamedStream, lane: &Lane) -> Result<Option<EventPair>, Gone> {
+    pub(super) fn open_in(&mut self, owner: &StreamOwner, lane: &Lane) -> Result<Option<EventPair>, Gone> {
         if let Some(events) = lane.start() {
             return Ok(Some(events)); // kept from the scope that had the lane before
         }
         if self.spare.is_empty() {
-            self.refill(stream);
+            self.refill(owner);
         }
         lane.refill(&mut self.spare);
         match lane.start() {
             Some(events) => Ok(Some(events)),
-            None => self.open(stream),
+            None => self.open(owner),
         }
     }
 
     /// Lends a lane to a scope. That keeps the stream alive.
-    pub(super) fn lend(&mut self, stream: &NamedStream, totals: &'static StreamTotals) -> Result<&'static Lane, Gone> {
-        self.hold(stream)?;
+    pub(super) fn lend(&mut self, owner: &StreamOwner, totals: &'static StreamTotals) -> Result<&'static Lane, Gone> {
+        self.hold(owner)?;
         self.lent += 1;
         if let Some(lane) = self.lanes.iter().find(|lane| lane.lend(totals)) {
             return Ok(lane);
@@ -153,8 +115,8 @@ impl Queue {
     }
 
     #[cold]
-    fn refill(&mut self, stream: &NamedStream) {
-        let mut all = stream.context.spare.lock();
+    fn refill(&mut self, owner: &StreamOwner) {
+        let mut all = owner.context.spare.lock();
         let kept = all.len().saturating_sub(BATCH);
         self.spare.extend(all.drain(kept..));
     }
@@ -237,20 +199,22 @@ impl Queue {
 
     /// Its hold on the stream, if nothing needs it any more; the caller lets it go outside the lock. The spare events
     /// then go to the context, for any of its streams.
-    pub(super) fn idle(&mut self, stream: &NamedStream) -> Option<Alive> {
+    pub(super) fn idle(&mut self, owner: &StreamOwner) -> Option<Alive> {
         if self.lent > 0 || self.open > 0 || self.len() > 0 {
             return None;
         }
         self.lanes.drain(..).for_each(|lane| lane.put_away(&mut self.spare));
-        stream.context.spare.lock().append(&mut self.spare);
+        owner.context.spare.lock().append(&mut self.spare);
         self.alive.take()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::named;
+    use super::super::named::{self, NamedStream};
+    use super::super::naming;
     use super::*;
+    use crate::record::RangeKey;
     use range_report::RangeStyle;
 
     fn pair(number: usize) -> RecordedPair {
@@ -288,11 +252,11 @@ mod tests {
 
     #[test]
     fn what_was_begun_in_a_lane_and_ends_beside_it_or_the_other_way_round_keeps_the_stream_and_no_longer() {
-        let stream = named::get(named::name_raw(0x1a4e, 0x100)).unwrap();
+        let stream = named::get(naming::name_raw(0x1a4e, 0x100)).unwrap();
         let mut queue = Queue::default();
         queue.give_back((0..10).map(|number| EventPair { start: number, end: 0 }));
-        let lane = queue.lend(stream, StreamTotals::shared()).ok().unwrap();
-        let first = queue.open_in(stream, lane).ok().flatten().unwrap();
+        let lane = queue.lend(&stream.owner, StreamTotals::shared()).ok().unwrap();
+        let first = queue.open_in(&stream.owner, lane).ok().flatten().unwrap();
         let second = lane.start().unwrap();
         assert_eq!(
             (first.start, second.start, queue.spare.len()),
@@ -306,19 +270,19 @@ mod tests {
         assert_eq!(starts(&queue), [8], "once");
         queue.done(1);
         // The first ends when its scope has been left.
-        assert!(queue.idle(stream).is_none(), "a lane is lent");
+        assert!(queue.idle(&stream.owner).is_none(), "a lane is lent");
         queue.take_back(lane);
-        assert!(queue.idle(stream).is_none(), "a start has no end");
+        assert!(queue.idle(&stream.owner).is_none(), "a start has no end");
         queue.close();
         queue.push(RecordedPair { events: first, target: pair(0).target });
-        assert!(queue.idle(stream).is_none(), "a pair has not been read");
+        assert!(queue.idle(&stream.owner).is_none(), "a pair has not been read");
         queue.done(1);
-        assert!(queue.idle(stream).is_some() && queue.lanes.is_empty());
+        assert!(queue.idle(&stream.owner).is_some() && queue.lanes.is_empty());
         // All events are the context's: ten went in.
-        assert_eq!((stream.context.spare.lock().len(), queue.spare.len()), (10, 0));
+        assert_eq!((stream.owner.context.spare.lock().len(), queue.spare.len()), (10, 0));
         // One that begins beside the lane and ends in it.
-        let outside = queue.open(stream).ok().flatten().unwrap();
-        let lane = queue.lend(stream, StreamTotals::shared()).ok().unwrap();
+        let outside = queue.open(&stream.owner).ok().flatten().unwrap();
+        let lane = queue.lend(&stream.owner, StreamTotals::shared()).ok().unwrap();
         lane.end(outside, &pair(0).target);
         queue.take_back(lane);
         assert_eq!((starts(&queue), queue.open), (vec![outside.start], 0));
@@ -326,12 +290,12 @@ mod tests {
 
     #[test]
     fn two_scopes_have_two_lanes_and_the_next_has_one_of_them() {
-        let stream = named::get(named::name_raw(0x1a4e, 0x200)).unwrap();
+        let stream = named::get(naming::name_raw(0x1a4e, 0x200)).unwrap();
         let mut queue = Queue::default();
-        let [one, two] = [(); 2].map(|()| queue.lend(stream, StreamTotals::shared()).ok().unwrap());
+        let [one, two] = [(); 2].map(|()| queue.lend(&stream.owner, StreamTotals::shared()).ok().unwrap());
         assert!(!std::ptr::eq(one, two));
         queue.take_back(one);
-        assert!(std::ptr::eq(queue.lend(stream, StreamTotals::shared()).ok().unwrap(), one));
+        assert!(std::ptr::eq(queue.lend(&stream.owner, StreamTotals::shared()).ok().unwrap(), one));
         assert_eq!(queue.lanes.len(), 2);
     }
 
@@ -339,7 +303,7 @@ mod tests {
     #[test]
     fn what_spans_read_of_a_stream_is_one_cache_line_that_nobody_writes() {
         assert_eq!((align_of::<NamedStream>(), std::mem::offset_of!(NamedStream, queue) % 64), (64, 0));
-        assert!(std::mem::offset_of!(NamedStream, context) < 64);
+        assert!(std::mem::offset_of!(NamedStream, owner) + size_of::<StreamOwner>() <= 64);
     }
 
     #[test]

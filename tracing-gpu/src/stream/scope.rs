@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 
 use gpu_activity::{forks, own_calls};
 
-use super::events;
 use super::lane::Lane;
 use super::named::{self, NamedStream};
+use super::reading;
 use super::totals::StreamTotals;
 use crate::record::StreamId;
 
@@ -101,7 +101,7 @@ pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
             if forks::is_child() {
                 forget(); // the parent has borrowed it, before the fork
             } else if let (Some(stream), Some(lane)) = (named, lane) {
-                own_calls::during(|| events::leave(stream, lane));
+                own_calls::during(|| reading::leave(stream, lane));
             }
             changed(); // the fast paths, which know no streams, may apply again
         }
@@ -117,11 +117,12 @@ pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
 
 #[cfg(test)]
 mod tests {
+    use super::super::naming;
     use super::*;
 
     #[test]
     fn a_scope_borrows_once_from_its_own_stream_and_gives_back_what_it_has() {
-        let [a, b] = [0x100, 0x200].map(|stream| named::name_raw(0x5c09e, stream));
+        let [a, b] = [0x100, 0x200].map(|stream| naming::name_raw(0x5c09e, stream));
         let mine = StreamTotals::shared();
         let lend = || Ok::<_, ()>(Lane::find(mine));
         let never = || -> Result<&'static Lane, ()> { panic!("not wanted") };

@@ -7,15 +7,15 @@ use gpu_activity::driver::Driver;
 use gpu_activity::forks;
 use range_report::StreamLosses;
 
-use super::events;
 use super::named::{self, NamedStream};
+use super::reading;
 use super::totals::StreamTotals;
 
 /// What could not be timed in the profiler's window so far.
 pub(crate) fn losses(totals: &StreamTotals) -> StreamLosses {
     let losses = &totals.losses;
     let mut all = StreamLosses::default();
-    all.pending = events::pending(totals);
+    all.pending = reading::pending(totals);
     all.captured = losses.captured.load(Relaxed);
     all.refused = losses.refused.load(Relaxed);
     all.dropped = losses.dropped.load(Relaxed);
@@ -28,7 +28,7 @@ pub(crate) fn losses(totals: &StreamTotals) -> StreamLosses {
 pub(crate) fn stream_facts() -> Vec<(String, u64)> {
     let mut named = BTreeMap::new(); // by device
     let facts = |stream: &'static NamedStream| {
-        let device = stream.context.facts.get().map(|facts| facts.device);
+        let device = stream.owner.context.facts.get().map(|facts| facts.device);
         let shown = device.map_or_else(|| "GPU ?".to_owned(), |device| format!("GPU {device}"));
         let label = match stream.handle {
             0 | 1 => format!("{shown} default"),
@@ -39,7 +39,7 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
                 format!("{shown} #{number}")
             }
         };
-        (label, stream.context.floor_ns())
+        (label, stream.owner.context.floor_ns())
     };
     // Number 0 is no stream.
     std::iter::once(("-".to_owned(), 0)).chain(named::all().map(facts)).collect()
@@ -61,7 +61,7 @@ pub(super) fn notes(totals: &StreamTotals) -> Vec<String> {
     };
     let mut lines: Vec<String> = Vec::new();
     let version = driver.version().map_or_else(|_| "unknown".to_owned(), |v| format!("{}.{}", v / 1000, v % 1000 / 10));
-    for facts in named::all().filter_map(|stream| stream.context.facts.get()) {
+    for facts in named::all().filter_map(|stream| stream.owner.context.facts.get()) {
         let floor = match facts.floor {
             Ok(ns) => format!("An empty pair of events takes up to {:.2} us.", ns as f64 / 1e3),
             Err(error) => format!("The time of an empty pair could not be measured: {error}."),

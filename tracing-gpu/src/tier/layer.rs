@@ -127,7 +127,7 @@ impl Drop for OwnValues {
         for (engine, kept) in self.all() {
             match kept {
                 Kept::Values(values) => own_values::close(engine, engine.thread(), values),
-                Kept::Call(call) => super::close_call(engine, engine.thread(), *call),
+                Kept::Call(call) => own_values::close_call(engine, engine.thread(), *call),
             }
         }
     }

@@ -336,28 +336,6 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     }
 }
 
-/// The span of a call has closed. Without a thread it cannot be counted, and that is; after the finish all stays as it
-/// was then.
-#[inline(never)]
-fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, call: CallId) {
-    let session = &engine.session;
-    if !session.is_running() {
-        return;
-    }
-    let Some(ended) = session.calls.end(thread.map(|thread| &thread.spare_calls), call, session.clock.now()) else {
-        return;
-    };
-    let Some(home) = engine.thread_at(ended.thread) else { return };
-    thread.into_iter().for_each(|thread| thread.record_call(home, &ended));
-    // What was created before the window, or entered once at the most as spans are that are no futures, is no call.
-    if home.judge(&ended) && ended.entries > 0 && ended.created >= session.window() {
-        match thread {
-            Some(thread) => thread.add_call_ended(home, call, &ended),
-            None => session.drop_span(),
-        }
-    }
-}
-
 #[inline]
 fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Record<'_>) {
     let Some(thread) = engine.thread() else { return };

@@ -126,13 +126,35 @@ fn begin_lifetime(thread: &ThreadState, values: &SpanValues, new: &NewSpan) {
     });
 }
 
+/// The span of a call has closed. Without a thread it cannot be counted, and that is; after the finish all stays as it
+/// was then.
+#[inline(never)]
+pub(super) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, call: CallId) {
+    let session = &engine.session;
+    if !session.is_running() {
+        return;
+    }
+    let Some(ended) = session.calls.end(thread.map(|thread| &thread.spare_calls), call, session.clock.now()) else {
+        return;
+    };
+    let Some(home) = engine.thread_at(ended.thread) else { return };
+    thread.into_iter().for_each(|thread| thread.record_call(home, &ended));
+    // What was created before the window, or entered once at the most as spans are that are no futures, is no call.
+    if home.judge(&ended) && ended.entries > 0 && ended.created >= session.window() {
+        match thread {
+            Some(thread) => thread.add_call_ended(home, call, &ended),
+            None => session.drop_span(),
+        }
+    }
+}
+
 /// Ends the start/end range of a span that has been closed, if it has one. Without a thread it cannot be measured, and
 /// is counted so; after the finish it stays as it was then.
 pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, values: &SpanValues) {
     if thread.is_none() && !engine.session.is_running() {
         return;
     }
-    super::close_call(engine, thread, values.call);
+    close_call(engine, thread, values.call);
     let (lifetime, changing) = values.end();
     if let Some(lifetime) = lifetime {
         let range = (lifetime_key(values, &changing), Some(values.metadata));

@@ -52,7 +52,7 @@ impl GpuSubscriber {
             Closed::Yes { values, call } => {
                 match values {
                     Some(values) => own_values::close(engine, thread, &values),
-                    None if call != 0 => super::close_call(engine, thread, call),
+                    None if call != 0 => own_values::close_call(engine, thread, call),
                     None => {}
                 }
                 true

@@ -4,13 +4,27 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::Limits;
 use super::details::{ApiCallDetail, CallDetail, LONGEST_VALUE, MarkDetail, OperationDetail, RangeDetail};
 use super::texts::{Texts, presentable};
 use crate::TableStyle;
 use crate::report::{bracketed, nsys_call};
 use crate::summary::RangeStyle;
 use crate::timeline::{ApiCall, Call, Item, Mark, Operation, Projection, Range, Work};
+
+/// How much a page holds. What is beyond is counted, and the page says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Ranges, operations and calls: the shortest give way. A tenth as many marks beside them.
+    pub items: usize,
+    /// Bytes of names, fields and messages.
+    pub text: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { items: 1_000_000, text: 64 << 20 }
+    }
+}
 
 /// Where an item is drawn. The order is that of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,8 +5,8 @@ use std::io;
 use crate::summary::RangeStyle;
 use crate::timeline::{Call, Ending, Mark, Range, Value};
 
-use super::Ids;
 use super::file::{File, Strings};
+use super::ids::Ids;
 use super::json;
 use super::rows::{CATEGORY, MARK, Numbers, Payload, RangeRow, Row};
 use super::stamps::Stamps;

@@ -10,7 +10,8 @@ use crate::timeline::{Api, ApiCall, Operation, Work};
 use super::api_calls::{ApiCalls, Call};
 use super::events::{known, signed};
 use super::file::{File, Strings};
-use super::{Ids, MACHINE, names};
+use super::ids::{Ids, MACHINE};
+use super::names;
 
 const CALL: &str = "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME(start,end,eventClass,globalTid,correlationId,nameId,returnValue)VALUES(?,?,?,?,?,?,?)";
 const KERNEL: &str = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL(start,end,deviceId,contextId,streamId,correlationId,globalPid,graphNodeId,

@@ -5,8 +5,8 @@ use std::io;
 
 use crate::summary::Process;
 
-use super::MACHINE;
 use super::file::File;
+use super::ids::MACHINE;
 
 /// The export schema that the columns are of.
 const VERSION: [&str; 3] = ["3", "20", "3"];

@@ -1,11 +1,11 @@
 //! A merged table within a width: all figures where there is room, else fewer, in units for people.
 
-use super::rows::{Line, Rows, Unit};
-use super::{are_ranks, slowest};
+use super::rows::{Line, Rows, Unit, are_ranks, slowest};
 use crate::MergedSummary;
 use crate::report::nsys::name_cell;
+use crate::report::options::RenderOptions;
 use crate::report::table::{Cell, Layout, Table};
-use crate::report::{RenderOptions, names};
+use crate::text::names;
 use crate::text::number::{bytes_between, human, human_between, human_bytes, integer, percent};
 use crate::text::width::{shorten, width_of};
 

@@ -4,7 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::report::gpu_work::{bracketed, nsys_call};
-use crate::report::{MergedTable, TableStyle, names, nsys::style_name};
+use crate::report::kinds::{MergedTable, TableStyle};
+use crate::report::nsys::style_name;
+use crate::report::options::RenderOptions;
+use crate::text::names;
 use crate::{
     MemoryKind, Merged, MergedActivity, MergedSummary, RangeLabel, RangeStyle, RankTotals, Sizes, Times, WorkPart,
 };
@@ -320,4 +323,16 @@ fn work(gpu: Option<&MergedActivity>) -> Rows<'_> {
     let table = Rows::new(Unit::Time, "Busy Time", "Operations", vec!["Work"], lines.collect());
     let all = rows().find(|row| row.key == WorkPart::All).map_or(0, |row| u128::from(row.all.busy_ns));
     Rows { base: all, ..table }
+}
+
+/// Whether the processes have ranks, as those of MPI have.
+pub(super) fn are_ranks(merged: &MergedSummary) -> bool {
+    merged.processes.iter().all(|process| process.rank.is_some())
+}
+
+/// Which process has most.
+pub(super) fn slowest(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions) -> String {
+    let process = ranks.slowest().and_then(|rank| merged.processes.get(rank.process));
+    let label = process.map_or_else(String::new, |process| process.label());
+    if options.raw_names { label } else { names::escaped(&label).into_owned() }
 }

@@ -7,12 +7,21 @@ mod tests;
 mod verdict;
 
 use super::calls::{percentile, quantile_text};
-use super::{NO_RANGE, RenderOptions, TableStyle, gpu_work, names, section};
-use crate::text::number::{human, human_bytes, human_inline, integer, percent};
+use super::envelope::{NO_RANGE, section};
+use super::gpu_work;
+use super::kinds::TableStyle;
+use super::options::RenderOptions;
+use crate::text::names;
+use crate::text::number::{human, human_bytes, human_inline, integer};
 use crate::text::width::{width_of, wrapped};
-use crate::{GpuActivity, MemoryWork, Summary, TreeNode};
+use crate::{GpuActivity, MemoryWork, Summary};
 use layout::{BUSY, COLUMNS, Known, Layout, Line};
+#[cfg(feature = "html")]
+pub(crate) use shape::Marked;
 use shape::{Entry, Shape, Way};
+#[cfg(feature = "html")]
+pub(crate) use verdict::Explained;
+use verdict::{label, share};
 
 /// A time that there is not, its dash below the digits of the others.
 const NO_TIME: &str = "-   ";
@@ -60,31 +69,6 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
 /// The quantiles that any node has, in rising order.
 pub(crate) fn quantiles(summary: &Summary) -> Vec<f64> {
     Shape::of(summary, usize::MAX).quantiles()
-}
-
-/// What the marks of a tree are and mean, for a page.
-#[cfg(feature = "html")]
-pub(crate) struct Explained {
-    /// What 100 % is, beside the wall time where that is known.
-    pub(crate) whole: Option<String>,
-    /// By node, in the order of printing.
-    pub(crate) marked: Vec<Marked>,
-    /// What the marks that are there mean, a sentence each.
-    pub(crate) marks: Vec<String>,
-}
-
-/// Whether the calls of a node are marked, and its share of the parent.
-#[cfg(feature = "html")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marked {
-    pub(crate) polled: bool,
-    pub(crate) beside: bool,
-    /// Whether its self time is.
-    pub(crate) blocked: bool,
-    /// What of its self time it is ranked by, where that is not all.
-    pub(crate) ranked_ns: Option<u64>,
-    /// What one call took, where that is more than half of the node.
-    pub(crate) one_call: Option<u64>,
 }
 
 #[cfg(feature = "html")]
@@ -195,13 +179,4 @@ fn line(shape: &Shape, entry: &Entry, quantiles: &[f64], options: &RenderOptions
 
 fn or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| NO_TIME.to_owned(), human)
-}
-
-fn share(part: u64, base: u128) -> String {
-    percent(part, base).map_or_else(|| "-".to_owned(), |text| text + "%")
-}
-
-fn label(node: &TreeNode, raw: bool) -> String {
-    let label = names::label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned());
-    if raw { label } else { names::escaped(&label).into_owned() }
 }

@@ -2,26 +2,21 @@
 //!
 //! Nothing here recurses: a tree may be as deep as the program nests.
 
+mod flat;
 mod waits;
 
-#[cfg(feature = "html")]
-use super::Marked;
-use crate::{GpuWork, Summary, TreeNode};
+use crate::{Summary, TreeNode};
+use flat::{Flat, MANY_CALLS, WAYS, Wait, flatten, without_small};
+pub(super) use flat::{OnGpu, Way};
 pub(super) use waits::Culprit;
-use waits::Wait;
 
 /// Nodes that took less than one in this many parts of the whole are folded: 0.1 %.
 const FOLD_BELOW: u128 = 1_000;
-/// A phase with less than one in this many parts of the first one's time is not named beside it.
-const NAME_FROM: u64 = 16;
 /// Less time than this passes between two polls without any waiting.
 const WORTH_TELLING_NS: u128 = 1_000_000;
 /// A shorter call is no warm-up, nor is one that took less than one in this many parts of the whole: an interruption.
 const LONG_CALL_NS: u64 = 1_000_000;
 const LONG_CALL_PART: u128 = 100;
-/// From this number of calls on, one call that takes more than half the time of all is shown separately.
-const MANY_CALLS: u64 = 10;
-
 /// Every node in order of printing, with what is known of its subtree.
 pub(super) struct Shape<'a> {
     nodes: Vec<Flat<'a>>,
@@ -42,63 +37,18 @@ pub(super) struct Shape<'a> {
     has_row: Vec<bool>,
 }
 
-struct Flat<'a> {
-    node: &'a TreeNode,
-    parent: Option<usize>,
-    depth: usize,
-    /// One past the last node of the subtree.
-    end: usize,
-    /// Whether it and its siblings together took longer than their parent, or, at the top, it alone than all time: what
-    /// a total holds twice, or of other threads.
-    beside: bool,
-    /// Self time of the whole subtree.
-    self_below: u128,
-    /// Whether one call took more than half of the row.
-    one_call: bool,
-    /// What is left of its own time without a call that took more than half of the row, and without waiting for its
-    /// children.
-    own_ns: u64,
-    /// What it waits for itself.
-    wait: Wait,
-    /// Longest wait in the subtree.
-    awaited_peak: u64,
-    /// Longest total in the subtree. A child on another thread may be longer than its parent.
-    peak: u64,
-    on_gpu: [OnGpu; WAYS],
-    /// Time on the GPU of its own of the whole subtree; `None` where none is known in it.
-    gpu_self_below: [Option<u128>; WAYS],
-    /// Longest total on the GPU in the subtree.
-    gpu_peak: [u64; WAYS],
-}
-
-/// In which way time on the GPU is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// While something that the phase launched ran, as CUPTI recorded it.
-    Busy,
-    /// Between two events on a stream.
-    Stream,
-}
-
-const WAYS: usize = 2;
-
-/// Time on the GPU known in one way; `None` where it is not.
+/// Whether the calls of a node are marked, and its share of the parent.
+#[cfg(feature = "html")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OnGpu {
-    pub(super) total_ns: Option<u64>,
-    pub(super) self_ns: Option<u64>,
-}
-
-impl OnGpu {
-    fn of(node: &TreeNode) -> [Self; WAYS] {
-        // A phase that launched nothing has no time, rather than none.
-        let busy = |work: &GpuWork| (work.operations > 0).then_some(work.busy_ns);
-        let work = node.gpu.as_ref();
-        [
-            Self { total_ns: work.and_then(|work| busy(&work.total)), self_ns: work.and_then(|work| busy(&work.own)) },
-            Self { total_ns: node.stream_total_ns, self_ns: node.stream_self_ns },
-        ]
-    }
+pub(crate) struct Marked {
+    pub(crate) polled: bool,
+    pub(crate) beside: bool,
+    /// Whether its self time is.
+    pub(crate) blocked: bool,
+    /// What of its self time it is ranked by, where that is not all.
+    pub(crate) ranked_ns: Option<u64>,
+    /// What one call took, where that is more than half of the node.
+    pub(crate) one_call: Option<u64>,
 }
 
 /// The figures of a line.
@@ -564,15 +514,6 @@ fn is_named_alike(a: &TreeNode, b: &TreeNode) -> bool {
     (&a.name, &a.domain) == (&b.name, &b.domain)
 }
 
-impl Flat<'_> {
-    /// Self time without what is certainly that of such a call: it may have had all that ran inside of the row.
-    fn own_of_the_others(&self) -> u64 {
-        let nested = self.node.total_ns.saturating_sub(self.node.self_ns);
-        let once = if self.one_call { self.node.max_ns.saturating_sub(nested) } else { 0 };
-        self.node.self_ns.saturating_sub(once)
-    }
-}
-
 /// Whether a node waited for its children for most of its self time.
 pub(super) const fn is_blocked(node: &TreeNode) -> bool {
     node.blocked_ns >= WORTH_TELLING_NS as u64 && node.blocked_ns >= node.self_ns / 2
@@ -581,12 +522,6 @@ pub(super) const fn is_blocked(node: &TreeNode) -> bool {
 /// What is left out of the self time of a node for that.
 const fn blocked(node: &TreeNode) -> u64 {
     if is_blocked(node) { node.blocked_ns } else { 0 }
-}
-
-/// Leaves out what is small beside the first.
-fn without_small<T>(all: &mut Vec<T>, ns: impl Fn(&T) -> u64) {
-    let first = all.first().map_or(0, &ns);
-    all.retain(|one| ns(one) >= first / NAME_FROM);
 }
 
 fn is_below_bound(ns: u64, whole: u128) -> bool {
@@ -622,33 +557,6 @@ impl Figures {
         self.calls = self.calls.saturating_add(other.calls);
         self.instances = self.instances.saturating_add(other.instances);
     }
-}
-
-fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
-    let mut nodes = Vec::new();
-    let mut waiting: Vec<(&TreeNode, Option<usize>, usize)> = roots.iter().rev().map(|root| (root, None, 0)).collect();
-    while let Some((node, parent, depth)) = waiting.pop() {
-        let index = nodes.len();
-        let on_gpu = OnGpu::of(node);
-        nodes.push(Flat {
-            node,
-            parent,
-            depth,
-            end: index + 1,
-            beside: false,
-            self_below: u128::from(node.self_ns),
-            one_call: false,
-            own_ns: node.self_ns,
-            wait: Wait::Own,
-            awaited_peak: node.awaited_ns.unwrap_or(0),
-            peak: node.total_ns,
-            on_gpu,
-            gpu_self_below: on_gpu.map(|on_gpu| on_gpu.self_ns.map(u128::from)),
-            gpu_peak: on_gpu.map(|on_gpu| on_gpu.total_ns.unwrap_or(0)),
-        });
-        waiting.extend(node.children.iter().rev().map(|child| (child, Some(index), depth + 1)));
-    }
-    nodes
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ mod verdict;
 mod waiting;
 
 use super::*;
-use crate::{GpuWork, MemoryKind, NodeWork, Report};
+use crate::{GpuWork, MemoryKind, NodeWork, Report, TreeNode};
 
 fn node(name: &str, calls: u64, total_ns: u64, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
     TreeNode { name: name.to_owned(), calls, instances: calls, total_ns, self_ns, children, ..TreeNode::default() }

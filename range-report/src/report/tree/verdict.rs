@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use super::shape::{Culprit, Entry, Shape, Way, is_blocked};
 #[cfg(feature = "html")]
-use super::{Explained, Marked};
-use super::{label, share};
-use crate::report::{RenderOptions, names};
-use crate::text::number::{human_inline, integer};
+use super::shape::Marked;
+use super::shape::{Culprit, Entry, Shape, Way, is_blocked};
+use crate::report::options::RenderOptions;
+use crate::text::names;
+use crate::text::number::{human_inline, integer, percent};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};
 
@@ -389,4 +389,24 @@ fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, o
         shorten(&name, room, room / 2) + &figures
     });
     listed(WHAT, rows, options)
+}
+
+/// What the marks of a tree are and mean, for a page.
+#[cfg(feature = "html")]
+pub(crate) struct Explained {
+    /// What 100 % is, beside the wall time where that is known.
+    pub(crate) whole: Option<String>,
+    /// By node, in the order of printing.
+    pub(crate) marked: Vec<Marked>,
+    /// What the marks that are there mean, a sentence each.
+    pub(crate) marks: Vec<String>,
+}
+
+pub(super) fn share(part: u64, base: u128) -> String {
+    percent(part, base).map_or_else(|| "-".to_owned(), |text| text + "%")
+}
+
+pub(super) fn label(node: &TreeNode, raw: bool) -> String {
+    let label = names::label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned());
+    if raw { label } else { names::escaped(&label).into_owned() }
 }

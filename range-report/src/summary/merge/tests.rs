@@ -2,7 +2,7 @@ mod process;
 mod reference;
 
 use super::*;
-use crate::{CallStats, MergedTable, OpenAccStats, OpenRange, Quantile, RangeStats, StreamStats, TreeNode};
+use crate::{CallStats, MergedTable, OpenAccStats, OpenRange, Quantile, RangeStats, RangeStyle, StreamStats, TreeNode};
 
 /// Number, sum, least, greatest, median and deviation, as anyone would work them out.
 fn statistics(values: &[u64]) -> (u64, u64, u64, u64, f64, f64) {

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::PhaseLabel;
 use super::figures::NodeTotals;
+use super::labels::PhaseLabel;
 use super::rows::{self, Merged};
 use crate::TreeNode;
 

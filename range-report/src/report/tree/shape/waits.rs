@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Flat, MANY_CALLS};
+use super::flat::{Flat, MANY_CALLS, Wait, without_small};
 use crate::{Summary, TreeNode};
 
 /// A call is as long as the run from this part of it on.
@@ -22,18 +22,6 @@ const NEARLY_ALL_PERCENT: u128 = 80;
 const TRAILING: u64 = 8;
 /// How much less a wait counts that may be one for what is measured elsewhere.
 const EXPLAINED: u64 = 10;
-
-/// What a node waits for itself, as far as the figures show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Wait {
-    /// Nothing that is measured.
-    #[default]
-    Own,
-    /// Perhaps this node.
-    For(usize),
-    /// The next work, as long as the run.
-    Loop,
-}
 
 /// A node that waits, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +74,7 @@ pub(super) fn culprits(nodes: &[Flat], count: usize, is_small: impl Fn(u64) -> b
     all.retain(|culprit| culprit.ns > 0 && !is_small(culprit.ns));
     let longest = all.iter().max_by_key(|culprit| (culprit.ns, Reverse(culprit.index))).copied();
     all.sort_by_key(|culprit| Reverse(if culprit.perhaps.is_some() { culprit.ns / EXPLAINED } else { culprit.ns }));
-    super::without_small(&mut all, |culprit| culprit.ns);
+    without_small(&mut all, |culprit| culprit.ns);
     all.truncate(count);
     if let (Some(longest), [_, .., last]) = (longest.filter(|longest| !all.contains(longest)), &mut all[..]) {
         *last = longest;

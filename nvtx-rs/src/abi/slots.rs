@@ -125,7 +125,7 @@ macro_rules! export_tables {
                 struct_size: size_of::<abi::ExportTableVersionInfo>(),
                 version: abi::VERSION as u32,
                 reserved0: 0,
-                set_injection_version: $crate::slots::ignore_injection_version,
+                set_injection_version: $crate::abi::slots::ignore_injection_version,
             };
             match id {
                 export_table::CALLBACKS => std::ptr::from_ref(&CALLBACKS).cast(),
@@ -139,8 +139,8 @@ macro_rules! export_tables {
             out_table: *mut *const std::ffi::c_void,
             out_size: *mut u32,
         ) -> std::ffi::c_int {
+            use $crate::abi::slots::{Slot, give_table, table};
             use $crate::abi::{self, module};
-            use $crate::slots::{Slot, give_table, table};
             static CORE: [Option<&'static Slot>; abi::core::SIZE + 1] = table(&$slots.core);
             static CUDA: [Option<&'static Slot>; abi::cuda::SIZE + 1] = table(&$slots.cuda);
             static OPENCL: [Option<&'static Slot>; abi::opencl::SIZE + 1] = table(&$slots.opencl);

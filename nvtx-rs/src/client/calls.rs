@@ -2,9 +2,10 @@
 
 #![allow(unsafe_code)]
 
+use crate::abi::color::Color;
+use crate::abi::number::Payload;
+use crate::abi::program::{SLOTS, function};
 use crate::abi::{self, EventAttributes, Handle};
-use crate::client::{SLOTS, function};
-use crate::{Color, Payload};
 use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
 use std::mem::transmute;

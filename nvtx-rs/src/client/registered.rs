@@ -1,10 +1,10 @@
 //! Strings that a tool learns once and gets as a handle from then on.
 
-use crate::calls::{self, MessageRef};
-use crate::client::SLOTS;
-use crate::lazy::LazyHandle;
-use crate::{Domain, abi, text};
-use std::ffi::CStr;
+use super::calls::{self, MessageRef};
+use super::domain::{Domain, StringEntry};
+use super::text;
+use crate::abi;
+use crate::abi::program::{SLOTS, is_tool_attached};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -19,23 +19,9 @@ use std::hash::{Hash, Hasher};
 /// assert_eq!(conv.as_str(), "conv");
 /// ```
 #[derive(Clone, Copy)]
-pub struct RegisteredString(&'static Entry);
-
-pub(crate) struct Entry {
-    domain: Domain,
-    text: &'static str,
-    c_text: &'static CStr,
-    handle: LazyHandle,
-}
+pub struct RegisteredString(&'static StringEntry);
 
 impl RegisteredString {
-    /// Makes a new entry, which is never freed.
-    pub(crate) fn leak(domain: Domain, clean: &str) -> Self {
-        let c_text: &'static CStr = Box::leak(text::c_string(clean).into_boxed_c_str());
-        let text = c_text.to_str().unwrap_or_default();
-        Self(Box::leak(Box::new(Entry { domain, text, c_text, handle: LazyHandle::new() })))
-    }
-
     /// The string as the tool knows it: [`text::sanitize`] of what was registered.
     ///
     /// ```
@@ -65,6 +51,29 @@ impl RegisteredString {
         let slot = &SLOTS.core2[abi::core2::REGISTER_STRING_A];
         let handle = entry.handle.get(slot, || calls::register_string(entry.domain.handle(), entry.c_text));
         if handle.is_null() { MessageRef::Text(entry.c_text) } else { MessageRef::Registered(handle) }
+    }
+}
+
+impl Domain {
+    /// The string, known to a tool that is attached by a handle from here on. The same text gives the same handle.
+    /// Strings are kept for the life of the process, so do not register what is made up anew each time.
+    ///
+    /// ```
+    /// use nvtx_rs::{Attributes, Domain};
+    /// let epoch = Attributes::new().registered(Domain::DEFAULT.register("epoch"));
+    /// for _ in 0..3 {
+    ///     Domain::DEFAULT.push(&epoch);
+    ///     Domain::DEFAULT.pop();
+    /// }
+    /// ```
+    #[must_use]
+    pub fn register(self, text: &str) -> RegisteredString {
+        let (entry, is_new) = self.find_or_add_string(&text::sanitize(text));
+        let string = RegisteredString(entry);
+        if is_new && is_tool_attached() {
+            let _handle = string.message(); // now, so that the first range of this name does not pay for it inside
+        }
+        string
     }
 }
 

@@ -3,9 +3,9 @@
 //! An object's handle is passed on as a number: neither this crate nor, by the interface's contract, a tool looks
 //! behind it. Name an object while it lives.
 
+use super::{calls, text};
+use crate::abi::program::{SLOTS, is_set};
 use crate::abi::{self, Handle};
-use crate::client::{SLOTS, is_set};
-use crate::{calls, text};
 
 /// Names this thread. Does nothing where its number cannot be found out, which takes `/proc`.
 ///

@@ -5,10 +5,11 @@
 
 #![allow(unsafe_code)]
 
+use crate::abi::environment::variable;
+use crate::abi::loading::{State, load_library};
+use crate::abi::program::{SLOTS, initialize};
+use crate::abi::slots::Slot;
 use crate::abi::{self, module};
-use crate::client::{self, SLOTS, State};
-use crate::environment::variable;
-use crate::slots::Slot;
 use nvtx::sys::ffi;
 use std::error::Error;
 use std::ffi::c_void;
@@ -50,14 +51,14 @@ impl Error for TransportError {}
 /// # Ok::<(), TransportError>(())
 /// ```
 pub fn use_nvidia() -> Result<(), TransportError> {
-    if client::initialize(load) { Ok(()) } else { Err(TransportError::TooLate) }
+    if initialize(load) { Ok(()) } else { Err(TransportError::TooLate) }
 }
 
 fn load() -> State {
     // SAFETY: takes null, and does the rest itself.
     unsafe { ffi::nvtxInitialize(std::ptr::null()) };
     let state = match variable(abi::INJECTION_PATH) {
-        Some(path) => match client::load_library(path.into()) {
+        Some(path) => match load_library(path.into()) {
             Ok((library, _entry)) => {
                 library.keep();
                 State::Attached

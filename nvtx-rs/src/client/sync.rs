@@ -1,8 +1,9 @@
 //! Synchronisation objects of your own making, so that tools can show who waits for whom.
 
+use super::domain::Domain;
+use super::{calls, text};
+use crate::abi::program::{SLOTS, is_ready};
 use crate::abi::{self, Handle};
-use crate::client::{SLOTS, is_ready};
-use crate::{Domain, calls, text};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};

@@ -1,6 +1,8 @@
 //! The macro [`mark!`](crate::mark!), and what macros keep at their call sites.
 
-use crate::{Attributes, Domain, RegisteredString};
+use super::attributes::Attributes;
+use super::domain::Domain;
+use super::registered::RegisteredString;
 use once_cell::sync::OnceCell;
 
 /// The name at one use of [`range!`](crate::range!) or [`mark!`](crate::mark!), registered at the first call.

@@ -1,11 +1,4 @@
-//! Names for objects of the operating system and of libraries: mutexes, threads, streams.
-
-use crate::abi::{self, Handle};
-use crate::client::{SLOTS, is_ready};
-use crate::{Domain, calls, text};
-use std::ffi::c_void;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+//! The kinds of objects that a resource names.
 
 /// What a resource is: its class and its number within the class.
 ///
@@ -107,49 +100,7 @@ impl ResourceKind {
         self.index
     }
 
-    fn identifier_type(self) -> i32 {
+    pub(crate) fn identifier_type(self) -> i32 {
         i32::from(self.class) << 16 | i32::from(self.index)
-    }
-}
-
-/// A name given to an object; taken back when dropped.
-///
-/// ```
-/// use nvtx_rs::{Domain, Resource, ResourceKind};
-/// let queue = vec![0u8; 16];
-/// let _named = Resource::new(Domain::DEFAULT, ResourceKind::POINTER, queue.as_ptr() as u64, "job queue");
-/// ```
-#[must_use = "the name is taken back when this is dropped"]
-#[derive(Debug)]
-pub struct Resource(AtomicPtr<c_void>);
-
-impl Resource {
-    /// Names the object that `identifier`, an address or a number, stands for. It is not looked behind.
-    ///
-    /// ```
-    /// # use nvtx_rs::{Domain, Resource, ResourceKind};
-    /// let _device = Resource::new(Domain::DEFAULT, ResourceKind::CU_DEVICE, 0, "left GPU");
-    /// ```
-    pub fn new(domain: Domain, kind: ResourceKind, identifier: u64, name: &str) -> Self {
-        if !is_ready(&SLOTS.core2[abi::core2::RESOURCE_CREATE]) {
-            return Self(AtomicPtr::new(null_mut()));
-        }
-        let handle = text::with_c_str(name, |name| {
-            let resource = calls::Resource::new(kind.identifier_type(), identifier, name);
-            calls::create_resource(domain.handle(), &resource)
-        });
-        Self(AtomicPtr::new(handle))
-    }
-
-    fn handle(&self) -> Handle {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Resource {
-    fn drop(&mut self) {
-        if !self.handle().is_null() {
-            calls::destroy_resource(self.handle());
-        }
     }
 }

@@ -1,6 +1,9 @@
 //! Ranges that close themselves: [`PushRange`], [`StartRange`] and the macro [`range!`](crate::range!).
 
-use crate::{Attributes, Domain, RangeId};
+use super::attributes::Attributes;
+use super::domain::Domain;
+use super::domain_calls::RangeId;
+use crate::abi::program::is_tool_attached;
 use std::marker::PhantomData;
 
 /// A range of this thread, open until the guard is dropped.
@@ -36,7 +39,7 @@ impl PushRange {
     /// ```
     #[inline]
     pub fn new(domain: Domain, attributes: &Attributes<'_>) -> Self {
-        let pushed = crate::is_tool_attached();
+        let pushed = is_tool_attached();
         if pushed {
             domain.push(attributes);
         }

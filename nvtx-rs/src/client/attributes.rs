@@ -1,7 +1,10 @@
-//! What a range or a mark says about itself.
+//! The description of a range or a mark.
 
-use crate::calls::{Event, MessageRef};
-use crate::{Color, Payload, RegisteredString, text};
+use super::calls::{Event, MessageRef};
+use super::registered::RegisteredString;
+use super::text;
+use crate::abi::color::Color;
+use crate::abi::number::Payload;
 
 /// The description of a range or a mark: a message, and optionally a colour, a category and a number.
 ///

@@ -9,6 +9,15 @@
 //! assert_eq!(abi::core2::RANGE_PUSH_EX, 4);
 //! ```
 
+pub(crate) mod color;
+#[doc(hidden)]
+pub mod environment;
+pub(crate) mod loading;
+pub(crate) mod number;
+pub(crate) mod program;
+pub(crate) mod resource_kind;
+pub(crate) mod slots;
+
 use std::ffi::{c_char, c_int, c_void};
 use std::fmt;
 use std::mem::{offset_of, size_of};

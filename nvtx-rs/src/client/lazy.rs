@@ -1,9 +1,8 @@
 //! Handles that a tool makes at first use, once.
 
 use crate::abi::Handle;
-use crate::client::function;
-use crate::slots::Slot;
-use crate::tool;
+use crate::abi::program::{function, is_inside_tool};
+use crate::abi::slots::Slot;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -39,7 +38,7 @@ impl LazyHandle {
     fn make(&self, slot: &Slot, create: impl FnOnce() -> Handle) -> Handle {
         let Some(creator) = function(slot) else { return null_mut() };
         // A tool that makes calls of its own gets along without a handle: it would wait for itself, or refuse itself.
-        let in_tool = CREATING.get() || tool::is_inside();
+        let in_tool = CREATING.get() || is_inside_tool();
         if in_tool || self.refused_by.load(Ordering::Acquire) == creator {
             return null_mut();
         }

@@ -1,6 +1,7 @@
 //! Colours of ranges and marks.
 
-use crate::ParseColorError;
+use std::error::Error;
+use std::fmt;
 use std::str::FromStr;
 
 /// A colour with an alpha channel, as tools show ranges and marks.
@@ -62,9 +63,30 @@ impl FromStr for Color {
         } else {
             parse_name(text)
         };
-        color.ok_or_else(|| ParseColorError::new(text))
+        color.ok_or_else(|| ParseColorError { text: text.to_owned() })
     }
 }
+
+/// A text that is no colour.
+///
+/// ```
+/// use nvtx_rs::Color;
+/// let error = "greenish".parse::<Color>().unwrap_err();
+/// assert!(error.to_string().contains("greenish"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseColorError {
+    text: String,
+}
+
+impl fmt::Display for ParseColorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { text } = self;
+        write!(f, "{text:?} is no colour: use a CSS name, #rgb, #rrggbb, #aarrggbb, 0xRRGGBB or 0xAARRGGBB")
+    }
+}
+
+impl Error for ParseColorError {}
 
 fn parse_hex(digits: &str, lengths: &[usize]) -> Option<Color> {
     if !lengths.contains(&digits.len()) || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {

@@ -1,0 +1,109 @@
+//! The figures that the join ends in, by numbers in place of names.
+
+use std::collections::BTreeMap;
+
+use crate::record::Api;
+use range_report::stats::Distribution;
+use range_report::{GpuWork, MemoryKind, RangeStyle};
+
+/// A function of the CUDA API: CUPTI's number of it (cbid), which is one of its API's.
+pub type Function = (Api, u32);
+
+/// A range: interned label, and style.
+pub type Range = (u32, RangeStyle);
+
+/// Everything that was counted in one window.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Execution times by number of the kernel's name.
+    pub kernels: BTreeMap<u32, Distribution>,
+    /// Times and sizes of copies and sets.
+    pub memory: BTreeMap<MemoryKind, (Distribution, Distribution)>,
+    /// Durations of API calls on the CPU.
+    pub calls: BTreeMap<Function, Distribution>,
+    /// Nodes of the lineage tree with work or calls in them or below. What node 0 has of its own is outside of any
+    /// span.
+    pub nodes: BTreeMap<u32, NodeTotals>,
+    /// All operations, unmatched ones included.
+    pub total: GpuWork,
+    /// Operations without a note of their launch.
+    pub unmatched: GpuWork,
+    /// Instances with GPU work by range.
+    pub projections: BTreeMap<Range, Projection>,
+    /// Kernels by launching thread (0: not known), range (`None`: outside of any) and number of the kernel's name.
+    pub range_kernels: BTreeMap<(u32, Option<Range>, u32), RangeKernel>,
+    /// What is missing.
+    pub losses: AttributionLosses,
+}
+
+/// Work and calls of one node.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct NodeTotals {
+    /// Launched directly in it.
+    pub own: GpuWork,
+    /// Launched in it and below.
+    pub total: GpuWork,
+    /// Calls made directly in it: number and summed nanoseconds.
+    pub calls: BTreeMap<Function, (u64, u64)>,
+}
+
+/// The instances of one range that have GPU work.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Projection {
+    /// Projected durations, in nanoseconds.
+    pub projected: Distribution,
+    /// Sum of their durations on the CPU, in ticks.
+    pub range_total: u128,
+    /// Launches with operations.
+    pub operations: u64,
+    /// Sum over the instances of the number of ranges on the stack that each is nested in.
+    pub level_sum: u64,
+    /// Sum over the instances of the number of ranges directly in each.
+    pub children_sum: u64,
+}
+
+/// One kernel in one range on one thread.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct RangeKernel {
+    /// Instances of the range that launched it.
+    pub range_instances: u64,
+    /// Its executions.
+    pub kernel_instances: u64,
+    /// Their times, once for each instance around them.
+    pub times: Distribution,
+}
+
+/// What is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AttributionLosses {
+    /// Operations and API calls without a time.
+    pub without_time: u64,
+    /// Operations without a note of their launch.
+    pub unmatched: u64,
+    /// Launches that still wait for their operations.
+    pub outstanding: u64,
+    /// Launches that were dropped at their limit before any of their operations arrived.
+    pub forgotten_launches: u64,
+    /// API calls that were forgotten by the bound on them before their record had come: it is in no span, and where the
+    /// call was the profiler's own, in the table.
+    pub forgotten_calls: u64,
+    /// Operations that came after an instance around them had been folded by the bound on instances: its projection is
+    /// without them.
+    pub late: u64,
+}
+
+impl Totals {
+    /// Counts a call of this function, noted in a node.
+    pub(crate) fn add_call(&mut self, function: Function, duration: u64, node: Option<u32>) {
+        self.calls.entry(function).or_default().add(duration, |_| true);
+        if let Some(node) = node {
+            let calls = self.nodes.entry(node).or_default().calls.entry(function).or_default();
+            *calls = (calls.0.saturating_add(1), calls.1.saturating_add(duration));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The calls that every domain has: ranges and marks.
+
+use super::attributes::Attributes;
+use super::calls;
+use super::domain::Domain;
+use crate::abi;
+use crate::abi::program::{SLOTS, is_ready, is_set};
+
+/// One range that was started and not ended, the result of [`Domain::start`].
+///
+/// ```
+/// use nvtx_rs::{Attributes, Domain};
+/// let request = Domain::DEFAULT.start(&Attributes::new().message("request"));
+/// std::thread::spawn(move || Domain::DEFAULT.end(request)).join().unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RangeId(u64);
+
+impl Domain {
+    /// Opens a range on this thread. Ranges of one thread and domain nest: [`pop`](Self::pop) closes the latest.
+    ///
+    /// This is the bare call, for code that keeps its own stack. [`PushRange`](crate::PushRange) and
+    /// [`range!`](crate::range!) close the range on their own. Nothing is returned: the depth that the interface has
+    /// here is not to be relied on, as Nsight Systems returns -1 always.
+    ///
+    /// ```
+    /// use nvtx_rs::{Attributes, Domain};
+    /// Domain::DEFAULT.push(&Attributes::new().message("load"));
+    /// Domain::DEFAULT.pop();
+    /// ```
+    #[inline]
+    pub fn push(self, attributes: &Attributes<'_>) {
+        if is_set(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) {
+            self.push_attached(*attributes);
+        }
+    }
+
+    /// Closes the range that this thread opened last in this domain. Without one tools ignore the call.
+    ///
+    /// ```
+    /// nvtx_rs::Domain::DEFAULT.pop();
+    /// ```
+    #[inline]
+    pub fn pop(self) {
+        if is_set(&SLOTS.core2[abi::core2::RANGE_POP]) {
+            self.pop_attached();
+        }
+    }
+
+    /// [`push`](Self::push) for a caller with a clock of its own: reads it last of all before the tool is called, and
+    /// returns what it says. Without a tool the clock is read too.
+    ///
+    /// What `clock` calls of NVTX itself comes before the range; if it panics, there is none.
+    ///
+    /// A range that is timed by the caller and by the tool is timed alike by both only if no work is left between the
+    /// two readings, least of all work that takes longer here than at the range's end.
+    ///
+    /// ```
+    /// use nvtx_rs::tool::{Call, attach};
+    /// use nvtx_rs::{Attributes, Domain};
+    /// use std::sync::mpsc;
+    ///
+    /// let (order, happened) = mpsc::channel();
+    /// let tool = order.clone();
+    /// attach(Box::new(move |call: &Call<'_>| {
+    ///     let _ = match call {
+    ///         Call::Push { .. } => tool.send("the tool's push"),
+    ///         Call::Pop { .. } => tool.send("the tool's pop"),
+    ///         _ => Ok(()),
+    ///     };
+    /// }))?;
+    /// let clock = |now: u64| {
+    ///     let _ = order.send("our clock");
+    ///     now
+    /// };
+    /// let started = Domain::DEFAULT.push_timed(&Attributes::new().message("load"), || clock(2));
+    /// let ended = Domain::DEFAULT.pop_timed(|| clock(5));
+    /// assert_eq!(ended - started, 3);
+    /// let happened: Vec<_> = happened.try_iter().collect();
+    /// assert_eq!(happened, ["our clock", "the tool's push", "our clock", "the tool's pop"]);
+    /// # Ok::<(), nvtx_rs::AttachError>(())
+    /// ```
+    pub fn push_timed<T>(self, attributes: &Attributes<'_>, clock: impl FnOnce() -> T) -> T {
+        if is_ready(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) {
+            attributes.encode(|event| calls::push(self.handle(), event, clock))
+        } else {
+            clock()
+        }
+    }
+
+    /// [`pop`](Self::pop) for a caller with a clock of its own, as [`push_timed`](Self::push_timed) is.
+    ///
+    /// ```
+    /// use nvtx_rs::{Attributes, Domain};
+    /// use std::time::Instant;
+    /// Domain::DEFAULT.push(&Attributes::new().message("load"));
+    /// let ended = Domain::DEFAULT.pop_timed(Instant::now);
+    /// assert!(ended <= Instant::now());
+    /// ```
+    pub fn pop_timed<T>(self, clock: impl FnOnce() -> T) -> T {
+        if is_ready(&SLOTS.core2[abi::core2::RANGE_POP]) { calls::pop(self.handle(), clock) } else { clock() }
+    }
+
+    /// Marks a moment.
+    ///
+    /// ```
+    /// use nvtx_rs::{Attributes, Domain};
+    /// Domain::DEFAULT.mark(&Attributes::new().message("cache miss"));
+    /// ```
+    #[inline]
+    pub fn mark(self, attributes: &Attributes<'_>) {
+        if is_set(&SLOTS.core2[abi::core2::MARK_EX]) {
+            self.mark_attached(*attributes);
+        }
+    }
+
+    /// Starts a range that may end on any thread and overlap others in any way.
+    ///
+    /// This is the bare call; [`StartRange`](crate::StartRange) ends the range on its own.
+    ///
+    /// ```
+    /// use nvtx_rs::{Attributes, Domain};
+    /// let request = Domain::DEFAULT.start(&Attributes::new().message("request"));
+    /// Domain::DEFAULT.end(request);
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn start(self, attributes: &Attributes<'_>) -> RangeId {
+        if is_set(&SLOTS.core2[abi::core2::RANGE_START_EX]) { self.start_attached(*attributes) } else { RangeId(0) }
+    }
+
+    /// Ends a range that [`start`](Self::start) started. One that was started without a tool is ignored.
+    ///
+    /// ```
+    /// # use nvtx_rs::{Attributes, Domain};
+    /// # let request = Domain::DEFAULT.start(&Attributes::new().message("request"));
+    /// Domain::DEFAULT.end(request);
+    /// ```
+    #[inline]
+    pub fn end(self, range: RangeId) {
+        if range.0 != 0 {
+            self.end_attached(range);
+        }
+    }
+
+    // By value, so that a description that is made for the call is put together only while a tool is attached.
+    #[cold]
+    #[inline(never)]
+    fn push_attached(self, attributes: Attributes<'_>) {
+        if is_ready(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) {
+            attributes.encode(|event| calls::push(self.handle(), event, || ()));
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pop_attached(self) {
+        if is_ready(&SLOTS.core2[abi::core2::RANGE_POP]) {
+            calls::pop(self.handle(), || ());
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mark_attached(self, attributes: Attributes<'_>) {
+        if is_ready(&SLOTS.core2[abi::core2::MARK_EX]) {
+            attributes.encode(|event| calls::mark(self.handle(), event));
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn start_attached(self, attributes: Attributes<'_>) -> RangeId {
+        if is_ready(&SLOTS.core2[abi::core2::RANGE_START_EX]) {
+            RangeId(attributes.encode(|event| calls::start(self.handle(), event)))
+        } else {
+            RangeId(0)
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_attached(self, range: RangeId) {
+        calls::end(self.handle(), range.0);
+    }
+}

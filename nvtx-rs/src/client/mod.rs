@@ -1,0 +1,31 @@
+//! Finds the tool, lets it fill the slots, and calls what it put there.
+//!
+//! At the first NVTX call of the process the library named by the environment variable `NVTX_INJECTION64_PATH` is
+//! loaded and its `InitializeInjectionNvtx2` called, once. Profilers such as Nsight Systems set that variable. Without
+//! it nothing is loaded, and every call is one load and one branch from then on.
+//!
+//! The C headers look, while the variable is not set, for a tool linked into the program (the weak symbol
+//! `InitializeInjectionNvtx2_fnptr`). Stable Rust has no weak symbols; [`tool::attach`](crate::tool::attach) is the way
+//! to receive the calls inside the process.
+
+pub(crate) mod attributes;
+mod calls;
+pub(crate) mod category;
+pub(crate) mod domain;
+pub(crate) mod domain_calls;
+mod lazy;
+pub(crate) mod mark;
+#[doc(hidden)]
+pub mod naming;
+pub(crate) mod range;
+pub(crate) mod registered;
+pub(crate) mod resource;
+pub(crate) mod sync;
+#[doc(hidden)]
+pub mod text;
+#[cfg(feature = "nvidia")]
+#[doc(hidden)]
+pub mod transport;
+
+pub use crate::abi::loading::State;
+pub use crate::abi::program::{is_tool_absent, is_tool_attached, state};

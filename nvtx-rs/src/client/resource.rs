@@ -1,0 +1,52 @@
+//! Names for objects of the operating system and of libraries: mutexes, threads, streams.
+
+use super::domain::Domain;
+use super::{calls, text};
+use crate::abi::program::{SLOTS, is_ready};
+use crate::abi::resource_kind::ResourceKind;
+use crate::abi::{self, Handle};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A name given to an object; taken back when dropped.
+///
+/// ```
+/// use nvtx_rs::{Domain, Resource, ResourceKind};
+/// let queue = vec![0u8; 16];
+/// let _named = Resource::new(Domain::DEFAULT, ResourceKind::POINTER, queue.as_ptr() as u64, "job queue");
+/// ```
+#[must_use = "the name is taken back when this is dropped"]
+#[derive(Debug)]
+pub struct Resource(AtomicPtr<c_void>);
+
+impl Resource {
+    /// Names the object that `identifier`, an address or a number, stands for. It is not looked behind.
+    ///
+    /// ```
+    /// # use nvtx_rs::{Domain, Resource, ResourceKind};
+    /// let _device = Resource::new(Domain::DEFAULT, ResourceKind::CU_DEVICE, 0, "left GPU");
+    /// ```
+    pub fn new(domain: Domain, kind: ResourceKind, identifier: u64, name: &str) -> Self {
+        if !is_ready(&SLOTS.core2[abi::core2::RESOURCE_CREATE]) {
+            return Self(AtomicPtr::new(null_mut()));
+        }
+        let handle = text::with_c_str(name, |name| {
+            let resource = calls::Resource::new(kind.identifier_type(), identifier, name);
+            calls::create_resource(domain.handle(), &resource)
+        });
+        Self(AtomicPtr::new(handle))
+    }
+
+    fn handle(&self) -> Handle {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Resource {
+    fn drop(&mut self) {
+        if !self.handle().is_null() {
+            calls::destroy_resource(self.handle());
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What can be printed, in whose style, and by which names configuration asks for it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::text::names;
+
+/// What can be printed.
+///
+/// ```
+/// use range_report::Report;
+///
+/// assert_eq!("tree".parse(), Ok(Report::Tree));
+/// assert_eq!(Report::Ranges.name(), "ranges");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Report {
+    /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
+    /// ranges too, the table of both. Where ranges were timed on streams, a second table has their stream time.
+    Ranges,
+    /// Nested phases in order of first entry, with the time that each spent itself. If CUPTI recorded, `GPU busy` is
+    /// the time during which any work of a phase ran, and lines below the tree list the copies. If phases were timed on
+    /// streams, `GPU total` is their stream time; beside `GPU busy` its column is called `Stream`.
+    Tree,
+    /// Calls of spans that are futures, those that waited longest themselves first: how many ended, how many were
+    /// cancelled, and percentiles of their latency, from the creation of the span to its end. `Busy` is the part of the
+    /// latency during which an instance was open, `Awaited` the rest. `Awaited self` excludes the time during which a
+    /// child call was alive.
+    Calls,
+    /// Sums over the span field `nvtx.category`.
+    Categories,
+    /// GPU activities, API calls and events of OpenACC as `nvprof` printed them: columns of fixed width, times in five
+    /// digits, averages rounded down. Names of functions lose the version of their interface (`cuMemAlloc` for
+    /// `cuMemAlloc_v2`). The first two need CUPTI; the last are printed where
+    /// [`Summary::openacc`](crate::Summary::openacc) has any.
+    Nvprof,
+    /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` excludes the
+    /// calls made in it, which have their own rows. One exception: if no stream is timed, it includes calls that only
+    /// query the driver, such as `cuCtxGetCurrent`, because the span that made such a call is not known. A span's `Self
+    /// CUDA` is the sum of the operations launched directly in it. `Self CUDA %` is their share of all operations. A
+    /// copy is `Memcpy HtoD`, without the `(Pageable -> Device)` that torch adds: the kinds of memory are not in the
+    /// summary. Needs CUPTI.
+    Torch,
+    /// Ranges projected onto the GPU: `nvtx_gpu_proj_sum` of `nsys stats`. Ranges of the default domain have their bare
+    /// names, as in [`Ranges`](Self::Ranges); Nsight Systems since 2023 puts a colon before them. Needs CUPTI.
+    GpuProjection,
+    /// Kernels: `cuda_gpu_kern_sum` of `nsys stats`. Needs CUPTI.
+    Kernels,
+    /// Copies and sets by time: `cuda_gpu_mem_time_sum` of `nsys stats`. Needs CUPTI.
+    MemTime,
+    /// Copies and sets by size: `cuda_gpu_mem_size_sum` of `nsys stats`. Needs CUPTI.
+    MemSize,
+    /// Calls of the CUDA API: `cuda_api_sum` of `nsys stats`, its names with the `_v2` of the driver's functions. Needs
+    /// CUPTI.
+    Api,
+    /// Events of an OpenACC runtime by their own time, in the columns of [`Api`](Self::Api). [`Nvprof`](Self::Nvprof)
+    /// has them too.
+    OpenAcc,
+    /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
+    RangeKernels,
+    /// The kernels and copies that together take 90 % of all GPU time, and the API calls that together take 90 % of all
+    /// API time; see [`RenderOptions::hot_percent`](crate::RenderOptions::hot_percent). Needs CUPTI.
+    Hot,
+}
+
+impl Report {
+    /// Every report there is, in the order in which they read best.
+    ///
+    /// ```
+    /// use range_report::Report;
+    ///
+    /// let names: Vec<&str> = Report::ALL.iter().map(|report| report.name()).collect();
+    /// assert_eq!(names[..4], ["ranges", "tree", "calls", "categories"]);
+    /// ```
+    pub const ALL: &'static [Self] = &{
+        let mut all = [Self::Ranges; TABLE.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = TABLE[index].0;
+            assert!(all[index] as usize == index, "the rows stand in the order in which the reports are declared");
+            index += 1;
+        }
+        all
+    };
+
+    /// The name by which configuration asks for it.
+    ///
+    /// ```
+    /// assert_eq!(range_report::Report::Categories.name(), "categories");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        TABLE[self as usize].1
+    }
+
+    /// Whether it is made from what CUPTI records.
+    #[must_use]
+    pub const fn needs_activity(self) -> bool {
+        !matches!(TABLE[self as usize].2, Needs::Spans)
+    }
+
+    /// Whether it is made from single calls of the CUDA API.
+    #[must_use]
+    pub const fn needs_calls(self) -> bool {
+        matches!(TABLE[self as usize].2, Needs::Calls)
+    }
+}
+
+/// What a report is made from.
+enum Needs {
+    /// What the process itself counts.
+    Spans,
+    /// The GPU's work, which CUPTI records.
+    Activity,
+    /// Single calls of the CUDA API beside it, which CUPTI records too.
+    Calls,
+}
+
+/// Every report, its name in the configuration, and what it is made from, in the order in which they read best.
+const TABLE: &[(Report, &str, Needs)] = &[
+    (Report::Ranges, "ranges", Needs::Spans),
+    (Report::Tree, "tree", Needs::Spans),
+    (Report::Calls, "calls", Needs::Spans),
+    (Report::Categories, "categories", Needs::Spans),
+    (Report::Nvprof, "nvprof", Needs::Calls),
+    (Report::Torch, "torch", Needs::Calls),
+    (Report::GpuProjection, "gpu_projection", Needs::Activity),
+    (Report::Kernels, "kernels", Needs::Activity),
+    (Report::MemTime, "mem_time", Needs::Activity),
+    (Report::MemSize, "mem_size", Needs::Activity),
+    (Report::Api, "api", Needs::Calls),
+    (Report::OpenAcc, "openacc", Needs::Spans),
+    (Report::RangeKernels, "range_kernels", Needs::Activity),
+    (Report::Hot, "hot", Needs::Calls),
+];
+
+/// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).
+///
+/// ```
+/// use range_report::{MergedTable, Summary};
+///
+/// let merged = Summary::merge([]);
+/// for table in MergedTable::ALL {
+///     let mut text = Vec::new();
+///     merged.write_csv(*table, &mut text)?;
+///     assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), 1, "{table:?} has its headers and no row");
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MergedTable {
+    /// Ranges by their time on the CPU.
+    Ranges,
+    /// All GPU work by busy time, and the work that counts for no span.
+    Work,
+    /// Kernels.
+    Kernels,
+    /// Ranges by stream time (CUDA events).
+    StreamTimes,
+    /// Copies and sets by time.
+    MemTime,
+    /// Copies and sets by size, in bytes.
+    MemSize,
+    /// Ranges by their time projected onto the GPU.
+    GpuProjection,
+    /// Calls of the CUDA API.
+    Api,
+    /// Events of OpenACC runtimes, by their own time.
+    OpenAcc,
+    /// Calls of futures, by the time that they awaited themselves.
+    Calls,
+    /// Sums over `nvtx.category`.
+    Categories,
+    /// The phase tree: one row per node, with its depth.
+    Tree,
+}
+
+impl MergedTable {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Ranges,
+        Self::Work,
+        Self::Kernels,
+        Self::StreamTimes,
+        Self::MemTime,
+        Self::MemSize,
+        Self::GpuProjection,
+        Self::Api,
+        Self::OpenAcc,
+        Self::Calls,
+        Self::Categories,
+        Self::Tree,
+    ];
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Report {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|report| report.name() == name)
+            .ok_or_else(|| UnknownName::new("report", name, &one_of(Self::ALL.iter().map(|report| report.name()))))
+    }
+}
+
+/// Whose tables the statistics look like.
+///
+/// ```
+/// use range_report::TableStyle;
+///
+/// assert_eq!("legacy".parse(), Ok(TableStyle::Legacy));
+/// assert_eq!(TableStyle::default(), TableStyle::Current);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TableStyle {
+    /// Nsight Systems of today: with median and standard deviation.
+    #[default]
+    Current,
+    /// Nsight Systems up to 2021: average, minimum and maximum only.
+    Legacy,
+}
+
+impl TableStyle {
+    /// The name by which configuration asks for it.
+    ///
+    /// ```
+    /// assert_eq!(range_report::TableStyle::Current.name(), "current");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Legacy => "legacy",
+        }
+    }
+}
+
+impl fmt::Display for TableStyle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for TableStyle {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let all = [Self::Current, Self::Legacy];
+        all.into_iter()
+            .find(|style| style.name() == name)
+            .ok_or_else(|| UnknownName::new("table style", name, &one_of(all.into_iter().map(Self::name))))
+    }
+}
+
+/// A word that is no setting. The message lists the words that are.
+///
+/// ```
+/// let error = "old".parse::<range_report::TableStyle>().unwrap_err();
+/// assert_eq!(error.to_string(), "unknown table style `old`: expected current or legacy");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    kind: &'static str,
+    name: String,
+    expected: String,
+}
+
+impl UnknownName {
+    /// The error of a parser of `kind` that was given `name`.
+    #[must_use]
+    pub fn new(kind: &'static str, name: &str, expected: &str) -> Self {
+        Self { kind, name: name.to_owned(), expected: expected.to_owned() }
+    }
+
+    /// What is allowed: `current or legacy`.
+    #[must_use]
+    pub fn expected(&self) -> &str {
+        &self.expected
+    }
+}
+
+/// `a, b or c`.
+fn one_of(names: impl Iterator<Item = &'static str>) -> String {
+    let mut names: Vec<&str> = names.collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown {} `{}`: expected {}", self.kind, names::escaped(&self.name), self.expected)
+    }
+}
+
+impl std::error::Error for UnknownName {}

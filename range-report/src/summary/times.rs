@@ -1,0 +1,105 @@
+//! Durations of ranges.
+
+#[cfg(feature = "serde")]
+use super::finite;
+
+/// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum RangeStyle {
+    /// Entered and exited on one thread: an NVTX push and pop.
+    PushPop,
+    /// From the creation of a span to its close, on any threads: an NVTX start and end (`nvtx.lifetime`).
+    StartEnd,
+}
+
+/// The durations of all instances of one row, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Times {
+    /// Instances that have ended.
+    pub instances: u64,
+    /// Sum of all durations.
+    pub total_ns: u64,
+    /// Shortest duration; 0 where there is no instance.
+    pub min_ns: u64,
+    /// Longest duration.
+    pub max_ns: u64,
+    /// Median: the middle duration, or the mean of the two middle ones. `None` where there is no instance, or where
+    /// the sample budget was spent before this row could keep its durations.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_none"))]
+    pub median_ns: Option<f64>,
+    /// Whether `median_ns` comes from every single duration. Otherwise it comes from a histogram, with a relative error
+    /// below 0.2 %.
+    pub median_exact: bool,
+    /// Sample standard deviation (divisor n - 1); 0 for one instance.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
+    pub stddev_ns: f64,
+    /// Quantiles by rising `q`: 0.9, 0.99 and those that were asked for. Empty where the median is unknown.
+    /// [`quantile`](Self::quantile) finds one.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub quantiles: Vec<Quantile>,
+}
+
+impl Times {
+    /// The duration that a part `q` of all instances took at most: 0.5 for the median, 0.99 for the 99th percentile.
+    /// Between two durations it interpolates linearly, as NumPy does.
+    ///
+    /// `None` for a `q` that was not kept, or not within 0 and 1, and where there is no instance.
+    ///
+    /// ```
+    /// use range_report::{Quantile, Times};
+    ///
+    /// let mut times = Times::new(3, 14);
+    /// (times.min_ns, times.max_ns) = (1, 9);
+    /// (times.median_ns, times.median_exact) = (Some(4.0), true);
+    /// times.quantiles.push(Quantile::new(0.9, 8.0, true));
+    /// let ns = |q| times.quantile(q).map(|quantile| quantile.ns);
+    /// assert_eq!([0.0, 0.5, 0.9, 1.0].map(ns), [1.0, 4.0, 8.0, 9.0].map(Some));
+    /// assert_eq!(ns(0.95), None);
+    /// ```
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<Quantile> {
+        let exact = |ns: u64| Some(Quantile::new(q, ns as f64, true)).filter(|_| self.instances > 0);
+        match q {
+            0.0 => exact(self.min_ns),
+            1.0 => exact(self.max_ns),
+            0.5 => self.median_ns.map(|ns| Quantile::new(q, ns, self.median_exact)),
+            _ => self.quantiles.iter().find(|quantile| (quantile.q - q).abs() < 1e-9).copied(),
+        }
+    }
+}
+
+/// A duration that a part of all instances took at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Quantile {
+    /// The part, from 0 to 1: 0.9 for the 90th percentile.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
+    pub q: f64,
+    /// The duration, in nanoseconds.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
+    pub ns: f64,
+    /// Whether it comes from every single duration. Otherwise it comes from a histogram, with a relative error below
+    /// 0.2 %.
+    pub exact: bool,
+}
+
+impl Quantile {
+    /// This duration for this part.
+    #[must_use]
+    pub const fn new(q: f64, ns: f64, exact: bool) -> Self {
+        Self { q, ns, exact }
+    }
+}
+
+impl Times {
+    /// This number of instances with this sum; nothing else is known.
+    #[must_use]
+    pub fn new(instances: u64, total_ns: u64) -> Self {
+        Self { instances, total_ns, ..Self::default() }
+    }
+}

@@ -1,0 +1,331 @@
+//! The table of outputs.
+//!
+//! To add an output, write its format (a [`Sink`] for a timeline, a function of a [`Summary`] for a file of the end),
+//! add a row here and a method to the builder. The grammar of `TRACING_GPU`, the check that no two outputs go to one
+//! file, the messages, the opening and the writing follow the table.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use range_report::export::{Chrome, is_compressed};
+use range_report::report::escaped;
+use range_report::timeline::{Item, Sink};
+use range_report::{Process, Summary};
+
+use super::lasting::LastingFile;
+#[cfg(feature = "sqlite")]
+use super::shared;
+use super::{path, replace};
+use crate::config::{Config, Output};
+
+/// Opens a file that is written while the program runs.
+fn lasting(path: &Path) -> io::Result<LastingFile> {
+    LastingFile::new(replace::create(path)?)
+}
+
+/// Every output, in the order in which messages list them, and in which they claim their files and are opened.
+#[rustfmt::skip]
+pub(crate) const TABLE: &[Row] = &[
+    REPORT,
+    Row { key: "trace",      label: "the trace",          needs: "",                            how: TRACE },
+    Row { key: "sqlite",     label: "the database",       needs: "feature `sqlite`",            how: SQLITE },
+    Row { key: "html",       label: "the page",           needs: "feature `html`",              how: HTML },
+    Row { key: "baseline",   label: "the baseline",       needs: "features `html` and `json`",  how: BASELINE },
+    Row { key: "json",       label: "the JSON",           needs: "feature `json`",              how: JSON },
+    Row { key: "folded",     label: "the folded stacks",  needs: "",                            how: FOLDED },
+    Row { key: "flamegraph", label: "the flame graph",    needs: "feature `flamegraph`",        how: FLAMEGRAPH },
+];
+
+/// The reports, where they go to a file. The profiler prints them.
+pub(crate) const REPORT: Row = Row { key: "out", label: "the report", needs: "", how: Some(How::Printed) };
+
+/// One output.
+pub(crate) struct Row {
+    /// Its key in `TRACING_GPU` and in [`Config::files`].
+    pub(crate) key: &'static str,
+    /// Its name in messages.
+    pub(crate) label: &'static str,
+    /// Which features of this crate it needs; empty for none.
+    pub(crate) needs: &'static str,
+    /// `None` where one of them is off.
+    pub(crate) how: Option<How>,
+}
+
+/// When an output is written, and by which function.
+#[derive(Clone, Copy)]
+pub(crate) enum How {
+    /// While the program runs; opened at the start.
+    Timeline(fn(&Path, &mut Opening<'_>) -> io::Result<Box<dyn Sink>>),
+    /// At the end, after the report.
+    AtEnd(fn(&Summary, &mut Vec<u8>) -> io::Result<()>),
+    /// At the end, by the profiler.
+    Printed,
+    /// Not at all: another output reads the file when it is opened.
+    Read,
+}
+
+const TRACE: Option<How> = Some(How::Timeline(|path, _| {
+    Ok(match is_compressed(path).map_err(io::Error::other)? {
+        #[cfg(feature = "gzip")]
+        true => Box::new(Chrome::gzip(lasting(path)?)),
+        _ => Box::new(Chrome::new(lasting(path)?)),
+    })
+}));
+
+#[cfg(feature = "sqlite")]
+const SQLITE: Option<How> =
+    Some(How::Timeline(|path, _| Ok(Box::new(range_report::export::Sqlite::new(shared::for_database(path)?)))));
+#[cfg(not(feature = "sqlite"))]
+const SQLITE: Option<How> = None;
+
+#[cfg(feature = "html")]
+const HTML: Option<How> = Some(How::Timeline(|path, opening| {
+    let baseline = baseline(opening); // before the page is made: it may be what stands there
+    let page = range_report::export::HtmlSink::new(lasting(path)?);
+    Ok(Box::new(match baseline {
+        Some((name, summary)) => page.compared_with(name, summary),
+        None => page,
+    }))
+}));
+#[cfg(not(feature = "html"))]
+const HTML: Option<How> = None;
+
+const BASELINE: Option<How> = if cfg!(all(feature = "html", feature = "json")) { Some(How::Read) } else { None };
+
+#[cfg(feature = "json")]
+const JSON: Option<How> = Some(How::AtEnd(|summary, out| Ok(summary.write_json(out)?)));
+#[cfg(not(feature = "json"))]
+const JSON: Option<How> = None;
+
+const FOLDED: Option<How> = Some(How::AtEnd(|summary, out| summary.write_folded(out)));
+
+#[cfg(feature = "flamegraph")]
+const FLAMEGRAPH: Option<How> = Some(How::AtEnd(|summary, out| summary.write_flamegraph(out)));
+#[cfg(not(feature = "flamegraph"))]
+const FLAMEGRAPH: Option<How> = None;
+
+impl Row {
+    /// The path that the settings have for it.
+    pub(crate) fn path<'a>(&self, config: &'a Config) -> Option<&'a PathBuf> {
+        match (self.how?, &config.output) {
+            (How::Printed, Output::File(path)) if config.prints() => Some(path),
+            (How::Printed, _) => None,
+            _ => config.files.get(self.key),
+        }
+    }
+
+    /// Writes a file of the end.
+    pub(crate) fn write(&self, path: &Path, text: &[u8]) -> io::Result<()> {
+        replace::write(path, text).map_err(|error| cannot_write(self.label, path, &error))
+    }
+}
+
+/// Whether a timeline is asked for, so that single ranges are recorded.
+pub(crate) fn has_timeline(config: &Config) -> bool {
+    TABLE.iter().any(|row| matches!(row.how, Some(How::Timeline(_))) && row.path(config).is_some())
+}
+
+/// A line for a path that changes nothing.
+pub(crate) fn without_effect(config: &Config) -> Option<String> {
+    let path = config.files.get("baseline").filter(|_| !config.files.contains_key("html"))?.to_string_lossy();
+    Some(format!("the baseline `{}` has no effect without a page: name one with `html`", escaped(&path)))
+}
+
+/// What the timelines of a profiler are opened from.
+pub(crate) struct Opening<'a> {
+    config: &'a Config,
+    process: &'a Process,
+    errors: Vec<io::Error>,
+}
+
+/// Opens all timelines. Each that cannot be opened is an error, which names it; so is what another file lacks.
+pub(crate) fn open_timelines(config: &Config, process: &Process) -> (Vec<Box<dyn Sink>>, Vec<io::Error>) {
+    let (mut opening, mut sinks) = (Opening { config, process, errors: Vec::new() }, Vec::new());
+    for row in TABLE {
+        let (Some(How::Timeline(open)), Some(path)) = (row.how, row.path(opening.config)) else { continue };
+        let path = path::expand(path, opening.process);
+        match open(&path, &mut opening) {
+            Ok(sink) => sinks.push(Box::new(Named { label: row.label, path, sink }) as Box<dyn Sink>),
+            Err(error) => opening.errors.push(cannot_write(row.label, &path, &error)),
+        }
+    }
+    (sinks, opening.errors)
+}
+
+/// Writes all files of the end. Each that cannot be written is an error, which names it; the others are written.
+pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error> {
+    let mut errors = Vec::new();
+    for row in TABLE {
+        let (Some(How::AtEnd(form)), Some(path)) = (row.how, row.path(config)) else { continue };
+        let (path, mut text) = (path::expand(path, &summary.process), Vec::new());
+        // All of the text comes first: a process that writes to the same file does not cut through it.
+        let written = match form(summary, &mut text) {
+            Ok(()) => row.write(&path, &text),
+            Err(error) => Err(cannot_write(row.label, &path, &error)),
+        };
+        errors.extend(written.err());
+    }
+    errors
+}
+
+/// What the page compares the run with, if anything: the name that the page gives it, and its summary, or why there is
+/// none, which is an error of the opening too. It is read at the start: the run may write its own summary in its place.
+#[cfg(all(feature = "html", feature = "json"))]
+fn baseline(opening: &mut Opening<'_>) -> Option<(String, Result<Summary, String>)> {
+    let path = path::expand(opening.config.files.get("baseline")?, opening.process);
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let read = || -> io::Result<Summary> {
+        // A pipe or a device may keep the program waiting, or never end.
+        let found = std::fs::metadata(&path)?;
+        if !found.is_file() && !found.is_dir() {
+            return Err(io::Error::other("it is no ordinary file"));
+        }
+        Ok(Summary::read_json(std::fs::File::open(&path)?)?)
+    };
+    let summary = read().map_err(|error| {
+        let said = format!("cannot read the baseline `{}`: {error}", escaped(&path.to_string_lossy()));
+        opening.errors.push(io::Error::new(error.kind(), said.clone()));
+        said
+    });
+    Some((name, summary))
+}
+
+/// Without JSON no baseline can be asked for.
+#[cfg(all(feature = "html", not(feature = "json")))]
+fn baseline(_: &mut Opening<'_>) -> Option<(String, Result<Summary, String>)> {
+    None
+}
+
+/// A timeline whose errors name it.
+struct Named {
+    label: &'static str,
+    path: PathBuf,
+    sink: Box<dyn Sink>,
+}
+
+impl Named {
+    fn named(&self, done: io::Result<()>) -> io::Result<()> {
+        done.map_err(|error| cannot_write(self.label, &self.path, &error))
+    }
+}
+
+impl Sink for Named {
+    fn begin(&mut self, process: &Process) -> io::Result<()> {
+        let done = self.sink.begin(process);
+        self.named(done)
+    }
+
+    fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+        let done = self.sink.item(item);
+        self.named(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.sink.flush();
+        self.named(done)
+    }
+
+    fn end(&mut self, summary: &Summary, lost: u64) -> io::Result<()> {
+        let done = self.sink.end(summary, lost);
+        self.named(done)
+    }
+}
+
+/// An error that names the output and its file.
+pub(super) fn cannot_write(label: &str, path: &Path, error: &io::Error) -> io::Error {
+    let path = path.to_string_lossy();
+    io::Error::new(error.kind(), format!("cannot write {label} to `{}`: {error}", escaped(&path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(files: &[(&'static str, &Path)]) -> Config {
+        let files = files.iter().map(|(key, path)| (*key, path.to_path_buf())).collect();
+        Config { files, ..Config::default() }
+    }
+
+    #[test]
+    fn the_docs_have_every_row_and_none_is_there_twice() {
+        let (_, environment) = include_str!("../lib.rs").split_once("# Environment").unwrap();
+        let options = include_str!("../../../docs/options.md");
+        for (index, row) in TABLE.iter().enumerate() {
+            let key = format!("`{}=", row.key);
+            assert!(environment.contains(&key) && options.contains(&key), "{key} is not in the docs");
+            let feature = if row.needs.is_empty() { String::new() } else { format!(", {}", row.needs) };
+            let method = format!("| `.{}(path)`{feature} |", row.key);
+            assert!(row.key == REPORT.key || options.contains(&method), "{method} is not in the docs");
+            let is_like = |other: &Row| other.key == row.key || other.label == row.label;
+            assert!(!TABLE[..index].iter().any(is_like), "{key} is there twice");
+        }
+    }
+
+    #[test]
+    fn a_timeline_that_cannot_be_opened_is_named() {
+        let (trace, page) = (Path::new("/no/such/folder/a"), Path::new("/no/such/folder/b"));
+        let (sinks, errors) = open_timelines(&settings(&[("trace", trace), ("html", page)]), &Process::default());
+        let said: Vec<String> = errors.iter().map(io::Error::to_string).collect();
+        let expected: &[&str] = &[
+            "cannot write the trace to `/no/such/folder/a`: ",
+            #[cfg(feature = "html")]
+            "cannot write the page to `/no/such/folder/b`: ",
+        ];
+        assert!(sinks.is_empty() && said.len() == expected.len(), "{said:?}");
+        assert!(said.iter().zip(expected).all(|(said, start)| said.starts_with(start)), "{said:?}");
+    }
+
+    #[cfg(all(feature = "html", feature = "json"))]
+    #[test]
+    fn a_baseline_that_cannot_be_read_is_an_error_beside_the_page() {
+        let page = std::env::temp_dir().join(format!("baseline-{}.html", std::process::id()));
+        let config = settings(&[("html", &page), ("baseline", Path::new("/no/such/run.json"))]);
+        let (sinks, errors) = open_timelines(&config, &Process::default());
+        std::fs::remove_file(page).unwrap();
+        let said: Vec<String> = errors.iter().map(io::Error::to_string).collect();
+        let why = "No such file or directory (os error 2)";
+        assert_eq!((sinks.len(), said), (1, vec![format!("cannot read the baseline `/no/such/run.json`: {why}")]));
+        let alone = Config { files: [("baseline", "run.json".into())].into(), ..Config::default() };
+        assert!(without_effect(&config).is_none() && without_effect(&alone).is_some());
+    }
+
+    #[test]
+    fn a_timeline_that_fails_later_is_named() {
+        struct Full;
+        impl Sink for Full {
+            fn begin(&mut self, _: &Process) -> io::Result<()> {
+                Ok(())
+            }
+            fn item(&mut self, _: &Item<'_>) -> io::Result<()> {
+                Ok(())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn end(&mut self, _: &Summary, _: u64) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut named = Named { label: "the trace", path: "run\n.json".into(), sink: Box::new(Full) };
+        let error = named.flush().unwrap_err();
+        let kind = io::ErrorKind::StorageFull;
+        assert_eq!(
+            (error.kind(), error.to_string()),
+            (kind, format!("cannot write the trace to `run\\n.json`: {kind}"))
+        );
+        assert!(named.begin(&Process::default()).is_ok() && named.end(&Summary::default(), 0).is_ok());
+    }
+
+    #[cfg(not(feature = "gzip"))]
+    #[test]
+    fn what_a_feature_would_open_names_it() {
+        let path = std::env::temp_dir().join("open-%p.json.gz");
+        let mut process = Process::default();
+        process.pid = 7;
+        let (sinks, errors) = open_timelines(&settings(&[("trace", &path)]), &process);
+        let said = errors[0].to_string();
+        assert!(sinks.is_empty() && errors.len() == 1, "{said}");
+        let end = "open-7.json.gz`: a file name that ends in .gz needs the feature `gzip` of tracing-gpu";
+        assert!(said.ends_with(end), "{said}");
+    }
+}

@@ -1,0 +1,66 @@
+//! What keeps a stream alive.
+
+use std::sync::{Arc, Weak};
+
+use gpu_activity::driver::Driver;
+
+use super::context::{Held, NamedContext};
+
+/// Who keeps a stream alive.
+#[derive(Debug)]
+pub(super) struct StreamOwner {
+    pub(super) context: &'static NamedContext,
+    pub(super) kind: OwnerKind,
+}
+
+#[derive(Debug)]
+pub(super) enum OwnerKind {
+    /// Its last `Arc`, with which it is gone.
+    Binding(Weak<dyn Held>),
+    /// A default stream: gone with its context.
+    Context,
+    /// A raw stream: alive by the contract of `RawStream`.
+    Caller,
+}
+
+/// Keeps the stream alive while it is held.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Alive(Option<Arc<dyn Held>>);
+
+impl Alive {
+    /// Drops it. The caller holds no lock.
+    pub(super) fn let_go(this: Option<Self>, driver: &Driver) {
+        if let Some(Self(Some(held))) = this {
+            held.let_go(driver);
+        }
+    }
+}
+
+impl StreamOwner {
+    /// Holds the stream alive; `None` when it is gone.
+    pub(super) fn hold(&self) -> Option<Alive> {
+        match &self.kind {
+            OwnerKind::Binding(stream) => Some(Alive(Some(stream.upgrade()?))),
+            OwnerKind::Context => Some(Alive(Some(self.context.hold()?))),
+            OwnerKind::Caller => Some(Alive::default()), // by contract
+        }
+    }
+
+    /// The number of holders, the queue included, of a stream that its last `Arc` destroys. `None` for other streams.
+    pub(super) fn holders(&self) -> Option<usize> {
+        match &self.kind {
+            OwnerKind::Binding(stream) => Some(stream.strong_count()),
+            OwnerKind::Context | OwnerKind::Caller => None,
+        }
+    }
+
+    /// Whether it can be held now. This takes no hold: it could become the last one, which must not be dropped under a
+    /// lock.
+    pub(super) fn lives(&self) -> bool {
+        match &self.kind {
+            OwnerKind::Binding(stream) => stream.strong_count() > 0,
+            OwnerKind::Context => self.context.lives(),
+            OwnerKind::Caller => true,
+        }
+    }
+}

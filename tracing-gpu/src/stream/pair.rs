@@ -1,0 +1,42 @@
+//! Pairs of events, and whose time they measure.
+
+use gpu_activity::driver::Handle;
+
+use super::totals::StreamTotals;
+use crate::record::RangeKey;
+
+/// Whose time a pair measures.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) totals: &'static StreamTotals,
+    pub(super) node: u32,
+    pub(super) key: RangeKey,
+    /// Start of the window in which the range was entered.
+    pub(super) window: u64,
+}
+
+impl Target {
+    /// Whether both are of one row and one window.
+    #[inline(always)]
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.node == other.node
+            && self.key == other.key
+            && self.window == other.window
+            && std::ptr::eq(self.totals, other.totals)
+    }
+}
+
+/// Two CUDA events, for the start and the end of one instance at a time. They stay together as long as their context
+/// lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EventPair {
+    pub(super) start: Handle,
+    pub(super) end: Handle,
+}
+
+/// A pair whose events are both recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordedPair {
+    pub(super) events: EventPair,
+    pub(super) target: Target,
+}
