@@ -12,8 +12,8 @@ pub trait Sink: Sync {
     /// lock.
     fn forked(&self);
     /// A buffer of records for [`Session::keep`](super::Session::keep) or
-    /// [`Session::read_buffer`](super::Session::read_buffer), from CUPTI's thread or whoever flushes. Several threads may
-    /// call this at once. CUPTI waits until it returns.
+    /// [`Session::read_buffer`](super::Session::read_buffer), from CUPTI's thread or whoever flushes. Several threads
+    /// may call this at once. CUPTI waits until it returns.
     fn filled(&self, buffer: Filled);
     /// Records were thrown away. The same holds for this call.
     fn lost(&self, records: Lost);
