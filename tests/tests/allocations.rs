@@ -36,7 +36,7 @@ fn spans(count: u64) {
     let (text, shape) = ("größe".repeat(20), [1_u32, 2, 3]);
     for number in 0..count {
         let outer = info_span!("outer", number, text, later = tracing::field::Empty).entered();
-        info_span!("inner", ?shape, half = 0.5, yes = true, %text, small = -1, name = "plain", large = u64::MAX)
+        info_span!("inner", ?shape, half = 0.5, yes = true, %text, small = -1, label = "plain", large = u64::MAX)
             .in_scope(|| info_span!("plain").in_scope(|| ()));
         outer.record("later", number);
     }

@@ -257,8 +257,9 @@ impl std::error::Error for ConfigError {}
 pub(crate) struct FieldNames {
     /// Those of NVIDIA's own layer, which come without a prefix.
     pub(crate) bare: bool,
-    /// The first of these that a span has is its name.
-    pub(crate) name_from: Vec<String>,
+    /// The first of these that a span has is its name. `None` where they were not chosen: then known fields split their
+    /// call sites by themselves.
+    pub(crate) name_from: Option<Vec<String>>,
 }
 
 /// All settings of a profiler.

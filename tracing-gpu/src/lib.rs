@@ -75,7 +75,7 @@
 //! | [`Profiler::layer`] | beside `fmt`, OpenTelemetry, ... on a `registry()` | 19 to 22 ns above an empty layer |
 //!
 //! Most of that is two readings of the clock. Without a tool attached NVTX costs nothing more. Nothing is allocated
-//! for a span once its call site and thread are warm.
+//! for a span once its call site and thread are warm, unless it has `nvtx.` fields or a name from a field.
 //!
 //! ```
 //! use tracing_gpu::{Profiler, Report};
@@ -108,7 +108,7 @@
 //! - `off`: measure nothing;
 //! - `report=ranges+tree+categories+nvprof+...`, the names of [`Report`]; `style=current|legacy`; `hot=PERCENT`;
 //!   `rows=NUMBER|all`; `notes=NUMBER|all`; `percentiles=NUMBER+NUMBER`; `parents=entered|created`;
-//! - `name_from=FIELD+FIELD`; `bare_fields=on|off`; `names=cut|whole`;
+//! - `name_from=FIELD+FIELD|off`; `bare_fields=on|off`; `names=cut|whole`;
 //! - `out=stderr|stdout|none|PATH`; `signals=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
 //! - `trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`, `json=PATH`, `folded=PATH`, `flamegraph=PATH`. In a

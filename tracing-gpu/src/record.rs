@@ -36,6 +36,17 @@ pub(crate) type InstanceId = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
+/// Why a new span is looked at before its name is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unnamed {
+    /// It may have values of its own.
+    WithValues,
+    /// It has none, and fields that may tell spans apart are only looked at.
+    Sampled,
+    /// A field that nobody chose may name it; it has no other values.
+    Split,
+}
+
 /// Bits of a node's number: room for twice the limit on nodes, because each node may have a `(more)` below it.
 const NODE_BITS: u32 = 20;
 const NODES: u64 = (1 << NODE_BITS) - 1;
@@ -85,14 +96,14 @@ impl Place {
     }
 
     /// The place of a new span under this node that has values of its own: its name, and so its node, is known only
-    /// when it is created. `is_sampled`: it has none, and they are only looked at.
-    pub(crate) fn unnamed(parent: u32, is_sampled: bool) -> Self {
-        Self::new(parent, u32::from(is_sampled)).under(parent).with_own_values()
+    /// when it is created.
+    pub(crate) fn unnamed(parent: u32, kind: Unnamed) -> Self {
+        Self::new(parent, kind as u32).under(parent).with_own_values()
     }
 
-    /// Whether this is an [`unnamed`](Self::unnamed) place of a span that is only looked at.
-    pub(crate) fn is_sampled(self) -> bool {
-        self.has_own_values() && self.row() == 1
+    /// Whether this is such an [`unnamed`](Self::unnamed) place.
+    pub(crate) fn is_unnamed(self, kind: Unnamed) -> bool {
+        self.has_own_values() && self.row() == kind as usize
     }
 
     #[inline(always)]

@@ -154,16 +154,25 @@ thread_local! {
 }
 
 /// The layer that is called before the profiler's.
-#[derive(Clone, Debug, Default)]
-struct Before {
-    /// The field that names a span.
-    name_from: Option<&'static str>,
-}
+#[derive(Clone, Copy, Debug, Default)]
+struct Before;
 
-/// The value of the field that names a span.
-struct Naming {
-    field: &'static str,
-    name: Option<String>,
+/// Fields that name a span, the best one first. The value of the first is the whole name, that of another stands behind
+/// the span's own.
+const NAME_FIELDS: [&str; 3] = ["otel.name", "http.route", "name"];
+
+/// Their values.
+#[derive(Default)]
+struct Naming([String; 3]);
+
+impl Naming {
+    fn name(&self, own: &'static str) -> &'static str {
+        match self.0.iter().position(|value| !value.is_empty()) {
+            Some(0) => kept(self.0[0].clone()),
+            Some(field) => kept(format!("{own}: {}", self.0[field])),
+            None => own,
+        }
+    }
 }
 
 impl Visit for Naming {
@@ -172,8 +181,8 @@ impl Visit for Naming {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == self.field {
-            self.name = Some(format!("{value:?}"));
+        if let Some(field) = NAME_FIELDS.iter().position(|name| *name == field.name()) {
+            self.0[field] = format!("{value:?}");
         }
     }
 }
@@ -198,11 +207,9 @@ struct After(Arc<Mutex<BTreeMap<&'static str, Totals>>>);
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Before {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let span = context.span(id).expect("a new span");
-        let mut naming = self.name_from.map(|field| Naming { field, name: None });
-        if let Some(naming) = &mut naming {
-            attributes.record(naming);
-        }
-        let name = naming.and_then(|naming| naming.name).map_or(span.name(), kept);
+        let mut naming = Naming::default();
+        attributes.record(&mut naming);
+        let name = naming.name(span.name());
         let parent = span.parent().filter(|_| !attributes.is_contextual());
         let mut home = match parent {
             Some(parent) => parent.extensions().get::<Open>().map(|open| open.home.clone()).unwrap_or_default(),
@@ -370,7 +377,6 @@ const WIDTHS: [usize; 3] = [80, 100, 200];
 #[derive(Debug)]
 pub struct Run {
     filter: Targets,
-    before: Before,
     truth: After,
     profiler: Profiler,
     report: std::path::PathBuf,
@@ -387,13 +393,7 @@ impl Run {
         let filter: Targets = filter.parse().expect("a filter");
         let report = std::env::temp_dir().join(format!("checked-{}.txt", std::process::id()));
         let profiler = builder.filter(filter.clone()).output(Output::File(report.clone())).build().expect("a profiler");
-        Self { filter, before: Before::default(), truth: After::default(), profiler, report }
-    }
-
-    /// The same, with spans named by a field, where they have it.
-    pub fn named_from(filter: &str, field: &'static str) -> Self {
-        let run = Self::with(filter, Profiler::builder().name_from([field]));
-        Self { before: Before { name_from: Some(field) }, ..run }
+        Self { filter, truth: After::default(), profiler, report }
     }
 
     /// The profiler's layer between those of the truth, all under one filter.
@@ -402,7 +402,7 @@ impl Run {
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let after = self.truth.clone().with_filter(self.filter.clone());
-        self.before.clone().with_filter(self.filter.clone()).and_then(self.profiler.layer()).and_then(after)
+        Before.with_filter(self.filter.clone()).and_then(self.profiler.layer()).and_then(after)
     }
 
     /// What was measured so far.

@@ -65,7 +65,9 @@ fn names(tier: Tier) -> Outcome {
 /// Spans whose own names are in a field.
 fn routes(tier: Tier) -> Outcome {
     measure(tier, || {
-        ["GET /a", "GET /b"].iter().for_each(|name| info_span!("request", otel.name = name).in_scope(|| ()))
+        ["GET /a", "GET /b"].iter().for_each(|name| info_span!("request", otel.name = name).in_scope(|| ()));
+        ["/a", "/b"].iter().for_each(|route| info_span!("route", http.route = route).in_scope(|| ()));
+        (0..34).for_each(|number| info_span!("get", name = number).in_scope(|| ()));
     })
 }
 

@@ -124,22 +124,21 @@ const LONG_NS: u64 = 100_000_000;
 
 /// A sentence for each name whose calls have waited long and have not ended. The longest wait comes first.
 pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<String> {
-    let mut waiting: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    let mut waiting: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for call in engine.session.calls.iter() {
         let Some(waited) = call.waits_since().map(|since| now.saturating_sub(since.max(window))) else { continue };
         let is_long = waited > now.saturating_sub(window) / LONG && rate.ns(u128::from(waited)) >= LONG_NS;
         let (thread, place) = call.home();
         let identity = engine.thread_at(thread).filter(|_| is_long);
         if let Some(identity) = identity.and_then(|thread| thread.identity(place)) {
-            let (count, longest) = waiting.entry(identity.key.label).or_default();
+            let (count, longest) = waiting.entry(label_shown(names, identity.key.label)).or_default();
             (*count, *longest) = (*count + 1, (*longest).max(waited));
         }
     }
-    let mut waiting: Vec<(u32, u64, u64)> =
-        waiting.into_iter().map(|(label, (count, most))| (label, count, most)).collect();
-    waiting.sort_by_key(|&(_, _, longest)| std::cmp::Reverse(longest));
-    let sentence = |(label, count, longest): (u32, u64, u64)| {
-        let (name, longest) = (label_shown(names, label), rate.ns(u128::from(longest)) as f64 / 1e9);
+    let mut waiting: Vec<(String, (u64, u64))> = waiting.into_iter().collect();
+    waiting.sort_by_key(|&(_, (_, longest))| std::cmp::Reverse(longest));
+    let sentence = |(name, (count, longest)): (String, (u64, u64))| {
+        let longest = rate.ns(u128::from(longest)) as f64 / 1e9;
         match count {
             1 => format!(
                 "1 call of `{name}` still waits, for {longest:.1} s. Only calls that have ended are in the figures."

@@ -14,6 +14,45 @@ use super::{label_shown, label_text, times};
 use crate::clock::Rate;
 use crate::collector::ActivityTotals;
 use crate::session::Names;
+use crate::session::splits::Joined;
+
+/// Counts the work of nodes and ranges that became others as theirs. When each operation ran is not known any more, so
+/// busy times are sums: more than the time that passed where work of several such nodes ran at once.
+pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
+    for (node, other) in std::mem::take(&mut all.totals.nodes) {
+        let sum = all.totals.nodes.entry(joined.node(node)).or_default();
+        add_work(&mut sum.own, &other.own);
+        add_work(&mut sum.total, &other.total);
+        for (function, (count, total)) in other.calls {
+            let calls = sum.calls.entry(function).or_default();
+            *calls = (calls.0.saturating_add(count), calls.1.saturating_add(total));
+        }
+    }
+    for ((tid, range, kernel), other) in std::mem::take(&mut all.totals.range_kernels) {
+        let range = range.map(|(label, style)| (joined.label(label), style));
+        let sum = all.totals.range_kernels.entry((tid, range, kernel)).or_default();
+        sum.range_instances += other.range_instances;
+        sum.kernel_instances += other.kernel_instances;
+        sum.times.merge(&other.times);
+    }
+}
+
+fn add_work(sum: &mut GpuWork, other: &GpuWork) {
+    sum.operations = sum.operations.saturating_add(other.operations);
+    sum.sum_ns = sum.sum_ns.saturating_add(other.sum_ns);
+    sum.busy_ns = sum.busy_ns.saturating_add(other.busy_ns);
+    for more in &other.memory {
+        match sum.memory.iter_mut().find(|known| known.kind == more.kind) {
+            Some(known) => {
+                known.operations = known.operations.saturating_add(more.operations);
+                known.sum_ns = known.sum_ns.saturating_add(more.sum_ns);
+                known.bytes = known.bytes.saturating_add(more.bytes);
+            }
+            None => sum.memory.push(*more),
+        }
+    }
+    sum.memory.sort_by_key(|memory| memory.kind);
+}
 
 /// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
 pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
@@ -143,4 +182,41 @@ fn range_kernels(all: &ActivityTotals, names: &Names, asked: &[f64], pid: u32) -
         ))
     });
     rows.into_iter().map(|(_, row)| row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use range_report::{MemoryKind, MemoryWork};
+
+    use super::*;
+    use crate::session::Names;
+    use crate::session::catalog::{Limits, ROOT};
+    use crate::session::splits::tests::joined;
+
+    #[test]
+    fn work_of_nodes_that_became_one_is_together() {
+        let mut names = Names::new(Limits { nodes: 10, run_time_names: 10 });
+        let (joined, [a, b], labels) = joined(&mut names);
+        let work = |operations| {
+            let mut work = GpuWork::new(operations, 10 * operations, 10 * operations);
+            work.memory = vec![MemoryWork::new(MemoryKind::Unknown, 1, 5, 100)];
+            work
+        };
+        let mut all = ActivityTotals::default();
+        for (node, operations) in [(a, 1), (b, 2), (ROOT, 4)] {
+            let totals = all.totals.nodes.entry(node).or_default();
+            (totals.own, totals.total) = (work(operations), work(operations));
+        }
+        for label in labels {
+            all.totals.range_kernels.entry((7, Some((label, RangeStyle::PushPop)), 3)).or_default().kernel_instances =
+                2;
+        }
+        join(&mut all, &joined);
+        let own: Vec<(u32, u64, u64)> =
+            all.totals.nodes.iter().map(|(&node, all)| (node, all.own.operations, all.total.sum_ns)).collect();
+        assert_eq!(own, [(ROOT, 4, 40), (a, 3, 30)]);
+        assert_eq!(all.totals.nodes[&a].own.memory, [MemoryWork::new(MemoryKind::Unknown, 2, 10, 200)]);
+        let instances: Vec<u64> = all.totals.range_kernels.values().map(|kernel| kernel.kernel_instances).collect();
+        assert_eq!(instances, [4]);
+    }
 }

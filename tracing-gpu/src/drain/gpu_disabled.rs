@@ -5,12 +5,17 @@ use range_report::{ActivityLosses, GpuActivity, NodeWork};
 use crate::clock::Rate;
 use crate::collector::ActivityTotals;
 use crate::session::Names;
+use crate::session::splits::Joined;
 
 pub(super) fn activity(all: &ActivityTotals, _: &Names, _: Rate, _: &[f64], _: u32) -> GpuActivity {
     match *all {}
 }
 
 pub(super) fn node(all: &ActivityTotals, _: u32) -> Option<NodeWork> {
+    match *all {}
+}
+
+pub(super) fn join(all: &mut ActivityTotals, _: &Joined) {
     match *all {}
 }
 

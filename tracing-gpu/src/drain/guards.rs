@@ -10,6 +10,7 @@ use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::{Catalog, ROOT};
 use crate::session::misnested::Misnested;
+use crate::session::splits::Joined;
 use crate::thread::state::ThreadState;
 
 /// Call sites that have a note.
@@ -37,6 +38,11 @@ impl Held {
         });
         let notes = sites.iter().take(MAX_SITES).map(|seen| sentence(&seen.site)).collect();
         Self { labels: sites.into_iter().flat_map(|seen| seen.labels).collect(), notes }
+    }
+
+    /// The names of the rows, where some became others.
+    pub(super) fn join(&mut self, joined: &Joined) {
+        self.labels = self.labels.iter().map(|&label| joined.label(label)).collect();
     }
 
     /// By node, the one that it is counted as: a chain of such a name is its uppermost node. Beside it, those nodes.
@@ -178,6 +184,18 @@ mod tests {
                 "{note}"
             );
             assert_eq!(summary.losses.recursive_rows, 0);
+        }
+    }
+
+    #[test]
+    fn tasks_named_by_a_field_are_one_row() {
+        async fn named() {
+            let _held = info_span!("job", name = "one").entered();
+            give_way().await;
+        }
+        for summary in measured(|| run((0..8).map(|_| Box::pin(named()) as _).collect())) {
+            let [tree] = &summary.tree[..] else { panic!("{:#?}", summary.tree) };
+            assert_eq!((tree.name.as_str(), tree.calls, tree.children.len()), ("job: one", 8, 0));
         }
     }
 

@@ -106,14 +106,25 @@ pub(crate) fn summarise(
         );
         lifetimes.extend(thread.open_lifetimes());
     }
-    let activity = collector.map(|collector| collector.totals(session.clock.now()));
+    let mut activity = collector.map(|collector| collector.totals(session.clock.now()));
     open.extend(lifetimes.into_iter().map(Open::lifetimes));
     // After the rows: none of their durations is longer than the window.
     let now = end.map_or_else(|| session.clock.now(), |end| end.at);
     let mut stream_rows = session.streams.rows();
-    let held = guards::Held::find(session, &all_threads);
+    let mut held = guards::Held::find(session, &all_threads);
     // A copy: a thread that gives a range its first name waits no longer than this takes.
     let names = &mut session.copy_of_names();
+    let joined = names.join_splits();
+    if !joined.is_empty() {
+        let of_rows = rows.iter_mut().map(|(key, row)| (&mut key.label, &mut row.node));
+        let of_calls = calls.iter_mut().map(|call| (&mut call.identity.label, &mut call.identity.node));
+        let of_streams = stream_rows.iter_mut().map(|(_, node, key, _)| (&mut key.label, node));
+        for (label, node) in of_rows.chain(of_calls).chain(of_streams) {
+            (*label, *node) = (joined.label(*label), joined.node(*node));
+        }
+        held.join(&joined);
+        activity.iter_mut().for_each(|all| gpu::join(all, &joined));
+    }
     let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
     let mut folded = BTreeSet::new();
     // The GPU's work stays at the nodes that it was attributed to, and so do the rows.

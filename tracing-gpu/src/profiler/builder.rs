@@ -134,7 +134,10 @@ impl ProfilerBuilder {
     }
 
     /// Takes the name of a range from the first of these fields that the span has when it is created; `nvtx.name` wins.
-    /// For frameworks that give all spans one name, and put the real name into a field. Default: none.
+    /// For frameworks that give all spans one name, and put the real name into a field.
+    ///
+    /// Default: `otel.name`, and `http.route` and `name` behind the span's own name (`system: movement`), as long as a
+    /// call site has at most 32 values. An empty list, `.name_from([""; 0])`, switches that off.
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -147,7 +150,7 @@ impl ProfilerBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn name_from(mut self, fields: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.config.fields.name_from = fields.into_iter().map(Into::into).collect();
+        self.config.fields.name_from = Some(fields.into_iter().map(Into::into).collect());
         self
     }
 

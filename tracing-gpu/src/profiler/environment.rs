@@ -34,7 +34,7 @@ type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 const SETTINGS: [(&str, Set); 14] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
-    ("name_from", |config, key, value| names(key, value).map(|names| config.fields.name_from = names)),
+    ("name_from", |config, key, value| names(key, value).map(|names| config.fields.name_from = Some(names))),
     ("names", |config, key, value| whole_names(key, value).map(|whole| config.whole_names = whole)),
     ("bare_fields", |config, key, value| switch(key, value).map(|on| config.fields.bare = on)),
     ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
@@ -222,9 +222,12 @@ fn refused_key(item: &str) -> String {
 }
 
 fn names(key: &str, value: &str) -> Result<Vec<String>, String> {
+    if value == "off" {
+        return Ok(Vec::new());
+    }
     let names: Vec<String> = value.split('+').map(|name| name.trim().to_owned()).collect();
     match names.iter().any(String::is_empty) {
-        true => Err(refused(key, value, "names of fields, joined by +")),
+        true => Err(refused(key, value, "off, or names of fields, joined by +")),
         false => Ok(names),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Behind one lock that is taken only when a thread meets something for the first time.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::record::RangeKey;
@@ -80,9 +80,15 @@ impl<T: Clone + Eq + std::hash::Hash> Interner<T> {
         if let Some(id) = self.get(&value) {
             return id;
         }
-        let id = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
-        self.values.push(value.clone());
+        let id = self.push(value.clone());
         self.ids.insert(value, id);
+        id
+    }
+
+    /// A number that `get` does not find.
+    fn push(&mut self, value: T) -> u32 {
+        let id = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        self.values.push(value);
         id
     }
 }
@@ -117,12 +123,21 @@ impl Catalog {
         if let Some(id) = self.labels.get(&label) {
             return Some(id);
         }
-        if self.run_time_names >= self.limits.run_time_names {
-            self.names_over_limit += 1;
-            return None;
-        }
-        self.run_time_names += 1;
-        Some(self.labels.intern(label))
+        self.has_room_for_name().then(|| self.labels.intern(label))
+    }
+
+    /// The same of a name that no other shares the number of, though it may read the same: see
+    /// [`relabel`](Self::relabel).
+    pub(crate) fn label_alone(&mut self, domain: u32, name: &str) -> Option<u32> {
+        self.has_room_for_name().then(|| self.labels.push(Label { domain, name: Arc::from(name) }))
+    }
+
+    /// Counts one more name made at run time, or that there is no room for it.
+    fn has_room_for_name(&mut self) -> bool {
+        let has_room = self.run_time_names < self.limits.run_time_names;
+        self.run_time_names += usize::from(has_room);
+        self.names_over_limit += u64::from(!has_room);
+        has_room
     }
 
     /// Number of a category; from 1 up. 0, which is none, and counted, when the bound on run-time names is reached.
@@ -222,6 +237,45 @@ impl Catalog {
         id
     }
 
+    /// The number of what a label reads.
+    pub(crate) fn shared_label(&mut self, label: u32) -> u32 {
+        match self.label_of(label).cloned() {
+            Some(text) => self.labels.intern(text),
+            None => label,
+        }
+    }
+
+    /// Makes these labels others, by number: from now on they read as those, and nodes that are the same then are one.
+    /// Returns which one that is, by node.
+    pub(crate) fn relabel(&mut self, labels: &BTreeMap<u32, u32>) -> Vec<u32> {
+        for (&label, &other) in labels {
+            let text = self.label_of(other).cloned();
+            if let Some((text, own)) = text.zip(self.labels.values.get_mut(label as usize)) {
+                *own = text;
+            }
+        }
+        let before = std::mem::take(&mut self.nodes);
+        let mut to: Vec<u32> = Vec::with_capacity(before.len());
+        self.node_ids.clear();
+        for (id, mut node) in (0..).zip(before) {
+            // A parent has a lower number than its children.
+            let moved = |node: u32| to.get(node as usize).copied().unwrap_or(id);
+            node.parent = moved(node.parent);
+            node.label = labels.get(&node.label).copied().unwrap_or(node.label);
+            let at = match id {
+                ROOT => ROOT,
+                _ => *self.node_ids.entry((node.parent, node.label, node.style)).or_insert(id),
+            };
+            node.recursion = node.recursion.map(|above| if above == id { at } else { moved(above) });
+            if let Some(same) = self.nodes.get_mut(at as usize) {
+                same.recursion = same.recursion.into_iter().chain(node.recursion).min();
+            }
+            to.push(at);
+            self.nodes.push(node);
+        }
+        to
+    }
+
     /// Whether a node is another or below it.
     pub(crate) fn is_within(&self, node: u32, other: u32) -> bool {
         self.ancestors(node).any(|(above, _)| above == other)
@@ -311,6 +365,29 @@ mod tests {
         assert_eq!(catalog.child(nodes[3], key(labels[0])), nodes[3], "(more) holds its own children too");
         let more = catalog.nodes()[nodes[3] as usize].label;
         assert_eq!(&*catalog.label_of(more).unwrap().name, MORE);
+    }
+
+    #[test]
+    fn nodes_whose_labels_become_one_are_one() {
+        let mut catalog = Catalog::new(Limits { nodes: 10_000, run_time_names: 2 });
+        let (plain, below) = (catalog.label(0, "plain"), catalog.label(0, "below"));
+        let (a, b) = (catalog.label_alone(0, "a").unwrap(), catalog.label_alone(0, "a").unwrap());
+        assert_ne!(a, b);
+        assert_eq!((catalog.label_alone(0, "a"), catalog.names_over_limit), (None, 1));
+        let [of_a, of_b] = [a, b].map(|label| catalog.child(ROOT, key(label)));
+        let [under_a, under_b] = [of_a, of_b].map(|node| catalog.child(node, key(below)));
+        // Recursion that comes back to a node: below 64 levels.
+        let mut node = under_b;
+        for _ in 0..100 {
+            node = catalog.child(node, key(a));
+        }
+        let to = catalog.relabel(&BTreeMap::from([(a, plain), (b, plain)]));
+        assert_eq!([of_a, of_b, under_a, under_b].map(|node| to[node as usize]), [of_a, of_a, under_a, under_a]);
+        assert_eq!(&*catalog.label_of(a).unwrap().name, "plain");
+        let moved = &catalog.nodes()[to[under_b as usize + 1] as usize];
+        assert_eq!((moved.parent, moved.label), (under_a, plain));
+        assert_eq!(catalog.recursion_of(to[node as usize]), Some(to[node as usize]));
+        assert_eq!(catalog.child(ROOT, key(plain)), of_a);
     }
 
     #[test]

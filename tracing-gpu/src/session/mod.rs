@@ -9,11 +9,12 @@ pub(crate) mod misnested;
 #[cfg(feature = "cudarc")]
 pub(crate) mod note_room;
 pub(crate) mod row_log;
+pub(crate) mod splits;
 pub(crate) mod tape_room;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use nvtx_rs::{Attributes, Domain};
 use parking_lot::Mutex;
@@ -39,6 +40,7 @@ use gate::{FINISHED, SessionGate};
 use misnested::MisnestedSites;
 #[cfg(feature = "cudarc")]
 use note_room::NoteRoom;
+use splits::Split;
 use tape_room::TapeRoom;
 
 /// What is measured by default: this level, and all that are less verbose.
@@ -111,6 +113,8 @@ pub(crate) struct Session {
     by_creation: bool,
     pub(crate) misread: MisreadValues,
     pub(crate) samples: NameSamples,
+    /// How many call sites are whole that were split by a field: what threads know of split ones is then out of date.
+    whole_sites: AtomicU32,
     pub(crate) fields: FieldNames,
     pub(crate) front_end: FrontEnd,
     pub(crate) foreign: Foreign,
@@ -127,6 +131,8 @@ pub(crate) struct Session {
 pub(crate) struct Names {
     pub(crate) catalog: Catalog,
     sites: HashMap<u64, Site>,
+    /// By call site, as `sites`.
+    splits: HashMap<u64, Split>,
     /// Call sites whose fields a timeline shows, by their addresses.
     with_fields: HashMap<u64, &'static Metadata<'static>>,
     domains: Vec<Domain>,
@@ -171,6 +177,7 @@ impl Session {
             by_creation: options.parents == Parents::Created,
             misread: MisreadValues::default(),
             samples: NameSamples::default(),
+            whole_sites: AtomicU32::new(0),
             fields: options.fields,
             front_end: FrontEnd::default(),
             foreign: Foreign::default(),
@@ -350,6 +357,7 @@ impl Session {
         let name =
             if metadata.name().is_empty() { "(unnamed)".into() } else { nvtx_rs::text::sanitize(metadata.name()) };
         let own_values = self.fields.are_declared(metadata);
+        let is_split = self.fields.split(metadata);
         if self.tape_room.is_some() && !metadata.fields().is_empty() {
             names.with_fields.insert(key, metadata);
         }
@@ -358,7 +366,8 @@ impl Session {
             label: names.catalog.label(domain, &name),
             domain,
             own_values,
-            is_sampled: !own_values && self.statistics && samples::is_worth_it(metadata),
+            is_split,
+            is_sampled: !own_values && !is_split && self.statistics && samples::is_worth_it(metadata),
         };
         names.sites.insert(key, site);
         drop(names);
@@ -437,6 +446,7 @@ impl Names {
         Self {
             catalog: Catalog::new(limits),
             sites: HashMap::new(),
+            splits: HashMap::new(),
             with_fields: HashMap::new(),
             domains: vec![Domain::DEFAULT],
             foreign_domains: ForeignDomains::default(),

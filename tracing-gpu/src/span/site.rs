@@ -13,6 +13,8 @@ pub(crate) struct Site {
     pub(crate) domain: u32,
     /// Whether it declares a field that this crate reads, so that each span must be looked at.
     pub(crate) own_values: bool,
+    /// Whether a field that nobody chose names its spans, as long as it has few values.
+    pub(crate) is_split: bool,
     /// Whether a field that may tell its spans apart is looked at when the first of them are created, for a note.
     pub(crate) is_sampled: bool,
 }

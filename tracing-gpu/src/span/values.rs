@@ -13,6 +13,10 @@ use crate::clock::Ticks;
 use crate::config::FieldNames;
 use crate::record::{CallId, InstanceId, Place, RangeNumbers, StreamId};
 
+/// Fields that frameworks put the name of a span into, the best one first. Where nobody chooses fields, these split
+/// the rows of their call sites. The first has the whole name, the others tell spans of one name apart.
+pub(crate) const KNOWN_NAMES: [&str; 3] = ["otel.name", "http.route", "name"];
+
 /// A field that this crate reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Own {
@@ -39,7 +43,10 @@ impl FieldNames {
             "color" if self.bare => Own::Color,
             "category" if self.bare => Own::Category,
             "payload" if self.bare => Own::Payload,
-            _ => Own::NameFrom(self.name_from.iter().position(|field| field == name)?),
+            _ => Own::NameFrom(match &self.name_from {
+                Some(chosen) => chosen.iter().position(|field| field == name)?,
+                None => KNOWN_NAMES.iter().position(|field| *field == name)?,
+            }),
         })
     }
 
@@ -51,7 +58,18 @@ impl FieldNames {
 
     /// Whether a call site declares a field that is read.
     pub(crate) fn are_declared(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.fields().iter().any(|field| self.own(field.name()).is_some())
+        let is_read = |own: Own| self.name_from.is_some() || !own.is_of_the_program();
+        metadata.fields().iter().any(|field| self.own(field.name()).is_some_and(is_read))
+    }
+
+    /// Whether a call site declares a field that names its spans though nobody chose it.
+    pub(crate) fn split(&self, metadata: &Metadata<'_>) -> bool {
+        let declares =
+            |wanted: fn(Own) -> bool| metadata.fields().iter().any(|field| self.own(field.name()).is_some_and(wanted));
+        metadata.is_span()
+            && self.name_from.is_none()
+            && declares(Own::is_of_the_program)
+            && !declares(|own| own == Own::Name)
     }
 }
 
@@ -121,8 +139,20 @@ impl<'a> FieldValues<'a> {
         }
     }
 
+    /// The name that is its own, or from a field that was chosen.
     pub(crate) fn name(&self) -> Option<&str> {
-        self.texts.get(self.name.clone()?)
+        self.texts.get(self.name.clone().filter(|_| !self.is_split())?)
+    }
+
+    /// The value of the field that names the span though nobody chose it, and the place of that field among
+    /// [`KNOWN_NAMES`].
+    pub(crate) fn split(&self) -> Option<(usize, &str)> {
+        let value = self.texts.get(self.name.clone().filter(|_| self.is_split())?)?;
+        Some((self.name_rank.checked_sub(1)?, value))
+    }
+
+    fn is_split(&self) -> bool {
+        self.name_rank > 0 && self.names.name_from.is_none()
     }
 
     pub(crate) fn category(&self) -> Option<Category<'_>> {

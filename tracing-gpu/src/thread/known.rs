@@ -21,7 +21,7 @@ use crate::session::front_end::crate_of;
 use crate::span::misread::Misread;
 use crate::span::samples;
 use crate::span::site::{Site, site_key};
-use crate::span::values::Category;
+use crate::span::values::{Category, KNOWN_NAMES};
 use range_report::RangeStyle;
 
 /// Where a thread looks up what it does not know: in its session, which may call a tool; a new row is one of its own.
@@ -39,6 +39,11 @@ pub(crate) struct Known {
     sites: FxHashMap<u64, Site>,
     labels: HashMap<u32, HashMap<Box<str>, u32>>,
     recent_labels: Recent,
+    /// Names by the values of fields that nobody chose: by call site and place of the field.
+    split_labels: FxHashMap<(u64, usize), HashMap<Box<str>, u32>>,
+    recent_split_labels: Recent,
+    /// How many call sites were whole again when `sites` were looked up.
+    whole_sites: u32,
     categories: HashMap<CategoryName, u32>,
     recent_categories: Recent,
     /// Call sites and fields whose values mean nothing.
@@ -68,23 +73,23 @@ const SPARE_TEXTS: usize = 4096;
 /// Names made at run time that were asked for last, as they were given. The maps behind it have a hash that no keys can
 /// be made to collide under, which costs more than all the rest; here a collision only sends to them.
 #[derive(Debug, Default)]
-struct Recent(Vec<Option<(u32, Box<str>, u32)>>);
+struct Recent(Vec<Option<(u64, Box<str>, u32)>>);
 
 /// Names that are remembered so, and their length in bytes at most.
 const RECENT: usize = 32;
 const RECENT_BYTES: usize = 256;
 
 impl Recent {
-    fn place(domain: u32, name: &str) -> usize {
+    fn place(domain: u64, name: &str) -> usize {
         FxBuildHasher.hash_one((domain, name)) as usize % RECENT
     }
 
-    fn get(&self, domain: u32, name: &str) -> Option<u32> {
+    fn get(&self, domain: u64, name: &str) -> Option<u32> {
         let (known_domain, known, number) = self.0.get(Self::place(domain, name))?.as_ref()?;
         (*known_domain == domain && **known == *name).then_some(*number)
     }
 
-    fn insert(&mut self, domain: u32, name: &str, number: u32) {
+    fn insert(&mut self, domain: u64, name: &str, number: u32) {
         if name.len() > RECENT_BYTES {
             return;
         }
@@ -98,6 +103,10 @@ impl Recent {
 impl Known {
     /// What is known of a call site.
     pub(crate) fn site(&mut self, lookup: &Lookup<'_>, metadata: &'static Metadata<'static>) -> Site {
+        let whole_sites = lookup.session.whole_sites();
+        if std::mem::replace(&mut self.whole_sites, whole_sites) != whole_sites {
+            self.sites.retain(|_, site| !site.is_split);
+        }
         *self
             .sites
             .entry(site_key(metadata))
@@ -106,7 +115,7 @@ impl Known {
 
     /// Number of a name made at run time; `None` beyond the bound on such names.
     pub(crate) fn run_time_label(&mut self, lookup: &Lookup<'_>, domain: u32, name: &str) -> Option<u32> {
-        if let Some(label) = self.recent_labels.get(domain, name) {
+        if let Some(label) = self.recent_labels.get(domain.into(), name) {
             return Some(label);
         }
         let sanitized = if name.is_empty() { "(unnamed)".into() } else { sanitize(name) };
@@ -119,8 +128,45 @@ impl Known {
                 label
             }
         };
-        self.recent_labels.insert(domain, name, label);
+        self.recent_labels.insert(domain.into(), name, label);
         Some(label)
+    }
+
+    /// Number of the name that a value of the known field at this place gives a span. `None` where the call site has too
+    /// many values, or beyond the bound on names made at run time.
+    pub(crate) fn split_label(
+        &mut self,
+        lookup: &Lookup<'_>,
+        metadata: &'static Metadata<'static>,
+        (field, value): (usize, &str),
+    ) -> Option<u32> {
+        // No other call site lies at the next addresses.
+        let (site, recent) = (site_key(metadata), site_key(metadata) + field as u64);
+        if let Some(label) = self.recent_split_labels.get(recent, value) {
+            return Some(label);
+        }
+        let sanitized = sanitize(value);
+        let labels = self.split_labels.entry((site, field)).or_default();
+        let label = match labels.get(&*sanitized) {
+            Some(&label) => label,
+            None => {
+                let label = lookup.session.split_label(metadata, field, &sanitized)?;
+                labels.insert(Box::from(&*sanitized), label);
+                label
+            }
+        };
+        self.recent_split_labels.insert(recent, value, label);
+        Some(label)
+    }
+
+    /// Whether spans of this call site may still turn out to have no such values at all.
+    pub(crate) fn is_perhaps_unsplit(&self, metadata: &'static Metadata<'static>) -> bool {
+        (0..KNOWN_NAMES.len()).all(|field| !self.split_labels.contains_key(&(site_key(metadata), field)))
+    }
+
+    /// They turned out to have some.
+    pub(crate) fn know_split(&mut self, metadata: &'static Metadata<'static>) {
+        self.split_labels.entry((site_key(metadata), 0)).or_default();
     }
 
     /// Number of a category; 0 beyond the bound on categories.

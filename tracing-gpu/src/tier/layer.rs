@@ -7,7 +7,7 @@ use tracing_subscriber::filter::Filtered;
 use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
-use super::{Found, Home, own_values};
+use super::{Beside, Found, Home, own_values};
 use crate::record::{CallId, Place, StreamId};
 use crate::session::calls::Call;
 use crate::session::catalog::ROOT;
@@ -99,7 +99,7 @@ where
     }
 }
 
-/// What is kept of a span that has values of its own or is followed by a call, by each profiler that measures it:
+/// What is kept of a span that has values or a name of its own or is followed by a call, by each profiler that measures it:
 /// hardly ever more than the first, so that no memory but the extension's own is taken.
 ///
 /// The registry drops them when the span has closed, and that ends its lifetime and its call: without an `on_close` of
@@ -120,6 +120,8 @@ enum Kept {
     /// Which name the call, too.
     Values(Arc<SpanValues>),
     Call(CallId),
+    /// Its place, which has its name, on the state of this number.
+    Named(u32, Place),
 }
 
 impl Drop for OwnValues {
@@ -128,6 +130,7 @@ impl Drop for OwnValues {
             match kept {
                 Kept::Values(values) => own_values::close(engine, engine.thread(), values),
                 Kept::Call(call) => own_values::close_call(engine, engine.thread(), *call),
+                Kept::Named(..) => {}
             }
         }
     }
@@ -149,18 +152,15 @@ where
     }
 
     #[inline]
-    fn keep(
-        &self,
-        engine: &'static Engine,
-        thread: &ThreadState,
-        id: u64,
-        place: Place,
-        values: Option<Arc<SpanValues>>,
-        call: CallId,
-    ) -> Option<()> {
+    fn keep(&self, engine: &'static Engine, thread: &ThreadState, id: u64, place: Place, beside: Beside) -> Option<()> {
         thread.remember(id, place);
-        let kept = values.map(Kept::Values).or((call != 0).then_some(Kept::Call(call)));
-        if let Some((kept, span)) = kept.zip(self.span(&span::Id::from_u64(id))) {
+        let (kept, call) = match beside {
+            Beside::Nothing => return Some(()),
+            Beside::Named => (Kept::Named(thread.index, place), 0),
+            Beside::Call(call) => (Kept::Call(call), call),
+            Beside::Values(values) => (Kept::Values(values), 0),
+        };
+        if let Some(span) = self.span(&span::Id::from_u64(id)) {
             thread.remember_call(id, call);
             keep_beside(engine, &span, kept);
         }
@@ -197,6 +197,7 @@ where
         match kept_of(engine, &span) {
             Some(Kept::Values(values)) => return Found::WithValues(values),
             Some(Kept::Call(call)) => return called(engine, thread, call),
+            Some(Kept::Named(creator, place)) => return counted(engine, thread, (creator, place), 0),
             None => {}
         }
         let parent = span.parent().map_or(ROOT, |parent| node_of(engine, thread, parent));
@@ -226,7 +227,7 @@ where
             _ => match self.span(&span::Id::from_u64(id)).and_then(|span| kept_of(engine, &span)) {
                 Some(Kept::Values(values)) => values.call,
                 Some(Kept::Call(call)) => call,
-                None => 0,
+                Some(Kept::Named(..)) | None => 0,
             },
         }
     }
@@ -282,15 +283,18 @@ fn own_values_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) 
 /// A span that a call follows, created on another thread or no longer remembered here.
 fn called(engine: &'static Engine, thread: &ThreadState, call: CallId) -> Found {
     let home = engine.session.calls.get(call).map(Call::home);
-    let Some((creator, place)) = home.and_then(|(creator, place)| Some((engine.thread_at(creator)?, place))) else {
-        return Found::Nothing;
-    };
+    home.map_or(Found::Nothing, |home| counted(engine, thread, home, call))
+}
+
+/// A span that is counted at this place of the state of this number, and the call that follows it, 0 for none.
+fn counted(engine: &'static Engine, thread: &ThreadState, (creator, place): (u32, Place), call: CallId) -> Found {
+    let Some(creator) = engine.thread_at(creator) else { return Found::Nothing };
     let here = if creator.index == thread.index { place } else { thread.place_from(creator, place) };
     if here.is_none() {
         thread.session.drop_span();
         return Found::Nothing;
     }
-    Found::Counted(here.with_call(), call)
+    Found::Counted(if call == 0 { here } else { here.with_call() }, call)
 }
 
 /// The lineage of a span that is not remembered here: its nearest remembered ancestor, and the call sites from there
@@ -311,6 +315,10 @@ fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: S
             }
             Some(Kept::Call(call)) => {
                 node = engine.session.calls.get(call).map_or(ROOT, |call| call.home().1.node());
+                break;
+            }
+            Some(Kept::Named(_, place)) => {
+                node = place.node();
                 break;
             }
             None => {}

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use tracing_core::{Event, Metadata, span};
 
-use crate::record::{CallId, Place, StreamId};
+use crate::record::{CallId, Place, StreamId, Unnamed};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
 use crate::stream;
@@ -34,15 +34,14 @@ trait Home {
     /// Keeps the place of a new span without values of its own; `None` where that takes more than a few stores, and
     /// then nothing has happened.
     fn keep_counting(thread: &ThreadState, given: Self::Given, place: Place) -> Option<Self::Created>;
-    /// Keeps any new span; the call is the one that its place speaks of. `None` where there is no room.
+    /// Keeps any new span. `None` where there is no room.
     fn keep(
         &self,
         engine: &'static Engine,
         thread: &ThreadState,
         given: Self::Given,
         place: Place,
-        values: Option<Arc<SpanValues>>,
-        call: CallId,
+        beside: Beside,
     ) -> Option<Self::Created>;
     /// The id of a new span.
     fn id(given: Self::Given, created: &Self::Created) -> u64;
@@ -69,6 +68,16 @@ trait Home {
     fn node(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> u32;
     /// The call site of a live span that the filter lets through.
     fn measured_site(&self, engine: &'static Engine, id: u64) -> Option<&'static Metadata<'static>>;
+}
+
+/// What is kept of a new span beside its place.
+enum Beside {
+    Nothing,
+    /// That its call site does not know its name: its place does.
+    Named,
+    /// The call that its place speaks of.
+    Call(CallId),
+    Values(Arc<SpanValues>),
 }
 
 /// A span that is about to be entered.
@@ -149,11 +158,15 @@ fn new_span_general<H: Home>(
             Some(parent) => home.node(engine, thread, parent.into_u64()),
         };
         let place = thread.child(parent, attributes.metadata());
-        let is_sampled = place.is_sampled();
-        let place = if is_sampled { own_values::sample(thread, parent, attributes) } else { place };
+        let is_sampled = place.is_unnamed(Unnamed::Sampled);
+        let (place, is_named) = match place {
+            _ if is_sampled => (own_values::sample(thread, parent, attributes), false),
+            _ if place.is_unnamed(Unnamed::Split) => own_values::split(thread, parent, attributes),
+            _ => (place, false),
+        };
         if place.is_none() {
             new = NewSpan { parent: new.parent, ..NewSpan::default() };
-            return home.keep(engine, thread, given, Place::hidden(parent), None, 0);
+            return home.keep(engine, thread, given, Place::hidden(parent), Beside::Nothing);
         }
         let above = match attributes.parent() {
             None if attributes.is_contextual() => Some(thread.stack.innermost_call()),
@@ -163,14 +176,15 @@ fn new_span_general<H: Home>(
         if place.has_own_values() {
             let values = own_values::create(thread, parent, (above, &new), attributes);
             let place = Place::new(values.node, 0).under(parent).with_own_values();
-            home.keep(engine, thread, given, place, Some(values), 0)
+            home.keep(engine, thread, given, place, Beside::Values(values))
         } else {
             if thread.add_call(place) && !is_sampled {
                 own_values::sample_again(thread, attributes);
             }
             match thread.begin_call(place, above, &new) {
-                0 => home.keep(engine, thread, given, place, None, 0),
-                call => home.keep(engine, thread, given, place.with_call(), None, call),
+                0 if is_named => home.keep(engine, thread, given, place, Beside::Named),
+                0 => home.keep(engine, thread, given, place, Beside::Nothing),
+                call => home.keep(engine, thread, given, place.with_call(), Beside::Call(call)),
             }
         }
     });

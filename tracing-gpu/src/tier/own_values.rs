@@ -34,7 +34,12 @@ pub(super) fn create(
         known.misread(lookup, metadata, misread, value);
     }
     let site = known.site(lookup, metadata);
-    let label = read.name().and_then(|name| known.run_time_label(lookup, site.domain, name)).unwrap_or(site.label);
+    let name = match (read.name(), read.split()) {
+        (Some(name), _) => known.run_time_label(lookup, site.domain, name),
+        (None, Some(value)) if site.is_split => known.split_label(lookup, metadata, value),
+        _ => None,
+    };
+    let label = name.unwrap_or(site.label);
     let node = known.node(lookup, parent, RangeKey { label, category: 0, style: RangeStyle::PushPop });
     let category = read.category().map_or(0, |category| known.category(lookup, category));
     let place = known.place(lookup, node, RangeKey { label, category, style: RangeStyle::PushPop }, Some(metadata));
@@ -56,10 +61,39 @@ pub(super) fn create(
     Arc::new(values)
 }
 
+/// The place of a new span without values of its own that a field of its call site may name, and whether it does. A
+/// call site that is whole, or whose first spans have no value when they are created, takes the fast paths from then
+/// on.
+#[inline(never)]
+pub(super) fn split(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> (Place, bool) {
+    let (session, lookup, metadata) = (thread.session, &thread.lookup(), attributes.metadata());
+    let mut known = thread.known();
+    let mut read = FieldValues::new(known.scratch(), &session.fields);
+    thread.gate.while_closed(|| attributes.record(&mut read));
+    let is_split = known.site(lookup, metadata).is_split;
+    let label = read.split().filter(|_| is_split).and_then(|value| known.split_label(lookup, metadata, value));
+    let may_have_none = is_split && read.split().is_none() && known.is_perhaps_unsplit(metadata);
+    known.keep_texts(read.begin(0).1);
+    if let Some(label) = label {
+        let key = RangeKey { label, category: 0, style: RangeStyle::PushPop };
+        let node = known.node(lookup, parent, key);
+        return (known.place(lookup, node, key, Some(metadata)).under_if_any(parent), true);
+    }
+    drop(known);
+    let place = thread.plain_child(parent, metadata);
+    if !is_split {
+        thread.know_sampled(parent, metadata, place);
+    } else if may_have_none && thread.gate.while_closed(|| session.samples.take(attributes)) {
+        session.settle_split(metadata);
+        thread.known().know_split(metadata);
+    }
+    (place, false)
+}
+
 /// Looks at a new span whose call site is only sampled. Returns its place.
 #[inline(never)]
 pub(super) fn sample(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> Place {
-    let place = thread.sampled_child(parent, attributes.metadata());
+    let place = thread.plain_child(parent, attributes.metadata());
     if thread.gate.while_closed(|| thread.session.samples.take(attributes)) {
         thread.know_sampled(parent, attributes.metadata(), place);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
 
-use super::{Found, Home, own_values};
+use super::{Beside, Found, Home, own_values};
 use crate::record::{CallId, Place, StreamId};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
@@ -153,15 +153,12 @@ impl Home for Slabs {
     }
 
     #[inline]
-    fn keep(
-        &self,
-        _: &'static Engine,
-        thread: &ThreadState,
-        (): (),
-        place: Place,
-        values: Option<Arc<SpanValues>>,
-        call: CallId,
-    ) -> Option<span::Id> {
+    fn keep(&self, _: &'static Engine, thread: &ThreadState, (): (), place: Place, beside: Beside) -> Option<span::Id> {
+        let (values, call) = match beside {
+            Beside::Nothing | Beside::Named => (None, 0),
+            Beside::Call(call) => (None, call),
+            Beside::Values(values) => (Some(values), 0),
+        };
         let created = thread.slab.create(thread.index, place, values, call);
         if created.is_none() {
             thread.session.drop_span();

@@ -43,14 +43,13 @@ fn run_all() {
 }
 
 fn main() -> ExitCode {
-    // bevy has the name of a system, or of a schedule, in a field.
-    let run = Run::named_from("info", "name");
+    // bevy has the name of a system, or of a schedule, in a field, which splits their rows.
+    let run = Run::new("info");
     tracing_subscriber::registry().with(run.layer()).init();
     run_all();
     run.finish(Expected {
-        spans: &[("bevy_schedule::physics", 2), ("bevy_schedule::sound", 2)],
-        // And one span of each for its commands, of which there are none.
-        calls: &[("bevy_schedule::physics", FRAMES + 1), ("bevy_schedule::sound", FRAMES + 1)],
+        spans: &[("system: bevy_schedule::physics", 1), ("system: bevy_schedule::sound", 1)],
+        calls: &[("system: bevy_schedule::physics", FRAMES), ("system: bevy_schedule::sound", FRAMES)],
         culprits: &["physics"],
         ..Expected::default()
     })

@@ -1,5 +1,6 @@
 //! A service of tarpc and 50 clients in one process. tarpc has the spans of both sides, under one name: a client's is
-//! sent to the task that writes the request, a server's is entered before and after the request runs in it.
+//! sent to the task that writes the request, a server's is entered before and after the request runs in it. A field
+//! names the client's when it is created, and the server's later.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,6 +16,8 @@ use tracing_subscriber::prelude::*;
 
 const CLIENTS: u64 = 50;
 const REQUESTS: u64 = 100;
+/// The name of a client's span.
+const CLIENT: &str = "Numbers.next";
 /// One request of so many is slow.
 const SLOW: u64 = 10;
 
@@ -72,9 +75,9 @@ fn main() -> ExitCode {
     drop(runtime);
     let requests = CLIENTS * REQUESTS;
     run.finish(Expected {
-        spans: &[("RPC", 2 * requests), ("look up", requests / SLOW)],
-        futures: &["RPC", "look up"],
-        parents: &[("RPC", &[""]), ("look up", &["RPC"])],
+        spans: &[("RPC", requests), (CLIENT, requests), ("look up", requests / SLOW)],
+        futures: &["RPC", CLIENT, "look up"],
+        parents: &[("RPC", &[""]), (CLIENT, &[""]), ("look up", &["RPC"])],
         culprits: &["look up"],
         ..Expected::default()
     })

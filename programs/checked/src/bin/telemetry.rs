@@ -66,8 +66,8 @@ fn main() -> ExitCode {
     let count = |words: &str| log.lines().filter(|line| line.contains(words)).count() as u64;
     assert_eq!((count("placed"), count("pricing")), (ORDERS, ORDERS / 2));
     run.finish(Expected {
-        spans: &[("place", ORDERS), ("price", ORDERS), ("store", ORDERS)],
-        parents: &[("place", &[""]), ("price", &["place"]), ("store", &["place"])],
+        spans: &[("POST /orders", ORDERS), ("price", ORDERS), ("store", ORDERS)],
+        parents: &[("POST /orders", &[""]), ("price", &["POST /orders"]), ("store", &["POST /orders"])],
         says: &["most time of its own: store "],
         culprits: &["store"],
         ..Expected::default()

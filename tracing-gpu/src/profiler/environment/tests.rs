@@ -28,6 +28,12 @@ fn every_key_is_read() {
     assert_eq!(applied("domain=target").0.domain, Domain::PerTarget);
     assert_eq!(applied("hot=75%").0.hot_percent, 75.0);
     assert_eq!(applied("percentiles=99.9+ 50%+90").0.quantiles, [0.5, 0.9, 0.999]);
+    let name_from = |text: &str| applied(text).0.fields.name_from;
+    let chosen = ["otel.name", "name"].map(str::to_owned).to_vec();
+    assert_eq!((name_from("name_from=otel.name + name"), name_from("")), (Some(chosen), None));
+    assert_eq!(name_from("name_from=off"), Some(Vec::new()));
+    let refused = "TRACING_GPU: `name_from` cannot be ``: expected off, or names of fields, joined by +";
+    assert_eq!(applied("name_from=").1, [refused]);
     let refused = "TRACING_GPU: `percentiles` cannot be `50+101`: expected percentages from 0 to 100, joined by +";
     assert_eq!(applied("percentiles=50+101").1, [refused]);
     assert_eq!(applied("").1, Vec::<String>::new());

@@ -6,7 +6,7 @@ use tracing_core::field::Visit;
 
 use super::ThreadState;
 use crate::clock::Ticks;
-use crate::record::{CallId, Place, RangeKey, RangeNumbers, StreamId};
+use crate::record::{CallId, Place, RangeKey, RangeNumbers, StreamId, Unnamed};
 use crate::session::calls::Call;
 use crate::session::catalog::ROOT;
 use crate::span::site::site_key;
@@ -40,8 +40,13 @@ impl ThreadState {
                 if !site.enabled {
                     return Place::NONE;
                 }
-                if site.own_values || site.is_sampled {
-                    return Place::unnamed(parent, site.is_sampled);
+                let unnamed = [
+                    (site.own_values, Unnamed::WithValues),
+                    (site.is_split, Unnamed::Split),
+                    (site.is_sampled, Unnamed::Sampled),
+                ];
+                if let Some((_, kind)) = unnamed.into_iter().find(|(applies, _)| *applies) {
+                    return Place::unnamed(parent, kind);
                 }
                 let key = RangeKey { label: site.label, category: 0, style: RangeStyle::PushPop };
                 self.place(self.node(parent, key), key, metadata).under_if_any(parent)
@@ -49,14 +54,15 @@ impl ThreadState {
         })
     }
 
-    /// [`child`](Self::child) of a span that was created before: one that is only sampled has no values of its own.
+    /// [`child`](Self::child) of a span that was created before, and has no values of its own.
     pub(crate) fn counted_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
         let place = self.child(parent, metadata);
-        if place.is_sampled() { self.sampled_child(parent, metadata) } else { place }
+        let may_be_plain = [Unnamed::Sampled, Unnamed::Split].into_iter().any(|kind| place.is_unnamed(kind));
+        if may_be_plain { self.plain_child(parent, metadata) } else { place }
     }
 
-    /// The place of a span whose call site is only sampled.
-    pub(crate) fn sampled_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
+    /// The place of a span with the name of its call site and without values of its own.
+    pub(crate) fn plain_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
         let key = RangeKey { label: self.site(metadata).label, category: 0, style: RangeStyle::PushPop };
         self.place(self.node(parent, key), key, metadata).under_if_any(parent)
     }
@@ -73,7 +79,7 @@ impl ThreadState {
     pub(super) fn sample_again(&self, place: Place) {
         let metadata = self.identity(place).and_then(|identity| identity.metadata);
         if let Some(metadata) = metadata.filter(|metadata| self.site(metadata).is_sampled) {
-            self.know_sampled(place.parent(), metadata, Place::unnamed(place.parent(), true));
+            self.know_sampled(place.parent(), metadata, Place::unnamed(place.parent(), Unnamed::Sampled));
         }
     }
 

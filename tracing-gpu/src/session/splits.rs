@@ -1,0 +1,128 @@
+//! Call sites whose spans are named by the values of a field that nobody chose, as long as the values are few.
+//!
+//! At one value more the call site is whole: its spans take its own name from then on, and what was counted under the
+//! values becomes that one row in each summary. Which rows those are is known by their labels: each call site has its
+//! own, so that a row of another one that reads the same stays as it is.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering::Relaxed;
+
+use nvtx_rs::text::sanitize;
+use tracing_core::Metadata;
+
+use super::{Names, Session};
+use crate::span::site::site_key;
+use crate::span::values::KNOWN_NAMES;
+
+/// Values of a call site that have a row each.
+const MOST_VALUES: usize = 32;
+
+/// A call site that has met values.
+#[derive(Clone, Debug)]
+pub(super) struct Split {
+    /// Label of the call site's own name.
+    plain: u32,
+    /// Labels by place of the field and value.
+    labels: HashMap<(usize, Box<str>), u32>,
+    is_whole: bool,
+}
+
+/// Which labels and nodes of a summary became others.
+#[derive(Debug, Default)]
+pub(crate) struct Joined {
+    labels: BTreeMap<u32, u32>,
+    nodes: Vec<u32>,
+}
+
+impl Joined {
+    /// Whether all are as they were.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    pub(crate) fn label(&self, label: u32) -> u32 {
+        self.labels.get(&label).copied().unwrap_or(label)
+    }
+
+    pub(crate) fn node(&self, node: u32) -> u32 {
+        self.nodes.get(node as usize).copied().unwrap_or(node)
+    }
+}
+
+impl Session {
+    /// How many call sites are whole again.
+    pub(crate) fn whole_sites(&self) -> u32 {
+        self.whole_sites.load(Relaxed)
+    }
+
+    /// Label of a span of this call site, by the value of the known field at this place. `None` where the call site is
+    /// whole, or beyond the bound on names made at run time.
+    pub(crate) fn split_label(&self, metadata: &'static Metadata<'static>, field: usize, value: &str) -> Option<u32> {
+        let mut names = self.names.lock();
+        let Names { catalog, sites, splits, .. } = &mut *names;
+        let key = site_key(metadata);
+        let site = sites.get(&key).filter(|site| site.is_split)?;
+        let split = splits.entry(key).or_insert(Split { plain: site.label, labels: HashMap::new(), is_whole: false });
+        let value = (field, Box::from(value));
+        if let Some(&label) = split.labels.get(&value) {
+            return Some(label);
+        }
+        if split.labels.len() < MOST_VALUES {
+            let plain = catalog.label_of(site.label).map_or("", |label| &label.name);
+            let label = catalog.label_alone(site.domain, &name(plain, &value))?;
+            split.labels.insert(value, label);
+            return Some(label);
+        }
+        split.is_whole = true;
+        let values: Vec<_> = split.labels.keys().cloned().chain([value]).collect();
+        self.make_whole(&mut names, metadata);
+        drop(names);
+        let values = values.iter().filter_map(|(field, value)| Some((*KNOWN_NAMES.get(*field)?, &**value)));
+        self.samples.fill(metadata, values);
+        None
+    }
+
+    /// The first spans of this call site had no value when they were created: it is whole, unless others had one.
+    pub(crate) fn settle_split(&self, metadata: &'static Metadata<'static>) {
+        let mut names = self.names.lock();
+        if !names.splits.contains_key(&site_key(metadata)) {
+            self.make_whole(&mut names, metadata);
+        }
+    }
+
+    /// From now on spans of this call site have its own name.
+    fn make_whole(&self, names: &mut Names, metadata: &'static Metadata<'static>) {
+        if let Some(site) = names.sites.get_mut(&site_key(metadata)).filter(|site| site.is_split) {
+            site.is_split = false;
+            site.is_sampled = !site.own_values && self.statistics;
+            self.whole_sites.fetch_add(1, Relaxed); // while the names are locked
+        }
+    }
+}
+
+/// The name that a value gives a span.
+fn name<'a>(plain: &str, (field, value): &'a (usize, Box<str>)) -> Cow<'a, str> {
+    match field {
+        0 => Cow::Borrowed(value),
+        _ => Cow::Owned(sanitize(&format!("{plain}: {value}")).into_owned()),
+    }
+}
+
+impl Names {
+    /// In a copy: labels of call sites that are whole become the name of their call site, and others what they read.
+    pub(crate) fn join_splits(&mut self) -> Joined {
+        let mut labels = BTreeMap::new();
+        for split in self.splits.values() {
+            for &label in split.labels.values() {
+                let to = if split.is_whole { split.plain } else { self.catalog.shared_label(label) };
+                labels.insert(label, to);
+            }
+        }
+        let nodes = if labels.is_empty() { Vec::new() } else { self.catalog.relabel(&labels) };
+        Joined { labels, nodes }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,266 @@
+use std::sync::Barrier;
+use std::time::Duration;
+
+use range_report::summary::TreeNode;
+use range_report::{RangeStyle, Summary};
+use tracing::{Span, info_span};
+use tracing_subscriber::prelude::*;
+
+use super::{Joined, MOST_VALUES, Split};
+use crate::record::RangeKey;
+use crate::session::Names;
+use crate::session::catalog::ROOT;
+use crate::span::samples::tests::{measured, rows};
+use crate::{Output, Profiler};
+
+/// Two values of one call site that is whole: what became of them, their nodes and labels.
+pub(crate) fn joined(names: &mut Names) -> (Joined, [u32; 2], [u32; 2]) {
+    let catalog = &mut names.catalog;
+    let plain = catalog.label(0, "get");
+    let labels = ["a", "b"].map(|name| catalog.label_alone(0, name).expect("room for a name"));
+    let node = |label| catalog.child(ROOT, RangeKey { label, category: 0, style: RangeStyle::PushPop });
+    let nodes = labels.map(node);
+    let values = [(2, Box::from("a")), (2, Box::from("b"))].into_iter().zip(labels).collect();
+    names.splits.insert(8, Split { plain, labels: values, is_whole: true });
+    (names.join_splits(), nodes, labels)
+}
+
+/// A function that has its argument recorded.
+fn get(name: &str) -> Span {
+    info_span!("get", name)
+}
+
+/// Enters a span twice, as a future is polled: what is inside is created at the first poll.
+fn poll_twice(span: &Span) {
+    span.in_scope(|| info_span!("inside").in_scope(|| ()));
+    span.in_scope(|| ());
+}
+
+fn nodes(nodes: &[TreeNode]) -> Vec<(&str, u64, u64, usize)> {
+    let of = |node: &TreeNode| (node.calls, node.instances, node.children.len());
+    let mut all: Vec<_> =
+        nodes.iter().map(|node| (node.name.as_str(), of(node))).map(|(name, (a, b, c))| (name, a, b, c)).collect();
+    all.sort_unstable();
+    all
+}
+
+fn calls(summary: &Summary) -> Vec<(&str, u64)> {
+    let mut calls: Vec<_> = summary.calls.iter().map(|row| (row.name.as_str(), row.latency.instances)).collect();
+    calls.sort_unstable();
+    calls
+}
+
+#[test]
+fn a_few_values_split_their_row() {
+    let work = || {
+        for number in 0..100 {
+            let (system, route) = (["movement", "sound"][number % 2], ["/orders/{id}", "/"][number % 2]);
+            info_span!("system", name = system, id = number).in_scope(|| info_span!("inside").in_scope(|| ()));
+            poll_twice(&info_span!("request", http.route = %route, name = "not this"));
+            info_span!("RPC", otel.name = ?number % 2, http.route = route).in_scope(|| ());
+        }
+    };
+    for summary in measured(Profiler::builder, work) {
+        let halves = [("0", 50), ("1", 50), ("inside", 200), ("request: /", 100), ("request: /orders/{id}", 100)];
+        let halves = [&halves[..], &[("system: movement", 50), ("system: sound", 50)]].concat();
+        assert_eq!(rows(&summary), halves);
+        let tree = [("0", 50, 50, 0), ("1", 50, 50, 0), ("request: /", 50, 100, 1)];
+        let tree = [&tree[..], &[("request: /orders/{id}", 50, 100, 1)]].concat();
+        let tree = [&tree[..], &[("system: movement", 50, 50, 1), ("system: sound", 50, 50, 1)]].concat();
+        assert_eq!(nodes(&summary.tree), tree);
+        assert_eq!(calls(&summary), [("request: /", 50), ("request: /orders/{id}", 50)]);
+        assert!(summary.advice.is_empty() && summary.notes.is_empty(), "{:?} {:?}", summary.advice, summary.notes);
+    }
+}
+
+#[test]
+fn a_span_without_a_value_keeps_its_name() {
+    let work = || {
+        for name in [Some("a"), None, Some("")] {
+            info_span!("one", name).in_scope(|| ());
+        }
+        info_span!("two", otel.name = "", http.route = tracing::field::Empty, name = "b").in_scope(|| ());
+        info_span!("three", nvtx.name = "by nvtx", otel.name = "by otel").in_scope(|| ());
+        info_span!("four", nvtx.name = tracing::field::Empty, otel.name = "by otel").in_scope(|| ());
+        let later = info_span!("five", otel.name = tracing::field::Empty);
+        later.record("otel.name", "too late");
+        later.in_scope(|| ());
+        info_span!("six", nvtx.category = "c", name = tracing::field::Empty).in_scope(|| ());
+    };
+    for summary in measured(Profiler::builder, work) {
+        let expected = [("by nvtx", 1), ("five", 1), ("four", 1), ("one", 2), ("one: a", 1), ("six", 1), ("two: b", 1)];
+        assert_eq!(rows(&summary), expected);
+        assert!(summary.notes.is_empty() && summary.advice.is_empty(), "{:?} {:?}", summary.notes, summary.advice);
+    }
+}
+
+#[test]
+fn nothing_splits_by_itself_where_that_is_off() {
+    let work = || {
+        for number in 0..100 {
+            info_span!("RPC", otel.name = number % 2, name = number % 3).in_scope(|| ());
+        }
+    };
+    let off: [fn() -> _; 2] =
+        [|| Profiler::builder().name_from([""; 0]), || Profiler::builder().name_from(["another"])];
+    for summary in off.into_iter().flat_map(|builder| measured(builder, work)) {
+        assert_eq!(rows(&summary), [("RPC", 100)]);
+        assert_eq!(summary.advice.len(), 1, "{:?}", summary.advice);
+    }
+}
+
+/// What is in the row of a call site that has met too many values.
+#[test]
+fn a_row_with_many_values_is_one() {
+    const VALUES: u64 = MOST_VALUES as u64 + 1;
+    let work = || {
+        let outer = info_span!("outer").entered();
+        for number in 0..10 * VALUES {
+            let name = format!("value {}", number % VALUES);
+            let span = info_span!("get", name, nvtx.category = "c", nvtx.lifetime = true);
+            poll_twice(&span);
+            if number == 0 {
+                span.in_scope(|| std::thread::sleep(Duration::from_millis(2)));
+            }
+        }
+        drop(outer);
+        info_span!("set", name = "value 0").in_scope(|| ());
+        // Reads as one of the others, and is of another call site.
+        info_span!("get", nvtx.name = "get: value 0").in_scope(|| ());
+        info_span!("get", name = "value 0").in_scope(|| ());
+    };
+    for summary in measured(Profiler::builder, work) {
+        let of_get = 2 * 10 * VALUES + 1;
+        let expected = [("get", 10 * VALUES), ("get", of_get), ("get: value 0", 2), ("inside", 10 * VALUES)];
+        assert_eq!(rows(&summary), [&expected[..], &[("outer", 1), ("set: value 0", 1)]].concat());
+        let roots = [("get: value 0", 2, 2, 0), ("outer", 1, 1, 1), ("set: value 0", 1, 1, 0)];
+        assert_eq!(nodes(&summary.tree), roots);
+        let outer = &summary.tree[0];
+        assert_eq!(nodes(&outer.children), [("get", 10 * VALUES, of_get, 1)]);
+        assert_eq!(nodes(&outer.children[0].children), [("inside", 10 * VALUES, 10 * VALUES, 0)]);
+        assert_eq!(calls(&summary), [("get", 10 * VALUES)]);
+        let [category] = &summary.categories[..] else { panic!("{:#?}", summary.categories) };
+        assert_eq!(category.times.instances, of_get + 10 * VALUES);
+        let row = summary.ranges.iter().find(|row| row.name == "get" && row.style == RangeStyle::PushPop);
+        let (times, node) = (&row.expect("a row").times, &outer.children[0]);
+        assert_eq!((times.total_ns, times.max_ns), (node.total_ns, node.max_ns));
+        assert!(times.max_ns >= 2_000_000 && times.min_ns < times.max_ns, "{times:?}");
+        assert_eq!(summary.losses.nodes_over_limit, 0);
+    }
+}
+
+#[test]
+fn a_row_with_many_values_is_offered_to_be_split() {
+    let work = || (0..=MOST_VALUES).for_each(|number| get(&format!("value {number}")).in_scope(|| ()));
+    for summary in measured(Profiler::builder, work) {
+        assert_eq!(rows(&summary), [("get", MOST_VALUES as u64 + 1)]);
+        let [advice] = &summary.advice[..] else { panic!("{:?}", summary.advice) };
+        let expected = "`get`: field `name` has at least 33 values in one row. TRACING_GPU=name_from=name, ";
+        assert!(advice.starts_with(expected), "{advice}");
+    }
+    let work = || (0..MOST_VALUES).for_each(|number| get(&format!("value {number}")).in_scope(|| ()));
+    for summary in measured(Profiler::builder, work) {
+        assert_eq!((summary.ranges.len(), summary.advice.len()), (MOST_VALUES, 0));
+    }
+}
+
+/// Each thread has few values, all together have too many.
+#[test]
+fn values_of_all_threads_count() {
+    const THREADS: usize = 4;
+    const EACH: usize = 10;
+    let work = || {
+        let dispatch = tracing::dispatcher::get_default(Clone::clone);
+        let barrier = Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (dispatch, barrier) = (&dispatch, &barrier);
+                scope.spawn(move || {
+                    let _dispatch = tracing::dispatcher::set_default(dispatch);
+                    for round in 0..100 {
+                        if round % 10 == 0 {
+                            barrier.wait();
+                        }
+                        (0..EACH).for_each(|number| get(&format!("value {thread} {number}")).in_scope(|| ()));
+                    }
+                });
+            }
+        });
+    };
+    for summary in measured(Profiler::builder, work) {
+        let all = (THREADS * EACH * 100) as u64;
+        assert_eq!(rows(&summary), [("get", all)]);
+        assert_eq!(nodes(&summary.tree), [("get", all, all, 0)]);
+    }
+}
+
+/// Also on a thread that meets no further value.
+#[test]
+fn spans_of_a_whole_call_site_take_the_fast_path() {
+    for with_layer in [false, true] {
+        let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
+        let dispatch = match with_layer {
+            true => tracing::Dispatch::new(tracing_subscriber::registry().with(profiler.layer())),
+            false => tracing::Dispatch::new(profiler.subscriber()),
+        };
+        let is_fast = |name: &str| {
+            (0..4).for_each(|_| get(name).in_scope(|| ()));
+            let metadata = get(name).metadata().expect("a span that is measured");
+            profiler.engine().thread().expect("a thread").child_counting(metadata).is_some()
+        };
+        tracing::dispatcher::with_default(&dispatch, || {
+            assert!(!is_fast("value 0"));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _dispatch = tracing::dispatcher::set_default(&dispatch);
+                    (1..=MOST_VALUES).for_each(|number| get(&format!("value {number}")).in_scope(|| ()));
+                    assert!(is_fast("value 1"));
+                });
+            });
+            assert!(is_fast("value 0"));
+        });
+    }
+}
+
+#[test]
+fn a_call_site_whose_first_spans_have_no_value_is_whole() {
+    let span = |number: u64, name: Option<u64>| info_span!("RPC", otel.name = name, number);
+    let work = || {
+        (0..100).for_each(|number| span(number, None).in_scope(|| ()));
+        (0..100).for_each(|number| span(number, Some(number % 2)).in_scope(|| ()));
+    };
+    for summary in measured(Profiler::builder, work) {
+        assert_eq!(rows(&summary), [("RPC", 200)]);
+    }
+    let work = || {
+        span(0, Some(7)).in_scope(|| ());
+        (0..100).for_each(|number| span(number, None).in_scope(|| ()));
+        span(0, Some(8)).in_scope(|| ());
+    };
+    for summary in measured(Profiler::builder, work) {
+        assert_eq!(rows(&summary), [("7", 1), ("8", 1), ("RPC", 100)]);
+    }
+}
+
+/// Entered where they were not created, and forgotten by the thread that created them.
+#[test]
+fn a_span_keeps_its_name_wherever_it_is_entered() {
+    let work = || {
+        let spans: Vec<Span> = (0..3_000_u32).map(|number| info_span!("system", name = number % 3)).collect();
+        let unnamed: Vec<Span> = (0..3).map(|_| info_span!("system", name = tracing::field::Empty)).collect();
+        let dispatch = tracing::dispatcher::get_default(Clone::clone);
+        let enter = |span: &Span| span.in_scope(|| info_span!("inside").in_scope(|| ()));
+        spans.iter().take(300).for_each(enter);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _dispatch = tracing::dispatcher::set_default(&dispatch);
+                spans.iter().skip(300).chain(&unnamed).for_each(enter);
+            });
+        });
+    };
+    for summary in measured(Profiler::builder, work) {
+        let expected = [("inside", 3_003), ("system", 3), ("system: 0", 1_000), ("system: 1", 1_000)];
+        assert_eq!(rows(&summary), [&expected[..], &[("system: 2", 1_000)]].concat());
+        assert_eq!((summary.tree.len(), summary.losses.spans_dropped), (4, 0));
+    }
+}
