@@ -8,7 +8,7 @@ use crate::totals::Function;
 pub struct Launch {
     /// The operating system's number of the thread.
     pub thread: u32,
-    /// Node of the lineage tree; [`OUTSIDE`] outside of any span.
+    /// Node of the lineage tree; [`OUTSIDE`](super::OUTSIDE) outside of any span.
     pub node: u32,
     /// When; 0 where that was not noted.
     pub at: Ticks,
