@@ -9,6 +9,7 @@ pub(crate) mod misnested;
 #[cfg(feature = "cudarc")]
 pub(crate) mod note_room;
 pub(crate) mod row_log;
+mod split;
 pub(crate) mod splits;
 pub(crate) mod tape_room;
 
@@ -40,7 +41,7 @@ use gate::{FINISHED, SessionGate};
 use misnested::MisnestedSites;
 #[cfg(feature = "cudarc")]
 use note_room::NoteRoom;
-use splits::Split;
+use split::Split;
 use tape_room::TapeRoom;
 
 /// What is measured by default: this level, and all that are less verbose.

@@ -11,22 +11,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use nvtx_rs::text::sanitize;
 use tracing_core::Metadata;
 
+use super::split::Split;
 use super::{Names, Session};
 use crate::span::site::site_key;
 use crate::span::values::KNOWN_NAMES;
 
 /// Values of a call site that have a row each.
 const MOST_VALUES: usize = 32;
-
-/// A call site that has met values.
-#[derive(Clone, Debug)]
-pub(super) struct Split {
-    /// Label of the call site's own name.
-    plain: u32,
-    /// Labels by place of the field and value.
-    labels: HashMap<(usize, Box<str>), u32>,
-    is_whole: bool,
-}
 
 /// Which labels and nodes of a summary became others.
 #[derive(Debug, Default)]

@@ -1,0 +1,13 @@
+//! What is known of a call site whose spans are named by the values of a field.
+
+use std::collections::HashMap;
+
+/// A call site that has met values.
+#[derive(Clone, Debug)]
+pub(super) struct Split {
+    /// Label of the call site's own name.
+    pub(super) plain: u32,
+    /// Labels by place of the field and value.
+    pub(super) labels: HashMap<(usize, Box<str>), u32>,
+    pub(super) is_whole: bool,
+}
