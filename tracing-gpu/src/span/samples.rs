@@ -1,9 +1,9 @@
 //! Fields that may distinguish the spans of one row: collects their values in some spans of a call site, for advice.
 //!
-//! A call site that declares such a field, and none that is read anyway or splits it (`session/splits.rs`), takes the slow way for its first spans on each
-//! thread and under each parent. Then its spans are as fast as any, and one is looked at each time that the number of
-//! instances or calls of a row has doubled: the first spans may be equal. A field that is recorded after the creation
-//! of its span counts as well.
+//! A call site that declares such a field, and none that is read anyway or splits it (`session/splits.rs`), takes the
+//! slow way for its first spans on each thread and under each parent. Then its spans are as fast as any, and one is
+//! looked at each time that the number of instances or calls of a row has doubled: the first spans may be equal. A
+//! field that is recorded after the creation of its span counts as well.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

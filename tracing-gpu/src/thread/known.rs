@@ -132,8 +132,8 @@ impl Known {
         Some(label)
     }
 
-    /// Number of the name that a value of the known field at this place gives a span. `None` where the call site has too
-    /// many values, or beyond the bound on names made at run time.
+    /// Number of the name that a value of the known field at this place gives a span. `None` where the call site has
+    /// too many values, or beyond the bound on names made at run time.
     pub(crate) fn split_label(
         &mut self,
         lookup: &Lookup<'_>,

@@ -99,8 +99,8 @@ where
     }
 }
 
-/// What is kept of a span that has values or a name of its own or is followed by a call, by each profiler that measures it:
-/// hardly ever more than the first, so that no memory but the extension's own is taken.
+/// What is kept of a span that has values or a name of its own or is followed by a call, by each profiler that measures
+/// it: hardly ever more than the first, so that no memory but the extension's own is taken.
 ///
 /// The registry drops them when the span has closed, and that ends its lifetime and its call: without an `on_close` of
 /// the layer, all other spans pay nothing for it.
