@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -181,8 +181,10 @@ impl Visit for Values {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if CANDIDATES.contains(&field.name()) {
-            self.record_str(field, &format!("{value:?}"));
+        let mut text = String::new();
+        // `format!` panics where `Debug` or `Display` of a value gives an error.
+        if CANDIDATES.contains(&field.name()) && write!(text, "{value:?}").is_ok() {
+            self.record_str(field, &text);
         }
     }
 }

@@ -154,6 +154,23 @@ fn the_first_field_that_a_span_has_is_its_name() {
 }
 
 #[test]
+fn a_value_that_cannot_be_formatted_is_none() {
+    struct Fails;
+    impl std::fmt::Debug for Fails {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            Err(std::fmt::Error)
+        }
+    }
+    let work = || {
+        info_span!("name", name = ?Fails).in_scope(|| ());
+        info_span!("system", system = ?Fails).in_scope(|| ());
+    };
+    for summary in measured(Profiler::builder, work) {
+        assert_eq!(rows(&summary), [("name", 1), ("system", 1)]);
+    }
+}
+
+#[test]
 fn bare_fields_are_read_where_that_is_asked_for() {
     let work = || info_span!("a", category = "one", color = "red", payload = 1).in_scope(|| ());
     for (on, categories) in [(false, 0), (true, 1)] {
