@@ -110,7 +110,8 @@ fn child_elsewhere(nodes: &[Flat], index: usize) -> Option<usize> {
 
 /// The node whose calls may be what the calls of this one wait for, as a client waits for a server in its process.
 /// There are as many, the first began during the first, they took at least half of the wait and no longer than what
-/// waits, and they have no caller in common.
+/// waits, and they have no caller in common. Rows of one function that values of a field have split are as many by
+/// chance.
 fn called(nodes: &[Flat], index: usize, summary: &Summary) -> Option<usize> {
     let node = nodes[index].node;
     let latency = |node: &TreeNode| {
@@ -136,9 +137,24 @@ fn called(nodes: &[Flat], index: usize, summary: &Summary) -> Option<usize> {
             && took <= life(node)
             && !is_related(nodes, index, other)
             && fit()
+            && !are_split(nodes, index, other)
     };
     let others = (0..nodes.len()).filter(|&other| is_called(other));
     others.max_by_key(|&other| (life(nodes[other].node), Reverse(other)))
+}
+
+/// Whether one would be the other, or below it, if no name had the value of a field behind it (`load: user 3`).
+fn are_split(nodes: &[Flat], index: usize, other: usize) -> bool {
+    let path = |index: usize| {
+        let above = std::iter::successors(Some(index), |&at| nodes[at].parent);
+        let plain = |at: usize| nodes[at].node.name.split_once(": ").map_or(&*nodes[at].node.name, |(plain, _)| plain);
+        let mut path: Vec<(Option<&str>, &str)> =
+            above.map(|at| (nodes[at].node.domain.as_deref(), plain(at))).collect();
+        path.reverse();
+        path
+    };
+    let (of_this, of_other) = (path(index), path(other));
+    of_this.starts_with(&of_other) || of_other.starts_with(&of_this)
 }
 
 /// Whether one is below the other, or both are below one that calls them.

@@ -137,6 +137,24 @@ fn a_call_of_the_own_server_is_not_the_cause() {
     assert_eq!(said, narrow[1..].lines().map(figures).collect::<Vec<_>>());
 }
 
+/// A load test that asks for two things in turn.
+#[test]
+fn calls_of_one_function_with_other_values_are_no_reason() {
+    let run_of = |requests: [&'static str; 2], loads: [&'static str; 2]| {
+        let calls = (0..100).map(|i| {
+            let (which, took) = (i as usize % 2, 7 - i % 2);
+            call(requests[which], i, took + 1, vec![call(loads[which], i, took, vec![])])
+        });
+        blamed(&run(150, &calls.collect::<Vec<_>>()))
+    };
+    let said = [
+        run_of(["request: /a", "request: /b"], ["load: 1", "load: 2"]),
+        run_of(["request: /a", "request: /b"], ["load", "load"]),
+    ];
+    assert!(said.iter().all(|said| said.len() > 1), "{said:?}");
+    assert!(said.iter().flatten().all(|said| !said.contains("perhaps")), "{said:?}");
+}
+
 /// As many calls, as long, and yet neither waits for the other.
 #[test]
 fn other_calls_of_the_same_number_are_no_reason() {
