@@ -134,6 +134,8 @@ pub(crate) struct Names {
     sites: HashMap<u64, Site>,
     /// By call site, as `sites`.
     splits: HashMap<u64, Split>,
+    /// Call sites of the labels that values gave.
+    split_labels: HashMap<u32, &'static Metadata<'static>>,
     /// Call sites whose fields a timeline shows, by their addresses.
     with_fields: HashMap<u64, &'static Metadata<'static>>,
     domains: Vec<Domain>,
@@ -392,7 +394,13 @@ impl Session {
 
     /// Node of a range under a parent.
     pub(crate) fn node(&self, parent: u32, key: RangeKey) -> u32 {
-        self.names.lock().catalog.child(parent, key)
+        let mut names = self.names.lock();
+        let before = names.catalog.nodes().len();
+        let node = names.catalog.child(parent, key);
+        if names.catalog.nodes().len() > before {
+            self.count_split_node(names, key.label);
+        }
+        node
     }
 
     pub(crate) fn run_time_label(&self, domain: u32, name: &str) -> Option<u32> {
@@ -448,6 +456,7 @@ impl Names {
             catalog: Catalog::new(limits),
             sites: HashMap::new(),
             splits: HashMap::new(),
+            split_labels: HashMap::new(),
             with_fields: HashMap::new(),
             domains: vec![Domain::DEFAULT],
             foreign_domains: ForeignDomains::default(),

@@ -9,5 +9,7 @@ pub(super) struct Split {
     pub(super) plain: u32,
     /// Labels by place of the field and value.
     pub(super) labels: HashMap<(usize, Box<str>), u32>,
+    /// How many nodes there are of them.
+    pub(super) nodes: usize,
     pub(super) is_whole: bool,
 }

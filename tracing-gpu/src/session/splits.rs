@@ -1,14 +1,15 @@
 //! Call sites whose spans are named by the values of a field that nobody chose, as long as the values are few.
 //!
-//! At one value more the call site is whole: its spans take its own name from then on, and what was counted under the
-//! values becomes that one row in each summary. Which rows those are is known by their labels: each call site has its
-//! own, so that a row of another one that reads the same stays as it is.
+//! At one value more, or with too many nodes, the call site is whole: its spans take its own name from then on, and
+//! what was counted under the values becomes that one row in each summary. Which rows those are is known by their
+//! labels: each call site has its own, so that a row of another one that reads the same stays as it is.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::text::sanitize;
+use parking_lot::MutexGuard;
 use tracing_core::Metadata;
 
 use super::split::Split;
@@ -18,6 +19,8 @@ use crate::span::values::KNOWN_NAMES;
 
 /// Values of a call site that have a row each.
 const MOST_VALUES: usize = 32;
+/// Nodes of a call site's values. A recursion has one for each path of values, and would fill the tree.
+const MOST_NODES: usize = 1_024;
 
 /// Which labels and nodes of a summary became others.
 #[derive(Debug, Default)]
@@ -51,10 +54,11 @@ impl Session {
     /// whole, or beyond the bound on names made at run time.
     pub(crate) fn split_label(&self, metadata: &'static Metadata<'static>, field: usize, value: &str) -> Option<u32> {
         let mut names = self.names.lock();
-        let Names { catalog, sites, splits, .. } = &mut *names;
+        let Names { catalog, sites, splits, split_labels, .. } = &mut *names;
         let key = site_key(metadata);
         let site = sites.get(&key).filter(|site| site.is_split)?;
-        let split = splits.entry(key).or_insert(Split { plain: site.label, labels: HashMap::new(), is_whole: false });
+        let new = || Split { plain: site.label, labels: HashMap::new(), nodes: 0, is_whole: false };
+        let split = splits.entry(key).or_insert_with(new);
         let value = (field, Box::from(value));
         if let Some(&label) = split.labels.get(&value) {
             return Some(label);
@@ -63,15 +67,37 @@ impl Session {
             let plain = catalog.label_of(site.label).map_or("", |label| &label.name);
             let label = catalog.label_alone(site.domain, &name(plain, &value))?;
             split.labels.insert(value, label);
+            split_labels.insert(label, metadata);
             return Some(label);
         }
+        self.join(names, metadata, Some(value));
+        None
+    }
+
+    /// A new node has this label.
+    pub(super) fn count_split_node(&self, mut names: MutexGuard<'_, Names>, label: u32) {
+        let Some(&metadata) = names.split_labels.get(&label) else { return };
+        let Some(split) = names.splits.get_mut(&site_key(metadata)).filter(|split| !split.is_whole) else { return };
+        split.nodes += 1;
+        if split.nodes > MOST_NODES {
+            self.join(names, metadata, None);
+        }
+    }
+
+    /// What this call site has counted under its values becomes one row. One value more may have had no row.
+    fn join(
+        &self,
+        mut names: MutexGuard<'_, Names>,
+        metadata: &'static Metadata<'static>,
+        more: Option<(usize, Box<str>)>,
+    ) {
+        let Some(split) = names.splits.get_mut(&site_key(metadata)) else { return };
         split.is_whole = true;
-        let values: Vec<_> = split.labels.keys().cloned().chain([value]).collect();
+        let values: Vec<_> = split.labels.keys().cloned().chain(more).collect();
         self.make_whole(&mut names, metadata);
         drop(names);
         let values = values.iter().filter_map(|(field, value)| Some((*KNOWN_NAMES.get(*field)?, &**value)));
         self.samples.fill(metadata, values);
-        None
     }
 
     /// The first spans of this call site had no value when they were created: it is whole, unless others had one.

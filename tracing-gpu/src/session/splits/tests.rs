@@ -21,7 +21,7 @@ pub(crate) fn joined(names: &mut Names) -> (Joined, [u32; 2], [u32; 2]) {
     let node = |label| catalog.child(ROOT, RangeKey { label, category: 0, style: RangeStyle::PushPop });
     let nodes = labels.map(node);
     let values = [(2, Box::from("a")), (2, Box::from("b"))].into_iter().zip(labels).collect();
-    names.splits.insert(8, Split { plain, labels: values, is_whole: true });
+    names.splits.insert(8, Split { plain, labels: values, nodes: 2, is_whole: true });
     (names.join_splits(), nodes, labels)
 }
 
@@ -161,6 +161,45 @@ fn a_row_with_many_values_is_offered_to_be_split() {
     let work = || (0..MOST_VALUES).for_each(|number| get(&format!("value {number}")).in_scope(|| ()));
     for summary in measured(Profiler::builder, work) {
         assert_eq!((summary.ranges.len(), summary.advice.len()), (MOST_VALUES, 0));
+    }
+}
+
+/// A walk over a tree whose entries have few names has a node for each path of them.
+#[test]
+fn values_with_many_nodes_are_one_row() {
+    fn visit(depth: u32) {
+        for name in ["properties", "items", "anyOf", "required"] {
+            info_span!("visit", name).in_scope(|| {
+                if depth > 1 {
+                    visit(depth - 1)
+                }
+            });
+        }
+    }
+    let nested = || {
+        for outer in 0..MOST_VALUES {
+            let _outer = info_span!("outer", name = outer).entered();
+            for inner in 0..MOST_VALUES {
+                info_span!("inner", name = inner).in_scope(|| info_span!("innermost", name = inner).in_scope(|| ()));
+            }
+        }
+        info_span!("after", name = "one").in_scope(|| ());
+    };
+    for summary in measured(Profiler::builder, || visit(8)) {
+        let of_depth = |depth: u32| ("visit", 4_u64.pow(depth));
+        assert_eq!(rows(&summary), [("visit", (1..=8).map(|depth| of_depth(depth).1).sum())]);
+        let (mut nodes, mut depth) = (&summary.tree, 0);
+        while let [node] = &nodes[..] {
+            depth += 1;
+            assert_eq!((node.name.as_str(), node.instances), of_depth(depth));
+            nodes = &node.children;
+        }
+        assert_eq!((depth, nodes.len(), summary.losses.nodes_over_limit), (8, 0, 0));
+        assert!(summary.advice[0].starts_with("`visit`: field `name` has at least 4 values"), "{:?}", summary.advice);
+    }
+    for summary in measured(Profiler::builder, nested) {
+        let of = |name: &str| summary.ranges.iter().filter(|row| row.name.starts_with(name)).count();
+        assert_eq!(["outer: ", "inner: ", "innermost", "after: "].map(of), [32, 32, 32, 1], "all there are");
     }
 }
 
