@@ -428,7 +428,7 @@ impl Inner {
         }
         let session = &self.engine.session;
         summary.notes.extend(session.misread.notes());
-        summary.advice.extend(session.samples.advice(&summary.ranges));
+        summary.advice.extend(session.samples.advice(&summary.ranges, &session.naming_fields()));
         if summary.ranges.iter().all(|row| row.times.instances == 0) {
             summary.empty_because = Some(explain::why_empty(session, &summary));
         } else {

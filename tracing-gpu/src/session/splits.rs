@@ -5,7 +5,7 @@
 //! labels: each call site has its own, so that a row of another one that reads the same stays as it is.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::text::sanitize;
@@ -98,6 +98,17 @@ impl Session {
         drop(names);
         let values = values.iter().filter_map(|(field, value)| Some((*KNOWN_NAMES.get(*field)?, &**value)));
         self.samples.fill(metadata, values);
+    }
+
+    /// Fields that name spans so far: those that were chosen, or else those that split a call site.
+    pub(crate) fn naming_fields(&self) -> Vec<String> {
+        if let Some(chosen) = &self.fields.name_from {
+            return chosen.clone();
+        }
+        let names = self.names.lock();
+        let split = names.splits.values().filter(|split| !split.is_whole);
+        let places: BTreeSet<usize> = split.flat_map(|split| split.labels.keys().map(|&(place, _)| place)).collect();
+        places.into_iter().filter_map(|place| KNOWN_NAMES.get(place)).map(|&field| field.to_owned()).collect()
     }
 
     /// The first spans of this call site had no value when they were created: it is whole, unless others had one.

@@ -126,8 +126,8 @@ impl NameSamples {
     }
 
     /// For the call sites whose spans have more than one name, those first whose rows took most time: which field tells
-    /// the spans apart.
-    pub(crate) fn advice(&self, ranges: &[RangeStats]) -> Vec<String> {
+    /// the spans apart. `named_by` are the fields that name spans so far, which a choice of fields has to name as well.
+    pub(crate) fn advice(&self, ranges: &[RangeStats], named_by: &[String]) -> Vec<String> {
         let sites = self.sites.lock();
         let split = |sampled: &Sampled| {
             let ((when, candidate), values) = sampled.values.iter().find(|(_, values)| values.len() > 1)?;
@@ -136,7 +136,10 @@ impl NameSamples {
             let what = format!("field `{field}` has {least}{} values in one row", values.len());
             let way = match when {
                 When::Created => {
-                    format!("TRACING_GPU=name_from={field}, or .name_from([\"{field}\"]) of the builder, splits it.")
+                    let mut fields: Vec<&str> = named_by.iter().map(String::as_str).collect();
+                    fields.extend(Some(field).filter(|field| !fields.contains(field)));
+                    let (all, list) = (fields.join("+"), fields.join("\", \""));
+                    format!("TRACING_GPU=name_from={all}, or .name_from([\"{list}\"]) of the builder, splits it.")
                 }
                 When::Later => "It is set after the span is created, when the row is fixed, so `name_from` does not \
                                 split it: a span inside for each value does."

@@ -158,6 +158,26 @@ fn a_row_with_many_values_is_offered_to_be_split() {
         let expected = "`get`: field `name` has at least 33 values in one row. TRACING_GPU=name_from=name, ";
         assert!(advice.starts_with(expected), "{advice}");
     }
+    // What other fields split stays so.
+    let work = || {
+        info_span!("request", http.route = "/").in_scope(|| ());
+        (0..=MOST_VALUES).for_each(|number| get(&format!("value {number}")).in_scope(|| ()));
+    };
+    for (chosen, both, list) in [
+        (None, "http.route+name", r#""http.route", "name""#),
+        (Some("http.route"), "http.route+name", r#""http.route", "name""#),
+        (Some("another"), "another+name", r#""another", "name""#),
+    ] {
+        let builder = || match chosen {
+            Some(chosen) => Profiler::builder().name_from([chosen]),
+            None => Profiler::builder(),
+        };
+        for summary in measured(builder, work) {
+            let [advice] = &summary.advice[..] else { panic!("{:?}", summary.advice) };
+            let expected = format!("TRACING_GPU=name_from={both}, or .name_from([{list}]) of the builder, splits it.");
+            assert!(advice.ends_with(&expected), "{advice}");
+        }
+    }
     let work = || (0..MOST_VALUES).for_each(|number| get(&format!("value {number}")).in_scope(|| ()));
     for summary in measured(Profiler::builder, work) {
         assert_eq!((summary.ranges.len(), summary.advice.len()), (MOST_VALUES, 0));

@@ -69,7 +69,7 @@ fn the_row_that_took_longest_is_named_first() {
         }
     });
     let rows = [("a", 5), ("b", 7), ("c", 6)].map(|(name, total)| RangeStats::new(name, Times::new(1, total)));
-    assert_eq!(samples.advice(&rows), ["b", "c"].map(|name| advised(name, "name", 2)));
+    assert_eq!(samples.advice(&rows, &[]), ["b", "c"].map(|name| advised(name, "name", 2)));
 }
 
 /// The first spans of a client are equal where it calls one server first; so are those of a row of futures.
