@@ -25,6 +25,13 @@ pub struct GpuOp {
     pub work: Work,
 }
 
+impl GpuOp {
+    /// Whether it has a time.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.start != 0 && self.end >= self.start
+    }
+}
+
 /// A call of the CUDA API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApiCall {

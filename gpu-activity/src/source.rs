@@ -25,8 +25,8 @@ pub struct Lost {
     pub over_budget: u64,
 }
 
-/// A source of records, for one reader. Each source gives out numbers of kernels and devices that no other one gives
-/// out. Times of records are nanoseconds of [`now`](crate::cupti::now).
+/// A source of records, for one reader. Each source gives out numbers of launches, kernels and devices that no other
+/// one gives out. Times of records are nanoseconds of [`now`](crate::cupti::now).
 ///
 /// One round of the reader is [`flush`](Self::flush), [`hold`](Self::hold), then what threads noted of their launches,
 /// then [`read`](Self::read): what launched a record that is held was noted before.

@@ -10,7 +10,9 @@ use crate::forks;
 use crate::record::{Api, GpuOp, Kernel, Work};
 use crate::source::{Lost, Recorded, Source};
 
-/// Numbers of launches, kernels and queues count up from here, those of devices from the other: CUDA has none of these.
+/// Numbers of launches, kernels and queues count up from here, those of devices from the other. CUDA has none of these,
+/// except that its launches have such numbers too after 2^31 calls. Two launches that have the same then, and wait for
+/// their operations at the same time, would be taken for one another.
 const FIRST: u32 = 1 << 31;
 const FIRST_DEVICE: u32 = 32;
 
@@ -29,10 +31,17 @@ pub struct TimedOperations {
     queues: AtomicU32,
     devices: Mutex<Numbered>,
     names: Mutex<Numbered>,
-    arrived: Mutex<Vec<GpuOp>>,
+    arrived: Mutex<Arrived>,
     held: Mutex<Vec<GpuOp>>,
     over_budget: AtomicU64,
     process: u32,
+}
+
+#[derive(Debug, Default)]
+struct Arrived {
+    operations: Vec<GpuOp>,
+    /// Whether nothing more comes.
+    is_over: bool,
 }
 
 /// Names by number, from 0.
@@ -104,8 +113,12 @@ impl TimedOperations {
         let Queue { device, stream } = queue;
         let work = Work::Kernel(Kernel { name, ..Kernel::default() });
         let mut arrived = self.arrived.lock();
-        if arrived.len() < self.most {
-            arrived.push(GpuOp { start, end, correlation, device, context: 1, stream, graph_node: 0, work });
+        if arrived.is_over {
+            return;
+        }
+        if arrived.operations.len() < self.most {
+            let op = GpuOp { start, end, correlation, device, context: 1, stream, graph_node: 0, work };
+            arrived.operations.push(op);
         } else {
             self.over_budget.fetch_add(1, Relaxed);
         }
@@ -116,7 +129,7 @@ impl Source for TimedOperations {
     fn flush(&self) {}
 
     fn hold(&self) {
-        self.held.lock().append(&mut self.arrived.lock());
+        self.held.lock().append(&mut self.arrived.lock().operations);
     }
 
     fn read(&self, each: &mut dyn FnMut(Recorded)) -> Lost {
@@ -144,6 +157,7 @@ impl Source for TimedOperations {
 
     /// What the program has not handed over by now is not known.
     fn finish(&'static self, _: bool) -> bool {
+        self.arrived.lock().is_over = true;
         true
     }
 
@@ -184,6 +198,17 @@ mod tests {
         (0..5).for_each(|at| source.ran(queue, launches[at as usize % 2], "pass", at, at + 1));
         assert_eq!(read(&source), (vec![(0, 0), (1, 1), (0, 2)], 2));
         assert_eq!(read(&source), (vec![], 0));
+    }
+
+    /// Nobody reads it: it would wait for ever.
+    #[test]
+    fn what_comes_after_the_end_is_thrown_away() {
+        let source: &'static TimedOperations = Box::leak(Box::new(TimedOperations::new(1 << 10)));
+        let (queue, launch) = (source.queue("adapter"), source.launch());
+        source.ran(queue, launch, "pass", 1, 2);
+        assert!(source.finish(true));
+        source.ran(queue, launch, "pass", 3, 4);
+        assert_eq!(read(source), (vec![(0, 1)], 0));
     }
 
     #[test]

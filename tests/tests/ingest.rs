@@ -1,5 +1,7 @@
 //! GPU work that the program has timed itself, in tables, trees and timelines, on a machine without a GPU.
+#![allow(unsafe_code)] // forks
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tests::launcher::Folder;
@@ -112,4 +114,44 @@ fn without_gpu_time_operations_are_ignored() {
     let summary = profiler.summary();
     assert_eq!((summary.gpu, summary.tree[0].name.as_str()), (None, "work"));
     profiler.finish().expect("nothing to be written");
+}
+
+/// While other threads of the parent hold the locks that it would want.
+#[cfg(unix)]
+#[test]
+fn a_forked_child_waits_for_no_lock() {
+    let (profiler, _) = start(builder());
+    let queue = profiler.ingest("Radeon", ClockPair::now(GPU_NOW));
+    let is_over = AtomicBool::new(false);
+    let work = || queue.ran(queue.submit(), "pass", GPU_NOW, GPU_NOW + 10);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    work();
+                }
+            });
+        }
+        let failed = (0..200).map(|_| in_forked_child(work)).find(|&status| status != 0);
+        is_over.store(true, Relaxed);
+        assert_eq!(failed, None, "a signal: it waited");
+    });
+}
+
+/// Runs this in a child, which may take some seconds. Its status.
+#[cfg(unix)]
+fn in_forked_child(body: impl FnOnce()) -> i32 {
+    // SAFETY: the child calls nothing but the body, which is to do nothing there, and functions that are safe in a
+    // signal handler.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::alarm(5);
+            body();
+            libc::_exit(0);
+        }
+        let mut status = -1;
+        libc::waitpid(child, &raw mut status, 0);
+        status
+    }
 }

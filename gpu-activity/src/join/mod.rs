@@ -170,7 +170,7 @@ impl Join {
 
     /// An operation that ran.
     pub fn operation(&mut self, op: &GpuOp, context: &Context<'_>) {
-        let timed = op.start != 0 && op.end >= op.start;
+        let timed = op.is_timed();
         let pending = self.pending.came(op.correlation, timed);
         if timed {
             self.emit_operation(op, pending.as_ref());
@@ -210,7 +210,9 @@ impl Join {
     /// longer.
     pub fn passed(&mut self, op: &GpuOp) {
         let pending = self.pending.came(op.correlation, false);
-        self.emit_operation(op, pending.as_ref());
+        if op.is_timed() {
+            self.emit_operation(op, pending.as_ref());
+        }
     }
 
     /// The event of an operation with a time, unless it is the profiler's own.

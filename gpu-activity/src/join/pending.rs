@@ -363,7 +363,8 @@ impl Pending {
     /// 0 where no call of that thread was remembered yet.
     pub(super) fn recorded(&mut self, call: &ApiCall) -> (Option<PendingCall>, u32) {
         let pending = self.record(call.correlation);
-        if let Some(noted) = pending.filter(|pending| !pending.is_own()) {
+        // A thread that has no state any more, as at its end, notes its calls as those of none.
+        if let Some(noted) = pending.filter(|pending| !pending.is_own() && pending.launch.thread != 0) {
             if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&call.thread) {
                 self.threads.clear();
             }

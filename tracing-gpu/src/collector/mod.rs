@@ -202,7 +202,7 @@ impl Collector {
         Ok(collector)
     }
 
-    fn sources(&'static self) -> impl Iterator<Item = &'static dyn Source> {
+    fn sources(&'static self) -> impl DoubleEndedIterator<Item = &'static dyn Source> {
         let cupti = self.cupti.map(|session| session as &dyn Source);
         cupti.into_iter().chain([&self.timed as &dyn Source])
     }
@@ -219,6 +219,12 @@ impl Collector {
     /// What the program times itself.
     pub(crate) fn timed(&self) -> &TimedOperations {
         &self.timed
+    }
+
+    /// Whether nobody reads what the program times: after the end, and in a forked child, where locks may be held by
+    /// threads that do not exist.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stop.load(Relaxed) || self.session.is_of_parent()
     }
 
     /// Notes a launch of work that the program times itself, in the innermost range of this thread. Returns its id.
@@ -427,6 +433,7 @@ impl Names for &'static Collector {
     }
 
     fn device(&self, number: u32) -> Arc<str> {
-        self.sources().find_map(|source| source.device(number)).unwrap_or_else(|| "".into())
+        // The program's first: CUPTI has the driver asked for any number.
+        self.sources().rev().find_map(|source| source.device(number)).unwrap_or_else(|| "".into())
     }
 }

@@ -71,6 +71,12 @@ impl Ending {
         false
     }
 
+    /// Whether the end has begun.
+    #[cfg(feature = "cudarc")]
+    pub(super) fn has_begun(&self) -> bool {
+        *self.phase.lock() != Phase::Running
+    }
+
     fn complete(&self) {
         *self.phase.lock() = Phase::Done;
         self.done.notify_all();

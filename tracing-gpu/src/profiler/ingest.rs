@@ -61,7 +61,9 @@ impl Profiler {
     /// same.
     ///
     /// Where the profiler measures nothing, or with [`Gpu::Off`](crate::Gpu::Off), operations are ignored. Work that
-    /// CUPTI records must not be handed over a second time.
+    /// CUPTI records must not be handed over a second time. Where CUPTI begins later, in
+    /// [`collect_in_injection`](Self::collect_in_injection), call this after it: else CUPTI records nothing, and the
+    /// report has a note.
     ///
     /// ```
     /// use tracing_gpu::{ClockPair, Output, Profiler};
@@ -97,7 +99,7 @@ impl TimedQueue {
     /// operations.
     #[must_use]
     pub fn submit(&self) -> Submission {
-        Submission(self.collector.map_or(0, Collector::launch))
+        Submission(self.collector().map_or(0, Collector::launch))
     }
 
     /// An operation of this submission ran: its name, such as that of a pass, and when it began and ended, in
@@ -106,10 +108,14 @@ impl TimedQueue {
     /// Hand operations over within some seconds, and all of one submission together: what a submission belongs to is
     /// remembered until its operations have come, as far as `gpu_memory` allows.
     pub fn ran(&self, submission: Submission, name: &str, begin_ns: u64, end_ns: u64) {
-        let Some(collector) = self.collector else { return };
+        let Some(collector) = self.collector() else { return };
         let offset = self.offset.load(Relaxed);
         let [start, end] = [begin_ns, end_ns].map(|ns| ns.wrapping_add_signed(offset));
         collector.timed().ran(self.queue, submission.0, name, start, end);
+    }
+
+    fn collector(&self) -> Option<&'static Collector> {
+        self.collector.filter(|collector| !collector.has_ended())
     }
 
     /// Both clocks have been read again: for operations that are handed over from now on. The clocks of GPUs drift by
@@ -125,6 +131,10 @@ impl Inner {
         if !self.config.enabled || !self.config.statistics || self.config.gpu == Gpu::Off {
             return None;
         }
+        if self.engine.session.is_of_parent() || self.ending.has_begun() {
+            return None;
+        }
+        let _alone = self.starting.lock();
         if let Some(collector) = self.collector() {
             return Some(collector);
         }
@@ -135,6 +145,44 @@ impl Inner {
             }
             Ok::<_, String>(collector)
         };
-        self.timed.get_or_try_init(start).inspect_err(|error| super::complain(error)).ok().copied()
+        let collector = *self.timed.get_or_try_init(start).inspect_err(|error| super::complain(error)).ok()?;
+        if self.ending.has_begun() {
+            collector.finish(true); // the end may not have seen it
+        }
+        Some(collector)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Output;
+    use crate::profiler::ProfilerBuilder;
+
+    fn builder() -> ProfilerBuilder {
+        Profiler::builder().output(Output::None).nvtx(false)
+    }
+
+    /// It would start a thread that collects for ever, and have threads note what nobody reads.
+    #[test]
+    fn after_the_end_nothing_starts() {
+        let profiler = builder().build().unwrap();
+        profiler.end(true);
+        let queue = profiler.ingest("Radeon", ClockPair::now(5));
+        queue.ran(queue.submit(), "late", 5, 6);
+        assert!(profiler.inner.timed.get().is_none());
+    }
+
+    /// One collector takes what threads note.
+    #[test]
+    fn cupti_does_not_begin_beside_a_collector_that_has_begun() {
+        let profiler = builder().gpu(Gpu::Cupti).gpu_when_injected(true).build().unwrap();
+        let queue = profiler.ingest("Radeon", ClockPair::now(5));
+        profiler.collect_in_injection();
+        queue.ran(queue.submit(), "pass", 5, 25);
+        let summary = profiler.summary();
+        assert_eq!(summary.gpu.as_ref().map(|gpu| gpu.kernels.len()), Some(1));
+        let of_cupti = summary.notes.iter().find(|note| note.starts_with("CUPTI"));
+        assert!(of_cupti.is_some_and(|note| note.contains("before CUDA began")), "{of_cupti:?}");
     }
 }

@@ -14,6 +14,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
+#[cfg(feature = "cudarc")]
+use parking_lot::Mutex;
 use range_report::report::escaped;
 use range_report::{Process, Summary};
 
@@ -91,10 +93,13 @@ struct Inner {
     foreign_missing: OnceCell<&'static str>,
     /// Collects the GPU's work, or says why not; empty where nobody asked for it.
     collector: OnceCell<Result<&'static Collector, String>>,
-    /// Writes timelines, where any is wanted.
     /// What collects operations that the program times, where that one collects nothing.
     #[cfg(feature = "cudarc")]
     timed: OnceCell<&'static Collector>,
+    /// Locked while one of these two starts: there is one of them.
+    #[cfg(feature = "cudarc")]
+    starting: Mutex<()>,
+    /// Writes timelines, where any is wanted.
     recorder: OnceCell<&'static Recorder>,
     last: OnceCell<Summary>,
     ending: ending::Ending,
@@ -312,6 +317,8 @@ impl Inner {
             collector: OnceCell::new(),
             #[cfg(feature = "cudarc")]
             timed: OnceCell::new(),
+            #[cfg(feature = "cudarc")]
+            starting: Mutex::default(),
             recorder: OnceCell::new(),
             last: OnceCell::new(),
             ending: ending::Ending::default(),
@@ -357,7 +364,13 @@ impl Inner {
     fn start_collector(&'static self) {
         let Config { statistics, gpu_memory, gpu_when_injected, .. } = self.config;
         if self.config.wants_activity() && statistics {
+            #[cfg(feature = "cudarc")]
+            let _alone = self.starting.lock();
             self.collector.get_or_init(|| {
+                #[cfg(feature = "cudarc")]
+                if self.timed.get().is_some() {
+                    return Err("the program has handed over GPU work of its own before CUDA began".to_owned());
+                }
                 let collector =
                     Collector::start(&self.engine, self.config.wants_calls(), gpu_memory, gpu_when_injected)?;
                 if let Some(recorder) = self.recorder.get() {

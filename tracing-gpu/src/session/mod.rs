@@ -269,7 +269,7 @@ impl Session {
         self.is_collecting.load(Relaxed)
     }
 
-    /// The collector begins, before any span is made, or ends.
+    /// The collector begins or ends. For CUPTI, and in most programs, it begins before any span is made.
     #[cfg(feature = "cudarc")]
     pub(crate) fn set_collecting(&self, collecting: bool) {
         self.is_collecting.store(collecting, Relaxed);

@@ -193,6 +193,18 @@ fn an_operation_has_the_number_of_the_call_that_launched_it() {
     assert_eq!(launches, [None, launch((1 << 52) - 1), launch(77)]);
 }
 
+/// A thread that has no state any more, as at its end, is none: that takes no thread from other calls.
+#[test]
+fn a_call_that_no_thread_noted_leaves_others_on_theirs() {
+    let mut all = with_events(100, 100);
+    all.note(42, &called(11, 0, 0));
+    all.note(0, &called(12, 0, 0));
+    for correlation in [11, 12, 13] {
+        all.call(&ApiCall { thread: 700, ..api(Api::Runtime, correlation, 5, 9) }, &KEEP);
+    }
+    assert_eq!(all.said(), ["call 11 on 42", "call 12 on 42", "call 13 on 42"]);
+}
+
 /// However late its record comes, and however many calls of our own there were.
 #[test]
 fn what_is_nested_or_our_own_or_without_a_time_is_left_out() {
@@ -228,6 +240,8 @@ fn a_new_window_takes_nothing_from_a_timeline() {
     all.call(&api(Api::Driver, 7, 5, 9), &KEEP);
     all.clear(150);
     all.passed(&kernel(2, 130, 140));
+    all.passed(&kernel(2, 0, 140)); // without a time
+    all.passed(&kernel(2, 150, 140));
     all.passed_call(&api(Api::Runtime, 2, 5, 9), &KEEP);
     all.drain(6);
     assert_eq!(all.totals(200), Totals::default(), "it is not of the window");
