@@ -179,7 +179,7 @@ pub struct Operation<'a> {
     pub call: u64,
 }
 
-/// A call of the CUDA API.
+/// A call of the CUDA API that the program made: none that the runtime makes of the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiCall<'a> {
     /// The API that it belongs to.

@@ -41,7 +41,7 @@ const KINDS: [MemoryKind; 12] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Calls {
     None,
-    /// Of the driver, of the runtime, or of both for one launch, and some are missing.
+    /// Of the driver or of the runtime for one launch, as the join hands them on, and some are missing.
     Some,
 }
 
@@ -191,7 +191,7 @@ impl Workload {
         }
         let graph = random.below(8) == 0;
         let which = if calls == Calls::Some { random.below(8) } else { 0 };
-        if which & 1 == 1 {
+        if which & 3 == 1 {
             self.calls.push(call(
                 Api::Driver,
                 ["cuLaunchKernel", "cuMemcpyAsync"][step as usize % 2],
