@@ -138,7 +138,7 @@ fn a_forked_child_waits_for_no_lock() {
     });
 }
 
-/// Runs this in a child, which may take some seconds. Its status.
+/// Runs this in a child, which is ended if it waits. Its status.
 #[cfg(unix)]
 fn in_forked_child(body: impl FnOnce()) -> i32 {
     // SAFETY: the child calls nothing but the body, which is to do nothing there, and functions that are safe in a
@@ -146,7 +146,7 @@ fn in_forked_child(body: impl FnOnce()) -> i32 {
     unsafe {
         let child = libc::fork();
         if child == 0 {
-            libc::alarm(5);
+            libc::alarm(60); // ends a child that waits
             body();
             libc::_exit(0);
         }

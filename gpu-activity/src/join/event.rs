@@ -27,7 +27,7 @@ pub struct StreamSpan {
     pub end: u64,
 }
 
-/// What is joined, each once.
+/// What is joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// An operation, with its launch where that is known.
@@ -35,7 +35,9 @@ pub enum Event {
     /// A call that the program made: none that the runtime makes of the driver, and none of the profiler's. With the
     /// operating system's number of its thread; 0 where that is not known.
     Call(ApiCall, u32),
-    /// An instance of a range on a thread's stack with work on the GPU, when it is over and its work has come.
+    /// An instance of a range on a thread's stack with work on the GPU, when it is over and its work has come. Where
+    /// more may come, of a graph or of a kernel that runs for long: a minute or two after the last that came. At the
+    /// bound on instances, earlier. What comes after that is another projection.
     Projection {
         /// Interned domain and name.
         label: u32,

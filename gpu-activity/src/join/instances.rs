@@ -52,8 +52,9 @@ pub(super) struct InstanceState {
     mark: u64,
     /// Rows of the kernels launched in it, in the order of the keys.
     pub(super) kernels: Vec<(u64, u32)>,
-    /// Its work by stream, where events are asked for, in all windows.
+    /// Its work by stream, where events are asked for, in all windows; and whether any came in this period.
     streams: Vec<StreamSpan>,
+    grew: bool,
 }
 
 impl InstanceState {
@@ -89,7 +90,7 @@ impl InstanceState {
         }
     }
 
-    /// Hands over what it has on each stream, once.
+    /// Hands over what it has on each stream.
     fn project(&mut self, projections: &mut Option<Vec<Event>>) {
         let streams = std::mem::take(&mut self.streams);
         if let Some(projections) = projections.as_mut().filter(|_| !streams.is_empty()) {
@@ -140,7 +141,12 @@ pub(super) struct Instances {
     totals: Projections,
     /// Where events are asked for: those whose work has come.
     projections: Option<Vec<Event>>,
+    /// Drains until the period ends after which what is over and had no work in it is projected.
+    period: u32,
 }
+
+/// Drains of a period, ten a second: a minute.
+const PERIOD: u32 = 600;
 
 impl Instances {
     pub(super) fn new(limit: usize) -> Self {
@@ -154,6 +160,7 @@ impl Instances {
             loose: Vec::new(),
             totals: Projections::new(),
             projections: None,
+            period: PERIOD,
         }
     }
 
@@ -165,6 +172,22 @@ impl Instances {
         self.projections.as_mut().map(std::mem::take).unwrap_or_default().into_iter()
     }
 
+    /// A drain that counts is over. Instances in which a graph was launched are kept as long as that is remembered, and
+    /// projected before: in a file that is written while the program runs, they are not to be missing.
+    pub(super) fn project_quiet(&mut self) {
+        let Self { kept, projections, period, .. } = self;
+        *period -= 1;
+        if *period > 0 {
+            return;
+        }
+        *period = PERIOD;
+        for instance in kept.iter_mut().filter(|instance| instance.over) {
+            if !std::mem::take(&mut instance.grew) {
+                instance.project(projections);
+            }
+        }
+    }
+
     /// Projects those that are kept as they are now.
     pub(super) fn project_all(&mut self) {
         let Self { kept, projections, .. } = self;
@@ -174,6 +197,7 @@ impl Instances {
     /// An operation that was launched in it ran on a stream. For events alone.
     pub(super) fn ran(&mut self, mut slot: u32, op: &GpuOp) {
         while let Some(kept) = self.kept.get_mut(slot as usize) {
+            kept.grew = true;
             let GpuOp { device, context, stream, start, end, .. } = *op;
             let is_of = |it: &&mut StreamSpan| (it.device, it.context, it.stream) == (device, context, stream);
             match kept.streams.iter_mut().find(is_of) {
@@ -236,6 +260,7 @@ impl Instances {
             mark: 0,
             kernels: Vec::new(),
             streams: Vec::new(),
+            grew: false,
         };
         let slot = match self.free.pop() {
             Some(slot) => slot,

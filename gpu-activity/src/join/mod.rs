@@ -320,6 +320,7 @@ impl Join {
                 self.count_call(made, context.keep);
             }
             self.pending.drained(|slot| self.instances.release(slot));
+            self.instances.project_quiet();
         }
         self.start_end.drained(&mut self.instances, &mut self.range_kernels, context.keep);
         self.instances.fold(context);

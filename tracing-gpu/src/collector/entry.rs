@@ -1,16 +1,16 @@
-//! What CUPTI's callbacks come to: calls are noted by the thread that makes them, records put aside for the collector.
+//! What CUPTI calls: the thread that makes a call of CUDA notes it, and buffers of records are kept for the collector.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use gpu_activity::cupti::{self, Filled, Sink};
 use gpu_activity::record::Note;
+use gpu_activity::source::Lost;
 use gpu_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
 
 use super::Collector;
 use crate::process;
 use crate::thread::engine::Engine;
-use gpu_activity::cupti::{self, Filled, Sink};
-use gpu_activity::source::Lost;
 
 /// All that a call needs, in one cache line. There is nothing to do before the session that it belongs to is known.
 #[derive(Debug)]

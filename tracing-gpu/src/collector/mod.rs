@@ -137,34 +137,32 @@ impl Collector {
             let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
             let options = cupti::Options { api_records: calls, buffer_bytes: share(memory, BUFFERS), in_init };
             let session = cupti::start(options, entry).map_err(|unavailable| unavailable.to_string())?;
-            let collector = Self::start_with(engine, Some(session), calls, memory)?;
+            let collector = Self::new(engine, Some(session), calls, memory);
             entry.open(collector, session);
-            Ok(collector)
+            collector.begin(memory)
         };
         start().inspect_err(|_: &String| OWNER.store(0, Release))
     }
 
     /// Starts collecting what the program times itself, and nothing else. Any number of profilers may.
     pub(crate) fn start_alone(engine: &'static Engine, memory: usize) -> Result<&'static Self, String> {
-        Self::start_with(engine, None, false, memory)
+        Self::new(engine, None, false, memory).begin(memory)
     }
 
-    fn start_with(
+    fn new(
         engine: &'static Engine,
         cupti: Option<&'static cupti::Session>,
         calls: bool,
         memory: usize,
-    ) -> Result<&'static Self, String> {
-        let session = &engine.session;
-        let launch_bytes = LAUNCH_BYTES + if calls { CALL_BYTES } else { 0 };
+    ) -> &'static Self {
         let limits = Limits {
-            launches: share(memory, LAUNCHES) / launch_bytes,
+            launches: share(memory, LAUNCHES) / launch_bytes(calls),
             has_calls: calls,
             instances: share(memory, INSTANCES) / INSTANCE_BYTES,
         };
-        let collector: &'static Self = Box::leak(Box::new(Self {
+        Box::leak(Box::new(Self {
             engine,
-            session,
+            session: &engine.session,
             cupti,
             timed: TimedOperations::new(share(memory, BUFFERS)),
             calls,
@@ -183,23 +181,41 @@ impl Collector {
             is_over: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
-        }));
-        session.note_room.allow(share(memory, NOTES));
-        session.set_collecting(true);
-        let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
+        }))
+    }
+
+    /// From now on threads note their launches, and a thread of ours collects them.
+    fn begin(&'static self, memory: usize) -> Result<&'static Self, String> {
+        self.session.note_room.allow(share(memory, NOTES));
+        self.session.set_collecting(true);
+        let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| self.run());
         match thread {
             Ok(thread) => {
-                session.note_room.wake(thread.thread().clone(), limits.launches / EARLY);
-                *collector.thread.lock() = Some(thread);
+                let launches = share(memory, LAUNCHES) / launch_bytes(self.calls);
+                self.session.note_room.wake(thread.thread().clone(), launches / EARLY);
+                *self.thread.lock() = Some(thread);
+                Ok(self)
             }
             Err(error) => {
-                session.set_collecting(false);
-                // In order: the other end takes threads.
-                own::during(|| collector.sources().for_each(|source| _ = source.finish(true)));
-                return Err(format!("no thread could be started to collect GPU records: {error}"));
+                self.session.set_collecting(false);
+                own::during(|| self.finish_sources(true)); // an end that is not orderly takes threads
+                Err(format!("no thread could be started to collect GPU records: {error}"))
             }
         }
-        Ok(collector)
+    }
+
+    /// Ends all sources. Whether all that was launched has come.
+    fn finish_sources(&'static self, orderly: bool) -> bool {
+        let mut all_came = true;
+        for source in self.sources() {
+            all_came &= source.finish(orderly);
+        }
+        all_came
+    }
+
+    /// Whether one more duration is kept by itself, by the number of those kept in its row.
+    fn keeps(&self, kept: u64) -> bool {
+        kept < KEPT && self.session.budget.covers(kept)
     }
 
     fn sources(&'static self) -> impl DoubleEndedIterator<Item = &'static dyn Source> {
@@ -292,8 +308,7 @@ impl Collector {
         self.session.with_names(|names| {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });
-        let keep = |kept: u64| kept < KEPT && self.session.budget.covers(kept);
-        let context = Context { parents: parents.as_slice(), keep: &keep };
+        let context = Context { parents: parents.as_slice(), keep: &|kept| self.keeps(kept) };
         // What had no time is counted; what was over before the window is not of it.
         let of_window = |end: u64| end == 0 || end >= *window;
         for source in self.sources() {
@@ -392,14 +407,11 @@ impl Collector {
                 let _panicked = thread.join();
             }
         }
-        let all_came = own::during(|| {
-            !self.sources().map(|source| source.finish(orderly)).fold(false, |missing, all| missing | !all)
-        });
+        let all_came = own::during(|| self.finish_sources(orderly));
         self.collect(); // what came last belongs into timelines before they are closed
         let mut state = self.state.lock();
         let State { join, parents, .. } = &mut *state;
-        let keep = |kept: u64| kept < KEPT && self.session.budget.covers(kept);
-        join.finish(&Context { parents: parents.as_slice(), keep: &keep });
+        join.finish(&Context { parents: parents.as_slice(), keep: &|kept| self.keeps(kept) });
         self.hand_over(join);
         drop(state);
         self.is_over.store(all_came, Release); // pairs with `totals`
@@ -416,6 +428,11 @@ impl Collector {
     pub(crate) fn describe_others(&'static self) -> Option<String> {
         self.sources().find_map(Source::describe_others)
     }
+}
+
+/// Memory for each call that is remembered.
+fn launch_bytes(calls: bool) -> usize {
+    LAUNCH_BYTES + if calls { CALL_BYTES } else { 0 }
 }
 
 /// So many parts of a bound on memory.

@@ -125,9 +125,9 @@ mod tests {
     use std::time::Duration;
 
     use tracing::{Instrument as _, info_span};
-    use tracing_subscriber::prelude::*;
 
-    use crate::{Output, Profiler, Summary};
+    use crate::Profiler;
+    use crate::span::samples::tests::measured;
 
     /// Pending once.
     async fn give_way() {
@@ -151,24 +151,9 @@ mod tests {
         }
     }
 
-    fn measured(work: impl Fn()) -> [Summary; 2] {
-        [false, true].map(|with_layer| {
-            let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
-            if with_layer {
-                tracing::subscriber::with_default(tracing_subscriber::registry().with(profiler.layer()), &work);
-            } else {
-                tracing::subscriber::with_default(profiler.subscriber(), &work);
-            }
-            let mut summary = profiler.summary();
-            // Every dispatcher is told of the call sites of all tests before it.
-            summary.notes.retain(|note| !note.starts_with("Not measured"));
-            summary
-        })
-    }
-
     #[test]
     fn tasks_that_hold_a_guard_are_one_row_and_named() {
-        for summary in measured(|| run((0..32).map(|_| Box::pin(job()) as _).collect())) {
+        for summary in measured(Profiler::builder, || run((0..32).map(|_| Box::pin(job()) as _).collect())) {
             let [tree] = &summary.tree[..] else { panic!("{:#?}", summary.tree) };
             let children: Vec<(&str, u64, usize)> =
                 tree.children.iter().map(|node| (node.name.as_str(), node.calls, node.children.len())).collect();
@@ -193,7 +178,7 @@ mod tests {
             let _held = info_span!("job", name = "one").entered();
             give_way().await;
         }
-        for summary in measured(|| run((0..8).map(|_| Box::pin(named()) as _).collect())) {
+        for summary in measured(Profiler::builder, || run((0..8).map(|_| Box::pin(named()) as _).collect())) {
             let [tree] = &summary.tree[..] else { panic!("{:#?}", summary.tree) };
             assert_eq!((tree.name.as_str(), tree.calls, tree.children.len()), ("job: one", 8, 0));
         }
@@ -202,7 +187,7 @@ mod tests {
     /// The task is entered and left at each poll, as it must be; it is not to blame.
     #[test]
     fn a_future_around_a_held_guard_is_not_named() {
-        for summary in measured(|| {
+        for summary in measured(Profiler::builder, || {
             run((0..8).map(|_| Box::pin(job().instrument(info_span!("task"))) as _).collect());
         }) {
             let [note] = &summary.notes[..] else { panic!("{:#?}", summary.notes) };
@@ -218,7 +203,7 @@ mod tests {
                 down(levels - 1);
             }
         }
-        for summary in measured(|| {
+        for summary in measured(Profiler::builder, || {
             down(4);
             run((0..4).map(|_| Box::pin(job()) as _).collect());
         }) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{KEEP, api, attribution, called, waits, with_calls};
+use super::{KEEP, api, called, join, waits, with_calls};
 use crate::record::{Api, Note};
 use crate::totals::{AttributionLosses, Totals};
 use range_report::stats::Distribution;
@@ -122,7 +122,7 @@ fn calls_of_the_profiler_are_in_no_table() {
     all.call(&api(Api::Driver, 7, 10, 90), &KEEP);
     assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
     // Without records of calls nothing comes of them.
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[Note::Own { correlation: 5 }]);
     all.drain(3);
     assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
@@ -169,7 +169,7 @@ fn a_call_of_the_runtime_may_last_for_long() {
 #[test]
 fn a_driver_call_inside_a_runtime_call_is_left_out() {
     let (driver, runtime) = ((Api::Driver, 1), (Api::Runtime, 1));
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[called(1, 2, 0), called(2, 2, 0), called(3, 3, 0)]);
     all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
     all.call(&api(Api::Driver, 1, 18, 19), &KEEP);

@@ -102,8 +102,11 @@ fn the_operations_of_a_graph_may_come_long_after_one_another() {
         all.drain(600);
     }
     assert_eq!(all.projected(), []);
+    all.drain(600);
+    assert_eq!(all.projected(), [(1, 1_000, 3_010)], "a minute without work");
+    all.ran(1, 9_000, 9_010);
     all.finish(&KEEP);
-    assert_eq!(all.projected(), [(1, 1_000, 3_010)]);
+    assert_eq!(all.projected(), [(1, 9_000, 9_010)]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod start_end;
 
 pub(super) const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true };
 
-pub(super) fn attribution(launches: usize, instances: usize) -> Join {
+pub(super) fn join(launches: usize, instances: usize) -> Join {
     Join::new(Limits { launches, has_calls: false, instances })
 }
 
@@ -70,7 +70,7 @@ impl Join {
 
 #[test]
 fn a_launch_is_forgotten_two_drains_after_its_last_operation() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[called(1, 2, 0), graph(2, 3, 0)]);
     all.drain(5);
     assert_eq!(all.losses().outstanding, 2, "what has not come is waited for");
@@ -91,7 +91,7 @@ fn a_launch_is_forgotten_two_drains_after_its_last_operation() {
 
 #[test]
 fn beyond_the_bound_the_oldest_launches_go() {
-    let mut all = attribution(3, 100);
+    let mut all = join(3, 100);
     all.notes(&[called(1, 1, 0), graph(2, 1, 0), called(3, 1, 0)]);
     all.ran(2, 10, 20);
     all.notes(&[called(4, 1, 0), called(5, 1, 0)]);
@@ -104,7 +104,7 @@ fn beyond_the_bound_the_oldest_launches_go() {
         all.drain(1);
     }
     assert!(all.pending.remembered() <= 3);
-    let mut none = attribution(0, 0);
+    let mut none = join(0, 0);
     none.notes(&[began(1, 0, 0), called(1, 1, 1), called(2, 1, 1)]);
     none.drain(1);
     assert_eq!(none.pending.remembered(), 1);
@@ -128,7 +128,7 @@ fn only_drains_that_count_make_things_old() {
 
 #[test]
 fn an_id_that_comes_again_is_another_call() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[began(1, 0, 7), graph(u32::MAX, 1, 1), called(0, 1, 1)]);
     all.ran(u32::MAX, 10, 20);
     all.notes(&[Note::Ended { instance: 1, end: 50 }, called(u32::MAX, 2, 0)]);
@@ -144,7 +144,7 @@ fn an_id_that_comes_again_is_another_call() {
 
 #[test]
 fn driver_calls_of_one_runtime_call_are_one_launch() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[began(1, 0, 1)]);
     for enqueues in [false, true, false] {
         all.notes(&[Note::Called { correlation: 1, node: 2, instance: 1, graph: false, at: 0, call: 0, enqueues }]);
@@ -160,7 +160,7 @@ fn driver_calls_of_one_runtime_call_are_one_launch() {
 
 #[test]
 fn the_order_in_a_drain_makes_no_busy_time_vanish() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[called(1, 2, 0), called(2, 3, 0)]);
     for at in (1..5_000).rev() {
         all.ran(1 + at as u32 % 2, at * 10, at * 10 + 5);
@@ -174,7 +174,7 @@ fn the_order_in_a_drain_makes_no_busy_time_vanish() {
 
 #[test]
 fn a_new_window_drops_what_was_launched_before() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[began(1, 0, 1), began(2, 1, 2), called(1, 1, 2), graph(2, 1, 2), called(3, 1, 2)]);
     all.ran(1, 10, 20);
     all.ran(9, 10, 20);
@@ -201,7 +201,7 @@ fn a_new_window_drops_what_was_launched_before() {
 
 #[test]
 fn instances_go_when_nothing_more_can_come() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     for id in 1..=50 {
         let instance = u64::from(id) * 2;
         all.notes(&[began(instance, 0, 1), began(instance + 1, instance, 2), called(id, 1, instance + 1)]);
@@ -218,7 +218,7 @@ fn instances_go_when_nothing_more_can_come() {
 
 #[test]
 fn beyond_the_bound_instances_are_folded_early() {
-    let mut all = attribution(100, 2);
+    let mut all = join(100, 2);
     for id in 1..=4 {
         all.notes(&[began(u64::from(id), 0, id), graph(id, 1, u64::from(id))]);
         all.notes(&[Note::Ended { instance: u64::from(id), end: 30 }]);
@@ -238,7 +238,7 @@ fn beyond_the_bound_instances_are_folded_early() {
 /// Of captures nothing comes. Each keeps its launch, and that its instance, until the bound on either.
 #[test]
 fn instances_of_launches_that_nothing_comes_of_are_let_go_of() {
-    let mut all = attribution(10_000, 100);
+    let mut all = join(10_000, 100);
     for id in 1..=5_000 {
         all.notes(&[began(id.into(), 0, 1), called(id, 1, id.into()), called(10_000 + id, 1, id.into())]);
         all.notes(&[Note::Ended { instance: id.into(), end: 30 }]);
@@ -256,7 +256,7 @@ fn instances_of_launches_that_nothing_comes_of_are_let_go_of() {
 
 #[test]
 fn there_are_no_more_instances_than_there_is_room_for() {
-    let mut all = attribution(10_000, 100);
+    let mut all = join(10_000, 100);
     for id in 1..=1_000 {
         all.notes(&[began(id.into(), 0, 1), called(id, 1, id.into())]);
         all.ran(id, 100, 110);
@@ -281,7 +281,7 @@ fn launches_and_instances_are_as_large_as_is_said() {
 
 #[test]
 fn times_that_cannot_be_are_counted_and_not_summed() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[began(1, 0, 1), called(1, 1, 1), called(2, 1, 1)]);
     for (start, end) in [(0, 0), (0, 10), (10, 0), (10, 9)] {
         all.ran(1, start, end);
@@ -298,7 +298,7 @@ fn times_that_cannot_be_are_counted_and_not_summed() {
 
 #[test]
 fn lineage_that_is_no_tree_goes_to_the_root() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     let context = Context { parents: &[5, 2, 1, u32::MAX], keep: &|_| false };
     (0..5).for_each(|id| all.note(1, &called(id, [0, 1, 2, 3, u32::MAX][id as usize], 0)));
     (0..5).for_each(|id| all.operation(&kernel(id, 10, 20), &context));

@@ -231,7 +231,7 @@ pub(super) fn delivered_with_events(program: &Program, dice: &[u8]) -> (Totals, 
     (totals, join.take_events().collect())
 }
 
-fn deliver(program: &Program, dice: &[u8], peek: bool, mut attribution: Join) -> (Totals, Join) {
+fn deliver(program: &Program, dice: &[u8], peek: bool, mut join: Join) -> (Totals, Join) {
     enum Record<'a> {
         Op(&'a GpuOp),
         Call(&'a ApiCall),
@@ -280,25 +280,25 @@ fn deliver(program: &Program, dice: &[u8], peek: bool, mut attribution: Join) ->
     let mut events = events.into_iter().peekable();
     for drain in 0..=last {
         for (thread, note) in notes.remove(&drain).unwrap_or_default() {
-            attribution.note(thread, &note);
+            join.note(thread, &note);
         }
         while let Some((_, _, event)) = events.next_if(|event| event.0 == drain) {
             match event {
-                Record::Op(op) => attribution.operation(op, &context),
-                Record::Call(call) => attribution.call(call, &context),
+                Record::Op(op) => join.operation(op, &context),
+                Record::Call(call) => join.call(call, &context),
             }
         }
         if peek {
-            let _changes_nothing = attribution.totals(program.now);
+            let _changes_nothing = join.totals(program.now);
         }
         if drain < last || !peek {
-            attribution.drained(&context, roll(3) > 0);
+            join.drained(&context, roll(3) > 0);
         }
     }
     for _ in 0..if peek { 0 } else { roll(6) } {
-        attribution.drained(&context, true);
+        join.drained(&context, true);
     }
-    (sorted(attribution.totals(program.now)), attribution)
+    (sorted(join.totals(program.now)), join)
 }
 
 pub(super) fn sorted(mut totals: Totals) -> Totals {

@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// The programs above are worth comparing: they contain every case that the attribution must distinguish.
+/// The programs above are worth comparing: they contain every case that the join must distinguish.
 #[test]
 fn the_programs_have_everything_in_them() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -19,7 +19,7 @@ impl Join {
 #[test]
 fn a_range_that_ended_elsewhere_is_nowhere() {
     for before in [true, false] {
-        let mut all = attribution(100, 100);
+        let mut all = join(100, 100);
         all.notes(&[began(1, 0, 1), lifetime(2, 1, 2), called(1, 1, 1)]);
         all.notes(&[Note::Ended { instance: 1, end: 20 }, lifetime(3, 0, 3), called(2, 1, 0)]);
         if before {
@@ -47,7 +47,7 @@ fn a_range_that_ended_elsewhere_is_nowhere() {
 #[test]
 fn ranges_of_one_name_side_by_side() {
     let side_by_side = |ends: [bool; 2]| {
-        let mut all = attribution(100, 100);
+        let mut all = join(100, 100);
         all.notes(&[lifetime(1, 0, 1), called(1, 1, 0)]);
         all.notes(&[lifetime(2, 0, 1), called(2, 1, 0)]);
         (1..=2).for_each(|id| all.ran(id, 30, 40));
@@ -67,7 +67,7 @@ fn ranges_of_one_name_side_by_side() {
 /// Lifetimes are nested in ranges on the stack, and nothing in them: neither those on the stack nor one another.
 #[test]
 fn a_lifetime_is_no_level() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[began(1, 0, 1), lifetime(2, 1, 2), lifetime(3, 1, 3), began(4, 1, 4), called(1, 1, 4)]);
     all.ran(1, 30, 40);
     let rows = |all: &Join| {
@@ -83,7 +83,7 @@ fn a_lifetime_is_no_level() {
 
 #[test]
 fn an_open_lifetime_begins_with_the_window() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[lifetime(1, 0, 1), called(1, 1, 0)]);
     all.ran(1, 20, 30);
     all.clear(50);
@@ -104,7 +104,7 @@ fn an_open_lifetime_begins_with_the_window() {
 #[test]
 fn ranges_around_launches_take_of_their_memory() {
     for (changes, remembered) in [(true, 9), (false, 45)] {
-        let mut all = attribution(100, 100);
+        let mut all = join(100, 100);
         (1..=80).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
         for call in 1..=90 {
             if changes {
@@ -120,7 +120,7 @@ fn ranges_around_launches_take_of_their_memory() {
         (0..100).for_each(|call| all.note(1, &called(100 + call, 1, 0)));
         assert_eq!(all.pending.remembered(), 100, "and give it back");
     }
-    let mut all = attribution(2_200, 1_000);
+    let mut all = join(2_200, 1_000);
     (1..=1_000).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
     (1..=1_000).for_each(|call| all.note(1, &called(call, 1, 0)));
     assert_eq!(all.losses(), AttributionLosses { outstanding: 1_000, ..AttributionLosses::default() });
@@ -129,7 +129,7 @@ fn ranges_around_launches_take_of_their_memory() {
 /// Before the drain is over: of what was launched in it, some waits for its end still, and some came after that.
 #[test]
 fn a_range_that_has_just_ended_is_one() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     all.notes(&[lifetime(1, 0, 1), called(1, 1, 0), called(2, 1, 0)]);
     all.ran(1, 30, 40);
     all.notes(&[Note::Ended { instance: 1, end: 50 }]);
@@ -144,7 +144,7 @@ fn a_range_that_has_just_ended_is_one() {
 #[test]
 fn a_summary_in_many_open_lifetimes() {
     const OPEN: u32 = 600;
-    let mut all = attribution(10_000, 1_000);
+    let mut all = join(10_000, 1_000);
     for id in 1..=OPEN {
         all.notes(&[lifetime(id.into(), 0, id % 3), called(id, 1, 0)]);
         all.ran(id, 30, 40);
@@ -163,7 +163,7 @@ fn a_summary_in_many_open_lifetimes() {
 /// A duration is in the row of a range once for each open range around it: of these, too, no more are kept one by one.
 #[test]
 fn a_summary_keeps_no_more_durations_than_wait() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     (1..=3).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
     all.note(1, &graph(1, 1, 0));
     (1..=600).for_each(|at| all.ran(1, at, at + 7));
@@ -176,7 +176,7 @@ fn a_summary_keeps_no_more_durations_than_wait() {
 /// What is kept one by one of undecided ranges is bounded, and is free again when they are decided.
 #[test]
 fn durations_of_undecided_ranges_are_bounded() {
-    let mut all = attribution(100, 100);
+    let mut all = join(100, 100);
     for instance in 1..=3 {
         all.notes(&[lifetime(instance, 0, 1), graph(1, 1, 0)]);
         (1..=1_100).for_each(|at| all.ran(1, at, at + 7));

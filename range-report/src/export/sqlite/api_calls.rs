@@ -84,9 +84,9 @@ impl ApiCalls {
     }
 
     fn take(&mut self, is_due: impl Fn(u64) -> bool) -> Vec<Call> {
-        let (due, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(|(_, (_, came))| is_due(*came));
+        let all = std::mem::take(&mut self.waiting).into_iter();
+        let (due, waiting): (BTreeMap<_, _>, BTreeMap<_, _>) = all.partition(|(_, (_, came))| is_due(*came));
         self.waiting = waiting;
-        let due: BTreeMap<u32, (Call, u64)> = due;
         due.into_values()
             .map(|(call, _)| {
                 self.mark(call.correlation, MADE_UP);
