@@ -162,9 +162,9 @@ mod tests {
         for window in [[7, 9, 30].as_slice(), &[4]] {
             window.iter().for_each(|latency| row.add(*latency, &sums, &budget));
             row.add_sums(&CallSums { uncounted: 100, ..CallSums::default() });
-            let calls = window.len() as u64;
-            let sums = CallSums::of(sums.words().map(|sum| sum * calls));
-            let sums = CallSums { uncounted: sums.uncounted + 100, ..sums };
+            let n = window.len() as u64;
+            let (busy, idle, cancelled, dropped, kept) = (n, 2 * n, 3 * n, 4 * n, 5 * n);
+            let sums = CallSums { busy, idle, cancelled, dropped, kept, uncounted: 6 * n + 100 };
             let latency = Distribution::of(window.iter().copied());
             assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums }));
             row.clear();

@@ -166,6 +166,18 @@ fn a_call_of_the_runtime_may_last_for_long() {
     assert_eq!((all.nested.waiting().count(), all.totals(100).calls[&(Api::Driver, 1)].count), (0, 1));
 }
 
+/// Records of one call may come in several drains, in any order.
+#[test]
+fn a_driver_call_that_comes_after_its_runtime_call_is_left_out() {
+    let mut all = with_calls(100);
+    all.notes(&[called(1, 2, 0)]);
+    all.call(&api(Api::Runtime, 1, 10, 40), &KEEP);
+    all.drain(2);
+    all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
+    all.drain(4);
+    assert_eq!(all.totals(100).calls, BTreeMap::from([((Api::Runtime, 1), Distribution::of([30]))]));
+}
+
 #[test]
 fn a_driver_call_inside_a_runtime_call_is_left_out() {
     let (driver, runtime) = ((Api::Driver, 1), (Api::Runtime, 1));
