@@ -1,4 +1,4 @@
-//! What the join is told at each drain.
+//! What each drain of the join needs from its caller.
 
 use std::fmt;
 
