@@ -1,7 +1,10 @@
 //! What CUPTI reports, and what threads log of their launches: the input of the attribution.
 
 use range_report::RangeStyle;
-pub use range_report::timeline::{Api, Kernel, Memory, Work};
+pub use range_report::timeline::{
+    Api, Detail, Details, EventRecord, GraphNode, Kernel, Memory, MemoryOperation, NewGraph, NewStream, Overhead,
+    OverheadKind, StreamKind, Wait, WaitKind, Work,
+};
 
 /// An operation that ran on a GPU. Times are nanoseconds of the clock that [`ApiCall`]s are stamped with; 0 where CUPTI
 /// had none.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::record::{Api, ApiCall, GpuOp};
+use crate::record::{Api, ApiCall, Detail, GpuOp};
 
 /// A record that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub enum Recorded {
     Op(GpuOp),
     /// A call of the API.
     Call(ApiCall),
+    /// A detail, where it was asked for.
+    Detail(Detail),
 }
 
 /// Records that are counted and no more.

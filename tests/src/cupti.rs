@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use gpu_activity::cupti::decode::{Record, Records, Step};
 use gpu_activity::cupti::library::Library;
 use gpu_activity::cupti::{ENQUEUE, Filled, Options, PROFILER, Session, Sink, Strides, start};
-use gpu_activity::record::{Api, ApiCall, GpuOp};
+use gpu_activity::record::{Api, ApiCall, Detail, Details, GpuOp};
 use gpu_activity::source::{Lost, Recorded, Source};
 
 /// A loaded libcupti.
@@ -24,6 +24,8 @@ pub enum Decoded {
     Op(GpuOp, u64),
     /// A call.
     Call(ApiCall),
+    /// A detail.
+    Detail(Detail),
     /// A kind that is not read.
     Other,
 }
@@ -82,6 +84,7 @@ impl Cupti {
             let decoded = match records.step() {
                 Step::Record(Record::Op { op, name }) => Decoded::Op(op, name),
                 Step::Record(Record::Call(call)) => Decoded::Call(call),
+                Step::Record(Record::Detail(detail)) => Decoded::Detail(detail),
                 Step::Record(Record::Other) => Decoded::Other,
                 last => return (found, last == Step::End),
             };
@@ -141,6 +144,10 @@ impl Sink for Collector {
         self.0.lock().1.push(buffer);
     }
 
+    fn made(&self, detail: Detail) {
+        panic!("nobody asked for {detail:?}");
+    }
+
     fn lost(&self, records: Lost) {
         let seen = &mut self.0.lock().0;
         seen.unreadable += records.unreadable;
@@ -152,8 +159,8 @@ impl Recording {
     /// Starts a session, or says why none can start.
     pub fn start(api_records: bool, buffer_bytes: usize) -> Result<Self, String> {
         let seen: &'static Collector = Box::leak(Box::default());
-        let session =
-            start(Options { api_records, buffer_bytes, in_init: false }, seen).map_err(|reason| reason.to_string())?;
+        let session = start(Options { api_records, details: Details::NONE, buffer_bytes, in_init: false }, seen)
+            .map_err(|reason| reason.to_string())?;
         Ok(Self { session, seen })
     }
 
@@ -165,6 +172,7 @@ impl Recording {
             seen.unreadable += self.session.read_buffer(&mut buffer, |record| match record {
                 Recorded::Op(op) => seen.ops.push(op),
                 Recorded::Call(call) => seen.calls.push(call),
+                Recorded::Detail(detail) => panic!("nobody asked for {detail:?}"),
             });
         }
         seen

@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use range_report::timeline::{Details, Item};
 use range_report::{Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
@@ -299,6 +300,8 @@ pub(crate) struct Config {
     pub(crate) hot_percent: f64,
     /// Folds that the reports ask for.
     pub(crate) folds: Vec<NewFold>,
+    /// Who sees all that folds see, and with which details.
+    pub(crate) watch: Option<(Details, fn(&Item<'_>))>,
     /// Quantiles that were asked for, from 0 to 1, in rising order.
     pub(crate) quantiles: Vec<f64>,
     pub(crate) notes: usize,
@@ -342,6 +345,7 @@ impl Default for Config {
             timeline_memory: 128 << 20,
             hot_percent: 90.0,
             folds: Vec::new(),
+            watch: None,
             quantiles: Vec::new(),
             notes: 5,
             rows: 30,

@@ -1,12 +1,16 @@
 //! A fold: one question about a whole run, answered from the stream of its ranges, calls and GPU work.
 
 use range_report::Summary;
-use range_report::timeline::{ApiCall, Call, Item, Operation, Range};
+use range_report::timeline::{ApiCall, Call, Details, Item, Operation, PlacedDetail, Range};
 
 /// Gets all that timelines get, whether or not one is written, in the same order: ranges of a thread by their ends, and
 /// no order across threads and devices. Runs on the thread that writes timelines. Where no report asks for a fold,
 /// nothing is recorded for it.
 pub(crate) trait Fold: Send {
+    /// The kinds of details that it needs. Asked once, before the run.
+    fn details(&self) -> Details {
+        Details::NONE
+    }
     /// An instance of a range that has ended.
     fn range(&mut self, _: &Range<'_>) {}
     /// A call of a span that was entered several times, at its close.
@@ -15,8 +19,38 @@ pub(crate) trait Fold: Send {
     fn operation(&mut self, _: &Operation<'_>) {}
     /// A call of the GPU's API.
     fn api(&mut self, _: &ApiCall<'_>) {}
+    /// A detail, of the kinds that any fold needs.
+    fn detail(&mut self, _: &PlacedDetail<'_>) {}
     /// All has come: adds the answer to the last summary, before it is printed and before files end with it.
     fn finish(&mut self, summary: &mut Summary);
+}
+
+/// Shows all that it gets, and has no answer.
+pub(crate) struct Watch {
+    pub(crate) details: Details,
+    pub(crate) see: fn(&Item<'_>),
+}
+
+impl Fold for Watch {
+    fn details(&self) -> Details {
+        self.details
+    }
+    fn range(&mut self, range: &Range<'_>) {
+        (self.see)(&Item::Range(range.clone()));
+    }
+    fn call(&mut self, call: &Call<'_>) {
+        (self.see)(&Item::Call(call.clone()));
+    }
+    fn operation(&mut self, operation: &Operation<'_>) {
+        (self.see)(&Item::Operation(operation.clone()));
+    }
+    fn api(&mut self, call: &ApiCall<'_>) {
+        (self.see)(&Item::ApiCall(call.clone()));
+    }
+    fn detail(&mut self, detail: &PlacedDetail<'_>) {
+        (self.see)(&Item::Detail(detail.clone()));
+    }
+    fn finish(&mut self, _: &mut Summary) {}
 }
 
 /// Makes one for a run.
@@ -30,6 +64,7 @@ pub(crate) fn give(folds: &mut [Box<dyn Fold>], item: &Item<'_>) {
             Item::Call(call) => fold.call(call),
             Item::Operation(operation) => fold.operation(operation),
             Item::ApiCall(call) => fold.api(call),
+            Item::Detail(detail) => fold.detail(detail),
             _ => {}
         }
     }

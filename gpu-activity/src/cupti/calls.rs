@@ -4,6 +4,8 @@
 //! number. Launches, copies and sets are here: what makes records of the kinds that are read. Prefetches, host
 //! functions and stream-ordered allocations are enqueued too, but no such record comes of them.
 
+use crate::record::Details;
+
 /// Numbers are below this.
 const END: usize = 1024;
 
@@ -75,6 +77,39 @@ pub(crate) const SLIGHT: &[&str] = &[
     "cuStreamQuery",
     "cuThreadExchangeStreamCaptureMode",
 ];
+
+/// Functions of the driver that a detail comes of, and which detail. Each is noted where that is asked for, so that the
+/// detail has a place.
+pub(crate) const DETAILED: &[(Details, &[&str])] = &[
+    (
+        Details::WAITS,
+        &["cuCtxSynchronize", "cuCtxSynchronize_v2", "cuEventSynchronize", "cuStreamSynchronize", "cuStreamWaitEvent"],
+    ),
+    (Details::EVENTS.and(Details::EVENT_TIMES), &["cuEventRecord", "cuEventRecordWithFlags"]),
+    (
+        Details::MEMORY,
+        &[
+            "cuMemAlloc_v2",
+            "cuMemAllocAsync",
+            "cuMemAllocFromPoolAsync",
+            "cuMemAllocHost_v2",
+            "cuMemAllocManaged",
+            "cuMemAllocPitch_v2",
+            "cuMemFree_v2",
+            "cuMemFreeAsync",
+            "cuMemFreeHost",
+            "cuMemHostAlloc",
+        ],
+    ),
+    (Details::STREAMS, &["cuStreamCreate", "cuStreamCreateWithPriority"]),
+];
+
+/// Whether one of these details comes of the function of this name. Per-thread default streams have functions of their
+/// own, which end in `_ptsz`.
+pub(crate) fn is_detailed(name: &str, details: Details) -> bool {
+    let name = name.strip_suffix("_ptsz").unwrap_or(name);
+    DETAILED.iter().any(|(kind, names)| details.has(*kind) && names.contains(&name))
+}
 
 /// Numbers of functions are below this.
 pub(crate) const NUMBERS: u32 = END as u32;

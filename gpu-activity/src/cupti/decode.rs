@@ -5,7 +5,10 @@
 //! wait.
 
 use super::strides::{Kind, Strides};
-use crate::record::{Api, ApiCall, GpuOp, Kernel, Memory, Work};
+use crate::record::{
+    Api, ApiCall, Detail, EventRecord, GpuOp, Kernel, Memory, MemoryOperation, NewStream, Overhead, OverheadKind,
+    StreamKind, Wait, WaitKind, Work,
+};
 use range_report::MemoryKind;
 
 /// A record.
@@ -20,6 +23,8 @@ pub enum Record {
     },
     /// A call of the driver or the runtime.
     Call(ApiCall),
+    /// A detail.
+    Detail(Detail),
     /// A kind that is not read.
     Other,
 }
@@ -142,6 +147,11 @@ impl Fields<'_> {
         self.bytes(at).map_or(0, u64::from_le_bytes)
     }
 
+    /// A number for which CUPTI has `u32::MAX` where there is none.
+    fn number(&self, at: usize) -> Option<u32> {
+        self.u32(at).filter(|number| *number != u32::MAX)
+    }
+
     fn signed_triple(&self, at: usize) -> [i32; 3] {
         [self.signed(at), self.signed(at + 4), self.signed(at + 8)]
     }
@@ -180,6 +190,11 @@ fn read(kind: Kind, fields: Fields<'_>) -> Record {
         }
         Kind::Driver => call(Api::Driver, fields),
         Kind::Runtime => call(Api::Runtime, fields),
+        Kind::Synchronization => Record::Detail(Detail::Wait(wait(fields))),
+        Kind::Event => Record::Detail(Detail::Event(event(fields))),
+        Kind::MemoryOperation => Record::Detail(Detail::Memory(memory_operation(fields))),
+        Kind::Stream => Record::Detail(Detail::Stream(stream(fields))),
+        Kind::Overhead => Record::Detail(Detail::Overhead(overhead(fields))),
     }
 }
 
@@ -215,6 +230,84 @@ fn call(api: Api, fields: Fields<'_>) -> Record {
         correlation: fields.word(32),
         result: fields.word(36),
     })
+}
+
+fn wait(fields: Fields<'_>) -> Wait {
+    let kind = match fields.word(4) {
+        1 => WaitKind::Event,
+        2 => WaitKind::StreamForEvent,
+        3 => WaitKind::Stream,
+        4 => WaitKind::Context,
+        _ => WaitKind::Unknown,
+    };
+    Wait {
+        kind,
+        start: fields.long(8),
+        end: fields.long(16),
+        correlation: fields.word(24),
+        context: fields.word(28),
+        stream: fields.number(32),
+        event: fields.number(36),
+        record: fields.long(40),
+    }
+}
+
+fn event(fields: Fields<'_>) -> EventRecord {
+    EventRecord {
+        at: fields.long(40),
+        correlation: fields.word(4),
+        context: fields.word(8),
+        stream: fields.word(12),
+        event: fields.word(16),
+        record: fields.long(48),
+        graph_node: fields.long(56),
+    }
+}
+
+fn memory_operation(fields: Fields<'_>) -> MemoryOperation {
+    const RELEASE: u32 = 2;
+    MemoryOperation {
+        at: fields.long(32),
+        address: fields.long(16),
+        bytes: fields.long(24),
+        correlation: fields.word(12),
+        device: fields.word(52),
+        context: fields.word(56),
+        stream: fields.number(60).filter(|_| fields.word(72) != 0),
+        is_release: fields.word(4) == RELEASE,
+        kind: u8::try_from(fields.word(8)).unwrap_or(0),
+    }
+}
+
+fn stream(fields: Fields<'_>) -> NewStream {
+    let kind = match fields.word(16) {
+        1 => StreamKind::Blocking,
+        2 => StreamKind::NonBlocking,
+        3 => StreamKind::Default,
+        _ => StreamKind::Unknown,
+    };
+    NewStream {
+        correlation: fields.word(20),
+        context: fields.word(4),
+        stream: fields.word(8),
+        priority: fields.signed(12),
+        kind,
+    }
+}
+
+fn overhead(fields: Fields<'_>) -> Overhead {
+    let kind = match fields.word(4) {
+        1 => OverheadKind::Compiler,
+        0x1_0000 => OverheadKind::Flush,
+        0x2_0000 => OverheadKind::Instrumentation,
+        0x3_0000 => OverheadKind::Resources,
+        0x4_0000 => OverheadKind::ModuleLoading,
+        0x5_0000 => OverheadKind::FunctionLoading,
+        0x6_0000 => OverheadKind::QueueFull,
+        0x7_0000 => OverheadKind::BufferRequest,
+        _ => OverheadKind::Other,
+    };
+    Overhead { kind, start: fields.long(24), end: fields.long(32), correlation: fields.word(40) }
 }
 
 /// CUPTI's kinds of copies.

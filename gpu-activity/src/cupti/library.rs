@@ -74,6 +74,29 @@ functions! {
     dropped = c"cuptiActivityGetNumDroppedRecords": fn(*mut c_void, u32, *mut usize),
 }
 
+macro_rules! newer_functions {
+    ($($name:ident = $symbol:literal: fn($($argument:ty),*)),* $(,)?) => {
+        /// Functions that an older library lacks.
+        struct NewerFunctions {
+            $($name: Option<unsafe extern "C" fn($($argument),*) -> Code>,)*
+        }
+
+        impl NewerFunctions {
+            fn of(library: &Shared) -> Self {
+                // SAFETY: as for `Functions`; each has had this signature since there was one of its name.
+                $(let $name = unsafe { library.get($symbol.to_bytes_with_nul()) }.ok().map(|found| *found);)*
+                Self { $($name),* }
+            }
+        }
+    };
+}
+
+newer_functions! {
+    graph_node_id = c"cuptiGetGraphNodeId": fn(*mut c_void, *mut u64),
+    graph_exec_id = c"cuptiGetGraphExecId": fn(*mut c_void, *mut u32),
+    time_events = c"cuptiActivityEnableCudaEventDeviceTimestamps": fn(u8),
+}
+
 /// Domains of callbacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Domain {
@@ -89,6 +112,7 @@ pub(crate) struct Subscriber(usize);
 /// A loaded libcupti. It is never unloaded: libraries of CUDA 13 crash then.
 pub struct Library {
     functions: Functions,
+    newer: NewerFunctions,
     path: String,
     version: u32,
     _for_ever: ManuallyDrop<Shared>,
@@ -151,11 +175,12 @@ impl Library {
             Ok(functions) => functions,
             Err(function) => return Err(Unavailable::Lacks { path, function }),
         };
+        let newer = NewerFunctions::of(&library);
         let path = file_of(functions.version as *const c_void).unwrap_or(path);
         let mut version = 0;
         // SAFETY: writes one integer; the driver is loaded.
         match unsafe { (functions.version)(&raw mut version) } {
-            0 if version >= OLDEST => Ok(Self { functions, path, version, _for_ever: library }),
+            0 if version >= OLDEST => Ok(Self { functions, newer, path, version, _for_ever: library }),
             0 => Err(Unavailable::TooOld { path, version }),
             code => Err(Unavailable::Refused { function: "cuptiGetVersion", code, meaning: String::new() }),
         }
@@ -316,6 +341,34 @@ impl Library {
     pub(crate) fn disable_kind(&self, kind: u32) -> Result<(), Code> {
         // SAFETY: as above.
         answer(unsafe { (self.functions.disable_kind)(kind) })
+    }
+
+    /// Whether event records say when their stream reached them. `None` where the library cannot.
+    pub(crate) fn time_events(&self, on: bool) -> Option<Result<(), Code>> {
+        // SAFETY: takes a truth value.
+        self.newer.time_events.map(|time_events| answer(unsafe { time_events(on.into()) }))
+    }
+
+    /// Number of a node of a graph.
+    ///
+    /// # Safety
+    ///
+    /// `node` is one that CUPTI has just passed to a callback.
+    pub(crate) unsafe fn graph_node(&self, node: *mut c_void) -> Option<u64> {
+        let mut number = 0;
+        // SAFETY: the caller's promise; writes one integer.
+        answer(unsafe { self.newer.graph_node_id?(node, &raw mut number) }).ok().map(|()| number)
+    }
+
+    /// Number of an executable graph.
+    ///
+    /// # Safety
+    ///
+    /// As for [`graph_node`](Self::graph_node).
+    pub(crate) unsafe fn graph(&self, graph: *mut c_void) -> Option<u32> {
+        let mut number = 0;
+        // SAFETY: the caller's promise; writes one integer.
+        answer(unsafe { self.newer.graph_exec_id?(graph, &raw mut number) }).ok().map(|()| number)
     }
 
     /// Has buffers handed back: those whose records are complete, or with `forced` all of them.

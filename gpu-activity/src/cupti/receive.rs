@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::buffers::{Pool, Role};
 use super::calls;
@@ -18,7 +18,7 @@ use super::names::Names;
 use super::sink::Sink;
 use super::strides::Strides;
 use crate::forks;
-use crate::record::Work;
+use crate::record::{Detail, GraphNode, NewGraph, Work};
 use crate::source::{Lost, Recorded};
 
 /// Where buffers come from.
@@ -134,6 +134,7 @@ pub(super) fn read(receiver: &Receiver, bytes: &mut [u8], mut each: impl FnMut(R
             match records.step() {
                 Step::Record(Record::Other) => {}
                 Step::Record(Record::Call(call)) => each(Recorded::Call(call)),
+                Step::Record(Record::Detail(detail)) => each(Recorded::Detail(detail)),
                 Step::Record(Record::Op { mut op, name }) => {
                     if let Work::Kernel(kernel) = &mut op.work {
                         kernel.name = name as u32;
@@ -214,7 +215,7 @@ pub(super) unsafe fn site(data: *const c_void) -> Option<Site> {
     Some(if site == 0 { Site::Entry } else { Site::Exit })
 }
 
-/// A call begins or ends, or a context is about to be destroyed. Of calls in forked children the sink knows: see
+/// A call begins or ends, a context is about to be destroyed, or part of a graph was made. Of calls in forked children the sink knows: see
 /// [`forked`].
 ///
 /// # Safety
@@ -266,7 +267,7 @@ unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32,
     });
 }
 
-/// A context is about to be destroyed.
+/// A context is about to be destroyed, or part of a graph was made.
 ///
 /// # Safety
 ///
@@ -274,18 +275,76 @@ unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32,
 #[cold]
 #[inline(never)]
 unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
-    const CONTEXT_ENDS: u32 = 2;
-    if forks::is_child() || domain != Domain::Resource as u32 || number != CONTEXT_ENDS {
+    if forks::is_child() || domain != Domain::Resource as u32 {
         return;
     }
     guarded(|| {
         // SAFETY: the caller's promise: receivers are never freed.
         let Some(receiver) = (unsafe { user.cast::<Receiver>().as_ref() }) else { return };
-        // SAFETY: the data of a resource callback begins with the context.
-        let context = unsafe { data.cast::<*const c_void>().read() };
-        receiver.contexts.gone(context.expose_provenance());
+        if number == CONTEXT_ENDS {
+            // SAFETY: the data of a resource callback begins with the context.
+            let context = unsafe { data.cast::<*const c_void>().read() };
+            receiver.contexts.gone(context.expose_provenance());
+        } else if GRAPHS.contains(&number) {
+            // SAFETY: the caller's promise.
+            unsafe { on_graph(receiver, number, data) };
+        }
     });
 }
+
+/// Callbacks of the domain of resources: a context is about to be destroyed, a node of a graph was created or cloned, an
+/// executable graph was created.
+pub(super) const CONTEXT_ENDS: u32 = 2;
+pub(super) const GRAPHS: [u32; 3] = [NODE_CREATED, NODE_CLONED, GRAPH_CREATED];
+const NODE_CREATED: u32 = 13;
+const NODE_CLONED: u32 = 20;
+const GRAPH_CREATED: u32 = 18;
+
+/// Places in the data of such a callback, and in what that names, of a graph.
+const DESCRIPTOR: usize = 16;
+const NODE: usize = 16;
+const ORIGINAL: usize = 24;
+const GRAPH: usize = 48;
+
+/// The number of the next creation. CUPTI counts calls up from 1; the program's own operations have the numbers from
+/// 2^31 on. After 2^30 of these a creation may have the number of another one, and is taken for it if both are made
+/// within a second.
+static NEXT_CREATION: AtomicU32 = AtomicU32::new(0);
+const FIRST_CREATION: u32 = 3 << 30;
+
+/// A node of a graph was created or cloned, or an executable graph created. That is noted as a call of this thread, by
+/// which its detail is placed.
+///
+/// # Safety
+///
+/// `data` is what CUPTI passes with one of [`GRAPHS`].
+unsafe fn on_graph(receiver: &Receiver, number: u32, data: *const c_void) {
+    // SAFETY: the caller's promise. The data is three pointers, the last of which leads to seven words, the same from
+    // 11.8 to 13.5.
+    let word = |place| unsafe {
+        let graph = data.byte_add(DESCRIPTOR).cast::<*const c_void>().read();
+        if graph.is_null() { std::ptr::null_mut() } else { graph.byte_add(place).cast::<*mut c_void>().read() }
+    };
+    let correlation = NEXT_CREATION.fetch_add(1, Ordering::Relaxed) | FIRST_CREATION;
+    // SAFETY: CUPTI has just passed it.
+    let number_of = |place| unsafe { receiver.library.graph_node(word(place)) };
+    let detail = match number {
+        // SAFETY: as above.
+        GRAPH_CREATED => unsafe { receiver.library.graph(word(GRAPH)) }
+            .or(Some(0))
+            .map(|graph| Detail::Graph(NewGraph { correlation, graph })),
+        NODE_CREATED => number_of(NODE).map(|node| Detail::Node(GraphNode { correlation, node, original: 0 })),
+        _ => number_of(NODE)
+            .zip(number_of(ORIGINAL))
+            .map(|(node, original)| Detail::Node(GraphNode { correlation, node, original })),
+    };
+    let Some(detail) = detail else { return receiver.sink.lost(Lost { unreadable: 1, over_budget: 0 }) };
+    receiver.sink.entered(NO_FUNCTION, correlation, false);
+    receiver.sink.made(detail);
+}
+
+/// The number of no function.
+const NO_FUNCTION: u32 = 0;
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,7 @@ use super::strides::Kind;
 use super::unavailable::{Unavailable, cuda_version};
 use crate::forks;
 use crate::own_calls::{self, within};
-use crate::record::Api;
+use crate::record::{Api, Detail, Details};
 use crate::source::{Lost, Recorded, Source};
 
 /// What to record.
@@ -30,12 +30,17 @@ pub struct Options {
     /// Records of the calls of the runtime and the driver too, and the entry of every driver call; else only the
     /// entries of those that put work on a GPU.
     pub api_records: bool,
+    /// Kinds of details to record.
+    pub details: Details,
     /// Host memory for buffers that are read. Those beyond are small, and their records lost and counted.
     pub buffer_bytes: usize,
     /// Whether the driver is calling us inside `cuInit` (`InitializeInjection`). Then nothing is asked of it except its
     /// version.
     pub in_init: bool,
 }
+
+/// Details without records that wait for their reader at most: as a graph of so many nodes makes while it looks away.
+const MOST_DETAILS: usize = 1 << 16;
 
 /// How long the end of the process waits for the GPU, and then for CUPTI to hand over what there is.
 const PATIENCE: Duration = Duration::from_millis(1_500);
@@ -71,6 +76,7 @@ pub struct Session {
     receiver: Receiver,
     device: Device,
     subscriber: OnceCell<Subscriber>,
+    details: Details,
     enabled: Mutex<Vec<Kind>>,
     dropped: AtomicU64,
     over: AtomicBool,
@@ -83,6 +89,7 @@ pub struct Session {
 /// Buffers in the order in which they came, and what was lost.
 #[derive(Debug, Default)]
 struct Arrived {
+    details: Vec<Detail>,
     buffers: Vec<Filled>,
     lost: Lost,
 }
@@ -140,6 +147,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
         },
         device,
         subscriber: OnceCell::new(),
+        details: options.details,
         enabled: Mutex::new(Vec::new()),
         dropped: AtomicU64::new(0),
         over: AtomicBool::new(false),
@@ -148,7 +156,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
         held: Mutex::default(),
     }));
     session.subscribe(on_call)?;
-    session.enable(options.api_records).inspect_err(|_| session.stop())?;
+    session.enable(options).inspect_err(|_| session.stop())?;
     *LAST.lock() = Some(session);
     UNWATCHED.store(options.api_records, Ordering::Relaxed);
     Ok(session)
@@ -169,7 +177,7 @@ impl Session {
     }
 
     /// Everything after the subscription, in the order that CUPTI wants.
-    fn enable(&'static self, api_records: bool) -> Result<(), Unavailable> {
+    fn enable(&'static self, options: Options) -> Result<(), Unavailable> {
         let refused = |function| move |code| self.refused(function, code);
         self.receiver
             .library
@@ -180,26 +188,38 @@ impl Session {
         unsafe { self.receiver.library.register_callbacks(receive::on_request, receive::on_complete) }
             .map_err(refused("cuptiActivityRegisterCallbacks"))?;
         let Some(subscriber) = self.subscriber.get().copied() else { return Ok(()) };
-        self.enable_callbacks(subscriber, api_records).map_err(refused("cuptiEnableCallback"))?;
+        self.enable_callbacks(subscriber, options).map_err(refused("cuptiEnableCallback"))?;
         for kind in Kind::ALL {
-            let wanted = api_records || !matches!(kind, Kind::Driver | Kind::Runtime);
-            if wanted && self.receiver.strides.readable(kind) {
+            let is_asked = options.api_records || !matches!(kind, Kind::Driver | Kind::Runtime);
+            if is_asked && kind.is_asked(options.details) && self.receiver.strides.readable(kind) {
                 self.receiver.library.enable_kind(kind as u32).map_err(refused("cuptiActivityEnable"))?;
                 self.enabled.lock().push(kind);
             }
         }
+        if options.details.has(Details::EVENT_TIMES) {
+            let _without_them = self.receiver.library.time_events(true);
+        }
         Ok(())
     }
 
-    fn enable_callbacks(&self, subscriber: Subscriber, all: bool) -> Result<(), Code> {
-        const CONTEXT_ENDS: u32 = 2;
-        self.receiver.library.enable_callback(subscriber, Domain::Resource, CONTEXT_ENDS)?;
-        if all {
+    fn enable_callbacks(&self, subscriber: Subscriber, options: Options) -> Result<(), Code> {
+        self.receiver.library.enable_callback(subscriber, Domain::Resource, receive::CONTEXT_ENDS)?;
+        if options.details.has(Details::NODES) {
+            for number in receive::GRAPHS {
+                self.receiver.library.enable_callback(subscriber, Domain::Resource, number)?;
+            }
+        }
+        if options.api_records {
             self.receiver.library.enable_domain(subscriber, Domain::Driver)?;
             for number in self.slight() {
                 self.receiver.library.disable_callback(subscriber, Domain::Driver, number)?;
             }
             return Ok(());
+        }
+        if !options.details.is_empty() {
+            for number in self.numbers_of(|name| calls::is_detailed(name, options.details)) {
+                let _known_to_be_there = self.receiver.library.enable_callback(subscriber, Domain::Driver, number);
+            }
         }
         let mut refused = None;
         for (number, name) in calls::ENQUEUE {
@@ -213,10 +233,15 @@ impl Session {
         refused.map_or(Ok(()), Err)
     }
 
-    /// The numbers of slight functions, as this library has them.
+    /// The numbers of slight functions.
     fn slight(&self) -> impl Iterator<Item = u32> {
+        self.numbers_of(|name| calls::SLIGHT.contains(&name))
+    }
+
+    /// The numbers of the driver's functions whose names are such, as this library has them.
+    fn numbers_of(&self, is_such: impl Fn(&str) -> bool) -> impl Iterator<Item = u32> {
         let name = |number: &u32| self.receiver.library.function_name(Api::Driver, *number);
-        (1..calls::NUMBERS).filter(move |number| name(number).is_some_and(|name| calls::SLIGHT.contains(&&*name)))
+        (1..calls::NUMBERS).filter(move |number| name(number).is_some_and(|name| is_such(&name)))
     }
 
     /// From now on the sink is also called at the entries of slight functions. For sessions with API records.
@@ -249,6 +274,16 @@ impl Session {
     /// Keeps a buffer that the sink was given for [`Source::read`].
     pub fn keep(&self, buffer: Filled) {
         self.arrived.lock().buffers.push(buffer);
+    }
+
+    /// Keeps a detail that the sink was given, likewise, or counts it as lost.
+    pub fn keep_detail(&self, detail: Detail) {
+        let mut arrived = self.arrived.lock();
+        if arrived.details.len() < MOST_DETAILS {
+            arrived.details.push(detail);
+        } else {
+            arrived.lost.over_budget += 1;
+        }
     }
 
     /// Counts what the sink was told to be lost, likewise.
@@ -285,6 +320,9 @@ impl Session {
         for kind in std::mem::take(&mut *self.enabled.lock()) {
             let _nothing_to_be_done = self.receiver.library.disable_kind(kind as u32);
         }
+        if self.details.has(Details::EVENT_TIMES) {
+            let _nothing_to_be_done = self.receiver.library.time_events(false);
+        }
         self.count_dropped();
         let _nothing_to_be_done = match (Watch::current(), self.subscriber.get()) {
             (Some(watch), _) => watch.end(),
@@ -320,16 +358,18 @@ impl Source for Session {
     fn hold(&self) {
         let arrived = std::mem::take(&mut *self.arrived.lock());
         let mut held = self.held.lock();
+        held.details.extend(arrived.details);
         held.buffers.extend(arrived.buffers);
         held.lost.unreadable += arrived.lost.unreadable;
         held.lost.over_budget += arrived.lost.over_budget;
     }
 
     fn read(&self, each: &mut dyn FnMut(Recorded)) -> Lost {
-        let Arrived { buffers, mut lost } = std::mem::take(&mut *self.held.lock());
+        let Arrived { details, buffers, mut lost } = std::mem::take(&mut *self.held.lock());
         if !buffers.is_empty() {
             POOL.prepare(); // memory for what CUPTI asks for next
         }
+        details.into_iter().for_each(|detail| each(Recorded::Detail(detail)));
         for mut buffer in buffers {
             lost.unreadable += self.read_buffer(&mut buffer, &mut *each);
         }
@@ -373,8 +413,8 @@ impl Source for Session {
 
     /// Which library and which driver this is.
     fn describe(&self) -> String {
-        let left_out: Vec<&str> =
-            Kind::ALL.into_iter().filter(|kind| !self.receiver.strides.readable(*kind)).map(Kind::name).collect();
+        let is_missing = |kind: &Kind| kind.is_asked(self.details) && !self.receiver.strides.readable(*kind);
+        let left_out: Vec<&str> = Kind::ALL.into_iter().filter(is_missing).map(Kind::name).collect();
         let driver = cuda_version(self.device.driver_version);
         let without = if left_out.is_empty() { String::new() } else { format!("; without {}", left_out.join(", ")) };
         format!("{}, driver for CUDA {driver}{without}", self.name())

@@ -3,6 +3,8 @@
 //! A record grows at its end from one CUDA to the next, and the version that the library states is ambiguous; so the
 //! library is asked to walk over a page on which every word is the number of the kind.
 
+use crate::record::Details;
+
 /// Kinds of records that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -11,15 +13,48 @@ pub(crate) enum Kind {
     Driver = 4,
     Runtime = 5,
     Kernel = 10,
+    Overhead = 17,
     MemcpyPeer = 22,
+    Event = 36,
+    Stream = 37,
+    Synchronization = 38,
+    MemoryOperation = 49,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Kernel, Self::Memcpy, Self::MemcpyPeer, Self::Memset, Self::Runtime, Self::Driver];
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Kernel,
+        Self::Memcpy,
+        Self::MemcpyPeer,
+        Self::Memset,
+        Self::Runtime,
+        Self::Driver,
+        Self::Synchronization,
+        Self::Event,
+        Self::MemoryOperation,
+        Self::Stream,
+        Self::Overhead,
+    ];
 
     pub(crate) fn of(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u32 == number)
+    }
+
+    /// The details that have records of this kind; none for a kind that is no detail.
+    pub(crate) const fn details(self) -> Details {
+        match self {
+            Self::Synchronization => Details::WAITS,
+            Self::Event => Details::EVENTS.and(Details::EVENT_TIMES),
+            Self::MemoryOperation => Details::MEMORY,
+            Self::Stream => Details::STREAMS,
+            Self::Overhead => Details::OVERHEADS,
+            _ => Details::NONE,
+        }
+    }
+
+    /// Whether it is recorded where these details are asked for, if it is to be recorded at all.
+    pub(crate) const fn is_asked(self, details: Details) -> bool {
+        self.details().is_empty() || details.has(self.details())
     }
 
     /// The shortest record in which the reader finds what it cannot do without.
@@ -28,7 +63,9 @@ impl Kind {
             Self::Kernel => 112,
             Self::Memcpy | Self::Memset => 48,
             Self::MemcpyPeer => 64,
-            Self::Driver | Self::Runtime => 40,
+            Self::Driver | Self::Runtime | Self::Synchronization | Self::Overhead => 40,
+            Self::Event | Self::Stream => 24,
+            Self::MemoryOperation => 80,
         }
     }
 
@@ -40,6 +77,11 @@ impl Kind {
             Self::Memset => "sets",
             Self::Driver => "driver calls",
             Self::Runtime => "runtime calls",
+            Self::Synchronization => "synchronisations",
+            Self::Event => "event records",
+            Self::MemoryOperation => "allocations of memory",
+            Self::Stream => "creations of streams",
+            Self::Overhead => "overheads",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What comes out of the join, for timelines.
 
-use crate::record::{ApiCall, GpuOp, Ticks};
+use crate::record::{ApiCall, Detail, GpuOp, Ticks};
 use crate::totals::Function;
 
 /// Where a call was made.
@@ -35,6 +35,9 @@ pub enum Event {
     /// A call that the program made: none that the runtime makes of the driver, and none of the profiler's. With the
     /// operating system's number of its thread; 0 where that is not known.
     Call(ApiCall, u32),
+    /// A detail that the program caused, with its launch where that is known: of a node of a graph that was cloned, the
+    /// launch of the first creation.
+    Detail(Detail, Option<Launch>),
     /// An instance of a range on a thread's stack with work on the GPU, when it is over and its work has come. Where
     /// more may come, of a graph or of a kernel that runs for long: a minute or two after the last that came. At the
     /// bound on instances, earlier. What comes after that is another projection.

@@ -24,6 +24,7 @@ mod event;
 mod instances;
 mod kernels;
 mod nested;
+mod nodes;
 mod pending;
 mod start_end;
 
@@ -38,9 +39,10 @@ pub use self::event::{Event, Launch, StreamSpan};
 use self::instances::{Instances, NO_SLOT, REFUSED, Timed};
 use self::kernels::{Execution, RangeKernels};
 use self::nested::NestedCalls;
+use self::nodes::GraphNodes;
 use self::pending::{Expected, Joins, Pending, PendingCall, Progress};
 use self::start_end::StartEnd;
-use crate::record::{Api, ApiCall, GpuOp, Note, Ticks, Work};
+use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks, Work};
 use crate::totals::{AttributionLosses, Totals, UNMATCHED, WorkTotals};
 use range_report::RangeStyle;
 
@@ -73,6 +75,9 @@ pub struct Join {
     work: WorkTotals,
     range_kernels: RangeKernels,
     start_end: StartEnd,
+    nodes: GraphNodes,
+    /// Nodes of graphs that are remembered at most.
+    most_nodes: usize,
     losses: AttributionLosses,
     /// Operations so far, as their numbers.
     operations: u64,
@@ -91,6 +96,8 @@ impl Join {
             work: WorkTotals::default(),
             range_kernels: RangeKernels::default(),
             start_end: StartEnd::default(),
+            nodes: GraphNodes::default(),
+            most_nodes: limits.launches,
             losses: AttributionLosses::default(),
             operations: 0,
             events: None,
@@ -101,6 +108,21 @@ impl Join {
     pub fn ask_for_events(&mut self) {
         self.events.get_or_insert_with(Vec::new);
         self.instances.ask_for_projections();
+    }
+
+    /// From now on there are details. A call that is noted, and that no operations are expected of, is remembered until
+    /// its detail has come, or its record where calls are recorded. A detail that comes later has no launch; where calls
+    /// are recorded, the [`Event::Call`] of its correlation id has the thread.
+    ///
+    /// Nodes of graphs are remembered, as many as launches, and at most 80 bytes each.
+    pub fn ask_for_details(&mut self) {
+        self.pending.ask_for_details();
+    }
+
+    /// Nodes of graphs that there was no room for: what is cloned from them has no launch.
+    #[must_use]
+    pub fn forgotten_nodes(&self) -> u64 {
+        self.nodes.forgotten
     }
 
     /// The events since this was asked last.
@@ -279,6 +301,19 @@ impl Join {
     /// A call that began before the window.
     pub fn passed_call(&mut self, call: &ApiCall, context: &Context<'_>) {
         self.called(call, false, context);
+    }
+
+    /// A detail. It is of no window: all that is made of it is an event.
+    pub fn detail(&mut self, detail: &Detail) {
+        let pending = self.pending.detailed(detail);
+        if pending.is_some_and(|pending| pending.is_own()) {
+            return;
+        }
+        let mut launch = pending.map(|pending| pending.launch);
+        if let Detail::Node(node) = detail {
+            launch = self.nodes.made(node, launch, self.most_nodes);
+        }
+        emit(&mut self.events, || Event::Detail(*detail, launch));
     }
 
     fn called(&mut self, call: &ApiCall, of_window: bool, context: &Context<'_>) {

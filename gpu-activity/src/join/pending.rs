@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::event::Launch;
 use super::instances::NO_SLOT;
-use crate::record::{ApiCall, Note};
+use crate::record::{ApiCall, Detail, Details, Note};
 
 /// Threads whose last call is remembered from one drain to the next: what follows a call comes in the same.
 const MOST_THREADS: usize = 1 << 12;
@@ -128,6 +128,8 @@ pub(super) struct Pending {
     /// Whether calls are recorded. Then each is remembered until its record has come, however long CUPTI keeps that
     /// back.
     has_records: bool,
+    /// Whether details come of calls.
+    has_details: bool,
     known: FxHashMap<u32, PendingCall>,
     /// Start/end ranges around some of them.
     within: FxHashMap<u32, Arc<[u32]>>,
@@ -159,6 +161,7 @@ impl Pending {
         Self {
             limit: limit.max(1),
             has_records,
+            has_details: false,
             known: FxHashMap::default(),
             within: FxHashMap::default(),
             around: 0,
@@ -173,6 +176,10 @@ impl Pending {
             forgotten: 0,
             forgotten_calls: 0,
         }
+    }
+
+    pub(super) fn ask_for_details(&mut self) {
+        self.has_details = true;
     }
 
     #[cfg(test)]
@@ -243,10 +250,13 @@ impl Pending {
 
     /// Has a call age from this drain on, if nothing but what comes together with what has come is expected of it.
     fn age(&mut self, id: u32) {
+        let awaits_records = self.awaits_records();
         let Some(launch) = self.known.get_mut(&id).filter(|launch| launch.ageing != self.drain) else { return };
         let is_recorded = launch.is_recorded || !self.has_records;
         let is_answered = match launch.expected {
-            Expected::Record => is_recorded && self.running.get(&launch.launch.thread) != Some(&id),
+            Expected::Record => {
+                (launch.is_recorded || !awaits_records) && self.running.get(&launch.launch.thread) != Some(&id)
+            }
             Expected::Operations => is_recorded && launch.came != Progress::Nothing,
             Expected::Graph => false,
         };
@@ -262,7 +272,7 @@ impl Pending {
         self.serial = self.serial.wrapping_add(1);
         launch.serial = self.serial;
         if launch.fate == Fate::Own {
-            if !self.has_records {
+            if !self.awaits_records() {
                 launch.ageing = self.drain;
                 ages(&mut self.ageing, id);
             }
@@ -378,12 +388,28 @@ impl Pending {
         self.unrecorded -= usize::from(self.has_records && launch.awaits_record_alone());
         launch.is_recorded = true;
         let launch = *launch;
-        if launch.fate == Fate::Own {
+        if launch.fate == Fate::Own && !self.has_details {
             self.remove(id, |_no_instance| ());
         } else {
             self.age(id);
         }
         Some(launch)
+    }
+
+    /// Whether a call is remembered until something comes of it, where no operations are expected.
+    fn awaits_records(&self) -> bool {
+        self.has_records || self.has_details
+    }
+
+    /// A detail has come: its call, if that is remembered. It ages where nothing else comes of it.
+    pub(super) fn detailed(&mut self, detail: &Detail) -> Option<PendingCall> {
+        let (id, kind) = (detail.correlation(), detail.kind());
+        let known = *self.known.get(&id)?;
+        let is_all = kind == Details::NODES || (!self.has_records && kind != Details::OVERHEADS);
+        if is_all && known.expected == Expected::Record {
+            self.record(id);
+        }
+        Some(known)
     }
 
     pub(super) fn remove(&mut self, id: u32, mut free: impl FnMut(u32)) {

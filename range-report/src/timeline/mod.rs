@@ -8,10 +8,15 @@
 //! and operations of one request are those from which the chain of [`Range::parent`] and [`Call::parent`] leads to its
 //! call, on all threads and streams.
 
+mod detail;
 mod gpu;
 
 use std::io;
 
+pub use detail::{
+    Detail, Details, EventRecord, GraphNode, MemoryOperation, NewGraph, NewStream, Overhead, OverheadKind,
+    PlacedDetail, StreamKind, Wait, WaitKind,
+};
 pub use gpu::{Api, Kernel, Memory, Work};
 
 use crate::summary::{Process, RangeStyle, Summary};
@@ -250,6 +255,8 @@ pub enum Item<'a> {
     ApiCall(ApiCall<'a>),
     /// A range, projected onto a stream.
     Projection(Projection<'a>),
+    /// A detail that a fold asks for.
+    Detail(PlacedDetail<'a>),
 }
 
 /// A file that shows a timeline. Items come in no order across threads and devices. Each has been announced

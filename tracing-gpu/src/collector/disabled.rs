@@ -1,5 +1,7 @@
 //! The collector without the feature `cudarc`: it cannot be started.
 
+use range_report::timeline::Details;
+
 use crate::clock::Ticks;
 use crate::thread::engine::Engine;
 
@@ -15,6 +17,7 @@ impl Collector {
     pub(crate) fn start(
         _: &'static Engine,
         _calls: bool,
+        _details: Details,
         _memory: usize,
         _in_init: bool,
     ) -> Result<&'static Self, String> {
@@ -34,6 +37,10 @@ impl Collector {
     }
 
     pub(crate) fn finish(&self, _orderly: bool) {
+        match *self {}
+    }
+
+    pub(crate) fn forgotten_nodes(&self) -> u64 {
         match *self {}
     }
 

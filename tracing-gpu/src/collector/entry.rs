@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use gpu_activity::cupti::{self, Filled, Sink};
-use gpu_activity::record::Note;
+use gpu_activity::record::{Detail, Note};
 use gpu_activity::source::Lost;
 use gpu_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
@@ -84,6 +84,12 @@ impl Sink for Entry {
     fn filled(&self, buffer: Filled) {
         if let Some((_, session)) = self.collector.get() {
             session.keep(buffer);
+        }
+    }
+
+    fn made(&self, detail: Detail) {
+        if let Some((_, session)) = self.collector.get() {
+            session.keep_detail(detail);
         }
     }
 

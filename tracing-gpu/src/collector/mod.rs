@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use gpu_activity::cupti;
 use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::own_calls as own;
-use gpu_activity::record::{Api, Note};
+use gpu_activity::record::{Api, Details, Note};
 use gpu_activity::source::{Recorded, Source};
 use gpu_activity::timed::TimedOperations;
 use gpu_activity::totals::{Function, Totals};
@@ -58,6 +58,8 @@ const EARLY: usize = 5;
 const LAUNCH_BYTES: usize = 168;
 const CALL_BYTES: usize = 3 * 124;
 const INSTANCE_BYTES: usize = 280 * 5 / 2;
+/// For each launch that can be remembered, a node of a graph, where these are asked for.
+const NODE_BYTES: usize = 80;
 
 /// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of
 /// `finish`.
@@ -72,6 +74,7 @@ pub(crate) struct Collector {
     cupti: Option<&'static cupti::Session>,
     timed: TimedOperations,
     calls: bool,
+    details: Details,
     /// Notes of threads that have no state.
     strays: Mutex<Notes>,
     state: Mutex<State>,
@@ -127,6 +130,7 @@ impl Collector {
     pub(crate) fn start(
         engine: &'static Engine,
         calls: bool,
+        details: Details,
         memory: usize,
         in_init: bool,
     ) -> Result<&'static Self, String> {
@@ -135,9 +139,9 @@ impl Collector {
         }
         let start = || {
             let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
-            let options = cupti::Options { api_records: calls, buffer_bytes: share(memory, BUFFERS), in_init };
+            let options = cupti::Options { api_records: calls, details, buffer_bytes: share(memory, BUFFERS), in_init };
             let session = cupti::start(options, entry).map_err(|unavailable| unavailable.to_string())?;
-            let collector = Self::new(engine, Some(session), calls, memory);
+            let collector = Self::new(engine, Some(session), calls, details, memory);
             entry.open(collector, session);
             collector.begin(memory)
         };
@@ -146,29 +150,36 @@ impl Collector {
 
     /// Starts collecting what the program times itself, and nothing else. Any number of profilers may.
     pub(crate) fn start_alone(engine: &'static Engine, memory: usize) -> Result<&'static Self, String> {
-        Self::new(engine, None, false, memory).begin(memory)
+        Self::new(engine, None, false, Details::NONE, memory).begin(memory)
     }
 
     fn new(
         engine: &'static Engine,
         cupti: Option<&'static cupti::Session>,
         calls: bool,
+        details: Details,
         memory: usize,
     ) -> &'static Self {
+        let launch_bytes = launch_bytes(calls, details);
         let limits = Limits {
-            launches: share(memory, LAUNCHES) / launch_bytes(calls),
+            launches: share(memory, LAUNCHES) / launch_bytes,
             has_calls: calls,
             instances: share(memory, INSTANCES) / INSTANCE_BYTES,
         };
+        let mut join = Join::new(limits);
+        if !details.is_empty() {
+            join.ask_for_details();
+        }
         Box::leak(Box::new(Self {
             engine,
             session: &engine.session,
             cupti,
             timed: TimedOperations::new(share(memory, BUFFERS)),
             calls,
+            details,
             strays: Mutex::default(),
             state: Mutex::new(State {
-                join: Join::new(limits),
+                join,
                 parents: Vec::new(),
                 window: cupti.map_or(0, |_| cupti::now()),
                 notes: Taken::default(),
@@ -191,7 +202,7 @@ impl Collector {
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| self.run());
         match thread {
             Ok(thread) => {
-                let launches = share(memory, LAUNCHES) / launch_bytes(self.calls);
+                let launches = share(memory, LAUNCHES) / launch_bytes(self.calls, self.details);
                 self.session.note_room.wake(thread.thread().clone(), launches / EARLY);
                 *self.thread.lock() = Some(thread);
                 Ok(self)
@@ -319,6 +330,7 @@ impl Collector {
                     Recorded::Call(call) if of_window(call.start) => join.call(&call, &context),
                     Recorded::Op(op) => join.passed(&op),
                     Recorded::Call(call) => join.passed_call(&call, &context),
+                    Recorded::Detail(detail) => join.detail(&detail),
                 }
                 events_wait += 1;
                 if events_wait % EVENTS == 0 {
@@ -418,6 +430,11 @@ impl Collector {
         let _not_ours = OWNER.compare_exchange(self.session.id, 0, Release, Relaxed);
     }
 
+    /// Nodes of graphs that there was no room for.
+    pub(crate) fn forgotten_nodes(&'static self) -> u64 {
+        if self.forked() { 0 } else { self.state.lock().join.forgotten_nodes() }
+    }
+
     /// Where the records come from, for the footer.
     pub(crate) fn describe(&'static self) -> Vec<String> {
         let has_timed = self.cupti.is_none() || self.timed.is_used();
@@ -431,8 +448,9 @@ impl Collector {
 }
 
 /// Memory for each call that is remembered.
-fn launch_bytes(calls: bool) -> usize {
-    LAUNCH_BYTES + if calls { CALL_BYTES } else { 0 }
+fn launch_bytes(calls: bool, details: Details) -> usize {
+    let nodes = if details.has(Details::NODES) { NODE_BYTES } else { 0 };
+    LAUNCH_BYTES + nodes + if calls { CALL_BYTES } else { 0 }
 }
 
 /// So many parts of a bound on memory.

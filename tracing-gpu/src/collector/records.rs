@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use gpu_activity::join::Event;
-use gpu_activity::record::{Api, Work};
+use gpu_activity::record::{Api, Details, Work};
 
 /// Who takes over what is collected.
 pub(crate) trait TakesRecords: Debug + Sync {
@@ -21,6 +21,9 @@ pub(crate) trait Names {
     fn device(&self, number: u32) -> Arc<str>;
 }
 
+/// The part of the bound that waits of each kind of details, so that none of them crowds out operations.
+const DETAILS_PART: usize = 16;
+
 /// What waits to be written, a bounded queue. Its times are those of the source of records.
 #[derive(Debug)]
 pub(crate) struct GpuRecords {
@@ -35,6 +38,9 @@ pub(crate) struct GpuRecords {
     /// Names of devices by number.
     pub(crate) devices: HashMap<u32, Arc<str>>,
     pub(crate) lost: u64,
+    /// Details among the events, and those that there was no room for, by kind.
+    details: [usize; Details::EACH.len()],
+    pub(crate) lost_details: [u64; Details::EACH.len()],
 }
 
 impl GpuRecords {
@@ -47,6 +53,8 @@ impl GpuRecords {
             functions: HashMap::new(),
             devices: HashMap::new(),
             lost: 0,
+            details: Default::default(),
+            lost_details: Default::default(),
         }
     }
 
@@ -57,14 +65,25 @@ impl GpuRecords {
 
     /// Whether it holds nothing that takes room.
     pub(crate) fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.lost == 0
+        self.events.is_empty() && self.lost == 0 && self.lost_details.iter().all(|lost| *lost == 0)
     }
 
     /// Has an event wait, with the names in it; or counts it as lost.
     pub(crate) fn add(&mut self, event: Event, names: &dyn Names) {
         let streams = self.streams * size_of::<gpu_activity::join::StreamSpan>();
-        if 2 * (self.events.len() * size_of::<Event>() + streams) >= self.most_bytes {
-            self.lost += 1; // lists have twice the room, at most
+        // Lists have twice the room, at most.
+        let is_full = 2 * (self.events.len() * size_of::<Event>() + streams) >= self.most_bytes;
+        if let Event::Detail(detail, _) = &event {
+            let kind = Details::EACH.iter().position(|(kind, _)| *kind == detail.kind());
+            let counts = kind.and_then(|kind| Some((self.details.get_mut(kind)?, self.lost_details.get_mut(kind)?)));
+            let Some((waiting, lost)) = counts else { return };
+            if is_full || 2 * *waiting * size_of::<Event>() >= self.most_bytes / DETAILS_PART {
+                *lost += 1;
+                return;
+            }
+            *waiting += 1;
+        } else if is_full {
+            self.lost += 1;
             return;
         }
         match &event {
@@ -79,6 +98,7 @@ impl GpuRecords {
                 self.functions.entry(function).or_insert_with(|| names.function(call.api, call.function));
             }
             Event::Projection { streams, .. } => self.streams += streams.len(),
+            Event::Detail(..) => {}
         }
         self.events.push(event);
     }
@@ -88,7 +108,7 @@ impl GpuRecords {
 mod tests {
     use super::*;
     use gpu_activity::join::StreamSpan;
-    use gpu_activity::record::ApiCall;
+    use gpu_activity::record::{ApiCall, Detail, NewStream, StreamKind};
 
     struct Numbers;
 
@@ -126,5 +146,21 @@ mod tests {
             records.add(Event::Projection { label, level: 0, streams: vec![on; 10] }, &Numbers);
         }
         assert!(records.events.len() < 20 && records.lost > 80, "{}", records.events.len());
+    }
+
+    /// Each kind of details has a part of the room, and operations and calls have the rest.
+    #[test]
+    fn details_crowd_out_nothing_and_are_counted() {
+        let mut records = GpuRecords::new(100_000);
+        let stream = NewStream { correlation: 1, context: 1, stream: 7, priority: 0, kind: StreamKind::Blocking };
+        (0..1_000).for_each(|_| records.add(Event::Detail(Detail::Stream(stream), None), &Numbers));
+        let waiting = records.events.len();
+        assert!(waiting > 10 && waiting * size_of::<Event>() <= 100_000 / 16, "{waiting}");
+        let lost = 1_000 - waiting as u64;
+        assert_eq!((records.lost_details, records.lost), ([0, 0, 0, lost, 0, 0], 0));
+        (0..50).for_each(|id| records.add(call(id), &Numbers));
+        assert_eq!((records.events.len(), records.lost), (waiting + 50, 0));
+        drop(records.take());
+        assert!(records.is_empty() && records.lost_details == [0; 6]);
     }
 }

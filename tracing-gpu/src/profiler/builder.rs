@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use range_report::timeline::{Details, Item};
 use range_report::{Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
@@ -111,6 +112,14 @@ impl ProfilerBuilder {
     #[doc(hidden)]
     pub fn row_file(mut self, path: impl Into<PathBuf>, missed: fn()) -> Self {
         self.config.row_file = Some((path.into(), missed));
+        self
+    }
+
+    /// Has `see` called with each range, call, operation, call of the API and detail of these kinds, on the thread that
+    /// writes timelines. For tests.
+    #[doc(hidden)]
+    pub fn watch(mut self, details: Details, see: fn(&Item<'_>)) -> Self {
+        self.config.watch = Some((details, see));
         self
     }
 

@@ -17,6 +17,7 @@ use once_cell::sync::OnceCell;
 #[cfg(feature = "cudarc")]
 use parking_lot::Mutex;
 use range_report::report::escaped;
+use range_report::timeline::Details;
 use range_report::{Process, Summary};
 
 pub use builder::{Chosen, ProfilerBuilder};
@@ -28,6 +29,7 @@ pub use init::{Guard, InstallError, init};
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::drain::{self, End};
+use crate::fold::{Fold, Watch};
 #[cfg(feature = "openacc")]
 use crate::openacc::OpenAcc;
 use crate::outputs;
@@ -371,8 +373,9 @@ impl Inner {
                 if self.timed.get().is_some() {
                     return Err("the program has handed over GPU work of its own before CUDA began".to_owned());
                 }
-                let collector =
-                    Collector::start(&self.engine, self.config.wants_calls(), gpu_memory, gpu_when_injected)?;
+                let details = self.recorder.get().map_or(Details::NONE, |recorder| recorder.details());
+                let calls = self.config.wants_calls();
+                let collector = Collector::start(&self.engine, calls, details, gpu_memory, gpu_when_injected)?;
                 if let Some(recorder) = self.recorder.get() {
                     collector.record_to(*recorder);
                 }
@@ -387,7 +390,7 @@ impl Inner {
         if !has_stream(&self.config) {
             return Vec::new();
         }
-        let folds = self.config.folds.iter().map(|new| new()).collect();
+        let folds = self.config.folds.iter().map(|new| new()).chain(watch(&self.config)).collect();
         let opened = outputs::open_timelines(&self.config, &self.identity);
         let (recorder, errors) =
             Recorder::start(&self.engine, &self.identity, opened, folds, self.config.timeline_memory);
@@ -433,6 +436,16 @@ impl Inner {
                  (`timeline_memory`) was full."
             ));
         }
+        for (lost, what) in self.recorder.get().map_or_else(Vec::new, |recorder| recorder.lost_details()) {
+            summary.notes.push(format!("{lost} {what} were dropped at the memory limit (`timeline_memory`)."));
+        }
+        let forgotten = self.collector().map_or(0, |collector| collector.forgotten_nodes());
+        if forgotten > 0 {
+            summary.notes.push(format!(
+                "Of {forgotten} nodes of graphs nobody knows where they were captured: the memory limit (`gpu_memory`) \
+                 was reached."
+            ));
+        }
         let extra = self.extra_tiers.load(Relaxed);
         if extra > 0 {
             let s = if extra == 1 { "" } else { "s" };
@@ -453,7 +466,12 @@ impl Inner {
 
 /// Whether single ranges are recorded: for a timeline or a fold.
 fn has_stream(config: &Config) -> bool {
-    outputs::has_timeline(config) || !config.folds.is_empty()
+    outputs::has_timeline(config) || !config.folds.is_empty() || config.watch.is_some()
+}
+
+/// The fold that shows everything to whoever asked for that.
+fn watch(config: &Config) -> Option<Box<dyn Fold>> {
+    config.watch.map(|(details, see)| Box::new(Watch { details, see }) as Box<dyn Fold>)
 }
 
 /// On standard error, from a place that can return no error: one line, or one for each of several errors. No signal of

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use gpu_activity::join::{Event, Launch};
-use gpu_activity::record::{GpuOp, Work};
+use gpu_activity::record::{Detail, GpuOp, Work};
 use parking_lot::Mutex;
-use range_report::timeline::{ApiCall, Item, Operation, Projection};
+use range_report::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection};
 
 use super::moments::Moments;
 use super::{Labels, Recorder};
@@ -78,6 +78,7 @@ impl GpuTracks {
                         result: call.result,
                     }));
                 }
+                Event::Detail(detail, launch) => give(&Item::Detail(self.detail(*detail, *launch, moments, labels))),
                 Event::Projection { label, level, streams } => {
                     let (domain, name) = labels.label(*label);
                     for on in streams {
@@ -94,6 +95,22 @@ impl GpuTracks {
                     }
                 }
             }
+        }
+    }
+
+    fn detail<'a>(
+        &self,
+        detail: Detail,
+        launch: Option<Launch>,
+        moments: &Moments,
+        labels: &'a Labels,
+    ) -> PlacedDetail<'a> {
+        let launch = launch.filter(has_state);
+        PlacedDetail {
+            detail: detail.on_clock(|ns| self.moment(ns)),
+            launch: launch.map(|launch| (launch.thread, moments.ns(launch.at))),
+            span: launch.and_then(|launch| labels.node(launch.node)),
+            call: launch.map_or(0, |launch| launch.call),
         }
     }
 
@@ -114,7 +131,7 @@ impl GpuTracks {
             Work::Kernel(kernel) => records.kernels.get(&kernel.name),
             Work::Memory(_) => None,
         };
-        let launch = launch.filter(|launch| launch.thread != 0); // else a thread made it that has no state
+        let launch = launch.filter(has_state);
         give(&Item::Operation(Operation {
             start: self.moment(op.start),
             end: self.moment(op.end),
@@ -131,4 +148,9 @@ impl GpuTracks {
             call: launch.map_or(0, |launch| launch.call),
         }));
     }
+}
+
+/// Whether the thread that made a call has a state.
+fn has_state(launch: &Launch) -> bool {
+    launch.thread != 0
 }

@@ -1,6 +1,6 @@
 //! The GPU's side of a timeline without the feature `cudarc`: there is none, since all of it comes from CUPTI.
 
-use range_report::timeline::Item;
+use range_report::timeline::{Details, Item};
 
 use super::Labels;
 use super::moments::Moments;
@@ -10,6 +10,7 @@ pub(super) struct Waiting;
 #[derive(Default)]
 pub(super) struct GpuRecords {
     pub(super) lost: u64,
+    pub(super) lost_details: [u64; Details::EACH.len()],
 }
 
 #[derive(Debug)]

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
-use range_report::timeline::{Call, Ending, Item, Mark, Range, Sink, Value};
+use range_report::timeline::{Call, Details, Ending, Item, Mark, Range, Sink, Value};
 use range_report::{Process, RangeStyle, Summary};
 use rustc_hash::FxHashMap;
 
@@ -57,11 +57,14 @@ const PERIOD: Duration = Duration::from_millis(50);
 pub(crate) struct Recorder {
     engine: &'static Engine,
     session: &'static Session,
+    /// The details that folds need.
+    details: Details,
     /// Records of the GPU's side, to be written with the next that come.
     gpu: Waiting,
     state: Mutex<State>,
     stop: AtomicBool,
     lost: AtomicU64,
+    lost_details: [AtomicU64; Details::EACH.len()],
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -131,9 +134,12 @@ struct Takers {
 }
 
 impl Takers {
-    /// Hands an item to all folds and files.
+    /// Hands an item to all folds and files. No file shows details.
     fn give(&mut self, item: &Item<'_>) {
         fold::give(&mut self.folds, item);
+        if matches!(item, Item::Detail(_)) {
+            return;
+        }
         self.each_file(|sink| sink.item(item));
     }
 
@@ -157,12 +163,14 @@ impl Recorder {
         memory: usize,
     ) -> (&'static Self, Vec<String>) {
         let session = &engine.session;
+        let details = folds.iter().fold(Details::NONE, |all, fold| all.and(fold.details()));
         let mut takers = Takers { folds, files, errors };
         without_write_signals(|| takers.each_file(|sink| sink.begin(process)));
         let said = takers.errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             engine,
             session,
+            details,
             gpu: Waiting::new(memory),
             state: Mutex::new(State {
                 takers,
@@ -177,6 +185,7 @@ impl Recorder {
             }),
             stop: AtomicBool::new(false),
             lost: AtomicU64::new(0),
+            lost_details: Default::default(),
             thread: Mutex::default(),
         }));
         let thread = std::thread::Builder::new().name("tracing-gpu-files".to_owned()).spawn(|| {
@@ -193,6 +202,17 @@ impl Recorder {
             let _elapsed = room.wake.wait_for(&mut asleep.lock(), PERIOD);
             self.write();
         }
+    }
+
+    /// The details that folds need.
+    pub(crate) fn details(&self) -> Details {
+        self.details
+    }
+
+    /// Details that there was no room for, so far, with what they are.
+    pub(crate) fn lost_details(&self) -> Vec<(u64, &'static str)> {
+        let lost = self.lost_details.iter().map(|lost| lost.load(Relaxed));
+        lost.zip(Details::EACH).filter(|(lost, _)| *lost > 0).map(|(lost, (_, what))| (lost, what)).collect()
     }
 
     /// Records that there was no room for, so far.
@@ -234,6 +254,7 @@ impl Recorder {
         }
         state.ahead = ahead;
         let lost = gpu.lost;
+        self.lost_details.iter().zip(gpu.lost_details).for_each(|(all, lost)| _ = all.fetch_add(lost, Relaxed));
         let State { takers, moments, labels, tracks, open, fields, .. } = state;
         tracks.write(&gpu, moments, labels, &mut |item| takers.give(item));
         self.lost.fetch_add(lost + open.take_lost() + fields.take_lost(), Relaxed);

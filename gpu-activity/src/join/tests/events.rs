@@ -35,6 +35,9 @@ impl Join {
                 format!("operation {} of {}", op.correlation, launch.map_or(0, |it| it.call))
             }
             Event::Call(call, thread) => format!("call {} on {thread}", call.correlation),
+            Event::Detail(detail, launch) => {
+                format!("detail {} of {}", detail.correlation(), launch.map_or(0, |it| it.call))
+            }
             Event::Projection { label, .. } => format!("projection of {label}"),
         };
         self.take_events().map(say).collect()
@@ -277,6 +280,7 @@ proptest! {
                     let sum = calls.entry((call.api, call.function)).or_default();
                     *sum = (sum.0 + 1, sum.1 + call.end - call.start);
                 }
+                Event::Detail(..) => prop_assert!(false, "nobody asks for details"),
                 Event::Projection { label, streams, .. } => {
                     projected.entry(label).or_default().push(last(&streams) - first(&streams));
                 }

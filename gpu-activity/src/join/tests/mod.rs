@@ -9,6 +9,7 @@ use range_report::stats::Distribution;
 use range_report::{MemoryKind, RangeStyle};
 
 mod calls;
+mod details;
 mod events;
 mod program;
 mod reference;

@@ -140,6 +140,7 @@ impl Items {
             Item::Call(call) => self.call(call),
             Item::ApiCall(call) => self.api_call(call),
             Item::Projection(projection) => self.projection(projection),
+            Item::Detail(_) => {}
         }
     }
 

@@ -1,0 +1,99 @@
+//! Details: where their calls were made, for how long that is known, and the nodes of graphs.
+
+use super::*;
+use crate::record::{EventRecord, GraphNode};
+
+fn with_details(launches: usize, has_calls: bool) -> Join {
+    let mut all = Join::new(Limits { launches, has_calls, instances: 100 });
+    all.ask_for_events();
+    all.ask_for_details();
+    all
+}
+
+fn event(correlation: u32) -> Detail {
+    Detail::Event(EventRecord { at: 0, correlation, context: 1, stream: 7, event: 3, record: 9, graph_node: 0 })
+}
+
+fn node(correlation: u32, node: u64, original: u64) -> Detail {
+    Detail::Node(GraphNode { correlation, node, original })
+}
+
+impl Join {
+    /// A detail comes: the node of the lineage tree that its call was made in, where that is known. `None` where it is
+    /// the profiler's.
+    fn comes(&mut self, detail: &Detail) -> Option<Option<u32>> {
+        self.detail(detail);
+        let event = self.take_events().next()?;
+        let Event::Detail(of, launch) = event else { panic!("{event:?}") };
+        assert_eq!(of, *detail);
+        Some(launch.map(|launch| launch.node))
+    }
+}
+
+#[test]
+fn a_detail_has_the_place_of_its_call() {
+    let mut all = with_details(100, false);
+    all.notes(&[waits(1, 2), Note::Own { correlation: 2 }, waits(3, 3), called(4, 1, 0)]);
+    all.drain(9); // the stream reaches an event when it may
+    assert_eq!(
+        (all.comes(&event(1)), all.comes(&event(2)), all.comes(&event(3))),
+        (Some(Some(2)), None, Some(Some(3)))
+    );
+    assert_eq!(all.comes(&event(5)), Some(None));
+    all.drain(3);
+    assert_eq!(all.pending.remembered(), 1, "the launch alone is waited for");
+    assert_eq!(all.losses(), AttributionLosses { outstanding: 1, ..AttributionLosses::default() });
+}
+
+/// The record of a call may come before its detail.
+#[test]
+fn with_records_of_calls_a_detail_has_two_drains() {
+    let mut all = with_details(100, true);
+    all.notes(&[waits(1, 2), Note::Own { correlation: 2 }, waits(3, 3), waits(4, 1)]);
+    (1..=3).for_each(|id| all.call(&api(Api::Runtime, id, 8, 14), &KEEP));
+    drop(all.take_events().collect::<Vec<_>>());
+    all.drain(1);
+    assert_eq!((all.comes(&event(1)), all.comes(&event(2))), (Some(Some(2)), None));
+    all.drain(2);
+    assert_eq!((all.comes(&event(3)), all.comes(&event(4))), (Some(None), Some(Some(1))));
+}
+
+#[test]
+fn without_details_nothing_is_remembered_for_them() {
+    let mut all = join(100, 100);
+    all.notes(&[waits(1, 2), called(2, 1, 0)]);
+    all.drain(3);
+    assert_eq!(all.pending.remembered(), 1);
+    all.detail(&event(1));
+    assert_eq!(all.take_events().count(), 0);
+}
+
+#[test]
+fn clones_of_a_node_lead_to_where_it_was_captured() {
+    const MADE: u32 = 3 << 30;
+    for has_calls in [false, true] {
+        let mut all = with_details(100, has_calls);
+        all.notes(&[waits(MADE, 2), waits(MADE + 1, 3), waits(MADE + 2, 1), waits(MADE + 3, 1), waits(MADE + 4, 1)]);
+        assert_eq!(all.comes(&node(MADE, 101, 0)), Some(Some(2)));
+        assert_eq!(all.comes(&node(MADE + 1, 102, 0)), Some(Some(3)));
+        all.drain(5);
+        assert_eq!(all.comes(&node(MADE + 2, 201, 101)), Some(Some(2)));
+        assert_eq!(all.comes(&node(MADE + 3, 301, 201)), Some(Some(2)), "a clone of a clone");
+        assert_eq!(all.comes(&node(MADE + 4, 302, 99)), Some(None), "a node of before the measuring");
+        all.notes(&[waits(1, 1)]); // the thread goes on
+        all.drain(3);
+        assert_eq!((all.pending.remembered(), all.forgotten_nodes()), (1, 0));
+    }
+}
+
+#[test]
+fn nodes_beyond_the_bound_are_counted() {
+    let mut all = with_details(4, false);
+    for number in 0..6 {
+        all.notes(&[waits(100 + number, 2)]);
+        assert_eq!(all.comes(&node(100 + number, 1 + u64::from(number), 0)), Some(Some(2)));
+    }
+    assert_eq!(all.forgotten_nodes(), 2);
+    all.notes(&[waits(106, 1), waits(107, 1)]);
+    assert_eq!((all.comes(&node(106, 9, 6)), all.comes(&node(107, 4, 3))), (Some(None), Some(Some(2))));
+}

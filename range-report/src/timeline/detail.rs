@@ -1,0 +1,303 @@
+//! Records of work on a GPU beside its operations and calls. Each kind is recorded only where a fold asks for it.
+
+/// Kinds of details: what a fold asks for.
+///
+/// ```
+/// use range_report::timeline::Details;
+///
+/// let asked = Details::WAITS.and(Details::EVENTS);
+/// assert!(asked.has(Details::EVENTS) && !asked.has(Details::MEMORY) && Details::NONE.is_empty());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Details(u8);
+
+impl Details {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// [`Wait`]s.
+    pub const WAITS: Self = Self(1);
+    /// [`EventRecord`]s.
+    pub const EVENTS: Self = Self(1 << 1);
+    /// The same with [`EventRecord::at`], which costs each record more.
+    pub const EVENT_TIMES: Self = Self(1 << 6);
+    /// [`MemoryOperation`]s.
+    pub const MEMORY: Self = Self(1 << 2);
+    /// [`NewStream`]s.
+    pub const STREAMS: Self = Self(1 << 3);
+    /// [`GraphNode`]s, and the [`NewGraph`]s that they are in.
+    pub const NODES: Self = Self(1 << 4);
+    /// [`Overhead`]s.
+    pub const OVERHEADS: Self = Self(1 << 5);
+    /// Each kind, with what its records are.
+    pub const EACH: [(Self, &str); 6] = [
+        (Self::WAITS, "synchronisations"),
+        (Self::EVENTS, "event records"),
+        (Self::MEMORY, "allocations and releases of memory"),
+        (Self::STREAMS, "creations of streams"),
+        (Self::NODES, "nodes of graphs"),
+        (Self::OVERHEADS, "overheads"),
+    ];
+
+    /// These and others.
+    #[must_use]
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Whether any of `kinds` is among them.
+    #[must_use]
+    pub const fn has(self, kinds: Self) -> bool {
+        self.0 & kinds.0 != 0
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A detail. Contexts, streams, devices and correlation ids are numbered as those of operations are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Detail {
+    /// A thread or a stream waits.
+    Wait(Wait),
+    /// An event is recorded on a stream.
+    Event(EventRecord),
+    /// Memory is allocated or released.
+    Memory(MemoryOperation),
+    /// A stream is created.
+    Stream(NewStream),
+    /// A node of a graph is created or cloned.
+    Node(GraphNode),
+    /// An executable graph is created.
+    Graph(NewGraph),
+    /// The tracing library, or the driver, takes time for itself.
+    Overhead(Overhead),
+}
+
+/// A thread waits for a GPU, or a stream for an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Who waits for what.
+    pub kind: WaitKind,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Number of the API call.
+    pub correlation: u32,
+    /// Number of the context.
+    pub context: u32,
+    /// Number of the stream that waits, or that is waited for, if any.
+    pub stream: Option<u32>,
+    /// Number of the event that is waited for, if any.
+    pub event: Option<u32>,
+    /// The [`EventRecord::record`] that is waited for; 0 where that is not known.
+    pub record: u64,
+}
+
+/// Who waits for what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitKind {
+    /// Of a kind that is not known.
+    #[default]
+    Unknown,
+    /// A thread waits for an event.
+    Event,
+    /// A stream waits for an event.
+    StreamForEvent,
+    /// A thread waits for a stream.
+    Stream,
+    /// A thread waits for a context.
+    Context,
+}
+
+/// An event is recorded on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventRecord {
+    /// When the stream reached it; 0 where that is not known.
+    pub at: u64,
+    /// Number of the API call.
+    pub correlation: u32,
+    /// Number of the context.
+    pub context: u32,
+    /// Number of the stream.
+    pub stream: u32,
+    /// Number of the event.
+    pub event: u32,
+    /// Number of this record of the event, which the [`Wait`]s for it have too; 0 where that is not known.
+    pub record: u64,
+    /// The node of the graph that it belongs to; 0 outside of graphs, and where that is not known.
+    pub graph_node: u64,
+}
+
+/// Memory is allocated or released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryOperation {
+    /// When.
+    pub at: u64,
+    /// Where it begins.
+    pub address: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Number of the API call.
+    pub correlation: u32,
+    /// Number of the device.
+    pub device: u32,
+    /// Number of the context.
+    pub context: u32,
+    /// Number of the stream, for what is ordered by one.
+    pub stream: Option<u32>,
+    /// Whether it is released.
+    pub is_release: bool,
+    /// The kind of memory, as [`Memory::source`](super::Memory::source).
+    pub kind: u8,
+}
+
+/// A stream is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewStream {
+    /// Number of the API call.
+    pub correlation: u32,
+    /// Number of the context.
+    pub context: u32,
+    /// Number of the stream.
+    pub stream: u32,
+    /// Its priority: lower numbers go first.
+    pub priority: i32,
+    /// How it goes with the default stream.
+    pub kind: StreamKind,
+}
+
+/// How a stream goes with the default stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StreamKind {
+    /// That is not known.
+    #[default]
+    Unknown,
+    /// Each waits for the other.
+    Blocking,
+    /// Neither waits.
+    NonBlocking,
+    /// It is the default stream.
+    Default,
+}
+
+/// A node of a graph is created, or cloned from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphNode {
+    /// Number of this creation.
+    pub correlation: u32,
+    /// Number of the node, as [`Operation::graph_node`](super::Operation::graph_node).
+    pub node: u64,
+    /// The node that it was cloned from; 0 for a new one.
+    pub original: u64,
+}
+
+/// An executable graph is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewGraph {
+    /// Number of this creation.
+    pub correlation: u32,
+    /// Number of the graph; 0 where that is not known.
+    pub graph: u32,
+}
+
+/// The tracing library, or the driver, takes time for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overhead {
+    /// For what.
+    pub kind: OverheadKind,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Number of the API call in which it was taken; 0 where that is not known.
+    pub correlation: u32,
+}
+
+/// What time is taken for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum OverheadKind {
+    /// Something else.
+    #[default]
+    Other,
+    /// The driver compiles a kernel.
+    Compiler,
+    /// Records are handed over.
+    Flush,
+    /// Code is instrumented.
+    Instrumentation,
+    /// The tracing library makes or frees what it needs.
+    Resources,
+    /// A module is loaded.
+    ModuleLoading,
+    /// A function is loaded at its first launch.
+    FunctionLoading,
+    /// The queue of a GPU has no room.
+    QueueFull,
+    /// The tracing library asks for memory for records.
+    BufferRequest,
+}
+
+impl Detail {
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> Details {
+        match self {
+            Self::Wait(_) => Details::WAITS,
+            Self::Event(_) => Details::EVENTS,
+            Self::Memory(_) => Details::MEMORY,
+            Self::Stream(_) => Details::STREAMS,
+            Self::Node(_) | Self::Graph(_) => Details::NODES,
+            Self::Overhead(_) => Details::OVERHEADS,
+        }
+    }
+
+    /// Number of the API call that it comes of, or of the creation.
+    #[must_use]
+    pub const fn correlation(&self) -> u32 {
+        match self {
+            Self::Wait(Wait { correlation, .. })
+            | Self::Event(EventRecord { correlation, .. })
+            | Self::Memory(MemoryOperation { correlation, .. })
+            | Self::Stream(NewStream { correlation, .. })
+            | Self::Node(GraphNode { correlation, .. })
+            | Self::Graph(NewGraph { correlation, .. })
+            | Self::Overhead(Overhead { correlation, .. }) => *correlation,
+        }
+    }
+
+    /// The same with its times on another clock. 0 stays: it is no time.
+    #[must_use]
+    pub fn on_clock(mut self, moment: impl Fn(u64) -> u64) -> Self {
+        let convert = |time: &mut u64| *time = if *time == 0 { 0 } else { moment(*time) };
+        match &mut self {
+            Self::Wait(Wait { start, end, .. }) | Self::Overhead(Overhead { start, end, .. }) => {
+                convert(start);
+                convert(end);
+            }
+            Self::Event(EventRecord { at, .. }) | Self::Memory(MemoryOperation { at, .. }) => convert(at),
+            Self::Stream(_) | Self::Node(_) | Self::Graph(_) => {}
+        }
+        self
+    }
+}
+
+/// A detail, and where its call was made. Files of timelines do not show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedDetail<'a> {
+    /// The detail.
+    pub detail: Detail,
+    /// Thread and moment of the call, if that is known. Of a node that was cloned, those of the first creation.
+    pub launch: Option<(u32, u64)>,
+    /// Name of the span that made it.
+    pub span: Option<&'a str>,
+    /// Number of the call of a span that made it.
+    pub call: u64,
+}
