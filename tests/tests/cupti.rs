@@ -147,6 +147,16 @@ fn functions_have_the_numbers_that_are_asked_for() {
     }
 }
 
+/// Where the newest library has none of such a name, nothing would place the detail.
+#[test]
+fn functions_that_details_come_of_are_known() {
+    let (_, newest) = libraries().pop().expect("a library");
+    let all: Vec<(u32, String)> = serde_json::from_value(look(&newest)["all"].clone()).expect("names");
+    for name in gpu_activity::cupti::DETAILED.iter().flat_map(|(_, names)| *names) {
+        assert!(all.iter().any(|(_, known)| known == name), "{name}");
+    }
+}
+
 /// A function that a new library brings would be missed without a word.
 #[test]
 fn no_function_that_enqueues_is_missed() {

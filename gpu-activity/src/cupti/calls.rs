@@ -80,7 +80,8 @@ pub(crate) const SLIGHT: &[&str] = &[
 
 /// Functions of the driver that a detail comes of, and which detail. Each is noted where that is asked for, so that the
 /// detail has a place.
-pub(crate) const DETAILED: &[(Details, &[&str])] = &[
+#[doc(hidden)]
+pub const DETAILED: &[(Details, &[&str])] = &[
     (
         Details::WAITS,
         &["cuCtxSynchronize", "cuCtxSynchronize_v2", "cuEventSynchronize", "cuStreamSynchronize", "cuStreamWaitEvent"],

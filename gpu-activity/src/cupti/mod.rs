@@ -28,7 +28,7 @@ mod strides;
 mod unavailable;
 
 pub use buffers::Filled;
-pub use calls::{ENQUEUE, is_graph_launch};
+pub use calls::{DETAILED, ENQUEUE, is_graph_launch};
 pub use profiler_calls::{PROFILER, watch_profiler};
 pub use receive::clock as now;
 pub use session::{Options, Session, before_own_calls, start};

@@ -15,6 +15,8 @@
 mod attribution;
 #[path = "../../tests/cupti/cost.rs"]
 mod cost;
+#[path = "../../tests/cupti/details.rs"]
+mod details;
 #[path = "../../tests/cupti/fake.rs"]
 mod fake;
 #[path = "../../tests/cupti/files.rs"]

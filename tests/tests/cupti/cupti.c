@@ -61,6 +61,9 @@ static size_t stride(uint32_t kind) {
     case 1: case 22: return 96;
     case 2: return 88;
     case 4: case 5: return 40;
+    case 17: case 36: case 38: return 56;
+    case 37: return 24;
+    case 49: return 128;
     case 77: return 32; /* beyond the kinds that are measured */
     default: return 0;
   }
@@ -77,8 +80,8 @@ int cuptiGetResultString(int code, const char **name) {
 int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
   FAILS(1);
   static const struct { uint32_t domain, number; const char *name; } named[] = {
-    { 1, 5, "cuDeviceGetName" }, { 1, 17, "cuCtxSynchronize" }, { 1, 249, "cuMemsetD8_v2" },
-    { 1, 277, "cuMemcpyHtoDAsync_v2" }, { 1, 304, "cuCtxGetCurrent" }, { 1, 307, "cuLaunchKernel" },
+    { 1, 5, "cuDeviceGetName" }, { 1, 17, "cuCtxSynchronize" }, { 1, 119, "cuEventRecord" }, { 1, 249, "cuMemsetD8_v2" },
+    { 1, 277, "cuMemcpyHtoDAsync_v2" }, { 1, 295, "cuStreamWaitEvent" }, { 1, 304, "cuCtxGetCurrent" }, { 1, 307, "cuLaunchKernel" },
     { 1, 308, "cuProfilerStart" }, { 1, 309, "cuProfilerStop" }, { 1, 324, "cuCtxPushCurrent_v2" },
     { 2, 211, "cudaLaunchKernel_v7000" },
   };
@@ -133,6 +136,16 @@ int cuptiActivityEnable(uint32_t kind) {
   if (!on_call || !request || now == no_clock) return OUT_OF_ORDER;
   if (kind == (uint32_t)setting("FAKE_REFUSED", 0)) return 35;
   return kinds[kind] = 1, OK;
+}
+/* Newer ones have these. A node of a graph is its own number. */
+static int times_events;
+int cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t on) {
+  FAILS(0);
+  return times_events = on, OK;
+}
+int cuptiGetGraphNodeId(void *node, uint64_t *number) {
+  FAILS(1);
+  return *number = (uint64_t)node, OK;
 }
 /* As the real one does of 13.0, with kinds that were enabled inside of cuInit. */
 static int has_launched;
@@ -339,6 +352,22 @@ void fake_memory(uint32_t correlation, uint8_t kind, uint64_t bytes, uint64_t ns
 void fake_other(uint32_t kind) {
   uint8_t record[32] = { 0 };
   put(kind, record, sizeof record);
+}
+
+/* Any record of a kind that is enabled. */
+void fake_record(uint32_t kind, const void *record) {
+  if (kinds[kind]) put(kind, record, stride(kind));
+}
+
+/* A node of a graph was made, or something else of this number. */
+void fake_graph(uint32_t number, void *node, void *original) {
+  void *graph[7] = { 0, 0, node, original, 0, 0, 0 }, *data[3] = { 0, 0, graph };
+  if (on_call && calls[3][number]) on_call(user, 3, number, data);
+}
+
+/* Whether a kind is enabled, a callback of a domain, or for kind 0 the times of events. */
+int fake_enabled(uint32_t domain, uint32_t number) {
+  return domain ? calls[domain][number] : number ? kinds[number] : times_events;
 }
 
 void fake_destroy(void *context) {

@@ -11,6 +11,9 @@ pub(crate) const COPY: u32 = 277;
 pub(crate) const SET: u32 = 249;
 pub(crate) const GRAPH: u32 = 514;
 pub(crate) const SYNCHRONIZE: u32 = 17;
+/// `cuEventRecord` and `cuStreamWaitEvent`.
+pub(crate) const RECORD: u32 = 119;
+pub(crate) const WAIT: u32 = 295;
 /// `cuProfilerStart` and `cuProfilerStop`.
 pub(crate) const START: u32 = 308;
 pub(crate) const STOP: u32 = 309;
@@ -111,6 +114,33 @@ impl Fake {
         let memory = self.function::<unsafe extern "C" fn(u32, u8, u64, u64)>("fake_memory");
         // SAFETY: the type is right.
         unsafe { memory(correlation, kind, bytes, ns) };
+    }
+
+    /// A record of a kind, where that is enabled.
+    pub(crate) fn record(&self, kind: u32, fields: &[(usize, u64)]) {
+        let mut record = [0u8; 128];
+        record[..4].copy_from_slice(&kind.to_le_bytes());
+        for (place, value) in fields {
+            // The fields of four bytes come in rising order, so that what is too much of one is overwritten.
+            record[*place..place + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let put = self.function::<unsafe extern "C" fn(u32, *const u8)>("fake_record");
+        // SAFETY: the type is right, and no record is longer.
+        unsafe { put(kind, record.as_ptr()) };
+    }
+
+    /// A callback of the domain of resources about a graph.
+    pub(crate) fn graph(&self, number: u32, node: usize, original: usize) {
+        // SAFETY: the type is right.
+        unsafe { self.function::<unsafe extern "C" fn(u32, usize, usize)>("fake_graph")(number, node, original) };
+    }
+
+    /// The kinds of records that are enabled, or the callbacks of a domain.
+    pub(crate) fn enabled(&self, domain: u32) -> Vec<u32> {
+        let enabled = self.function::<unsafe extern "C" fn(u32, u32) -> c_int>("fake_enabled");
+        let numbers = if domain == 0 { 0..64 } else { 0..800 };
+        // SAFETY: the type is right.
+        numbers.filter(|number| unsafe { enabled(domain, *number) } != 0).collect()
     }
 
     /// A function that takes one number, or none.

@@ -117,6 +117,11 @@ fn calls_are_those_of_the_program() {
 }
 
 #[test]
+fn a_fold_gets_the_details_that_it_asks_for_and_nothing_else_is_enabled() {
+    profiler("details", &[]);
+}
+
+#[test]
 fn all_outputs_have_the_same_counts_and_sums() {
     profiler("outputs", &[]);
 }
