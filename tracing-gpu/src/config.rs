@@ -6,11 +6,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use range_report::timeline::{Details, Item};
 use range_report::{Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
-use crate::fold::NewFold;
+use crate::fold::{NewFold, Watch};
 
 /// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
 ///
@@ -300,8 +299,8 @@ pub(crate) struct Config {
     pub(crate) hot_percent: f64,
     /// Folds that the reports ask for.
     pub(crate) folds: Vec<NewFold>,
-    /// Who sees all that folds see, and with which details.
-    pub(crate) watch: Option<(Details, fn(&Item<'_>))>,
+    /// Who sees all that folds see.
+    pub(crate) watch: Option<Watch>,
     /// Quantiles that were asked for, from 0 to 1, in rising order.
     pub(crate) quantiles: Vec<f64>,
     pub(crate) notes: usize,

@@ -26,6 +26,7 @@ pub(crate) trait Fold: Send {
 }
 
 /// Shows all that it gets, and has no answer.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     pub(crate) details: Details,
     pub(crate) see: fn(&Item<'_>),

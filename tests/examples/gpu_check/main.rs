@@ -7,9 +7,9 @@
 //! timed span costs beside the same driver calls written by hand, in each tier (`TIER=subscriber|layer` for one), and
 //! what it allocates, which must be nothing once warm. Kernels are compiled with NVRTC; `cost` has none.
 //!
-//! With CUPTI: `activity` holds the tables against what the program launched, `launch_cost` measures a launch beside
-//! CUPTI alone, `faults` ends processes in the middle and puts obstacles in CUPTI's way. `tests/gpu/run` runs all of
-//! it.
+//! With CUPTI: `activity` holds the tables against what the program launched, `records` the details that a fold asks
+//! for against what it did, `launch_cost` measures a launch beside CUPTI alone, `faults` ends processes in the middle
+//! and puts obstacles in CUPTI's way. `tests/gpu/run` runs all of it.
 
 mod accuracy;
 mod activity;
@@ -22,6 +22,7 @@ mod devices;
 mod faults;
 mod foreign;
 mod launch_cost;
+mod records;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,11 +40,12 @@ fn main() {
         Some("accuracy") => accuracy::run(arguments.get(1).map(std::path::Path::new)),
         Some("behavior") => behavior::run(),
         Some("devices") => devices::run(),
+        Some("records") => records::run(),
         Some("error") => behavior::run_error(),
         Some("cost") => cost::run(arguments.get(1).is_some_and(|word| word == "quick")),
         _ => {
             eprintln!("usage: gpu_check accuracy [SUMMARY.json] | behavior | devices | error | cost [quick]");
-            eprintln!("     | activity SUMMARY.json | activity none | launch_cost | faults");
+            eprintln!("     | activity SUMMARY.json | activity none | records | launch_cost | faults");
             std::process::exit(2);
         }
     }

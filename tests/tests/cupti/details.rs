@@ -10,7 +10,8 @@ use crate::fake::{Fake, GRAPH, LAUNCH, Place, RECORD, WAIT};
 use crate::profiler::{HANDLE, finish, start, thread_number};
 
 /// Details with the spans of their calls, and whether the thread is this one; and operations with their nodes.
-static SEEN: Mutex<(Vec<(Detail, Option<String>, bool)>, Vec<u64>)> = Mutex::new((Vec::new(), Vec::new()));
+type Placed = (Detail, Option<String>, bool);
+static SEEN: Mutex<(Vec<Placed>, Vec<u64>)> = Mutex::new((Vec::new(), Vec::new()));
 
 fn see(item: &Item<'_>) {
     let mut seen = SEEN.lock().expect("no panic");

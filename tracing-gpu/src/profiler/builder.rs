@@ -10,6 +10,7 @@ use tracing_subscriber::filter::Targets;
 
 use super::{Inner, Profiler, complain, environment, identity};
 use crate::config::{Config, ConfigError, Domain, Gpu, Output, Parents};
+use crate::fold::Watch;
 use crate::outputs;
 
 /// The part of the settings that a program needs to print what other processes have measured.
@@ -119,7 +120,7 @@ impl ProfilerBuilder {
     /// writes timelines. For tests.
     #[doc(hidden)]
     pub fn watch(mut self, details: Details, see: fn(&Item<'_>)) -> Self {
-        self.config.watch = Some((details, see));
+        self.config.watch = Some(Watch { details, see });
         self
     }
 

@@ -29,7 +29,7 @@ pub use init::{Guard, InstallError, init};
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::drain::{self, End};
-use crate::fold::{Fold, Watch};
+use crate::fold::Fold;
 #[cfg(feature = "openacc")]
 use crate::openacc::OpenAcc;
 use crate::outputs;
@@ -471,7 +471,7 @@ fn has_stream(config: &Config) -> bool {
 
 /// The fold that shows everything to whoever asked for that.
 fn watch(config: &Config) -> Option<Box<dyn Fold>> {
-    config.watch.map(|(details, see)| Box::new(Watch { details, see }) as Box<dyn Fold>)
+    config.watch.map(|watch| Box::new(watch) as Box<dyn Fold>)
 }
 
 /// On standard error, from a place that can return no error: one line, or one for each of several errors. No signal of
