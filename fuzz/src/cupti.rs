@@ -8,7 +8,7 @@ use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::record::Note;
 
 /// The kinds that are read, and one that is not.
-const KINDS: [u32; 7] = [1, 2, 4, 5, 10, 22, 46];
+const KINDS: [u32; 12] = [1, 2, 4, 5, 10, 17, 22, 36, 37, 38, 46, 49];
 
 pub fn run(data: &[u8]) {
     let _ended_early = read(&mut Unstructured::new(data));
@@ -74,6 +74,8 @@ fn steps(bytes: &[u8], strides: &Strides) -> Vec<(usize, Step)> {
 fn attributed(steps: &[(usize, Step)], notes: &[(u32, u32, u64)]) {
     let context = Context { parents: &[0, 0, 1, 1], keep: &|kept| kept < 8 };
     let mut all = Join::new(Limits { launches: 8, has_calls: true, instances: 8 });
+    all.ask_for_events();
+    all.ask_for_details();
     for &(thread, correlation, instance) in notes {
         let (node, graph, enqueues) = (correlation % 6, instance % 5 == 0, instance % 3 != 0);
         all.note(thread, &Note::Called { correlation, node, instance, graph, at: 0, call: 0, enqueues });
@@ -86,6 +88,7 @@ fn attributed(steps: &[(usize, Step)], notes: &[(u32, u32, u64)]) {
                 all.operation(op, &context);
             }
             Step::Record(Record::Call(call)) => all.call(call, &context),
+            Step::Record(Record::Detail(detail)) => all.detail(detail),
             _ => {}
         }
     }

@@ -9,8 +9,10 @@ use tracing_gpu::{Gpu, Output, Profiler, ProfilerBuilder, Report};
 use crate::fake::{Fake, GRAPH, LAUNCH, Place, RECORD, WAIT};
 use crate::profiler::{HANDLE, finish, start, thread_number};
 
-/// Details with the spans of their calls, and whether the thread is this one; and operations with their nodes.
+/// A detail with the span of its call, and whether the thread is this one.
 type Placed = (Detail, Option<String>, bool);
+
+/// Details, and the nodes of operations.
 static SEEN: Mutex<(Vec<Placed>, Vec<u64>)> = Mutex::new((Vec::new(), Vec::new()));
 
 fn see(item: &Item<'_>) {
