@@ -215,8 +215,8 @@ pub(super) unsafe fn site(data: *const c_void) -> Option<Site> {
     Some(if site == 0 { Site::Entry } else { Site::Exit })
 }
 
-/// A call begins or ends, a context is about to be destroyed, or part of a graph was made. Of calls in forked children the sink knows: see
-/// [`forked`].
+/// A call begins or ends, a context is about to be destroyed, or part of a graph was made. Of calls in forked children
+/// the sink knows: see [`forked`].
 ///
 /// # Safety
 ///
@@ -292,8 +292,8 @@ unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const 
     });
 }
 
-/// Callbacks of the domain of resources: a context is about to be destroyed, a node of a graph was created or cloned, an
-/// executable graph was created.
+/// Callbacks of the domain of resources: a context is about to be destroyed, a node of a graph was created or cloned,
+/// an executable graph was created.
 pub(super) const CONTEXT_ENDS: u32 = 2;
 pub(super) const GRAPHS: [u32; 3] = [NODE_CREATED, NODE_CLONED, GRAPH_CREATED];
 const NODE_CREATED: u32 = 13;

@@ -6,8 +6,8 @@ use crate::source::Lost;
 
 /// Receives calls and records. CUPTI calls it, so no method may panic.
 pub trait Sink: Sync {
-    /// At the entry of a driver call, on the calling thread, or where part of a graph is made (function 0), and whether it puts work on a GPU. Calls no CUDA, takes no
-    /// lock that is held while CUPTI is called.
+    /// At the entry of a driver call, on the calling thread, or where part of a graph is made (function 0), and whether
+    /// it puts work on a GPU. Calls no CUDA, takes no lock that is held while CUPTI is called.
     fn entered(&self, function: u32, correlation: u32, enqueues: bool);
     /// A detail without a record, for [`Session::keep_detail`](super::Session::keep_detail), right after its
     /// [`entered`](Self::entered).

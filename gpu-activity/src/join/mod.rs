@@ -111,8 +111,8 @@ impl Join {
     }
 
     /// From now on there are details. A call that is noted, and that no operations are expected of, is remembered until
-    /// its detail has come, or its record where calls are recorded. A detail that comes later has no launch; where calls
-    /// are recorded, the [`Event::Call`] of its correlation id has the thread.
+    /// its detail has come, or its record where calls are recorded. A detail that comes later has no launch. Where
+    /// calls are recorded, the [`Event::Call`] of its correlation id has the thread.
     ///
     /// Nodes of graphs are remembered, as many as launches, and at most 80 bytes each.
     pub fn ask_for_details(&mut self) {

@@ -288,8 +288,8 @@ fn names_become_numbers() {
     assert_eq!(number(&mut cut, 0, &strides, |_| panic!("it is cut off")), None);
 }
 
-/// Versions of CUDA, and the bytes of synchronisations, event records, memory operations and overheads in their headers;
-/// creations of streams have 24.
+/// Versions of CUDA, and the bytes of synchronisations, event records, memory operations and overheads in their
+/// headers; creations of streams have 24.
 const DETAILS: [(&str, u16, u16, u16, u16); 4] = [
     ("11.8", 40, 24, 120, 40),
     ("12.4", 40, 24, 120, 56),
