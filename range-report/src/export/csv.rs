@@ -153,7 +153,7 @@ impl CsvFlavor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CategoryStats, NodeWork, Quantile, StreamStats, Times, TreeNode};
+    use crate::{CategoryStats, GpuWork, NodeWork, Quantile, StreamStats, Times, TreeNode};
     #[cfg(feature = "csv")]
     use crate::{RangeStats, RangeStyle};
 
@@ -200,7 +200,8 @@ Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (n
     fn the_tree_has_a_row_a_node() {
         let node = |name: &str, children| TreeNode { name: name.to_owned(), calls: 1, children, ..TreeNode::default() };
         let mut tree = vec![node("a", vec![node("b, c", vec![]), node("", vec![])]), node("d", vec![])];
-        tree[1].gpu = Some(NodeWork::default());
+        let work = |busy_ns| GpuWork::new(1, 8, busy_ns);
+        tree[1].gpu = Some(NodeWork::new(work(3), work(6)));
         tree[1].stream_total_ns = Some(7);
         tree[0].max_ns = 9;
         (tree[0].awaited_ns, tree[0].awaited_self_ns) = (Some(5), Some(4));
@@ -210,7 +211,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),Max (ns),Awaited (ns),Await
 0,1,0,0,0,9,5,4,,,,,2.5,9.0,a
 1,1,0,0,0,,,,,,,,,,\"b, c\"
 1,1,0,0,0,,,,,,,,,,None
-0,1,0,0,0,,,,7,,0,0,,,d
+0,1,0,0,0,,,,7,,6,3,,,d
 ";
         assert_eq!(text(&Summary { tree, ..Summary::default() }, Report::Tree), expected);
     }

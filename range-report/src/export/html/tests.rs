@@ -2,7 +2,11 @@ use std::io::{self, Write};
 
 use super::items::{Bar, Items};
 use super::{HtmlSink, Limits};
-use crate::summary::{Process, Summary};
+use crate::summary::{
+    ApiCallStats, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork,
+    OpenAccStats, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes, StreamStats,
+    Summary, Times, TreeNode,
+};
 use crate::timeline::{Call, Item, Mark, Operation, Range, Sink, Value};
 use crate::timeline::{Kernel, Work};
 
@@ -204,4 +208,81 @@ fn a_full_disk_is_an_error_wherever_it_is_met() {
         assert_eq!(ended.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull), "{room} of {whole}");
     }
     assert!(size_of::<Bar>() <= 64, "a million of them are to be kept");
+}
+
+/// A summary in which no two figures of a row are equal.
+fn distinct() -> Summary {
+    let mut times = Times::new(2, 1_000);
+    (times.min_ns, times.max_ns, times.stddev_ns) = (300, 700, 282.5);
+    (times.median_ns, times.median_exact) = (Some(501.5), true);
+    times.quantiles = vec![Quantile::new(0.9, 660.0, true), Quantile::new(0.99, 696.0, false)];
+    let mut sizes = Sizes::new(2, 4_000);
+    (sizes.min_bytes, sizes.max_bytes, sizes.median_bytes) = (1_500, 2_500, Some(2_001.0));
+    let mut lifetime = RangeStats::new("request", times.clone());
+    lifetime.style = RangeStyle::StartEnd;
+    lifetime.domain = Some("net".to_owned());
+    let mut call = CallStats::new("query", times.clone());
+    (call.cancelled, call.busy_ns, call.awaited_ns, call.awaited_self_ns) = (1, 11, 12, 13);
+    let mut near = StreamStats::new("step", "GPU 0 #1", times.clone());
+    near.times.median_exact = false;
+    let mut nothing = StreamStats::new("none", "GPU 0 #2", times.clone());
+    (nothing.empty, nothing.floor_ns) = (2, 1_280);
+    let mut projection = ProjectionStats::new("step", times.clone());
+    (projection.range_total_ns, projection.operations) = (2_000, 6);
+    (projection.level_sum, projection.children_sum) = (8, 10);
+    let mut kernel = RangeKernelStats::new("k<int>()", times.clone());
+    kernel.range = Some((Some("net".to_owned()), "step".to_owned()));
+    (kernel.pid, kernel.tid, kernel.range_instances, kernel.kernel_instances) = (4, 5, 6, 7);
+    let mut event = OpenAccStats::new("acc_wait", times.clone());
+    event.place = Some("a.c:5".to_owned());
+    let gpu = GpuActivity {
+        kernels: vec![KernelStats::new("k<int>()", times.clone())],
+        memory: vec![MemoryStats::new(MemoryKind::HtoD, times.clone(), sizes)],
+        calls: Some(vec![ApiCallStats::new("cuMemAlloc_v2", times.clone())]),
+        projections: vec![projection],
+        range_kernels: vec![kernel, RangeKernelStats::new("k<int>()", times.clone())],
+        ..GpuActivity::default()
+    };
+    let mut node = TreeNode::new("step");
+    (node.calls, node.instances, node.total_ns, node.self_ns, node.max_ns) = (3, 4, 5_000, 2_000, 4_000);
+    (node.awaited_ns, node.awaited_self_ns) = (Some(70), Some(60));
+    (node.stream_total_ns, node.stream_self_ns) = (Some(90), Some(80));
+    node.gpu = Some(NodeWork::new(GpuWork::new(1, 20, 10), GpuWork::new(2, 40, 30)));
+    Summary {
+        ranges: vec![RangeStats::new("step", times.clone()), lifetime],
+        calls: vec![call],
+        categories: vec![CategoryStats::new("io", times.clone())],
+        stream_ranges: vec![near, nothing],
+        openacc: vec![event],
+        gpu: Some(gpu),
+        tree: vec![node],
+        ..Summary::default()
+    }
+}
+
+/// Each table with its headers and units, and its rows.
+#[test]
+fn tables_have_their_columns_and_units() {
+    let mut out = Vec::new();
+    HtmlSink::new(&mut out).end(&distinct(), 0).unwrap();
+    let data = data(&String::from_utf8(out).unwrap());
+    let join = |cells: &serde_json::Value, of: &dyn Fn(&serde_json::Value) -> String| {
+        cells.as_array().unwrap().iter().map(of).collect::<Vec<_>>().join(" | ")
+    };
+    let header =
+        |column: &serde_json::Value| format!("{} {}", column[0].as_str().unwrap(), column[1].as_str().unwrap());
+    let mut text = String::new();
+    for table in data["tables"].as_array().unwrap() {
+        text += &format!("{}: {}\n", table["title"].as_str().unwrap(), join(&table["columns"], &header));
+        for row in table["rows"].as_array().unwrap() {
+            text += &format!("  {}\n", join(row, &|cell| cell.as_str().map_or(cell.to_string(), str::to_owned)));
+        }
+    }
+    assert_eq!(text, include_str!("tests/tables.txt"));
+    let node = serde_json::json!({
+        "depth": 0, "name": "step", "calls": 3, "instances": 4, "polled": true, "beside": true, "total": 5_000, "own": 2_000,
+        "awaited": 70, "awaited_own": 60, "stream_total": 90, "stream_own": 80,
+        "gpu": {"busy": 30, "busy_own": 10, "sum": 40, "operations": 2},
+    });
+    assert_eq!(data["tree"][0], node);
 }

@@ -195,6 +195,41 @@ fn what_no_process_has_is_not_there() {
     assert_eq!(Summary::merge([with(None), with(calls)]).gpu.unwrap().calls, Some(Vec::new()));
 }
 
+#[test]
+fn the_first_entry_is_the_earliest_one() {
+    let entered_at = |rank, first_ns| Summary {
+        tree: vec![TreeNode { first_ns, instances: 1, ..TreeNode::new("step") }],
+        ..of(Some(rank), rank, &[])
+    };
+    let merged = Summary::merge([entered_at(0, 9), entered_at(1, 5), entered_at(2, 7)]);
+    assert_eq!(merged.tree[0].all.first_ns, 5);
+}
+
+/// Each number of `Losses` is another one, so that none is added to a wrong place.
+#[cfg(feature = "serde")]
+#[test]
+fn every_loss_adds_up() {
+    fn fill(value: &mut serde_json::Value, next: &mut u64, times: u64) {
+        match value {
+            serde_json::Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, next, times)),
+            serde_json::Value::Number(_) => {
+                *next += 1;
+                *value = (times * *next).into();
+            }
+            _ => {}
+        }
+    }
+    let filled = |times| {
+        let mut value = serde_json::to_value(Losses::default()).unwrap();
+        fill(&mut value, &mut 0, times);
+        serde_json::from_value::<Losses>(value).unwrap()
+    };
+    let one = || Summary { losses: filled(1), ..Summary::default() };
+    assert_eq!(Summary::merge([one(), one(), one()]).losses, filled(3));
+    let (losses, streams) = (filled(1), filled(1).streams);
+    assert_eq!(losses.spans_dropped.max(losses.stray_exits).max(streams.unreadable), 22, "all of them are filled");
+}
+
 /// A file may hold a tree that is as deep as is read.
 #[test]
 fn deep_trees_are_joined() {

@@ -101,7 +101,7 @@ pub(super) fn summary(rank: u32, raw: &Instances) -> Summary {
         node.total_ns += durations.iter().sum::<u64>();
         node.self_ns += durations.iter().sum::<u64>() / 3;
         node.blocked_ns += durations.iter().sum::<u64>() / 5;
-        node.stream_total_ns = durations.first().copied();
+        (node.stream_total_ns, node.stream_self_ns) = (durations.first().copied(), durations.last().copied());
         node.max_ns = durations.iter().copied().max().unwrap_or(0);
         (node.awaited_ns, node.awaited_self_ns) = (durations.get(1).copied(), durations.get(2).copied());
         node.gpu = (durations.len() > 1).then(|| NodeWork {
@@ -117,7 +117,7 @@ pub(super) fn summary(rank: u32, raw: &Instances) -> Summary {
         range_total_ns: 2 * projected.total_ns,
         operations: 3 * projected.instances,
         level_sum: projected.instances,
-        children_sum: 0,
+        children_sum: 5 * projected.instances,
         projected,
     };
     let gpu = GpuActivity {

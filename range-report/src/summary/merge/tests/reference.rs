@@ -108,7 +108,7 @@ fn gpu_tables(all: &[Instances]) -> Result<(), TestCaseError> {
     same(&gpu.projections, &projections, range, |all| of_times(&all.times), as_they_are)?;
     for row in &gpu.projections {
         let Projected { times, range_total_ns, operations, level_sum, children_sum } = &row.all;
-        let expected = (2 * times.total_ns, 3 * times.instances, times.instances, 0);
+        let expected = (2 * times.total_ns, 3 * times.instances, times.instances, 5 * times.instances);
         prop_assert_eq!((*range_total_ns, *operations, *level_sum, *children_sum), expected);
     }
     let memory = of(|raw| Some(&raw.memory));
@@ -159,7 +159,7 @@ fn nodes_of(raw: &Instances) -> BTreeMap<Vec<String>, NodeTotals> {
         totals.instances = durations.len() as u64;
         (totals.total_ns, totals.self_ns) = (total, total / 3);
         totals.blocked_ns = total / 5;
-        totals.stream_total_ns = durations.first().copied();
+        (totals.stream_total_ns, totals.stream_self_ns) = (durations.first().copied(), durations.last().copied());
         totals.max_ns = durations.iter().copied().max().unwrap_or(0);
         (totals.awaited_ns, totals.awaited_self_ns) = (durations.get(1).copied(), durations.get(2).copied());
         totals.gpu = (durations.len() > 1).then(|| NodeWork {
@@ -179,13 +179,15 @@ fn add(all: &mut NodeTotals, one: NodeTotals) {
     all.self_ns += one.self_ns;
     all.blocked_ns += one.blocked_ns;
     all.max_ns = all.max_ns.max(one.max_ns);
-    for (all, one) in [(&mut all.awaited_ns, one.awaited_ns), (&mut all.awaited_self_ns, one.awaited_self_ns)] {
+    for (all, one) in [
+        (&mut all.awaited_ns, one.awaited_ns),
+        (&mut all.awaited_self_ns, one.awaited_self_ns),
+        (&mut all.stream_total_ns, one.stream_total_ns),
+        (&mut all.stream_self_ns, one.stream_self_ns),
+    ] {
         if let Some(ns) = one {
             *all.get_or_insert(0) += ns;
         }
-    }
-    if let Some(ns) = one.stream_total_ns {
-        *all.stream_total_ns.get_or_insert(0) += ns;
     }
     let Some(gpu) = one.gpu else { return };
     let Some(sum) = &mut all.gpu else { return all.gpu = Some(gpu) };
