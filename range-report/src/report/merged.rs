@@ -13,10 +13,9 @@ use super::nsys::{Columns, Row, known, name_cell, statistics_table, whole};
 use super::options::RenderOptions;
 use super::table::{Cell, Table};
 use super::tree::titled as phase_tree;
-use super::{calls, cuda, footer};
-use crate::text::names;
+use super::{calls, cuda, footer, tables};
 use crate::text::number::{average, integer, percent, rounded};
-use crate::{MergedSummary, RankTotals, Summary};
+use crate::{Merged, MergedSummary, NodeTotals, RankTotals, Summary};
 use rows::{Line, Rows, Unit, slowest};
 
 /// The tables that are printed unless they are empty, and their titles.
@@ -215,38 +214,10 @@ fn cells_of(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions)
 /// The phase tree, a row a node in the order of printing.
 fn flat_tree(merged: &MergedSummary) -> Table {
     let plain = RenderOptions::default().raw_names(true);
-    let mut headers: Vec<String> = [
-        "Depth",
-        "Calls",
-        "Instances",
-        "Total Time (ns)",
-        "Self Time (ns)",
-        "Max (ns)",
-        "Awaited (ns)",
-        "Awaited Self (ns)",
-        "Stream Total (ns)",
-        "Stream Self (ns)",
-        "GPU Busy (ns)",
-        "GPU Self Busy (ns)",
-        "Phase",
-    ]
-    .map(str::to_owned)
-    .into();
-    let [of_processes @ .., _, _] = process_headers("ns");
-    headers.extend(of_processes);
-    let mut table = Table::new(headers);
-    for node in &merged.tree {
-        let (all, gpu) = (&node.all, node.all.gpu.as_ref());
-        let mut row: Vec<Cell> =
-            [node.key.depth as u64, all.calls, all.instances, all.total_ns, all.self_ns].map(whole).into();
-        let known_ns = |ns: Option<u64>| known(ns.map(|ns| integer(ns, false)));
-        row.push(known_ns(Some(all.max_ns).filter(|&ns| ns > 0)));
-        row.extend([all.awaited_ns, all.awaited_self_ns, all.stream_total_ns, all.stream_self_ns].map(known_ns));
-        row.extend([gpu.map(|gpu| gpu.total.busy_ns), gpu.map(|gpu| gpu.own.busy_ns)].map(known_ns));
-        let label = names::label(node.key.domain.as_deref(), &node.key.name);
-        row.push(Cell::text(label.unwrap_or_else(|| "None".to_owned())));
-        row.extend(cells_of(&node.ranks, merged, &plain));
-        table.push(row);
+    let mut table = tables::nodes_table::<NodeTotals>(std::iter::empty());
+    for Merged { key, all, .. } in &merged.tree {
+        table.push(tables::node_cells(key.depth, all, std::iter::empty(), key.domain.as_deref(), &key.name));
     }
-    table
+    let [of_processes @ .., _, _] = process_headers("ns");
+    table.beside(of_processes, merged.tree.iter().map(|node| cells_of(&node.ranks, merged, &plain)))
 }

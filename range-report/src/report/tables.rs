@@ -7,6 +7,7 @@ use super::nsys::Columns;
 use super::options::RenderOptions;
 use super::table::{Cell, Table};
 use super::{calls, categories, nsys, streams, tree};
+use crate::summary::schema::Figures;
 use crate::text::names;
 use crate::{Summary, TreeNode};
 
@@ -40,41 +41,33 @@ pub(crate) fn stream_table(summary: &Summary) -> Table {
 /// [`Report::Tree`]: a row for each node in the order of printing; nothing is folded.
 pub(super) fn tree(summary: &Summary, _: &RenderOptions) -> Made {
     let quantiles = tree::quantiles(summary);
-    let mut headers: Vec<String> = [
-        "Depth",
-        "Calls",
-        "Instances",
-        "Total Time (ns)",
-        "Self Time (ns)",
-        "Max (ns)",
-        "Awaited (ns)",
-        "Awaited Self (ns)",
-        "Stream Total (ns)",
-        "Stream Self (ns)",
-        "GPU Busy (ns)",
-        "GPU Self Busy (ns)",
-    ]
-    .map(str::to_owned)
-    .into();
-    headers.extend(quantiles.iter().map(|&q| format!("{} (ns)", calls::percentile(q))));
-    headers.push("Phase".to_owned());
-    let mut table = Table::new(headers);
-    let known = |ns: Option<u64>| ns.map_or_else(Cell::unknown, |ns| Cell::tested(ns.to_string()));
-    let mut left: Vec<(u64, &TreeNode)> = summary.tree.iter().rev().map(|root| (0, root)).collect();
+    let headers = quantiles.iter().map(|&q| format!("{} (ns)", calls::percentile(q)));
+    let mut table = nodes_table::<TreeNode>(headers);
+    let mut left: Vec<(usize, &TreeNode)> = summary.tree.iter().rev().map(|root| (0, root)).collect();
     while let Some((depth, node)) = left.pop() {
         left.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
-        let mut row: Vec<Cell> = [depth, node.calls, node.instances, node.total_ns, node.self_ns]
-            .iter()
-            .map(|number| Cell::tested(number.to_string()))
-            .collect();
-        row.push(known(Some(node.max_ns).filter(|&ns| ns > 0)));
-        row.extend([node.awaited_ns, node.awaited_self_ns, node.stream_total_ns, node.stream_self_ns].map(known));
-        let gpu = node.gpu.as_ref();
-        row.extend([gpu.map(|gpu| gpu.total.busy_ns), gpu.map(|gpu| gpu.own.busy_ns)].map(known));
         let of_node = |q: f64| node.quantiles.iter().find(|quantile| quantile.q == q).copied();
-        row.extend(quantiles.iter().map(|&q| calls::quantile_cell(of_node(q))));
-        row.push(Cell::text(names::label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned())));
-        table.push(row);
+        let quantiles = quantiles.iter().map(|&q| calls::quantile_cell(of_node(q)));
+        table.push(node_cells(depth, node, quantiles, node.domain.as_deref(), &node.name));
     }
     Ok(table)
+}
+
+/// A table with the figures of nodes, and more of each.
+pub(super) fn nodes_table<F: Figures>(more: impl Iterator<Item = String>) -> Table {
+    let figures = F::HEADERS.iter().map(|&header| header.to_owned());
+    Table::new(["Depth".to_owned()].into_iter().chain(figures).chain(more).chain(["Phase".to_owned()]))
+}
+
+pub(super) fn node_cells(
+    depth: usize,
+    node: &impl Figures,
+    more: impl Iterator<Item = Cell>,
+    domain: Option<&str>,
+    name: &str,
+) -> Vec<Cell> {
+    let figures = node.shown().into_iter();
+    let figures = figures.map(|figure| figure.map_or_else(Cell::unknown, |figure| Cell::tested(figure.to_string())));
+    let label = Cell::text(names::label(domain, name).unwrap_or_else(|| "None".to_owned()));
+    [Cell::tested(depth.to_string())].into_iter().chain(figures).chain(more).chain([label]).collect()
 }

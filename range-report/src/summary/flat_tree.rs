@@ -3,86 +3,20 @@
 //! Nested as it is in memory it would be too deep for readers that bound nesting, as `serde_json` does at 128 levels.
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serializer};
 
-use super::{NodeWork, Quantile, TreeNode};
+use super::TreeNode;
+use super::run::{ReadNode, WrittenNode};
 
 /// Levels that are read. A profiler makes 65; what walks a tree may take room on the stack for each.
 const MOST_LEVELS: usize = 1_024;
-
-/// A node without its children. Depth 0 is a root.
-#[derive(Serialize)]
-struct Written<'a> {
-    depth: usize,
-    domain: &'a Option<String>,
-    name: &'a str,
-    calls: u64,
-    instances: u64,
-    total_ns: u64,
-    self_ns: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    blocked_ns: Option<u64>,
-    max_ns: u64,
-    #[serde(skip_serializing_if = "<[Quantile]>::is_empty")]
-    quantiles: &'a [Quantile],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    awaited_ns: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    awaited_self_ns: Option<u64>,
-    stream_total_ns: Option<u64>,
-    stream_self_ns: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gpu: Option<&'a NodeWork>,
-    first_ns: u64,
-}
-
-/// The same on its way back. (Flattening a `TreeNode` would do for both, and takes three times as long to read.)
-#[derive(Deserialize)]
-struct Read {
-    depth: usize,
-    domain: Option<String>,
-    name: String,
-    calls: u64,
-    instances: u64,
-    total_ns: u64,
-    self_ns: u64,
-    #[serde(default)]
-    blocked_ns: u64,
-    #[serde(default)]
-    max_ns: u64,
-    #[serde(default)]
-    quantiles: Vec<Quantile>,
-    awaited_ns: Option<u64>,
-    awaited_self_ns: Option<u64>,
-    stream_total_ns: Option<u64>,
-    stream_self_ns: Option<u64>,
-    gpu: Option<NodeWork>,
-    first_ns: u64,
-}
 
 pub(super) fn serialize<S: Serializer>(roots: &[TreeNode], serializer: S) -> Result<S::Ok, S::Error> {
     let mut left: Vec<(usize, &TreeNode)> = roots.iter().rev().map(|root| (0, root)).collect();
     let nodes = std::iter::from_fn(|| {
         let (depth, node) = left.pop()?;
         left.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
-        Some(Written {
-            depth,
-            domain: &node.domain,
-            name: &node.name,
-            calls: node.calls,
-            instances: node.instances,
-            total_ns: node.total_ns,
-            self_ns: node.self_ns,
-            blocked_ns: Some(node.blocked_ns).filter(|&ns| ns > 0),
-            max_ns: node.max_ns,
-            quantiles: &node.quantiles,
-            awaited_ns: node.awaited_ns,
-            awaited_self_ns: node.awaited_self_ns,
-            stream_total_ns: node.stream_total_ns,
-            stream_self_ns: node.stream_self_ns,
-            gpu: node.gpu.as_ref(),
-            first_ns: node.first_ns,
-        })
+        Some(WrittenNode::of(depth, node))
     });
     serializer.collect_seq(nodes)
 }
@@ -97,31 +31,13 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             open.last_mut().map_or(&mut *roots, |(_, parent)| &mut parent.children).push(complete);
         }
     };
-    for read in Vec::<Read>::deserialize(deserializer)? {
+    for read in Vec::<ReadNode>::deserialize(deserializer)? {
         if read.depth >= MOST_LEVELS {
             return Err(D::Error::custom(format!("the tree has more than {MOST_LEVELS} levels")));
         }
         close_to(read.depth, &mut open, &mut roots);
         let depth = read.depth;
-        let node = TreeNode {
-            domain: read.domain,
-            name: read.name,
-            calls: read.calls,
-            instances: read.instances,
-            total_ns: read.total_ns,
-            self_ns: read.self_ns,
-            blocked_ns: read.blocked_ns,
-            max_ns: read.max_ns,
-            quantiles: read.quantiles,
-            awaited_ns: read.awaited_ns,
-            awaited_self_ns: read.awaited_self_ns,
-            stream_total_ns: read.stream_total_ns,
-            stream_self_ns: read.stream_self_ns,
-            gpu: read.gpu,
-            first_ns: read.first_ns,
-            children: Vec::new(),
-        };
-        open.push((depth, node));
+        open.push((depth, read.into()));
     }
     close_to(0, &mut open, &mut roots);
     Ok(roots)

@@ -3,47 +3,49 @@
 
 #[cfg(feature = "serde")]
 use super::finite;
+use super::schema::{Join, Shown, by_key, figures};
 use super::times::{RangeStyle, Times};
 
-/// Everything the GPU did in one window, as far as this process asked for it.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct GpuActivity {
-    /// Kernels by name, by total time descending, then by name.
-    pub kernels: Vec<KernelStats>,
-    /// Copies and sets by kind, by total time descending, then by kind.
-    pub memory: Vec<MemoryStats>,
-    /// Calls of the CUDA API by name, by total time descending, then by name. `None` where no report asked for them.
-    pub calls: Option<Vec<ApiCallStats>>,
-    /// Ranges projected onto the GPU, by total projected time descending, then by label and style.
-    pub projections: Vec<ProjectionStats>,
-    /// Kernels by the ranges that they were launched in: by range, process, thread, total time descending, style,
-    /// kernel.
-    pub range_kernels: Vec<RangeKernelStats>,
-    /// All operations.
-    pub total: GpuWork,
-    /// Operations launched outside of any range.
-    pub outside: GpuWork,
-    /// Operations whose launch is not known.
-    pub unmatched: GpuWork,
+figures! {
+    /// Everything the GPU did in one window, as far as this process asked for it.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct GpuActivity {
+        /// Kernels by name, by total time descending, then by name.
+        kernels: Vec<KernelStats>;
+        /// Copies and sets by kind, by total time descending, then by kind.
+        memory: Vec<MemoryStats>;
+        /// Calls of the CUDA API by name, by total time descending, then by name. `None` where no report asked for
+        /// them.
+        calls: Option<Vec<ApiCallStats>>;
+        /// Ranges projected onto the GPU, by total projected time descending, then by label and style.
+        projections: Vec<ProjectionStats>;
+        /// Kernels by the ranges that they were launched in: by range, process, thread, total time descending, style,
+        /// kernel.
+        range_kernels: Vec<RangeKernelStats>;
+        /// All operations.
+        total: GpuWork;
+        /// Operations launched outside of any range.
+        outside: GpuWork;
+        /// Operations whose launch is not known.
+        unmatched: GpuWork;
+    }
 }
 
-/// What a number of GPU operations add up to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct GpuWork {
-    /// Kernels, copies and sets.
-    pub operations: u64,
-    /// Sum of their durations, in nanoseconds. If operations overlap, it is more than the time that passed.
-    pub sum_ns: u64,
-    /// Time during which at least one of them ran, per device and then summed over devices, in nanoseconds. Not
-    /// additive: the busy time of a parent is not the sum of the busy times of its children.
-    pub busy_ns: u64,
-    /// Copies and sets by kind, in the order of [`MemoryKind`]; kinds that did not occur are left out.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
-    pub memory: Vec<MemoryWork>,
+figures! {
+    /// What a number of GPU operations add up to.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct GpuWork {
+        /// Kernels, copies and sets.
+        operations: u64 = sum;
+        /// Sum of their durations, in nanoseconds. If operations overlap, it is more than the time that passed.
+        sum_ns: u64 = sum;
+        /// Time during which at least one of them ran, per device and then summed over devices, in nanoseconds. Not
+        /// additive: the busy time of a parent is not the sum of the busy times of its children.
+        busy_ns: u64 = sum;
+        /// Copies and sets by kind, in the order of [`MemoryKind`]; kinds that did not occur are left out.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        memory: Vec<MemoryWork> = joined;
+    }
 }
 
 impl GpuWork {
@@ -54,19 +56,19 @@ impl GpuWork {
     }
 }
 
-/// Copies or sets of one kind, together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct MemoryWork {
-    /// Which way.
-    pub kind: MemoryKind,
-    /// Number of operations.
-    pub operations: u64,
-    /// Sum of their durations, in nanoseconds.
-    pub sum_ns: u64,
-    /// Bytes copied or set.
-    pub bytes: u64,
+figures! {
+    /// Copies or sets of one kind, together.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct MemoryWork {
+        /// Which way.
+        kind: MemoryKind = key;
+        /// Number of operations.
+        operations: u64 = sum;
+        /// Sum of their durations, in nanoseconds.
+        sum_ns: u64 = sum;
+        /// Bytes copied or set.
+        bytes: u64 = sum;
+    }
 }
 
 impl MemoryWork {
@@ -84,11 +86,12 @@ impl MemoryWork {
 }
 
 /// What a memory operation does: the kinds of CUPTI, and sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum MemoryKind {
     /// A copy whose direction CUPTI does not report.
+    #[default]
     Unknown,
     /// Host to device.
     HtoD,
@@ -114,15 +117,15 @@ pub enum MemoryKind {
     Set,
 }
 
-/// One kernel.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct KernelStats {
-    /// Name as a person writes it, template arguments included; the symbol if it cannot be demangled.
-    pub name: String,
-    /// Execution times; an instance is one execution.
-    pub times: Times,
+figures! {
+    /// One kernel.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct KernelStats {
+        /// Name as a person writes it, template arguments included; the symbol if it cannot be demangled.
+        name: String;
+        /// Execution times; an instance is one execution.
+        times: Times;
+    }
 }
 
 impl KernelStats {
@@ -133,25 +136,25 @@ impl KernelStats {
     }
 }
 
-/// Sizes of a number of memory operations, in bytes.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct Sizes {
-    /// Operations.
-    pub count: u64,
-    /// Sum.
-    pub total_bytes: u64,
-    /// Smallest; 0 where there is none.
-    pub min_bytes: u64,
-    /// Largest.
-    pub max_bytes: u64,
-    /// Median: the middle size, or the mean of the two middle ones; `None` where it is not known.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_none"))]
-    pub median_bytes: Option<f64>,
-    /// Sample standard deviation (divisor n - 1); 0 for one.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
-    pub stddev_bytes: f64,
+figures! {
+    /// Sizes of a number of memory operations, in bytes.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct Sizes {
+        /// Operations.
+        count: u64 = sum;
+        /// Sum.
+        total_bytes: u64 = sum;
+        /// Smallest; 0 where there is none.
+        min_bytes: u64 = least;
+        /// Largest.
+        max_bytes: u64 = most;
+        /// Median: the middle size, or the mean of the two middle ones; `None` where it is not known.
+        #[serde(serialize_with = "finite::or_none")]
+        median_bytes: Option<f64> = apart;
+        /// Sample standard deviation (divisor n - 1); 0 for one.
+        #[serde(serialize_with = "finite::or_zero")]
+        stddev_bytes: f64 = deviation(count, total_bytes);
+    }
 }
 
 impl Sizes {
@@ -162,17 +165,17 @@ impl Sizes {
     }
 }
 
-/// Memory operations of one kind.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct MemoryStats {
-    /// Which way.
-    pub kind: MemoryKind,
-    /// Times.
-    pub times: Times,
-    /// Sizes.
-    pub sizes: Sizes,
+figures! {
+    /// Memory operations of one kind.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct MemoryStats {
+        /// Which way.
+        kind: MemoryKind;
+        /// Times.
+        times: Times;
+        /// Sizes.
+        sizes: Sizes;
+    }
 }
 
 impl MemoryStats {
@@ -183,15 +186,15 @@ impl MemoryStats {
     }
 }
 
-/// Calls of one function of the CUDA runtime or driver.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct ApiCallStats {
-    /// Name as CUPTI gives it, version suffix included: `cuMemAlloc_v2`, `cudaLaunchKernel_v7000`.
-    pub name: String,
-    /// Durations on the CPU.
-    pub times: Times,
+figures! {
+    /// Calls of one function of the CUDA runtime or driver.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ApiCallStats {
+        /// Name as CUPTI gives it, version suffix included: `cuMemAlloc_v2`, `cudaLaunchKernel_v7000`.
+        name: String;
+        /// Durations on the CPU.
+        times: Times;
+    }
 }
 
 impl ApiCallStats {
@@ -202,105 +205,87 @@ impl ApiCallStats {
     }
 }
 
-/// The instances of one range that launched GPU work on their own thread, projected onto the GPU: each from the start
-/// of its first operation to the end of its last (the rule of Nsight Systems' `nvtx_gpu_proj_sum`). A lifetime
-/// (`nvtx.lifetime`) has the operations that the thread which created the span launched until its close. A lifetime
-/// that was closed on another thread is left out.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct ProjectionStats {
-    /// NVTX domain; `None` for the default domain.
-    pub domain: Option<String>,
-    /// Name of the range.
-    pub name: String,
-    /// Push/pop or start/end.
-    pub style: RangeStyle,
-    /// Projected durations of the instances with GPU work.
-    pub projected: Times,
-    /// Sum of their durations on the CPU, in nanoseconds.
-    pub range_total_ns: u64,
-    /// GPU operations of all of them; those of one graph launch count once.
-    pub operations: u64,
-    /// Sum over these instances of the number of ranges on the thread's stack that each was nested in. A lifetime is no
-    /// level.
-    pub level_sum: u64,
-    /// Sum over these instances of the number of ranges with GPU work directly inside, lifetimes that began there among
-    /// them.
-    pub children_sum: u64,
+figures! {
+    /// The instances of one range that launched GPU work on their own thread, projected onto the GPU: each from the
+    /// start of its first operation to the end of its last (the rule of Nsight Systems' `nvtx_gpu_proj_sum`). A
+    /// lifetime (`nvtx.lifetime`) has the operations that the thread which created the span launched until its close. A
+    /// lifetime that was closed on another thread is left out.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ProjectionStats {
+        /// NVTX domain; `None` for the default domain.
+        domain: Option<String>;
+        /// Name of the range.
+        name: String;
+        /// Push/pop or start/end.
+        style: RangeStyle;
+        /// Projected durations of the instances with GPU work.
+        projected: Times;
+        /// Sum of their durations on the CPU, in nanoseconds.
+        range_total_ns: u64;
+        /// GPU operations of all of them; those of one graph launch count once.
+        operations: u64;
+        /// Sum over these instances of the number of ranges on the thread's stack that each was nested in. A lifetime
+        /// is no level.
+        level_sum: u64;
+        /// Sum over these instances of the number of ranges with GPU work directly inside, lifetimes that began there
+        /// among them.
+        children_sum: u64;
+    }
 }
 
 impl ProjectionStats {
     /// The row of a push/pop range in the default domain.
     #[must_use]
     pub fn new(name: impl Into<String>, projected: Times) -> Self {
-        Self {
-            domain: None,
-            name: name.into(),
-            style: RangeStyle::PushPop,
-            projected,
-            range_total_ns: 0,
-            operations: 0,
-            level_sum: 0,
-            children_sum: 0,
-        }
+        Self { name: name.into(), projected, ..Self::default() }
     }
 }
 
-/// One kernel as launched inside one range on one thread (the rule of Nsight Systems' `nvtx_kern_sum`), lifetimes as in
-/// [`ProjectionStats`].
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct RangeKernelStats {
-    /// The range, as domain and name; `None` for kernels launched outside any range.
-    pub range: Option<(Option<String>, String)>,
-    /// How the range was opened; `None` outside any range.
-    pub style: Option<RangeStyle>,
-    /// Process id.
-    pub pid: u32,
-    /// Thread id, as the operating system counts; 0 where the launching thread is not known.
-    pub tid: u32,
-    /// Instances of the range that launched this kernel.
-    pub range_instances: u64,
-    /// Executions of the kernel. Fewer than `times.instances` where a range is nested in one of the same name, or two
-    /// lifetimes overlap: the kernel is in both.
-    pub kernel_instances: u64,
-    /// Execution times, once for each enclosing instance.
-    pub times: Times,
-    /// Name of the kernel.
-    pub kernel: String,
+figures! {
+    /// One kernel as launched inside one range on one thread (the rule of Nsight Systems' `nvtx_kern_sum`), lifetimes
+    /// as in [`ProjectionStats`].
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct RangeKernelStats {
+        /// The range, as domain and name; `None` for kernels launched outside any range.
+        range: Option<(Option<String>, String)>;
+        /// How the range was opened; `None` outside any range.
+        style: Option<RangeStyle>;
+        /// Process id.
+        pid: u32;
+        /// Thread id, as the operating system counts; 0 where the launching thread is not known.
+        tid: u32;
+        /// Instances of the range that launched this kernel.
+        range_instances: u64;
+        /// Executions of the kernel. Fewer than `times.instances` where a range is nested in one of the same name, or
+        /// two lifetimes overlap: the kernel is in both.
+        kernel_instances: u64;
+        /// Execution times, once for each enclosing instance.
+        times: Times;
+        /// Name of the kernel.
+        kernel: String;
+    }
 }
 
 impl RangeKernelStats {
     /// The row of a kernel outside of any range.
     #[must_use]
     pub fn new(kernel: impl Into<String>, times: Times) -> Self {
-        Self {
-            range: None,
-            style: None,
-            pid: 0,
-            tid: 0,
-            range_instances: 0,
-            kernel_instances: 0,
-            times,
-            kernel: kernel.into(),
-        }
+        Self { times, kernel: kernel.into(), ..Self::default() }
     }
 }
 
-/// GPU work of a node of the phase tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct NodeWork {
-    /// Launched directly in these spans.
-    pub own: GpuWork,
-    /// Launched in these spans and those below.
-    pub total: GpuWork,
-    /// Calls of the CUDA API made directly in these spans, by name; empty where no report asked for them.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
-    pub calls: Vec<NodeCalls>,
+figures! {
+    /// GPU work of a node of the phase tree.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct NodeWork {
+        /// Launched directly in these spans.
+        own: GpuWork = joined;
+        /// Launched in these spans and those below.
+        total: GpuWork = joined;
+        /// Calls of the CUDA API made directly in these spans, by name; empty where no report asked for them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<NodeCalls> = joined;
+    }
 }
 
 impl NodeWork {
@@ -311,17 +296,17 @@ impl NodeWork {
     }
 }
 
-/// Calls of one function directly in the spans of one node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct NodeCalls {
-    /// Name as in [`ApiCallStats::name`].
-    pub name: String,
-    /// Number of calls.
-    pub calls: u64,
-    /// Sum of their durations on the CPU, in nanoseconds.
-    pub total_ns: u64,
+figures! {
+    /// Calls of one function directly in the spans of one node.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct NodeCalls {
+        /// Name as in [`ApiCallStats::name`].
+        name: String = key;
+        /// Number of calls.
+        calls: u64 = sum;
+        /// Sum of their durations on the CPU, in nanoseconds.
+        total_ns: u64 = sum;
+    }
 }
 
 impl NodeCalls {
@@ -332,31 +317,51 @@ impl NodeCalls {
     }
 }
 
-/// GPU records that are missing or not attributed. All zero in a clean run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct ActivityLosses {
-    /// Records that CUPTI dropped because it had no memory left.
-    pub dropped_records: u64,
-    /// Records that were dropped at the memory limit.
-    pub over_budget_records: u64,
-    /// Operations without a time: tracing began too late for them, or they had not finished.
-    pub without_time: u64,
-    /// Operations whose launch is not known: it was before the window, or was dropped at the limit on remembered
-    /// launches.
-    pub unmatched: u64,
-    /// Operations that are missing in a projection, because the memory limit was reached: the operation came after its
-    /// range had been folded, or there was no room for a note of the range or of a launch in a lifetime.
-    pub late: u64,
-    /// Launches whose operations had not been delivered.
-    pub outstanding: u64,
-    /// Launches that were dropped at the memory limit before their operations arrived.
-    pub forgotten_launches: u64,
-    /// API calls that were dropped at the memory limit before their records arrived. They are in the table of API
-    /// calls, and count for no span. Some may be calls of the profiler itself.
-    #[cfg_attr(feature = "serde", serde(default))]
-    pub forgotten_calls: u64,
-    /// Records with an unknown layout, which were skipped.
-    pub unreadable_records: u64,
+figures! {
+    /// GPU records that are missing or not attributed. All zero in a clean run.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ActivityLosses {
+        /// Records that CUPTI dropped because it had no memory left.
+        dropped_records: u64 = sum;
+        /// Records that were dropped at the memory limit.
+        over_budget_records: u64 = sum;
+        /// Operations without a time: tracing began too late for them, or they had not finished.
+        without_time: u64 = sum;
+        /// Operations whose launch is not known: it was before the window, or was dropped at the limit on remembered
+        /// launches.
+        unmatched: u64 = sum;
+        /// Operations that are missing in a projection, because the memory limit was reached: the operation came after
+        /// its range had been folded, or there was no room for a note of the range or of a launch in a lifetime.
+        late: u64 = sum;
+        /// Launches whose operations had not been delivered.
+        outstanding: u64 = sum;
+        /// Launches that were dropped at the memory limit before their operations arrived.
+        forgotten_launches: u64 = sum;
+        /// API calls that were dropped at the memory limit before their records arrived. They are in the table of API
+        /// calls, and count for no span. Some may be calls of the profiler itself.
+        #[serde(default)]
+        forgotten_calls: u64 = sum;
+        /// Records with an unknown layout, which were skipped.
+        unreadable_records: u64 = sum;
+    }
+}
+
+impl Join for Vec<MemoryWork> {
+    fn join(parts: &[&Self]) -> Self {
+        by_key(parts, |work| work.kind)
+    }
+}
+
+impl Join for Vec<NodeCalls> {
+    fn join(parts: &[&Self]) -> Self {
+        by_key(parts, |calls| calls.name.clone())
+    }
+}
+
+/// Busy times: with the nodes below, and of a node itself.
+impl Shown for Option<NodeWork> {
+    fn show(&self, figures: &mut Vec<Option<u64>>) {
+        let busy = |of: fn(&NodeWork) -> &GpuWork| self.as_ref().map(|work| of(work).busy_ns);
+        figures.extend([busy(|work| &work.total), busy(|work| &work.own)]);
+    }
 }

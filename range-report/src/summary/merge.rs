@@ -4,19 +4,21 @@
 mod as_one;
 mod figures;
 mod labels;
-mod losses;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-pub use figures::{CallTotals, NodeTotals, Projected, StreamTimes};
+pub use figures::Projected;
 pub use labels::{CallLabel, PhaseLabel, RangeLabel, StreamLabel, WorkPart};
 pub use rows::{Merged, RankTotal, RankTotals};
 
 use std::collections::BTreeMap;
 
-use super::{CallStats, GpuActivity, GpuWork, Losses, MemoryKind, Process, Sizes, Summary, Times};
+use super::schema::Join;
+use super::{
+    CallTotals, GpuActivity, GpuWork, Losses, MemoryKind, NodeTotals, Process, Sizes, StreamTimes, Summary, Times,
+};
 use rows::Rows;
 use tree::Trees;
 
@@ -126,17 +128,22 @@ impl Summary {
     #[must_use]
     pub fn merge(summaries: impl IntoIterator<Item = Self>) -> MergedSummary {
         let (mut merged, mut tables, mut notes) = (MergedSummary::default(), Tables::default(), BTreeMap::new());
+        let mut losses = Vec::new();
         for (process, mut summary) in summaries.into_iter().enumerate() {
             merged.elapsed_ns = merged.elapsed_ns.max(summary.elapsed_ns);
-            losses::add(&mut merged.losses, std::mem::take(&mut summary.losses));
+            losses.push(std::mem::take(&mut summary.losses));
             for note in std::mem::take(&mut summary.advice).into_iter().chain(std::mem::take(&mut summary.notes)) {
                 *notes.entry(note).or_insert(0_usize) += 1;
             }
             merged.processes.push(std::mem::take(&mut summary.process));
             tables.add(process, summary);
         }
-        if merged.processes.len() > 1 {
-            losses::sort(&mut merged.losses);
+        merged.losses = Losses::join(&losses.iter().collect::<Vec<_>>());
+        if losses.len() > 1 {
+            // An order that does not depend on that of the processes.
+            merged.losses.open.sort_by(|a, b| {
+                (&a.label, &a.thread, a.style, a.cut, a.count).cmp(&(&b.label, &b.thread, b.style, b.cut, b.count))
+            });
         }
         let places = sort_processes(&mut merged.processes);
         merged.notes = notes
@@ -175,16 +182,15 @@ impl Tables {
         for row in summary.ranges {
             self.ranges.add(process, RangeLabel { domain: row.domain, name: row.name, style: row.style }, row.times);
         }
-        for row in summary.stream_ranges {
+        for mut row in summary.stream_ranges {
+            let part = row.take_totals();
             let key = StreamLabel { domain: row.domain, name: row.name, stream: without_device(row.stream) };
-            let part = StreamTimes { times: row.times, empty: row.empty, floor_ns: row.floor_ns };
             self.stream_ranges.add(process, key, part);
         }
         self.tree.add(process, summary.tree);
-        for row in summary.calls {
-            let CallStats { domain, name, cancelled, latency, busy_ns, awaited_ns, awaited_self_ns } = row;
-            let part = CallTotals { cancelled, latency, busy_ns, awaited_ns, awaited_self_ns };
-            self.calls.add(process, CallLabel { domain, name }, part);
+        for mut row in summary.calls {
+            let part = row.take_totals();
+            self.calls.add(process, CallLabel { domain: row.domain, name: row.name }, part);
         }
         for row in summary.categories {
             self.categories.add(process, row.category, row.times);

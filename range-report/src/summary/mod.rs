@@ -22,6 +22,7 @@ mod gpu;
 mod merge;
 mod openacc;
 mod run;
+pub(crate) mod schema;
 mod times;
 
 pub use gpu::{
@@ -29,12 +30,12 @@ pub use gpu::{
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
 pub use merge::{
-    CallLabel, CallTotals, Merged, MergedActivity, MergedSummary, NodeTotals, PhaseLabel, Projected, RangeLabel,
-    RankTotal, RankTotals, StreamLabel, StreamTimes, WorkPart,
+    CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
+    StreamLabel, WorkPart,
 };
 pub use openacc::OpenAccStats;
 pub use run::{
-    CallStats, CategoryStats, Losses, OpenRange, Process, RangeStats, StreamLosses, StreamStats, Summary, ThreadStats,
-    TreeNode,
+    CallStats, CallTotals, CategoryStats, Losses, NodeTotals, OpenRange, Process, RangeStats, StreamLosses,
+    StreamStats, StreamTimes, Summary, ThreadStats, TreeNode,
 };
 pub use times::{Quantile, RangeStyle, Times};

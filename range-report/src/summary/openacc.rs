@@ -1,29 +1,30 @@
 //! What an OpenACC runtime did, as it reported to a profiling library.
 
+use super::schema::figures;
 use super::times::Times;
 
-/// The events of one kind at one place of a program with OpenACC.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct OpenAccStats {
-    /// What the runtime did, as nvprof named it: `acc_wait`, `acc_enqueue_upload`.
-    pub event: String,
-    /// Where the program asked for it: file and line (`layers_acc.c:53`). Without debugging information the function or
-    /// the file of the program, and the offset in it (`forward+0x4d`). `None` where it is not known.
-    pub place: Option<String>,
-    /// The kernel of a launch, the variable of an upload or download.
-    pub detail: Option<String>,
-    /// The events' own durations: without the events inside them on the same thread. Events that have no duration, such
-    /// as `acc_alloc`, count with 0.
-    pub times: Times,
+figures! {
+    /// The events of one kind at one place of a program with OpenACC.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct OpenAccStats {
+        /// What the runtime did, as nvprof named it: `acc_wait`, `acc_enqueue_upload`.
+        event: String;
+        /// Where the program asked for it: file and line (`layers_acc.c:53`). Without debugging information the
+        /// function or the file of the program, and the offset in it (`forward+0x4d`). `None` where it is not known.
+        place: Option<String>;
+        /// The kernel of a launch, the variable of an upload or download.
+        detail: Option<String>;
+        /// The events' own durations: without the events inside them on the same thread. Events that have no duration,
+        /// such as `acc_alloc`, count with 0.
+        times: Times;
+    }
 }
 
 impl OpenAccStats {
     /// The events of one kind whose place is not known. Other fields can be set afterwards.
     #[must_use]
     pub fn new(event: impl Into<String>, times: Times) -> Self {
-        Self { event: event.into(), place: None, detail: None, times }
+        Self { event: event.into(), times, ..Self::default() }
     }
 
     /// The row's name, as nvprof printed it.

@@ -2,45 +2,47 @@
 
 #[cfg(feature = "serde")]
 use super::finite;
+use super::schema::figures;
 
 /// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RangeStyle {
     /// Entered and exited on one thread: an NVTX push and pop.
+    #[default]
     PushPop,
     /// From the creation of a span to its close, on any threads: an NVTX start and end (`nvtx.lifetime`).
     StartEnd,
 }
 
-/// The durations of all instances of one row, in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct Times {
-    /// Instances that have ended.
-    pub instances: u64,
-    /// Sum of all durations.
-    pub total_ns: u64,
-    /// Shortest duration; 0 where there is no instance.
-    pub min_ns: u64,
-    /// Longest duration.
-    pub max_ns: u64,
-    /// Median: the middle duration, or the mean of the two middle ones. `None` where there is no instance, or where
-    /// the sample budget was spent before this row could keep its durations.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_none"))]
-    pub median_ns: Option<f64>,
-    /// Whether `median_ns` comes from every single duration. Otherwise it comes from a histogram, with a relative error
-    /// below 0.2 %.
-    pub median_exact: bool,
-    /// Sample standard deviation (divisor n - 1); 0 for one instance.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
-    pub stddev_ns: f64,
-    /// Quantiles by rising `q`: 0.9, 0.99 and those that were asked for. Empty where the median is unknown.
-    /// [`quantile`](Self::quantile) finds one.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
-    pub quantiles: Vec<Quantile>,
+figures! {
+    /// The durations of all instances of one row, in nanoseconds.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct Times {
+        /// Instances that have ended.
+        instances: u64 = sum;
+        /// Sum of all durations.
+        total_ns: u64 = sum;
+        /// Shortest duration; 0 where there is no instance.
+        min_ns: u64 = least;
+        /// Longest duration.
+        max_ns: u64 = most;
+        /// Median: the middle duration, or the mean of the two middle ones. `None` where there is no instance, or where
+        /// the sample budget was spent before this row could keep its durations.
+        #[serde(serialize_with = "finite::or_none")]
+        median_ns: Option<f64> = apart;
+        /// Whether `median_ns` comes from every single duration. Otherwise it comes from a histogram, with a relative
+        /// error below 0.2 %.
+        median_exact: bool = apart;
+        /// Sample standard deviation (divisor n - 1); 0 for one instance.
+        #[serde(serialize_with = "finite::or_zero")]
+        stddev_ns: f64 = deviation(instances, total_ns);
+        /// Quantiles by rising `q`: 0.9, 0.99 and those that were asked for. Empty where the median is unknown.
+        /// [`quantile`](Self::quantile) finds one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        quantiles: Vec<Quantile> = apart;
+    }
 }
 
 impl Times {
@@ -72,20 +74,20 @@ impl Times {
     }
 }
 
-/// A duration that a part of all instances took at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct Quantile {
-    /// The part, from 0 to 1: 0.9 for the 90th percentile.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
-    pub q: f64,
-    /// The duration, in nanoseconds.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "finite::or_zero"))]
-    pub ns: f64,
-    /// Whether it comes from every single duration. Otherwise it comes from a histogram, with a relative error below
-    /// 0.2 %.
-    pub exact: bool,
+figures! {
+    /// A duration that a part of all instances took at most.
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    pub struct Quantile {
+        /// The part, from 0 to 1: 0.9 for the 90th percentile.
+        #[serde(serialize_with = "finite::or_zero")]
+        q: f64;
+        /// The duration, in nanoseconds.
+        #[serde(serialize_with = "finite::or_zero")]
+        ns: f64;
+        /// Whether it comes from every single duration. Otherwise it comes from a histogram, with a relative error
+        /// below 0.2 %.
+        exact: bool;
+    }
 }
 
 impl Quantile {

@@ -26,19 +26,13 @@ impl MergedSummary {
         let calls = self.calls.iter().map(|row| CallStats {
             domain: row.key.domain.clone(),
             name: row.key.name.clone(),
-            cancelled: row.all.cancelled,
-            latency: row.all.latency.clone(),
-            busy_ns: row.all.busy_ns,
-            awaited_ns: row.all.awaited_ns,
-            awaited_self_ns: row.all.awaited_self_ns,
+            ..CallStats::of_totals(&row.all)
         });
         let streams = self.stream_ranges.iter().map(|row| StreamStats {
             domain: row.key.domain.clone(),
             name: row.key.name.clone(),
             stream: row.key.stream.clone(),
-            times: row.all.times.clone(),
-            empty: row.all.empty,
-            floor_ns: row.all.floor_ns,
+            ..StreamStats::of_totals(&row.all)
         });
         Summary {
             process,
@@ -118,24 +112,8 @@ fn nested(merged: &MergedSummary) -> Vec<TreeNode> {
         while waiting.last().is_some_and(|(depth, _)| *depth > key.depth) {
             children.extend(waiting.pop().map(|(_, child)| child));
         }
-        let node = TreeNode {
-            domain: key.domain.clone(),
-            name: key.name.clone(),
-            calls: all.calls,
-            instances: all.instances,
-            total_ns: all.total_ns,
-            self_ns: all.self_ns,
-            blocked_ns: all.blocked_ns,
-            max_ns: all.max_ns,
-            quantiles: Vec::new(),
-            awaited_ns: all.awaited_ns,
-            awaited_self_ns: all.awaited_self_ns,
-            stream_total_ns: all.stream_total_ns,
-            stream_self_ns: all.stream_self_ns,
-            gpu: all.gpu.clone(),
-            first_ns: all.first_ns,
-            children,
-        };
+        let node =
+            TreeNode { domain: key.domain.clone(), name: key.name.clone(), children, ..TreeNode::of_totals(all) };
         waiting.push((key.depth, node));
     }
     waiting.into_iter().rev().map(|(_, root)| root).collect()

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::ops::Deref;
 
+use crate::summary::schema::Join;
+
 /// One row in all processes: a range, a kernel, a category.
 ///
 /// `K` says which row it is, `V` what it amounts to.
@@ -110,20 +112,15 @@ impl RankTotals {
     }
 }
 
-/// What a row amounts to, and how that of several processes becomes one.
-pub(super) trait Join: Clone {
+/// What a row amounts to in one process.
+pub(super) trait Part: Join + Clone {
     /// Instances.
     fn count(&self) -> u64;
 
     /// What distinguishes processes.
     fn total(&self) -> u64;
 
-    fn median(&self) -> Option<f64> {
-        None
-    }
-
-    /// The parts together; there are two at least.
-    fn join(parts: &[Self]) -> Self;
+    fn median(&self) -> Option<f64>;
 }
 
 /// Parts of rows, as they come: by key, each with the number of its process.
@@ -135,7 +132,7 @@ impl<K, V> Default for Rows<K, V> {
     }
 }
 
-impl<K: Ord + Hash, V: Join> Rows<K, V> {
+impl<K: Ord + Hash, V: Part> Rows<K, V> {
     /// A part without an instance is no row.
     pub(super) fn add(&mut self, process: usize, key: K, part: V) {
         if part.count() > 0 {
@@ -153,7 +150,7 @@ impl<K: Ord + Hash, V: Join> Rows<K, V> {
 
 /// One row. The parts are put in the order of the processes first, so that sums of doubles do not depend on the order
 /// in which they came.
-pub(super) fn together<K, V: Join>(key: K, mut parts: Vec<(usize, V)>, places: &[usize]) -> Merged<K, V> {
+pub(super) fn together<K, V: Part>(key: K, mut parts: Vec<(usize, V)>, places: &[usize]) -> Merged<K, V> {
     for (process, _) in &mut parts {
         *process = places.get(*process).copied().unwrap_or(*process);
     }
@@ -168,7 +165,7 @@ pub(super) fn together<K, V: Join>(key: K, mut parts: Vec<(usize, V)>, places: &
             None => ranks.push(RankTotal { process: *process, instances: part.count(), total: part.total() }),
         }
     }
-    let parts: Vec<V> = parts.into_iter().map(|(_, part)| part).collect();
+    let parts: Vec<&V> = parts.iter().map(|(_, part)| part).collect();
     let medians: Option<Vec<f64>> =
         parts.iter().map(|part| part.median().filter(|median| median.is_finite())).collect();
     let median_bounds = medians.map(|all| {
@@ -176,7 +173,7 @@ pub(super) fn together<K, V: Join>(key: K, mut parts: Vec<(usize, V)>, places: &
         (least, all.iter().copied().fold(f64::NEG_INFINITY, f64::max))
     });
     let all = match parts.as_slice() {
-        [alone] => alone.clone(),
+        [alone] => (*alone).clone(),
         several => V::join(several),
     };
     Merged { key, all, median_bounds, ranks: RankTotals(ranks) }

@@ -3,10 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::figures::NodeTotals;
 use super::labels::PhaseLabel;
 use super::rows::{self, Merged};
-use crate::TreeNode;
+use crate::{NodeTotals, TreeNode};
 
 /// A domain and a name.
 type Label = (Option<String>, String);
@@ -22,38 +21,13 @@ pub(super) struct Trees {
 impl Trees {
     pub(super) fn add(&mut self, process: usize, roots: Vec<TreeNode>) {
         let mut left: Vec<(Option<usize>, TreeNode)> = roots.into_iter().map(|root| (None, root)).collect();
-        while let Some((parent, node)) = left.pop() {
-            let TreeNode { domain, name, calls, instances, total_ns, self_ns, .. } = node;
-            let TreeNode {
-                blocked_ns,
-                max_ns,
-                awaited_ns,
-                awaited_self_ns,
-                stream_total_ns,
-                stream_self_ns,
-                gpu,
-                first_ns,
-                children,
-                ..
-            } = node;
+        while let Some((parent, mut node)) = left.pop() {
+            let totals = node.take_totals();
+            let TreeNode { domain, name, children, .. } = node;
             let place = *self.places.entry((parent, (domain, name))).or_insert(self.nodes.len());
             if place == self.nodes.len() {
                 self.nodes.push(Vec::new());
             }
-            let totals = NodeTotals {
-                calls,
-                instances,
-                total_ns,
-                self_ns,
-                blocked_ns,
-                max_ns,
-                awaited_ns,
-                awaited_self_ns,
-                stream_total_ns,
-                stream_self_ns,
-                gpu,
-                first_ns,
-            };
             if let Some(parts) = self.nodes.get_mut(place) {
                 parts.push((process, totals));
             }

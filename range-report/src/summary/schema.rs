@@ -1,0 +1,364 @@
+//! Rows of a summary, declared once.
+//!
+//! `figures!` takes a struct and, a field a line, what else is made from it:
+//!
+//! ```text
+//! /// Longest instance; 0 where it is not known.     the documentation, and the description in the JSON schema
+//! #[serde(default)]                                  whether JSON may lack it
+//! max_ns: u64 = most => "Max (ns)" if known;         its name in JSON, how parts are joined, and its header
+//! ```
+//!
+//! The rules say how the parts of several processes, or of several windows, become one: `sum`, `most`, `least`,
+//! `deviation`, `joined` (the part has rules of its own), `listed` (one list behind the other), `key` (what the parts
+//! have in common) and `apart` (nothing is known of all together). A header names the unit, as Nsight Systems does.
+//! `if known` means that 0 is not known.
+//!
+//! A row with labels has a second struct, with its figures alone, for several processes together. A row that is
+//! `nested` has a flat form for JSON.
+
+use std::collections::BTreeMap;
+
+/// How parts become one.
+pub(crate) trait Join: Sized {
+    fn join(parts: &[&Self]) -> Self;
+}
+
+/// The parts that are known, as one; `None` where none is.
+impl<T: Join> Join for Option<T> {
+    fn join(parts: &[&Self]) -> Self {
+        let known: Vec<&T> = parts.iter().filter_map(|part| part.as_ref()).collect();
+        (!known.is_empty()).then(|| T::join(&known))
+    }
+}
+
+/// The rows of several lists, joined where their keys are equal, in the order of the keys.
+pub(crate) fn by_key<T: Join, K: Ord>(lists: &[&Vec<T>], key: fn(&T) -> K) -> Vec<T> {
+    let mut rows: BTreeMap<K, Vec<&T>> = BTreeMap::new();
+    for row in lists.iter().copied().flatten() {
+        rows.entry(key(row)).or_default().push(row);
+    }
+    rows.values().map(|parts| T::join(parts)).collect()
+}
+
+/// A number that a row has, or that it may not know.
+pub(crate) trait Figure: Sized {
+    fn known(self) -> Option<u64>;
+    fn of(known: Option<u64>) -> Self;
+}
+
+impl Figure for u64 {
+    fn known(self) -> Option<u64> {
+        Some(self)
+    }
+
+    fn of(known: Option<u64>) -> Self {
+        known.unwrap_or(0)
+    }
+}
+
+impl Figure for Option<u64> {
+    fn known(self) -> Option<u64> {
+        self
+    }
+
+    fn of(known: Self) -> Self {
+        known
+    }
+}
+
+/// The sum of those that are known.
+pub(crate) fn sum<F: Figure>(parts: &mut dyn Iterator<Item = F>) -> F {
+    F::of(parts.filter_map(F::known).reduce(u64::saturating_add))
+}
+
+pub(crate) fn most<F: Figure>(parts: &mut dyn Iterator<Item = F>) -> F {
+    F::of(parts.filter_map(F::known).max())
+}
+
+pub(crate) fn least<F: Figure>(parts: &mut dyn Iterator<Item = F>) -> F {
+    F::of(parts.filter_map(F::known).min())
+}
+
+/// The deviation of all instances, from number, sum and deviation of each part: squares around the common mean, from
+/// those around the mean of each.
+pub(crate) fn deviation(parts: &[(u64, u64, f64)]) -> f64 {
+    let instances = sum(&mut parts.iter().map(|(count, ..)| *count)) as f64;
+    if instances <= 1.0 {
+        return 0.0;
+    }
+    let mean = parts.iter().map(|(_, total, _)| *total as f64).sum::<f64>() / instances;
+    let squares = parts.iter().map(|&(count, total, deviation)| {
+        let (count, off) = (count as f64, total as f64 / count as f64 - mean);
+        (count - 1.0) * deviation * deviation + count * off * off
+    });
+    (squares.sum::<f64>() / (instances - 1.0)).sqrt()
+}
+
+/// What a field shows in tables, a number a header.
+pub(crate) trait Shown {
+    fn show(&self, figures: &mut Vec<Option<u64>>);
+}
+
+impl<F: Figure + Copy> Shown for F {
+    fn show(&self, figures: &mut Vec<Option<u64>>) {
+        figures.push(self.known());
+    }
+}
+
+/// The figures of a row that tables show.
+pub(crate) trait Figures {
+    const HEADERS: &'static [&'static str];
+
+    /// One below each header; `None` where it is not known.
+    fn shown(&self) -> Vec<Option<u64>>;
+}
+
+/// Whether JSON leaves a value out.
+#[cfg(feature = "serde")]
+pub(crate) trait Absent {
+    fn is_absent(&self) -> bool;
+}
+
+#[cfg(feature = "serde")]
+impl<T> Absent for Option<T> {
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<T> Absent for Vec<T> {
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<T: Absent> Absent for &T {
+    fn is_absent(&self) -> bool {
+        (**self).is_absent()
+    }
+}
+
+#[cfg(feature = "serde")]
+pub(crate) fn absent(value: &impl Absent) -> bool {
+    value.is_absent()
+}
+
+/// A struct as it is declared: its name and documentation, and those of its fields with type and serde's attribute.
+#[cfg(test)]
+pub(crate) struct Declared {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) fields: &'static [[&'static str; 4]],
+}
+
+macro_rules! figures {
+    // A row with labels, and its figures alone.
+    (
+        $(#[doc = $about:literal])+
+        #[derive($($derive:ident),+)]
+        pub struct $Row:ident {
+            $($(#[doc = $label_about:literal])+ $label:ident: $Label:ty;)*
+        }
+        $(#[doc = $totals_about:literal])+
+        #[derive($($totals_derive:ident),+)]
+        figures $Totals:ident {
+            $(
+                $(#[doc = $figure_about:literal])+ $(#[serde($($figure_serde:tt)+)])?
+                $figure:ident: $Figure:ty = $rule:ident $(=> $($header:literal),+ $(if $known:ident)?)?;
+            )*
+        }
+        $(apart { $(
+            $(#[doc = $apart_about:literal])+ $(#[serde($($apart_serde:tt)+)])?
+            $apart:ident: $Apart:ty;
+        )* })?
+        $(nested {
+            $(#[doc = $children_about:literal])+ $(#[serde($($children_serde:tt)+)])?
+            $children:ident: $Children:ty => $Written:ident, $Read:ident;
+        })?
+    ) => {
+        figures! {
+            $(#[doc = $about])+
+            #[derive($($derive),+)]
+            pub struct $Row {
+                $($(#[doc = $label_about])+ $label: $Label;)*
+                $($(#[doc = $figure_about])+ $(#[serde($($figure_serde)+)])? $figure: $Figure;)*
+                $($($(#[doc = $apart_about])+ $(#[serde($($apart_serde)+)])? $apart: $Apart;)*)?
+                $($(#[doc = $children_about])+ $(#[serde($($children_serde)+)])? $children: $Children;)?
+            }
+        }
+
+        $(#[doc = $totals_about])+
+        #[derive($($totals_derive),+)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[non_exhaustive]
+        pub struct $Totals {
+            $(
+                $(#[doc = $figure_about])+
+                $(#[cfg_attr(feature = "serde", serde($($figure_serde)+))])?
+                pub $figure: $Figure,
+            )*
+        }
+
+        figures!(@join $Totals { $($figure = $rule;)* });
+
+        figures!(@shown $Totals { $($($figure => $($header),+ $(if $known)?;)?)* });
+        figures!(@shown $Row { $($($figure => $($header),+ $(if $known)?;)?)* });
+
+        impl $Row {
+            /// The figures alone; they are gone from the row.
+            pub(crate) fn take_totals(&mut self) -> $Totals {
+                $Totals { $($figure: std::mem::take(&mut self.$figure),)* }
+            }
+
+            /// A row of these figures, without labels.
+            pub(crate) fn of_totals(totals: &$Totals) -> Self {
+                Self { $($figure: totals.$figure.clone(),)* ..Self::default() }
+            }
+        }
+
+        figures!(@flat $Row {
+            $($label: $Label;)*
+            $($(#[serde($($figure_serde)+)])? $figure: $Figure;)*
+            $($($(#[serde($($apart_serde)+)])? $apart: $Apart;)*)?
+        } $($children $Written $Read)?);
+    };
+    // Figures that are joined.
+    (
+        $(#[doc = $about:literal])+
+        #[derive($($derive:ident),+)]
+        pub struct $Row:ident {
+            $(
+                $(#[doc = $field_about:literal])+ $(#[serde($($serde:tt)+)])?
+                $field:ident: $Field:ty = $rule:ident $(($($of:ident),+))?;
+            )*
+        }
+    ) => {
+        figures! {
+            $(#[doc = $about])+
+            #[derive($($derive),+)]
+            pub struct $Row { $($(#[doc = $field_about])+ $(#[serde($($serde)+)])? $field: $Field;)* }
+        }
+        figures!(@join $Row { $($field = $rule $(($($of),+))?;)* });
+    };
+    // A row that stays by itself.
+    (
+        $(#[doc = $about:literal])+
+        #[derive($($derive:ident),+)]
+        pub struct $Row:ident {
+            $($(#[doc = $field_about:literal])+ $(#[serde($($serde:tt)+)])? $field:ident: $Field:ty;)*
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive($($derive),+)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[non_exhaustive]
+        pub struct $Row {
+            $(
+                $(#[doc = $field_about])+
+                $(#[cfg_attr(feature = "serde", serde($($serde)+))])?
+                pub $field: $Field,
+            )*
+        }
+
+        #[cfg(test)]
+        impl $Row {
+            pub(crate) const DECLARED: crate::summary::schema::Declared = crate::summary::schema::Declared {
+                name: stringify!($Row),
+                about: concat!($($about),+),
+                fields: &[$([
+                    stringify!($field),
+                    concat!($($field_about),+),
+                    stringify!($Field),
+                    concat!($($(stringify!($serde)),+)?),
+                ],)*],
+            };
+        }
+    };
+    (@flat $Row:ident $fields:tt) => {};
+    (@flat $Row:ident {
+        $($(#[serde($($serde:tt)+)])? $field:ident: $Field:ty;)*
+    } $children:ident $Written:ident $Read:ident) => {
+        /// A row without its children, on its way to a file. Depth 0 is a root.
+        #[cfg(feature = "serde")]
+        #[derive(serde::Serialize)]
+        pub(crate) struct $Written<'a> {
+            depth: usize,
+            $($(#[serde($($serde)+)])? $field: &'a $Field,)*
+        }
+
+        #[cfg(feature = "serde")]
+        impl<'a> $Written<'a> {
+            pub(crate) fn of(depth: usize, row: &'a $Row) -> Self {
+                let $Row { $($field,)* $children: _ } = row;
+                Self { depth, $($field,)* }
+            }
+        }
+
+        /// The same on its way back. (Flattening the row would do for both, and takes three times as long to read.)
+        #[cfg(feature = "serde")]
+        #[derive(serde::Deserialize)]
+        pub(crate) struct $Read {
+            pub(crate) depth: usize,
+            $($(#[serde($($serde)+)])? $field: $Field,)*
+        }
+
+        #[cfg(feature = "serde")]
+        impl From<$Read> for $Row {
+            fn from(read: $Read) -> Self {
+                let $Read { depth: _, $($field,)* } = read;
+                Self { $($field,)* $children: Default::default() }
+            }
+        }
+    };
+    (@join $Row:ident { $($field:ident = $rule:ident $(($($of:ident),+))?;)* }) => {
+        impl crate::summary::schema::Join for $Row {
+            fn join(parts: &[&Self]) -> Self {
+                Self { $($field: figures!(@rule parts, $field, $rule $($($of),+)?),)* }
+            }
+        }
+    };
+    (@rule $parts:ident, $field:ident, joined) => {
+        crate::summary::schema::Join::join(&$parts.iter().map(|part| &part.$field).collect::<Vec<_>>())
+    };
+    (@rule $parts:ident, $field:ident, listed) => {
+        $parts.iter().flat_map(|part| part.$field.iter().cloned()).collect()
+    };
+    (@rule $parts:ident, $field:ident, key) => {
+        $parts.first().map(|part| part.$field.clone()).unwrap_or_default()
+    };
+    (@rule $parts:ident, $field:ident, apart) => {
+        Default::default()
+    };
+    (@rule $parts:ident, $field:ident, deviation $count:ident, $total:ident) => {
+        crate::summary::schema::deviation(
+            &$parts.iter().map(|part| (part.$count, part.$total, part.$field)).collect::<Vec<_>>(),
+        )
+    };
+    (@rule $parts:ident, $field:ident, $rule:ident) => {
+        crate::summary::schema::$rule(&mut $parts.iter().map(|part| part.$field))
+    };
+    (@shown $Row:ident { $($figure:ident => $($header:literal),+ $(if $known:ident)?;)* }) => {
+        impl crate::summary::schema::Figures for $Row {
+            const HEADERS: &'static [&'static str] = &[$($($header,)+)*];
+
+            #[allow(unused_mut)] // of a row without headers
+            fn shown(&self) -> Vec<Option<u64>> {
+                let mut all = Vec::new();
+                $(figures!(@show self, all, $figure, $($header)+ $(if $known)?);)*
+                all
+            }
+        }
+    };
+    (@show $row:ident, $all:ident, $field:ident, $($header:literal)+) => {
+        crate::summary::schema::Shown::show(&$row.$field, &mut $all)
+    };
+    (@show $row:ident, $all:ident, $field:ident, $header:literal if known) => {
+        $all.push(Some($row.$field).filter(|&figure| figure > 0))
+    };
+}
+pub(crate) use figures;
+
+#[cfg(all(test, feature = "serde"))]
+mod tests;

@@ -1,0 +1,142 @@
+//! The JSON schema, made from the declarations.
+
+use serde_json::{Map, Value, json};
+
+use super::Declared;
+use crate::summary::{
+    ActivityLosses, ApiCallStats, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryStats,
+    MemoryWork, NodeCalls, NodeWork, OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeKernelStats,
+    RangeStats, Sizes, StreamLosses, StreamStats, Summary, ThreadStats, Times, TreeNode,
+};
+
+/// All structs in a summary but the summary itself.
+const ROWS: [Declared; 25] = [
+    Process::DECLARED,
+    ThreadStats::DECLARED,
+    Times::DECLARED,
+    Quantile::DECLARED,
+    RangeStats::DECLARED,
+    StreamStats::DECLARED,
+    TreeNode::DECLARED,
+    NodeWork::DECLARED,
+    NodeCalls::DECLARED,
+    GpuWork::DECLARED,
+    MemoryWork::DECLARED,
+    CallStats::DECLARED,
+    GpuActivity::DECLARED,
+    KernelStats::DECLARED,
+    MemoryStats::DECLARED,
+    Sizes::DECLARED,
+    ApiCallStats::DECLARED,
+    ProjectionStats::DECLARED,
+    RangeKernelStats::DECLARED,
+    OpenAccStats::DECLARED,
+    CategoryStats::DECLARED,
+    OpenRange::DECLARED,
+    Losses::DECLARED,
+    StreamLosses::DECLARED,
+    ActivityLosses::DECLARED,
+];
+
+/// Documentation without the marks of links, which no reader of a schema follows.
+fn plain(about: &str) -> String {
+    about.trim().replace("[`", "`").replace("`]", "`")
+}
+
+fn with(mut rule: Value, more: Value) -> Value {
+    rule.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    rule
+}
+
+/// What a value of a type looks like in JSON.
+fn rule_of(kind: &str) -> Value {
+    if let Some(items) = kind.strip_prefix("Vec<").and_then(|rest| rest.strip_suffix('>')) {
+        return json!({"type": "array", "items": rule_of(items)});
+    }
+    if kind == "Option<(Option<String>, String)>" {
+        let pair = json!([rule_of("Option<String>"), rule_of("String")]);
+        return json!({"type": ["array", "null"], "prefixItems": pair, "items": false, "minItems": 2});
+    }
+    if let Some(known) = kind.strip_prefix("Option<").and_then(|rest| rest.strip_suffix('>')) {
+        let mut rule = rule_of(known);
+        let null = Value::Null;
+        match rule.as_object_mut().unwrap() {
+            rule if rule.contains_key("enum") => rule["enum"].as_array_mut().unwrap().push(null),
+            rule if rule.contains_key("type") => rule["type"] = json!([rule["type"], "null"]),
+            _ => {} // absent where it is not known
+        }
+        return rule;
+    }
+    match kind {
+        "u64" => json!({"type": "integer", "minimum": 0, "maximum": u64::MAX}),
+        "u32" => json!({"type": "integer", "minimum": 0, "maximum": u32::MAX}),
+        "f64" => json!({"type": "number"}),
+        "bool" => json!({"type": "boolean"}),
+        "String" => json!({"type": "string"}),
+        "RangeStyle" => json!({"enum": ["PushPop", "StartEnd"]}),
+        "MemoryKind" => {
+            let kinds = "Unknown HtoD DtoH HtoA AtoH AtoA AtoD DtoA DtoD HtoH PtoP Set";
+            json!({"enum": kinds.split(' ').collect::<Vec<_>>()})
+        }
+        row if ROWS.iter().any(|declared| declared.name == row) => json!({"$ref": format!("#/$defs/{row}")}),
+        unknown => panic!("add a rule for the type `{unknown}` here"),
+    }
+}
+
+/// The rules of a struct. In a file a nested row has its depth in place of its children.
+fn object_of(declared: &Declared) -> Value {
+    let (mut required, mut properties) = (Vec::new(), Map::new());
+    for [name, about, kind, serde] in declared.fields {
+        if *kind == format!("Vec<{}>", declared.name) {
+            let about = "Nodes above it; 0 for a root. The parent is the nearest node before it with a lower depth.";
+            properties.insert("depth".to_owned(), with(rule_of("u32"), json!({"description": about})));
+            required.push("depth");
+            continue;
+        }
+        if !serde.contains("default") {
+            required.push(name);
+        }
+        properties.insert((*name).to_owned(), with(rule_of(kind), json!({"description": plain(about)})));
+    }
+    json!({
+        "description": plain(declared.about), "type": "object", "required": required, "properties": properties,
+    })
+}
+
+/// Each definition and each field on a line of its own.
+fn text(value: &Value, depth: usize) -> String {
+    let is_list_of_rules = |fields: &Map<String, Value>| fields.values().all(Value::is_object);
+    match value.as_object().filter(|fields| fields.contains_key("properties") || is_list_of_rules(fields)) {
+        None => value.to_string(),
+        Some(fields) => {
+            let line =
+                |(name, rule)| format!("\n{:width$}{name}: {}", "", text(rule, depth + 1), width = 2 * depth + 2);
+            let lines: Vec<String> = fields.iter().map(|(name, rule)| line((json!(name), rule))).collect();
+            format!("{{{}\n{:width$}}}", lines.join(","), "", width = 2 * depth)
+        }
+    }
+}
+
+/// `TRACING_GPU_WRITE=1 cargo test -p range-report --all-features json_schema` writes the file anew.
+#[test]
+fn the_json_schema_is_what_is_declared() {
+    let mut schema = object_of(&Summary::DECLARED);
+    let about = "What `Summary::write_json` writes: everything measured in one window of one process. Times are \
+                 nanoseconds. Fields may be added within a version, and readers pass over those that they do not know. \
+                 Integers are written without a fraction and have up to 64 bits.";
+    let name = json!({"const": "tracing-gpu/1", "description": "Name and version of the format."});
+    schema["properties"]["schema"] = name;
+    schema["required"].as_array_mut().unwrap().insert(0, "schema".into());
+    let head = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tracing-gpu summary, version 1",
+        "description": about,
+    });
+    let rows: Map<String, Value> = ROWS.iter().map(|row| (row.name.to_owned(), object_of(row))).collect();
+    let schema = with(with(schema, head), json!({"$defs": rows}));
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/summary.schema.json");
+    if std::env::var_os("TRACING_GPU_WRITE").is_some() {
+        std::fs::write(path, text(&schema, 0) + "\n").unwrap();
+    }
+    let written: Value = serde_json::from_str(Summary::JSON_SCHEMA).unwrap();
+    assert!(written == schema, "the schema is of an older declaration: write it anew");
+}
