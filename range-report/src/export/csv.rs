@@ -144,7 +144,7 @@ impl CsvFlavor {
         }
         let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(out);
         for record in table.records() {
-            writer.write_record(record)?;
+            writer.write_record(record.iter().map(|value| value.as_bytes()))?;
         }
         writer.flush()
     }

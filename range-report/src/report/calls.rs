@@ -3,12 +3,14 @@
 use super::envelope::section;
 use super::gpu_work::NO_CALL_OF_FUTURE;
 use super::kinds::TableStyle;
+use super::nsys::quantile_cell;
 use super::options::RenderOptions;
-use super::table::{Cell, Table};
+use super::table::{Cell, Column, Table, Unit};
+use crate::summary::schema::{Figures, Join};
 use crate::text::names;
 use crate::text::number::{human, integer};
 use crate::text::width::{blanks, shorten, width_of};
-use crate::{CallStats, Quantile, Summary, Times};
+use crate::{CallStats, CallTotals, Quantile, Summary, Times};
 
 /// Quantiles that every row has.
 const ALWAYS: [f64; 3] = [0.5, 0.9, 0.99];
@@ -40,41 +42,44 @@ pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
 /// The rows beyond the bound as one.
 fn rest(rows: &[&CallStats], most: usize) -> Option<CallStats> {
     let others = rows.get(most..).filter(|others| others.len() > 1)?; // one more is as short
-    let sum = |of: fn(&CallStats) -> u64| others.iter().map(|row| of(row)).fold(0, u64::saturating_add);
-    let mut latency = Times::new(sum(|row| row.latency.instances), sum(|row| row.latency.total_ns));
-    latency.max_ns = others.iter().map(|row| row.latency.max_ns).max().unwrap_or(0);
-    let mut rest = CallStats::new(format!("({} more)", others.len()), latency);
-    rest.cancelled = sum(|row| row.cancelled);
-    rest.busy_ns = sum(|row| row.busy_ns);
-    rest.awaited_ns = sum(|row| row.awaited_ns);
-    rest.awaited_self_ns = sum(|row| row.awaited_self_ns);
-    Some(rest)
+    let totals: Vec<CallTotals> = others.iter().map(|row| row.totals()).collect();
+    let all = CallTotals::join(&totals.iter().collect::<Vec<_>>());
+    Some(CallStats { name: format!("({} more)", others.len()), ..CallStats::of_totals(&all) })
 }
 
-/// The table alone, for programs.
-pub(crate) fn table(summary: &Summary) -> Table {
-    let rows = sorted(summary);
+/// The table of these rows: their number, the figures that are numbers, latencies, and the other figures.
+fn table_of(rows: &[&CallStats], options: &RenderOptions) -> Table {
     let parts = parts(rows.iter().map(|row| &row.latency));
-    let mut headers: Vec<String> = ["Calls", "Cancelled"].map(str::to_owned).into();
-    headers.extend(parts.iter().map(|&q| format!("{} (ns)", percentile(q))));
-    headers
-        .extend(["Max (ns)", "Mean (ns)", "Busy (ns)", "Awaited (ns)", "Awaited Self (ns)", "Call"].map(str::to_owned));
-    let mut table = Table::new(headers);
+    let (counts, times): (Vec<_>, Vec<_>) = CallTotals::HEADERS
+        .iter()
+        .map(|&header| Column::of(header))
+        .enumerate()
+        .partition(|(_, column)| column.unit != Unit::Ns);
+    let figures = |columns: &[(usize, Column)], row: &CallStats| -> Vec<Cell> {
+        let shown = row.shown();
+        columns.iter().map(|(at, _)| Cell::known(shown.get(*at).copied().flatten())).collect()
+    };
+    let columns = |columns: &[(usize, Column)]| columns.iter().map(|(_, column)| column.clone()).collect::<Vec<_>>();
+    let latencies = parts.iter().map(|&q| format!("{} (ns)", percentile(q)));
+    let latencies = latencies.chain(["Max (ns)", "Mean (ns)"].map(str::to_owned)).map(Column::of);
+    let first = [Column::of("Calls")].into_iter().chain(columns(&counts)).chain(latencies);
+    let mut table = Table::new(first.chain(columns(&times)).chain([Column::name("Call")]));
     for row in rows {
-        let mut cells: Vec<Cell> =
-            [row.latency.instances, row.cancelled].map(|count| Cell::tested(count.to_string())).into();
+        let Times { instances, max_ns, .. } = row.latency;
+        let mut cells = vec![Cell::Whole(instances)];
+        cells.extend(figures(&counts, row));
         cells.extend(parts.iter().map(|&q| quantile_cell(row.latency.quantile(q))));
-        let figures = [row.latency.max_ns, mean(&row.latency), row.busy_ns, row.awaited_ns, row.awaited_self_ns];
-        cells.extend(figures.map(|ns| Cell::tested(ns.to_string())));
-        cells.push(Cell::text(label(row, true)));
+        cells.extend([Cell::Whole(max_ns), Cell::Whole(mean(&row.latency))]);
+        cells.extend(figures(&times, row));
+        cells.push(Cell::text(label(row, options.raw_names)));
         table.push(cells);
     }
     table
 }
 
-/// A quantile for programs, with one decimal.
-pub(crate) fn quantile_cell(quantile: Option<Quantile>) -> Cell {
-    quantile.map_or_else(Cell::unknown, |Quantile { ns, .. }| Cell::tested(format!("{ns:.1}")))
+/// The table alone, for programs.
+pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Table {
+    table_of(&sorted(summary), options)
 }
 
 /// `p99.9`
@@ -84,10 +89,18 @@ pub(crate) fn percentile(q: f64) -> String {
 
 /// A quantile for people, `~` before one that is not exact.
 pub(super) fn quantile_text(quantile: Option<Quantile>) -> String {
-    quantile.map_or_else(
-        || UNKNOWN.to_owned(),
-        |Quantile { ns, exact, .. }| format!("{}{}", if exact { "" } else { "~" }, human(ns.round() as u64)),
-    )
+    figure(&quantile_cell(quantile), Unit::Ns, false)
+}
+
+/// A figure for people.
+fn figure(cell: &Cell, unit: Unit, thousands: bool) -> String {
+    match *cell {
+        Cell::Whole(value) if unit == Unit::Ns => human(value),
+        Cell::Whole(value) => integer(value, thousands),
+        Cell::Number(value) => human(value.round() as u64),
+        Cell::About(value) => format!("~{}", human(value.round() as u64)),
+        _ => UNKNOWN.to_owned(),
+    }
 }
 
 /// The rows that have a call, in the order of printing.
@@ -120,46 +133,45 @@ pub(crate) fn label(row: &CallStats, raw: bool) -> String {
 }
 
 /// A column of figures. If the table is too wide, the column with the lowest rank is left out first.
-struct Column {
+struct Fitted {
     header: String,
     rank: usize,
     cells: Vec<String>,
 }
 
-impl Column {
+impl Fitted {
     fn width(&self) -> usize {
         self.cells.iter().map(|cell| width_of(cell)).max().unwrap_or(0).max(width_of(&self.header))
     }
 }
 
 fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
-    let mut columns: Vec<Column> = Vec::new();
-    let mut column = |header: &str, rank: usize, cell: &dyn Fn(&CallStats) -> String| {
-        columns.push(Column { header: header.to_owned(), rank, cells: rows.iter().map(|row| cell(row)).collect() });
-    };
+    let table = table_of(rows, options);
     let roomy = options.columns() >= ROOMY;
     let no_cancelled = rows.iter().all(|row| row.cancelled == 0);
-    column("Calls", STAYS, &|row| integer(row.latency.instances, options.thousands));
-    let cancelled = if roomy { "Cancelled" } else { "Canc." };
-    column(cancelled, if no_cancelled { 0 } else { 6 }, &|row| integer(row.cancelled, options.thousands));
-    for q in parts(rows.iter().map(|row| &row.latency)) {
-        let rank = match ALWAYS.iter().position(|always| *always == q) {
-            Some(0) => 7,
-            Some(1) => 2,
-            Some(_) => STAYS,
-            None => 8, // was asked for
+    let column = |(at, column): (usize, &Column)| {
+        let (header, rank) = match &*column.page {
+            "Calls" => ("", STAYS),
+            "Cancelled" => (if roomy { "" } else { "Canc." }, if no_cancelled { 0 } else { 6 }),
+            "p50" => ("", 7),
+            "p90" => ("", 2),
+            "p99" => ("", STAYS),
+            "Max" => ("", 3),
+            "Mean" => ("", 1),
+            "Busy" => ("", 4),
+            "Awaited" => ("", 5),
+            "Awaited self" => (if roomy { "" } else { "Aw. self" }, STAYS),
+            _ => ("", 8), // was asked for
         };
-        column(&percentile(q), rank, &|row| quantile_text(row.latency.quantile(q)));
-    }
-    column("Max", 3, &|row| human(row.latency.max_ns));
-    column("Mean", 1, &|row| human(mean(&row.latency)));
-    column("Busy", 4, &|row| human(row.busy_ns));
-    column("Awaited", 5, &|row| human(row.awaited_ns));
-    column(if roomy { "Awaited self" } else { "Aw. self" }, STAYS, &|row| human(row.awaited_self_ns));
-
+        let header = if header.is_empty() { &*column.page } else { header }.to_owned();
+        let cells = table.rows.iter().map(|row| figure(&row[at], column.unit, options.thousands)).collect();
+        Fitted { header, rank, cells }
+    };
+    let mut columns: Vec<Fitted> =
+        table.columns.iter().enumerate().filter(|(_, column)| !column.is_name()).map(column).collect();
     let names: Vec<String> = rows.iter().map(|row| label(row, options.raw_names)).collect();
     let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0).max("Call".len());
-    let room = |columns: &[Column]| {
+    let room = |columns: &[Fitted]| {
         let figures: usize = columns.iter().map(|column| column.width() + 2).sum();
         options.columns().saturating_sub(figures + 3) // the margin of the tree, in which it has its marks
     };
@@ -173,7 +185,7 @@ fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
     let name_width = longest.min(room(&columns).max(MIN_NAME));
 
     let mut out = String::new();
-    let mut line = |cell: &dyn Fn(&Column) -> String, name: &str| {
+    let mut line = |cell: &dyn Fn(&Fitted) -> String, name: &str| {
         let mut text = "  ".to_owned();
         for (place, column) in columns.iter().enumerate() {
             let cell = cell(column);
@@ -187,7 +199,7 @@ fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
     line(&|column| column.header.clone(), "Call");
     line(&|column| "-".repeat(column.width()), &"-".repeat(name_width));
     for (place, name) in names.iter().enumerate() {
-        let cell = |column: &Column| column.cells.get(place).cloned().unwrap_or_default();
+        let cell = |column: &Fitted| column.cells.get(place).cloned().unwrap_or_default();
         line(&cell, &shorten(name, name_width, name_width * 2 / 3));
     }
     out

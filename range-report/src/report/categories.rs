@@ -2,34 +2,18 @@
 
 use std::cmp::Reverse;
 
-use super::envelope::section;
+use super::cuda::Made;
 use super::gpu_work::NO_CATEGORY;
-use super::kinds::TableStyle;
 use super::nsys::{Columns, Row, statistics_table};
 use super::options::RenderOptions;
-use super::table::{Cell, Layout, Table};
+use super::table::{Cell, Table};
 use crate::Summary;
 use crate::text::names;
 
 /// `Categories`: one row per category, by total time. Categories are text here, even if they look like numbers.
-pub(crate) fn categories(summary: &Summary, options: &RenderOptions) -> String {
-    let title = match options.style {
-        TableStyle::Current => " ** Category Summary (categories):",
-        TableStyle::Legacy => "Category Statistics:",
-    };
-    match table(summary, options) {
-        Some(table) => section(title, &table.render(&Layout::as_nsight(options))),
-        None => section(title, NO_CATEGORY),
-    }
-}
-
-/// The table alone, where there is one.
-pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table> {
+pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     let mut rows: Vec<_> = summary.categories.iter().filter(|row| row.times.instances > 0).collect();
     rows.sort_by_key(|row| (Reverse(row.times.total_ns), &row.category));
-    if rows.is_empty() {
-        return None;
-    }
     let rows: Vec<Row> = rows
         .into_iter()
         .map(|row| {
@@ -37,5 +21,6 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
             Row { times: &row.times, below: None, names: vec![Cell::text(name)] }
         })
         .collect();
-    Some(statistics_table(&rows, &Columns::of_ranges(&["Category"]), options))
+    let table = statistics_table(&rows, &Columns::of_ranges(&["Category"]), options);
+    Ok(Table { absent: Some(NO_CATEGORY), ..table })
 }

@@ -6,8 +6,9 @@ use std::io;
 use super::calls;
 use super::envelope::{NO_RANGE, section};
 use super::kinds::TableStyle;
+use super::nsys::quantile_cell;
 use super::options::RenderOptions;
-use super::table::{Cell, Table};
+use super::table::{Cell, Column, Table};
 use crate::compare::{Basis, Change, Gate, InRun, LEAST_PAIRS, by_self_time, confidence, with_ratios};
 use crate::text::names;
 use crate::text::number::{average, human, human_inline, integer, percent, ratio, rounded};
@@ -224,7 +225,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     let judged = ["Judged", "Judged Time (ns)", "Change (%)", "Low (%)", "High (%)", "Slower"].map(str::to_owned);
     headers.extend(judged.into_iter().filter(|_| comparison.gate.is_some()));
     headers.extend(["Style", "Range"].map(str::to_owned));
-    let mut table = Table::new(headers);
+    let mut table = Table::new(headers.into_iter().map(Column::of));
     let known = |text: Option<String>| text.map_or_else(Cell::unknown, Cell::tested);
     let wholes = wholes(comparison);
     for range in &comparison.ranges {
@@ -238,7 +239,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
                 known(times.map(|times| times.instances.to_string())),
                 known(times.and_then(|times| average(times.total_ns, times.instances))),
             ];
-            row.extend(parts.iter().map(|&q| calls::quantile_cell(times.and_then(|times| times.quantile(q)))));
+            row.extend(parts.iter().map(|&q| quantile_cell(times.and_then(|times| times.quantile(q)))));
             row.extend([
                 known(range.difference_ns(number).filter(|_| number > 0).map(|ns| ns.to_string())),
                 known(

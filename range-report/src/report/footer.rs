@@ -9,7 +9,7 @@ use super::streams;
 use crate::text::names;
 use crate::text::number::{human_inline, integer};
 use crate::text::width::{shorten, wrapped};
-use crate::{GpuActivity, GpuWork, Losses, OpenRange, Quantile, RangeStyle, Summary, Times, TreeNode};
+use crate::{GpuWork, Losses, OpenRange, Quantile, RangeStyle, Summary, TreeNode};
 
 /// Names of open ranges printed before the rest is only counted.
 const MAX_OPEN: usize = 10;
@@ -19,8 +19,9 @@ const MAX_THREADS: usize = 3;
 const MAX_NAME: usize = 60;
 
 /// The footer, or nothing if there is nothing to say.
-pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
-    let mut lines = notes(summary, reports, options);
+/// `approximate`: whether a table has a figure that comes from a histogram.
+pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOptions, approximate: bool) -> String {
+    let mut lines = notes(summary, reports, options, approximate);
     if lines.is_empty() {
         return String::new();
     }
@@ -63,7 +64,7 @@ impl Summary {
 
 /// What there is to say, a sentence each, the most important one first: what is missing, then what may be wrong, then
 /// how the figures were obtained.
-pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
+pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions, approximate: bool) -> Vec<String> {
     let losses = &summary.losses;
     let mut lines = Vec::new();
     open_lines(&losses.open, &mut lines);
@@ -80,7 +81,7 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
     );
     if shows_approximate_percentile(summary, reports) {
         lines.push("~ marks figures from a histogram: within 0.2 % of the true ones.".to_owned());
-    } else if shows_approximate_median(summary, reports, options) {
+    } else if approximate {
         lines.push("~ marks a median from a histogram: within 0.2 % of the true one.".to_owned());
     }
     if reports.contains(&Report::Ranges) {
@@ -330,26 +331,6 @@ fn shows_approximate_percentile(summary: &Summary, reports: &[Report]) -> bool {
         && calls.any(|row| {
             let median_exact = row.latency.median_exact || row.latency.median_ns.is_none();
             !median_exact || approximate(&row.latency.quantiles)
-        })
-}
-
-fn shows_approximate_median(summary: &Summary, reports: &[Report], options: &RenderOptions) -> bool {
-    let approximate = |times: &Times| times.median_ns.is_some() && !times.median_exact && times.instances > 0;
-    let in_gpu = |times: &dyn Fn(&GpuActivity) -> bool| summary.gpu.as_ref().is_some_and(times);
-    options.style == TableStyle::Current
-        && reports.iter().any(|report| match report {
-            Report::Ranges => {
-                summary.ranges.iter().any(|row| approximate(&row.times))
-                    || summary.stream_ranges.iter().any(|row| !streams::is_empty(row) && approximate(&row.times))
-            }
-            Report::Categories => summary.categories.iter().any(|row| approximate(&row.times)),
-            Report::Kernels => in_gpu(&|gpu| gpu.kernels.iter().any(|row| approximate(&row.times))),
-            Report::MemTime => in_gpu(&|gpu| gpu.memory.iter().any(|row| approximate(&row.times))),
-            Report::Api => in_gpu(&|gpu| gpu.calls.iter().flatten().any(|row| approximate(&row.times))),
-            Report::GpuProjection => in_gpu(&|gpu| gpu.projections.iter().any(|row| approximate(&row.projected))),
-            Report::OpenAcc => summary.openacc.iter().any(|row| approximate(&row.times)),
-            Report::RangeKernels => in_gpu(&|gpu| gpu.range_kernels.iter().any(|row| approximate(&row.times))),
-            Report::Tree | Report::Calls | Report::Nvprof | Report::Torch | Report::MemSize | Report::Hot => false,
         })
 }
 

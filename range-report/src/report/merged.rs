@@ -11,7 +11,7 @@ use super::envelope::{NO_RANGE, section};
 use super::kinds::{MergedTable, TableStyle};
 use super::nsys::{Columns, Row, known, name_cell, statistics_table, whole};
 use super::options::RenderOptions;
-use super::table::{Cell, Table};
+use super::table::{Cell, Column, Table};
 use super::tree::titled as phase_tree;
 use super::{calls, cuda, footer, tables};
 use crate::text::number::{average, integer, percent, rounded};
@@ -127,7 +127,7 @@ pub(crate) fn merged(merged: &MergedSummary, tables: &[MergedTable], options: &R
     if !one.tree.is_empty() && tables.contains(&MergedTable::Tree) {
         text += &phase_tree(&one, &title("Phase Tree"), options);
     }
-    text + &footer::footer(&one, &[], options)
+    text + &footer::footer(&one, &[], options, false)
 }
 
 /// One table for programs: names as they are, all figures, without separators. Its first columns are those of the
@@ -141,7 +141,7 @@ pub(crate) fn merged_table(merged: &MergedSummary, table: MergedTable) -> Table 
         MergedTable::Work => work_table(&rows),
         MergedTable::MemSize => cuda::sizes(&one(), &plain),
         MergedTable::GpuProjection => cuda::projections(&one(), &plain),
-        MergedTable::Calls => calls::table(&one()),
+        MergedTable::Calls => calls::table(&one(), &plain),
         MergedTable::Ranges | MergedTable::StreamTimes | MergedTable::Categories => {
             time_table(&rows, &Columns::of_ranges(&rows.names), &plain)
         }
@@ -166,7 +166,7 @@ fn time_table(rows: &Rows<'_>, columns: &Columns<'_>, options: &RenderOptions) -
 
 /// All operations of the GPUs: there is no such table of one process.
 fn work_table(rows: &Rows<'_>) -> Table {
-    let mut table = Table::new(["Time (%)", "Busy Time (ns)", "Operations", "Work"]);
+    let mut table = Table::new(["Time (%)", "Busy Time (ns)", "Operations", "Work"].map(Column::of));
     for line in &rows.lines {
         let share = percent(line.total, rows.base).unwrap_or_else(|| "None".to_owned());
         let name = line.names.last().map_or("", String::as_str);

@@ -40,9 +40,7 @@ mod tree;
 pub(crate) use comparison::comparison_table;
 #[cfg(feature = "html")]
 pub(crate) use comparison::{change, gate_verdict, verdicts, verdicts_on_self_time};
-use envelope::NO_RANGE;
-#[cfg(feature = "html")]
-pub(crate) use footer::notes;
+use envelope::{NO_RANGE, printed};
 #[cfg(feature = "html")]
 pub(crate) use gpu_work::{bracketed, nsys_call};
 pub use kinds::{MergedTable, Report, TableStyle, UnknownName};
@@ -52,6 +50,8 @@ pub(crate) use merged::merged_table;
 pub(crate) use nsys::style_name;
 pub use options::RenderOptions;
 pub(crate) use table::Table;
+#[cfg(feature = "html")]
+pub(crate) use table::{Cell, Unit};
 pub(crate) use tables::stream_table;
 #[cfg(feature = "html")]
 pub(crate) use tree::{Explained, Marked, explained};
@@ -65,46 +65,175 @@ pub(crate) use crate::text::label;
 use crate::text::names;
 use crate::text::width::wrapped;
 
-/// What makes a report: its text; and its table for [`Summary::write_csv`], `None` for a report that is not one table.
-type Makers = (MakeText, Option<MakeTable>);
+/// What makes a report.
+struct Maker {
+    report: Report,
+    /// Its titles in the text, in either style.
+    titles: [&'static str; 2],
+    /// Its title and a sentence about its figures on the page; empty where it has no table there.
+    #[cfg_attr(not(feature = "html"), expect(dead_code))]
+    page: [&'static str; 2],
+    /// Its table, from which text, comma-separated values and the page are made; `None` for a report that is text.
+    table: Option<MakeTable>,
+    /// Its text, where that is not the table as Nsight Systems lays it out.
+    text: Option<MakeText>,
+}
+
 type MakeText = fn(&Summary, &RenderOptions) -> String;
 type MakeTable = fn(&Summary, &RenderOptions) -> cuda::Made;
 
-/// What makes each report. To add one, write its functions, and add a line here and in `kinds.rs`.
-const MAKERS: &[(Report, MakeText, Option<MakeTable>)] = &[
-    (Report::Ranges, ranges, Some(tables::ranges)),
-    (Report::Tree, tree::tree, Some(tables::tree)),
-    (Report::Calls, calls::calls, Some(tables::calls)),
-    (Report::Categories, categories::categories, Some(tables::categories)),
-    (Report::Nvprof, nvprof::nvprof, None),
-    (Report::Torch, torch::torch, None),
-    (Report::GpuProjection, cuda::projection, Some(cuda::make_projection)),
-    (Report::Kernels, cuda::kernels, Some(cuda::make_kernels)),
-    (Report::MemTime, cuda::memory_time, Some(cuda::make_memory_time)),
-    (Report::MemSize, cuda::memory_size, Some(cuda::make_memory_size)),
-    (Report::Api, cuda::calls, Some(cuda::make_calls)),
-    (Report::OpenAcc, cuda::openacc, Some(cuda::make_openacc)),
-    (Report::RangeKernels, cuda::range_kernels, Some(cuda::make_range_kernels)),
-    (Report::Hot, hot::hot, None),
+impl Maker {
+    const fn table(report: Report, titles: [&'static str; 2], page: [&'static str; 2], table: MakeTable) -> Self {
+        Self { report, titles, page, table: Some(table), text: None }
+    }
+
+    const fn text(report: Report, text: MakeText) -> Self {
+        Self { report, titles: [""; 2], page: [""; 2], table: None, text: Some(text) }
+    }
+
+    const fn with_text(self, text: MakeText) -> Self {
+        Self { text: Some(text), ..self }
+    }
+
+    fn render(&self, summary: &Summary, options: &RenderOptions) -> String {
+        match (self.text, self.table) {
+            (Some(text), _) => text(summary, options),
+            (None, Some(table)) => printed(self.titles, table(summary, options), options),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// What makes each report. To add one, write a function that makes its table, and add a row here and in `kinds.rs`.
+const MAKERS: &[Maker] = &[
+    Maker::table(
+        Report::Ranges,
+        [""; 2], // its own text has several
+        ["Ranges", "Wall-clock time between entry and exit."],
+        tables::ranges,
+    )
+    .with_text(ranges),
+    Maker::table(Report::Tree, [""; 2], [""; 2], tables::tree).with_text(tree::tree), // the page has the tree itself
+    Maker::table(
+        Report::Calls,
+        [" ** Calls and Waiting (calls):", "Calls and Waiting:"],
+        [
+            "Calls",
+            "Spans that are futures, from creation to end: busy is time in polls, awaited the rest, and awaited self that \
+             in which no child was alive.",
+        ],
+        tables::calls,
+    )
+    .with_text(calls::calls),
+    Maker::table(
+        Report::Categories,
+        [" ** Category Summary (categories):", "Category Statistics:"],
+        ["Categories", "Ranges by nvtx.category, nested ones counted inclusively."],
+        categories::table,
+    ),
+    Maker::text(Report::Nvprof, nvprof::nvprof),
+    Maker::text(Report::Torch, torch::torch),
+    Maker::table(
+        Report::GpuProjection,
+        [" ** NVTX GPU Projection Summary (nvtx_gpu_proj_sum):", "NVTX Range Statistics (projected onto the GPU):"],
+        [
+            "GPU projection",
+            "Ranges on the GPU: from the start of the first operation launched inside to the end of the last.",
+        ],
+        cuda::projection,
+    ),
+    Maker::table(
+        Report::Kernels,
+        [" ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):", "CUDA Kernel Statistics:"],
+        ["Kernels", "Execution on the GPU."],
+        cuda::kernels,
+    ),
+    Maker::table(
+        Report::MemTime,
+        [
+            " ** CUDA GPU MemOps Summary (by Time) (cuda_gpu_mem_time_sum):",
+            "CUDA Memory Operation Statistics (by time):",
+        ],
+        ["GPU memory", "Copies and sets, by kind."],
+        cuda::memory_time,
+    ),
+    Maker::table(
+        Report::MemSize,
+        [
+            " ** CUDA GPU MemOps Summary (by Size) (cuda_gpu_mem_size_sum):",
+            "CUDA Memory Operation Statistics (by size in KiB):",
+        ],
+        [""; 2], // beside the times
+        cuda::memory_size,
+    ),
+    Maker::table(
+        Report::Api,
+        [" ** CUDA API Summary (cuda_api_sum):", "CUDA API Statistics:"],
+        ["API calls", "Calls of the CUDA API, on the CPU."],
+        cuda::calls,
+    ),
+    Maker::table(
+        Report::OpenAcc,
+        [" ** OpenACC Events, Exclusive (openacc):", "OpenACC Event Statistics (exclusive):"],
+        ["OpenACC", "Events of the OpenACC runtime, without the events inside them."],
+        cuda::openacc,
+    ),
+    Maker::table(
+        Report::RangeKernels,
+        [" ** NVTX Range Kernel Summary (nvtx_kern_sum):", "CUDA Kernel Statistics (by NVTX range):"],
+        ["Kernels by range", "Kernels as launched inside ranges, once for each range around them."],
+        cuda::range_kernels,
+    ),
+    Maker::text(Report::Hot, hot::hot),
 ];
 
 const _: () = {
     assert!(MAKERS.len() == Report::ALL.len());
     let mut index = 0;
     while index < MAKERS.len() {
-        assert!(MAKERS[index].0 as usize == index, "the makers stand in the order in which the reports are declared");
+        let report = MAKERS[index].report;
+        assert!(report as usize == index, "the makers stand in the order in which the reports are declared");
         index += 1;
     }
 };
 
-const fn makers(report: Report) -> Makers {
-    let (_, text, table) = MAKERS[report as usize];
-    (text, table)
+const fn maker(report: Report) -> &'static Maker {
+    &MAKERS[report as usize]
 }
 
 /// The table behind a report; `None` for a report that is not one table, and a sentence where the table cannot be made.
 pub(crate) fn table(summary: &Summary, report: Report) -> Option<cuda::Made> {
-    makers(report).1.map(|table| table(summary, &tables::plain()))
+    maker(report).table.map(|table| table(summary, &tables::plain()))
+}
+
+/// What the footer of these reports says.
+#[cfg(feature = "html")]
+pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
+    footer::notes(summary, reports, options, shows_approximate(summary, reports, options))
+}
+
+/// Whether the tables of these reports show a figure that comes from a histogram.
+fn shows_approximate(summary: &Summary, reports: &[Report], options: &RenderOptions) -> bool {
+    let of = |report: &Report| {
+        let streams = (*report == Report::Ranges).then(|| streams::table(summary, options)).flatten();
+        let table = maker(*report).table.and_then(|table| table(summary, options).ok());
+        table.into_iter().chain(streams).any(|table| table.is_approximate())
+    };
+    reports.iter().any(of)
+}
+
+/// The tables of the page: title, what the figures are, and the table. The stream times follow the ranges.
+#[cfg(feature = "html")]
+pub(crate) fn page_tables(summary: &Summary) -> Vec<([&'static str; 2], Table)> {
+    let mut tables = Vec::new();
+    for maker in MAKERS.iter().filter(|maker| !maker.page[0].is_empty()) {
+        let table = maker.table.and_then(|table| table(summary, &tables::plain()).ok());
+        tables.extend(table.map(|table| (maker.page, table)));
+        if maker.report == Report::Ranges {
+            tables.extend(streams::table(summary, &tables::plain()).map(|table| (streams::PAGE, table)));
+        }
+    }
+    tables
 }
 
 impl Summary {
@@ -132,8 +261,8 @@ impl Summary {
     /// Those of `out`.
     pub fn render(&self, reports: &[Report], options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
         let because = self.empty_because.as_deref();
-        let mut text = joined(reports.iter().map(|report| makers(*report).0(self, options)), because, options);
-        text += &footer::footer(self, reports, options);
+        let mut text = joined(reports.iter().map(|report| maker(*report).render(self, options)), because, options);
+        text += &footer::footer(self, reports, options, shows_approximate(self, reports, options));
         out.write_all(text.as_bytes())
     }
 
@@ -154,7 +283,7 @@ impl Summary {
     ///
     /// Those of `out`.
     pub fn render_one(&self, report: Report, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all(makers(report).0(self, options).as_bytes())
+        out.write_all(maker(report).render(self, options).as_bytes())
     }
 }
 

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use super::envelope::section;
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
-use super::table::{Cell, Layout, Rest, Table};
+use super::table::{Cell, Column, Layout, Table, Unit};
 use crate::text::names;
-use crate::text::number::{Rounding, integer};
-use crate::{RangeStats, RangeStyle, Summary, Times};
+use crate::text::number::Rounding;
+use crate::{Quantile, RangeStats, RangeStyle, Summary, Times};
 
 /// `Ranges`: the range statistics, by total time.
 pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
@@ -128,79 +128,92 @@ pub(crate) fn statistics(rows: &[Row], columns: &Columns, options: &RenderOption
     statistics_table(rows, columns, options).render(&layout)
 }
 
+/// The columns of times: their headers in either style, and on the page. The share is of the total behind it.
+const TIMES: [[&str; 3]; 10] = [
+    ["Time (%)", "Time(%)", "Time"],
+    ["Total Time (ns)", "Total Time (ns)", "Total"],
+    ["", "", "Instances"],
+    ["Avg (ns)", "Average", "Avg"],
+    ["Med (ns)", "", "p50"],
+    ["", "", "p90"],
+    ["", "", "p99"],
+    ["Min (ns)", "Minimum", "Min"],
+    ["Max (ns)", "Maximum", "Max"],
+    ["StdDev (ns)", "", "StdDev"],
+];
+const SHARE: usize = 0;
+const TOTAL: usize = 1;
+const COUNT: usize = 2;
+
 /// The table of statistics in either style; the percentages are of the sum over `rows`.
 pub(crate) fn statistics_table(rows: &[Row], columns: &Columns, options: &RenderOptions) -> Table {
     let Columns { count, names, rounding } = *columns;
-    let numbers: &[&str] = match options.style {
-        TableStyle::Current => {
-            &["Time (%)", "Total Time (ns)", count, "Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)"]
-        }
-        TableStyle::Legacy => &["Time(%)", "Total Time (ns)", count, "Average", "Minimum", "Maximum"],
-    };
     let base = rows.iter().filter(|row| row.below.is_none()).map(|row| u128::from(row.times.total_ns)).sum();
-    let mut table = Table::new(numbers.iter().chain(names).copied());
-    for row in rows {
-        let Figures { share, total, mean, median, min, max, stddev } = match row.below {
-            None => Figures::of(row.times, base, rounding),
-            Some(floor) => Figures::below(floor),
-        };
-        let instances = whole(row.times.instances);
-        let mut cells = match options.style {
-            TableStyle::Current => vec![share, total, instances, mean, median, min, max, stddev],
-            TableStyle::Legacy => vec![share, total, instances, mean, min, max],
-        };
-        cells.extend(row.names.iter().cloned());
-        table.push(cells);
-    }
-    let name = names.iter().position(|name| *name != "Style").unwrap_or(0);
-    table.sum_up(Rest { name: numbers.len() + name, sums: vec![1, 2], share: Some((0, 1)) })
-}
-
-/// The cells of a row that are made from its times.
-pub(crate) struct Figures {
-    pub(crate) share: Cell,
-    pub(crate) total: Cell,
-    pub(crate) mean: Cell,
-    pub(crate) median: Cell,
-    pub(crate) min: Cell,
-    pub(crate) max: Cell,
-    pub(crate) stddev: Cell,
-}
-
-impl Figures {
-    pub(crate) fn of(times: &Times, base: u128, rounding: Rounding) -> Self {
-        Self {
-            share: Cell::tested(rounding.percent(times.total_ns, base).unwrap_or_else(|| "None".to_owned())),
-            total: whole(times.total_ns),
-            mean: known(rounding.average(times.total_ns, times.instances)),
-            median: median(times, rounding),
-            min: whole(times.min_ns),
-            max: whole(times.max_ns),
-            stddev: known(rounding.rounded(times.stddev_ns)),
+    let times = TIMES.iter().enumerate().map(|(at, &[current, legacy, page])| {
+        let header = if options.style == TableStyle::Current { current } else { legacy };
+        match at {
+            SHARE => Column::of(header).unit(Unit::Percent).share_of(TOTAL),
+            TOTAL => Column::of(header).summed(),
+            COUNT => Column::of(count.to_owned()).summed(),
+            _ => Column::of(header).unit(Unit::Ns),
         }
+        .page(page)
+    });
+    let name = |name: &&str| if *name == "Style" { Column::text("Style") } else { Column::name((*name).to_owned()) };
+    // Of several names the first is the row's, and the others tell rows of one name apart.
+    let mut names: Vec<Column> = names.iter().map(name).collect();
+    let others = names.iter_mut().filter(|column| column.is_name()).skip(1);
+    others.for_each(|column| *column = Column::text(column.header.clone()));
+    let mut table = Table::new(times.chain(names)).rounded(rounding);
+    for row in rows {
+        let times = match row.below {
+            None => times_cells(row.times, base),
+            Some(floor) => below_cells(row.times.instances, floor),
+        };
+        table.push(times.into_iter().chain(row.names.iter().cloned()).collect());
     }
+    table
+}
 
-    /// All that is known is a bound; of a sum or a spread not even that. A bound of 0 is none.
-    fn below(floor: u64) -> Self {
-        let bound = if floor > 0 { Cell::below(integer(floor, false)) } else { Cell::unknown() };
-        let (share, total, stddev) = (Cell::unknown(), Cell::unknown(), Cell::unknown());
-        Self { share, total, mean: bound.clone(), median: bound.clone(), min: bound.clone(), max: bound, stddev }
+/// The cells of a row below [`TIMES`].
+pub(crate) fn times_cells(times: &Times, base: u128) -> [Cell; 10] {
+    let &Times { instances: count, total_ns: total, .. } = times;
+    let quantile = |q: f64| quantile_cell(times.quantile(q));
+    [
+        Cell::Share { part: total, whole: base },
+        Cell::Whole(total),
+        Cell::Whole(count),
+        Cell::mean(total, count),
+        quantile(0.5),
+        quantile(0.9),
+        quantile(0.99),
+        Cell::Whole(times.min_ns),
+        Cell::Whole(times.max_ns),
+        Cell::Number(times.stddev_ns),
+    ]
+}
+
+/// All that is known is a bound; of a sum, a spread or a share not even that. A bound of 0 is none.
+fn below_cells(instances: u64, floor: u64) -> [Cell; 10] {
+    let bound = || if floor > 0 { Cell::Below(floor) } else { Cell::Unknown };
+    let unknown = || Cell::Unknown;
+    let count = Cell::Whole(instances);
+    [unknown(), unknown(), count, bound(), bound(), unknown(), unknown(), bound(), bound(), unknown()]
+}
+
+pub(crate) fn quantile_cell(quantile: Option<Quantile>) -> Cell {
+    match quantile {
+        Some(Quantile { ns, exact: true, .. }) => Cell::Number(ns),
+        Some(Quantile { ns, .. }) => Cell::About(ns),
+        None => Cell::Unknown,
     }
 }
 
-pub(crate) fn whole(value: u64) -> Cell {
-    Cell::tested(integer(value, false))
+pub(crate) const fn whole(value: u64) -> Cell {
+    Cell::Whole(value)
 }
 
 /// A number, or the place of one that is not known.
 pub(crate) fn known(number: Option<String>) -> Cell {
     number.map_or_else(Cell::unknown, Cell::tested)
-}
-
-fn median(times: &Times, rounding: Rounding) -> Cell {
-    match times.median_ns.and_then(|ns| rounding.rounded(ns)) {
-        Some(median) if times.median_exact => Cell::tested(median),
-        Some(median) => Cell::approximate(median),
-        None => Cell::unknown(),
-    }
 }

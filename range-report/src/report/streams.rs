@@ -2,24 +2,27 @@
 
 use std::cmp::Reverse;
 
-use super::envelope::section;
-use super::kinds::TableStyle;
+use super::envelope::printed;
 use super::nsys::{Columns, Row, name_cell, statistics_table};
 use super::options::RenderOptions;
-use super::table::{Cell, Layout, Table};
+use super::table::{Cell, Column, Table};
 use crate::text::names;
 use crate::{StreamStats, Summary};
 
 /// The second table of `Ranges`: one row per range and stream, by total time. Nothing where no range was timed on a
 /// stream.
 pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
-    let Some(table) = table(summary, options) else { return String::new() };
-    let title = match options.style {
-        TableStyle::Current => " ** Stream Time Summary (CUDA events):",
-        TableStyle::Legacy => "Stream Time Statistics (CUDA events):",
-    };
-    section(title, &table.render(&Layout::as_nsight(options)))
+    table(summary, options).map_or_else(String::new, |table| printed(TITLES, Ok(table), options))
 }
+
+const TITLES: [&str; 2] = [" ** Stream Time Summary (CUDA events):", "Stream Time Statistics (CUDA events):"];
+/// Title and a sentence for the page.
+#[cfg(feature = "html")]
+pub(crate) const PAGE: [&str; 2] = [
+    "Stream time",
+    "Time between entry and exit on the stream (CUDA events), idle included. Empty: instances in which nothing was \
+     enqueued; a row of nothing else has no times.",
+];
 
 /// The table alone, where there is one.
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table> {
@@ -35,7 +38,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
     // A row that shows no total comes after all that do.
     let total = |row: &StreamStats| (!is_empty(row)).then_some(row.times.total_ns);
     rows.sort_by(|(a, x), (b, y)| (Reverse(total(x)), a, &x.stream).cmp(&(Reverse(total(y)), b, &y.stream)));
-    let rows: Vec<Row> = rows
+    let cells: Vec<Row> = rows
         .iter()
         .map(|(label, row)| {
             let stream = if options.raw_names { row.stream.as_str().into() } else { names::escaped(&row.stream) };
@@ -46,7 +49,10 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
             }
         })
         .collect();
-    Some(statistics_table(&rows, &Columns::of_ranges(&["Range", "Stream"]), options))
+    let mut table = statistics_table(&cells, &Columns::of_ranges(&["Range", "Stream"]), options);
+    table.columns.push(Column::of("").page("Empty"));
+    table.rows.iter_mut().zip(rows).for_each(|(cells, (_, row))| cells.push(Cell::Whole(row.empty)));
+    Some(table)
 }
 
 /// Whether no instance enqueued anything, so that all its times are those of the events themselves.

@@ -12,60 +12,175 @@
 use std::borrow::Cow;
 
 use super::options::RenderOptions;
-use crate::text::number::Number;
+use crate::text::number::{Number, Rounding};
 use crate::text::width::Measure;
 
-/// One cell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cell {
-    text: String,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A number if it reads as one: how the tool treats every cell.
-    Tested,
+/// One cell. What it is decides how each form writes it: the text, comma-separated values, the page.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
     /// Text, whatever it reads as.
-    Text,
-    /// A number that is not quite what it says; printed with the mark before it.
-    Marked(char),
-    /// The place of a number that is not known; printed as `-`.
+    Text(String),
+    /// A number if it reads as one: how the tool treats every cell.
+    Tested(String),
+    /// Nanoseconds, bytes or a number of something, as its column says.
+    Whole(u64),
+    /// Bytes in the unit that the text is in.
+    Size { bytes: f64, unit: f64 },
+    /// An average.
+    Mean { total: u64, count: u64 },
+    /// What need not be whole, such as a median.
+    Number(f64),
+    /// A number that comes from a histogram; printed with a `~` before it. The mark stands left of the number, so
+    /// decimal points stay in line.
+    About(f64),
+    /// A bound, printed with a `<` before it, where the number itself says nothing.
+    Below(u64),
+    /// A part of a whole, in per cent.
+    Share { part: u64, whole: u128 },
+    /// A `-` where a number is not known. It does not turn a column of numbers into one of text.
     Unknown,
+    /// The name of what is outside of all ranges: no text, and words on the page.
+    Outside,
 }
 
 impl Cell {
     /// A cell that counts as a number where it reads as one.
     pub(crate) fn tested(text: impl Into<String>) -> Self {
-        Self { text: text.into(), kind: Kind::Tested }
+        Self::Tested(text.into())
     }
 
     /// A cell that stays as it is, even if it reads as a number.
     pub(crate) fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), kind: Kind::Text }
+        Self::Text(text.into())
     }
 
-    /// A number with a `~` before it. The mark stands left of the number, so decimal points stay in line.
-    pub(crate) fn approximate(number: impl Into<String>) -> Self {
-        Self { text: number.into(), kind: Kind::Marked('~') }
+    /// A `-` where a number is not known.
+    pub(crate) const fn unknown() -> Self {
+        Self::Unknown
     }
 
-    /// A bound with a `<` before it, where the number itself says nothing.
-    pub(crate) fn below(bound: impl Into<String>) -> Self {
-        Self { text: bound.into(), kind: Kind::Marked('<') }
+    pub(crate) fn known(figure: Option<u64>) -> Self {
+        figure.map_or(Self::Unknown, Self::Whole)
     }
 
-    /// A `-` where a number is not known. It does not turn a column of numbers into one of text.
-    pub(crate) fn unknown() -> Self {
-        Self { text: "-".to_owned(), kind: Kind::Unknown }
+    /// The same of an average of nothing.
+    pub(crate) const fn mean(total: u64, count: u64) -> Self {
+        if count == 0 { Self::Unknown } else { Self::Mean { total, count } }
+    }
+
+    /// As the tool writes it, marks apart; `None` for a number that is not known.
+    fn written(&self, rounding: Rounding) -> Option<Cow<'_, str>> {
+        Some(Cow::Owned(match *self {
+            Self::Text(ref text) | Self::Tested(ref text) => return Some(Cow::Borrowed(text)),
+            Self::Whole(value) | Self::Below(value) => value.to_string(),
+            Self::Size { bytes, unit } => format!("{:.3}", bytes / unit),
+            Self::Mean { total, count } => rounding.average(total, count)?,
+            Self::Number(value) | Self::About(value) => rounding.rounded(value)?,
+            Self::Share { part, whole } => rounding.percent(part, whole).unwrap_or_else(|| "None".to_owned()),
+            Self::Unknown => return None,
+            Self::Outside => return Some(Cow::Borrowed("")),
+        }))
     }
 
     /// What it says, for a program.
-    fn value(&self) -> &str {
-        match self.kind {
-            Kind::Unknown | Kind::Marked('<') => "",
-            Kind::Tested | Kind::Text | Kind::Marked(_) => &self.text,
+    fn value(&self, rounding: Rounding) -> Cow<'_, str> {
+        match self {
+            Self::Below(_) => Cow::Borrowed(""),
+            _ => self.written(rounding).unwrap_or_default(),
         }
+    }
+}
+
+/// What the figures of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Text,
+    Count,
+    Ns,
+    Percent,
+    Bytes,
+    Number,
+}
+
+/// What a column has in the row that sums up those that are not printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InRest {
+    Nothing,
+    Sum,
+    /// The share of the sum in the column with this number.
+    ShareOf(usize),
+    /// How many there are.
+    Name,
+}
+
+/// One column: its header, what its figures are, and what it is called on the page. Where one of the names is empty the
+/// other form alone has the column.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) header: Cow<'static, str>,
+    pub(crate) page: Cow<'static, str>,
+    pub(crate) unit: Unit,
+    rest: InRest,
+}
+
+impl Column {
+    /// A column of figures, whose unit is in the header as Nsight Systems writes it. The page has it by the same name.
+    pub(crate) fn of(header: impl Into<Cow<'static, str>>) -> Self {
+        let header = header.into();
+        let (name, unit) = match header.rsplit_once(" (") {
+            Some((name, "ns)")) => (name, Unit::Ns),
+            Some((name, "%)")) => (name, Unit::Percent),
+            Some((name, "MB)")) => (name, Unit::Bytes),
+            _ => (&*header, Unit::Count),
+        };
+        // As the headers of the page are written: `Awaited self`, `GPU busy`.
+        let word = |(at, word): (usize, &str)| match word.chars().nth(1) {
+            Some(second) if at > 0 && second.is_lowercase() => word.to_lowercase(),
+            _ => word.to_owned(),
+        };
+        let page = name.split(' ').enumerate().map(word).collect::<Vec<_>>().join(" ").into();
+        Self { header, page, unit, rest: InRest::Nothing }
+    }
+
+    /// A column of text.
+    pub(crate) fn text(header: impl Into<Cow<'static, str>>) -> Self {
+        let header = header.into();
+        Self { page: header.clone(), header, unit: Unit::Text, rest: InRest::Nothing }
+    }
+
+    /// The column of names, the first one on the page.
+    pub(crate) fn name(header: impl Into<Cow<'static, str>>) -> Self {
+        Self { rest: InRest::Name, ..Self::text(header) }
+    }
+
+    /// With another name on the page; without one the page does not have it.
+    pub(crate) fn page(self, page: &'static str) -> Self {
+        Self { page: page.into(), ..self }
+    }
+
+    /// With another header, the unit as it is.
+    pub(crate) fn headed(self, header: &'static str) -> Self {
+        Self { header: header.into(), ..self }
+    }
+
+    pub(crate) fn unit(self, unit: Unit) -> Self {
+        Self { unit, ..self }
+    }
+
+    pub(crate) fn summed(self) -> Self {
+        Self { rest: InRest::Sum, ..self }
+    }
+
+    pub(crate) fn share_of(self, column: usize) -> Self {
+        Self { rest: InRest::ShareOf(column), ..self }
+    }
+
+    pub(crate) fn is_name(&self) -> bool {
+        self.rest == InRest::Name
+    }
+
+    fn is_printed(&self) -> bool {
+        !self.header.is_empty() || self.page.is_empty()
     }
 }
 
@@ -97,28 +212,23 @@ impl Layout {
     }
 }
 
-/// Headers and rows of cells. A row that is shorter than the headers is filled with empty cells.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    headers: Vec<String>,
-    rows: Vec<Vec<Cell>>,
-    rest: Option<Rest>,
-}
-
-/// How the rows of a table that are not printed become one. Columns go by their numbers.
+/// What a report says: columns and rows of cells. A row that is shorter is filled with empty cells.
 #[derive(Clone, Debug)]
-pub(crate) struct Rest {
-    /// Where their number stands.
-    pub(crate) name: usize,
-    /// Those that are summed up.
-    pub(crate) sums: Vec<usize>,
-    /// That of shares, and the one that they are shares of.
-    pub(crate) share: Option<(usize, usize)>,
+pub(crate) struct Table {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Vec<Cell>>,
+    pub(crate) rounding: Rounding,
+    /// What the text says in place of a table without rows.
+    pub(crate) absent: Option<&'static str>,
 }
 
 impl Table {
-    pub(crate) fn new<H: Into<String>>(headers: impl IntoIterator<Item = H>) -> Self {
-        Self { headers: headers.into_iter().map(Into::into).collect(), rows: Vec::new(), rest: None }
+    pub(crate) fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+        Self { columns: columns.into_iter().collect(), rows: Vec::new(), rounding: Rounding::Decimal, absent: None }
+    }
+
+    pub(crate) fn rounded(self, rounding: Rounding) -> Self {
+        Self { rounding, ..self }
     }
 
     pub(crate) fn push(&mut self, row: Vec<Cell>) {
@@ -131,8 +241,8 @@ impl Table {
         headers: impl IntoIterator<Item = String>,
         rows: impl Iterator<Item = Vec<Cell>>,
     ) -> Self {
-        let columns = self.headers.len();
-        self.headers.extend(headers);
+        let columns = self.columns.len();
+        self.columns.extend(headers.into_iter().map(Column::of));
         for (row, more) in self.rows.iter_mut().zip(rows) {
             row.resize(columns, Cell::text(""));
             row.extend(more);
@@ -140,32 +250,43 @@ impl Table {
         self
     }
 
-    /// Prints as many rows as the [`Layout`] allows, and sums up the others.
-    pub(crate) fn sum_up(mut self, rest: Rest) -> Self {
-        self.rest = Some(rest);
-        self
+    /// Whether a figure that is printed comes from a histogram.
+    pub(crate) fn is_approximate(&self) -> bool {
+        let is_about = |(cell, column): (&Cell, &Column)| column.is_printed() && matches!(cell, Cell::About(_));
+        self.rows.iter().any(|row| row.iter().zip(&self.columns).any(is_about))
     }
 
-    /// The rows that are printed: the first ones, and one for all others.
+    /// The rows that are printed: the first ones, and one for all others, where a column has names.
     fn printed(&self, most: usize) -> Cow<'_, [Vec<Cell>]> {
-        let rest = self.rest.as_ref().filter(|_| self.rows.len() > most.saturating_add(1)); // one more is as short
-        let Some(Rest { name, sums, share }) = rest else { return Cow::Borrowed(&self.rows) };
+        let sums_up = self.columns.iter().any(Column::is_name) && self.rows.len() > most.saturating_add(1);
+        if !sums_up {
+            return Cow::Borrowed(&self.rows); // one more is as short
+        }
         let (shown, others) = self.rows.split_at(most);
-        let mut row = vec![Cell::text(""); self.headers.len()];
-        let mut set = |column: usize, cell: Cell| row.get_mut(column).map_or((), |place| *place = cell);
-        for &column in sums {
-            set(column, Cell::tested(sum(others, column)));
+        let cell = |(at, column): (usize, &Column)| match column.rest {
+            InRest::Nothing => Cell::text(""),
+            InRest::Sum => Cell::tested(self.sum(others, at)),
+            InRest::Name => Cell::text(format!("({} more)", others.len())),
+            InRest::ShareOf(of) => {
+                let number = |rows: &[Vec<Cell>]| self.sum(rows, of).parse().unwrap_or(0.0_f64);
+                let (part, whole) = (number(others), number(&self.rows));
+                if whole > 0.0 { Cell::tested(format!("{:.1}", 100.0 * part / whole)) } else { Cell::Unknown }
+            }
+        };
+        let rest = self.columns.iter().enumerate().map(cell).collect();
+        Cow::Owned(shown.iter().cloned().chain([rest]).collect())
+    }
+
+    /// The sum of a column, with as many decimals as it has; what is not known, and what is only bounded, is left out.
+    fn sum(&self, rows: &[Vec<Cell>], column: usize) -> String {
+        let values: Vec<_> =
+            rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.value(self.rounding)).collect();
+        let known = || values.iter().filter(|value| !value.is_empty());
+        if let Some(whole) = known().map(|value| value.parse::<u128>().ok()).sum::<Option<u128>>() {
+            return whole.to_string();
         }
-        if let Some((column, of)) = *share {
-            let number = |rows: &[Vec<Cell>]| sum(rows, of).parse().unwrap_or(0.0_f64);
-            let (part, whole) = (number(others), number(&self.rows));
-            set(
-                column,
-                if whole > 0.0 { Cell::tested(format!("{:.1}", 100.0 * part / whole)) } else { Cell::unknown() },
-            );
-        }
-        set(*name, Cell::text(format!("({} more)", others.len())));
-        Cow::Owned(shown.iter().cloned().chain([row]).collect())
+        let decimals = known().map(|value| value.split_once('.').map_or(0, |(_, decimals)| decimals.len())).max();
+        format!("{:.*}", decimals.unwrap_or(0), known().filter_map(|value| value.parse::<f64>().ok()).sum::<f64>())
     }
 
     /// The lines of the table as `nsys stats --format csv` writes them: cells as they are, between quotation marks
@@ -175,7 +296,7 @@ impl Table {
         for record in self.records() {
             for (j, value) in record.into_iter().enumerate() {
                 let mark = if value.contains(',') { "\"" } else { "" };
-                out.extend([if j > 0 { "," } else { "" }, mark, value, mark]);
+                out.extend([if j > 0 { "," } else { "" }, mark, &*value, mark]);
             }
             out.push('\n');
         }
@@ -184,45 +305,36 @@ impl Table {
 
     /// What the table says, for a program: the headers, then the values of each row. What is not known, and what is
     /// only bounded, is empty.
-    pub(crate) fn records(&self) -> impl Iterator<Item = Vec<&str>> {
-        let headers = self.headers.iter().map(String::as_str).collect();
-        let rows = self.rows.iter();
-        let values = rows.map(|row| (0..self.headers.len()).map(|j| row.get(j).map_or("", Cell::value)).collect());
-        std::iter::once(headers).chain(values)
+    pub(crate) fn records(&self) -> impl Iterator<Item = Vec<Cow<'_, str>>> {
+        let shown = || self.columns.iter().enumerate().filter(|(_, column)| column.is_printed());
+        let headers = shown().map(|(_, column)| Cow::Borrowed(&*column.header)).collect();
+        let value = |cell: Option<&'_ Cell>| {
+            cell.map_or(Cow::Borrowed(""), |cell| Cow::Owned(cell.value(self.rounding).into_owned()))
+        };
+        let rows = self.rows.iter().map(move |row| shown().map(|(at, _)| value(row.get(at))).collect());
+        std::iter::once(headers).chain(rows)
     }
 
     /// The lines of the table: header, dashes, rows; each ends in a line feed.
     pub(crate) fn render(&self, layout: &Layout) -> String {
         let (empty, rows) = (Cell::text(""), self.printed(layout.rows));
-        let columns: Vec<Column> = self
-            .headers
-            .iter()
-            .enumerate()
-            .map(|(j, header)| {
+        let printed = self.columns.iter().enumerate().filter(|(_, column)| column.is_printed());
+        let columns: Vec<LaidOut> = printed
+            .map(|(j, column)| {
                 let cells = rows.iter().map(|row| row.get(j).unwrap_or(&empty));
-                Column::lay_out(header, cells, layout)
+                let cells = cells.map(|cell| Printed::new(cell, self.rounding, layout.thousands)).collect();
+                LaidOut::of(&column.header, cells, layout)
             })
             .collect();
 
         let mut out = String::new();
-        line(&mut out, columns.iter().map(Column::header));
+        line(&mut out, columns.iter().map(LaidOut::header));
         line(&mut out, columns.iter().map(|column| "-".repeat(column.width)));
         for i in 0..rows.len() {
             line(&mut out, columns.iter().map(|column| column.cell(i)));
         }
         out
     }
-}
-
-/// The sum of a column, with as many decimals as it has; what is not known, and what is only bounded, is left out.
-fn sum(rows: &[Vec<Cell>], column: usize) -> String {
-    let values = || rows.iter().filter_map(|row| row.get(column)).map(Cell::value);
-    let whole: Option<u128> = values().filter(|value| !value.is_empty()).map(|value| value.parse::<u128>().ok()).sum();
-    if let Some(whole) = whole {
-        return whole.to_string();
-    }
-    let decimals = values().map(|value| value.split_once('.').map_or(0, |(_, decimals)| decimals.len())).max();
-    format!("{:.*}", decimals.unwrap_or(0), values().filter_map(|value| value.parse::<f64>().ok()).sum::<f64>())
 }
 
 fn line(out: &mut String, cells: impl Iterator<Item = String>) {
@@ -234,7 +346,7 @@ fn line(out: &mut String, cells: impl Iterator<Item = String>) {
 }
 
 /// One column: its cells as they are printed, and what was decided from the scanned ones.
-struct Column {
+struct LaidOut {
     header: String,
     cells: Vec<Printed>,
     width: usize,
@@ -244,10 +356,9 @@ struct Column {
     fraction: usize,
 }
 
-impl Column {
-    fn lay_out<'a>(header: &str, cells: impl Iterator<Item = &'a Cell>, layout: &Layout) -> Self {
+impl LaidOut {
+    fn of(header: &str, cells: Vec<Printed>, layout: &Layout) -> Self {
         let measure = layout.measure;
-        let cells: Vec<Printed> = cells.map(|cell| Printed::new(cell, layout.thousands)).collect();
         let scanned = if layout.scan_rows == 0 { cells.len() } else { layout.scan_rows.min(cells.len()) };
 
         let (mut whole, mut fraction, mut other) = (0, 0, 0);
@@ -314,22 +425,23 @@ enum Vote {
 }
 
 impl Printed {
-    fn new(cell: &Cell, thousands: bool) -> Self {
-        let number = match cell.kind {
-            Kind::Tested | Kind::Marked(_) => Number::parse(&cell.text),
-            Kind::Text | Kind::Unknown => None,
-        };
-        let Some(number) = number else {
-            let vote = match cell.kind {
-                Kind::Unknown => Vote::Number,
-                _ if cell.text.is_empty() => Vote::None,
-                _ => Vote::Text,
+    fn new(cell: &Cell, rounding: Rounding, thousands: bool) -> Self {
+        let text = cell.written(rounding).unwrap_or(Cow::Borrowed("-"));
+        let is_text = matches!(cell, Cell::Text(_) | Cell::Unknown | Cell::Outside);
+        let Some(number) = Number::parse(&text).filter(|_| !is_text) else {
+            let vote = match cell {
+                Cell::Text(_) | Cell::Tested(_) if text.is_empty() => Vote::None,
+                Cell::Outside => Vote::None,
+                Cell::Text(_) | Cell::Tested(_) | Cell::Share { .. } => Vote::Text,
+                _ => Vote::Number,
             };
-            return Self { text: cell.text.clone(), parts: None, vote };
+            return Self { text: text.into_owned(), parts: None, vote };
         };
         let mut text = number.to_text(thousands);
-        if let Kind::Marked(mark) = cell.kind {
-            text.insert(0, mark);
+        match cell {
+            Cell::About(_) => text.insert(0, '~'),
+            Cell::Below(_) => text.insert(0, '<'),
+            _ => {}
         }
         let parts = number.has_point_position().then(|| {
             let whole = text.find('.').unwrap_or(text.len());
@@ -346,7 +458,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn table(header: &str, cells: &[&str], layout: &Layout) -> Vec<String> {
-        let mut table = Table::new([header]);
+        let mut table = Table::new([Column::of(header.to_owned())]);
         for cell in cells {
             table.push(vec![Cell::tested(*cell)]);
         }
@@ -368,14 +480,15 @@ mod tests {
 
     #[test]
     fn rows_that_are_not_printed_are_summed_up() {
-        let mut all = Table::new(["Time (%)", "Total", "MB", "Max", "Name"]);
+        let [total, size] = ["Total", "MB"].map(|header| Column::of(header).summed());
+        let share = Column::of("Time (%)").share_of(1);
+        let mut all = Table::new([share, total, size, Column::of("Max"), Column::name("Name")]);
         for (share, total, name) in
             [("50.0", "500", "a"), ("30.0", "300", "b"), ("15.0", "150", "c"), ("5.0", "50", "d")]
         {
             all.push(["", total, "0.125", "7", name].map(Cell::tested).into());
             all.rows.last_mut().unwrap()[0] = Cell::tested(share);
         }
-        let all = all.sum_up(Rest { name: 4, sums: vec![1, 2], share: Some((0, 1)) });
         let lines = |rows: usize| -> Vec<String> {
             all.render(&Layout { rows, ..Layout::default() })
                 .lines()
@@ -412,10 +525,10 @@ mod tests {
 
     #[test]
     fn marked_and_unknown_numbers_keep_the_column() {
-        let mut table = Table::new(["Med (ns)"]);
+        let mut table = Table::new(["Med (ns)"].map(Column::of));
         table.push(vec![Cell::tested("1234.5")]);
-        table.push(vec![Cell::approximate("7654321.0")]);
-        table.push(vec![Cell::below("1280")]);
+        table.push(vec![Cell::About(7_654_321.0)]);
+        table.push(vec![Cell::Below(1_280)]);
         table.push(vec![Cell::unknown()]);
         table.push(vec![Cell::unknown()]);
         let layout = Layout { thousands: true, ..Layout::default() };
@@ -426,15 +539,15 @@ mod tests {
 
     #[test]
     fn a_column_of_nothing_but_bounds_is_one_of_numbers() {
-        let mut table = Table::new(["Avg (ns)"]);
-        table.push(vec![Cell::below("1280")]);
-        table.push(vec![Cell::below("900")]);
+        let mut table = Table::new(["Avg (ns)"].map(Column::of));
+        table.push(vec![Cell::Below(1_280)]);
+        table.push(vec![Cell::Below(900)]);
         assert_eq!(table.render(&Layout::default()).lines().nth(2), Some("    <1280"));
     }
 
     #[test]
     fn text_stays_as_it_is() {
-        let mut table = Table::new(["h"]);
+        let mut table = Table::new(["h"].map(Column::of));
         table.push(vec![Cell::text("1000"), Cell::text("beyond the headers: not printed")]);
         table.push(vec![]);
         let layout = Layout { thousands: true, ..Layout::default() };
@@ -447,7 +560,7 @@ mod tests {
         let names = ["load", "日本語モデル", "🚀👩‍🔬 run", "e\u{301}te\u{301}", "\u{200b}", "", "größe", "데이터"];
         for max_width in [0, 3, 4, 5, 6, 7] {
             for flip in [false, true] {
-                let mut table = Table::new(["Name", "Range"]);
+                let mut table = Table::new(["Name", "Range"].map(Column::of));
                 for name in names {
                     let (name, number) = (Cell::tested(name), Cell::tested("12.5"));
                     table.push(if flip { vec![name.clone(), name] } else { vec![number, name] });
@@ -476,7 +589,7 @@ mod tests {
         /// Every line is as wide as the dashes say, whatever is in it; with separators or without.
         #[test]
         fn lines_are_equally_long(rows in cells(), thousands: bool, scan_rows in 0_usize..5, max_width in 0_usize..9) {
-            let mut table = Table::new(["Total Time (ns)", "x", ""]);
+            let mut table = Table::new(["Total Time (ns)", "x", ""].map(Column::of));
             for row in &rows {
                 table.push(row.iter().map(Cell::tested).collect());
             }
@@ -491,7 +604,7 @@ mod tests {
         /// Cut at the dashes, each cell gives back its text.
         #[test]
         fn nothing_is_lost(rows in cells()) {
-            let mut table = Table::new(["a", "b", "c"]);
+            let mut table = Table::new(["a", "b", "c"].map(Column::of));
             for row in &rows {
                 table.push(row.iter().map(Cell::tested).collect());
             }

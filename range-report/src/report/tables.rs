@@ -5,8 +5,8 @@ use super::cuda::Made;
 use super::kinds::Report;
 use super::nsys::Columns;
 use super::options::RenderOptions;
-use super::table::{Cell, Table};
-use super::{calls, categories, nsys, streams, tree};
+use super::table::{Cell, Column, Table};
+use super::{calls, nsys, streams, tree};
 use crate::summary::schema::Figures;
 use crate::text::names;
 use crate::{Summary, TreeNode};
@@ -22,14 +22,8 @@ pub(super) fn ranges(summary: &Summary, options: &RenderOptions) -> Made {
 }
 
 /// [`Report::Calls`].
-pub(super) fn calls(summary: &Summary, _: &RenderOptions) -> Made {
-    Ok(calls::table(summary))
-}
-
-/// [`Report::Categories`]. Without a category it has headers alone.
-pub(super) fn categories(summary: &Summary, options: &RenderOptions) -> Made {
-    let table = categories::table(summary, options);
-    Ok(table.unwrap_or_else(|| nsys::statistics_table(&[], &Columns::of_ranges(&["Category"]), options)))
+pub(super) fn calls(summary: &Summary, options: &RenderOptions) -> Made {
+    Ok(calls::table(summary, options))
 }
 
 /// The second table of [`Report::Ranges`].
@@ -41,22 +35,22 @@ pub(crate) fn stream_table(summary: &Summary) -> Table {
 /// [`Report::Tree`]: a row for each node in the order of printing; nothing is folded.
 pub(super) fn tree(summary: &Summary, _: &RenderOptions) -> Made {
     let quantiles = tree::quantiles(summary);
-    let headers = quantiles.iter().map(|&q| format!("{} (ns)", calls::percentile(q)));
+    let headers = quantiles.iter().map(|&q| Column::of(format!("{} (ns)", calls::percentile(q))));
     let mut table = nodes_table::<TreeNode>(headers);
     let mut left: Vec<(usize, &TreeNode)> = summary.tree.iter().rev().map(|root| (0, root)).collect();
     while let Some((depth, node)) = left.pop() {
         left.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
         let of_node = |q: f64| node.quantiles.iter().find(|quantile| quantile.q == q).copied();
-        let quantiles = quantiles.iter().map(|&q| calls::quantile_cell(of_node(q)));
+        let quantiles = quantiles.iter().map(|&q| nsys::quantile_cell(of_node(q)));
         table.push(node_cells(depth, node, quantiles, node.domain.as_deref(), &node.name));
     }
     Ok(table)
 }
 
 /// A table with the figures of nodes, and more of each.
-pub(super) fn nodes_table<F: Figures>(more: impl Iterator<Item = String>) -> Table {
-    let figures = F::HEADERS.iter().map(|&header| header.to_owned());
-    Table::new(["Depth".to_owned()].into_iter().chain(figures).chain(more).chain(["Phase".to_owned()]))
+pub(super) fn nodes_table<F: Figures>(more: impl Iterator<Item = Column>) -> Table {
+    let figures = F::HEADERS.iter().map(|&header| Column::of(header));
+    Table::new([Column::of("Depth")].into_iter().chain(figures).chain(more).chain([Column::text("Phase")]))
 }
 
 pub(super) fn node_cells(
@@ -66,8 +60,7 @@ pub(super) fn node_cells(
     domain: Option<&str>,
     name: &str,
 ) -> Vec<Cell> {
-    let figures = node.shown().into_iter();
-    let figures = figures.map(|figure| figure.map_or_else(Cell::unknown, |figure| Cell::tested(figure.to_string())));
+    let figures = node.shown().into_iter().map(Cell::known);
     let label = Cell::text(names::label(domain, name).unwrap_or_else(|| "None".to_owned()));
-    [Cell::tested(depth.to_string())].into_iter().chain(figures).chain(more).chain([label]).collect()
+    [Cell::Whole(depth as u64)].into_iter().chain(figures).chain(more).chain([label]).collect()
 }

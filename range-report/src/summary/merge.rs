@@ -182,14 +182,14 @@ impl Tables {
         for row in summary.ranges {
             self.ranges.add(process, RangeLabel { domain: row.domain, name: row.name, style: row.style }, row.times);
         }
-        for mut row in summary.stream_ranges {
-            let part = row.take_totals();
+        for row in summary.stream_ranges {
+            let part = row.totals();
             let key = StreamLabel { domain: row.domain, name: row.name, stream: without_device(row.stream) };
             self.stream_ranges.add(process, key, part);
         }
         self.tree.add(process, summary.tree);
-        for mut row in summary.calls {
-            let part = row.take_totals();
+        for row in summary.calls {
+            let part = row.totals();
             self.calls.add(process, CallLabel { domain: row.domain, name: row.name }, part);
         }
         for row in summary.categories {

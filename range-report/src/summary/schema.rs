@@ -207,9 +207,9 @@ macro_rules! figures {
         figures!(@shown $Row { $($($figure => $($header),+ $(if $known)?;)?)* });
 
         impl $Row {
-            /// The figures alone; they are gone from the row.
-            pub(crate) fn take_totals(&mut self) -> $Totals {
-                $Totals { $($figure: std::mem::take(&mut self.$figure),)* }
+            /// The figures alone.
+            pub(crate) fn totals(&self) -> $Totals {
+                $Totals { $($figure: self.$figure.clone(),)* }
             }
 
             /// A row of these figures, without labels.

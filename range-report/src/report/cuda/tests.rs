@@ -1,7 +1,29 @@
 use super::*;
+use crate::Report;
 use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, RangeStyle};
 
 type Render = fn(&Summary, &RenderOptions) -> String;
+/// The texts of the reports.
+macro_rules! texts {
+    ($($name:ident: $report:ident;)*) => {$(
+        fn $name(summary: &Summary, options: &RenderOptions) -> String {
+            let mut text = Vec::new();
+            summary.render_one(Report::$report, options, &mut text).unwrap();
+            String::from_utf8(text).unwrap()
+        }
+    )*};
+}
+
+texts! {
+    kernels: Kernels;
+    memory_time: MemTime;
+    memory_size: MemSize;
+    calls: Api;
+    openacc: OpenAcc;
+    projection: GpuProjection;
+    range_kernels: RangeKernels;
+}
+
 const ALL: [Render; 6] = [kernels, memory_time, memory_size, calls, projection, range_kernels];
 
 fn times(instances: u64, total_ns: u64) -> Times {

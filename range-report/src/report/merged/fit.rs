@@ -4,7 +4,7 @@ use super::rows::{Line, Rows, Unit, are_ranks, slowest};
 use crate::MergedSummary;
 use crate::report::nsys::name_cell;
 use crate::report::options::RenderOptions;
-use crate::report::table::{Cell, Layout, Table};
+use crate::report::table::{Cell, Column, Layout, Table};
 use crate::text::names;
 use crate::text::number::{bytes_between, human, human_between, human_bytes, integer, percent};
 use crate::text::width::{shorten, width_of};
@@ -134,7 +134,7 @@ fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options:
     head(Optional::Slowest, "Slowest");
     kinds.iter().for_each(|kind| head(Optional::Kind, kind));
     headers.push(last.to_owned());
-    let mut table = Table::new(headers);
+    let mut table = Table::new(headers.into_iter().map(Column::of));
     for line in &rows.lines {
         let known = |text: Option<String>| text.filter(|_| !line.says_nothing).map_or_else(Cell::unknown, Cell::tested);
         // As wide as the column, so that numbers stand to the right.

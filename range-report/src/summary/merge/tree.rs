@@ -21,8 +21,8 @@ pub(super) struct Trees {
 impl Trees {
     pub(super) fn add(&mut self, process: usize, roots: Vec<TreeNode>) {
         let mut left: Vec<(Option<usize>, TreeNode)> = roots.into_iter().map(|root| (None, root)).collect();
-        while let Some((parent, mut node)) = left.pop() {
-            let totals = node.take_totals();
+        while let Some((parent, node)) = left.pop() {
+            let totals = node.totals();
             let TreeNode { domain, name, children, .. } = node;
             let place = *self.places.entry((parent, (domain, name))).or_insert(self.nodes.len());
             if place == self.nodes.len() {
