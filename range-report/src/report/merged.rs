@@ -13,7 +13,7 @@ use super::nsys::{Columns, Row, known, name_cell, statistics_table, whole};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use super::tree::titled as phase_tree;
-use super::{calls, cuda, footer, tables};
+use super::{calls, cuda, footer, nodes};
 use crate::text::number::{average, integer, percent, rounded};
 use crate::{Merged, MergedSummary, NodeTotals, RankTotals, Summary};
 use rows::{Line, Rows, Unit, slowest};
@@ -214,9 +214,9 @@ fn cells_of(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions)
 /// The phase tree, a row a node in the order of printing.
 fn flat_tree(merged: &MergedSummary) -> Table {
     let plain = RenderOptions::default().raw_names(true);
-    let mut table = tables::nodes_table::<NodeTotals>(std::iter::empty());
+    let mut table = nodes::table::<NodeTotals>(std::iter::empty());
     for Merged { key, all, .. } in &merged.tree {
-        table.push(tables::node_cells(key.depth, all, std::iter::empty(), key.domain.as_deref(), &key.name));
+        table.push(nodes::cells(key.depth, all, std::iter::empty(), key.domain.as_deref(), &key.name));
     }
     let [of_processes @ .., _, _] = process_headers("ns");
     table.beside(of_processes, merged.tree.iter().map(|node| cells_of(&node.ranks, merged, &plain)))

@@ -25,6 +25,7 @@ pub(crate) mod gpu_work;
 mod hot;
 mod kinds;
 mod merged;
+mod nodes;
 mod nsys;
 mod nvprof;
 mod options;
@@ -47,11 +48,13 @@ pub use kinds::{MergedTable, Report, TableStyle, UnknownName};
 #[cfg(feature = "csv")]
 pub(crate) use merged::merged_table;
 #[cfg(feature = "html")]
+pub(crate) use nodes::appended_figures;
+#[cfg(feature = "html")]
 pub(crate) use nsys::style_name;
 pub use options::RenderOptions;
 pub(crate) use table::Table;
 #[cfg(feature = "html")]
-pub(crate) use table::{Cell, Unit};
+pub(crate) use table::{Cell, Column, Unit};
 pub(crate) use tables::stream_table;
 #[cfg(feature = "html")]
 pub(crate) use tree::{Explained, Marked, explained};

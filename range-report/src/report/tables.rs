@@ -5,10 +5,8 @@ use super::cuda::Made;
 use super::kinds::Report;
 use super::nsys::Columns;
 use super::options::RenderOptions;
-use super::table::{Cell, Column, Table};
-use super::{calls, nsys, streams, tree};
-use crate::summary::schema::Figures;
-use crate::text::names;
+use super::table::{Column, Table};
+use super::{calls, nodes, nsys, streams, tree};
 use crate::{Summary, TreeNode};
 
 /// How the cells of a file are written.
@@ -36,31 +34,13 @@ pub(crate) fn stream_table(summary: &Summary) -> Table {
 pub(super) fn tree(summary: &Summary, _: &RenderOptions) -> Made {
     let quantiles = tree::quantiles(summary);
     let headers = quantiles.iter().map(|&q| Column::of(format!("{} (ns)", calls::percentile(q))));
-    let mut table = nodes_table::<TreeNode>(headers);
+    let mut table = nodes::table::<TreeNode>(headers);
     let mut left: Vec<(usize, &TreeNode)> = summary.tree.iter().rev().map(|root| (0, root)).collect();
     while let Some((depth, node)) = left.pop() {
         left.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
         let of_node = |q: f64| node.quantiles.iter().find(|quantile| quantile.q == q).copied();
         let quantiles = quantiles.iter().map(|&q| nsys::quantile_cell(of_node(q)));
-        table.push(node_cells(depth, node, quantiles, node.domain.as_deref(), &node.name));
+        table.push(nodes::cells(depth, node, quantiles, node.domain.as_deref(), &node.name));
     }
     Ok(table)
-}
-
-/// A table with the figures of nodes, and more of each.
-pub(super) fn nodes_table<F: Figures>(more: impl Iterator<Item = Column>) -> Table {
-    let figures = F::HEADERS.iter().map(|&header| Column::of(header));
-    Table::new([Column::of("Depth")].into_iter().chain(figures).chain(more).chain([Column::text("Phase")]))
-}
-
-pub(super) fn node_cells(
-    depth: usize,
-    node: &impl Figures,
-    more: impl Iterator<Item = Cell>,
-    domain: Option<&str>,
-    name: &str,
-) -> Vec<Cell> {
-    let figures = node.shown().into_iter().map(Cell::known);
-    let label = Cell::text(names::label(domain, name).unwrap_or_else(|| "None".to_owned()));
-    [Cell::Whole(depth as u64)].into_iter().chain(figures).chain(more).chain([label]).collect()
 }

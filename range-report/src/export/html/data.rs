@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::comparison::{self, Compared, compared};
 use super::items::{Bar, Items, Launch, StreamPart, ThreadPart, Track};
 use super::lay_out::lay_out;
-use super::tables::{Table, tables};
+use super::tables::{Column, Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable};
-use super::tree::{Node, nodes};
+use super::tree::{Node, appended_columns, nodes};
 use crate::Comparison;
 use crate::report::{Explained, RenderOptions, Report, escaped, explained, notes};
 use crate::summary::{Process, Summary};
@@ -38,6 +38,8 @@ pub(super) struct Shown<'a> {
     #[serde(serialize_with = "each")]
     texts: Vec<Arc<str>>,
     tree: Vec<Node>,
+    /// Columns of the tree behind those that the page lays out itself.
+    tree_appended: Vec<Column>,
     /// What 100 % of the tree is, and what its marks mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     tree_whole: Option<String>,
@@ -167,6 +169,7 @@ pub(super) fn shown<'a>(
         colors,
         texts: texts.into_list(),
         tree,
+        tree_appended: appended_columns(),
         tree_whole: whole,
         tree_marks: marks,
         tables: tables(summary),

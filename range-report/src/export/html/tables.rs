@@ -26,6 +26,20 @@ pub(super) struct Table<'a> {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Column(pub(super) Cow<'static, str>, pub(super) Kind);
 
+impl From<report::Column> for Column {
+    fn from(column: report::Column) -> Self {
+        let kind = match column.unit {
+            Unit::Text => Kind::Text,
+            Unit::Count => Kind::Count,
+            Unit::Ns => Kind::Ns,
+            Unit::Percent => Kind::Percent,
+            Unit::Bytes => Kind::Bytes,
+            Unit::Number => Kind::Number,
+        };
+        Self(column.page, kind)
+    }
+}
+
 pub(super) const fn column(title: &'static str, kind: Kind) -> Column {
     Column(Cow::Borrowed(title), kind)
 }
@@ -82,20 +96,12 @@ fn page_table<'a>([title, about]: [&'static str; 2], mut table: report::Table) -
         _ => 2,
     };
     order.sort_by_key(rank);
-    let kind = |unit: Unit| match unit {
-        Unit::Text => Kind::Text,
-        Unit::Count => Kind::Count,
-        Unit::Ns => Kind::Ns,
-        Unit::Percent => Kind::Percent,
-        Unit::Bytes => Kind::Bytes,
-        Unit::Number => Kind::Number,
-    };
     // The longest first, also where the text goes by name.
     if let Some(total) = table.columns.iter().position(|column| column.page == "Total") {
         table.rows.sort_by_key(|row| Reverse(if let Some(&report::Cell::Whole(ns)) = row.get(total) { ns } else { 0 }));
     }
     let columns = order.iter().map(|&at| &table.columns[at]);
-    let columns = columns.map(|column| Column(column.page.clone(), kind(column.unit))).collect();
+    let columns = columns.map(|column| Column::from(column.clone())).collect();
     let cells = |row: &Vec<report::Cell>| order.iter().map(|&at| row.get(at).map_or(Cell::Nothing(()), cell)).collect();
     Table { title, about, columns, rows: table.rows.iter().map(cells).collect(), rows_left_out: 0 }
 }

@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
+use super::tables::Column;
 use super::texts::{LONGEST, presentable};
 use crate::report::calls::percentile;
-use crate::report::{Marked, label};
+use crate::report::{self, Marked, label};
+use crate::summary::schema::Figures;
 use crate::summary::{GpuWork, Quantile, Summary, TreeNode};
 
 /// Nodes that are kept. What is beyond is counted.
@@ -45,6 +47,14 @@ pub(super) struct Node {
     stream_own: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<Work>,
+    /// What [`appended_columns`] has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    appended: Vec<Option<u64>>,
+}
+
+/// The columns that the page appends to those that it lays out itself.
+pub(super) fn appended_columns() -> Vec<Column> {
+    report::appended_figures().map(|(_, column)| Column::from(column)).collect()
 }
 
 /// The header of a quantile, and its time; in a list of its own where it is from a histogram.
@@ -115,6 +125,7 @@ fn of(depth: usize, node: &TreeNode, marked: Marked) -> Node {
             sum: work.total.sum_ns,
             operations: work.total.operations,
         }),
+        appended: report::appended_figures().map(|(place, _)| node.shown().get(place).copied().flatten()).collect(),
     }
 }
 
@@ -142,6 +153,7 @@ fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
         stream_total: None,
         stream_own: None,
         gpu: Some(Work { busy: work.busy_ns, busy_own: work.busy_ns, sum: work.sum_ns, operations: work.operations }),
+        appended: Vec::new(),
     })
 }
 

@@ -38,7 +38,7 @@ impl Line {
     }
 }
 
-/// Columns of figures that any tree may have; those of quantiles follow.
+/// Columns of figures that any tree may have; those that a run adds follow.
 pub(super) const COLUMNS: usize = 11;
 const HEADERS: [&str; COLUMNS] = [
     "Total",
@@ -104,18 +104,18 @@ pub(super) struct Known<'a> {
     pub(super) awaited: bool,
     pub(super) busy: bool,
     pub(super) on_streams: bool,
-    /// Headers over quantiles.
-    pub(super) quantiles: &'a [String],
+    /// Headers over figures behind these: those without a place of their own, and quantiles.
+    pub(super) further: &'a [String],
 }
 
 impl Layout {
     pub(super) fn fitting(lines: &[Line], known: Known, width: usize) -> Self {
-        let Known { awaited, busy, on_streams, quantiles } = known;
+        let Known { awaited, busy, on_streams, further } = known;
         let mut headers = if width >= ROOMY { HEADERS } else { SHORT_HEADERS };
         if busy {
             [headers[ON_STREAMS[0]], headers[ON_STREAMS[1]]] = STREAM_HEADERS;
         }
-        let headers: Vec<String> = headers.iter().map(ToString::to_string).chain(quantiles.iter().cloned()).collect();
+        let headers: Vec<String> = headers.iter().map(ToString::to_string).chain(further.iter().cloned()).collect();
         let marked: Vec<bool> =
             (0..headers.len()).map(|column| lines.iter().any(|line| line.mark(column).is_some())).collect();
         let mut widths: Vec<usize> = headers.iter().map(|header| width_of(header)).collect();
@@ -132,14 +132,14 @@ impl Layout {
         for (columns, known) in [(&AWAITED[..], awaited), (&BUSY, busy), (&ON_STREAMS, on_streams)] {
             columns.iter().for_each(|&column| shown[column] = known);
         }
-        if awaited || busy || on_streams || !quantiles.is_empty() {
+        if awaited || busy || on_streams || !further.is_empty() {
             let longest = lines.iter().map(|line| 2 * line.depth + width_of(&line.phase)).max().unwrap_or(0);
             // The times on streams give way to the exact ones, the total last; alone they stay.
             let [total, own] = ON_STREAMS;
             let beside = [own, total].into_iter().filter(|_| busy && on_streams);
-            // Of the quantiles the last stays.
-            let quantiles = COLUMNS..headers.len().saturating_sub(1);
-            for column in DISPENSABLE.into_iter().chain(beside).chain(quantiles) {
+            // Of those behind the others the last stays: the highest quantile.
+            let further = COLUMNS..headers.len().saturating_sub(1);
+            for column in DISPENSABLE.into_iter().chain(beside).chain(further) {
                 shown[column] = room_beside(&shown) >= longest.clamp("Phase".len(), GOOD_PHASE);
             }
         }

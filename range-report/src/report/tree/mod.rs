@@ -10,7 +10,10 @@ use super::calls::{percentile, quantile_text};
 use super::envelope::{NO_RANGE, section};
 use super::gpu_work;
 use super::kinds::TableStyle;
+use super::nodes::appended_figures;
 use super::options::RenderOptions;
+use super::table::Unit;
+use crate::summary::schema::Figures;
 use crate::text::names;
 use crate::text::number::{human, human_bytes, human_inline, integer};
 use crate::text::width::{width_of, wrapped};
@@ -51,9 +54,10 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     lines.extend(summary.gpu.as_ref().and_then(outside));
     let known = |way: Way| shape.gpu_whole(way).is_some();
     let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
-    let headers: Vec<String> = quantiles.iter().map(|&q| percentile(q)).collect();
+    let appended = appended_figures().map(|(_, column)| column.page.into_owned());
+    let headers: Vec<String> = appended.chain(quantiles.iter().map(|&q| percentile(q))).collect();
     let known =
-        Known { awaited: shape.awaited_whole().is_some(), busy, on_streams: known(Way::Stream), quantiles: &headers };
+        Known { awaited: shape.awaited_whole().is_some(), busy, on_streams: known(Way::Stream), further: &headers };
     let mut body = Layout::fitting(&lines, known, options.columns()).render(&lines);
     let mut below = verdict::verdict(summary, &shape, &entries, options);
     below += &advice(summary, options);
@@ -155,6 +159,12 @@ fn line(shape: &Shape, entry: &Entry, quantiles: &[f64], options: &RenderOptions
         },
         integer(figures.instances, options.thousands),
     ];
+    cells.extend(appended_figures().map(|(place, column)| match node.shown().get(place) {
+        _ if entry.folded > 0 => String::new(),
+        Some(Some(figure)) if column.unit == Unit::Ns => human(*figure),
+        Some(Some(figure)) => integer(*figure, options.thousands),
+        _ => NO_TIME.to_owned(),
+    }));
     cells.extend(quantiles.iter().map(|&q| match entry.folded {
         0 => quantile_text(node.quantiles.iter().find(|quantile| quantile.q == q).copied()),
         _ => String::new(),

@@ -98,6 +98,10 @@ function treeTable() {
       (node) => node.stream_own,
     );
   }
+  run.tree_appended.forEach((column, place) => {
+    columns.push(column);
+    cells.push((node) => node.appended?.[place]);
+  });
   const rows = tree.map((node, index) => cells.map((cell) => cell(node, tree[flame.parents[index]])));
   const about = 'Phases under the phases they were started in. Sorting keeps what belongs together.';
   const said = [...(run.tree_whole ? [run.tree_whole] : []), ...run.tree_marks];

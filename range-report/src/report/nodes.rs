@@ -1,0 +1,45 @@
+//! The figures of nodes of the tree, as `figures!` declares them, in tables.
+
+use super::table::{Cell, Column, Table};
+use crate::NodeTotals;
+use crate::summary::schema::Figures;
+use crate::text::names;
+
+/// A table with the figures of nodes, and more of each.
+pub(super) fn table<F: Figures>(more: impl Iterator<Item = Column>) -> Table {
+    let figures = F::HEADERS.iter().map(|&header| Column::of(header));
+    Table::new([Column::of("Depth")].into_iter().chain(figures).chain(more).chain([Column::text("Phase")]))
+}
+
+pub(super) fn cells(
+    depth: usize,
+    node: &impl Figures,
+    more: impl Iterator<Item = Cell>,
+    domain: Option<&str>,
+    name: &str,
+) -> Vec<Cell> {
+    let figures = node.shown().into_iter().map(Cell::known);
+    let label = Cell::text(names::label(domain, name).unwrap_or_else(|| "None".to_owned()));
+    [Cell::Whole(depth as u64)].into_iter().chain(figures).chain(more).chain([label]).collect()
+}
+
+/// The figures that the printed tree and that of the page lay out in ways of their own. Both append all others.
+const LAID_OUT: [&str; 11] = [
+    "Calls",
+    "Instances",
+    "Total Time (ns)",
+    "Self Time (ns)",
+    "Max (ns)",
+    "Awaited (ns)",
+    "Awaited Self (ns)",
+    "Stream Total (ns)",
+    "Stream Self (ns)",
+    "GPU Busy (ns)",
+    "GPU Self Busy (ns)",
+];
+
+/// The other figures of nodes, each with its place in [`Figures::shown`].
+pub(crate) fn appended_figures() -> impl Iterator<Item = (usize, Column)> {
+    let headers = NodeTotals::HEADERS.iter().enumerate().filter(|(_, header)| !LAID_OUT.contains(header));
+    headers.map(|(place, &header)| (place, Column::of(header)))
+}
