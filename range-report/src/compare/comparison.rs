@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::gate::{Change, Gate};
+use crate::stats::order;
 use crate::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
 
 /// The ranges of several runs side by side. The first run is what the others are compared with.
@@ -368,7 +369,7 @@ pub(crate) fn by_self_time(comparison: &Comparison) -> Option<Comparison> {
         place.times.total_ns = place.self_ns.unwrap_or(0);
     }
     ranges = ranges.into_iter().map(with_ratios).collect();
-    ranges.sort_by_key(|range| Reverse(range.largest_difference_ns())); // stable
+    order::by_key(&mut ranges, |range| Reverse(range.largest_difference_ns())); // stable
     Some(Comparison { ranges, ..comparison.clone() })
 }
 

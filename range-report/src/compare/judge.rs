@@ -6,6 +6,7 @@ use super::comparison::{ComparedRange, Comparison, InRun};
 use super::gate::{Added, Basis, Change, Gate, Regression};
 use super::interval::{CONFIDENCE, Interval, intervals};
 use crate::Times;
+use crate::stats::order;
 
 /// The least growth, in percent, that is judged where too few repeats tell a change from noise.
 const ROUGH_MEDIAN: f64 = 25.0;
@@ -106,7 +107,7 @@ impl Comparison {
                 })
             })
             .collect();
-        added.sort_by_key(|added| std::cmp::Reverse(added.total_ns)); // stable
+        order::by_key(&mut added, |added| std::cmp::Reverse(added.total_ns)); // stable
         added
     }
 
@@ -131,7 +132,7 @@ impl Comparison {
                 self.regression(range, run, change)
             }));
         }
-        found.sort_by_key(|regression| gate.place(regression)); // stable
+        order::by_key(&mut found, |regression| gate.place(regression)); // stable
         found
     }
 

@@ -6,6 +6,7 @@ use super::kinds::TableStyle;
 use super::nsys::quantile_cell;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
+use crate::stats::order;
 use crate::summary::schema::{Figures, Join};
 use crate::text::names;
 use crate::text::number::{human, integer};
@@ -106,7 +107,7 @@ fn figure(cell: &Cell, unit: Unit, thousands: bool) -> String {
 /// The rows that have a call, in the order of printing.
 pub(crate) fn sorted(summary: &Summary) -> Vec<&CallStats> {
     let mut rows: Vec<&CallStats> = summary.calls.iter().filter(|row| row.latency.instances > 0).collect();
-    rows.sort_by(|a, b| {
+    order::by(&mut rows, |a, b| {
         let key = |row: &CallStats| (row.awaited_self_ns, row.latency.total_ns);
         key(b).cmp(&key(a)).then_with(|| (&a.domain, &a.name).cmp(&(&b.domain, &b.name)))
     });

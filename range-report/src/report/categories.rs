@@ -8,12 +8,13 @@ use super::nsys::{Columns, Row, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Table};
 use crate::Summary;
+use crate::stats::order;
 use crate::text::names;
 
 /// `Categories`: one row per category, by total time. Categories are text here, even if they look like numbers.
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     let mut rows: Vec<_> = summary.categories.iter().filter(|row| row.times.instances > 0).collect();
-    rows.sort_by_key(|row| (Reverse(row.times.total_ns), &row.category));
+    order::by_key(&mut rows, |row| (Reverse(row.times.total_ns), &row.category));
     let rows: Vec<Row> = rows
         .into_iter()
         .map(|row| {

@@ -10,6 +10,7 @@ use super::nsys::quantile_cell;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::compare::{Basis, Change, Gate, InRun, LEAST_PAIRS, by_self_time, confidence, with_ratios};
+use crate::stats::order;
 use crate::text::names;
 use crate::text::number::{average, human, human_inline, integer, percent, ratio, rounded};
 use crate::text::width::{blanks, shorten, width_of};
@@ -103,7 +104,7 @@ fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<
     const FIXED: usize = 3 + 2 + 6 + 3 * (2 + 8) + 2 + INTERVAL;
     let judged_by = comparison.gate.as_ref()?;
     let mut changes = judged(comparison, run);
-    changes.sort_by(|(_, a), (_, b)| b.slower.cmp(&a.slower).then(b.percent.total_cmp(&a.percent)));
+    order::by(&mut changes, |(_, a), (_, b)| b.slower.cmp(&a.slower).then(b.percent.total_cmp(&a.percent)));
     let longest = changes.iter().map(|(range, _)| width_of(&label(range, options))).max().unwrap_or(0).max(5);
     let width = longest.min(options.columns().saturating_sub(FIXED)).max(8);
     let [base, new] = [0, run].map(|run| shorten(&shown(&comparison.runs[run], options), 8, 4));
@@ -198,7 +199,7 @@ pub(crate) fn gate_verdict(comparison: &Comparison, run: usize, options: &Render
     let gate = comparison.gate.as_ref()?;
     let changes = judged(comparison, run);
     let mut slower: Vec<_> = changes.iter().filter(|(_, change)| change.slower).collect();
-    slower.sort_by(|(_, a), (_, b)| b.percent.total_cmp(&a.percent));
+    order::by(&mut slower, |(_, a), (_, b)| b.percent.total_cmp(&a.percent));
     let named = slower.iter().map(|(range, change)| format!("{} {change}", label(range, options)));
     let text = judged_in_words(comparison, gate, run, &changes).join("; ");
     let text = named.map(|name| name + "; ").chain([text]).collect();
@@ -571,7 +572,7 @@ fn slower(comparison: &Comparison, run: usize) -> Vec<(usize, i64)> {
     let ranges = comparison.ranges.iter().enumerate();
     let mut lost: Vec<(usize, i64)> =
         ranges.filter_map(|(at, range)| Some((at, range.difference_ns(run).filter(|&ns| worth(ns))?))).collect();
-    lost.sort_by_key(|&(_, ns)| std::cmp::Reverse(ns));
+    order::by_key(&mut lost, |&(_, ns)| std::cmp::Reverse(ns));
     lost
 }
 

@@ -12,6 +12,7 @@ use super::kinds::TableStyle;
 use super::nsys::{Columns, Row, name_cell, statistics_table, style_name, times_cells, whole};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
+use crate::stats::order;
 use crate::text::names;
 use crate::text::number::Rounding;
 use crate::{MemoryStats, ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
@@ -79,7 +80,7 @@ fn size_rows<'a>(summary: &'a Summary, options: &RenderOptions) -> Vec<(String, 
         .filter(|memory| memory.sizes.count > 0)
         .map(|memory| (gpu_work::bracketed(memory.kind, options.style), &memory.sizes))
         .collect();
-    rows.sort_by(|(a, x), (b, y)| (Reverse(x.total_bytes), a).cmp(&(Reverse(y.total_bytes), b)));
+    order::by(&mut rows, |(a, x), (b, y)| (Reverse(x.total_bytes), a).cmp(&(Reverse(y.total_bytes), b)));
     rows
 }
 
@@ -102,7 +103,7 @@ fn projection_rows(summary: &Summary) -> Vec<(Option<String>, &ProjectionStats)>
         .filter(|row| row.projected.instances > 0)
         .map(|row| (names::label(row.domain.as_deref(), &row.name), row))
         .collect();
-    rows.sort_by(|(a, x), (b, y)| {
+    order::by(&mut rows, |(a, x), (b, y)| {
         (Reverse(x.projected.total_ns), a, x.style).cmp(&(Reverse(y.projected.total_ns), b, y.style))
     });
     rows
@@ -112,7 +113,7 @@ pub(super) fn range_kernels(summary: &Summary, options: &RenderOptions) -> Made 
     let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let mut rows: Vec<(Option<String>, &RangeKernelStats)> =
         gpu.range_kernels.iter().filter(|row| row.times.instances > 0).map(|row| (range_label(row), row)).collect();
-    rows.sort_by(|(a, x), (b, y)| {
+    order::by(&mut rows, |(a, x), (b, y)| {
         let key = |row: &RangeKernelStats| (row.pid, row.tid, Reverse(row.times.total_ns), row.style);
         (a, key(x), &x.kernel).cmp(&(b, key(y), &y.kernel))
     });
@@ -137,7 +138,7 @@ fn time_table<'a, N: AsRef<str> + Ord>(
     options: &RenderOptions,
 ) -> Option<Table> {
     let mut rows: Vec<(N, &Times)> = rows.filter(|(_, times)| times.instances > 0).collect();
-    rows.sort_by(|(a, x), (b, y)| (Reverse(x.total_ns), a).cmp(&(Reverse(y.total_ns), b)));
+    order::by(&mut rows, |(a, x), (b, y)| (Reverse(x.total_ns), a).cmp(&(Reverse(y.total_ns), b)));
     let rows: Vec<Row> = rows
         .iter()
         .map(|(name, times)| Row { times, below: None, names: vec![name_cell(Some(name.as_ref()), options)] })

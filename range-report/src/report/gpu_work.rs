@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
+use crate::stats::order;
 use crate::text::names;
 use crate::{GpuActivity, MemoryKind, Times};
 
@@ -92,7 +93,7 @@ pub(crate) fn operations(
     let kernels = gpu.kernels.iter().map(|kernel| Tally::new(printable(&kernel.name, options), &kernel.times));
     let memory = gpu.memory.iter().map(|memory| Tally::new(memory_name(memory.kind), &memory.times));
     let mut rows: Vec<Tally> = kernels.chain(memory).filter(|row| row.calls > 0).collect();
-    rows.sort_by_key(|row| Reverse(row.total_ns));
+    order::by_key(&mut rows, |row| Reverse(row.total_ns));
     rows
 }
 

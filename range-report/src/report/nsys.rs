@@ -6,6 +6,7 @@ use super::envelope::section;
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Layout, Table, Unit};
+use crate::stats::order;
 use crate::text::names;
 use crate::text::number::Rounding;
 use crate::{Quantile, RangeStats, RangeStyle, Summary, Times};
@@ -56,7 +57,7 @@ fn sorted(summary: &Summary) -> Vec<(Option<String>, &RangeStats)> {
         .filter(|range| range.times.instances > 0)
         .map(|range| (names::label(range.domain.as_deref(), &range.name), range))
         .collect();
-    rows.sort_by(|(a, x), (b, y)| {
+    order::by(&mut rows, |(a, x), (b, y)| {
         (Reverse(x.times.total_ns), a, x.style).cmp(&(Reverse(y.times.total_ns), b, y.style))
     });
     rows

@@ -11,6 +11,7 @@ use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use crate::Summary;
+use crate::stats::order;
 use crate::text::width::shorten;
 
 const GPU: &str = "GPU activities:";
@@ -63,7 +64,7 @@ fn rows_of(label: &str, rows: &[Tally], options: &RenderOptions) -> String {
     let (most, width) = (options.rows, options.width.saturating_sub(BEFORE_NAME).max(NAME));
     let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
     let mut rows: Vec<&Tally> = rows.iter().collect();
-    rows.sort_by_key(|row| Reverse(row.total_ns));
+    order::by_key(&mut rows, |row| Reverse(row.total_ns));
     let mut out = String::new();
     let others = if rows.len() > most.saturating_add(1) { rows.split_off(most) } else { Vec::new() };
     for (index, row) in rows.into_iter().enumerate() {

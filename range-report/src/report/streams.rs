@@ -6,6 +6,7 @@ use super::envelope::printed;
 use super::nsys::{Columns, Row, name_cell, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
+use crate::stats::order;
 use crate::text::names;
 use crate::{StreamStats, Summary};
 
@@ -37,7 +38,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
     }
     // A row that shows no total comes after all that do.
     let total = |row: &StreamStats| (!is_empty(row)).then_some(row.times.total_ns);
-    rows.sort_by(|(a, x), (b, y)| (Reverse(total(x)), a, &x.stream).cmp(&(Reverse(total(y)), b, &y.stream)));
+    order::by(&mut rows, |(a, x), (b, y)| (Reverse(total(x)), a, &x.stream).cmp(&(Reverse(total(y)), b, &y.stream)));
     let cells: Vec<Row> = rows
         .iter()
         .map(|(label, row)| {

@@ -7,6 +7,7 @@ use super::envelope::{NO_RANGE, section};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
+use crate::stats::order;
 use crate::text::names;
 use crate::text::width::{blanks, cut, width_of};
 use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
@@ -155,7 +156,7 @@ fn bounded(rows: Vec<Row>, most: usize, any_on_gpu: bool) -> Vec<Row> {
         return rows; // one more is as short
     }
     let mut largest: Vec<usize> = (0..rows.len()).collect();
-    largest.sort_by_key(|&index| rows.get(index).map(|row| Reverse(row.self_cpu_ns.max(row.self_gpu_ns))));
+    order::by_key(&mut largest, |&index| rows.get(index).map(|row| Reverse(row.self_cpu_ns.max(row.self_gpu_ns))));
     let mut is_kept = vec![false; rows.len()];
     largest.into_iter().take(most).for_each(|index| is_kept[index] = true);
     let (kept, others): (Vec<_>, Vec<_>) = rows.into_iter().zip(is_kept).partition(|(_, is_kept)| *is_kept);

@@ -2,5 +2,6 @@
 
 pub mod distribution;
 pub mod histogram;
+pub(crate) mod order;
 
 pub use distribution::{Between, Distribution};

@@ -19,6 +19,7 @@ use super::schema::Join;
 use super::{
     CallTotals, GpuActivity, GpuWork, Losses, MemoryKind, NodeTotals, Process, Sizes, StreamTimes, Summary, Times,
 };
+use crate::stats::order;
 use rows::Rows;
 use tree::Trees;
 
@@ -141,7 +142,7 @@ impl Summary {
         merged.losses = Losses::join(&losses.iter().collect::<Vec<_>>());
         if losses.len() > 1 {
             // An order that does not depend on that of the processes.
-            merged.losses.open.sort_by(|a, b| {
+            order::by(&mut merged.losses.open, |a, b| {
                 (&a.label, &a.thread, a.style, a.cut, a.count).cmp(&(&b.label, &b.thread, b.style, b.cut, b.count))
             });
         }
@@ -246,7 +247,7 @@ impl GpuTables {
 
     fn together(self, places: &[usize]) -> MergedActivity {
         let mut work = self.work.together(places);
-        work.sort_by_key(|row| row.key);
+        order::by_key(&mut work, |row| row.key);
         MergedActivity {
             kernels: self.kernels.together(places),
             memory_times: self.memory_times.together(places),
@@ -270,7 +271,7 @@ fn without_device(stream: String) -> String {
 /// Sorts the processes, and returns the new place of each.
 fn sort_processes(processes: &mut Vec<Process>) -> Vec<usize> {
     let mut sorted: Vec<(usize, Process)> = processes.drain(..).enumerate().collect();
-    sorted.sort_by(|(_, a), (_, b)| {
+    order::by(&mut sorted, |(_, a), (_, b)| {
         let key = |process: &Process| (process.rank.is_none(), process.rank);
         (key(a), &a.host, a.pid, &a.run_id, a.started_unix_ns).cmp(&(
             key(b),

@@ -7,6 +7,7 @@ use crate::report::gpu_work::{bracketed, nsys_call};
 use crate::report::kinds::{MergedTable, TableStyle};
 use crate::report::nsys::style_name;
 use crate::report::options::RenderOptions;
+use crate::stats::order;
 use crate::text::names;
 use crate::{
     MemoryKind, Merged, MergedActivity, MergedSummary, RangeLabel, RangeStyle, RankTotals, Sizes, Times, WorkPart,
@@ -170,12 +171,14 @@ impl<'a> Rows<'a> {
         match table {
             MergedTable::Work => return, // no table of one process
             MergedTable::Calls => {
-                self.lines.sort_by_key(|line| Reverse((line.total, line.times.map_or(0, |latency| latency.total_ns))));
+                order::by_key(&mut self.lines, |line| {
+                    Reverse((line.total, line.times.map_or(0, |latency| latency.total_ns)))
+                });
                 return;
             }
             _ => {}
         }
-        self.lines.sort_by(|a, b| {
+        order::by(&mut self.lines, |a, b| {
             let key = |line: &Line<'a>| Reverse((!line.says_nothing).then_some(line.total));
             // Labels before styles, and ranges before streams.
             let names = |line: &Line<'a>| match table {
@@ -295,7 +298,7 @@ fn streams(merged: &MergedSummary) -> Rows<'_> {
         Line { says_nothing: row.all.empty >= row.all.times.instances, ..line }
     });
     let mut lines: Vec<Line<'_>> = lines.collect();
-    lines.sort_by_key(|line| Reverse(!line.says_nothing));
+    order::by_key(&mut lines, |line| Reverse(!line.says_nothing));
     Rows::times("Instances", vec!["Stream", "Range"], lines)
 }
 

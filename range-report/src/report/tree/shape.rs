@@ -5,6 +5,7 @@
 mod flat;
 mod waits;
 
+use crate::stats::order;
 use crate::{Summary, TreeNode};
 use flat::{Flat, MANY_CALLS, WAYS, Wait, flatten, without_small};
 pub(super) use flat::{OnGpu, Way};
@@ -204,7 +205,7 @@ impl<'a> Shape<'a> {
             on_gpu.fold(on_cpu, u128::max)
         };
         let mut sizes: Vec<(u128, usize)> = self.nodes.iter().map(size).zip(0..).collect();
-        sizes.sort_by_key(|&(size, index)| (std::cmp::Reverse(size), index));
+        order::by_key(&mut sizes, |&(size, index)| (std::cmp::Reverse(size), index));
         for &(_, index) in sizes.iter().skip(rows) {
             self.has_row[index] = false;
         }
@@ -276,7 +277,7 @@ impl<'a> Shape<'a> {
         let is_told = self.awaited_whole.is_some_and(|all| all > self.whole - self.blocked);
         let loops = self.nodes.iter().filter(|flat| is_told && flat.wait == Wait::Loop);
         let mut loops: Vec<&TreeNode> = loops.map(|flat| flat.node).collect();
-        loops.sort_by_key(|node| std::cmp::Reverse(node.awaited_self_ns));
+        order::by_key(&mut loops, |node| std::cmp::Reverse(node.awaited_self_ns));
         loops
     }
 
@@ -301,7 +302,7 @@ impl<'a> Shape<'a> {
         if nodes.iter().any(|flat| once(flat) > 0) {
             nodes.retain(|flat| once(flat) > 0);
         }
-        nodes.sort_by_key(|flat| std::cmp::Reverse((once(flat), flat.node.max_ns)));
+        order::by_key(&mut nodes, |flat| std::cmp::Reverse((once(flat), flat.node.max_ns)));
         nodes.into_iter().map(|flat| flat.node).collect()
     }
 
@@ -352,7 +353,7 @@ impl<'a> Shape<'a> {
             .map(|(index, flat)| (index, own(flat)))
             .filter(|(_, ns)| *ns > 0 && !is_below_bound(*ns, whole))
             .collect();
-        nodes.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        order::by_key(&mut nodes, |(_, ns)| std::cmp::Reverse(*ns));
         without_small(&mut nodes, |(_, ns)| *ns);
         nodes.truncate(count);
         nodes

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use super::shape::Marked;
 use super::shape::{Culprit, Entry, Shape, Way, is_blocked};
 use crate::report::options::RenderOptions;
+use crate::stats::order;
 use crate::text::names;
 use crate::text::number::{human_inline, integer, percent};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
@@ -379,7 +380,7 @@ fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, o
         .filter(|range| polled.contains(&(range.name.as_str(), range.domain.as_deref())))
         .filter_map(|range| Some((range, range.times.total_ns.checked_div(range.times.instances)?)))
         .collect();
-    rows.sort_by_key(|(_, mean)| Reverse(*mean));
+    order::by_key(&mut rows, |(_, mean)| Reverse(*mean));
     let rows = rows.iter().take(SLOWEST).map(|(range, mean)| {
         let name = names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned());
         let name = if options.raw_names { name } else { names::escaped(&name).into_owned() };

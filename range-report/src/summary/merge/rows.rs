@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::ops::Deref;
 
+use crate::stats::order;
 use crate::summary::schema::Join;
 
 /// One row in all processes: a range, a kernel, a category.
@@ -143,7 +144,7 @@ impl<K: Ord + Hash, V: Part> Rows<K, V> {
     /// By total descending, then by key. `places` has the new number of each process.
     pub(super) fn together(self, places: &[usize]) -> Vec<Merged<K, V>> {
         let mut rows: Vec<_> = self.0.into_iter().map(|(key, parts)| together(key, parts, places)).collect();
-        rows.sort_by(|a, b| (Reverse(a.all.total()), &a.key).cmp(&(Reverse(b.all.total()), &b.key)));
+        order::by(&mut rows, |a, b| (Reverse(a.all.total()), &a.key).cmp(&(Reverse(b.all.total()), &b.key)));
         rows
     }
 }
@@ -154,7 +155,7 @@ pub(super) fn together<K, V: Part>(key: K, mut parts: Vec<(usize, V)>, places: &
     for (process, _) in &mut parts {
         *process = places.get(*process).copied().unwrap_or(*process);
     }
-    parts.sort_by_key(|(process, _)| *process);
+    order::by_key(&mut parts, |(process, _)| *process);
     let mut ranks: Vec<RankTotal> = Vec::with_capacity(parts.len());
     for (process, part) in &parts {
         match ranks.last_mut().filter(|rank| rank.process == *process) {

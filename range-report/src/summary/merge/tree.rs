@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::labels::PhaseLabel;
 use super::rows::{self, Merged};
+use crate::stats::order;
 use crate::{NodeTotals, TreeNode};
 
 /// A domain and a name.
@@ -54,7 +55,7 @@ impl Trees {
         };
         // Those that are visited last come first.
         let backwards = |mut siblings: Vec<usize>| {
-            siblings.sort_by_key(|&place| Reverse((first(place), labels.get(place))));
+            order::by_key(&mut siblings, |&place| Reverse((first(place), labels.get(place))));
             siblings
         };
         let mut left: Vec<(usize, usize)> = backwards(roots).into_iter().map(|root| (0, root)).collect();

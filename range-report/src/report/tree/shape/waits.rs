@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 
 use super::flat::{Flat, MANY_CALLS, Wait, without_small};
+use crate::stats::order;
 use crate::{Summary, TreeNode};
 
 /// A call is as long as the run from this part of it on.
@@ -52,7 +53,7 @@ pub(super) fn set(nodes: &mut [Flat], summary: &Summary) {
     }
     let mut longest: Vec<usize> =
         (0..nodes.len()).filter(|&i| own_wait(nodes[i].node) > 0 && nodes[i].wait == Wait::Own).collect();
-    longest.sort_by_key(|&i| Reverse(own_wait(nodes[i].node)));
+    order::by_key(&mut longest, |&i| Reverse(own_wait(nodes[i].node)));
     for index in longest.into_iter().take(LOOKED_AT) {
         let by = child_elsewhere(nodes, index).or_else(|| called(nodes, index, summary));
         nodes[index].wait = by.map_or(Wait::Own, Wait::For);
@@ -73,7 +74,9 @@ pub(super) fn culprits(nodes: &[Flat], count: usize, is_small: impl Fn(u64) -> b
     let mut all: Vec<Culprit> = nodes.iter().enumerate().filter_map(culprit).collect();
     all.retain(|culprit| culprit.ns > 0 && !is_small(culprit.ns));
     let longest = all.iter().max_by_key(|culprit| (culprit.ns, Reverse(culprit.index))).copied();
-    all.sort_by_key(|culprit| Reverse(if culprit.perhaps.is_some() { culprit.ns / EXPLAINED } else { culprit.ns }));
+    order::by_key(&mut all, |culprit| {
+        Reverse(if culprit.perhaps.is_some() { culprit.ns / EXPLAINED } else { culprit.ns })
+    });
     without_small(&mut all, |culprit| culprit.ns);
     all.truncate(count);
     if let (Some(longest), [_, .., last]) = (longest.filter(|longest| !all.contains(longest)), &mut all[..]) {
