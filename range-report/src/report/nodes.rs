@@ -1,9 +1,9 @@
 //! The figures of nodes of the tree, as `figures!` declares them, in tables.
 
 use super::table::{Cell, Column, Table};
-use crate::NodeTotals;
 use crate::summary::schema::Figures;
 use crate::text::names;
+use crate::{NodeTotals, TreeNode};
 
 /// A table with the figures of nodes, and more of each.
 pub(super) fn table<F: Figures>(more: impl Iterator<Item = Column>) -> Table {
@@ -38,8 +38,13 @@ const LAID_OUT: [&str; 11] = [
     "GPU Self Busy (ns)",
 ];
 
-/// The other figures of nodes, each with its place in [`Figures::shown`].
-pub(crate) fn appended_figures() -> impl Iterator<Item = (usize, Column)> {
-    let headers = NodeTotals::HEADERS.iter().enumerate().filter(|(_, header)| !LAID_OUT.contains(header));
-    headers.map(|(place, &header)| (place, Column::of(header)))
+/// The other figures that any of these nodes has, each with its place in [`Figures::shown`].
+pub(crate) fn appended_figures<'a>(nodes: impl Iterator<Item = &'a TreeNode>) -> Vec<(usize, Column)> {
+    let mut has = vec![false; NodeTotals::HEADERS.len()];
+    for node in nodes {
+        has.iter_mut().zip(node.shown()).for_each(|(has, figure)| *has |= figure.is_some_and(|figure| figure > 0));
+    }
+    let headers = NodeTotals::HEADERS.iter().zip(has).enumerate();
+    let headers = headers.filter(|(_, (header, has))| *has && !LAID_OUT.contains(header));
+    headers.map(|(place, (&header, _))| (place, Column::of(header))).collect()
 }

@@ -10,10 +10,10 @@ use super::items::{Bar, Items, Launch, StreamPart, ThreadPart, Track};
 use super::lay_out::lay_out;
 use super::tables::{Column, Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable};
-use super::tree::{Node, appended_columns, nodes};
+use super::tree::{Node, nodes};
 use crate::Comparison;
-use crate::report::{Explained, RenderOptions, Report, escaped, explained, notes};
-use crate::summary::{Process, Summary};
+use crate::report::{Explained, RenderOptions, Report, appended_figures, escaped, explained, notes};
+use crate::summary::{Process, Summary, TreeNode};
 
 /// Everything. What is skipped goes into columns; see [`super::columns`].
 #[derive(Debug, Serialize)]
@@ -146,7 +146,8 @@ pub(super) fn shown<'a>(
     let launches = in_order_of(&laid.bars, &launches);
     let texts_left_out = texts.left_out;
     let Explained { whole, marked, marks } = explained(summary);
-    let (tree, nodes_left_out) = nodes(summary, &marked);
+    let appended = appended_figures(all_nodes(&summary.tree));
+    let (tree, nodes_left_out) = nodes(summary, &marked, &appended);
     let rows: Vec<u32> = laid.rows.iter().flatten().map(|(_, length)| *length).collect();
     Shown {
         title: title(&summary.process),
@@ -169,7 +170,7 @@ pub(super) fn shown<'a>(
         colors,
         texts: texts.into_list(),
         tree,
-        tree_appended: appended_columns(),
+        tree_appended: appended.into_iter().map(|(_, column)| Column::from(column)).collect(),
         tree_whole: whole,
         tree_marks: marks,
         tables: tables(summary),
@@ -284,6 +285,16 @@ const fn stream_part(part: StreamPart) -> &'static str {
         StreamPart::Projections => "projections",
         StreamPart::Operations => "operations",
     }
+}
+
+/// Each node of a tree, in no particular order.
+fn all_nodes(tree: &[TreeNode]) -> impl Iterator<Item = &TreeNode> {
+    let mut left: Vec<&TreeNode> = tree.iter().collect();
+    std::iter::from_fn(move || {
+        let node = left.pop()?;
+        left.extend(&node.children);
+        Some(node)
+    })
 }
 
 fn colors(bars: &[Bar]) -> (Vec<u32>, Vec<u32>) {

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::tables::Column;
 use super::texts::{LONGEST, presentable};
 use crate::report::calls::percentile;
-use crate::report::{self, Marked, label};
+use crate::report::{Column, Marked, label};
 use crate::summary::schema::Figures;
 use crate::summary::{GpuWork, Quantile, Summary, TreeNode};
 
@@ -47,14 +46,9 @@ pub(super) struct Node {
     stream_own: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<Work>,
-    /// What [`appended_columns`] has.
+    /// Figures of the columns that are appended to those of the page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     appended: Vec<Option<u64>>,
-}
-
-/// The columns that the page appends to those that it lays out itself.
-pub(super) fn appended_columns() -> Vec<Column> {
-    report::appended_figures().map(|(_, column)| Column::from(column)).collect()
 }
 
 /// The header of a quantile, and its time; in a list of its own where it is from a histogram.
@@ -80,7 +74,7 @@ fn is_not(marked: &bool) -> bool {
 
 /// All nodes, parents before their children; and how many are left out. What ran on the GPU outside of any range comes
 /// last, with nothing on the CPU. `marked` has the marks of the former, in this order.
-pub(super) fn nodes(summary: &Summary, marked: &[Marked]) -> (Vec<Node>, usize) {
+pub(super) fn nodes(summary: &Summary, marked: &[Marked], appended: &[(usize, Column)]) -> (Vec<Node>, usize) {
     let mut nodes = Vec::new();
     let mut left_out = 0;
     let mut waiting: Vec<(usize, &TreeNode)> = summary.tree.iter().rev().map(|root| (0, root)).collect();
@@ -88,7 +82,7 @@ pub(super) fn nodes(summary: &Summary, marked: &[Marked]) -> (Vec<Node>, usize) 
         waiting.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
         if nodes.len() < MOST_NODES {
             let marked = marked.get(nodes.len()).copied().unwrap_or_default();
-            nodes.push(of(depth, node, marked));
+            nodes.push(of(depth, node, marked, appended));
         } else {
             left_out += 1;
         }
@@ -100,7 +94,7 @@ pub(super) fn nodes(summary: &Summary, marked: &[Marked]) -> (Vec<Node>, usize) 
     (nodes, left_out)
 }
 
-fn of(depth: usize, node: &TreeNode, marked: Marked) -> Node {
+fn of(depth: usize, node: &TreeNode, marked: Marked, appended: &[(usize, Column)]) -> Node {
     let name = label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned());
     Node {
         depth,
@@ -125,7 +119,7 @@ fn of(depth: usize, node: &TreeNode, marked: Marked) -> Node {
             sum: work.total.sum_ns,
             operations: work.total.operations,
         }),
-        appended: report::appended_figures().map(|(place, _)| node.shown().get(place).copied().flatten()).collect(),
+        appended: appended.iter().map(|(place, _)| node.shown().get(*place).copied().flatten()).collect(),
     }
 }
 
@@ -165,7 +159,7 @@ mod tests {
     fn parents_come_before_their_children() {
         let node = |name: &str, children| TreeNode { name: name.to_owned(), children, ..TreeNode::default() };
         let tree = vec![node("a", vec![node("b", vec![node("c", vec![])]), node("d", vec![])]), node("", vec![])];
-        let (nodes, left_out) = nodes(&Summary { tree, ..Summary::default() }, &[]);
+        let (nodes, left_out) = nodes(&Summary { tree, ..Summary::default() }, &[], &[]);
         let seen: Vec<(usize, &str)> = nodes.iter().map(|node| (node.depth, node.name.as_str())).collect();
         assert_eq!(seen, [(0, "a"), (1, "b"), (2, "c"), (1, "d"), (0, "None")]);
         assert_eq!(left_out, 0);
@@ -178,6 +172,6 @@ mod tests {
             tree = TreeNode { children: vec![tree], ..TreeNode::default() };
         }
         let summary = Summary { tree: vec![tree], ..Summary::default() };
-        assert_eq!(nodes(&summary, &[]).0.len(), 5_001);
+        assert_eq!(nodes(&summary, &[], &[]).0.len(), 5_001);
     }
 }

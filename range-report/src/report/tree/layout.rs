@@ -106,11 +106,13 @@ pub(super) struct Known<'a> {
     pub(super) on_streams: bool,
     /// Headers over figures behind these: those without a place of their own, and quantiles.
     pub(super) further: &'a [String],
+    /// How many of them are quantiles.
+    pub(super) quantiles: usize,
 }
 
 impl Layout {
     pub(super) fn fitting(lines: &[Line], known: Known, width: usize) -> Self {
-        let Known { awaited, busy, on_streams, further } = known;
+        let Known { awaited, busy, on_streams, further, quantiles } = known;
         let mut headers = if width >= ROOMY { HEADERS } else { SHORT_HEADERS };
         if busy {
             [headers[ON_STREAMS[0]], headers[ON_STREAMS[1]]] = STREAM_HEADERS;
@@ -137,8 +139,8 @@ impl Layout {
             // The times on streams give way to the exact ones, the total last; alone they stay.
             let [total, own] = ON_STREAMS;
             let beside = [own, total].into_iter().filter(|_| busy && on_streams);
-            // Of those behind the others the last stays: the highest quantile.
-            let further = COLUMNS..headers.len().saturating_sub(1);
+            // Of quantiles the last stays.
+            let further = COLUMNS..headers.len().saturating_sub(quantiles.min(1));
             for column in DISPENSABLE.into_iter().chain(beside).chain(further) {
                 shown[column] = room_beside(&shown) >= longest.clamp("Phase".len(), GOOD_PHASE);
             }

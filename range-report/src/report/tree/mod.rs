@@ -12,7 +12,7 @@ use super::gpu_work;
 use super::kinds::TableStyle;
 use super::nodes::appended_figures;
 use super::options::RenderOptions;
-use super::table::Unit;
+use super::table::{Column, Unit};
 use crate::summary::schema::Figures;
 use crate::text::names;
 use crate::text::number::{human, human_bytes, human_inline, integer};
@@ -50,14 +50,21 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     let shape = Shape::of(summary, options.rows);
     let entries = shape.entries();
     let quantiles = shape.quantiles();
-    let mut lines: Vec<Line> = entries.iter().map(|entry| line(&shape, entry, &quantiles, options)).collect();
+    let appended = appended_figures(entries.iter().map(|entry| shape.node(entry.index)));
+    let mut lines: Vec<Line> =
+        entries.iter().map(|entry| line(&shape, entry, (&appended, &quantiles), options)).collect();
     lines.extend(summary.gpu.as_ref().and_then(outside));
     let known = |way: Way| shape.gpu_whole(way).is_some();
     let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
-    let appended = appended_figures().map(|(_, column)| column.page.into_owned());
-    let headers: Vec<String> = appended.chain(quantiles.iter().map(|&q| percentile(q))).collect();
-    let known =
-        Known { awaited: shape.awaited_whole().is_some(), busy, on_streams: known(Way::Stream), further: &headers };
+    let headers = appended.iter().map(|(_, column)| column.page.to_string());
+    let headers: Vec<String> = headers.chain(quantiles.iter().map(|&q| percentile(q))).collect();
+    let known = Known {
+        awaited: shape.awaited_whole().is_some(),
+        busy,
+        on_streams: known(Way::Stream),
+        further: &headers,
+        quantiles: quantiles.len(),
+    };
     let mut body = Layout::fitting(&lines, known, options.columns()).render(&lines);
     let mut below = verdict::verdict(summary, &shape, &entries, options);
     below += &advice(summary, options);
@@ -129,7 +136,12 @@ fn rate(work: &MemoryWork) -> String {
     format!("{rate:.decimals$}")
 }
 
-fn line(shape: &Shape, entry: &Entry, quantiles: &[f64], options: &RenderOptions) -> Line {
+fn line(
+    shape: &Shape,
+    entry: &Entry,
+    (appended, quantiles): (&[(usize, Column)], &[f64]),
+    options: &RenderOptions,
+) -> Line {
     let figures = &entry.figures;
     let node = shape.node(entry.index);
     let one_call = entry.folded == 0 && shape.has_one_call(entry.index);
@@ -159,7 +171,7 @@ fn line(shape: &Shape, entry: &Entry, quantiles: &[f64], options: &RenderOptions
         },
         integer(figures.instances, options.thousands),
     ];
-    cells.extend(appended_figures().map(|(place, column)| match node.shown().get(place) {
+    cells.extend(appended.iter().map(|(place, column)| match node.shown().get(*place) {
         _ if entry.folded > 0 => String::new(),
         Some(Some(figure)) if column.unit == Unit::Ns => human(*figure),
         Some(Some(figure)) => integer(*figure, options.thousands),

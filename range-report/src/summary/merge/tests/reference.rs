@@ -234,21 +234,7 @@ fn listed(tree: &[TreeNode]) -> Vec<(PhaseLabel, NodeTotals)> {
     let mut left: Vec<(usize, &TreeNode)> = tree.iter().rev().map(|root| (0, root)).collect();
     while let Some((depth, node)) = left.pop() {
         left.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
-        let all = NodeTotals {
-            calls: node.calls,
-            instances: node.instances,
-            total_ns: node.total_ns,
-            self_ns: node.self_ns,
-            blocked_ns: node.blocked_ns,
-            max_ns: node.max_ns,
-            awaited_ns: node.awaited_ns,
-            awaited_self_ns: node.awaited_self_ns,
-            stream_total_ns: node.stream_total_ns,
-            stream_self_ns: node.stream_self_ns,
-            gpu: node.gpu.clone(),
-            first_ns: node.first_ns,
-        };
-        nodes.push((PhaseLabel { depth, domain: node.domain.clone(), name: node.name.clone() }, all));
+        nodes.push((PhaseLabel { depth, domain: node.domain.clone(), name: node.name.clone() }, node.totals()));
     }
     nodes
 }
