@@ -13,6 +13,9 @@ use crate::text::number::{human, integer};
 use crate::text::width::{blanks, shorten, width_of};
 use crate::{CallStats, CallTotals, Quantile, Summary, Times};
 
+/// What the figures are, for the page.
+pub(super) const ABOUT: &str = "Spans that are futures, from creation to end: busy is time in polls, awaited the rest, \
+                                and awaited self that in which no child was alive.";
 /// Quantiles that every row has.
 const ALWAYS: [f64; 3] = [0.5, 0.9, 0.99];
 /// What a name gets, if it needs it, before figures that can be dispensed with; and however narrow it is.

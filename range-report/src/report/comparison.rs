@@ -6,7 +6,7 @@ use std::io;
 use super::calls;
 use super::envelope::{NO_RANGE, section};
 use super::kinds::TableStyle;
-use super::nsys::quantile_cell;
+use super::nsys::{quantile_cell, style_name};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::compare::{Basis, Change, Gate, InRun, LEAST_PAIRS, by_self_time, confidence, with_ratios};
@@ -265,7 +265,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
             ];
             row.extend(judged.into_iter().filter(|_| comparison.gate.is_some()));
             row.extend([
-                Cell::text(style(range.style)),
+                Cell::text(style_name(range.style)),
                 Cell::text(names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned())),
             ]);
             table.push(row);
@@ -344,13 +344,6 @@ pub(crate) fn change(range: &ComparedRange, run: usize) -> String {
         (Some(_), None) => "gone".to_owned(),
         (Some(0), Some(0)) => ratio(1.0),
         (Some(_), Some(_)) => ratio(place.and_then(|place| place.ratio).unwrap_or(f64::INFINITY)),
-    }
-}
-
-const fn style(style: RangeStyle) -> &'static str {
-    match style {
-        RangeStyle::PushPop => "PushPop",
-        RangeStyle::StartEnd => "StartEnd",
     }
 }
 

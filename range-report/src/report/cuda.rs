@@ -9,13 +9,17 @@ use super::gpu_work::{
     self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_KERNEL, NO_LAUNCH, NO_MEMORY, NO_OPENACC, NO_RANGE_KERNEL,
 };
 use super::kinds::TableStyle;
-use super::nsys::{Columns, Row, name_cell, statistics_table, style_name, times_cells, whole};
+use super::nsys::{Columns, Row, name_cell, statistics_table, style_name, times_cells};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
 use crate::stats::order;
 use crate::text::names;
 use crate::text::number::Rounding;
 use crate::{MemoryStats, ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
+
+/// What projections are, for the page.
+pub(super) const PROJECTED: &str =
+    "Ranges on the GPU: from the start of the first operation launched inside to the end of the last.";
 
 /// A table, or the sentence on why there is none.
 pub(crate) type Made = Result<Table, &'static str>;
@@ -44,7 +48,7 @@ pub(super) fn memory_time(summary: &Summary, options: &RenderOptions) -> Made {
     for (row, MemoryStats { times, sizes, .. }) in table.rows.iter_mut().zip(memory) {
         let mean = Cell::mean(sizes.total_bytes, sizes.count);
         let speed = Cell::Number(sizes.total_bytes as f64 / times.total_ns as f64);
-        row.extend([whole(sizes.total_bytes), mean, whole(sizes.max_bytes), speed]);
+        row.extend([Cell::Whole(sizes.total_bytes), mean, Cell::Whole(sizes.max_bytes), speed]);
     }
     Ok(table)
 }
@@ -171,7 +175,7 @@ fn size_table(rows: &[(String, &Sizes)], options: &RenderOptions) -> Table {
         let size = |bytes: f64| Cell::Size { bytes, unit };
         table.push(vec![
             size(sizes.total_bytes as f64),
-            whole(sizes.count),
+            Cell::Whole(sizes.count),
             size(sizes.total_bytes as f64 / sizes.count as f64),
             sizes.median_bytes.map_or(Cell::Unknown, size),
             size(sizes.min_bytes as f64),
@@ -212,12 +216,12 @@ fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &Rende
         let [share, total, rest @ ..] = times_cells(&row.projected, base);
         let names = [name_cell(label.as_deref(), options), Cell::text(style_name(row.style))];
         let operations = [
-            whole(row.operations),
+            Cell::Whole(row.operations),
             Cell::mean(row.operations, instances),
             Cell::mean(row.level_sum, instances),
             Cell::mean(row.children_sum, instances),
         ];
-        let totals = [share, total, whole(row.range_total_ns)];
+        let totals = [share, total, Cell::Whole(row.range_total_ns)];
         table.push(names.into_iter().chain(totals).chain(rest).chain(operations).collect());
     }
     table
@@ -250,10 +254,10 @@ fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &Re
         let places = [
             label.as_deref().map_or(Cell::Outside, |label| name_cell(Some(label), options)), // empty, as of 2025
             Cell::text(row.style.map_or("", style_name)),
-            whole(row.pid.into()),
+            Cell::Whole(row.pid.into()),
             Cell::known(Some(row.tid.into()).filter(|&tid| tid > 0)),
-            whole(row.range_instances),
-            whole(row.kernel_instances),
+            Cell::Whole(row.range_instances),
+            Cell::Whole(row.kernel_instances),
         ];
         let cells = places.into_iter().chain([share, total]).chain(rest);
         table.push(cells.chain([name_cell(Some(&row.kernel), options)]).collect());

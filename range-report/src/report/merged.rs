@@ -9,7 +9,7 @@ use std::io;
 
 use super::envelope::{NO_RANGE, section};
 use super::kinds::{MergedTable, TableStyle};
-use super::nsys::{Columns, Row, known, name_cell, statistics_table, whole};
+use super::nsys::{Columns, Row, known, name_cell, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use super::tree::titled as phase_tree;
@@ -170,7 +170,7 @@ fn work_table(rows: &Rows<'_>) -> Table {
     for line in &rows.lines {
         let share = percent(line.total, rows.base).unwrap_or_else(|| "None".to_owned());
         let name = line.names.last().map_or("", String::as_str);
-        table.push(vec![Cell::tested(share), whole(line.total), whole(line.count), Cell::text(name)]);
+        table.push(vec![Cell::tested(share), Cell::Whole(line.total), Cell::Whole(line.count), Cell::text(name)]);
     }
     table
 }
@@ -202,7 +202,7 @@ fn process_cells(line: &Line<'_>, merged: &MergedSummary, options: &RenderOption
 /// How many processes there are, the least, average and greatest total, the greatest by the average, and whose it is.
 fn cells_of(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions) -> Vec<Cell> {
     vec![
-        whole(ranks.len() as u64),
+        Cell::Whole(ranks.len() as u64),
         known(ranks.fastest().map(|rank| integer(rank.total, false))),
         known(average(ranks.total(), ranks.len() as u64)),
         known(ranks.slowest().map(|rank| integer(rank.total, false))),

@@ -108,85 +108,33 @@ impl Maker {
 }
 
 /// What makes each report. To add one, write a function that makes its table, and add a row here and in `kinds.rs`.
+#[rustfmt::skip]
 const MAKERS: &[Maker] = &[
-    Maker::table(
-        Report::Ranges,
-        [""; 2], // its own text has several
-        ["Ranges", "Wall-clock time between entry and exit."],
-        tables::ranges,
-    )
-    .with_text(ranges),
+    Maker::table(Report::Ranges, [""; 2], ["Ranges", "Wall-clock time between entry and exit."], tables::ranges)
+        .with_text(ranges), // which has several titles
     Maker::table(Report::Tree, [""; 2], [""; 2], tables::tree).with_text(tree::tree), // the page has the tree itself
-    Maker::table(
-        Report::Calls,
-        [" ** Calls and Waiting (calls):", "Calls and Waiting:"],
-        [
-            "Calls",
-            "Spans that are futures, from creation to end: busy is time in polls, awaited the rest, and awaited self that \
-             in which no child was alive.",
-        ],
-        tables::calls,
-    )
-    .with_text(calls::calls),
-    Maker::table(
-        Report::Categories,
-        [" ** Category Summary (categories):", "Category Statistics:"],
-        ["Categories", "Ranges by nvtx.category, nested ones counted inclusively."],
-        categories::table,
-    ),
+    Maker::table(Report::Calls, [""; 2], ["Calls", calls::ABOUT], tables::calls).with_text(calls::calls),
+    Maker::table(Report::Categories, [" ** Category Summary (categories):", "Category Statistics:"],
+        ["Categories", "Ranges by nvtx.category, nested ones counted inclusively."], categories::table),
     Maker::text(Report::Nvprof, nvprof::nvprof),
     Maker::text(Report::Torch, torch::torch),
-    Maker::table(
-        Report::GpuProjection,
+    Maker::table(Report::GpuProjection,
         [" ** NVTX GPU Projection Summary (nvtx_gpu_proj_sum):", "NVTX Range Statistics (projected onto the GPU):"],
-        [
-            "GPU projection",
-            "Ranges on the GPU: from the start of the first operation launched inside to the end of the last.",
-        ],
-        cuda::projection,
-    ),
-    Maker::table(
-        Report::Kernels,
-        [" ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):", "CUDA Kernel Statistics:"],
-        ["Kernels", "Execution on the GPU."],
-        cuda::kernels,
-    ),
-    Maker::table(
-        Report::MemTime,
-        [
-            " ** CUDA GPU MemOps Summary (by Time) (cuda_gpu_mem_time_sum):",
-            "CUDA Memory Operation Statistics (by time):",
-        ],
-        ["GPU memory", "Copies and sets, by kind."],
-        cuda::memory_time,
-    ),
-    Maker::table(
-        Report::MemSize,
-        [
-            " ** CUDA GPU MemOps Summary (by Size) (cuda_gpu_mem_size_sum):",
-            "CUDA Memory Operation Statistics (by size in KiB):",
-        ],
-        [""; 2], // beside the times
-        cuda::memory_size,
-    ),
-    Maker::table(
-        Report::Api,
-        [" ** CUDA API Summary (cuda_api_sum):", "CUDA API Statistics:"],
-        ["API calls", "Calls of the CUDA API, on the CPU."],
-        cuda::calls,
-    ),
-    Maker::table(
-        Report::OpenAcc,
-        [" ** OpenACC Events, Exclusive (openacc):", "OpenACC Event Statistics (exclusive):"],
-        ["OpenACC", "Events of the OpenACC runtime, without the events inside them."],
-        cuda::openacc,
-    ),
-    Maker::table(
-        Report::RangeKernels,
+        ["GPU projection", cuda::PROJECTED], cuda::projection),
+    Maker::table(Report::Kernels, [" ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):", "CUDA Kernel Statistics:"],
+        ["Kernels", "Execution on the GPU."], cuda::kernels),
+    Maker::table(Report::MemTime,
+        [" ** CUDA GPU MemOps Summary (by Time) (cuda_gpu_mem_time_sum):", "CUDA Memory Operation Statistics (by time):"],
+        ["GPU memory", "Copies and sets, by kind."], cuda::memory_time), // the page has the sizes there, too
+    Maker::table(Report::MemSize, [" ** CUDA GPU MemOps Summary (by Size) (cuda_gpu_mem_size_sum):",
+        "CUDA Memory Operation Statistics (by size in KiB):"], [""; 2], cuda::memory_size),
+    Maker::table(Report::Api, [" ** CUDA API Summary (cuda_api_sum):", "CUDA API Statistics:"],
+        ["API calls", "Calls of the CUDA API, on the CPU."], cuda::calls),
+    Maker::table(Report::OpenAcc, [" ** OpenACC Events, Exclusive (openacc):", "OpenACC Event Statistics (exclusive):"],
+        ["OpenACC", "Events of the OpenACC runtime, without the events inside them."], cuda::openacc),
+    Maker::table(Report::RangeKernels,
         [" ** NVTX Range Kernel Summary (nvtx_kern_sum):", "CUDA Kernel Statistics (by NVTX range):"],
-        ["Kernels by range", "Kernels as launched inside ranges, once for each range around them."],
-        cuda::range_kernels,
-    ),
+        ["Kernels by range", "Kernels as launched inside ranges, once for each range around them."], cuda::range_kernels),
     Maker::text(Report::Hot, hot::hot),
 ];
 

@@ -24,18 +24,10 @@ pub(super) fn cells(
 }
 
 /// The figures that the printed tree and that of the page lay out in ways of their own. Both append all others.
+#[rustfmt::skip]
 const LAID_OUT: [&str; 11] = [
-    "Calls",
-    "Instances",
-    "Total Time (ns)",
-    "Self Time (ns)",
-    "Max (ns)",
-    "Awaited (ns)",
-    "Awaited Self (ns)",
-    "Stream Total (ns)",
-    "Stream Self (ns)",
-    "GPU Busy (ns)",
-    "GPU Self Busy (ns)",
+    "Calls", "Instances", "Total Time (ns)", "Self Time (ns)", "Max (ns)", "Awaited (ns)", "Awaited Self (ns)",
+    "Stream Total (ns)", "Stream Self (ns)", "GPU Busy (ns)", "GPU Self Busy (ns)",
 ];
 
 /// The other figures that any of these nodes has, each with its place in [`Figures::shown`].

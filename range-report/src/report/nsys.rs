@@ -210,10 +210,6 @@ pub(crate) fn quantile_cell(quantile: Option<Quantile>) -> Cell {
     }
 }
 
-pub(crate) const fn whole(value: u64) -> Cell {
-    Cell::Whole(value)
-}
-
 /// A number, or the place of one that is not known.
 pub(crate) fn known(number: Option<String>) -> Cell {
     number.map_or_else(Cell::unknown, Cell::tested)
