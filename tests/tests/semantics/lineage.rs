@@ -154,8 +154,12 @@ fn calls_of_futures_are_counted_and_what_they_await_is_measured() {
             assert!(connect.awaited_self_ns == connect.awaited_ns, "{tier}: {connect:?}");
             assert!(request.awaited_ns >= connect.awaited_ns + 375_000_000, "{tier}: {request:?}");
             assert!(request.busy_ns >= 38_000_000 && request.latency.min_ns < 110_000_000, "{tier}: {request:?}");
+            // What both are: the time in which `request` runs on its way to its child, which waits. It is busy for
+            // 38 ms elsewhere.
             let own = request.awaited_ns - connect.awaited_ns;
-            assert!(request.awaited_self_ns.abs_diff(own) <= own / 100, "{tier}: {request:?} {connect:?}");
+            let on_the_way = request.busy_ns - connect.busy_ns - 38_000_000;
+            let more = request.awaited_self_ns + 5 - own; // each is rounded
+            assert!(more <= on_the_way + 10, "{tier}: {request:?} {connect:?}");
             let stuck: Vec<&String> = summary.notes.iter().filter(|note| note.contains("still wait")).collect();
             let [note] = stuck[..] else { panic!("{tier}: {:?}", summary.notes) };
             assert!(note.starts_with("2 calls of `stuck` still wait, the longest for 0."), "{tier}: {note}");
