@@ -59,10 +59,10 @@ fn start(tier: &str, domain: &str) -> Result<Profiler, Box<dyn Error>> {
     Ok(profiler)
 }
 
-/// What most ranges of the generated programs last. Names that come seldom, or are long, cost Nsight's own code 0.1 to
-/// 0.3 us before it reads its clock, where the caches are cold: of shorter bodies that is more than 1 %. Short ones
-/// are in `bodies`.
-const BODY: Duration = Duration::from_micros(30);
+/// How long most ranges of the generated programs last. Nsight Systems takes 0.1 to 0.35 us before it reads its clock
+/// where a name is rare or long and its caches are cold. On a busy host that is more than 1 % of 30 us. `bodies` has
+/// the short ranges.
+const BODY: Duration = Duration::from_micros(100);
 
 /// Computes until the time is over: a body that is not the scheduler's to lengthen.
 fn work(time: Duration) {
