@@ -51,6 +51,7 @@
 
 pub mod abi;
 pub mod client;
+#[cfg(feature = "tool")]
 pub mod tool;
 
 pub use abi::color::{Color, ParseColorError};
@@ -76,4 +77,5 @@ pub use client::text;
 #[doc(inline)]
 pub use client::transport;
 pub use client::{is_tool_absent, is_tool_attached};
+#[cfg(feature = "tool")]
 pub use tool::install::AttachError;

@@ -29,6 +29,7 @@
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+#[cfg(feature = "compare")]
 pub mod compare;
 pub mod export;
 pub mod report;
@@ -37,14 +38,21 @@ pub mod summary;
 mod text;
 pub mod timeline;
 
+#[cfg(feature = "compare")]
 pub use compare::{Added, Basis, Change, ComparedRange, Comparison, Gate, InRun, Regression};
 #[cfg(feature = "json")]
 pub use export::json::JsonError;
-pub use report::{MergedTable, RenderOptions, Report, TableStyle, UnknownName};
+#[cfg(feature = "merge")]
+pub use report::MergedTable;
+pub use report::{RenderOptions, Report, TableStyle, UnknownName};
 pub use summary::{
-    ActivityLosses, ApiCallStats, CallLabel, CallStats, CallTotals, CategoryStats, GpuActivity, GpuWork, KernelStats,
-    Losses, MemoryKind, MemoryStats, MemoryWork, Merged, MergedActivity, MergedSummary, NodeCalls, NodeTotals,
-    NodeWork, OpenAccStats, OpenRange, PhaseLabel, Process, Projected, ProjectionStats, Quantile, RangeKernelStats,
-    RangeLabel, RangeStats, RangeStyle, RankTotal, RankTotals, Sizes, StreamLabel, StreamLosses, StreamStats,
-    StreamTimes, Summary, Times, TreeNode, WorkPart,
+    ActivityLosses, ApiCallStats, CallStats, CallTotals, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses,
+    MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeTotals, NodeWork, OpenAccStats, OpenRange, Process,
+    ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes, StreamLosses, StreamStats, StreamTimes,
+    Summary, Times, TreeNode,
+};
+#[cfg(feature = "merge")]
+pub use summary::{
+    CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
+    StreamLabel, WorkPart,
 };

@@ -41,14 +41,14 @@ impl Budget {
 
     /// Whether there is memory for one more duration in a vector that holds `kept`. Takes the memory where the vector
     /// doubles.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(crate) fn covers(&self, kept: u64) -> bool {
         let grows = kept == 0 || kept.is_power_of_two();
         !grows || self.take(kept.max(1) as usize * 8).is_ok()
     }
 
     /// Memory that is free again.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(crate) fn give_back(&self, bytes: usize) {
         self.left.fetch_add(bytes, Relaxed);
     }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use range_report::stats::order;
 use range_report::{Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
@@ -357,8 +358,7 @@ impl Config {
     pub(crate) fn ask_for(&mut self, percentiles: &[f64]) {
         // 99.9 / 100 is not 0.999.
         self.quantiles = percentiles.iter().map(|percent| (percent * 1e7).round() / 1e9).collect();
-        self.quantiles.sort_by(f64::total_cmp);
-        self.quantiles.dedup();
+        order::numbers(&mut self.quantiles);
     }
 
     /// Whether kernels, copies and sets are recorded through CUPTI.

@@ -145,9 +145,9 @@
 mod budget;
 mod chunked;
 mod clock;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 mod collector;
-#[cfg(not(feature = "cudarc"))]
+#[cfg(not(feature = "cuda"))]
 #[path = "collector/disabled.rs"]
 mod collector;
 mod config;
@@ -161,9 +161,9 @@ mod page;
 mod process;
 mod profiler;
 mod record;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "row-file"))]
 mod row_file;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", feature = "row-file")))]
 #[path = "row_file/disabled.rs"]
 mod row_file;
 mod samples;
@@ -171,9 +171,9 @@ mod session;
 #[cfg(all(unix, feature = "signals"))]
 mod signals;
 mod span;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 mod stream;
-#[cfg(not(feature = "cudarc"))]
+#[cfg(not(feature = "cuda"))]
 #[path = "stream/disabled.rs"]
 mod stream;
 mod sync;
@@ -182,6 +182,7 @@ mod tier;
 mod timeline;
 
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
+#[cfg(feature = "row-file")]
 #[doc(hidden)]
 pub use drain::{Kept, read_row_file};
 #[cfg(feature = "openacc")]
@@ -195,20 +196,23 @@ pub use process::begin_child;
 pub use process::{give_up, has_given_up, without_file_limit_signal};
 #[doc(hidden)]
 pub use profiler::{Chosen, complain, watch_forks};
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 pub use profiler::{ClockPair, Submission, TimedQueue};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
+#[cfg(feature = "merge")]
+pub use range_report::MergedTable;
 #[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
-pub use range_report::{
-    Comparison, MergedTable, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName,
-};
 #[doc(inline)]
-pub use range_report::{compare, summary};
-#[cfg(feature = "cudarc")]
+pub use range_report::summary;
+#[cfg(feature = "compare")]
+pub use range_report::{Comparison, compare};
+pub use range_report::{RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
+#[cfg(feature = "cuda")]
 pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
+#[cfg(feature = "nvtx-tool")]
 pub use tier::tool::NvtxTool;

@@ -37,7 +37,7 @@ impl Default for Page {
 
 impl Page {
     /// Whether it was ever begun.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(crate) fn is_there(&self) -> bool {
         self.lines.get().is_some()
     }
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!((size_of::<Page>(), size_of::<Lines>(), align_of::<Lines>()), (16, PAGE * 32, 64));
     }
 
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     #[test]
     fn a_page_takes_nothing_before_it_was_begun_and_after_it_was_closed() {
         let (page, mut cursor) = (Page::default(), Cursor::default());

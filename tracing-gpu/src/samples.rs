@@ -169,7 +169,7 @@ impl Samples {
     }
 
     /// What it has taken of the budget, in bytes.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(crate) fn bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().filter_map(OnceCell::get).map(|chunk| chunk.len() * 8).sum();
         let pages = self.pages.get().map_or(0, |pages| {

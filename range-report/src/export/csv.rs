@@ -2,10 +2,12 @@
 
 use std::io;
 
+#[cfg(all(feature = "compare", feature = "csv"))]
+use crate::Comparison;
 use crate::Summary;
 use crate::report::{self, Report, Table};
-#[cfg(feature = "csv")]
-use crate::{Comparison, MergedSummary, MergedTable};
+#[cfg(all(feature = "csv", feature = "merge"))]
+use crate::{MergedSummary, MergedTable};
 
 impl Summary {
     /// Writes the table of a report as comma-separated values.
@@ -125,6 +127,7 @@ impl CsvFlavor {
     /// # Errors
     ///
     /// Those of `out`.
+    #[cfg(feature = "merge")]
     pub fn write_merged(self, merged: &MergedSummary, table: MergedTable, out: impl io::Write) -> io::Result<()> {
         self.write(&report::merged_table(merged, table), out)
     }
@@ -134,6 +137,7 @@ impl CsvFlavor {
     /// # Errors
     ///
     /// Those of `out`.
+    #[cfg(feature = "compare")]
     pub fn write_comparison(self, comparison: &Comparison, out: impl io::Write) -> io::Result<()> {
         self.write(&report::comparison_table(comparison), out)
     }
@@ -257,7 +261,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),Max (ns),Awaited (ns),Await
     }
 
     /// Both flavours say the same where names hold nothing odd, and a reader gets back every value where they do.
-    #[cfg(feature = "csv")]
+    #[cfg(all(feature = "compare", feature = "csv", feature = "merge"))]
     #[test]
     fn rfc_4180_reads_back() {
         let summary = odd_names();

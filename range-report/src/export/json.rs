@@ -7,7 +7,11 @@ use std::io;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::{Comparison, MergedSummary, Summary};
+#[cfg(feature = "compare")]
+use crate::Comparison;
+#[cfg(feature = "merge")]
+use crate::MergedSummary;
+use crate::Summary;
 
 /// The name of the format, before its version.
 const FORMAT: &str = "tracing-gpu/";
@@ -201,7 +205,7 @@ fn version(header: Header) -> Result<(), JsonError> {
     }
 }
 
-#[cfg(feature = "json")] // said again for the documentation of `tracing-gpu`
+#[cfg(all(feature = "json", feature = "merge"))] // said again for the documentation of `tracing-gpu`
 impl MergedSummary {
     /// Writes all of it as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
     ///
@@ -220,7 +224,7 @@ impl MergedSummary {
     }
 }
 
-#[cfg(feature = "json")] // said again for the documentation of `tracing-gpu`
+#[cfg(all(feature = "compare", feature = "json"))] // said again for the documentation of `tracing-gpu`
 impl Comparison {
     /// Writes it as a line of JSON: the fields of this type after `"schema":"tracing-gpu-comparison/1"`.
     ///

@@ -121,7 +121,7 @@ pub(crate) fn sorted(summary: &Summary) -> Vec<&CallStats> {
 pub(crate) fn parts<'a>(rows: impl Iterator<Item = &'a Times>) -> Vec<f64> {
     let kept = rows.flat_map(|times| &times.quantiles).map(|quantile| quantile.q);
     let mut parts: Vec<f64> = ALWAYS.into_iter().chain(kept).collect();
-    parts.sort_by(f64::total_cmp);
+    order::by(&mut parts, f64::total_cmp);
     parts.dedup_by(|a, b| (*a - *b).abs() < 1e-9);
     parts
 }

@@ -38,7 +38,7 @@ pub(super) fn memory_time(summary: &Summary, options: &RenderOptions) -> Made {
     };
     let mut memory: Vec<&MemoryStats> = gpu.memory.iter().filter(|memory| memory.times.instances > 0).collect();
     let name = |memory: &MemoryStats| gpu_work::bracketed(memory.kind, options.style);
-    memory.sort_by_cached_key(|memory| (Reverse(memory.times.total_ns), name(memory)));
+    order::by_key(&mut memory, |memory| (Reverse(memory.times.total_ns), name(memory)));
     let rows = memory.iter().map(|memory| (name(memory), &memory.times));
     let mut table = time_table(rows, [count, "Operation", "Operation"], options).ok_or(NO_MEMORY)?;
     // The page has the sizes beside the times.

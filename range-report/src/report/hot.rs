@@ -6,6 +6,7 @@ use super::kinds::TableStyle;
 use super::options::HOT_PERCENT;
 use super::options::RenderOptions;
 use crate::Summary;
+use crate::stats::order;
 use crate::text::number::{human, human_inline, integer, percent};
 use crate::text::width::{blanks, shorten, width_of};
 
@@ -53,7 +54,7 @@ struct List {
 
 impl List {
     fn text(&self, rows: &mut [Tally], share: f64, percentage: f64, options: &RenderOptions) -> String {
-        rows.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
+        order::by_most(&mut rows, |row| row.total_ns);
         let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
         if rows.is_empty() {
             return self.none.to_owned();

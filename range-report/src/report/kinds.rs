@@ -148,6 +148,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
 /// }
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[cfg(feature = "merge")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MergedTable {
@@ -177,6 +178,7 @@ pub enum MergedTable {
     Tree,
 }
 
+#[cfg(feature = "merge")]
 impl MergedTable {
     /// All of them.
     pub const ALL: &'static [Self] = &[

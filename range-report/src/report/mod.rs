@@ -17,6 +17,7 @@
 
 pub(crate) mod calls;
 mod categories;
+#[cfg(feature = "compare")]
 mod comparison;
 mod cuda;
 mod envelope;
@@ -24,6 +25,7 @@ mod footer;
 pub(crate) mod gpu_work;
 mod hot;
 mod kinds;
+#[cfg(feature = "merge")]
 mod merged;
 mod nodes;
 mod nsys;
@@ -37,15 +39,17 @@ mod tests;
 mod torch;
 mod tree;
 
-#[cfg(feature = "csv")]
+#[cfg(all(feature = "compare", feature = "csv"))]
 pub(crate) use comparison::comparison_table;
 #[cfg(feature = "html")]
 pub(crate) use comparison::{change, gate_verdict, verdicts, verdicts_on_self_time};
 use envelope::{NO_RANGE, printed};
 #[cfg(feature = "html")]
 pub(crate) use gpu_work::{bracketed, nsys_call};
-pub use kinds::{MergedTable, Report, TableStyle, UnknownName};
-#[cfg(feature = "csv")]
+#[cfg(feature = "merge")]
+pub use kinds::MergedTable;
+pub use kinds::{Report, TableStyle, UnknownName};
+#[cfg(all(feature = "csv", feature = "merge"))]
 pub(crate) use merged::merged_table;
 #[cfg(feature = "html")]
 pub(crate) use nodes::appended_figures;

@@ -376,6 +376,7 @@ fn with_wide_names() -> Summary {
     summary
 }
 
+#[cfg(feature = "merge")]
 #[test]
 fn lines_of_a_table_are_equally_wide_whatever_the_names() {
     let summary = with_wide_names();
@@ -401,6 +402,7 @@ fn lines_of_a_table_are_equally_wide_whatever_the_names() {
     assert!(lengths.len() == WIDE_NAMES.len() && lengths.iter().all(|length| *length == lengths[0]), "{raw}");
 }
 
+#[cfg(feature = "compare")]
 #[test]
 fn columns_behind_a_wide_name_stay_in_line() {
     let summary = with_wide_names();

@@ -2,6 +2,7 @@
 
 pub mod distribution;
 pub mod histogram;
-pub(crate) mod order;
+#[doc(hidden)] // for the crates of this workspace
+pub mod order;
 
 pub use distribution::{Between, Distribution};

@@ -3,18 +3,28 @@
 use std::cmp::Ordering;
 
 /// Sorts rows; equal ones keep their order.
-pub(crate) fn by<T>(rows: &mut Vec<T>, compare: impl Fn(&T, &T) -> Ordering) {
+pub fn by<T>(rows: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     let order = order(rows.len(), &|a, b| match (rows.get(a), rows.get(b)) {
         (Some(a), Some(b)) => compare(a, b),
         _ => Ordering::Equal,
     });
-    let mut places: Vec<Option<T>> = std::mem::take(rows).into_iter().map(Some).collect();
-    rows.extend(order.into_iter().filter_map(|place| places.get_mut(place)?.take()));
+    put_in(order, &mut |a, b| rows.swap(a, b));
 }
 
 /// The same by a key.
-pub(crate) fn by_key<T, K: Ord>(rows: &mut Vec<T>, key: impl Fn(&T) -> K) {
+pub fn by_key<T, K: Ord>(rows: &mut [T], key: impl Fn(&T) -> K) {
     by(rows, |a, b| key(a).cmp(&key(b)));
+}
+
+/// The same by a number, the largest first.
+pub fn by_most<T>(rows: &mut [T], number: impl Fn(&T) -> u64) {
+    by(rows, |a, b| number(b).cmp(&number(a)));
+}
+
+/// Numbers in order, each once.
+pub fn numbers(numbers: &mut Vec<f64>) {
+    by(numbers, f64::total_cmp);
+    numbers.dedup();
 }
 
 /// The old places in their new order.
@@ -22,4 +32,30 @@ fn order(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize>
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|&a, &b| compare(a, b));
     order
+}
+
+/// Puts at each place what was at the old place that is given for it, by exchanges.
+fn put_in(mut from: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
+    for start in 0..from.len() {
+        let mut at = start;
+        while let Some(old) = from.get_mut(at).map(|old| std::mem::replace(old, at)).filter(|&old| old != start) {
+            swap(at, old);
+            at = old;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rows_are_sorted_as_by_the_standard_library(rows in prop::collection::vec((0u8..9, any::<u16>()), 0..60)) {
+            let (mut ours, mut theirs) = (rows.clone(), rows);
+            super::by_key(&mut ours, |&(key, _)| key);
+            theirs.sort_by_key(|&(key, _)| key);
+            prop_assert_eq!(ours, theirs);
+        }
+    }
 }

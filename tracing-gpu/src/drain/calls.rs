@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use range_report::stats::Distribution;
+use range_report::stats::{Distribution, order};
 use range_report::summary::CallStats;
 
 use super::{label_shown, label_text, times};
@@ -103,7 +103,7 @@ fn believe(nodes: &mut BTreeMap<u32, NodeCalls>, crate_of: &BTreeMap<u32, &str>)
 pub(super) fn at_the_root(uncounted: &[(u32, u64)], names: &Names) -> Option<String> {
     let node = |node: u32| names.catalog.nodes().get(node as usize).map(|node| label_shown(names, node.label));
     let mut apart: Vec<_> = uncounted.iter().filter(|(_, more)| *more > 0).collect();
-    apart.sort_by_key(|(_, more)| std::cmp::Reverse(*more));
+    order::by_most(&mut apart, |(_, more)| *more);
     let first = apart.first().and_then(|(id, _)| node(*id))?;
     let others = match apart.len() - 1 {
         0 => String::new(),
@@ -136,7 +136,7 @@ pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &
         }
     }
     let mut waiting: Vec<(String, (u64, u64))> = waiting.into_iter().collect();
-    waiting.sort_by_key(|&(_, (_, longest))| std::cmp::Reverse(longest));
+    order::by_most(&mut waiting, |&(_, (_, longest))| longest);
     let sentence = |(name, (count, longest)): (String, (u64, u64))| {
         let longest = rate.ns(u128::from(longest)) as f64 / 1e9;
         match count {
@@ -172,6 +172,6 @@ pub(super) fn stats(nodes: &BTreeMap<u32, NodeCalls>, names: &Names, rate: Rate,
         Some(row)
     });
     let mut rows: Vec<CallStats> = rows.collect();
-    rows.sort_by_key(|row| std::cmp::Reverse((row.awaited_self_ns, row.latency.total_ns)));
+    order::by_key(&mut rows, |row| std::cmp::Reverse((row.awaited_self_ns, row.latency.total_ns)));
     rows
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gpu_activity::join;
 use gpu_activity::totals;
-use range_report::stats::Distribution;
+use range_report::stats::{Distribution, order};
 use range_report::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
     RangeKernelStats, RangeStyle, Sizes,
@@ -51,7 +51,7 @@ fn add_work(sum: &mut GpuWork, other: &GpuWork) {
             None => sum.memory.push(*more),
         }
     }
-    sum.memory.sort_by_key(|memory| memory.kind);
+    order::by_key(&mut sum.memory, |memory| memory.kind);
 }
 
 /// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
@@ -96,7 +96,7 @@ fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
     }
     let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats::new(name, ns(&all, asked))).collect();
     // Stable: equal totals stay in the order of their names.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
+    order::by_most(&mut rows, |row| row.times.total_ns);
     rows
 }
 
@@ -104,7 +104,7 @@ fn memory(all: &ActivityTotals, asked: &[f64]) -> Vec<MemoryStats> {
     let rows = all.totals.memory.iter();
     let mut rows: Vec<MemoryStats> =
         rows.map(|(&kind, (times, bytes))| MemoryStats::new(kind, ns(times, asked), sizes(bytes))).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
+    order::by_most(&mut rows, |row| row.times.total_ns); // stable, as above
     rows
 }
 
@@ -124,7 +124,7 @@ fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
         merged.entry(all.function(function)).or_default().merge(times);
     }
     let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| ApiCallStats::new(name, ns(&all, asked))).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
+    order::by_most(&mut rows, |row| row.times.total_ns); // stable, as above
     rows
 }
 
@@ -151,7 +151,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -
         Some(row)
     });
     let mut rows: Vec<ProjectionStats> = rows.collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.projected.total_ns)); // stable, as above
+    order::by_most(&mut rows, |row| row.projected.total_ns); // stable, as above
     rows
 }
 
@@ -171,7 +171,7 @@ fn range_kernels(all: &ActivityTotals, names: &Names, asked: &[f64], pid: u32) -
         row.kernel_instances = sum.kernel_instances;
         rows.push((shown, row));
     }
-    rows.sort_by(|(shown_a, a), (shown_b, b)| {
+    order::by(&mut rows, |(shown_a, a), (shown_b, b)| {
         let total = std::cmp::Reverse;
         (shown_a, a.tid, total(a.times.total_ns), a.style, &a.kernel).cmp(&(
             shown_b,

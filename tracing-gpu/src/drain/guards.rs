@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use range_report::RangeStyle;
+use range_report::stats::order;
 
 use crate::record::RangeKey;
 use crate::session::Session;
@@ -33,7 +34,7 @@ impl Held {
         if sites.iter().any(|seen| !seen.is_polled) {
             sites.retain(|seen| !seen.is_polled);
         }
-        sites.sort_by_key(|Seen { site, .. }| {
+        order::by_key(&mut sites, |Seen { site, .. }| {
             (Reverse(site.exits + site.elsewhere), site.metadata.name(), site.metadata.line())
         });
         let notes = sites.iter().take(MAX_SITES).map(|seen| sentence(&seen.site)).collect();

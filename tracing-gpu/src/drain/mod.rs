@@ -8,12 +8,13 @@
 
 mod blocked;
 mod calls;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 mod gpu;
-#[cfg(not(feature = "cudarc"))]
+#[cfg(not(feature = "cuda"))]
 #[path = "gpu_disabled.rs"]
 mod gpu;
 mod guards;
+#[cfg(feature = "row-file")]
 mod kept;
 #[cfg(feature = "openacc")]
 mod openacc;
@@ -24,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
-use range_report::stats::{Between, Distribution};
+use range_report::stats::{Between, Distribution, order};
 use range_report::{
     CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
     TreeNode,
@@ -41,6 +42,7 @@ use crate::thread::engine::Engine;
 use crate::thread::lifetimes::OpenLifetimes;
 use crate::thread::row::RowCopy;
 use calls::NodeCalls;
+#[cfg(feature = "row-file")]
 pub use kept::{Kept, read_row_file};
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
@@ -172,7 +174,10 @@ pub(crate) fn summarise(
     if session.gpu {
         summary.notes.extend(stream::notes(&session.streams));
     }
+    #[cfg(feature = "nvtx-tool")]
     let ignored = nvtx_rs::tool::ignored_calls();
+    #[cfg(not(feature = "nvtx-tool"))]
+    let ignored = 0_u64;
     if session.foreign.is_received() && ignored > 0 {
         summary.notes.push(format!(
             "{ignored} NVTX calls of signal handlers came while another call of their thread was being measured. They \
@@ -253,8 +258,7 @@ fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Vec<Quan
 fn times(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Times {
     let mut kept = [&ALWAYS[..], asked].concat();
     kept.retain(|&q| q != 0.5); // which has a field of its own
-    kept.sort_by(f64::total_cmp);
-    kept.dedup();
+    order::numbers(&mut kept);
     let median = distribution.median();
     let mut times = Times::new(distribution.count, rate.ns(distribution.total));
     times.min_ns = rate.ns(u128::from(distribution.min));
@@ -280,7 +284,7 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<Rang
     });
     let mut rows: Vec<RangeStats> = rows.collect();
     // Stable: equal totals stay in the order of their names.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
+    order::by_most(&mut rows, |row| row.times.total_ns);
     rows
 }
 
@@ -289,7 +293,7 @@ fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> 
     let mut rows: Vec<CategoryStats> =
         rows.map(|(category, all)| CategoryStats::new(category.clone(), times(all, rate, asked))).collect();
     // Stable: equal totals stay in the order of their names.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns));
+    order::by_most(&mut rows, |row| row.times.total_ns);
     rows
 }
 
@@ -329,7 +333,7 @@ fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<Stream
             Some(stats)
         })
         .collect();
-    stats.sort_by_key(|row| std::cmp::Reverse(row.times.total_ns)); // stable, as above
+    order::by_most(&mut stats, |row| row.times.total_ns); // stable, as above
     stats
 }
 
@@ -439,7 +443,7 @@ fn tree(
         let Some((domain, name)) = label_text(names, node.label).filter(|_| node.style == RangeStyle::PushPop) else {
             continue;
         };
-        below.sort_by_key(|child| child.first_ns);
+        order::by_key(&mut below, |child| child.first_ns);
         // A node that no span was entered of is as old as what is below it.
         let first_ns = match own.first {
             Some((_, first)) => rate.ns(u128::from(first.saturating_sub(window))),
@@ -471,7 +475,7 @@ fn tree(
         }
     }
     let mut roots = children.first_mut().map(std::mem::take).unwrap_or_default();
-    roots.sort_by_key(|node| node.first_ns);
+    order::by_key(&mut roots, |node| node.first_ns);
     roots
 }
 

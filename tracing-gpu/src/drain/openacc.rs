@@ -1,11 +1,10 @@
 //! Rows of OpenACC's events: those of all threads together, with names for numbers and lines for addresses.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use range_report::OpenAccStats;
-use range_report::stats::Distribution;
+use range_report::stats::{Distribution, order};
 
 use crate::clock::{Rate, Ticks};
 use crate::openacc::{name_of, source};
@@ -43,7 +42,7 @@ pub(super) fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate,
         row
     });
     let mut rows: Vec<OpenAccStats> = rows.collect();
-    rows.sort_by_key(|row| Reverse(row.times.total_ns)); // stable
+    order::by_most(&mut rows, |row| row.times.total_ns); // stable
     rows
 }
 

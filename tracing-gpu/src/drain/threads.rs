@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use range_report::stats::order;
 use range_report::summary::ThreadStats;
 use range_report::{Losses, RangeStyle};
 
@@ -37,7 +38,7 @@ pub(super) fn threads<'a>(
         })
     };
     let mut threads: Vec<ThreadStats> = threads.filter_map(of_thread).collect();
-    threads.sort_by_key(|thread| std::cmp::Reverse((thread.in_spans_ns, thread.in_polls_ns)));
+    order::by_key(&mut threads, |thread| std::cmp::Reverse((thread.in_spans_ns, thread.in_polls_ns)));
     threads
 }
 

@@ -110,6 +110,7 @@ impl ProfilerBuilder {
     /// A new file that has the counts and times of ranges whatever becomes of the process, for
     /// [`Summary`](crate::Summary) of a process that has left none. It is removed when the profiler has finished.
     /// `missed` is called once where a row has no room in it; locks may be held then.
+    #[cfg(feature = "row-file")]
     #[doc(hidden)]
     pub fn row_file(mut self, path: impl Into<PathBuf>, missed: fn()) -> Self {
         self.config.row_file = Some((path.into(), missed));

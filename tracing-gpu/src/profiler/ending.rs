@@ -72,7 +72,7 @@ impl Ending {
     }
 
     /// Whether the end has begun.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(super) fn has_begun(&self) -> bool {
         *self.phase.lock() != Phase::Running
     }

@@ -5,7 +5,7 @@ mod ending;
 mod environment;
 mod explain;
 mod identity;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 mod ingest;
 mod init;
 mod rejected;
@@ -14,7 +14,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 use parking_lot::Mutex;
 use range_report::report::escaped;
 use range_report::timeline::Details;
@@ -22,7 +22,7 @@ use range_report::{Process, Summary};
 
 pub use builder::{Chosen, ProfilerBuilder};
 use ending::finish_all;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 pub use ingest::{ClockPair, Submission, TimedQueue};
 pub use init::{Guard, InstallError, init};
 
@@ -43,6 +43,7 @@ use crate::thread::engine::{self, Engine};
 use crate::tier;
 use crate::tier::layer::GpuLayer;
 use crate::tier::subscriber::GpuSubscriber;
+#[cfg(feature = "nvtx-tool")]
 use crate::tier::tool::NvtxTool;
 use crate::timeline::Recorder;
 
@@ -96,10 +97,10 @@ struct Inner {
     /// Collects the GPU's work, or says why not; empty where nobody asked for it.
     collector: OnceCell<Result<&'static Collector, String>>,
     /// What collects operations that the program times, where that one collects nothing.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     timed: OnceCell<&'static Collector>,
     /// Locked while one of these two starts: there is one of them.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     starting: Mutex<()>,
     /// Writes timelines, where any is wanted.
     recorder: OnceCell<&'static Recorder>,
@@ -151,6 +152,7 @@ impl Profiler {
     /// assert_eq!(profiler.summary().ranges[0].name, "load");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[cfg(feature = "nvtx-tool")]
     #[must_use]
     pub fn nvtx_tool(&self) -> NvtxTool {
         NvtxTool::new(&self.inner.engine)
@@ -317,9 +319,9 @@ impl Inner {
             nvtx_taken,
             foreign_missing: OnceCell::new(),
             collector: OnceCell::new(),
-            #[cfg(feature = "cudarc")]
+            #[cfg(feature = "cuda")]
             timed: OnceCell::new(),
-            #[cfg(feature = "cudarc")]
+            #[cfg(feature = "cuda")]
             starting: Mutex::default(),
             recorder: OnceCell::new(),
             last: OnceCell::new(),
@@ -366,10 +368,10 @@ impl Inner {
     fn start_collector(&'static self) {
         let Config { statistics, gpu_memory, gpu_when_injected, .. } = self.config;
         if self.config.wants_activity() && statistics {
-            #[cfg(feature = "cudarc")]
+            #[cfg(feature = "cuda")]
             let _alone = self.starting.lock();
             self.collector.get_or_init(|| {
-                #[cfg(feature = "cudarc")]
+                #[cfg(feature = "cuda")]
                 if self.timed.get().is_some() {
                     return Err("the program has handed over GPU work of its own before CUDA began".to_owned());
                 }
@@ -402,9 +404,9 @@ impl Inner {
     /// What collects the GPU's work, if anything does.
     fn collector(&self) -> Option<&'static Collector> {
         let collector = self.collector.get().and_then(|started| started.as_ref().ok().copied());
-        #[cfg(feature = "cudarc")]
+        #[cfg(feature = "cuda")]
         return collector.or_else(|| self.timed.get().copied());
-        #[cfg(not(feature = "cudarc"))]
+        #[cfg(not(feature = "cuda"))]
         collector
     }
 

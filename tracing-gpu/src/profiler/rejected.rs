@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 
+use range_report::stats::order;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -19,7 +20,7 @@ const TRACE: &str = " Spans of TRACE can be so many that they slow down what the
 /// What the filter has rejected, and how to measure it. `None` where it has rejected nothing.
 pub(super) fn not_measured(filter: &Targets, met: &Met) -> Option<String> {
     let mut crates: Vec<(&str, &Rejected)> = met.rejected.iter().map(|(name, of)| (name.as_str(), of)).collect();
-    crates.sort_by_key(|(_, rejected)| Reverse(rejected.call_sites())); // stable: else by name
+    order::by_key(&mut crates, |(_, rejected)| Reverse(rejected.call_sites())); // stable: else by name
     let has_trace = crates.iter().any(|(_, rejected)| rejected.levels.contains_key(&Level::TRACE));
     let by = match written(filter).as_str() {
         "" => "a filter of nothing".to_owned(),
@@ -93,7 +94,7 @@ fn counted(crates: &[(&str, &Rejected)], filter: &Targets) -> (usize, usize) {
 fn written(filter: &Targets) -> String {
     let level = |level: LevelFilter| level.to_string().to_ascii_lowercase();
     let mut targets: Vec<(&str, LevelFilter)> = filter.iter().collect();
-    targets.sort_unstable_by_key(|&(target, _)| target);
+    order::by_key(&mut targets, |&(target, _)| target);
     let targets = targets.into_iter().map(|(target, of)| format!("{target}={}", level(of)));
     filter.default_level().map(level).into_iter().chain(targets).collect::<Vec<_>>().join(",")
 }

@@ -2,12 +2,14 @@
 
 pub(crate) mod calls;
 pub(crate) mod catalog;
+#[cfg_attr(not(feature = "nvtx-tool"), allow(dead_code))]
 pub(crate) mod foreign;
 pub(crate) mod front_end;
 pub(crate) mod gate;
 pub(crate) mod misnested;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 pub(crate) mod note_room;
+#[cfg_attr(not(feature = "row-file"), allow(dead_code))]
 pub(crate) mod row_log;
 mod split;
 pub(crate) mod splits;
@@ -39,7 +41,7 @@ use foreign::{FOREIGN, Foreign, ForeignDomains};
 use front_end::FrontEnd;
 use gate::{FINISHED, SessionGate};
 use misnested::MisnestedSites;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 use note_room::NoteRoom;
 use split::Split;
 use tape_room::TapeRoom;
@@ -100,10 +102,10 @@ pub(crate) struct Session {
     /// Whether a span has named a stream by its field, so that those below it must look for it.
     has_streams: AtomicBool,
     /// Whether the GPU's work is collected, so that threads note what is around their launches.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     is_collecting: AtomicBool,
     /// For what threads note until it is collected.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(crate) note_room: NoteRoom,
     pub(crate) budget: Arc<Budget>,
     /// Where a timeline is written.
@@ -169,9 +171,9 @@ impl Session {
             gpu: options.gpu,
             streams: StreamTotals::new(window, Arc::clone(&budget)),
             has_streams: AtomicBool::new(false),
-            #[cfg(feature = "cudarc")]
+            #[cfg(feature = "cuda")]
             is_collecting: AtomicBool::new(false),
-            #[cfg(feature = "cudarc")]
+            #[cfg(feature = "cuda")]
             note_room: NoteRoom::default(),
             budget,
             tape_room: options.tape_bytes.map(TapeRoom::new),
@@ -264,13 +266,13 @@ impl Session {
         }
     }
 
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(crate) fn is_collecting(&self) -> bool {
         self.is_collecting.load(Relaxed)
     }
 
     /// The collector begins or ends. For CUPTI, and in most programs, it begins before any span is made.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(crate) fn set_collecting(&self, collecting: bool) {
         self.is_collecting.store(collecting, Relaxed);
     }

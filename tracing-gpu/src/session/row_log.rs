@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use range_report::stats::histogram::BUCKETS;
+use range_report::stats::order;
 use range_report::{Process, RangeStyle};
 
 use super::catalog::{CategoryName, Limits, ROOT};
@@ -290,7 +291,7 @@ impl RowLog {
             Some((thread, node, key, self.image(offset, size, samples)?))
         };
         let mut rows: Vec<_> = self.rows.iter().filter_map(image).collect();
-        rows.sort_by_key(|(thread, ..)| *thread);
+        order::by_key(&mut rows, |(thread, ..)| *thread);
         rows
     }
 

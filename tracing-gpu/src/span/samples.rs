@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use nvtx_rs::text::sanitize;
 use parking_lot::Mutex;
 use range_report::RangeStats;
+use range_report::stats::order;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use tracing_core::Metadata;
 use tracing_core::callsite::Identifier;
@@ -151,7 +152,7 @@ impl NameSamples {
             ranges.iter().filter(|row| row.name == name).map(|row| u128::from(row.times.total_ns)).sum()
         };
         let mut rows: Vec<(&str, &str, usize, String)> = sites.values().filter_map(split).collect();
-        rows.sort_by_cached_key(|&(name, field, values, _)| (Reverse(time(name)), name, field, Reverse(values)));
+        order::by_key(&mut rows, |&(name, field, values, _)| (Reverse(time(name)), name, field, Reverse(values)));
         rows.dedup_by_key(|&mut (name, field, ..)| (name, field));
         rows.into_iter().take(MAX_ADVICE).map(|(.., sentence)| sentence).collect()
     }

@@ -6,6 +6,7 @@
 
 mod binding;
 mod context;
+#[cfg(feature = "cudarc")]
 mod cudarc;
 mod events;
 mod lane;

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
+use range_report::stats::order;
 
 use super::hand_over::HandOver;
 use super::slab::MAX_THREADS;
@@ -200,7 +201,7 @@ impl Engine {
     }
 
     /// The state of this thread for a call into CUDA that is made on it, also while callbacks do nothing.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     #[inline]
     pub(crate) fn calling_thread(&'static self) -> Option<&'static ThreadState> {
         LAST.get().filter(|thread| self.owns(thread)).or_else(|| self.find_thread())
@@ -359,7 +360,7 @@ impl Engine {
     pub(crate) fn all_threads(&self) -> Vec<&'static ThreadState> {
         let threads = self.threads.lock();
         let mut all = threads.all.clone();
-        all.sort_by_key(|thread| !threads.orphans.iter().any(|(_, orphan)| orphan.index == thread.index));
+        order::by_key(&mut all, |thread| !threads.orphans.iter().any(|(_, orphan)| orphan.index == thread.index));
         all
     }
 

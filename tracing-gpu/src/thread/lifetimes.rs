@@ -15,16 +15,16 @@ pub(crate) struct Lifetimes(BTreeMap<InstanceId, Lifetime>);
 #[derive(Debug)]
 pub(super) struct Lifetime {
     pub(super) label: u32,
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(super) start: Ticks,
     /// The thread that it began on: a state goes from one thread to the next.
     thread: u64,
     thread_name: Arc<str>,
     /// Whether its thread makes calls, and somebody collects them.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(super) takes_calls: bool,
     /// Whether it was noted to begin: since a call was made in it.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(super) is_noted: bool,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct OpenLifetimes {
     pub(crate) count: u64,
 }
 
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 impl Lifetime {
     /// Whether the calling thread created it.
     pub(super) fn is_of_this_thread(&self) -> bool {
@@ -62,14 +62,14 @@ impl Lifetimes {
             label,
             thread,
             thread_name,
-            #[cfg(feature = "cudarc")]
+            #[cfg(feature = "cuda")]
             start,
-            #[cfg(feature = "cudarc")]
+            #[cfg(feature = "cuda")]
             takes_calls,
-            #[cfg(feature = "cudarc")]
+            #[cfg(feature = "cuda")]
             is_noted: false,
         };
-        #[cfg(not(feature = "cudarc"))]
+        #[cfg(not(feature = "cuda"))]
         let _calls_are_not_noted = (start, takes_calls);
         self.0.insert(id, lifetime);
     }
@@ -79,13 +79,13 @@ impl Lifetimes {
     }
 
     /// The thread has ended: no more calls are made in those that began on it.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(super) fn leave_thread(&mut self) {
         self.0.values_mut().for_each(|lifetime| lifetime.takes_calls = false);
     }
 
     /// Those that a call is made in now, and that have not been noted.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(super) fn unnoted(&mut self) -> impl Iterator<Item = (InstanceId, &mut Lifetime)> {
         let is_unnoted = |(_, lifetime): &(&InstanceId, &mut Lifetime)| lifetime.takes_calls && !lifetime.is_noted;
         self.0.iter_mut().filter(is_unnoted).map(|(id, lifetime)| (*id, lifetime))
@@ -102,7 +102,7 @@ impl Lifetimes {
     }
 }
 
-#[cfg(all(test, feature = "cudarc"))]
+#[cfg(all(test, feature = "cuda"))]
 mod tests {
     use super::{Lifetimes, OpenLifetimes};
 

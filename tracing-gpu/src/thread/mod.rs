@@ -11,15 +11,15 @@ pub(crate) mod engine;
 mod gate;
 mod hand_over;
 mod known;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 pub(crate) mod launch_log;
-#[cfg(not(feature = "cudarc"))]
+#[cfg(not(feature = "cuda"))]
 #[path = "launch_log/disabled.rs"]
 mod launch_log;
 pub(crate) mod lifetimes;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 mod note_line;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 pub(crate) mod notes;
 pub(crate) mod numbers;
 mod open_pairs;

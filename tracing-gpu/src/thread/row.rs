@@ -69,12 +69,12 @@ pub(crate) struct Row {
 /// often is kept out of there: a processor that finds a load equal to a store on its way in the lower 12 bits of their
 /// addresses takes them for the same at first. Where a row met the head of its state so, that was measured at 15 ns a
 /// span.
-#[cfg(all(test, feature = "cudarc"))]
+#[cfg(all(test, feature = "cuda"))]
 pub(super) const WRITTEN: std::ops::Range<usize> =
     std::mem::offset_of!(Row, room)..std::mem::offset_of!(Row, recent) + RECENT * 8;
 
 /// Where launches read.
-#[cfg(all(test, feature = "cudarc"))]
+#[cfg(all(test, feature = "cuda"))]
 pub(super) const LABEL: usize = std::mem::offset_of!(Row, label);
 
 /// A consistent copy of a row, in ticks.
@@ -108,7 +108,7 @@ impl Row {
     }
 
     /// The label of [`identity`](Self::identity). Called by the owning thread.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     #[inline(always)]
     pub(crate) fn label(&self) -> Option<u32> {
         self.label.load(Relaxed).checked_sub(1)

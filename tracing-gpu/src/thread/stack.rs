@@ -145,13 +145,13 @@ impl Stack {
     }
 
     /// How many ranges, the outermost, are to be noted when they end. For the owning thread.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     #[inline(always)]
     pub(crate) fn noted(&self) -> usize {
         self.noted.load(Relaxed) as usize
     }
 
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(crate) fn set_noted(&self, ranges: usize) {
         self.noted.store(ranges as u32, Relaxed);
     }
@@ -169,7 +169,7 @@ impl Stack {
     }
 
     /// [`at`](Self::at) for one of the outermost 64, which is open.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     #[inline(always)]
     pub(crate) fn near(&self, index: usize) -> Option<(Place, Ticks)> {
         let frame = self.frames.near(index)?;
@@ -502,7 +502,7 @@ impl Left {
     }
 
     /// Whether that instance is over: its range is gone, or was opened again.
-    #[cfg(feature = "cudarc")]
+    #[cfg(feature = "cuda")]
     pub(crate) fn is_closed(&self, range: usize) -> bool {
         self.says(&self.closed, range)
     }

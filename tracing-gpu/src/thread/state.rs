@@ -37,11 +37,12 @@ use crate::span::values::{Changing, SpanValues};
 
 mod entries;
 mod exits;
+#[cfg_attr(not(feature = "nvtx-tool"), allow(dead_code))]
 mod foreign;
 mod launches;
 mod new;
 mod spans;
-#[cfg(all(test, target_pointer_width = "64", feature = "cudarc"))]
+#[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
 mod tests;
 
 pub(crate) use new::{OPEN_WORDS, open_in_file};

@@ -9,7 +9,9 @@ pub(crate) mod linked;
 mod marks;
 mod own_values;
 pub(crate) mod subscriber;
+#[cfg(feature = "nvtx-tool")]
 mod tails;
+#[cfg(feature = "nvtx-tool")]
 pub(crate) mod tool;
 
 use std::sync::Arc;

@@ -9,9 +9,9 @@
 //! It imports the threads' state, the session, and what the collector hands over. It knows no profiler and no summary
 //! but the one it is given at the end.
 
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 mod gpu;
-#[cfg(not(feature = "cudarc"))]
+#[cfg(not(feature = "cuda"))]
 #[path = "gpu_disabled.rs"]
 mod gpu;
 mod moments;

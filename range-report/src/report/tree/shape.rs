@@ -289,8 +289,7 @@ impl<'a> Shape<'a> {
     /// The quantiles that any node has, in rising order.
     pub(super) fn quantiles(&self) -> Vec<f64> {
         let mut all: Vec<f64> = self.nodes.iter().flat_map(|flat| &flat.node.quantiles).map(|one| one.q).collect();
-        all.sort_by(f64::total_cmp);
-        all.dedup();
+        order::numbers(&mut all);
         all
     }
 

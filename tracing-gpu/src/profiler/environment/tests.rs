@@ -68,7 +68,7 @@ fn what_a_feature_has_is_read_where_it_is_there() {
     ] {
         let mut config = Config { gpu: Gpu::Off, ..Config::default() };
         let complaints = apply(&mut config, text);
-        let missing = otherwise.filter(|_| !cfg!(feature = "cudarc"));
+        let missing = otherwise.filter(|_| !cfg!(feature = "cuda"));
         assert_eq!(config.gpu, if missing.is_some() { Gpu::Off } else { read }, "{text}");
         assert_eq!(complaints, missing.unwrap_or_default(), "{text}");
     }

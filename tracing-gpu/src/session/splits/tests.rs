@@ -14,7 +14,7 @@ use crate::span::samples::tests::{measured, rows};
 use crate::{Output, Profiler};
 
 /// Two values of one call site that is whole: what became of them, their nodes and labels.
-#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // the tests of GPU work use it, too
+#[cfg_attr(not(feature = "cuda"), allow(dead_code))] // the tests of GPU work use it, too
 pub(crate) fn joined(names: &mut Names) -> (Joined, [u32; 2], [u32; 2]) {
     let catalog = &mut names.catalog;
     let plain = catalog.label(0, "get");

@@ -1,6 +1,6 @@
 //! Calls into CUDA, and the lifetimes around them.
 
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 use gpu_activity::record::Note;
 
 use super::ThreadState;
@@ -8,11 +8,11 @@ use crate::clock::Ticks;
 use crate::record::InstanceId;
 use crate::thread::launch_log::Around;
 use crate::thread::lifetimes::OpenLifetimes;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 use crate::thread::notes::{Dropped, Taken};
 
 /// Calls into CUDA.
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 impl ThreadState {
     /// Notes a call that is about to be made on this thread.
     #[inline(always)]

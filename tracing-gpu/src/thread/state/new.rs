@@ -23,7 +23,7 @@ use crate::session::calls::Spare;
 use crate::thread::call_row::CallRow;
 use crate::thread::gate::{Gate, RowsWindow};
 use crate::thread::launch_log::LaunchLog;
-#[cfg(feature = "cudarc")]
+#[cfg(feature = "cuda")]
 use crate::thread::notes::Notes;
 use crate::thread::numbers::Numbers;
 use crate::thread::open_pairs::OpenPairs;
@@ -167,7 +167,7 @@ unsafe fn write_logs(place: *mut ThreadState) {
         let (pairs, launches) = (&raw mut (*place).pairs, &raw mut (*place).launches);
         Chunked::new_at(&raw mut (*pairs).open);
         write_fields!(pairs, OpenPairs without (open), { count: AtomicUsize::new(0), });
-        #[cfg(feature = "cudarc")]
+        #[cfg(feature = "cuda")]
         {
             Chunked::new_at(&raw mut (*launches).open);
             write_fields!(launches, LaunchLog without (open), {
@@ -177,7 +177,7 @@ unsafe fn write_logs(place: *mut ThreadState) {
                 lifetimes_with_calls: AtomicU32::new(0),
             });
         }
-        #[cfg(not(feature = "cudarc"))]
+        #[cfg(not(feature = "cuda"))]
         launches.write(LaunchLog::new());
     }
 }
