@@ -1,7 +1,7 @@
 //! What only the operating system can do: call us at exit, in handlers of signals and after a fork, and tell who and
 //! where we are, how wide the terminal is and where we may write.
 //!
-//! `rustix` makes the calls, safely; `libc` has those that it lacks, and the clock that a signal handler reads.
+//! `libc` makes the calls: a crate that wraps them takes longer to build than these few wrappers.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -53,9 +53,10 @@ pub(crate) fn sleep(time: std::time::Duration) -> bool {
 /// Sleeps for so long, less than a second, or until a signal comes. Whether one came.
 #[cfg(unix)]
 pub(crate) fn sleep(time: std::time::Duration) -> bool {
-    use rustix::thread::{NanosleepRelativeResult, Timespec, nanosleep};
-    let time = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
-    matches!(nanosleep(&time), NanosleepRelativeResult::Interrupted(_))
+    let time = libc::timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+    // SAFETY: reads one struct.
+    let slept = unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
+    slept != 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
 }
 
 /// Whether this process, or one that it was forked off, has given up measuring.
@@ -271,7 +272,8 @@ pub(crate) fn without_write_signals<R>(run: impl FnOnce() -> R) -> R {
 /// The operating system's number of the calling thread; 0 where it has none.
 #[cfg(target_os = "linux")]
 pub(crate) fn thread_id() -> u32 {
-    u32::try_from(rustix::thread::gettid().as_raw_pid()).unwrap_or(0)
+    // SAFETY: takes nothing, and has no function in older C libraries.
+    u32::try_from(unsafe { libc::syscall(libc::SYS_gettid) }).unwrap_or(0)
 }
 
 /// The operating system's number of the calling thread: not known here.
@@ -352,7 +354,11 @@ pub(crate) fn map_zeroed(layout: std::alloc::Layout) -> Option<*mut u8> {
 /// Name of this machine; empty where it is not known.
 #[cfg(unix)]
 pub(crate) fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    let mut name = [0_u8; 256];
+    // SAFETY: writes at most so many bytes.
+    let refused = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
+    let name = std::ffi::CStr::from_bytes_until_nul(&name).ok().filter(|_| refused == 0);
+    name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 /// Name of this machine, as Windows tells it; empty where it is not known.
@@ -364,8 +370,7 @@ pub(crate) fn host_name() -> String {
 /// Nanoseconds of the clock that [`Instant`](std::time::Instant) reads (CLOCK_MONOTONIC), which CUPTI's records are
 /// stamped with.
 ///
-/// A signal handler calls this, so the C library reads the clock: POSIX lists its function as safe there. `rustix`
-/// looks for the kernel's function at the first reading, which may open a file and allocate.
+/// A signal handler calls this: POSIX lists the function as safe there.
 #[cfg(unix)]
 pub(crate) fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -383,8 +388,10 @@ pub(crate) fn monotonic_ns() -> u64 {
 /// Whether this process may make files in a folder, by the error that it would meet.
 #[cfg(unix)]
 pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
-    use rustix::fs::{Access, access};
-    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = std::ffi::CString::new(folder.as_os_str().as_bytes())?;
+    // SAFETY: the path ends in NUL.
+    succeeded(unsafe { libc::access(folder.as_ptr(), libc::W_OK | libc::X_OK) }).map(drop)
 }
 
 /// Whether there is such a folder: more is not known here.
@@ -396,19 +403,42 @@ pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
 /// Has writes to a pipe wait until there is room, where it was opened so as not to wait for its reader.
 #[cfg(unix)]
 pub(crate) fn wait_for_room(pipe: &std::fs::File) -> io::Result<()> {
-    // It was opened for writing alone, without other flags that can be set.
-    Ok(rustix::fs::fcntl_setfl(pipe, rustix::fs::OFlags::empty())?)
+    use std::os::fd::AsRawFd as _;
+    // SAFETY: changes flags of an open file. It was opened for writing alone, without others that can be set.
+    succeeded(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, 0) }).map(drop)
+}
+
+/// The same open file under a number from this one on, closed by `exec`.
+#[cfg(unix)]
+pub(crate) fn duplicate(file: &std::fs::File, lowest: i32) -> io::Result<std::fs::File> {
+    use std::os::fd::{AsRawFd as _, FromRawFd as _};
+    // SAFETY: takes a number.
+    let copy = succeeded(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) })?;
+    // SAFETY: it is new, and nobody else's.
+    Ok(unsafe { std::fs::File::from_raw_fd(copy) })
+}
+
+/// The user by whose rights this process opens files.
+#[cfg(unix)]
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: takes nothing, and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// What a function of the C library returned, where that is not -1.
+#[cfg(unix)]
+fn succeeded(returned: i32) -> io::Result<i32> {
+    if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
 /// Columns of the terminal that standard error (2) or standard output (1) is, if it is one.
 #[cfg(unix)]
 pub(crate) fn terminal_columns(descriptor: i32) -> Option<usize> {
-    let size = match descriptor {
-        1 => rustix::termios::tcgetwinsize(io::stdout()),
-        2 => rustix::termios::tcgetwinsize(io::stderr()),
-        _ => return None,
-    };
-    size.ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
+    // SAFETY: zeros are a size.
+    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+    // SAFETY: writes one struct, where the descriptor is open and a terminal.
+    succeeded(unsafe { libc::ioctl(descriptor, libc::TIOCGWINSZ, &raw mut size) }).ok()?;
+    Some(usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
 /// Columns of the terminal: not known here.

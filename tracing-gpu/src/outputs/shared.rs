@@ -89,6 +89,8 @@ mod system {
     use std::fs::{File, Metadata, OpenOptions};
     use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 
+    use crate::process;
+
     pub(super) fn is_shared(folder: &Metadata) -> bool {
         // All may write, and nobody may take away another's: without that, our own files are not safe, either.
         const SHARED: u32 = 0o1002;
@@ -96,8 +98,7 @@ mod system {
     }
 
     pub(super) fn is_own(there: &Metadata, folder: &Metadata) -> bool {
-        let user = rustix::process::geteuid().as_raw();
-        [user, folder.uid()].contains(&there.uid()) && !(there.is_file() && there.nlink() > 1)
+        [process::effective_user(), folder.uid()].contains(&there.uid()) && !(there.is_file() && there.nlink() > 1)
     }
 
     pub(super) fn with_flags(options: &mut OpenOptions, flags: i32, follows: bool) -> &OpenOptions {
@@ -107,8 +108,8 @@ mod system {
     /// The file under a high number. A program that closes all descriptors, or its standard streams, then opens files
     /// of its own under low ones, and writes to them: nothing of ours may go there, and nothing of theirs here.
     pub(super) fn out_of_the_way(file: File) -> File {
-        let high = [512, 3].into_iter().find_map(|lowest| rustix::io::fcntl_dupfd_cloexec(&file, lowest).ok());
-        high.map_or(file, File::from)
+        let high = [512, 3].into_iter().find_map(|lowest| process::duplicate(&file, lowest).ok());
+        high.unwrap_or(file)
     }
 }
 
