@@ -177,7 +177,7 @@ fn a_stream_of_another_binding_is_refused_with_the_way_to_pass_it() {
     let said = refusal_of_another_stream();
     for part in [
         "`Arc<{integer}>` is no stream that tracing-gpu takes",
-        "expected an `Arc<CudaStream>` of cudarc 0.19, or a `RawStream`",
+        "expected an `Arc<CudaStream>` of cudarc 0.19 (feature `cudarc`), or a `RawStream`",
         "`tracing_gpu::RawStream::new(context, stream)`",
     ] {
         assert!(said.contains(part), "{part}: {said}");

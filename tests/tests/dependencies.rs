@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-const FEATURES: [&str; 8] = ["cudarc", "csv", "flamegraph", "gzip", "html", "json", "openacc", "sqlite"];
+const FEATURES: [&str; 9] = ["cuda", "cudarc", "csv", "flamegraph", "gzip", "html", "json", "openacc", "sqlite"];
 
 /// The crates that this is linked with, each with its licence if that is another than ours.
 fn crates(arguments: &[&str]) -> BTreeSet<String> {

@@ -10,7 +10,7 @@
 //! | see time on the GPU | `with_stream`, the span field `gpu.stream`, [`ProfilerBuilder::gpu`] |
 //! | write a timeline, a page, JSON | [`ProfilerBuilder::trace`], `html`, `json` and their neighbours |
 //! | read the figures in the program | [`Profiler::summary`], then the fields of [`Summary`] and its `write_` methods |
-//! | compare or merge runs | [`Comparison`], [`Summary::merge`] |
+//! | compare or merge runs | `Comparison`, `Summary::merge` |
 //!
 //! **Limits first.**
 //! - A duration is wall-clock time between entry and exit of a span. Blocking counts; time suspended at `.await` does
@@ -99,7 +99,7 @@
 //! (`options.md`), async code and servers (`async.md`), GPUs (`gpu.md`), files (`files.md`), comparing runs
 //! (`compare.md`), limits (`limits.md`) and costs (`cost.md`).
 //!
-//! The types of a report's rows are in [`summary`], those of a comparison in [`compare`].
+//! The types of a report's rows are in [`summary`], those of a comparison in `compare`.
 //!
 //! # Environment
 //!
@@ -119,9 +119,13 @@
 //!
 //! # Features
 //!
-//! - `cudarc` (default): time on the GPU. Its build needs no toolkit. It works with any CUDA version and linking mode
-//!   of cudarc that the application picks.
+//! - `cuda` (default): time on the GPU, by CUPTI and by CUDA events. Its build needs no toolkit.
+//! - `cudarc`: `AsStream` for the streams of cudarc 0.19. It works with any CUDA version and linking mode of cudarc that
+//!   the application picks. Sets `cuda`.
 //! - `signals` (default): `ProfilerBuilder::on_signal`, which `init` and `install` set. Unix only.
+//! - `compare`: `Comparison`, which puts runs side by side.
+//! - `merge`: `Summary::merge`, which joins the processes of a run.
+//! - `nvtx-tool`: `Profiler::nvtx_tool`, for a library that NVTX loads.
 //! - `foreign`: `ProfilerBuilder::foreign_ranges`, NVTX ranges of C and C++ code in the program. It defines the symbol
 //!   `InitializeInjectionNvtx2_fnptr`, which NVTX's headers look for, so no other tool can be linked in.
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;

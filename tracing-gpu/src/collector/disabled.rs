@@ -1,4 +1,4 @@
-//! The collector without the feature `cudarc`: it cannot be started.
+//! The collector without the feature `cuda`: it cannot be started.
 
 use range_report::timeline::Details;
 
@@ -21,7 +21,7 @@ impl Collector {
         _memory: usize,
         _in_init: bool,
     ) -> Result<&'static Self, String> {
-        Err("it needs the feature `cudarc` of the crate tracing-gpu".to_owned())
+        Err("it needs the feature `cuda` of the crate tracing-gpu".to_owned())
     }
 
     pub(crate) fn totals(&self, _: Ticks) -> ActivityTotals {

@@ -9,12 +9,12 @@ use crate::record::StreamId;
 /// A CUDA stream, as [`with_stream`](crate::with_stream), [`stream_id`](crate::stream_id) and
 /// [`on_stream`](crate::OnStream::on_stream) take it.
 ///
-/// It is implemented for the `Arc<CudaStream>` of cudarc 0.19, which candle hands out too, and for [`RawStream`], which
-/// stands for the stream of any other binding. A later version of cudarc can be supported beside this one, so functions
-/// that take a stream name no type of cudarc's. The trait cannot be implemented elsewhere.
+/// It is implemented for the `Arc<CudaStream>` of cudarc 0.19 (feature `cudarc`), which candle hands out too, and for
+/// [`RawStream`], which stands for the stream of any other binding. A later version of cudarc can be supported beside
+/// this one, so functions that take a stream name no type of cudarc's. The trait cannot be implemented elsewhere.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no stream that tracing-gpu takes",
-    label = "expected an `Arc<CudaStream>` of cudarc 0.19, or a `RawStream`",
+    label = "expected an `Arc<CudaStream>` of cudarc 0.19 (feature `cudarc`), or a `RawStream`",
     note = "a stream of another version of cudarc, or of another binding, is passed by its handles: \
             `tracing_gpu::RawStream::new(context, stream)`"
 )]

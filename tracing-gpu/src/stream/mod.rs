@@ -45,7 +45,8 @@ use crate::record::{RangeKey, StreamId};
 /// kept alive (a [`RawStream`] is not) from the first timed span to the end of `body`, and until all that was measured
 /// is read.
 ///
-/// ```no_run
+#[cfg_attr(feature = "cudarc", doc = "```no_run")]
+#[cfg_attr(not(feature = "cudarc"), doc = "```ignore")]
 /// use cudarc::driver::CudaContext;
 ///
 /// let stream = CudaContext::new(0)?.new_stream()?;
@@ -64,7 +65,8 @@ pub fn with_stream<T>(stream: &(impl AsStream + ?Sized), body: impl FnOnce() -> 
 /// The same stream has the same number as long as it lives. The number does not keep the stream alive. A span that is
 /// entered when the stream is gone is not timed; the footer counts it.
 ///
-/// ```no_run
+#[cfg_attr(feature = "cudarc", doc = "```no_run")]
+#[cfg_attr(not(feature = "cudarc"), doc = "```ignore")]
 /// use cudarc::driver::CudaContext;
 ///
 /// let stream = CudaContext::new(0)?.new_stream()?;
@@ -99,7 +101,8 @@ impl<F: Future> Future for WithStream<F> {
 
 /// Times a future's spans on a stream, on whichever thread it is polled.
 ///
-/// ```no_run
+#[cfg_attr(feature = "cudarc", doc = "```no_run")]
+#[cfg_attr(not(feature = "cudarc"), doc = "```ignore")]
 /// use cudarc::driver::CudaContext;
 /// use tracing::Instrument as _;
 /// use tracing_gpu::OnStream as _;

@@ -63,8 +63,8 @@ fn what_a_feature_has_is_read_where_it_is_there() {
     for (text, read, otherwise) in [
         ("gpu=off", Gpu::Off, None),
         ("gpu=auto", Gpu::Auto, None),
-        ("gpu=events", Gpu::Events, Some(needs("gpu=events", "cudarc"))),
-        ("gpu=cupti", Gpu::Cupti, Some(needs("gpu=cupti", "cudarc"))),
+        ("gpu=events", Gpu::Events, Some(needs("gpu=events", "cuda"))),
+        ("gpu=cupti", Gpu::Cupti, Some(needs("gpu=cupti", "cuda"))),
     ] {
         let mut config = Config { gpu: Gpu::Off, ..Config::default() };
         let complaints = apply(&mut config, text);

@@ -1,4 +1,4 @@
-//! The launch log without the feature `cudarc`: calls into CUDA are noted through CUPTI alone, so that lifetimes are
+//! The launch log without the feature `cuda`: calls into CUDA are noted through CUPTI alone, so that lifetimes are
 //! all there is.
 
 use std::marker::PhantomData;
