@@ -54,7 +54,7 @@ struct List {
 
 impl List {
     fn text(&self, rows: &mut [Tally], share: f64, percentage: f64, options: &RenderOptions) -> String {
-        order::by_most(&mut rows, |row| row.total_ns);
+        order::by_most(rows, |row| row.total_ns);
         let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
         if rows.is_empty() {
             return self.none.to_owned();
