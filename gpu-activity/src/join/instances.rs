@@ -1,13 +1,14 @@
 //! Instances of ranges, projected onto the GPU: from the start of the first operation that was launched inside to the
 //! end of the last.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::context::Context;
 use super::event::{Event, StreamSpan};
 use crate::record::{GpuOp, Instance, InstanceId, Ticks};
 use crate::totals::{Projection, Range};
 use range_report::RangeStyle;
+use range_report::stats::Keyed;
 use rustc_hash::FxHashMap;
 
 /// No instance.
@@ -16,7 +17,7 @@ pub(super) const NO_SLOT: u32 = u32::MAX;
 pub(super) const REFUSED: u32 = NO_SLOT - 1;
 
 /// Totals by label and style.
-type Projections = BTreeMap<Range, Projection>;
+type Projections = Keyed<Range, Projection>;
 
 /// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it
 /// are gone.
@@ -80,13 +81,13 @@ impl InstanceState {
         if !self.counts() {
             return;
         }
-        let row = totals.entry(self.range()).or_default();
+        let row = totals.row(self.range());
         row.projected.add(self.last.saturating_sub(self.first), context.keep);
         row.range_total = row.range_total.saturating_add(u128::from(end.saturating_sub(self.start)));
         row.operations = row.operations.saturating_add(self.operations);
         row.level_sum = row.level_sum.saturating_add(u64::from(self.level));
         if let Some(around) = self.nested_in {
-            totals.entry(around).or_default().children_sum += 1;
+            totals.row(around).children_sum += 1;
         }
     }
 
@@ -158,7 +159,7 @@ impl Instances {
             open: 0,
             over: VecDeque::new(),
             loose: Vec::new(),
-            totals: Projections::new(),
+            totals: Projections::default(),
             projections: None,
             period: PERIOD,
         }
@@ -392,8 +393,7 @@ impl Instances {
         for kept in self.kept.iter().filter(|kept| kept.id != 0) {
             kept.add_to(&mut totals, if kept.over { kept.end } else { now }, &context);
         }
-        totals.retain(|_, row| row.projected.count > 0);
-        totals
+        totals.into_iter().filter(|(_, row)| row.projected.count > 0).collect()
     }
 
     /// A new window: instances that are over count no more, and go when no launch in them is kept. The others begin

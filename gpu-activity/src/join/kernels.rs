@@ -1,10 +1,8 @@
 //! Kernels by the ranges that they were launched in.
 
-use std::collections::BTreeMap;
-
 use super::instances::{InstanceState, Instances};
 use crate::totals::{Range, RangeKernel};
-use range_report::stats::Distribution;
+use range_report::stats::{Distribution, Keyed};
 use rustc_hash::FxHashMap;
 
 /// Thread, range and name of a kernel.
@@ -116,7 +114,7 @@ impl RangeKernels {
     }
 
     /// All rows.
-    pub(super) fn totals(&self) -> BTreeMap<Key, RangeKernel> {
+    pub(super) fn totals(&self) -> Keyed<Key, RangeKernel> {
         let row = |row: &KernelRow| {
             let (range_instances, kernel_instances, times) = (row.ranges, row.executions, row.times.clone());
             (row.key, RangeKernel { range_instances, kernel_instances, times })

@@ -31,8 +31,6 @@ mod start_end;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-
 pub use self::context::Context;
 use self::event::MadeCall;
 pub use self::event::{Event, Launch, StreamSpan};
@@ -272,7 +270,7 @@ impl Join {
             }
             slot = instances.parent(slot);
         }
-        let (mut open, mut counted) = (Vec::new(), BTreeSet::new());
+        let (mut open, mut counted) = (Vec::new(), Vec::new());
         for &slot in pending.within(correlation) {
             let Some((instance, folded)) = instances.count(slot, timed) else { continue };
             late |= folded;
@@ -280,7 +278,7 @@ impl Join {
                 open.push(slot);
                 continue;
             }
-            counted.insert(instance.range());
+            start_end::insert(&mut counted, instance.range());
             if let Some(execution) = execution {
                 range_kernels.inside(instance, folded, execution, keep);
             }

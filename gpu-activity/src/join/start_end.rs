@@ -8,13 +8,12 @@
 //! ranges on the stack alone, and a start/end range in those on the stack at its beginning. Nsight Systems takes all
 //! that began before and ended after.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
 use super::instances::{Ended, Instances};
 use super::kernels::{Execution, Key, RangeKernels, is_known};
 use crate::totals::{Range, RangeKernel};
-use range_report::stats::Distribution;
+use range_report::stats::{Distribution, Keyed};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bound on durations that are kept one by one: 8 MiB. They are not of the profiler's budget, which nothing would give
@@ -27,10 +26,13 @@ struct Around {
     /// Slots of the start/end ranges that are open, in order.
     open: Vec<u32>,
     /// The start/end ranges that count.
-    counted: BTreeSet<Range>,
+    counted: Vec<Range>,
     /// Whether a range on the stack is around them, too.
     on_stack: bool,
 }
+
+/// Durations by thread and kernel.
+type Kernels = Keyed<(u32, u32), Distribution>;
 
 /// Open start/end ranges of one thread.
 #[derive(Debug, Default)]
@@ -53,7 +55,7 @@ pub(super) struct StartEnd {
     /// Those that have ended since the last drain.
     ended: Vec<Ended>,
     /// Times of kernels, by thread and name.
-    waiting: BTreeMap<Around, BTreeMap<(u32, u32), Distribution>>,
+    waiting: Vec<(Around, Kernels)>,
     /// Durations of these that are kept one by one.
     apart: usize,
 }
@@ -96,9 +98,9 @@ impl StartEnd {
 
     /// Keeps an execution until the `open` ranges around it have ended, which are in order. Those of `counted` have it
     /// already.
-    pub(super) fn wait(&mut self, open: Vec<u32>, counted: BTreeSet<Range>, on_stack: bool, ran: Execution) {
-        let kernels = self.waiting.entry(Around { open, counted, on_stack }).or_default();
-        let times = kernels.entry((ran.thread, ran.kernel)).or_default();
+    pub(super) fn wait(&mut self, open: Vec<u32>, counted: Vec<Range>, on_stack: bool, ran: Execution) {
+        let kernels = kernels(&mut self.waiting, Around { open, counted, on_stack });
+        let times = kernels.row((ran.thread, ran.kernel));
         let before = times.samples.len();
         times.add(ran.duration, |_| self.apart < APART);
         self.apart += times.samples.len() - before;
@@ -113,20 +115,20 @@ impl StartEnd {
 
     /// The rows of kernels as if all ranges had ended now, and counted. Of the durations that wait, as many as may be
     /// kept one by one are so here: one that is in many open ranges is in the rows as many times.
-    pub(super) fn totals(&self, instances: &Instances, rows: &RangeKernels) -> BTreeMap<Key, RangeKernel> {
+    pub(super) fn totals(&self, instances: &Instances, rows: &RangeKernels) -> Keyed<Key, RangeKernel> {
         let mut totals = rows.totals();
         let ended: FxHashMap<u32, Option<Range>> = self.ended.iter().map(|ended| (ended.slot, ended.range)).collect();
         let range_of = |slot: u32| ended.get(&slot).copied().unwrap_or_else(|| instances.range(slot));
         let mut launched = FxHashSet::default();
         let mut room = APART;
         for (around, kernels) in &self.waiting {
-            let mut counted = BTreeSet::new();
+            let mut counted = Vec::new();
             let ranges = around.open.iter().filter_map(|&slot| Some((slot, range_of(slot)?)));
             // An execution in two instances of a range is one of its row, and its time is there twice.
-            let mut is_first = |range| !around.counted.contains(&range) && counted.insert(range);
+            let mut is_first = |range| !around.counted.contains(&range) && insert(&mut counted, range);
             let ranges: Vec<_> = ranges.map(|(slot, range)| (slot, range, is_first(range))).collect();
             let is_outside = ranges.is_empty() && around.counted.is_empty() && !around.on_stack;
-            for (&(thread, kernel), times) in kernels {
+            for (&(thread, kernel), times) in kernels.iter() {
                 let mut in_buckets = None;
                 let mut add = |row: &mut RangeKernel, is_first: bool| {
                     row.kernel_instances += if is_first { times.count } else { 0 };
@@ -138,13 +140,13 @@ impl StartEnd {
                     }
                 };
                 for &(slot, range, is_first) in &ranges {
-                    let row = totals.entry((thread, Some(range), kernel)).or_default();
+                    let row = totals.row((thread, Some(range), kernel));
                     let is_new = !is_known(instances, slot, kernel, thread) && launched.insert((slot, kernel, thread));
                     row.range_instances += u64::from(is_new);
                     add(row, is_first);
                 }
                 if is_outside {
-                    add(totals.entry((thread, None, kernel)).or_default(), true);
+                    add(totals.row((thread, None, kernel)), true);
                 }
             }
         }
@@ -153,13 +155,15 @@ impl StartEnd {
 
     fn count(&mut self, ended: Ended, instances: &mut Instances, rows: &mut RangeKernels, keep: &dyn Fn(u64) -> bool) {
         let Ended { slot, range, .. } = ended;
-        let is_in = |around: &&Around| around.open.binary_search(&slot).is_ok();
-        let sets: Vec<Around> = self.waiting.keys().filter(is_in).cloned().collect();
-        for around in sets {
+        let is_in = |(around, _): &mut (Around, Kernels)| around.open.binary_search(&slot).is_ok();
+        let within: Vec<(Around, Kernels)> = self.waiting.extract_if(.., is_in).collect();
+        for (around, kernels_within) in within {
             let mut rest = around.clone();
             rest.open.retain(|&other| other != slot);
-            rest.counted.extend(range);
-            for ((thread, kernel), times) in self.waiting.remove(&around).unwrap_or_default() {
+            if let Some(range) = range {
+                insert(&mut rest.counted, range);
+            }
+            for ((thread, kernel), times) in kernels_within {
                 if let Some(range) = range {
                     // An execution in two instances of a range is one of its row, and its time is there twice.
                     let executions = if around.counted.contains(&range) { 0 } else { times.count };
@@ -167,7 +171,7 @@ impl StartEnd {
                     rows.add_all(row, times.clone(), executions, keep);
                 }
                 if !rest.open.is_empty() {
-                    self.waiting.entry(rest.clone()).or_default().entry((thread, kernel)).or_default().merge(&times);
+                    kernels(&mut self.waiting, rest.clone()).row((thread, kernel)).merge(&times);
                     continue;
                 }
                 self.apart -= times.samples.len().min(self.apart);
@@ -197,4 +201,19 @@ fn bucketed(times: &Distribution) -> Distribution {
     let mut all = Distribution::default();
     all.take_over(times.clone(), |_| false);
     all
+}
+
+/// Adds a range to a list in order. False where it is there.
+pub(super) fn insert(ranges: &mut Vec<Range>, range: Range) -> bool {
+    let place = ranges.binary_search(&range);
+    place.map_err(|place| ranges.insert(place, range)).is_err()
+}
+
+/// The kernels that wait for these ranges.
+fn kernels(waiting: &mut Vec<(Around, Kernels)>, around: Around) -> &mut Kernels {
+    let place = waiting.binary_search_by(|(other, _)| other.cmp(&around)).unwrap_or_else(|place| {
+        waiting.insert(place, (around, Kernels::default()));
+        place
+    });
+    &mut waiting[place].1
 }

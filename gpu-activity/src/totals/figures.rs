@@ -1,9 +1,7 @@
 //! The figures that the join ends in, by numbers in place of names.
 
-use std::collections::BTreeMap;
-
 use crate::record::Api;
-use range_report::stats::Distribution;
+use range_report::stats::{Distribution, Keyed};
 use range_report::{GpuWork, MemoryKind, RangeStyle};
 
 /// A function of the CUDA API: CUPTI's number of it (cbid), which is one of its API's.
@@ -17,22 +15,22 @@ pub type Range = (u32, RangeStyle);
 #[non_exhaustive]
 pub struct Totals {
     /// Execution times by number of the kernel's name.
-    pub kernels: BTreeMap<u32, Distribution>,
+    pub kernels: Keyed<u32, Distribution>,
     /// Times and sizes of copies and sets.
-    pub memory: BTreeMap<MemoryKind, (Distribution, Distribution)>,
+    pub memory: Keyed<MemoryKind, (Distribution, Distribution)>,
     /// Durations of API calls on the CPU.
-    pub calls: BTreeMap<Function, Distribution>,
+    pub calls: Keyed<Function, Distribution>,
     /// Nodes of the lineage tree with work or calls in them or below. What node 0 has of its own is outside of any
     /// span.
-    pub nodes: BTreeMap<u32, NodeTotals>,
+    pub nodes: Keyed<u32, NodeTotals>,
     /// All operations, unmatched ones included.
     pub total: GpuWork,
     /// Operations without a note of their launch.
     pub unmatched: GpuWork,
     /// Instances with GPU work by range.
-    pub projections: BTreeMap<Range, Projection>,
+    pub projections: Keyed<Range, Projection>,
     /// Kernels by launching thread (0: not known), range (`None`: outside of any) and number of the kernel's name.
-    pub range_kernels: BTreeMap<(u32, Option<Range>, u32), RangeKernel>,
+    pub range_kernels: Keyed<(u32, Option<Range>, u32), RangeKernel>,
     /// What is missing.
     pub losses: AttributionLosses,
 }
@@ -46,7 +44,7 @@ pub struct NodeTotals {
     /// Launched in it and below.
     pub total: GpuWork,
     /// Calls made directly in it: number and summed nanoseconds.
-    pub calls: BTreeMap<Function, (u64, u64)>,
+    pub calls: Keyed<Function, (u64, u64)>,
 }
 
 /// The instances of one range that have GPU work.
@@ -100,9 +98,9 @@ pub struct AttributionLosses {
 impl Totals {
     /// Counts a call of this function, noted in a node.
     pub(crate) fn add_call(&mut self, function: Function, duration: u64, node: Option<u32>) {
-        self.calls.entry(function).or_default().add(duration, |_| true);
+        self.calls.row(function).add(duration, |_| true);
         if let Some(node) = node {
-            let calls = self.nodes.entry(node).or_default().calls.entry(function).or_default();
+            let calls = self.nodes.row(node).calls.row(function);
             *calls = (calls.0.saturating_add(1), calls.1.saturating_add(duration));
         }
     }

@@ -1,10 +1,9 @@
 //! Work and calls by node of the lineage tree.
 
-use std::collections::BTreeMap;
-
 use super::figures::{Function, NodeTotals};
 use super::intervals::Busy;
 use crate::record::{GpuOp, Work};
+use range_report::stats::Keyed;
 use range_report::{GpuWork, MemoryWork};
 
 /// In place of a node, for operations whose launch is not known.
@@ -64,7 +63,7 @@ struct Node {
     own_busy: Busy,
     /// Of the whole subtree; while it has work of its own only, that.
     total_busy: Option<Busy>,
-    calls: BTreeMap<Function, (u64, u64)>,
+    calls: Keyed<Function, (u64, u64)>,
 }
 
 /// The interval of an operation that is not in any union yet.
@@ -126,7 +125,7 @@ impl Lineage {
     /// Counts an API call in a node that is there.
     pub(crate) fn call(&mut self, node: u32, function: Function, duration: u64) {
         if let Some(node) = self.node(node) {
-            let calls = node.calls.entry(function).or_default();
+            let calls = node.calls.row(function);
             *calls = (calls.0.saturating_add(1), calls.1.saturating_add(duration));
         }
     }
@@ -164,7 +163,7 @@ impl Lineage {
     }
 
     /// Nodes that did something, everything together, and what no launch is known of.
-    pub(crate) fn totals(&self) -> (BTreeMap<u32, NodeTotals>, GpuWork, GpuWork) {
+    pub(crate) fn totals(&self) -> (Keyed<u32, NodeTotals>, GpuWork, GpuWork) {
         if !self.waiting.is_empty() {
             let mut drained = self.clone();
             drained.drained();
@@ -181,14 +180,14 @@ impl Lineage {
         }
         let mut all = sums.first().cloned().unwrap_or_default();
         all.merge(&self.unmatched);
-        let mut nodes = BTreeMap::new();
+        let mut nodes = Keyed::default();
         for ((at, node), sums) in (0..).zip(&self.nodes).zip(sums) {
             let Some(node) = node.as_ref().filter(|node| sums.operations > 0 || !node.calls.is_empty()) else {
                 continue;
             };
             let own = node.own.clone().work(&node.own_busy);
             let total = sums.work(node.total_busy.as_ref().unwrap_or(&node.own_busy));
-            nodes.insert(at, NodeTotals { own, total, calls: node.calls.clone() });
+            nodes.row_or(at, || NodeTotals { own, total, calls: node.calls.clone() });
         }
         (nodes, all.work(&self.total_busy), self.unmatched.clone().work(&self.unmatched_busy))
     }

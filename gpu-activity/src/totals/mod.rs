@@ -4,23 +4,20 @@ mod figures;
 mod intervals;
 mod lineage;
 
-use std::collections::BTreeMap;
-
 pub use self::figures::{AttributionLosses, Function, NodeTotals, Projection, Range, RangeKernel, Totals};
 use self::lineage::Lineage;
 pub(crate) use self::lineage::UNMATCHED;
 use crate::record::{GpuOp, Work};
 use range_report::MemoryKind;
-use range_report::stats::Distribution;
-use rustc_hash::FxHashMap;
+use range_report::stats::{Distribution, Keyed};
 
 /// Work and calls by what they are, and by node of the lineage tree.
 #[derive(Debug, Default)]
 pub(crate) struct WorkTotals {
     pub(crate) lineage: Lineage,
-    kernels: FxHashMap<u32, Distribution>,
-    memory: BTreeMap<MemoryKind, (Distribution, Distribution)>,
-    calls: BTreeMap<Function, Distribution>,
+    kernels: Keyed<u32, Distribution>,
+    memory: Keyed<MemoryKind, (Distribution, Distribution)>,
+    calls: Keyed<Function, Distribution>,
 }
 
 impl WorkTotals {
@@ -29,9 +26,9 @@ impl WorkTotals {
     pub(crate) fn operation(&mut self, node: u32, op: &GpuOp, keep: &dyn Fn(u64) -> bool) {
         let duration = op.end - op.start;
         match op.work {
-            Work::Kernel(kernel) => self.kernels.entry(kernel.name).or_default().add(duration, keep),
+            Work::Kernel(kernel) => self.kernels.row(kernel.name).add(duration, keep),
             Work::Memory(memory) => {
-                let (times, sizes) = self.memory.entry(memory.kind).or_default();
+                let (times, sizes) = self.memory.row(memory.kind);
                 times.add(duration, keep);
                 sizes.add(memory.bytes, keep);
             }
@@ -41,7 +38,7 @@ impl WorkTotals {
 
     /// Counts a call of the API, and in a node that is there.
     pub(crate) fn call(&mut self, function: Function, duration: u64, node: Option<u32>, keep: &dyn Fn(u64) -> bool) {
-        self.calls.entry(function).or_default().add(duration, keep);
+        self.calls.row(function).add(duration, keep);
         if let Some(node) = node {
             self.lineage.call(node, function, duration);
         }
@@ -51,7 +48,7 @@ impl WorkTotals {
     pub(crate) fn totals(&self) -> Totals {
         let (nodes, total, unmatched) = self.lineage.totals();
         Totals {
-            kernels: self.kernels.iter().map(|(&name, times)| (name, times.clone())).collect(),
+            kernels: self.kernels.clone(),
             memory: self.memory.clone(),
             calls: self.calls.clone(),
             nodes,

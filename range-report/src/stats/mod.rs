@@ -2,7 +2,9 @@
 
 pub mod distribution;
 pub mod histogram;
+pub mod keyed;
 #[doc(hidden)] // for the crates of this workspace
 pub mod order;
 
 pub use distribution::{Between, Distribution};
+pub use keyed::Keyed;

@@ -8,7 +8,6 @@
 //! It imports the threads' state, the session and the crate gpu-activity. It does not know who drains it, who writes
 //! timelines, or how the process ends.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::thread::JoinHandle;
@@ -24,6 +23,7 @@ use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use range_report::ActivityLosses;
+use range_report::stats::Keyed;
 
 use crate::clock::Ticks;
 use crate::samples::KEPT;
@@ -107,8 +107,8 @@ struct State {
 pub(crate) struct ActivityTotals {
     pub(crate) totals: Totals,
     pub(crate) losses: ActivityLosses,
-    kernels: HashMap<u32, String>,
-    functions: HashMap<(Api, u32), String>,
+    kernels: Keyed<u32, String>,
+    functions: Keyed<(Api, u32), String>,
     /// Whether single API calls were recorded.
     pub(crate) calls: bool,
 }

@@ -5,9 +5,8 @@
 //! parent was not open directly below them. When they ran is not known, so this is an estimate: children that took
 //! longer than their parent was open elsewhere did not run inside it, and count for nothing.
 
-use std::collections::BTreeMap;
-
 use range_report::RangeStyle;
+use range_report::stats::Keyed;
 
 use super::NodeTotals;
 use super::calls::NodeCalls;
@@ -38,21 +37,21 @@ struct Elsewhere {
 pub(super) fn blocked<'a>(
     nodes: &[Node],
     totals: &[NodeTotals],
-    calls: &BTreeMap<u32, NodeCalls>,
+    calls: &Keyed<u32, NodeCalls>,
     threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
-) -> BTreeMap<u32, u128> {
-    let mut elsewhere: BTreeMap<u32, Elsewhere> = BTreeMap::new();
+) -> Keyed<u32, u128> {
+    let mut elsewhere: Keyed<u32, Elsewhere> = Keyed::default();
     let parent = |node: u32| nodes.get(node as usize).map(|node| node.parent).filter(|&parent| parent != ROOT);
     // A future's own time is that of its polls, which do not wait.
     let plain = |node: u32| totals.get(node as usize).filter(|all| all.instances > 0 && !calls.contains_key(&node));
     for rows in threads {
-        let mut here: BTreeMap<u32, OnThread> = BTreeMap::new();
+        let mut here: Keyed<u32, OnThread> = Keyed::default();
         for (_, row) in rows.iter().filter(|(key, row)| key.style == RangeStyle::PushPop && row.times.count > 0) {
-            let node = here.entry(row.node).or_default();
+            let node = here.row(row.node);
             node.total += row.times.total;
             node.nested += u128::from(row.nested);
             if let Some(above) = parent(row.node).filter(|_| !calls.contains_key(&row.node)) {
-                let above = here.entry(above).or_default();
+                let above = here.row(above);
                 above.below += row.times.total;
                 above.longest_below = above.longest_below.max(row.times.max);
                 above.instances_below += row.times.count;
@@ -62,31 +61,28 @@ pub(super) fn blocked<'a>(
             let Some(all) = plain(node) else { continue };
             let apart = here.below.saturating_sub(here.nested);
             if apart > 0 && apart <= all.total.saturating_sub(here.total) && here.longest_below <= all.longest {
-                let node = elsewhere.entry(node).or_default();
+                let node = elsewhere.row(node);
                 node.sum += apart;
                 node.most = node.most.max(apart);
                 node.instances += here.instances_below;
             }
         }
     }
-    let mut blocked: BTreeMap<u32, u128> = BTreeMap::new();
+    let mut blocked: Keyed<u32, u128> = Keyed::default();
     for (node, elsewhere) in elsewhere {
         // Those of one thread follow each other; those of several threads may run at once, as many as one instance has.
         let at_once = totals.get(node as usize).map_or(1, |all| elsewhere.instances.div_ceil(all.instances.max(1)));
-        blocked.insert(node, elsewhere.most.max(elsewhere.sum / u128::from(at_once.max(1))));
+        *blocked.row(node) = elsewhere.most.max(elsewhere.sum / u128::from(at_once.max(1)));
     }
-    for (&node, awaited) in calls {
+    for (&node, awaited) in calls.iter() {
         if let Some((node, _)) = parent(node).and_then(|node| Some((node, plain(node)?))).filter(|(_, all)| {
             awaited.longest() <= all.longest + all.longest / 64 // may have been created just before
         }) {
-            *blocked.entry(node).or_default() += awaited.awaited();
+            *blocked.row(node) += awaited.awaited();
         }
     }
-    for (node, ticks) in &mut blocked {
-        let own = totals.get(*node as usize).map_or(0, |all| all.total.saturating_sub(all.nested));
-        *ticks = own.min(*ticks);
-    }
-    blocked
+    let own = |node: u32| totals.get(node as usize).map_or(0, |all| all.total.saturating_sub(all.nested));
+    blocked.into_iter().map(|(node, ticks)| (node, own(node).min(ticks))).collect()
 }
 
 #[cfg(test)]
@@ -118,7 +114,7 @@ mod tests {
             all.longest = all.longest.max(row.times.max);
         }
         let threads = threads.iter().map(|rows| &rows[..]);
-        blocked(catalog.nodes(), &totals, &BTreeMap::new(), threads).get(&parent).copied().unwrap_or(0)
+        blocked(catalog.nodes(), &totals, &Keyed::default(), threads).get(&parent).copied().unwrap_or(0)
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! Calls of futures: rows of all threads to what a summary says of them.
 
-use std::collections::BTreeMap;
-
-use range_report::stats::{Distribution, order};
+use range_report::stats::{Distribution, Keyed, order};
 use range_report::summary::CallStats;
 
-use super::{label_shown, label_text, times};
+use super::{Shown, label_shown, label_text, times};
 use crate::clock::{Rate, Ticks};
 use crate::session::Names;
 use crate::thread::call_row::CallCopy;
@@ -51,16 +49,15 @@ impl NodeCalls {
 
 /// By node, the calls of futures; and how many calls more there are of spans that are no futures but kept: a model's
 /// layers, an executor's systems.
-pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (BTreeMap<u32, NodeCalls>, Vec<(u32, u64)>) {
-    let mut nodes: BTreeMap<u32, NodeCalls> = BTreeMap::new();
-    let mut crate_of: BTreeMap<u32, &str> = BTreeMap::new();
+pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32, u64)>) {
+    let mut all: Keyed<u32, (&str, NodeCalls)> = Keyed::default();
     for CallCopy { identity, latency, sums } in rows {
         if latency.count == 0 && sums.uncounted == 0 {
             continue; // it is of an earlier window
         }
-        let node = nodes.entry(identity.node).or_default();
+        let (source, node) = all.row(identity.node);
+        *source = identity.source;
         node.label = identity.label;
-        crate_of.insert(identity.node, identity.source);
         node.latency.merge(latency);
         node.busy += u128::from(sums.busy);
         node.awaited_self += u128::from(sums.idle);
@@ -69,29 +66,29 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (BTreeMap<u32, NodeCalls>, Vec<(
         node.kept += sums.kept;
         node.uncounted += sums.uncounted;
     }
-    let mut uncounted = Vec::new();
-    nodes.retain(|&id, node| {
+    let (mut nodes, mut uncounted) = (Vec::new(), Vec::new());
+    for (id, (source, node)) in all {
         let is_of_futures = node.latency.count > 0 && node.kept <= node.latency.count / 2;
-        if !is_of_futures {
+        if is_of_futures {
+            nodes.push((id, source, node));
+        } else {
             uncounted.push((id, node.uncounted));
         }
-        is_of_futures
-    });
-    believe(&mut nodes, &crate_of);
-    (nodes, uncounted)
+    }
+    believe(&mut nodes);
+    (nodes.into_iter().map(|(id, _, node)| (id, node)).collect(), uncounted)
 }
 
 /// Where futures are not entered to be dropped, a last poll after a wait looks like the drop of a cancelled one. So as
 /// many calls must look dropped after they have finished: of the same node, and where none does, of the same crate.
-fn believe(nodes: &mut BTreeMap<u32, NodeCalls>, crate_of: &BTreeMap<u32, &str>) {
-    let source = |id: &u32| crate_of.get(id).copied().unwrap_or_default();
-    let mut crates: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
-    for (id, node) in nodes.iter() {
-        let all = crates.entry(source(id)).or_default();
-        *all = [all[0] + node.cancelled, all[1] + node.dropped];
+fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
+    let mut crates: Keyed<Shown, [u64; 2]> = Keyed::default();
+    for (_, source, node) in nodes.iter() {
+        let [cancelled, dropped] = crates.row(((*source).to_owned(), 0));
+        (*cancelled, *dropped) = (*cancelled + node.cancelled, *dropped + node.dropped);
     }
-    for (id, node) in nodes {
-        let of_crate = crates.get(source(id)).copied().unwrap_or_default();
+    for (_, source, node) in nodes {
+        let of_crate = crates.get(&((*source).to_owned(), 0)).copied().unwrap_or_default();
         let [cancelled, dropped] = if node.dropped > 0 { [node.cancelled, node.dropped] } else { of_crate };
         if dropped < cancelled {
             node.cancelled = 0;
@@ -124,20 +121,20 @@ const LONG_NS: u64 = 100_000_000;
 
 /// A sentence for each name whose calls have waited long and have not ended. The longest wait comes first.
 pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<String> {
-    let mut waiting: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut waiting: Keyed<Shown, (u64, u64)> = Keyed::default();
     for call in engine.session.calls.iter() {
         let Some(waited) = call.waits_since().map(|since| now.saturating_sub(since.max(window))) else { continue };
         let is_long = waited > now.saturating_sub(window) / LONG && rate.ns(u128::from(waited)) >= LONG_NS;
         let (thread, place) = call.home();
         let identity = engine.thread_at(thread).filter(|_| is_long);
         if let Some(identity) = identity.and_then(|thread| thread.identity(place)) {
-            let (count, longest) = waiting.entry(label_shown(names, identity.key.label)).or_default();
+            let (count, longest) = waiting.row((label_shown(names, identity.key.label), 0));
             (*count, *longest) = (*count + 1, (*longest).max(waited));
         }
     }
-    let mut waiting: Vec<(String, (u64, u64))> = waiting.into_iter().collect();
+    let mut waiting: Vec<(Shown, (u64, u64))> = waiting.into_iter().collect();
     order::by_most(&mut waiting, |&(_, (_, longest))| longest);
-    let sentence = |(name, (count, longest)): (String, (u64, u64))| {
+    let sentence = |((name, _), (count, longest)): (Shown, (u64, u64))| {
         let longest = rate.ns(u128::from(longest)) as f64 / 1e9;
         match count {
             1 => format!(
@@ -153,12 +150,11 @@ pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &
 }
 
 /// A row a name, those first that awaited most themselves.
-pub(super) fn stats(nodes: &BTreeMap<u32, NodeCalls>, names: &Names, rate: Rate, asked: &[f64]) -> Vec<CallStats> {
-    let mut merged: BTreeMap<String, NodeCalls> = BTreeMap::new();
+pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, asked: &[f64]) -> Vec<CallStats> {
+    let mut merged: Keyed<Shown, NodeCalls> = Keyed::default();
     for node in nodes.values() {
-        let all = merged
-            .entry(label_shown(names, node.label))
-            .or_insert_with(|| NodeCalls { label: node.label, ..NodeCalls::default() });
+        let shown = (label_shown(names, node.label), 0);
+        let all = merged.row_or(shown, || NodeCalls { label: node.label, ..NodeCalls::default() });
         all.merge(node);
     }
     let rows = merged.values().filter_map(|calls| {

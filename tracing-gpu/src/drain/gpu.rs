@@ -1,16 +1,14 @@
 //! From attributed GPU work, by numbers, to the part of a summary that has names.
 
-use std::collections::BTreeMap;
-
 use gpu_activity::join;
 use gpu_activity::totals;
-use range_report::stats::{Distribution, order};
+use range_report::stats::{Distribution, Keyed, order};
 use range_report::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
-    RangeKernelStats, RangeStyle, Sizes,
+    RangeKernelStats, Sizes,
 };
 
-use super::{label_shown, label_text, times};
+use super::{Shown, label_shown, label_text, style_number, style_of, times};
 use crate::clock::Rate;
 use crate::collector::ActivityTotals;
 use crate::session::Names;
@@ -20,17 +18,17 @@ use crate::session::splits::Joined;
 /// busy times are sums: more than the time that passed where work of several such nodes ran at once.
 pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
     for (node, other) in std::mem::take(&mut all.totals.nodes) {
-        let sum = all.totals.nodes.entry(joined.node(node)).or_default();
+        let sum = all.totals.nodes.row(joined.node(node));
         add_work(&mut sum.own, &other.own);
         add_work(&mut sum.total, &other.total);
         for (function, (count, total)) in other.calls {
-            let calls = sum.calls.entry(function).or_default();
+            let calls = sum.calls.row(function);
             *calls = (calls.0.saturating_add(count), calls.1.saturating_add(total));
         }
     }
     for ((tid, range, kernel), other) in std::mem::take(&mut all.totals.range_kernels) {
         let range = range.map(|(label, style)| (joined.label(label), style));
-        let sum = all.totals.range_kernels.entry((tid, range, kernel)).or_default();
+        let sum = all.totals.range_kernels.row((tid, range, kernel));
         sum.range_instances += other.range_instances;
         sum.kernel_instances += other.kernel_instances;
         sum.times.merge(&other.times);
@@ -57,13 +55,14 @@ fn add_work(sum: &mut GpuWork, other: &GpuWork) {
 /// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
 pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
     let work = all.totals.nodes.get(&node)?;
-    let mut calls: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for (&function, &(count, total)) in &work.calls {
-        let sums = calls.entry(all.function(function)).or_default();
+    let mut calls: Keyed<Shown, (u64, u64)> = Keyed::default();
+    for (&function, &(count, total)) in work.calls.iter() {
+        let sums = calls.row((all.function(function), 0));
         *sums = (sums.0 + count, sums.1 + total);
     }
     let mut work = NodeWork::new(work.own.clone(), work.total.clone());
-    work.calls = calls.into_iter().map(|(name, (calls, total_ns))| NodeCalls::new(name, calls, total_ns)).collect();
+    work.calls =
+        calls.into_iter().map(|((name, _), (calls, total_ns))| NodeCalls::new(name, calls, total_ns)).collect();
     Some(work)
 }
 
@@ -90,11 +89,11 @@ fn ns(distribution: &Distribution, asked: &[f64]) -> range_report::Times {
 }
 
 fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
-    let mut merged: BTreeMap<String, Distribution> = BTreeMap::new(); // two modules may have a kernel of one name
-    for (&id, times) in &all.totals.kernels {
-        merged.entry(all.kernel(id)).or_default().merge(times);
+    let mut merged: Keyed<Shown, Distribution> = Keyed::default(); // two modules may have a kernel of one name
+    for (&id, times) in all.totals.kernels.iter() {
+        merged.row((all.kernel(id), 0)).merge(times);
     }
-    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| KernelStats::new(name, ns(&all, asked))).collect();
+    let mut rows: Vec<_> = merged.into_iter().map(|((name, _), all)| KernelStats::new(name, ns(&all, asked))).collect();
     // Stable: equal totals stay in the order of their names.
     order::by_most(&mut rows, |row| row.times.total_ns);
     rows
@@ -119,20 +118,22 @@ fn sizes(bytes: &Distribution) -> Sizes {
 }
 
 fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
-    let mut merged: BTreeMap<String, Distribution> = BTreeMap::new();
-    for (&function, times) in &all.totals.calls {
-        merged.entry(all.function(function)).or_default().merge(times);
+    let mut merged: Keyed<Shown, Distribution> = Keyed::default();
+    for (&function, times) in all.totals.calls.iter() {
+        merged.row((all.function(function), 0)).merge(times);
     }
-    let mut rows: Vec<_> = merged.into_iter().map(|(name, all)| ApiCallStats::new(name, ns(&all, asked))).collect();
+    let mut rows: Vec<_> =
+        merged.into_iter().map(|((name, _), all)| ApiCallStats::new(name, ns(&all, asked))).collect();
     order::by_most(&mut rows, |row| row.times.total_ns); // stable, as above
     rows
 }
 
 fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -> Vec<ProjectionStats> {
     // By the name that is shown, as the ranges themselves.
-    let mut merged: BTreeMap<(String, RangeStyle), (u32, totals::Projection)> = BTreeMap::new();
-    for (&(label, style), projection) in &all.totals.projections {
-        let (_, sum) = merged.entry((label_shown(names, label), style)).or_insert((label, Default::default()));
+    let mut merged: Keyed<Shown, (u32, totals::Projection)> = Keyed::default();
+    for (&(label, style), projection) in all.totals.projections.iter() {
+        let shown = (label_shown(names, label), style_number(style));
+        let (_, sum) = merged.row_or(shown, || (label, Default::default()));
         sum.projected.merge(&projection.projected);
         sum.range_total += projection.range_total;
         sum.operations += projection.operations;
@@ -143,7 +144,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -
         let (domain, name) = label_text(names, label)?;
         let mut row = ProjectionStats::new(name, ns(&sum.projected, asked));
         row.domain = domain;
-        row.style = style;
+        row.style = style_of(style);
         row.range_total_ns = rate.ns(sum.range_total);
         row.operations = sum.operations;
         row.level_sum = sum.level_sum;
@@ -157,7 +158,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -
 
 fn range_kernels(all: &ActivityTotals, names: &Names, asked: &[f64], pid: u32) -> Vec<RangeKernelStats> {
     let mut rows: Vec<(Option<String>, RangeKernelStats)> = Vec::new();
-    for (&(tid, range, kernel), sum) in &all.totals.range_kernels {
+    for (&(tid, range, kernel), sum) in all.totals.range_kernels.iter() {
         let (shown, text, style) = match range {
             None => (None, None, None),
             Some((label, style)) => (Some(label_shown(names, label)), label_text(names, label), Some(style)),
@@ -186,7 +187,7 @@ fn range_kernels(all: &ActivityTotals, names: &Names, asked: &[f64], pid: u32) -
 
 #[cfg(test)]
 mod tests {
-    use range_report::{MemoryKind, MemoryWork};
+    use range_report::{MemoryKind, MemoryWork, RangeStyle};
 
     use super::*;
     use crate::session::Names;
@@ -204,12 +205,11 @@ mod tests {
         };
         let mut all = ActivityTotals::default();
         for (node, operations) in [(a, 1), (b, 2), (ROOT, 4)] {
-            let totals = all.totals.nodes.entry(node).or_default();
+            let totals = all.totals.nodes.row(node);
             (totals.own, totals.total) = (work(operations), work(operations));
         }
         for label in labels {
-            all.totals.range_kernels.entry((7, Some((label, RangeStyle::PushPop)), 3)).or_default().kernel_instances =
-                2;
+            all.totals.range_kernels.row((7, Some((label, RangeStyle::PushPop)), 3)).kernel_instances = 2;
         }
         join(&mut all, &joined);
         let own: Vec<(u32, u64, u64)> =

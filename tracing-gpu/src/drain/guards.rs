@@ -2,10 +2,9 @@
 //! chain of one name that they leave in the tree into one node.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
 use range_report::RangeStyle;
-use range_report::stats::order;
+use range_report::stats::{Keyed, order};
 
 use crate::record::RangeKey;
 use crate::session::Session;
@@ -21,7 +20,7 @@ const MAX_SITES: usize = 3;
 #[derive(Default)]
 pub(super) struct Held {
     /// The names of their rows.
-    labels: BTreeSet<u32>,
+    labels: Keyed<u32, ()>,
     /// A sentence each.
     pub(super) notes: Vec<String>,
 }
@@ -43,25 +42,25 @@ impl Held {
 
     /// The names of the rows, where some became others.
     pub(super) fn join(&mut self, joined: &Joined) {
-        self.labels = self.labels.iter().map(|&label| joined.label(label)).collect();
+        self.labels = self.labels.iter().map(|(&label, ())| (joined.label(label), ())).collect();
     }
 
     /// By node, the one that it is counted as: a chain of such a name is its uppermost node. Beside it, those nodes.
-    pub(super) fn fold(&self, catalog: &mut Catalog) -> (Vec<u32>, BTreeSet<u32>) {
-        let (mut to, mut folded) = (vec![ROOT], BTreeSet::new());
+    pub(super) fn fold(&self, catalog: &mut Catalog) -> (Vec<u32>, Keyed<u32, ()>) {
+        let (mut to, mut folded) = (vec![ROOT], Keyed::default());
         if self.labels.is_empty() {
             return ((0..catalog.nodes().len() as u32).collect(), folded);
         }
         for id in 1..catalog.nodes().len() {
             let Some(node) = catalog.nodes().get(id).cloned() else { break };
             let parent = to.get(node.parent as usize).copied().unwrap_or(ROOT);
-            let is_chain = self.labels.contains(&node.label)
+            let is_chain = self.labels.contains_key(&node.label)
                 && catalog
                     .nodes()
                     .get(parent as usize)
                     .is_some_and(|above| above.label == node.label && parent != ROOT);
             to.push(if is_chain {
-                folded.insert(parent);
+                folded.row(parent);
                 parent
             } else if parent == node.parent {
                 id as u32
@@ -76,13 +75,13 @@ impl Held {
 /// A call site, and what its rows say.
 struct Seen {
     site: Misnested,
-    labels: BTreeSet<u32>,
+    labels: Keyed<u32, ()>,
     is_polled: bool,
 }
 
 impl Seen {
     fn of(site: Misnested, threads: &[&'static ThreadState]) -> Self {
-        let (mut entries, mut calls, mut is_reentered, mut labels) = (0, 0_u64, false, BTreeSet::new());
+        let (mut entries, mut calls, mut is_reentered, mut labels) = (0, 0_u64, false, Keyed::default());
         for row in threads.iter().flat_map(|thread| thread.rows()) {
             let identity =
                 row.identity().filter(|identity| identity.metadata.is_some_and(|of| std::ptr::eq(of, site.metadata)));
@@ -91,7 +90,7 @@ impl Seen {
                 let row = row.copy();
                 entries += row.times.count;
                 calls = calls.wrapping_add(row.calls); // see `Row::change_calls`
-                labels.insert(identity.key.label);
+                labels.row(identity.key.label);
             }
         }
         Self { site, labels, is_polled: is_reentered || entries.saturating_sub(site.reopened) > calls }

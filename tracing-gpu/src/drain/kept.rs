@@ -1,9 +1,9 @@
 //! The summary of a process that has left none, from the file of its rows.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
+use range_report::stats::Keyed;
 use range_report::{OpenRange, RangeStyle, Summary, TreeNode};
 
 use super::{
@@ -67,7 +67,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
     }
     let names = &log.names;
     let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
-    let mut totals = node_totals(&rows, &ends, &[], names, &BTreeSet::new(), false);
+    let mut totals = node_totals(&rows, &ends, &[], names, &Keyed::default(), false);
     add_uncounted(&mut totals, &uncounted);
     // The least that it can be: the ranges of an outermost row follow one another.
     let end = |(key, row): &(RangeKey, RowCopy)| {

@@ -21,11 +21,10 @@ mod openacc;
 mod recursion;
 mod threads;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
-use range_report::stats::{Between, Distribution, order};
+use range_report::stats::{Between, Distribution, Keyed, order};
 use range_report::{
     CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
     TreeNode,
@@ -128,7 +127,7 @@ pub(crate) fn summarise(
         activity.iter_mut().for_each(|all| gpu::join(all, &joined));
     }
     let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
-    let mut folded = BTreeSet::new();
+    let mut folded = Keyed::default();
     // The GPU's work stays at the nodes that it was attributed to, and so do the rows.
     if activity.is_none() {
         let to;
@@ -215,27 +214,39 @@ fn of_one(ended: Ended) -> RowCopy {
     RowCopy { node: ended.place.node(), first: ended.entered, nested: ended.nested, times, ..RowCopy::default() }
 }
 
+/// A name as it is shown, and a number that tells rows of that name apart. All rows by name have this one type of key:
+/// see [`Keyed`].
+type Shown = (String, u32);
+
+fn style_number(style: RangeStyle) -> u32 {
+    u32::from(style == RangeStyle::StartEnd)
+}
+
+fn style_of(number: u32) -> RangeStyle {
+    if number == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd }
+}
+
 /// Distributions of all threads and parents together.
 #[derive(Default)]
 struct Merged {
     /// By the name that is shown, as Nsight Systems groups: `a:b` in the default domain is `b` in the domain `a`.
-    ranges: BTreeMap<(String, RangeStyle), (u32, Distribution)>,
-    categories: BTreeMap<String, Distribution>,
+    ranges: Keyed<Shown, (u32, Distribution)>,
+    categories: Keyed<Shown, Distribution>,
 }
 
 impl Merged {
     fn of<'a>(rows: impl Iterator<Item = (RangeKey, &'a Distribution)>, names: &Names) -> Self {
         let mut merged = Self::default();
         for (key, times) in rows.filter(|(_, times)| times.count > 0) {
-            let range = merged.ranges.entry((label_shown(names, key.label), key.style));
-            range.or_insert_with(|| (key.label, Distribution::default())).1.merge(times);
+            let shown = (label_shown(names, key.label), style_number(key.style));
+            merged.ranges.row_or(shown, || (key.label, Distribution::default())).1.merge(times);
             // A category may be written as a number here and as the same digits there: one row.
             let category = names.catalog.category_of(key.category).map(|category| match category {
                 CategoryName::Text(text) => text.to_string(),
                 CategoryName::Number(number) => number.to_string(),
             });
             if let Some(category) = category {
-                merged.categories.entry(category).or_default().merge(times);
+                merged.categories.row((category, 0)).merge(times);
             }
         }
         merged
@@ -279,7 +290,7 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<Rang
         let (domain, name) = label_text(names, *label)?;
         let mut row = RangeStats::new(name, times(all, rate, asked));
         row.domain = domain;
-        row.style = *style;
+        row.style = style_of(*style);
         Some(row)
     });
     let mut rows: Vec<RangeStats> = rows.collect();
@@ -291,7 +302,7 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<Rang
 fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> {
     let rows = merged.categories.iter();
     let mut rows: Vec<CategoryStats> =
-        rows.map(|(category, all)| CategoryStats::new(category.clone(), times(all, rate, asked))).collect();
+        rows.map(|((category, _), all)| CategoryStats::new(category.clone(), times(all, rate, asked))).collect();
     // Stable: equal totals stay in the order of their names.
     order::by_most(&mut rows, |row| row.times.total_ns);
     rows
@@ -313,10 +324,10 @@ fn label_shown(names: &Names, label: u32) -> String {
 
 /// Rows of stream time: one per name and stream.
 fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<StreamStats> {
-    let mut merged: BTreeMap<(String, u32), (u32, StreamTime)> = BTreeMap::new();
+    let mut merged: Keyed<Shown, (u32, StreamTime)> = Keyed::default();
     for (stream, _, range, row) in rows {
-        let (_, all) =
-            merged.entry((label_shown(names, range.label), *stream)).or_insert((range.label, StreamTime::default()));
+        let shown = (label_shown(names, range.label), *stream);
+        let (_, all) = merged.row_or(shown, || (range.label, StreamTime::default()));
         all.times.merge(&row.times);
         all.empty += row.empty;
     }
@@ -370,7 +381,7 @@ fn node_totals(
     ends: &[usize],
     stream_rows: &[StreamRow],
     names: &Names,
-    folded: &BTreeSet<u32>,
+    folded: &Keyed<u32, ()>,
     keep_times: bool,
 ) -> Vec<NodeTotals> {
     let nodes = names.catalog.nodes();
@@ -424,7 +435,7 @@ fn by_thread<'a>(rows: &'a [(RangeKey, RowCopy)], ends: &[usize]) -> impl Iterat
 
 fn tree(
     totals: &[NodeTotals],
-    calls: &BTreeMap<u32, NodeCalls>,
+    calls: &Keyed<u32, NodeCalls>,
     activity: Option<&ActivityTotals>,
     names: &Names,
     rate: Rate,

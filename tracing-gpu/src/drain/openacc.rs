@@ -1,10 +1,9 @@
 //! Rows of OpenACC's events: those of all threads together, with names for numbers and lines for addresses.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use range_report::OpenAccStats;
-use range_report::stats::{Distribution, order};
+use range_report::stats::{Distribution, Keyed, order};
 
 use crate::clock::{Rate, Ticks};
 use crate::openacc::{name_of, source};
@@ -26,7 +25,7 @@ pub(super) fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate,
         Site::Line(..) | Site::Unknown => None,
     });
     let places = source::places(addresses);
-    let mut merged: BTreeMap<(&str, Option<String>, Option<String>), Distribution> = BTreeMap::new();
+    let mut merged: Keyed<(&str, Option<String>, Option<String>), Distribution> = Keyed::default();
     for (key, times) in rows {
         let place = match &key.site {
             Site::Line(file, line) => Some(source::line(file.to_bytes(), *line)),
@@ -34,7 +33,7 @@ pub(super) fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate,
             Site::Unknown => None,
         };
         let detail = key.detail.as_ref().map(|detail| detail.to_string_lossy().into_owned());
-        merged.entry((name_of(key.kind), place, detail)).or_default().merge(&times);
+        merged.row((name_of(key.kind), place, detail)).merge(&times);
     }
     let rows = merged.into_iter().map(|((event, place, detail), times)| {
         let mut row = OpenAccStats::new(event, super::times(&times, rate, asked));

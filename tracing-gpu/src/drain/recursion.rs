@@ -6,7 +6,7 @@
 //! most that is their total. By creation, ranges inside may stand elsewhere in the tree: their time is missing then,
 //! and the longest instance is the least that the total is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use range_report::stats::Keyed;
 
 use crate::record::RangeKey;
 use crate::session::catalog::{Catalog, ROOT};
@@ -16,22 +16,22 @@ use crate::thread::row::RowCopy;
 /// chain was `folded` into them. `threads` are the rows of each thread.
 pub(super) fn counted_again<'a>(
     catalog: &Catalog,
-    folded: &BTreeSet<u32>,
+    folded: &Keyed<u32, ()>,
     threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
-) -> BTreeMap<u32, u128> {
-    let mut again = BTreeMap::new();
+) -> Keyed<u32, u128> {
+    let mut again = Keyed::default();
     let nodes = catalog.nodes();
-    let top = |node: u32| catalog.recursion_of(node).or(folded.contains(&node).then_some(node));
-    let tops: BTreeMap<u32, u32> = (0..nodes.len() as u32).filter_map(|node| Some((node, top(node)?))).collect();
+    let top = |node: u32| catalog.recursion_of(node).or(folded.contains_key(&node).then_some(node));
+    let tops: Keyed<u32, u32> = (0..nodes.len() as u32).filter_map(|node| Some((node, top(node)?))).collect();
     if tops.is_empty() {
         return again;
     }
     for rows in threads {
         // Totals and longest instances of nodes, and, of the uppermost ones, self times of all that is below.
-        let (mut totals, mut covered) = (BTreeMap::<u32, (u128, u64)>::new(), BTreeMap::<u32, i128>::new());
+        let (mut totals, mut covered) = (Keyed::<u32, (u128, u64)>::default(), Keyed::<u32, i128>::default());
         for (_, row) in rows.iter().filter(|(_, row)| row.times.count > 0) {
             if tops.contains_key(&row.node) {
-                let (total, longest) = totals.entry(row.node).or_default();
+                let (total, longest) = totals.row(row.node);
                 *total += row.times.total;
                 *longest = row.times.max.max(*longest);
             }
@@ -39,7 +39,7 @@ pub(super) fn counted_again<'a>(
             let mut at = row.node;
             while let Some(node) = nodes.get(at as usize).filter(|_| at != ROOT) {
                 if tops.get(&at) == Some(&at) {
-                    *covered.entry(at).or_default() += own;
+                    *covered.row(at) += own;
                 }
                 at = node.parent;
             }
@@ -47,7 +47,7 @@ pub(super) fn counted_again<'a>(
         for (node, (total, longest)) in totals {
             let covered = tops.get(&node).and_then(|top| covered.get(top)).copied().unwrap_or(0);
             let once = u128::try_from(covered).unwrap_or(0).max(longest.into());
-            *again.entry(node).or_default() += total.saturating_sub(once);
+            *again.row(node) += total.saturating_sub(once);
         }
     }
     again
@@ -79,7 +79,7 @@ mod tests {
     }
 
     fn again(catalog: &Catalog, threads: &[&[(RangeKey, RowCopy)]]) -> Vec<(u32, u128)> {
-        counted_again(catalog, &BTreeSet::new(), threads.iter().copied()).into_iter().collect()
+        counted_again(catalog, &Keyed::default(), threads.iter().copied()).into_iter().collect()
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! What threads spent in spans, and how long no span was open at all.
 
-use std::collections::BTreeMap;
-
-use range_report::stats::order;
+use range_report::stats::{Keyed, order};
 use range_report::summary::ThreadStats;
 use range_report::{Losses, RangeStyle};
 
@@ -18,7 +16,7 @@ use crate::thread::row::RowCopy;
 /// of futures.
 pub(super) fn threads<'a>(
     nodes: &[Node],
-    calls: &BTreeMap<u32, NodeCalls>,
+    calls: &Keyed<u32, NodeCalls>,
     threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
     rate: Rate,
 ) -> Vec<ThreadStats> {
@@ -44,7 +42,7 @@ pub(super) fn threads<'a>(
 
 /// By node, whether its own time keeps a thread from other tasks. That of a span around `block_on` does not, which
 /// waits for its futures.
-fn polled(nodes: &[Node], calls: &BTreeMap<u32, NodeCalls>) -> Vec<bool> {
+fn polled(nodes: &[Node], calls: &Keyed<u32, NodeCalls>) -> Vec<bool> {
     // A parent has a lower number than its children.
     let of_future = |id: usize| u32::try_from(id).is_ok_and(|id| calls.contains_key(&id));
     let (mut within, mut holds) = (vec![false; nodes.len()], vec![false; nodes.len()]);
@@ -65,7 +63,7 @@ fn polled(nodes: &[Node], calls: &BTreeMap<u32, NodeCalls>) -> Vec<bool> {
 pub(super) fn all_is_known(
     session: &Session,
     totals: &[NodeTotals],
-    calls: &BTreeMap<u32, NodeCalls>,
+    calls: &Keyed<u32, NodeCalls>,
     losses: &Losses,
 ) -> bool {
     let is_unfollowed = |(id, node): (u32, &NodeTotals)| node.instances > node.calls() && !calls.contains_key(&id);
@@ -78,7 +76,7 @@ pub(super) fn all_is_known(
 
 /// Ticks of the window in which no span was open, at the least: without what ranges took on all threads, what calls
 /// awaited, and lifetimes.
-pub(super) fn outside(window: u64, rows: &[(RangeKey, RowCopy)], calls: &BTreeMap<u32, NodeCalls>) -> u128 {
+pub(super) fn outside(window: u64, rows: &[(RangeKey, RowCopy)], calls: &Keyed<u32, NodeCalls>) -> u128 {
     let took = |(key, row): &(RangeKey, RowCopy)| match key.style {
         RangeStyle::PushPop => row.times.total.saturating_sub(u128::from(row.nested)),
         _ => row.times.total,

@@ -162,9 +162,7 @@ fn whole_names(key: &str, value: &str) -> Result<bool, String> {
 
 fn gpu(key: &str, value: &str) -> Result<Gpu, String> {
     match parsed(key, value)? {
-        Gpu::Events | Gpu::Cupti if !cfg!(feature = "cuda") => {
-            Err(needs(&format!("{key}={value}"), "feature `cuda`"))
-        }
+        Gpu::Events | Gpu::Cupti if !cfg!(feature = "cuda") => Err(needs(&format!("{key}={value}"), "feature `cuda`")),
         gpu => Ok(gpu),
     }
 }

@@ -1,6 +1,6 @@
 //! API calls: how long they are remembered, and which of them count.
 
-use std::collections::BTreeMap;
+use range_report::stats::Keyed;
 
 use super::{KEEP, api, called, join, waits, with_calls};
 use crate::record::{Api, Note};
@@ -156,8 +156,8 @@ fn a_call_of_the_runtime_may_last_for_long() {
     all.notes(&[called(2, 2, 0)]);
     all.drain(3);
     let totals = all.totals(100);
-    assert_eq!(totals.calls, BTreeMap::from([((Api::Runtime, 1), Distribution::of([30]))]));
-    assert_eq!(totals.nodes[&2].calls, BTreeMap::from([((Api::Runtime, 1), (1, 30))]));
+    assert_eq!(totals.calls, Keyed::from_iter([((Api::Runtime, 1), Distribution::of([30]))]));
+    assert_eq!(totals.nodes[&2].calls, Keyed::from_iter([((Api::Runtime, 1), (1, 30))]));
     // A call that was not nested counts when the thread has gone on.
     all.call(&api(Api::Driver, 2, 50, 60), &KEEP);
     all.drain(10);
@@ -175,7 +175,7 @@ fn a_driver_call_that_comes_after_its_runtime_call_is_left_out() {
     all.drain(2);
     all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
     all.drain(4);
-    assert_eq!(all.totals(100).calls, BTreeMap::from([((Api::Runtime, 1), Distribution::of([30]))]));
+    assert_eq!(all.totals(100).calls, Keyed::from_iter([((Api::Runtime, 1), Distribution::of([30]))]));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_driver_call_inside_a_runtime_call_is_left_out() {
             (&totals.calls[&driver], &totals.calls[&runtime]),
             (&Distribution::of([7]), &Distribution::of([10, 10]))
         );
-        assert_eq!(totals.nodes[&2].calls, BTreeMap::from([(runtime, (2, 20))]));
+        assert_eq!(totals.nodes[&2].calls, Keyed::from_iter([(runtime, (2, 20))]));
         all.drain(1);
     }
 }

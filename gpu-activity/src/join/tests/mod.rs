@@ -1,6 +1,6 @@
 //! What is forgotten, and when; and what hostile input does.
 
-use std::collections::BTreeMap;
+use range_report::stats::Keyed;
 
 use super::*;
 use crate::record::{Instance, Kernel, Memory};
@@ -123,7 +123,7 @@ fn only_drains_that_count_make_things_old() {
     all.ran(1, 20, 30);
     let totals = all.totals(100);
     assert_eq!((totals.nodes[&2].own.operations, totals.unmatched.operations), (2, 0));
-    assert_eq!(totals.nodes[&2].calls, BTreeMap::from([((Api::Runtime, 1), (1, 6))]));
+    assert_eq!(totals.nodes[&2].calls, Keyed::from_iter([((Api::Runtime, 1), (1, 6))]));
     assert_eq!(totals.calls.len(), 1);
 }
 

@@ -1,6 +1,7 @@
 //! Programs made at random: what there was in them, and what the profiler is told of it, in drains made at random.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::*;
 

@@ -69,9 +69,9 @@ impl Program {
         let all = ops(&|_| true);
         for op in &all {
             match op.work {
-                Work::Kernel(kernel) => totals.kernels.entry(kernel.name).or_default().add(op.end - op.start, |_| true),
+                Work::Kernel(kernel) => totals.kernels.row(kernel.name).add(op.end - op.start, |_| true),
                 Work::Memory(memory) => {
-                    let row = totals.memory.entry(memory.kind).or_default();
+                    let row = totals.memory.row(memory.kind);
                     row.0.add(op.end - op.start, |_| true);
                     row.1.add(memory.bytes, |_| true);
                 }
@@ -88,7 +88,7 @@ impl Program {
             let own = work(&ops(&|launched| launched.node == Some(node)));
             let total = work(&ops(&|launched| launched.node.is_some_and(|below| self.is_below(below, node))));
             if total.operations > 0 {
-                totals.nodes.insert(node, NodeTotals { own, total, calls: BTreeMap::new() });
+                totals.nodes.row_or(node, || NodeTotals { own, total, calls: Keyed::default() });
             }
         }
         self.reference_calls(&mut totals);
@@ -105,9 +105,9 @@ impl Program {
                 continue;
             }
             let function = (call.api, call.function);
-            totals.calls.entry(function).or_default().add(call.end - call.start, |_| true);
+            totals.calls.row(function).add(call.end - call.start, |_| true);
             if let Some(node) = launched.node {
-                let calls = totals.nodes.entry(node).or_default().calls.entry(function).or_default();
+                let calls = totals.nodes.row(node).calls.row(function);
                 *calls = (calls.0 + 1, calls.1 + call.end - call.start);
             }
         }
@@ -129,17 +129,18 @@ impl Program {
             let ops = || launched.iter().flat_map(|launched| &launched.ops).filter(timed);
             let (first, last) =
                 (ops().map(|op| op.start).min().unwrap_or(0), ops().map(|op| op.end).max().unwrap_or(0));
-            let row = totals.projections.entry((span.label, span.style)).or_default();
+            let row = totals.projections.row((span.label, span.style));
             row.projected.add(last - first, |_| true);
             row.range_total += u128::from(span.end - span.start);
             row.operations += launched.len() as u64;
             row.level_sum += self.level(span);
             if let Some(around) = span.nested_in {
                 let around = &self.spans[around as usize - 1];
-                totals.projections.entry((around.label, around.style)).or_default().children_sum += 1;
+                totals.projections.row((around.label, around.style)).children_sum += 1;
             }
         }
-        totals.projections.retain(|_, row| row.projected.count > 0);
+        let projections = std::mem::take(&mut totals.projections).into_iter();
+        totals.projections = projections.filter(|(_, row)| row.projected.count > 0).collect();
     }
 
     fn reference_kernels(&self, totals: &mut Totals, known: &[&Launched]) {

@@ -11,7 +11,7 @@ impl Join {
     /// range.
     fn kernels_in(&self, label: Option<u32>) -> (u64, u64, u64) {
         let range = label.map(|label| (label, RangeStyle::StartEnd));
-        let row = self.totals(100).range_kernels.remove(&(1, range, 1)).unwrap_or_default();
+        let row = self.totals(100).range_kernels.get(&(1, range, 1)).cloned().unwrap_or_default();
         (row.range_instances, row.kernel_instances, row.times.count)
     }
 }
@@ -71,7 +71,7 @@ fn a_lifetime_is_no_level() {
     all.notes(&[began(1, 0, 1), lifetime(2, 1, 2), lifetime(3, 1, 3), began(4, 1, 4), called(1, 1, 4)]);
     all.ran(1, 30, 40);
     let rows = |all: &Join| {
-        let rows = all.totals(100).projections.into_values();
+        let rows = all.totals(100).projections.into_iter().map(|(_, row)| row);
         rows.map(|row| (row.operations, row.level_sum, row.children_sum)).collect::<Vec<_>>()
     };
     let expected = [(1, 0, 3), (1, 1, 0), (1, 1, 0), (1, 1, 0)];
@@ -91,7 +91,7 @@ fn an_open_lifetime_begins_with_the_window() {
     all.notes(&[called(2, 1, 0)]);
     all.ran(2, 60, 70);
     let row = |all: &Join| {
-        let row = all.totals(100).projections.remove(&(1, RangeStyle::StartEnd)).unwrap();
+        let row = all.totals(100).projections.get(&(1, RangeStyle::StartEnd)).cloned().unwrap();
         (row.operations, row.range_total, row.projected.total)
     };
     assert_eq!((row(&all), all.kernels_in(Some(1))), ((1, 100 - 50, 10), (1, 1, 1)));
@@ -167,7 +167,7 @@ fn a_summary_keeps_no_more_durations_than_wait() {
     (1..=3).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
     all.note(1, &graph(1, 1, 0));
     (1..=600).for_each(|at| all.ran(1, at, at + 7));
-    let times = all.totals(0).range_kernels.remove(&(1, Some((1, RangeStyle::StartEnd)), 1)).unwrap().times;
+    let times = all.totals(0).range_kernels[&(1, Some((1, RangeStyle::StartEnd)), 1)].times.clone();
     let in_buckets = times.buckets.values().sum::<u64>();
     assert_eq!((times.count, times.samples.len(), in_buckets), (3 * 600, 600, 2 * 600));
     assert_eq!((times.total, times.min, times.max), (3 * 600 * 7, 7, 7));
@@ -180,7 +180,7 @@ fn durations_of_undecided_ranges_are_bounded() {
     for instance in 1..=3 {
         all.notes(&[lifetime(instance, 0, 1), graph(1, 1, 0)]);
         (1..=1_100).for_each(|at| all.ran(1, at, at + 7));
-        let times = all.totals(0).range_kernels.remove(&(1, Some((1, RangeStyle::StartEnd)), 1)).unwrap().times;
+        let times = all.totals(0).range_kernels[&(1, Some((1, RangeStyle::StartEnd)), 1)].times.clone();
         let before = u64::from(instance > 1); // rounds that have counted
         assert_eq!(
             (times.count, times.samples.len()),
@@ -191,6 +191,6 @@ fn durations_of_undecided_ranges_are_bounded() {
         all.drain(1);
         assert!(all.start_end.is_idle());
     }
-    let times = all.totals(0).range_kernels.remove(&(1, None, 1)).unwrap().times;
+    let times = all.totals(0).range_kernels[&(1, None, 1)].times.clone();
     assert_eq!((times.count, times.samples.len(), times.buckets.values().sum::<u64>()), (1_100, 1_000, 100));
 }
