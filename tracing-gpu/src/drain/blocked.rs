@@ -34,6 +34,7 @@ struct Elsewhere {
 }
 
 /// By node, in ticks. `threads` are the rows of each thread, `calls` those of futures.
+#[inline(never)]
 pub(super) fn blocked<'a>(
     nodes: &[Node],
     totals: &[NodeTotals],

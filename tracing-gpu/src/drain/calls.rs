@@ -49,6 +49,7 @@ impl NodeCalls {
 
 /// By node, the calls of futures; and how many calls more there are of spans that are no futures but kept: a model's
 /// layers, an executor's systems.
+#[inline(never)]
 pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32, u64)>) {
     let mut all: Keyed<u32, (&str, NodeCalls)> = Keyed::default();
     for CallCopy { identity, latency, sums } in rows {
@@ -81,6 +82,7 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
 
 /// Where futures are not entered to be dropped, a last poll after a wait looks like the drop of a cancelled one. So as
 /// many calls must look dropped after they have finished: of the same node, and where none does, of the same crate.
+#[inline(never)]
 fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
     let mut crates: Keyed<Shown, [u64; 2]> = Keyed::default();
     for (_, source, node) in nodes.iter() {
@@ -97,6 +99,7 @@ fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
 }
 
 /// A sentence about kept spans that had entries on threads without an open range, if there are any.
+#[inline(never)]
 pub(super) fn at_the_root(uncounted: &[(u32, u64)], names: &Names) -> Option<String> {
     let node = |node: u32| names.catalog.nodes().get(node as usize).map(|node| label_shown(names, node.label));
     let mut apart: Vec<_> = uncounted.iter().filter(|(_, more)| *more > 0).collect();
@@ -120,6 +123,7 @@ const LONG: u64 = 10;
 const LONG_NS: u64 = 100_000_000;
 
 /// A sentence for each name whose calls have waited long and have not ended. The longest wait comes first.
+#[inline(never)]
 pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<String> {
     let mut waiting: Keyed<Shown, (u64, u64)> = Keyed::default();
     for call in engine.session.calls.iter() {
@@ -150,6 +154,7 @@ pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &
 }
 
 /// A row a name, those first that awaited most themselves.
+#[inline(never)]
 pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, asked: &[f64]) -> Vec<CallStats> {
     let mut merged: Keyed<Shown, NodeCalls> = Keyed::default();
     for node in nodes.values() {

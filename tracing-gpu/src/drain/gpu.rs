@@ -16,6 +16,7 @@ use crate::session::splits::Joined;
 
 /// Counts the work of nodes and ranges that became others as theirs. When each operation ran is not known any more, so
 /// busy times are sums: more than the time that passed where work of several such nodes ran at once.
+#[inline(never)]
 pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
     for (node, other) in std::mem::take(&mut all.totals.nodes) {
         let sum = all.totals.nodes.row(joined.node(node));
@@ -35,6 +36,7 @@ pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
     }
 }
 
+#[inline(never)]
 fn add_work(sum: &mut GpuWork, other: &GpuWork) {
     sum.operations = sum.operations.saturating_add(other.operations);
     sum.sum_ns = sum.sum_ns.saturating_add(other.sum_ns);
@@ -53,6 +55,7 @@ fn add_work(sum: &mut GpuWork, other: &GpuWork) {
 }
 
 /// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
+#[inline(never)]
 pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
     let work = all.totals.nodes.get(&node)?;
     let mut calls: Keyed<Shown, (u64, u64)> = Keyed::default();
@@ -67,6 +70,7 @@ pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
 }
 
 /// All of it. `pid` is that of this process.
+#[inline(never)]
 pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64], pid: u32) -> GpuActivity {
     let mut activity = GpuActivity::default();
     activity.kernels = kernels(all, asked);
@@ -80,14 +84,17 @@ pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &
     activity
 }
 
+#[inline(never)]
 pub(super) fn losses(all: &ActivityTotals) -> ActivityLosses {
     all.losses
 }
 
+#[inline(never)]
 fn ns(distribution: &Distribution, asked: &[f64]) -> range_report::Times {
     times(distribution, Rate::IDENTITY, asked)
 }
 
+#[inline(never)]
 fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
     let mut merged: Keyed<Shown, Distribution> = Keyed::default(); // two modules may have a kernel of one name
     for (&id, times) in all.totals.kernels.iter() {
@@ -99,6 +106,7 @@ fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
     rows
 }
 
+#[inline(never)]
 fn memory(all: &ActivityTotals, asked: &[f64]) -> Vec<MemoryStats> {
     let rows = all.totals.memory.iter();
     let mut rows: Vec<MemoryStats> =
@@ -107,6 +115,7 @@ fn memory(all: &ActivityTotals, asked: &[f64]) -> Vec<MemoryStats> {
     rows
 }
 
+#[inline(never)]
 fn sizes(bytes: &Distribution) -> Sizes {
     let as_times = ns(bytes, &[]); // the same figures, of bytes
     let mut sizes = Sizes::new(as_times.instances, as_times.total_ns);
@@ -117,6 +126,7 @@ fn sizes(bytes: &Distribution) -> Sizes {
     sizes
 }
 
+#[inline(never)]
 fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
     let mut merged: Keyed<Shown, Distribution> = Keyed::default();
     for (&function, times) in all.totals.calls.iter() {
@@ -128,6 +138,7 @@ fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
     rows
 }
 
+#[inline(never)]
 fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -> Vec<ProjectionStats> {
     // By the name that is shown, as the ranges themselves.
     let mut merged: Keyed<Shown, (u32, totals::Projection)> = Keyed::default();
@@ -156,6 +167,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -
     rows
 }
 
+#[inline(never)]
 fn range_kernels(all: &ActivityTotals, names: &Names, asked: &[f64], pid: u32) -> Vec<RangeKernelStats> {
     let mut rows: Vec<(Option<String>, RangeKernelStats)> = Vec::new();
     for (&(tid, range, kernel), sum) in all.totals.range_kernels.iter() {

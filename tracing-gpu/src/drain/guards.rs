@@ -97,6 +97,7 @@ impl Seen {
     }
 }
 
+#[inline(never)]
 fn sentence(site: &Misnested) -> String {
     let Misnested { metadata, exits, elsewhere, .. } = *site;
     let place = match (metadata.file(), metadata.line()) {

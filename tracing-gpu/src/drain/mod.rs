@@ -66,6 +66,7 @@ pub(crate) struct End {
 /// Everything measured so far in the current window, or in the last one.
 ///
 /// `asked` are the quantiles that are kept beside those that always are.
+#[inline(never)]
 pub(crate) fn summarise(
     engine: &'static Engine,
     collector: Option<&'static Collector>,
@@ -257,6 +258,7 @@ impl Merged {
 const ALWAYS: [f64; 2] = [0.9, 0.99];
 
 /// Those of these durations, in nanoseconds; none where they are not known.
+#[inline(never)]
 fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Vec<Quantile> {
     let ns = |ticks: u64| rate.ns(u128::from(ticks)) as f64;
     let found = distribution.quantiles(asked).unwrap_or_default();
@@ -266,6 +268,7 @@ fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Vec<Quan
     quantiles.collect()
 }
 
+#[inline(never)]
 fn times(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Times {
     let mut kept = [&ALWAYS[..], asked].concat();
     kept.retain(|&q| q != 0.5); // which has a field of its own
@@ -285,6 +288,7 @@ fn times(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Times {
     times
 }
 
+#[inline(never)]
 fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<RangeStats> {
     let rows = merged.ranges.iter().filter_map(|((_, style), (label, all))| {
         let (domain, name) = label_text(names, *label)?;
@@ -299,6 +303,7 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<Rang
     rows
 }
 
+#[inline(never)]
 fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> {
     let rows = merged.categories.iter();
     let mut rows: Vec<CategoryStats> =
@@ -308,12 +313,14 @@ fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> 
     rows
 }
 
+#[inline(never)]
 fn label_text(names: &Names, label: u32) -> Option<(Option<String>, String)> {
     let label = names.catalog.label_of(label)?;
     Some((names.domain_name(label.domain).map(str::to_owned), label.name.to_string()))
 }
 
 /// The name as [`RangeStats::label`] gives it.
+#[inline(never)]
 fn label_shown(names: &Names, label: u32) -> String {
     match label_text(names, label) {
         Some((Some(domain), name)) => format!("{domain}:{name}"),
@@ -323,6 +330,7 @@ fn label_shown(names: &Names, label: u32) -> String {
 }
 
 /// Rows of stream time: one per name and stream.
+#[inline(never)]
 fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<StreamStats> {
     let mut merged: Keyed<Shown, (u32, StreamTime)> = Keyed::default();
     for (stream, _, range, row) in rows {
@@ -376,6 +384,7 @@ impl NodeTotals {
 }
 
 /// By node; `ends` says where the rows of each thread end.
+#[inline(never)]
 fn node_totals(
     rows: &[(RangeKey, RowCopy)],
     ends: &[usize],
@@ -419,6 +428,7 @@ fn node_totals(
 }
 
 /// Adds the calls of kept spans that rows do not have.
+#[inline(never)]
 fn add_uncounted(totals: &mut [NodeTotals], uncounted: &[(u32, u64)]) {
     for &(node, more) in uncounted {
         if let Some(node) = totals.get_mut(node as usize) {
@@ -428,11 +438,13 @@ fn add_uncounted(totals: &mut [NodeTotals], uncounted: &[(u32, u64)]) {
 }
 
 /// The rows of each thread.
+#[inline(never)]
 fn by_thread<'a>(rows: &'a [(RangeKey, RowCopy)], ends: &[usize]) -> impl Iterator<Item = &'a [(RangeKey, RowCopy)]> {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     starts.zip(ends).filter_map(|(start, &end)| rows.get(start..end))
 }
 
+#[inline(never)]
 fn tree(
     totals: &[NodeTotals],
     calls: &Keyed<u32, NodeCalls>,
@@ -491,6 +503,7 @@ fn tree(
 }
 
 /// Spans counted in the tree under another name than their own: those in `(more)` rows.
+#[inline(never)]
 fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
     let nodes = names.catalog.nodes();
     let in_more =
@@ -500,6 +513,7 @@ fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
 }
 
 /// Rows of the tree that stand for recursion beyond its bound on depth. Those in `(more)` rows are counted as such.
+#[inline(never)]
 fn recursive_rows(totals: &[NodeTotals], names: &Names) -> u64 {
     let catalog = &names.catalog;
     let rows = (0..).zip(catalog.nodes()).zip(totals).filter(|(_, own)| own.instances > 0);
@@ -534,6 +548,7 @@ impl Open {
     }
 }
 
+#[inline(never)]
 fn losses(session: &Session, names: &Names, open: Vec<Open>, cut: Option<&Cut>) -> Losses {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     let cut = cut

@@ -14,6 +14,7 @@ use crate::thread::row::RowCopy;
 
 /// By node, the ticks to take off its total. Only nodes that may be open inside themselves: by recursion, or because a
 /// chain was `folded` into them. `threads` are the rows of each thread.
+#[inline(never)]
 pub(super) fn counted_again<'a>(
     catalog: &Catalog,
     folded: &Keyed<u32, ()>,

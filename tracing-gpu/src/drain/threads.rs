@@ -14,6 +14,7 @@ use crate::thread::row::RowCopy;
 
 /// The threads on which spans ran, those that spent most in them first. `threads` are the rows of each, `calls` those
 /// of futures.
+#[inline(never)]
 pub(super) fn threads<'a>(
     nodes: &[Node],
     calls: &Keyed<u32, NodeCalls>,
@@ -42,6 +43,7 @@ pub(super) fn threads<'a>(
 
 /// By node, whether its own time keeps a thread from other tasks. That of a span around `block_on` does not, which
 /// waits for its futures.
+#[inline(never)]
 fn polled(nodes: &[Node], calls: &Keyed<u32, NodeCalls>) -> Vec<bool> {
     // A parent has a lower number than its children.
     let of_future = |id: usize| u32::try_from(id).is_ok_and(|id| calls.contains_key(&id));
@@ -60,6 +62,7 @@ fn polled(nodes: &[Node], calls: &Keyed<u32, NodeCalls>) -> Vec<bool> {
 
 /// Whether each span of the window has ended, is in a row, and was followed if it was entered more than once. A span
 /// may have begun before a reset.
+#[inline(never)]
 pub(super) fn all_is_known(
     session: &Session,
     totals: &[NodeTotals],
@@ -76,6 +79,7 @@ pub(super) fn all_is_known(
 
 /// Ticks of the window in which no span was open, at the least: without what ranges took on all threads, what calls
 /// awaited, and lifetimes.
+#[inline(never)]
 pub(super) fn outside(window: u64, rows: &[(RangeKey, RowCopy)], calls: &Keyed<u32, NodeCalls>) -> u128 {
     let took = |(key, row): &(RangeKey, RowCopy)| match key.style {
         RangeStyle::PushPop => row.times.total.saturating_sub(u128::from(row.nested)),
