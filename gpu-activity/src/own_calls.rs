@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::mpsc;
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 thread_local! {
     /// Depth of our own code around the driver on this thread. Needs no destructor.
@@ -40,21 +42,22 @@ pub fn whole_thread() {
     DEPTH.set(1);
 }
 
-/// Runs `body`, whose driver calls are our own, on a thread of its own. An error if it is not over within this time; it
+/// Runs `body`, whose driver calls are our own, on a thread of its own. `None` if it is not over within this time; it
 /// may then be over later, or never.
-pub fn within<T: Send + 'static>(
-    time: Duration,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, mpsc::RecvTimeoutError> {
-    let (done, wait) = mpsc::channel();
+pub fn within<T: Send + 'static>(time: Duration, body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let ours = Arc::new((Mutex::new(None), Condvar::new()));
+    let theirs = Arc::clone(&ours);
     let start = move || {
         whole_thread();
-        let _nobody_waits_any_more = done.send(body());
+        let done = body();
+        *theirs.0.lock() = Some(done);
+        theirs.1.notify_one();
     };
-    match std::thread::Builder::new().name("tracing-gpu-end".to_owned()).spawn(start) {
-        Ok(_thread) => wait.recv_timeout(time),
-        Err(_no_threads) => Err(mpsc::RecvTimeoutError::Disconnected),
-    }
+    std::thread::Builder::new().name("tracing-gpu-end".to_owned()).spawn(start).ok()?;
+    let (done, changed) = &*ours;
+    let mut done = done.lock();
+    changed.wait_while_for(&mut done, |done| done.is_none(), time);
+    done.take()
 }
 
 /// Whether the call that is being made on this thread is our own.

@@ -404,7 +404,7 @@ impl Source for Session {
         if orderly {
             return self.end(true);
         }
-        within(PATIENCE, move || self.end(false)).unwrap_or_else(|_too_late| {
+        within(PATIENCE, move || self.end(false)).unwrap_or_else(|| {
             self.receiver.contexts.give_up();
             let _takes_what_there_is = within(LAST_PATIENCE, move || self.flush_all(true));
             false

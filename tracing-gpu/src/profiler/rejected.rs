@@ -59,7 +59,8 @@ fn advised(filter: &Targets, met: &Met, crates: &[(&str, &Rejected)]) -> Option<
     if let Some(most) = cheap.iter().map(|&(_, level)| level).max().filter(|_| crates.len() > MAX_CRATES) {
         return Some(raised(filter, None, most));
     }
-    let unknown = trace.into_iter().filter(|(name, _)| !met.measured_crates.contains(*name)).take(MAX_CRATES);
+    let unknown =
+        trace.into_iter().filter(|(name, _)| !met.measured_crates.contains_key(&(*name).to_owned())).take(MAX_CRATES);
     let offered = if cheap.is_empty() { unknown.collect() } else { cheap };
     let raise = |filter: Targets, (name, level)| raised(&filter, Some(name), level);
     (!offered.is_empty()).then(|| offered.into_iter().fold(filter.clone(), raise))
@@ -101,18 +102,20 @@ fn written(filter: &Targets) -> String {
 
 #[cfg(test)]
 mod tests {
+    use range_report::stats::Keyed;
+
     use super::*;
 
     /// Of each crate its name and the levels of what is rejected.
     fn note(filter: &str, measured: &[&str], rejected: &[(&str, &[Level])]) -> String {
         let mut met = Met::default();
-        met.measured_crates.extend(measured.iter().map(|&name| name.to_owned()));
+        met.measured_crates = measured.iter().map(|&name| (name.to_owned(), ())).collect();
         for &(name, levels) in rejected {
-            let counts = levels.iter().fold(std::collections::BTreeMap::new(), |mut counts, level| {
-                *counts.entry(*level).or_default() += 1;
+            let counts = levels.iter().fold(Keyed::default(), |mut counts: Keyed<Level, usize>, level| {
+                *counts.row(*level) += 1;
                 counts
             });
-            met.rejected.insert(name.to_owned(), Rejected { levels: counts, name: "span" });
+            met.rejected.row_or(name.to_owned(), || Rejected { levels: counts, name: "span" });
         }
         let filter = if filter.is_empty() { Targets::new() } else { filter.parse().expect("a filter") };
         let note = not_measured(&filter, &met).expect("a note");

@@ -2,11 +2,12 @@
 //!
 //! Behind one lock that is taken only when a thread meets something for the first time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::record::RangeKey;
 use range_report::RangeStyle;
+use range_report::stats::Keyed;
 
 /// Number of the root node.
 pub(crate) const ROOT: u32 = 0;
@@ -247,8 +248,8 @@ impl Catalog {
 
     /// Makes these labels others, by number: from now on they read as those, and nodes that are the same then are one.
     /// Returns which one that is, by node.
-    pub(crate) fn relabel(&mut self, labels: &BTreeMap<u32, u32>) -> Vec<u32> {
-        for (&label, &other) in labels {
+    pub(crate) fn relabel(&mut self, labels: &Keyed<u32, u32>) -> Vec<u32> {
+        for (&label, &other) in labels.iter() {
             let text = self.label_of(other).cloned();
             if let Some((text, own)) = text.zip(self.labels.values.get_mut(label as usize)) {
                 *own = text;
@@ -381,7 +382,7 @@ mod tests {
         for _ in 0..100 {
             node = catalog.child(node, key(a));
         }
-        let to = catalog.relabel(&BTreeMap::from([(a, plain), (b, plain)]));
+        let to = catalog.relabel(&Keyed::from_iter([(a, plain), (b, plain)]));
         assert_eq!([of_a, of_b, under_a, under_b].map(|node| to[node as usize]), [of_a, of_a, under_a, under_a]);
         assert_eq!(&*catalog.label_of(a).unwrap().name, "plain");
         let moved = &catalog.nodes()[to[under_b as usize + 1] as usize];

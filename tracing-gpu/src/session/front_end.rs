@@ -1,10 +1,11 @@
 //! What is known of the front end, a layer or a subscriber: whether there is one, and which spans it has met and the
 //! filter has rejected. Written where a front end is made, installed or dropped, and once a call site.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
 use parking_lot::Mutex;
+use range_report::stats::Keyed;
 use tracing_core::{Level, LevelFilter, Metadata};
 
 use crate::clock::Ticks;
@@ -41,16 +42,16 @@ pub(crate) struct Met {
     /// Those that the filter lets through.
     pub(crate) measured: usize,
     /// The crates that those are in.
-    pub(crate) measured_crates: BTreeSet<String>,
+    pub(crate) measured_crates: Keyed<String, ()>,
     /// Those that it does not, by crate.
-    pub(crate) rejected: BTreeMap<String, Rejected>,
+    pub(crate) rejected: Keyed<String, Rejected>,
 }
 
 /// Call sites of one crate that the filter rejects.
 #[derive(Clone, Debug)]
 pub(crate) struct Rejected {
     /// How many of each level.
-    pub(crate) levels: BTreeMap<Level, usize>,
+    pub(crate) levels: Keyed<Level, usize>,
     /// The name of the first one.
     pub(crate) name: &'static str,
 }
@@ -130,12 +131,11 @@ impl FrontEnd {
         let name = crate_of(metadata.target()).to_owned();
         if is_enabled {
             met.measured += 1;
-            met.measured_crates.insert(name);
+            met.measured_crates.row(name);
             return;
         }
-        let rejected = met.rejected.entry(name);
-        let rejected = rejected.or_insert(Rejected { levels: BTreeMap::new(), name: metadata.name() });
-        *rejected.levels.entry(*metadata.level()).or_default() += 1;
+        let new = || Rejected { levels: Keyed::default(), name: metadata.name() };
+        *met.rejected.row_or(name, new).levels.row(*metadata.level()) += 1;
     }
 
     pub(crate) fn met(&self) -> Met {

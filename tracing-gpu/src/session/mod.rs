@@ -2,14 +2,12 @@
 
 pub(crate) mod calls;
 pub(crate) mod catalog;
-#[cfg_attr(not(feature = "nvtx-tool"), allow(dead_code))]
 pub(crate) mod foreign;
 pub(crate) mod front_end;
 pub(crate) mod gate;
 pub(crate) mod misnested;
 #[cfg(feature = "cuda")]
 pub(crate) mod note_room;
-#[cfg_attr(not(feature = "row-file"), allow(dead_code))]
 pub(crate) mod row_log;
 mod split;
 pub(crate) mod splits;

@@ -5,11 +5,12 @@
 //! labels: each call site has its own, so that a row of another one that reads the same stays as it is.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::text::sanitize;
 use parking_lot::MutexGuard;
+use range_report::stats::{Keyed, order};
 use tracing_core::Metadata;
 
 use super::split::Split;
@@ -25,7 +26,7 @@ const MOST_NODES: usize = 1_024;
 /// Which labels and nodes of a summary became others.
 #[derive(Debug, Default)]
 pub(crate) struct Joined {
-    labels: BTreeMap<u32, u32>,
+    labels: Keyed<u32, u32>,
     nodes: Vec<u32>,
 }
 
@@ -107,7 +108,9 @@ impl Session {
         }
         let names = self.names.lock();
         let split = names.splits.values().filter(|split| !split.is_whole);
-        let places: BTreeSet<usize> = split.flat_map(|split| split.labels.keys().map(|&(place, _)| place)).collect();
+        let mut places: Vec<usize> = split.flat_map(|split| split.labels.keys().map(|&(place, _)| place)).collect();
+        order::by_key(&mut places, |place| *place);
+        places.dedup();
         places.into_iter().filter_map(|place| KNOWN_NAMES.get(place)).map(|&field| field.to_owned()).collect()
     }
 
@@ -140,11 +143,11 @@ fn name<'a>(plain: &str, (field, value): &'a (usize, Box<str>)) -> Cow<'a, str> 
 impl Names {
     /// In a copy: labels of call sites that are whole become the name of their call site, and others what they read.
     pub(crate) fn join_splits(&mut self) -> Joined {
-        let mut labels = BTreeMap::new();
+        let mut labels = Keyed::default();
         for split in self.splits.values() {
             for &label in split.labels.values() {
                 let to = if split.is_whole { split.plain } else { self.catalog.shared_label(label) };
-                labels.insert(label, to);
+                labels.row_or(label, || to);
             }
         }
         let nodes = if labels.is_empty() { Vec::new() } else { self.catalog.relabel(&labels) };

@@ -6,7 +6,7 @@
 //! field that is recorded after the creation of its span counts as well.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -55,7 +55,7 @@ struct Sampled {
     spans: usize,
     /// Hashes of the values of each field, by its place among the candidates: first of fields that spans have when they
     /// are created, then of those that are recorded later.
-    values: BTreeMap<(When, usize), FxHashSet<u64>>,
+    values: Vec<((When, usize), FxHashSet<u64>)>,
 }
 
 /// When a span has a field.
@@ -67,12 +67,17 @@ enum When {
 
 impl Sampled {
     fn none(metadata: &Metadata<'static>) -> Self {
-        Self { name: metadata.name(), spans: 0, values: BTreeMap::new() }
+        Self { name: metadata.name(), spans: 0, values: Vec::new() }
     }
 
     fn put(&mut self, when: When, read: Values) {
         for (candidate, hash) in read.0 {
-            let values = self.values.entry((when, candidate)).or_default();
+            let field = (when, candidate);
+            let place = self.values.iter().position(|(known, _)| *known == field).unwrap_or_else(|| {
+                self.values.push((field, FxHashSet::default()));
+                self.values.len() - 1
+            });
+            let (_, values) = &mut self.values[place];
             if values.len() < MAX_VALUES {
                 values.insert(hash);
             }
@@ -131,7 +136,8 @@ impl NameSamples {
     pub(crate) fn advice(&self, ranges: &[RangeStats], named_by: &[String]) -> Vec<String> {
         let sites = self.sites.lock();
         let split = |sampled: &Sampled| {
-            let ((when, candidate), values) = sampled.values.iter().find(|(_, values)| values.len() > 1)?;
+            let ((when, candidate), values) =
+                sampled.values.iter().filter(|(_, values)| values.len() > 1).min_by_key(|(field, _)| *field)?;
             let field = *CANDIDATES.get(*candidate)?;
             let least = if sampled.spans >= FIRST { "at least " } else { "" };
             let what = format!("field `{field}` has {least}{} values in one row", values.len());

@@ -1,6 +1,5 @@
 //! What the report says about streams.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use gpu_activity::driver::Driver;
@@ -26,7 +25,7 @@ pub(crate) fn losses(totals: &StreamTotals) -> StreamLosses {
 /// For each stream, by its number: its name in tables, and the floor of its context in nanoseconds (0 where it is not
 /// known). The name has the device, and the stream's number among the named ones there or which default stream it is.
 pub(crate) fn stream_facts() -> Vec<(String, u64)> {
-    let mut named = BTreeMap::new(); // by device
+    let mut numbers = Vec::new(); // the last one of each device
     let facts = |stream: &'static NamedStream| {
         let device = stream.owner.context.facts.get().map(|facts| facts.device);
         let shown = device.map_or_else(|| "GPU ?".to_owned(), |device| format!("GPU {device}"));
@@ -34,9 +33,10 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
             0 | 1 => format!("{shown} default"),
             2 => format!("{shown} per-thread"),
             _ => {
-                let number = named.entry(device).or_insert(0);
-                *number += 1;
-                format!("{shown} #{number}")
+                let place = numbers.iter().position(|(known, _)| *known == device).unwrap_or(numbers.len());
+                numbers.resize(numbers.len().max(place + 1), (device, 0_u32));
+                numbers[place].1 += 1;
+                format!("{shown} #{}", numbers[place].1)
             }
         };
         (label, stream.owner.context.floor_ns())

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use range_report::stats::Keyed;
+
 use super::engine;
 use crate::clock::Ticks;
 use crate::record::InstanceId;
@@ -93,12 +95,12 @@ impl Lifetimes {
 
     /// All that are open.
     pub(super) fn open(&self) -> Vec<OpenLifetimes> {
-        let mut open: BTreeMap<(u32, u64), OpenLifetimes> = BTreeMap::new();
+        let mut open: Keyed<(u32, u64), OpenLifetimes> = Keyed::default();
         for Lifetime { label, thread, thread_name, .. } in self.0.values() {
             let of_name = || OpenLifetimes { label: *label, thread: thread_name.to_string(), count: 0 };
-            open.entry((*label, *thread)).or_insert_with(of_name).count += 1;
+            open.row_or((*label, *thread), of_name).count += 1;
         }
-        open.into_values().collect()
+        open.into_iter().map(|(_, open)| open).collect()
     }
 }
 

@@ -37,7 +37,6 @@ use crate::span::values::{Changing, SpanValues};
 
 mod entries;
 mod exits;
-#[cfg_attr(not(feature = "nvtx-tool"), allow(dead_code))]
 mod foreign;
 mod launches;
 mod new;
@@ -45,6 +44,7 @@ mod spans;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
 mod tests;
 
+#[cfg(feature = "row-file")]
 pub(crate) use new::{OPEN_WORDS, open_in_file};
 pub(super) use new::{call_rows_in_file, rows_in_file};
 
