@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use libloading::Library;
 use parking_lot::{Condvar, Mutex};
+use range_report::stats::order;
 
 use super::unavailable::Unavailable;
 use crate::driver::{CudaError, Driver, Handle, reason};
@@ -205,7 +206,7 @@ impl Contexts {
 
     fn live(&self) -> Vec<Handle> {
         let mut live: Vec<Handle> = self.live.iter().map(|slot| slot.load(Relaxed)).filter(|held| *held != 0).collect();
-        live.sort_unstable();
+        order::by_key(&mut live, |handle| *handle);
         live.dedup();
         live
     }

@@ -17,6 +17,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use range_report::stats::order;
+
 use super::environment::variable;
 
 /// Names that the library is installed under, newest first, with their CUDA major.
@@ -130,7 +132,7 @@ fn names(driver_major: u32) -> impl Iterator<Item = &'static str> {
 fn below(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort_unstable();
+    order::by(&mut paths, PathBuf::cmp);
     paths.into_iter()
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use super::instances::{Ended, Instances};
 use super::kernels::{Execution, Key, RangeKernels, is_known};
 use crate::totals::{Range, RangeKernel};
-use range_report::stats::{Distribution, Keyed};
+use range_report::stats::{Distribution, Keyed, order};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bound on durations that are kept one by one: 8 MiB. They are not of the profiler's budget, which nothing would give
@@ -90,7 +90,7 @@ impl StartEnd {
             return Some(shared);
         }
         let mut slots = open.slots.clone();
-        slots.sort_unstable();
+        order::by_key(&mut slots, |slot| *slot);
         let shared = Arc::from(slots);
         open.shared = Some(Arc::downgrade(&shared));
         Some(shared)

@@ -1,6 +1,5 @@
 //! Stacks folded to lines, which flame graphs are made from.
 
-use std::collections::BTreeMap;
 use std::io;
 
 #[cfg(feature = "flamegraph")]
@@ -8,6 +7,7 @@ use super::origin;
 #[cfg(feature = "flamegraph")]
 use crate::Process;
 use crate::report::{escaped, label};
+use crate::stats::Named;
 use crate::{NodeWork, Summary, TreeNode};
 
 /// Where no GPU operation's span is known.
@@ -141,10 +141,10 @@ fn subtitle(process: &Process) -> Option<String> {
 
 /// A line for each node with a weight, and for each of those beside the tree; lines of the same names are one.
 fn lines<const N: usize>(roots: &[TreeNode], weight: impl Fn(&TreeNode) -> u64, beside: [(&str, u64); N]) -> String {
-    let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
+    let mut stacks: Named<String, u64> = Named::default();
     let mut add = |stack: String, weight: u64| {
         if weight > 0 {
-            let sum = stacks.entry(stack).or_default();
+            let sum = stacks.row(stack);
             *sum = sum.saturating_add(weight);
         }
     };

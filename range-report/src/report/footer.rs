@@ -1,11 +1,10 @@
 //! What follows the reports: losses, marks that need a word, and the notes of the summary.
 
-use std::collections::BTreeMap;
-
 use super::envelope::section;
 use super::kinds::{Report, TableStyle};
 use super::options::RenderOptions;
 use super::streams;
+use crate::stats::Named;
 use crate::text::names;
 use crate::text::number::{human_inline, integer};
 use crate::text::width::{shorten, wrapped};
@@ -249,9 +248,9 @@ fn open_lines(open: &[OpenRange], lines: &mut Vec<String>) {
         (false, RangeStyle::PushPop, "Still open, and not counted: "),
         (false, RangeStyle::StartEnd, "Start/end ranges still open, and not counted: "),
     ] {
-        let mut threads_by_label: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
+        let mut threads_by_label: Named<&str, Named<&str, u64>> = Named::default();
         for range in open.iter().filter(|range| (range.cut, range.style) == (cut, style)) {
-            let count = threads_by_label.entry(&range.label).or_default().entry(&range.thread).or_default();
+            let count = threads_by_label.row(&range.label).row(&range.thread);
             *count = count.saturating_add(range.count);
         }
         if threads_by_label.is_empty() {
@@ -267,7 +266,7 @@ fn open_lines(open: &[OpenRange], lines: &mut Vec<String>) {
 }
 
 /// `load (main)`, `poll (worker-1, worker-2 x3, 5 more threads)`.
-fn open_range(label: &str, threads: &BTreeMap<&str, u64>) -> String {
+fn open_range(label: &str, threads: &Named<&str, u64>) -> String {
     let name = if label.is_empty() { "None".to_owned() } else { shorten(&names::escaped(label), MAX_NAME, 0) };
     let mut named: Vec<String> = threads
         .iter()

@@ -1,7 +1,5 @@
 //! The durations of one row: exact sums, and a median that is exact as long as every duration was kept.
 
-use std::collections::BTreeMap;
-
 use super::histogram::{bucket_of, middle_of};
 
 /// Durations of one range on any number of threads, in the unit they were added in.
@@ -22,7 +20,39 @@ pub struct Distribution {
     /// Durations kept one by one.
     pub samples: Vec<u64>,
     /// Counts of (octave, bucket) for the durations that were not kept.
-    pub buckets: BTreeMap<(usize, usize), u64>,
+    pub buckets: Buckets,
+}
+
+/// Counts of durations, in the order of their buckets: few enough to stand in a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buckets(Vec<((usize, usize), u64)>);
+
+impl Buckets {
+    /// Counts this many durations more in a bucket, which is an octave and a part of it.
+    #[inline(never)]
+    pub fn add(&mut self, bucket: (usize, usize), count: u64) {
+        match self.0.binary_search_by(|(known, _)| known.cmp(&bucket)) {
+            Ok(place) => self.0[place].1 += count,
+            Err(place) => self.0.insert(place, (bucket, count)),
+        }
+    }
+
+    /// Whether no duration is counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The durations of all buckets.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.0.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The buckets and their counts, in the order of the buckets.
+    pub fn iter(&self) -> impl Iterator<Item = ((usize, usize), u64)> {
+        self.0.iter().copied()
+    }
 }
 
 /// The middle of a distribution: the mean of two durations, which are the same one where the count is odd.
@@ -71,7 +101,7 @@ impl Distribution {
         if self.buckets.is_empty() && keep(self.samples.len() as u64) {
             self.samples.push(duration);
         } else {
-            *self.buckets.entry(bucket_of(duration)).or_default() += 1;
+            self.buckets.add(bucket_of(duration), 1);
         }
     }
 
@@ -86,8 +116,8 @@ impl Distribution {
         self.total += other.total;
         self.squares = self.squares.saturating_add(other.squares);
         self.samples.extend_from_slice(&other.samples);
-        for (&bucket, &count) in &other.buckets {
-            *self.buckets.entry(bucket).or_default() += count;
+        for (bucket, count) in other.buckets.iter() {
+            self.buckets.add(bucket, count);
         }
     }
 
@@ -100,14 +130,14 @@ impl Distribution {
             0
         };
         for duration in other.samples.drain(kept..) {
-            *other.buckets.entry(bucket_of(duration)).or_default() += 1;
+            other.buckets.add(bucket_of(duration), 1);
         }
         self.merge(&other);
     }
 
     /// Durations that are in neither the samples nor the histogram.
     fn missing(&self) -> u64 {
-        let kept = self.samples.len() as u64 + self.buckets.values().sum::<u64>();
+        let kept = self.samples.len() as u64 + self.buckets.sum();
         self.count.saturating_sub(kept)
     }
 
@@ -126,7 +156,7 @@ impl Distribution {
             return None;
         }
         let mut weighted: Vec<(u64, u64)> = self.samples.iter().map(|&sample| (sample, 1)).collect();
-        weighted.extend(self.buckets.iter().map(|(&(octave, bucket), &count)| (middle_of(octave, bucket), count)));
+        weighted.extend(self.buckets.iter().map(|((octave, bucket), count)| (middle_of(octave, bucket), count)));
         weighted.sort_unstable();
         let mut counted = 0;
         for (_, count) in &mut weighted {
@@ -213,7 +243,7 @@ mod tests {
             let mut mixed = exact.clone();
             mixed.samples.truncate(kept);
             for &duration in durations.iter().skip(kept) {
-                *mixed.buckets.entry(bucket_of(duration)).or_default() += 1;
+                mixed.buckets.add(bucket_of(duration), 1);
             }
             let parts = [0.1, 0.9, 0.99];
             for (exact, mixed) in exact.quantiles(&parts).unwrap().iter().zip(mixed.quantiles(&parts).unwrap()) {

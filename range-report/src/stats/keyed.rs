@@ -1,9 +1,11 @@
 //! Rows by their keys.
 
-use std::hash::Hash;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::Index;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::FxBuildHasher;
 
 use super::order;
 
@@ -19,19 +21,24 @@ use super::order;
 /// }
 /// assert_eq!(sums.iter().collect::<Vec<_>>(), [(&3, &2), (&7, &5)]);
 /// ```
-#[derive(Clone, Debug)]
-pub struct Keyed<K, V> {
-    places: FxHashMap<K, usize>,
+///
+/// The hash is quick. Keys that somebody else may choose, such as names, take another: [`Named`].
+#[derive(Clone)]
+pub struct Keyed<K, V, S = FxBuildHasher> {
+    places: HashMap<K, usize, S>,
     rows: Vec<V>,
 }
 
-impl<K, V> Default for Keyed<K, V> {
+/// Rows by keys that somebody else may choose.
+pub type Named<K, V> = Keyed<K, V, RandomState>;
+
+impl<K, V, S: Default> Default for Keyed<K, V, S> {
     fn default() -> Self {
-        Self { places: FxHashMap::default(), rows: Vec::new() }
+        Self { places: HashMap::default(), rows: Vec::new() }
     }
 }
 
-impl<K: Ord + Hash, V> Keyed<K, V> {
+impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
     /// The row of this key, made by `new` where there is none.
     pub fn row_or(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
         let place = place(&mut self.places, key, self.rows.len());
@@ -100,7 +107,7 @@ impl<K: Ord + Hash, V> Keyed<K, V> {
     }
 }
 
-impl<K: Ord + Hash, V> IntoIterator for Keyed<K, V> {
+impl<K: Ord + Hash, V, S> IntoIterator for Keyed<K, V, S> {
     type Item = (K, V);
     type IntoIter = std::vec::IntoIter<(K, V)>;
 
@@ -112,7 +119,7 @@ impl<K: Ord + Hash, V> IntoIterator for Keyed<K, V> {
     }
 }
 
-impl<K: Ord + Hash, V> Index<&K> for Keyed<K, V> {
+impl<K: Ord + Hash, V, S: BuildHasher> Index<&K> for Keyed<K, V, S> {
     type Output = V;
 
     fn index(&self, key: &K) -> &V {
@@ -120,13 +127,19 @@ impl<K: Ord + Hash, V> Index<&K> for Keyed<K, V> {
     }
 }
 
-impl<K: Ord + Hash, V: PartialEq> PartialEq for Keyed<K, V> {
+impl<K: Ord + Hash + fmt::Debug, V: fmt::Debug, S: BuildHasher + Default> fmt::Debug for Keyed<K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Ord + Hash, V: PartialEq, S: BuildHasher + Default> PartialEq for Keyed<K, V, S> {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
     }
 }
 
-impl<K: Ord + Hash, V> FromIterator<(K, V)> for Keyed<K, V> {
+impl<K: Ord + Hash, V, S: BuildHasher + Default> FromIterator<(K, V)> for Keyed<K, V, S> {
     /// Of several rows of one key, the first one stays.
     fn from_iter<T: IntoIterator<Item = (K, V)>>(rows: T) -> Self {
         let mut all = Self::default();
@@ -140,24 +153,24 @@ impl<K: Ord + Hash, V> FromIterator<(K, V)> for Keyed<K, V> {
 // Made once for each type of keys: not inlined into what is made for each type of rows.
 
 #[inline(never)]
-fn place<K: Eq + Hash>(places: &mut FxHashMap<K, usize>, key: K, next: usize) -> usize {
+fn place<K: Eq + Hash, S: BuildHasher>(places: &mut HashMap<K, usize, S>, key: K, next: usize) -> usize {
     *places.entry(key).or_insert(next)
 }
 
 #[inline(never)]
-fn found<K: Eq + Hash>(places: &FxHashMap<K, usize>, key: &K) -> Option<usize> {
+fn found<K: Eq + Hash, S: BuildHasher>(places: &HashMap<K, usize, S>, key: &K) -> Option<usize> {
     places.get(key).copied()
 }
 
 #[inline(never)]
-fn in_order<K: Ord>(places: &FxHashMap<K, usize>) -> Vec<(&K, usize)> {
+fn in_order<K: Ord, S>(places: &HashMap<K, usize, S>) -> Vec<(&K, usize)> {
     let mut rows: Vec<(&K, usize)> = places.iter().map(|(key, place)| (key, *place)).collect();
     order::by(&mut rows, |(a, _), (b, _)| a.cmp(b));
     rows
 }
 
 #[inline(never)]
-fn into_order<K: Ord>(places: FxHashMap<K, usize>) -> Vec<(K, usize)> {
+fn into_order<K: Ord, S>(places: HashMap<K, usize, S>) -> Vec<(K, usize)> {
     let mut rows: Vec<(K, usize)> = places.into_iter().collect();
     order::by(&mut rows, |(a, _), (b, _)| a.cmp(b));
     rows
@@ -172,7 +185,7 @@ mod tests {
     proptest! {
         #[test]
         fn rows_are_those_of_a_map(rows in prop::collection::vec((0u8..20, 0u64..100), 0..60)) {
-            let (mut ours, mut map) = (Keyed::default(), BTreeMap::new());
+            let (mut ours, mut map) = (Keyed::<_, _>::default(), BTreeMap::new());
             for (key, number) in rows {
                 *ours.row(key) += number;
                 *map.entry(key).or_insert(0) += number;

@@ -6,5 +6,5 @@ pub mod keyed;
 #[doc(hidden)] // for the crates of this workspace
 pub mod order;
 
-pub use distribution::{Between, Distribution};
-pub use keyed::Keyed;
+pub use distribution::{Between, Buckets, Distribution};
+pub use keyed::{Keyed, Named};

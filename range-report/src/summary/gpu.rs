@@ -347,12 +347,14 @@ figures! {
 }
 
 impl Join for Vec<MemoryWork> {
+    #[inline]
     fn join(parts: &[&Self]) -> Self {
         by_key(parts, |work| work.kind)
     }
 }
 
 impl Join for Vec<NodeCalls> {
+    #[inline]
     fn join(parts: &[&Self]) -> Self {
         by_key(parts, |calls| calls.name.clone())
     }

@@ -16,7 +16,9 @@
 //! A row with labels has a second struct, with its figures alone, for several processes together. A row that is
 //! `nested` has a flat form for JSON.
 
-use std::collections::BTreeMap;
+use std::hash::Hash;
+
+use crate::stats::Keyed;
 
 /// How parts become one.
 pub(crate) trait Join: Sized {
@@ -32,10 +34,10 @@ impl<T: Join> Join for Option<T> {
 }
 
 /// The rows of several lists, joined where their keys are equal, in the order of the keys.
-pub(crate) fn by_key<T: Join, K: Ord>(lists: &[&Vec<T>], key: fn(&T) -> K) -> Vec<T> {
-    let mut rows: BTreeMap<K, Vec<&T>> = BTreeMap::new();
+pub(crate) fn by_key<T: Join, K: Ord + Hash>(lists: &[&Vec<T>], key: fn(&T) -> K) -> Vec<T> {
+    let mut rows: Keyed<K, Vec<&T>> = Keyed::default();
     for row in lists.iter().copied().flatten() {
-        rows.entry(key(row)).or_default().push(row);
+        rows.row(key(row)).push(row);
     }
     rows.values().map(|parts| T::join(parts)).collect()
 }
@@ -314,6 +316,7 @@ macro_rules! figures {
     };
     (@join $Row:ident { $($field:ident = $rule:ident $(($($of:ident),+))?;)* }) => {
         impl crate::summary::schema::Join for $Row {
+            #[inline] // compiled where it is used: with the feature `merge`, mostly
             fn join(parts: &[&Self]) -> Self {
                 Self { $($field: figures!(@rule parts, $field, $rule $($($of),+)?),)* }
             }

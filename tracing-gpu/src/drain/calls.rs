@@ -1,6 +1,6 @@
 //! Calls of futures: rows of all threads to what a summary says of them.
 
-use range_report::stats::{Distribution, Keyed, order};
+use range_report::stats::{Distribution, Keyed, Named, order};
 use range_report::summary::CallStats;
 
 use super::{Shown, label_shown, label_text, times};
@@ -84,7 +84,7 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
 /// many calls must look dropped after they have finished: of the same node, and where none does, of the same crate.
 #[inline(never)]
 fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
-    let mut crates: Keyed<Shown, [u64; 2]> = Keyed::default();
+    let mut crates: Named<Shown, [u64; 2]> = Keyed::default();
     for (_, source, node) in nodes.iter() {
         let [cancelled, dropped] = crates.row(((*source).to_owned(), 0));
         (*cancelled, *dropped) = (*cancelled + node.cancelled, *dropped + node.dropped);
@@ -125,7 +125,7 @@ const LONG_NS: u64 = 100_000_000;
 /// A sentence for each name whose calls have waited long and have not ended. The longest wait comes first.
 #[inline(never)]
 pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<String> {
-    let mut waiting: Keyed<Shown, (u64, u64)> = Keyed::default();
+    let mut waiting: Named<Shown, (u64, u64)> = Named::default();
     for call in engine.session.calls.iter() {
         let Some(waited) = call.waits_since().map(|since| now.saturating_sub(since.max(window))) else { continue };
         let is_long = waited > now.saturating_sub(window) / LONG && rate.ns(u128::from(waited)) >= LONG_NS;
@@ -156,7 +156,7 @@ pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &
 /// A row a name, those first that awaited most themselves.
 #[inline(never)]
 pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, asked: &[f64]) -> Vec<CallStats> {
-    let mut merged: Keyed<Shown, NodeCalls> = Keyed::default();
+    let mut merged: Named<Shown, NodeCalls> = Named::default();
     for node in nodes.values() {
         let shown = (label_shown(names, node.label), 0);
         let all = merged.row_or(shown, || NodeCalls { label: node.label, ..NodeCalls::default() });

@@ -2,7 +2,7 @@
 
 use gpu_activity::join;
 use gpu_activity::totals;
-use range_report::stats::{Distribution, Keyed, order};
+use range_report::stats::{Distribution, Named, order};
 use range_report::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
     RangeKernelStats, Sizes,
@@ -58,7 +58,7 @@ fn add_work(sum: &mut GpuWork, other: &GpuWork) {
 #[inline(never)]
 pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
     let work = all.totals.nodes.get(&node)?;
-    let mut calls: Keyed<Shown, (u64, u64)> = Keyed::default();
+    let mut calls: Named<Shown, (u64, u64)> = Named::default();
     for (&function, &(count, total)) in work.calls.iter() {
         let sums = calls.row((all.function(function), 0));
         *sums = (sums.0 + count, sums.1 + total);
@@ -96,7 +96,7 @@ fn ns(distribution: &Distribution, asked: &[f64]) -> range_report::Times {
 
 #[inline(never)]
 fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
-    let mut merged: Keyed<Shown, Distribution> = Keyed::default(); // two modules may have a kernel of one name
+    let mut merged: Named<Shown, Distribution> = Named::default(); // two modules may have a kernel of one name
     for (&id, times) in all.totals.kernels.iter() {
         merged.row((all.kernel(id), 0)).merge(times);
     }
@@ -128,7 +128,7 @@ fn sizes(bytes: &Distribution) -> Sizes {
 
 #[inline(never)]
 fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
-    let mut merged: Keyed<Shown, Distribution> = Keyed::default();
+    let mut merged: Named<Shown, Distribution> = Named::default();
     for (&function, times) in all.totals.calls.iter() {
         merged.row((all.function(function), 0)).merge(times);
     }
@@ -141,7 +141,7 @@ fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
 #[inline(never)]
 fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -> Vec<ProjectionStats> {
     // By the name that is shown, as the ranges themselves.
-    let mut merged: Keyed<Shown, (u32, totals::Projection)> = Keyed::default();
+    let mut merged: Named<Shown, (u32, totals::Projection)> = Named::default();
     for (&(label, style), projection) in all.totals.projections.iter() {
         let shown = (label_shown(names, label), style_number(style));
         let (_, sum) = merged.row_or(shown, || (label, Default::default()));

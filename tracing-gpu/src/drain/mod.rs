@@ -24,7 +24,7 @@ mod threads;
 use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
-use range_report::stats::{Between, Distribution, Keyed, order};
+use range_report::stats::{Between, Distribution, Keyed, Named, order};
 use range_report::{
     CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
     TreeNode,
@@ -231,8 +231,8 @@ fn style_of(number: u32) -> RangeStyle {
 #[derive(Default)]
 struct Merged {
     /// By the name that is shown, as Nsight Systems groups: `a:b` in the default domain is `b` in the domain `a`.
-    ranges: Keyed<Shown, (u32, Distribution)>,
-    categories: Keyed<Shown, Distribution>,
+    ranges: Named<Shown, (u32, Distribution)>,
+    categories: Named<Shown, Distribution>,
 }
 
 impl Merged {
@@ -332,7 +332,7 @@ fn label_shown(names: &Names, label: u32) -> String {
 /// Rows of stream time: one per name and stream.
 #[inline(never)]
 fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<StreamStats> {
-    let mut merged: Keyed<Shown, (u32, StreamTime)> = Keyed::default();
+    let mut merged: Named<Shown, (u32, StreamTime)> = Named::default();
     for (stream, _, range, row) in rows {
         let shown = (label_shown(names, range.label), *stream);
         let (_, all) = merged.row_or(shown, || (range.label, StreamTime::default()));

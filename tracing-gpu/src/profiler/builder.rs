@@ -476,7 +476,12 @@ impl ProfilerBuilder {
     #[doc(hidden)]
     pub fn files(mut self, files: BTreeMap<String, PathBuf>) -> Self {
         let row = |key: &str| outputs::TABLE.iter().find(|row| row.key == key);
-        self.config.files = files.into_iter().filter_map(|(key, path)| Some((row(&key)?.key, path))).collect();
+        self.config.files.clear();
+        for (key, path) in files {
+            if let Some(row) = row(&key) {
+                self.config.files.insert(row.key, path);
+            }
+        }
         self
     }
 

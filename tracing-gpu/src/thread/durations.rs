@@ -46,7 +46,7 @@ impl Durations {
         for (octave, page) in &row.pages {
             let counters = page.iter().flat_map(|word| [word & u64::from(u32::MAX), word >> 32]);
             for (bucket, count) in counters.enumerate().filter(|(_, count)| *count > 0) {
-                *all.buckets.entry((*octave, bucket)).or_default() += count;
+                all.buckets.add((*octave, bucket), count);
             }
         }
         all

@@ -295,7 +295,7 @@ pub(crate) const SAMPLES: usize = offset_of!(Row, durations) + offset_of!(Durati
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use range_report::stats::Buckets;
     use std::sync::atomic::AtomicBool;
 
     /// Instance number `index`: one that no other equals in what it adds, and at times one too long to be kept for
@@ -315,7 +315,7 @@ mod tests {
 
     fn is_of(copy: &RowCopy, (sums, nested): &(Sums, u64)) -> bool {
         let RowCopy { times, .. } = copy;
-        let own = Distribution { samples: Vec::new(), buckets: BTreeMap::new(), ..times.clone() };
+        let own = Distribution { samples: Vec::new(), buckets: Buckets::default(), ..times.clone() };
         (own, copy.nested) == (sums.distribution(), *nested)
     }
 
@@ -344,7 +344,7 @@ mod tests {
                 assert_eq!(copy.times.samples.iter().sum::<u64>(), kept);
                 if last {
                     assert_eq!(copy.times.count, INSTANCES);
-                    assert_eq!(copy.times.buckets.values().sum::<u64>(), INSTANCES - KEPT);
+                    assert_eq!(copy.times.buckets.sum(), INSTANCES - KEPT);
                     break;
                 }
             }
@@ -363,7 +363,7 @@ mod tests {
                 let copy = row.copy();
                 let times = &copy.times;
                 assert!(times.count == count && is_of(&copy, &expected), "{copy:?}");
-                assert_eq!(times.samples.len() as u64 + times.buckets.values().sum::<u64>(), count);
+                assert_eq!(times.samples.len() as u64 + times.buckets.sum(), count);
                 assert_eq!(times.median().is_some_and(|median| median.exact), count <= KEPT);
             }
         }

@@ -168,7 +168,7 @@ fn a_summary_keeps_no_more_durations_than_wait() {
     all.note(1, &graph(1, 1, 0));
     (1..=600).for_each(|at| all.ran(1, at, at + 7));
     let times = all.totals(0).range_kernels[&(1, Some((1, RangeStyle::StartEnd)), 1)].times.clone();
-    let in_buckets = times.buckets.values().sum::<u64>();
+    let in_buckets = times.buckets.sum();
     assert_eq!((times.count, times.samples.len(), in_buckets), (3 * 600, 600, 2 * 600));
     assert_eq!((times.total, times.min, times.max), (3 * 600 * 7, 7, 7));
 }
@@ -192,5 +192,5 @@ fn durations_of_undecided_ranges_are_bounded() {
         assert!(all.start_end.is_idle());
     }
     let times = all.totals(0).range_kernels[&(1, None, 1)].times.clone();
-    assert_eq!((times.count, times.samples.len(), times.buckets.values().sum::<u64>()), (1_100, 1_000, 100));
+    assert_eq!((times.count, times.samples.len(), times.buckets.sum()), (1_100, 1_000, 100));
 }
