@@ -2,7 +2,7 @@
 //! come to rest.
 #![allow(unsafe_code)]
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::ffi::{c_int, c_uint};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct Device {
     synchronize: unsafe extern "C" fn() -> c_int,
     pub(crate) driver_version: i32,
     /// Names of the devices that were asked for, by their number.
-    names: Mutex<HashMap<u32, Arc<str>>>,
+    names: Mutex<FxHashMap<u32, Arc<str>>>,
 }
 
 impl Device {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
 /// Names kept; kernels beyond share [`REST`].
 const MOST: usize = 65_536;
@@ -23,7 +24,7 @@ const REST: u32 = 1;
 pub(crate) struct Names(Mutex<Interned>);
 
 struct Interned {
-    by_address: HashMap<u64, u32>,
+    by_address: FxHashMap<u64, u32>,
     by_symbol: HashMap<Arc<[u8]>, u32>,
     names: Vec<Name>,
 }
@@ -37,7 +38,7 @@ impl Names {
     pub(crate) fn new() -> Self {
         let fixed = |text: &str| Name { symbol: Arc::from(text.as_bytes()), shown: Some(Arc::from(text)) };
         let names = vec![fixed("(unnamed kernel)"), fixed("(more kernels)")];
-        Self(Mutex::new(Interned { by_address: HashMap::new(), by_symbol: HashMap::new(), names }))
+        Self(Mutex::new(Interned { by_address: FxHashMap::default(), by_symbol: HashMap::new(), names }))
     }
 
     /// Number of the kernel whose symbol, not demangled, is `symbol`, found at `address`.

@@ -1,6 +1,6 @@
 //! What the collector hands over for timelines.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ pub(crate) struct GpuRecords {
     /// Streams of projections among the events, as they count for the bound.
     streams: usize,
     /// Kernels by number: as a person writes them, and their symbols.
-    pub(crate) kernels: HashMap<u32, (Arc<str>, Arc<str>)>,
-    pub(crate) functions: HashMap<(Api, u32), Arc<str>>,
+    pub(crate) kernels: FxHashMap<u32, (Arc<str>, Arc<str>)>,
+    pub(crate) functions: FxHashMap<(Api, u32), Arc<str>>,
     /// Names of devices by number.
-    pub(crate) devices: HashMap<u32, Arc<str>>,
+    pub(crate) devices: FxHashMap<u32, Arc<str>>,
     pub(crate) lost: u64,
     /// Details among the events, and those that there was no room for, by kind.
     details: [usize; Details::EACH.len()],
@@ -49,9 +49,9 @@ impl GpuRecords {
             most_bytes,
             events: Vec::new(),
             streams: 0,
-            kernels: HashMap::new(),
-            functions: HashMap::new(),
-            devices: HashMap::new(),
+            kernels: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            devices: FxHashMap::default(),
             lost: 0,
             details: Default::default(),
             lost_details: Default::default(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::record::RangeKey;
 use range_report::RangeStyle;
 use range_report::stats::Keyed;
+use rustc_hash::FxHashMap;
 
 /// Number of the root node.
 pub(crate) const ROOT: u32 = 0;
@@ -56,7 +57,7 @@ pub(crate) struct Catalog {
     labels: Interner<Label>,
     categories: Interner<CategoryName>,
     nodes: Vec<Node>,
-    node_ids: HashMap<(u32, u32, RangeStyle), u32>,
+    node_ids: FxHashMap<(u32, u32, RangeStyle), u32>,
     run_time_names: usize,
     pub(crate) names_over_limit: u64,
     pub(crate) categories_over_limit: u64,
@@ -106,7 +107,7 @@ impl Catalog {
             labels,
             categories,
             nodes: vec![root],
-            node_ids: HashMap::new(),
+            node_ids: FxHashMap::default(),
             run_time_names: 0,
             names_over_limit: 0,
             categories_over_limit: 0,

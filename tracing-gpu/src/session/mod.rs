@@ -13,12 +13,13 @@ mod split;
 pub(crate) mod splits;
 pub(crate) mod tape_room;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use nvtx_rs::{Attributes, Domain};
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use tracing_core::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 
@@ -131,13 +132,13 @@ pub(crate) struct Session {
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     pub(crate) catalog: Catalog,
-    sites: HashMap<u64, Site>,
+    sites: FxHashMap<u64, Site>,
     /// By call site, as `sites`.
-    splits: HashMap<u64, Split>,
+    splits: FxHashMap<u64, Split>,
     /// Call sites of the labels that values gave.
-    split_labels: HashMap<u32, &'static Metadata<'static>>,
+    split_labels: FxHashMap<u32, &'static Metadata<'static>>,
     /// Call sites whose fields a timeline shows, by their addresses.
-    with_fields: HashMap<u64, &'static Metadata<'static>>,
+    with_fields: FxHashMap<u64, &'static Metadata<'static>>,
     domains: Vec<Domain>,
     foreign_domains: ForeignDomains,
     /// Levels whose category has been named in a tool, by domain.
@@ -454,10 +455,10 @@ impl Names {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             catalog: Catalog::new(limits),
-            sites: HashMap::new(),
-            splits: HashMap::new(),
-            split_labels: HashMap::new(),
-            with_fields: HashMap::new(),
+            sites: FxHashMap::default(),
+            splits: FxHashMap::default(),
+            split_labels: FxHashMap::default(),
+            with_fields: FxHashMap::default(),
             domains: vec![Domain::DEFAULT],
             foreign_domains: ForeignDomains::default(),
             named_levels: HashSet::new(),
@@ -470,7 +471,7 @@ impl Names {
     }
 
     /// Call sites whose fields a timeline shows, by their addresses.
-    pub(crate) fn with_fields(&self) -> &HashMap<u64, &'static Metadata<'static>> {
+    pub(crate) fn with_fields(&self) -> &FxHashMap<u64, &'static Metadata<'static>> {
         &self.with_fields
     }
 

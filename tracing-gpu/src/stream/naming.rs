@@ -1,7 +1,8 @@
 //! Giving numbers to streams.
 
+use rustc_hash::FxHashMap;
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Once, Weak};
 
 use gpu_activity::driver::Handle;
@@ -17,8 +18,8 @@ use crate::record::StreamId;
 
 #[derive(Default)]
 struct Names {
-    streams: HashMap<(Handle, Handle), StreamId>,
-    contexts: HashMap<Handle, &'static NamedContext>,
+    streams: FxHashMap<(Handle, Handle), StreamId>,
+    contexts: FxHashMap<Handle, &'static NamedContext>,
     next: StreamId,
 }
 

@@ -1,6 +1,6 @@
 //! The GPU's side of a timeline: operations with the calls that launched them, and ranges projected onto streams.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 use gpu_activity::join::{Event, Launch};
@@ -46,14 +46,14 @@ pub(super) struct GpuTracks {
     /// What the clock of the records read when the profiler's began.
     origin: u64,
     /// Devices that the files know.
-    devices: HashSet<u32>,
+    devices: FxHashSet<u32>,
 }
 
 type Give<'a> = &'a mut dyn FnMut(&Item<'_>);
 
 impl GpuTracks {
     pub(super) fn new(origin: u64) -> Self {
-        Self { origin, devices: HashSet::new() }
+        Self { origin, devices: FxHashSet::default() }
     }
 
     /// From the profiler's start on, as all times of a timeline.

@@ -18,7 +18,7 @@ mod moments;
 mod open_ranges;
 mod span_fields;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -29,7 +29,7 @@ use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
 use range_report::timeline::{Call, Details, Ending, Item, Mark, Range, Sink, Value};
 use range_report::{Process, RangeStyle, Summary};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use gpu::{GpuTracks, Waiting};
 use moments::Moments;
@@ -79,7 +79,7 @@ struct State {
     moments: Moments,
     labels: Labels,
     /// Threads that the files know.
-    threads: HashSet<u32>,
+    threads: FxHashSet<u32>,
     /// What was taken last and is written next; and memory that is used again.
     ahead: Vec<Records>,
     spare: Vec<Records>,
@@ -176,7 +176,7 @@ impl Recorder {
                 takers,
                 moments: Moments::new(session.clock.origin()),
                 labels: Labels::default(),
-                threads: HashSet::new(),
+                threads: FxHashSet::default(),
                 ahead: Vec::new(),
                 spare: Vec::new(),
                 fields: SpanFields::new(memory / FIELDS_PART),

@@ -4,7 +4,7 @@
 //! when the younger one is full, it becomes the older one, and what is in that is forgotten. Fields of spans whose
 //! first range was not written yet stay, in up to half of the younger half: most of these spans are open.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use range_report::timeline::Value;
@@ -53,7 +53,7 @@ pub(super) struct SpanFields {
     /// What `young` takes, and may take.
     bytes: usize,
     most: usize,
-    sites: HashMap<u64, Names>,
+    sites: FxHashMap<u64, Names>,
     spare: Vec<Fields>,
     /// Memory to read a text into.
     text: Vec<u8>,
@@ -68,7 +68,7 @@ impl SpanFields {
             old: FxHashMap::default(),
             bytes: 0,
             most: bytes / 2,
-            sites: HashMap::new(),
+            sites: FxHashMap::default(),
             spare: Vec::new(),
             text: Vec::new(),
             lost: 0,

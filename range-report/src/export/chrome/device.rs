@@ -1,13 +1,12 @@
 //! What ran on the GPUs: each is shown as a process, its streams as threads.
 
-use std::collections::HashMap;
-
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track};
 use crate::report::gpu_work::direction;
 use crate::summary::MemoryKind;
 use crate::timeline::{Kernel, Memory, Work};
 use crate::timeline::{Operation, Projection};
+use rustc_hash::FxHashMap;
 
 /// Process ids of devices, by their number, are this far apart; that of the process is added, so that files of several
 /// processes can be joined.
@@ -24,7 +23,7 @@ pub(super) struct Devices {
     pid: u32,
     /// Which process they worked for.
     labels: String,
-    devices: HashMap<u32, Device>,
+    devices: FxHashMap<u32, Device>,
     next_flow: u64,
     /// The launch of the last arrow.
     anchor: Option<(u32, u64)>,
@@ -34,11 +33,11 @@ pub(super) struct Devices {
 struct Device {
     /// The process that it is shown as.
     pid: u32,
-    streams: HashMap<(u32, u32), Stream>,
+    streams: FxHashMap<(u32, u32), Stream>,
     /// The context that was seen first: its streams need not say so.
     context: Option<u32>,
     next_track: u32,
-    copied: HashMap<MemoryKind, Copied>,
+    copied: FxHashMap<MemoryKind, Copied>,
 }
 
 #[derive(Debug)]
@@ -91,7 +90,7 @@ struct Copied {
 
 impl Devices {
     pub(super) fn new(pid: u32, labels: String) -> Self {
-        Self { pid, labels, devices: HashMap::new(), next_flow: 1, anchor: None }
+        Self { pid, labels, devices: FxHashMap::default(), next_flow: 1, anchor: None }
     }
 
     pub(super) fn device(&mut self, lines: &mut Lines, number: u32, name: &str) {
@@ -183,7 +182,13 @@ impl Devices {
 
 impl Device {
     fn new(pid: u32) -> Self {
-        Self { pid, streams: HashMap::new(), context: None, next_track: MORE_TRACKS, copied: HashMap::new() }
+        Self {
+            pid,
+            streams: FxHashMap::default(),
+            context: None,
+            next_track: MORE_TRACKS,
+            copied: FxHashMap::default(),
+        }
     }
 
     /// The track for a slice of this row of a stream.

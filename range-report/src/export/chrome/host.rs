@@ -1,12 +1,11 @@
 //! What happened on the threads of the process: ranges, calls, marks and calls of CUDA.
 
-use std::collections::HashMap;
-
 use super::color::Nearest;
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track, Written};
 use crate::summary::RangeStyle;
 use crate::timeline::{Api, ApiCall, Call, Ending, Mark, Range, Value};
+use rustc_hash::FxHashMap;
 
 /// Where the numbers of tracks begin that are no threads: Linux's own end at 2^22.
 const OWN_TRACKS: u32 = 10_000_000;
@@ -20,7 +19,7 @@ const PLACES: u32 = 100;
 pub(super) struct Host {
     pid: u32,
     threads: Vec<Thread>,
-    by_number: HashMap<u32, usize>,
+    by_number: FxHashMap<u32, usize>,
     /// The thread of the last item, since the next is likely of the same.
     last: (u32, usize),
     next_track: u32,
@@ -41,7 +40,7 @@ impl Host {
         Self {
             pid,
             threads: Vec::new(),
-            by_number: HashMap::new(),
+            by_number: FxHashMap::default(),
             last: (0, usize::MAX),
             next_track: OWN_TRACKS,
             next_async: 1,
