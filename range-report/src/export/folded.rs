@@ -50,7 +50,7 @@ impl Summary {
     ///
     /// Those of `out`.
     pub fn write_folded(&self, mut out: impl io::Write) -> io::Result<()> {
-        out.write_all(lines(&self.tree, |node| node.self_ns, []).as_bytes())
+        out.write_all(lines(&self.tree, &|node| node.self_ns, &[]).as_bytes())
     }
 
     /// The same by time on the GPU: of each phase, for how long at least one operation ran that was launched directly
@@ -83,7 +83,7 @@ impl Summary {
         let Some(gpu) = &self.gpu else { return Ok(()) };
         let own = |node: &TreeNode| node.gpu.as_ref().map_or(0, |NodeWork { own, .. }| own.busy_ns);
         let beside = [(OUTSIDE, gpu.outside.busy_ns), (UNMATCHED, gpu.unmatched.busy_ns)];
-        out.write_all(lines(&self.tree, own, beside).as_bytes())
+        out.write_all(lines(&self.tree, &own, &beside).as_bytes())
     }
 
     /// Writes the phase tree as a flame graph: an SVG that a browser opens, to be searched and zoomed with the mouse.
@@ -110,7 +110,7 @@ impl Summary {
     /// Those of `out`; and where all phases together took more than 292 years.
     #[cfg(feature = "flamegraph")]
     pub fn write_flamegraph(&self, mut out: impl io::Write) -> io::Result<()> {
-        let stacks = lines(&self.tree, |node| node.self_ns, []);
+        let stacks = lines(&self.tree, &|node| node.self_ns, &[]);
         if stacks.is_empty() {
             return out.write_all(NOTHING.as_bytes()); // inferno writes that its input is wrong, and fails
         }
@@ -140,7 +140,7 @@ fn subtitle(process: &Process) -> Option<String> {
 }
 
 /// A line for each node with a weight, and for each of those beside the tree; lines of the same names are one.
-fn lines<const N: usize>(roots: &[TreeNode], weight: impl Fn(&TreeNode) -> u64, beside: [(&str, u64); N]) -> String {
+fn lines(roots: &[TreeNode], weight: &dyn Fn(&TreeNode) -> u64, beside: &[(&str, u64)]) -> String {
     let mut stacks: Named<String, u64> = Named::default();
     let mut add = |stack: String, weight: u64| {
         if weight > 0 {
@@ -153,7 +153,7 @@ fn lines<const N: usize>(roots: &[TreeNode], weight: impl Fn(&TreeNode) -> u64, 
         left.extend(node.children.iter().map(|child| (format!("{stack};{}", frame(child)), child)));
         add(stack, weight(node));
     }
-    for (stack, weight) in beside {
+    for &(stack, weight) in beside {
         add(stack.to_owned(), weight);
     }
     stacks.into_iter().map(|(stack, weight)| format!("{stack} {weight}\n")).collect()

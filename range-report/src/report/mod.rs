@@ -215,10 +215,7 @@ impl Summary {
     ///
     /// Those of `out`.
     pub fn render(&self, reports: &[Report], options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
-        let because = self.empty_because.as_deref();
-        let mut text = joined(reports.iter().map(|report| maker(*report).render(self, options)), because, options);
-        text += &footer::footer(self, reports, options, shows_approximate(self, reports, options));
-        out.write_all(text.as_bytes())
+        out.write_all(rendered(self, reports, options).as_bytes())
     }
 
     /// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line.
@@ -246,9 +243,16 @@ fn ranges(summary: &Summary, options: &RenderOptions) -> String {
     nsys::ranges(summary, options) + &streams::streams(summary, options)
 }
 
+fn rendered(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
+    let because = summary.empty_because.as_deref();
+    let texts = reports.iter().map(|report| maker(*report).render(summary, options)).collect();
+    let footer = footer::footer(summary, reports, options, shows_approximate(summary, reports, options));
+    joined(texts, because, options) + &footer
+}
+
 /// One report behind the other. Why there is nothing in several is said once, under the titles of all of them;
 /// `because` says why there is no range.
-fn joined(reports: impl Iterator<Item = String>, because: Option<&str>, options: &RenderOptions) -> String {
+fn joined(reports: Vec<String>, because: Option<&str>, options: &RenderOptions) -> String {
     let mut parts: Vec<(String, Option<String>)> = Vec::new();
     for text in reports {
         let ends = [NO_RANGE].into_iter().chain(gpu_work::ABSENT.iter().map(|(said, _)| *said));
