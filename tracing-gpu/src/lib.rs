@@ -120,8 +120,8 @@
 //! # Features
 //!
 //! - `cuda` (default): time on the GPU, by CUPTI and by CUDA events. Its build needs no toolkit.
-//! - `cudarc`: `AsStream` for the streams of cudarc 0.19. It works with any CUDA version and linking mode of cudarc that
-//!   the application picks. Sets `cuda`.
+//! - `cudarc`: `AsStream` for the streams of cudarc 0.19. It works with any CUDA version and linking mode of cudarc
+//!   that the application picks. Sets `cuda`.
 //! - `signals` (default): `ProfilerBuilder::on_signal`, which `init` and `install` set. Unix only.
 //! - `compare`: `Comparison`, which puts runs side by side.
 //! - `merge`: `Summary::merge`, which joins the processes of a run.
