@@ -142,7 +142,7 @@
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 
 // Helpers of what is left out. With all features, nothing may be unused.
-#![cfg_attr(not(all(feature = "nvtx-tool", feature = "row-file")), allow(dead_code))]
+#![cfg_attr(not(all(feature = "cudarc", feature = "nvtx-tool", feature = "row-file")), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]

@@ -55,7 +55,8 @@ impl Domain {
     /// A range that is timed by the caller and by the tool is timed alike by both only if no work is left between the
     /// two readings, least of all work that takes longer here than at the range's end.
     ///
-    /// ```
+    #[cfg_attr(feature = "tool", doc = "```")]
+    #[cfg_attr(not(feature = "tool"), doc = "```ignore")]
     /// use nvtx_rs::tool::{Call, attach};
     /// use nvtx_rs::{Attributes, Domain};
     /// use std::sync::mpsc;

@@ -1,7 +1,7 @@
 //! Calls of CUDA are numbers here: what threads note of them, and what comes of it.
 
+use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, OnceLock};
 
 use tracing::{Dispatch, Level, Span, info_span};
 use tracing_subscriber::filter::Targets;
@@ -404,7 +404,7 @@ fn calls_that_a_tool_makes_as_a_range_begins_are_of_the_same_instance() {
 #[test]
 #[ignore = "a child of another test"]
 fn child_with_a_tool_that_calls() {
-    static ENGINE: OnceLock<&'static Engine> = OnceLock::new();
+    static ENGINE: std::sync::OnceLock<&'static Engine> = std::sync::OnceLock::new();
     let tool = |call: &nvtx_rs::tool::Call<'_>| {
         if let (nvtx_rs::tool::Call::Push { .. }, Some(engine)) = (call, ENGINE.get()) {
             super::tests::call(engine, 1);
