@@ -74,7 +74,9 @@ fn the_schema_names_nothing_that_is_never_written() {
         match value {
             Value::Object(fields) => {
                 found.extend(fields.keys().cloned());
-                fields.values().for_each(|field| names(field, found));
+                // The figures of each kind of finding have names of their own.
+                let fields = fields.iter().filter(|(name, _)| *name != "evidence");
+                fields.for_each(|(_, field)| names(field, found));
             }
             Value::Array(items) => items.iter().for_each(|item| names(item, found)),
             _ => {}

@@ -206,7 +206,7 @@ pub use range_report::{
     Comparison, MergedTable, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName,
 };
 #[doc(inline)]
-pub use range_report::{compare, summary};
+pub use range_report::{analysis, compare, summary};
 #[cfg(feature = "cudarc")]
 pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use tier::layer::GpuLayer;

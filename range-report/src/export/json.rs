@@ -7,6 +7,8 @@ use std::io;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::{Evidence, Finding, FindingKind};
+use crate::text::width::shorten;
 use crate::{Comparison, MergedSummary, Summary};
 
 /// The name of the format, before its version.
@@ -88,6 +90,65 @@ struct Document<'a, T> {
     fields: &'a T,
 }
 
+/// Bytes of the findings in a file, and columns of a name and of a sentence there.
+const MOST_FINDINGS: usize = 1_900;
+const LONGEST_NAME: usize = 40;
+const LONGEST_SENTENCE: usize = 240;
+
+/// A summary, and what is concluded of it.
+#[derive(Serialize)]
+struct Concluded<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    findings: Vec<WrittenFinding>,
+    findings_left_out: usize,
+}
+
+/// A finding in few bytes.
+#[derive(Serialize)]
+struct WrittenFinding {
+    kind: FindingKind,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    span: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<usize>,
+    at_stake_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of_ns: Option<u64>,
+    evidence: Evidence,
+    sentence: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+impl WrittenFinding {
+    fn of(finding: Finding) -> Self {
+        let kind = finding.kind();
+        let Finding { evidence, span, node, at_stake_ns, of_ns, sentence, advice } = finding;
+        let span = span.iter().map(|name| shorten(name, LONGEST_NAME, LONGEST_NAME / 2)).collect();
+        let sentence = shorten(&sentence, LONGEST_SENTENCE, 0);
+        Self { kind, span, node, at_stake_ns, of_ns, evidence, sentence, advice }
+    }
+}
+
+impl<'a> Concluded<'a> {
+    /// As many findings as there is room for, the most costly first.
+    fn of(summary: &'a Summary) -> Result<Self, JsonError> {
+        let (mut findings, mut findings_left_out, mut room) = (Vec::new(), 0, MOST_FINDINGS);
+        for finding in summary.findings().into_iter().map(WrittenFinding::of) {
+            let size = serde_json::to_string(&finding).map_err(JsonError::of)?.len() + 1;
+            match room.checked_sub(size) {
+                Some(left) => {
+                    room = left;
+                    findings.push(finding);
+                }
+                None => findings_left_out += 1,
+            }
+        }
+        Ok(Self { summary, findings, findings_left_out })
+    }
+}
+
 /// What is looked at first.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
@@ -136,7 +197,9 @@ impl Summary {
     /// Writes the summary as one line of JSON.
     ///
     /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of this type, times in nanoseconds, the
-    /// tree as a flat list of nodes with their `depth`. [`JSON_SCHEMA`](Self::JSON_SCHEMA) has all of it. Fields may be
+    /// tree as a flat list of nodes with their `depth`. The last are `findings`: what is concluded
+    /// ([`findings`](Self::findings)), the most costly first, with names of at most 40 columns, in at most 2 KB; and
+    /// `findings_left_out`, how many had no room there. [`JSON_SCHEMA`](Self::JSON_SCHEMA) has all of it. Fields may be
     /// added within a version; what is there keeps its meaning. Numbers that are not finite are not written: a median
     /// is `null` then, a deviation 0. Integers have up to 64 bits: a reader that takes numbers as doubles loses the
     /// last digits of `started_unix_ns`.
@@ -155,11 +218,11 @@ impl Summary {
     ///
     /// Those of `out`.
     pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
-        write(&format!("{FORMAT}{VERSION}"), self, out)
+        write(&format!("{FORMAT}{VERSION}"), &Concluded::of(self)?, out)
     }
 
     /// Reads what [`write_json`](Self::write_json) wrote, in this version of the crate or an older one. Fields that are
-    /// not known are passed over.
+    /// not known are passed over, and so are findings: [`findings`](Self::findings) concludes anew from the figures.
     ///
     /// ```
     /// use range_report::{JsonError, Summary};

@@ -6,6 +6,7 @@ use super::kinds::TableStyle;
 use super::options::HOT_PERCENT;
 use super::options::RenderOptions;
 use crate::Summary;
+use crate::analysis::enough;
 use crate::text::number::{human, human_inline, integer, percent};
 use crate::text::width::{blanks, shorten, width_of};
 
@@ -58,8 +59,8 @@ impl List {
         if rows.is_empty() {
             return self.none.to_owned();
         }
-        let shown = enough(rows, share, base);
-        let (listed, left) = rows.split_at(shown.min(rows.len()));
+        let totals: Vec<u64> = rows.iter().map(|row| row.total_ns).collect();
+        let (listed, left) = rows.split_at(enough(&totals, share).min(rows.len()));
         let whole = human_inline(u64::try_from(base).unwrap_or(u64::MAX));
         let [one, several] = self.items;
         let mut out = match listed {
@@ -80,19 +81,6 @@ impl List {
         };
         out
     }
-}
-
-/// How many of the first rows make `share` of the whole: at least one.
-fn enough(rows: &[Tally], share: f64, base: u128) -> usize {
-    let wanted = share * base as f64;
-    let mut sum = 0_u128;
-    for (index, row) in rows.iter().enumerate() {
-        sum += u128::from(row.total_ns);
-        if sum == base || sum as f64 >= wanted {
-            return index + 1;
-        }
-    }
-    rows.len()
 }
 
 fn table(rows: &[Tally], base: u128, options: &RenderOptions) -> String {

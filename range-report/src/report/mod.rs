@@ -57,7 +57,7 @@ pub(crate) use table::Table;
 pub(crate) use table::{Cell, Column, Unit};
 pub(crate) use tables::stream_table;
 #[cfg(feature = "html")]
-pub(crate) use tree::{Explained, Marked, explained};
+pub(crate) use tree::{Explained, explained};
 
 use std::io;
 

@@ -3,6 +3,7 @@
 #[allow(unused_imports)] // for the docs
 use super::kinds::Report;
 use super::kinds::TableStyle;
+use crate::text::wording::Wording;
 
 /// What [`RenderOptions::hot_percent`] is by default.
 pub(super) const HOT_PERCENT: f64 = 90.0;
@@ -160,9 +161,9 @@ impl RenderOptions {
         self
     }
 
-    /// The sentence for a program that measures itself, or that for a user of the command.
-    pub(super) const fn worded<'a>(&self, of_program: &'a str, of_command: &'a str) -> &'a str {
-        if self.of_command { of_command } else { of_program }
+    /// How sentences are worded.
+    pub(crate) const fn wording(&self) -> Wording {
+        Wording { thousands: self.thousands, raw_names: self.raw_names, of_command: self.of_command }
     }
 
     /// The width, within bounds that can be laid out.

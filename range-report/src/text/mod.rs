@@ -3,6 +3,7 @@
 pub(crate) mod names;
 pub(crate) mod number;
 pub(crate) mod width;
+pub(crate) mod wording;
 
 pub use names::escaped;
 pub(crate) use names::label;

@@ -87,18 +87,6 @@ fn the_percentage_can_be_chosen() {
 }
 
 #[test]
-fn exactly_enough_is_enough() {
-    let rows = |totals: &[u64]| -> Vec<Tally> {
-        let row = |&total_ns: &u64| Tally { name: String::new(), calls: 1, total_ns, min_ns: 0, max_ns: 0 };
-        totals.iter().map(row).collect()
-    };
-    assert_eq!(enough(&rows(&[90, 9, 1]), 0.9, 100), 1);
-    assert_eq!(enough(&rows(&[89, 10, 1]), 0.9, 100), 2);
-    assert_eq!(enough(&rows(&[5, 5, 0]), 1.0, 10), 2);
-    assert_eq!(enough(&rows(&[0, 0]), 0.9, 0), 1);
-}
-
-#[test]
 fn what_is_missing_is_said() {
     let text = |gpu| hot(&Summary { gpu, ..Summary::default() }, &RenderOptions::default());
     assert!(text(None).contains(NO_ACTIVITY));
