@@ -283,3 +283,59 @@ proptest! {
         }
     }
 }
+
+/// Of this run and of any other.
+#[cfg(feature = "json")]
+fn written(run: &Summary) -> (serde_json::Value, usize) {
+    let mut out = Vec::new();
+    run.write_json(&mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let (_, findings) = text.split_once(r#","findings":"#).unwrap();
+    (serde_json::from_str(&text).unwrap(), findings.len())
+}
+
+#[cfg(feature = "json")]
+#[test]
+fn json_has_the_most_costly_findings_and_counts_the_others() {
+    let many: Vec<TreeNode> = (0..40)
+        .map(|i| {
+            let mut slow = leaf(&format!("phase {i} {}", "long ".repeat(50)), 10, (100 + i) * MS);
+            slow.max_ns = (90 + i) * MS;
+            slow
+        })
+        .collect();
+    let run = summary(many);
+    let (json, size) = written(&run);
+    let (all, kept) = (run.findings(), json["findings"].as_array().unwrap());
+    assert!(size <= 2_048 && size > 1_500, "{size} bytes");
+    assert_eq!(kept.len() + json["findings_left_out"].as_u64().unwrap() as usize, all.len());
+    let first = &kept[0];
+    assert_eq!(first["kind"], all[0].kind().name());
+    assert_eq!(first["at_stake_ns"], all[0].at_stake_ns);
+    assert_eq!(first["evidence"]["longest_ns"], 129 * MS);
+    let name = first["span"][0].as_str().unwrap();
+    assert!(name.starts_with("phase 39 long") && name.chars().count() == 40, "{name}");
+}
+
+/// What a file says of itself is not taken for granted.
+#[cfg(feature = "json")]
+#[test]
+fn findings_of_a_file_are_concluded_anew() {
+    let run = summary(vec![leaf("step", 10, MS)]);
+    let (mut json, _) = written(&run);
+    let read = |json: &serde_json::Value| Summary::read_json(json.to_string().as_bytes()).unwrap();
+    json["findings"] = serde_json::json!([{"kind": "a later one"}, 7]);
+    assert_eq!((read(&json), read(&json).findings()), (run.clone(), run.findings()));
+    let fields = json.as_object_mut().unwrap();
+    fields.remove("findings").and_then(|_| fields.remove("findings_left_out")).unwrap();
+    assert_eq!(read(&json).findings(), run.findings(), "a file of an older version");
+}
+
+#[cfg(feature = "json")]
+proptest! {
+    #[test]
+    fn findings_take_few_bytes(run in any_run()) {
+        let (_, size) = written(&run);
+        prop_assert!(size <= 2_048, "{} bytes", size);
+    }
+}
