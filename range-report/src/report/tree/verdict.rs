@@ -75,7 +75,7 @@ impl<'a> Findings<'a> {
         self.all.iter().filter(move |finding| finding.kind() == kind)
     }
 
-    /// What waited longest: the way to each, and its share of all that was waited. A line each, aligned below the first.
+    /// What waited longest: the way to each, and its share of all that was waited. A line each, below the first.
     fn awaited(self) -> String {
         let what = " ~~ ".to_owned() + FindingKind::MostAwaited.lead();
         one_each(&what, &self.most_awaited(self.options.columns().saturating_sub(width_of(&what))))
@@ -112,12 +112,12 @@ impl<'a> Findings<'a> {
         let named = loops.iter().take(SLOWEST).filter_map(|finding| {
             let Evidence::LongLoop { calls, life_ns } = finding.evidence else { return None };
             let figures = lived(calls, life_ns, wording);
-            let room = self.room_before(&figures, &what);
+            let room = room_before(&figures, &what, self.options);
             Some(shorten(&label(self.phases, finding.node?, wording), room, room / 2) + &figures)
         });
         let more = loops.len().saturating_sub(SLOWEST);
         let more = (more > 0).then(|| format!("and {} more", wording.count(more as u64)));
-        self.listed(&what, named.chain(more))
+        listed(&what, named.chain(more), self.options)
     }
 
     /// Which phases one call took more than half of: the longest such calls, a line each. `of_others` says what the
@@ -172,19 +172,9 @@ impl<'a> Findings<'a> {
         let named: Vec<usize> = self.of(kind).filter_map(|finding| finding.node).collect();
         let parts = self.of(kind).filter_map(|finding| {
             let figures = figures(finding);
-            Some(self.name(finding.node?, &named, self.room_before(&figures, &what)) + &figures)
+            Some(self.name(finding.node?, &named, room_before(&figures, &what, self.options)) + &figures)
         });
-        self.listed(&what, parts)
-    }
-
-    /// What a name has on a line between `what` and its figures, which a comma may follow.
-    fn room_before(self, figures: &str, what: &str) -> usize {
-        self.options.columns().saturating_sub(width_of(what) + width_of(figures) + 1).min(MAX_NAME)
-    }
-
-    /// All of these behind `what`; those that do not fit on its line stand below the first.
-    fn listed(self, what: &str, parts: impl Iterator<Item = String>) -> String {
-        listed(what, parts, self.options)
+        listed(&what, parts, self.options)
     }
 
     /// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that
@@ -276,6 +266,12 @@ pub(crate) fn explained(summary: &Summary, phases: &Phases) -> Explained {
     Explained { whole, sentences }
 }
 
+/// What a name has on a line between `what` and its figures, which a comma may follow.
+fn room_before(figures: &str, what: &str, options: &RenderOptions) -> usize {
+    options.columns().saturating_sub(width_of(what) + width_of(figures) + 1).min(MAX_NAME)
+}
+
+/// All of these behind `what`; those that do not fit on its line stand below the first.
 fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptions) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut parts = parts.peekable();
@@ -334,7 +330,7 @@ fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, o
         let name = options.wording().label(range.domain.as_deref(), &range.name);
         let figures =
             format!(" {} (mean of {})", human_inline(*mean), integer(range.times.instances, options.thousands));
-        let room = options.columns().saturating_sub(width_of(WHAT) + width_of(&figures) + 1).min(MAX_NAME);
+        let room = room_before(&figures, WHAT, options);
         shorten(&name, room, room / 2) + &figures
     });
     listed(WHAT, rows, options)
