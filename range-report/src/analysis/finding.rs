@@ -30,20 +30,14 @@ macro_rules! kinds {
             }
         }
 
-        #[cfg(feature = "serde")]
-        impl serde::Serialize for FindingKind {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.name())
-            }
-        }
-
         /// The figures of a finding that only its kind has. Times are nanoseconds.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(untagged))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "kind", content = "evidence"))]
         #[non_exhaustive]
         pub enum Evidence {
             $(
                 $(#[doc = $about])+
+                #[cfg_attr(feature = "serde", serde(rename = $name))]
                 #[non_exhaustive]
                 $Kind { $($(#[doc = $field_about])+ $field: $Field,)* },
             )+
@@ -169,22 +163,28 @@ impl FindingKind {
 /// assert_eq!(findings[0].sentence, "most time of its own: step 5.000 us (100.0%)");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Finding {
     /// The figures that only this kind of finding has.
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub evidence: Evidence,
     /// The phase: the names of the ranges from the root of the tree down to it, as
     /// [`RangeStats::label`](crate::RangeStats::label) gives them. Empty where the finding is one of the whole run.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub span: Vec<String>,
     /// The place of the phase among all nodes of the tree in the order of printing, which is also their order in JSON.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub node: Option<usize>,
     /// The time that the finding is about, in nanoseconds; 0 where it costs no time, or that is not known.
     pub at_stake_ns: u64,
     /// The time that it is a part of, in nanoseconds.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub of_ns: Option<u64>,
     /// The finding in plain words, with its figures.
     pub sentence: String,
     /// The one thing to do, where it is known.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub advice: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use std::io;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::analysis::{Evidence, Finding, FindingKind};
+use crate::analysis::Finding;
 use crate::text::width::shorten;
 use crate::{Comparison, MergedSummary, Summary};
 
@@ -100,42 +100,17 @@ const LONGEST_SENTENCE: usize = 240;
 struct Concluded<'a> {
     #[serde(flatten)]
     summary: &'a Summary,
-    findings: Vec<WrittenFinding>,
+    findings: Vec<Finding>,
     findings_left_out: usize,
-}
-
-/// A finding in few bytes.
-#[derive(Serialize)]
-struct WrittenFinding {
-    kind: FindingKind,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    span: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<usize>,
-    at_stake_ns: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    of_ns: Option<u64>,
-    evidence: Evidence,
-    sentence: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<String>,
-}
-
-impl WrittenFinding {
-    fn of(finding: Finding) -> Self {
-        let kind = finding.kind();
-        let Finding { evidence, span, node, at_stake_ns, of_ns, sentence, advice } = finding;
-        let span = span.iter().map(|name| shorten(name, LONGEST_NAME, LONGEST_NAME / 2)).collect();
-        let sentence = shorten(&sentence, LONGEST_SENTENCE, 0);
-        Self { kind, span, node, at_stake_ns, of_ns, evidence, sentence, advice }
-    }
 }
 
 impl<'a> Concluded<'a> {
     /// As many findings as there is room for, the most costly first.
     fn of(summary: &'a Summary) -> Result<Self, JsonError> {
         let (mut findings, mut findings_left_out, mut room) = (Vec::new(), 0, MOST_FINDINGS);
-        for finding in summary.findings().into_iter().map(WrittenFinding::of) {
+        for mut finding in summary.findings() {
+            finding.span.iter_mut().for_each(|name| *name = shorten(name, LONGEST_NAME, LONGEST_NAME / 2));
+            finding.sentence = shorten(&finding.sentence, LONGEST_SENTENCE, 0);
             let size = serde_json::to_string(&finding).map_err(JsonError::of)?.len() + 1;
             match room.checked_sub(size) {
                 Some(left) => {
