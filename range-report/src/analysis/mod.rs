@@ -26,7 +26,6 @@ pub(crate) use hot::{Hot, hottest};
 pub(crate) use interval::LEAST_PAIRS;
 pub(crate) use judge::{Repeats, confidence};
 pub(crate) use losses::{losses, nothing_enqueued};
-pub(crate) use path::{label, path};
 pub(crate) use phase::{OnGpu, Phase, WAYS, Way, either};
 pub(crate) use phases::Phases;
 pub(crate) use rules::{in_phases, lived, perhaps_for};

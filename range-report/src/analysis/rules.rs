@@ -1,9 +1,9 @@
 //! What is found in the phases of a run, a rule each.
 
 use super::finding::{Evidence, Finding};
-use super::path::{label, path};
 use super::phase::Way;
 use super::phases::Phases;
+use super::waits::Culprit;
 use crate::text::number::{human_inline, share};
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
@@ -52,7 +52,7 @@ impl Run<'_> {
 
     /// One of several phases that share `whole`.
     fn part(self, index: usize, evidence: Evidence, ns: u64, whole: u128, aside: &str) -> Finding {
-        let path = path(self.phases, index, LONGEST_PATH, self.wording);
+        let path = self.phases.path(index, LONGEST_PATH, self.wording);
         let sentence = format!("{path} {} ({}){aside}", human_inline(ns), share(ns, whole));
         Finding { of_ns: Some(saturated(whole)), ..self.of_phase(index, evidence, ns, &sentence) }
     }
@@ -63,7 +63,7 @@ fn saturated(ns: u128) -> u64 {
 }
 
 fn most_awaited(run: Run<'_>) -> Vec<Finding> {
-    let finding = |culprit: super::waits::Culprit| {
+    let finding = |culprit: Culprit| {
         let aside = culprit
             .perhaps
             .map_or_else(String::new, |other| format!(", {}", perhaps_for(run.phases, other, run.wording)));
@@ -75,7 +75,7 @@ fn most_awaited(run: Run<'_>) -> Vec<Finding> {
 
 /// What a phase may have waited for.
 pub(crate) fn perhaps_for(phases: &Phases, other: usize, wording: Wording) -> String {
-    let name = shorten(&label(phases, other, wording), LONGEST_ASIDE, LONGEST_ASIDE / 2);
+    let name = shorten(&phases.label(other, wording), LONGEST_ASIDE, LONGEST_ASIDE / 2);
     format!("perhaps for `{name}`")
 }
 
@@ -133,7 +133,7 @@ fn one_long_call(run: Run<'_>) -> Vec<Finding> {
         let phase = &run.phases.all()[index];
         let (longest_ns, others_mean_ns) = (phase.node.max_ns, phase.mean_ns().unwrap_or(0));
         let [longest, others] = [longest_ns, others_mean_ns].map(human_inline);
-        let name = shorten(&label(run.phases, index, run.wording), LONGEST_NAME, LONGEST_NAME / 2);
+        let name = shorten(&run.phases.label(index, run.wording), LONGEST_NAME, LONGEST_NAME / 2);
         let sentence = format!("`{name}`: one call {longest}, the others {others} each");
         let evidence = Evidence::OneLongCall { longest_ns, others_mean_ns };
         let advice = (!run.wording.of_command).then(|| "reset() after a warm-up leaves such calls out".to_owned());
@@ -162,7 +162,7 @@ fn long_loops(run: Run<'_>) -> Vec<Finding> {
         let node = run.phases.all()[index].node;
         let life = node.total_ns.saturating_add(node.awaited_ns.unwrap_or(0));
         let life_ns = life.checked_div(node.calls).unwrap_or(0);
-        let name = shorten(&label(run.phases, index, run.wording), LONGEST_NAME, LONGEST_NAME / 2);
+        let name = shorten(&run.phases.label(index, run.wording), LONGEST_NAME, LONGEST_NAME / 2);
         let sentence = name + &lived(node.calls, life_ns, run.wording);
         run.of_phase(index, Evidence::LongLoop { calls: node.calls, life_ns }, 0, &sentence)
     };

@@ -187,7 +187,7 @@ fn line(
         again: entry.is_polled().then_some(if figures.awaited_ns.is_some() { '+' } else { '&' }),
         depth: entry.depth,
         phase: match entry.folded {
-            0 => analysis::label(phases, entry.index, options.wording()),
+            0 => phases.label(entry.index, options.wording()),
             count if entry.is_small => format!("({count} more under 0.1 %)"),
             count => format!("({count} more)"),
         },

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use super::shape::Entry;
-use crate::analysis::{Evidence, Finding, FindingKind, Phases, label, lived, path, perhaps_for};
+use crate::analysis::{Evidence, Finding, FindingKind, Phases, lived, perhaps_for};
 use crate::report::options::RenderOptions;
 use crate::stats::order;
 use crate::text::number::{human_inline, integer, share};
@@ -91,7 +91,7 @@ impl<'a> Findings<'a> {
             let figures = figures(finding);
             let behind = width_of(&figures) + usize::from(other.is_some()); // a comma
             let room_of_path = room.saturating_sub(behind).max(LEAST_PLACE);
-            let mut line = path(self.phases, index, room_of_path, wording) + &figures;
+            let mut line = self.phases.path(index, room_of_path, wording) + &figures;
             if let Some(other) = other {
                 let aside = perhaps_for(self.phases, other, wording);
                 match width_of(&line) + 2 + width_of(&aside) <= room {
@@ -113,7 +113,7 @@ impl<'a> Findings<'a> {
             let Evidence::LongLoop { calls, life_ns } = finding.evidence else { return None };
             let figures = lived(calls, life_ns, wording);
             let room = room_before(&figures, &what, self.options);
-            Some(shorten(&label(self.phases, finding.node?, wording), room, room / 2) + &figures)
+            Some(shorten(&self.phases.label(finding.node?, wording), room, room / 2) + &figures)
         });
         let more = loops.len().saturating_sub(SLOWEST);
         let more = (more > 0).then(|| format!("and {} more", wording.count(more as u64)));
@@ -180,7 +180,7 @@ impl<'a> Findings<'a> {
     /// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that
     /// tells it from those beside it in the line.
     fn name(self, index: usize, named: &[usize], room: usize) -> String {
-        let label = |index| label(self.phases, index, self.options.wording());
+        let label = |index| self.phases.label(index, self.options.wording());
         let place =
             if room < LEAST_PLACE || !self.phases.repeats(index) { None } else { place(self.phases, index, named) };
         let place = place.map_or_else(String::new, |(ancestor, is_parent)| {
