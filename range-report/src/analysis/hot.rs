@@ -24,26 +24,28 @@ pub(crate) fn enough(totals: &[u64], share: f64) -> usize {
 
 /// The names with the most of something, and what the others have together.
 #[cfg(feature = "html")]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, serde::Serialize)]
 pub(crate) struct Hot {
-    pub(crate) names: Vec<(String, u64)>,
+    /// Each with the time that it ran, and that it waited where that counts.
+    pub(crate) names: Vec<(String, [u64; 2])>,
     pub(crate) others: usize,
     pub(crate) others_ns: u128,
+    /// What shares are of.
     pub(crate) whole_ns: u128,
 }
 
-/// Up to `most` names, by the sums of theirs, the largest first; equal ones by name.
+/// Up to `most` names, by the sums of their times, the largest first; equal ones by name.
 #[cfg(feature = "html")]
-pub(crate) fn hottest(parts: impl Iterator<Item = (String, u64)>, most: usize) -> Hot {
-    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    for (name, ns) in parts {
-        let sum = sums.entry(name).or_default();
-        *sum = sum.saturating_add(ns);
+pub(crate) fn hottest(parts: impl Iterator<Item = (String, [u64; 2])>, most: usize) -> Hot {
+    let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for (name, parts) in parts {
+        let times = sums.entry(name).or_default();
+        times.iter_mut().zip(parts).for_each(|(sum, ns)| *sum = sum.saturating_add(ns));
     }
-    let mut names: Vec<(String, u64)> = sums.into_iter().filter(|(_, ns)| *ns > 0).collect();
-    order::by_key(&mut names, |(_, ns)| Reverse(*ns)); // stable
-    let whole_ns = names.iter().map(|(_, ns)| u128::from(*ns)).sum();
+    let sum = |(_, [ran, waited]): &(String, [u64; 2])| u128::from(*ran) + u128::from(*waited);
+    let mut names: Vec<_> = sums.into_iter().filter(|name| sum(name) > 0).collect();
+    order::by_key(&mut names, |name| Reverse(sum(name))); // stable
+    let whole_ns = names.iter().map(sum).sum();
     let rest = names.split_off(most.min(names.len()));
-    let others_ns = rest.iter().map(|(_, ns)| u128::from(*ns)).sum();
-    Hot { names, others: rest.len(), others_ns, whole_ns }
+    Hot { names, others: rest.len(), others_ns: rest.iter().map(sum).sum(), whole_ns }
 }

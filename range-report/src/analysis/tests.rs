@@ -218,9 +218,9 @@ fn exactly_enough_is_enough() {
 #[cfg(feature = "html")]
 #[test]
 fn the_hottest_names_are_sums() {
-    let parts = [("b", 3), ("a", 4), ("none", 0), ("b", 2), ("c", 4), ("d", 1)];
-    let hot = hottest(parts.into_iter().map(|(name, ns)| (name.to_owned(), ns)), 2);
-    assert_eq!(hot.names, [("b".to_owned(), 5), ("a".to_owned(), 4)]);
+    let parts = [("b", [3, 0]), ("a", [1, 3]), ("none", [0, 0]), ("b", [0, 2]), ("c", [4, 0]), ("d", [1, 0])];
+    let hot = hottest(parts.into_iter().map(|(name, times)| (name.to_owned(), times)), 2);
+    assert_eq!(hot.names, [("b".to_owned(), [3, 2]), ("a".to_owned(), [1, 3])]);
     assert_eq!((hot.others, hot.others_ns, hot.whole_ns), (2, 5, 14));
 }
 

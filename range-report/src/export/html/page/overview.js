@@ -79,44 +79,40 @@ function barEntry(name, part, figures, says, paint, label = name) {
   return element('li', '', button);
 }
 
-/** Names with the most of something, as they were found. */
-function showHot(section, { names, whole, others, others_ns }, says, paint) {
+/** Names with the most of something, as they were found: each ran for some time, and waited for some. */
+function showHot(section, { names, whole_ns, others, others_ns }, says) {
   section.hidden = names.length === 0;
-  const list = section.querySelector('ol');
-  const entries = names.map((one) =>
-    barEntry(one.name, one.ns / names[0].ns, [human(one.ns), percent(one.ns, whole)], ' of ' + says, (bar) =>
-      paint(bar, one),
-    ),
-  );
-  list.replaceChildren(...entries);
+  const entries = names.map(([name, [ran, waited]]) => {
+    const ns = ran + waited;
+    const figures = [human(ns), percent(ns, whole_ns)];
+    const most = names[0][1][0] + names[0][1][1];
+    return barEntry(name, ns / most, figures, ' of ' + says, (bar) => paintTime(bar, name, ran, waited));
+  });
   if (others > 0)
-    list.append(element('li', 'quiet', 'and ' + integer(others) + ' more: ' + percent(others_ns, whole)));
-}
-
-function paintName(bar, { name }) {
-  bar.style.background = colorOfName(name);
+    entries.push(element('li', 'quiet', 'and ' + integer(others) + ' more: ' + percent(others_ns, whole_ns)));
+  section.querySelector('ol').replaceChildren(...entries);
 }
 
 /** Solid as far as a name ran, and pale as far as it waited. */
-function paintLatency(bar, { name, ns, ran }) {
+function paintTime(bar, name, ran, waited) {
   const color = colorOfName(name);
-  const part = (100 * ran) / ns + '%';
+  const part = (100 * ran) / (ran + waited) + '%';
   const pale = `color-mix(in srgb, ${color} 40%, transparent)`;
   bar.style.background = `linear-gradient(to right, ${color} ${part}, ${pale} ${part})`;
-  bar.title = human(ran) + ' running, ' + human(ns - ran) + ' waiting';
+  if (waited > 0) bar.title = human(ran) + ' running, ' + human(waited) + ' waiting';
 }
 
 function showHotLists() {
   const { own, latency, gpu, api } = run.hot;
   byId('hot-by').hidden = !latency;
   const byLatency = latency && overview.by === 'latency';
-  if (byLatency) showHot(byId('hot-cpu'), latency, 'all latency', paintLatency);
-  else showHot(byId('hot-cpu'), own, 'all time that is ranked', paintName);
+  if (byLatency) showHot(byId('hot-cpu'), latency, 'all latency');
+  else showHot(byId('hot-cpu'), own, 'all time that is ranked');
   byId('hot-cpu-title').textContent = byLatency ? 'Most latency of their own' : 'Most time of their own (in spans)';
   for (const by of overview.list) byId('by-' + by).setAttribute('aria-pressed', String(by === overview.by));
   byId('hot-calls').hidden = calls.roots.length === 0;
-  showHot(byId('hot-gpu'), gpu, 'all time of kernels and copies', paintName);
-  showHot(byId('hot-api'), api, 'all time in calls of CUDA', paintName);
+  showHot(byId('hot-gpu'), gpu, 'all time of kernels and copies');
+  showHot(byId('hot-api'), api, 'all time in calls of CUDA');
 }
 
 function showHotBy(by) {
