@@ -68,7 +68,8 @@ impl Comparison {
         found
     }
 
-    /// The same comparison with the [`change`](crate::InRun::change) of each range, which is then printed and written, too.
+    /// The same comparison with the [`change`](crate::InRun::change) of each range, which is then printed and written,
+    /// too.
     #[must_use]
     pub fn judged(mut self, gate: &Gate) -> Self {
         let changes = self.changes(gate);
