@@ -265,6 +265,7 @@ fn a_repeat_without_time_is_in_no_pair() {
     let judged = Comparison::of_sides([("old", &old), ("new", &new)]).judged(&Gate::new(2.0));
     let change = judged.ranges[0].in_runs[1].as_ref().unwrap().change.unwrap();
     assert_eq!((change.percent.round(), change.low_percent.map(f64::round)), (5.0, Some(5.0)));
+    assert_eq!((change.grown_ns as f64 / ms).round(), 2.0, "40 instances of 0.05 ms");
 }
 
 #[test]
