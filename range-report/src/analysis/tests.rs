@@ -83,6 +83,25 @@ fn what_is_awaited_is_found_with_its_way() {
 }
 
 #[test]
+fn what_runs_as_long_as_it_waits_is_no_matter_of_waiting() {
+    let found = |awaited_ms| {
+        let run = summary(vec![waiting("work", 1, [100, awaited_ms], vec![])]);
+        told(&run.findings(), FindingKind::MostAwaited).len()
+    };
+    assert_eq!((found(100), found(101)), (0, 1));
+}
+
+#[cfg(feature = "html")]
+#[test]
+fn a_phase_that_has_room_in_its_parent_ran_there() {
+    let children = vec![leaf("inside", 1, 600), leaf("elsewhere", 1, 900)];
+    let run = summary(vec![node("parent", 1, [1_000, 400], children)]);
+    let phases = Phases::of(&run);
+    assert_eq!([0, 1, 2].map(|index| phases.all()[index].beside), [false, true, true]);
+    assert_eq!([0, 1, 2].map(|index| phases.ran_elsewhere(index)), [false, false, true]);
+}
+
+#[test]
 fn a_wait_for_what_is_measured_elsewhere_names_it() {
     let serve = leaf("serve", 20, 900 * MS);
     let mut call = waiting("call", 20, [1, 1_000], vec![serve]);
