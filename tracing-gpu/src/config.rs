@@ -375,6 +375,11 @@ impl Config {
         self.reports.iter().any(|report| report.needs_calls())
     }
 
+    /// Whether a report explains why the GPU was idle, and CUPTI may record what that needs.
+    pub(crate) fn needs_idle(&self) -> bool {
+        self.wants_activity() && self.reports.iter().any(|report| report.needs_stream())
+    }
+
     /// Whether there is a report at the end.
     pub(crate) fn prints(&self) -> bool {
         self.statistics && !self.reports.is_empty()

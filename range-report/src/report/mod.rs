@@ -23,6 +23,7 @@ mod envelope;
 mod footer;
 pub(crate) mod gpu_work;
 mod hot;
+mod idle;
 mod kinds;
 mod merged;
 mod nodes;
@@ -136,6 +137,7 @@ const MAKERS: &[Maker] = &[
         [" ** NVTX Range Kernel Summary (nvtx_kern_sum):", "CUDA Kernel Statistics (by NVTX range):"],
         ["Kernels by range", "Kernels as launched inside ranges, once for each range around them."], cuda::range_kernels),
     Maker::text(Report::Hot, hot::hot),
+    Maker::table(Report::Idle, [""; 2], ["Idle", idle::ABOUT], idle::table).with_text(idle::idle), // two tables
 ];
 
 const _: () = {

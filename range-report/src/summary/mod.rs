@@ -19,6 +19,7 @@ mod finite;
 #[cfg(feature = "serde")]
 mod flat_tree;
 mod gpu;
+mod idle;
 mod merge;
 mod openacc;
 mod run;
@@ -29,6 +30,7 @@ pub use gpu::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
+pub use idle::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, SpanIdle};
 pub use merge::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
     StreamLabel, WorkPart,

@@ -3,6 +3,7 @@
 #[cfg(feature = "serde")]
 use super::flat_tree;
 use super::gpu::{ActivityLosses, GpuActivity, NodeWork};
+use super::idle::GpuIdle;
 use super::openacc::OpenAccStats;
 #[cfg(feature = "serde")]
 use super::schema::absent;
@@ -387,6 +388,9 @@ figures! {
         /// Kernels, copies and API calls; `None` where CUPTI did not record them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gpu: Option<GpuActivity>;
+        /// Why the devices were idle; `None` where no report asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        idle: Option<GpuIdle>;
         /// Events of an OpenACC runtime, by total time descending, then by label.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         openacc: Vec<OpenAccStats>;

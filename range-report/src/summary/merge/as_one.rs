@@ -44,6 +44,7 @@ impl MergedSummary {
             tree: nested(self),
             calls: calls.collect(),
             gpu: self.gpu.as_ref().map(activity),
+            idle: self.idle.clone(),
             openacc: self.openacc.iter().map(|row| OpenAccStats::new(row.key.clone(), row.all.clone())).collect(),
             categories: self
                 .categories
