@@ -67,7 +67,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
         let part = row.causes.total_ns();
         let label = row.name.as_deref().map(|name| names::label(row.domain.as_deref(), name));
         let label = match label {
-            None => Cell::Outside,
+            None => Cell::text("(no range)"),
             Some(label) if options.raw_names => Cell::text(label.unwrap_or_else(|| "None".to_owned())),
             Some(label) => Cell::text(names::escaped(&label.unwrap_or_else(|| "None".to_owned()))),
         };
@@ -86,7 +86,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
 
 /// Idle time of all devices.
 fn total(idle: &GpuIdle) -> u64 {
-    idle.devices.iter().map(|device| device.causes.total_ns()).sum()
+    idle.devices.iter().fold(0, |sum, device| sum.saturating_add(device.causes.total_ns()))
 }
 
 /// Causes that took any time.
@@ -108,4 +108,58 @@ fn causes(causes: &IdleCauses) -> String {
         .map(|(cause, percent)| format!("{} {percent} %", cause.name()))
         .collect();
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::{DeviceIdle, SpanIdle};
+
+    fn causes_of(times: &[(IdleCause, u64)]) -> IdleCauses {
+        let mut causes = IdleCauses::default();
+        times.iter().for_each(|&(cause, ns)| causes.add(cause, ns));
+        causes
+    }
+
+    #[test]
+    fn devices_and_ranges_with_their_causes() {
+        let mut device = DeviceIdle::default();
+        (device.wall_ns, device.busy_ns, device.copy_ns, device.overlap_ns) = (1_000_000, 190_000, 20_000, 5_000);
+        device.causes = causes_of(&[(IdleCause::Launching, 700_000), (IdleCause::NoWork, 110_000)]);
+        let row = |name: Option<&str>, times: &[(IdleCause, u64)]| {
+            let mut row = SpanIdle::default();
+            (row.name, row.gaps, row.longest_ns, row.longest_at_ns) = (name.map(str::to_owned), 417, 60_000, 12_345);
+            row.causes = causes_of(times);
+            row
+        };
+        let mut idle = GpuIdle::default();
+        idle.devices = vec![device];
+        idle.spans = vec![
+            row(
+                Some("step"),
+                &[(IdleCause::Launching, 600_000), (IdleCause::Copying, 99_000), (IdleCause::Host, 1_000)],
+            ),
+            row(None, &[(IdleCause::NoWork, 110_000)]),
+        ];
+        let summary = Summary { idle: Some(idle), ..Summary::default() };
+        let text = super::idle(&summary, &RenderOptions::default());
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let expected = [
+            " ** GPU Idle Time by Cause (idle):",
+            " Device           Time            Total Time (ns)  Share (%)",
+            " ------  -----------------------  ---------------  ---------",
+            " 0       busy                             190,000       19.0",
+            " 0         copies and sets                 20,000        2.0",
+            " 0         copies beside kernels            5,000        0.5",
+            " 0       idle: launching                  700,000       70.0",
+            " 0       idle: no work                    110,000       11.0",
+            " ** GPU Idle Time by Range (idle):",
+            "   Range     Idle (ns)  Idle (%)  Gaps  Longest (ns)  Longest At (ns)             Causes",
+            " ----------  ---------  --------  ----  ------------  ---------------  ----------------------------",
+            " step          700,000      86.4   417        60,000           12,345  launching 86 %, copying 14 %",
+            " (no range)    110,000      13.6   417        60,000           12,345  no work 100 %",
+        ];
+        assert_eq!(lines, expected, "{text}");
+        assert!(super::idle(&Summary::default(), &RenderOptions::default()).contains(NOT_RECORDED));
+    }
 }

@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 use super::Declared;
 use crate::FindingKind;
 use crate::summary::{
-    ActivityLosses, ApiCallStats, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryStats,
-    MemoryWork, NodeCalls, NodeWork, OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeKernelStats,
-    RangeStats, Sizes, StreamLosses, StreamStats, Summary, ThreadStats, Times, TreeNode,
+    ActivityLosses, ApiCallStats, CallStats, CategoryStats, DeviceIdle, GpuActivity, GpuIdle, GpuWork, IdleCauses,
+    KernelStats, Losses, MemoryStats, MemoryWork, NodeCalls, NodeWork, OpenAccStats, OpenRange, Process,
+    ProjectionStats, Quantile, RangeKernelStats, RangeStats, Sizes, SpanIdle, StreamLosses, StreamStats, Summary,
+    ThreadStats, Times, TreeNode,
 };
 
 /// All structs in a summary but the summary itself.
-const ROWS: [Declared; 25] = [
+const ROWS: [Declared; 29] = [
     Process::DECLARED,
     ThreadStats::DECLARED,
     Times::DECLARED,
@@ -24,6 +25,10 @@ const ROWS: [Declared; 25] = [
     GpuWork::DECLARED,
     MemoryWork::DECLARED,
     CallStats::DECLARED,
+    GpuIdle::DECLARED,
+    DeviceIdle::DECLARED,
+    SpanIdle::DECLARED,
+    IdleCauses::DECLARED,
     GpuActivity::DECLARED,
     KernelStats::DECLARED,
     MemoryStats::DECLARED,
