@@ -82,8 +82,8 @@ figures! {
         copying_ns: u64 = sum;
         /// It allocated or released memory.
         allocating_ns: u64 = sum;
-        /// It loaded a module or a library, made a context, or was in a launch of 200 us or more, as the first of a
-        /// kernel is.
+        /// It loaded a module or a library, made a context, or was in the first launch of a kernel, where that took
+        /// 200 us or more.
         loading_ns: u64 = sum;
         /// It ran, or slept in, code of the program inside a range.
         host_ns: u64 = sum;

@@ -6,6 +6,8 @@ pub(super) struct DeviceOperation {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) is_copy: bool,
+    /// Whether its kernel ran for the first time.
+    pub(super) is_first: bool,
     pub(super) stream: u32,
     pub(super) correlation: u32,
     /// Thread and moment of its launch.

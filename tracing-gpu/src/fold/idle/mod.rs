@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use range_report::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanIdle};
 use range_report::timeline::{ApiCall, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
 use range_report::{RangeStyle, Summary};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::functions::{Purpose, purpose};
 use self::gaps::{DeviceLog, DeviceOperation, Gap};
@@ -57,6 +57,8 @@ const MOST_WAITS: usize = 1 << 16;
 pub(crate) struct Idle {
     limits: Limits,
     functions: FxHashMap<String, Purpose>,
+    /// Symbols of kernels that ran.
+    kernels: FxHashSet<String>,
     labels: Labels,
     threads: FxHashMap<u32, ThreadLog>,
     devices: BTreeMap<u32, Device>,
@@ -135,9 +137,13 @@ impl Fold for Idle {
             Work::Memory(memory) if memory.kind == MemoryKind::HtoH => return, // not on the device
             Work::Memory(_) => true,
         };
+        let is_first = !is_copy && !self.kernels.contains(operation.symbol);
+        if is_first {
+            self.kernels.insert(operation.symbol.to_owned());
+        }
         let Operation { start, end, stream, correlation, launch, .. } = *operation;
         let log = &mut self.devices.entry(operation.device).or_default().log;
-        log.add(DeviceOperation { start, end: end.max(start), is_copy, stream, correlation, launch });
+        log.add(DeviceOperation { start, end: end.max(start), is_copy, is_first, stream, correlation, launch });
         self.arrived();
     }
 
@@ -196,8 +202,8 @@ impl Idle {
                 let mut pieces = Pieces { gap: *number, device: index, at: gap.start, pieces: Vec::new() };
                 explain(&gap, threads, waits, &mut pieces);
                 for piece in pieces.pieces {
-                    match gap.ended_by.launch.and_then(|(thread, _)| threads.get_mut(&thread)) {
-                        Some(thread) => thread.pieces.push(piece),
+                    match gap.ended_by.launch {
+                        Some((thread, _)) => threads.entry(thread).or_default().pieces.push(piece),
                         None => {
                             device.causes.add(piece.cause, piece.end - piece.start);
                             spans.entry(NO_RANGE).or_default().add(&piece);
@@ -206,6 +212,7 @@ impl Idle {
                 }
             }
         }
+        lend_range(threads);
         let needed = if until == u64::MAX {
             until
         } else {
@@ -259,6 +266,21 @@ impl Idle {
     }
 }
 
+/// Where one thread alone has ranges, threads without any work for the range that it has open: PyTorch runs the backward
+/// pass of `loss.backward()` on a thread of its own.
+fn lend_range(threads: &mut FxHashMap<u32, ThreadLog>) {
+    let mut with_ranges = threads.iter().filter(|(_, thread)| thread.has_ranges).map(|(&number, _)| number);
+    let (Some(lender), None) = (with_ranges.next(), with_ranges.next()) else { return };
+    let lent: Vec<Piece> = threads
+        .values_mut()
+        .filter(|thread| !thread.has_ranges)
+        .flat_map(|thread| std::mem::take(&mut thread.pieces))
+        .collect();
+    if let Some(lender) = threads.get_mut(&lender) {
+        lender.pieces.extend(lent);
+    }
+}
+
 /// The parts of one gap, in order, each as long as one cause holds.
 struct Pieces {
     gap: u64,
@@ -294,7 +316,7 @@ fn explain(gap: &Gap, threads: &FxHashMap<u32, ThreadLog>, waits: &FxHashMap<u32
         pieces.until(call_start.min(gap.end), IdleCause::Host);
     }
     if let Some(call) = call {
-        pieces.until(call_end.min(gap.end), thread::in_call(call));
+        pieces.until(call_end.min(gap.end), thread::in_call(call, gap.ended_by.is_first));
     }
     // The device had the operation, and did not begin it.
     let rest = gap.end.saturating_sub(pieces.at);

@@ -398,6 +398,34 @@ fn causes_of_programs_at_random_are_found() {
     assert!(IdleCause::ALL.iter().all(|&cause| cause == Unexplained || all.of(cause) > 1_000_000), "{all:?}");
 }
 
+/// As PyTorch's backward pass, which runs on a thread of its own.
+#[test]
+fn a_thread_without_ranges_works_for_the_range_of_the_only_other() {
+    let kernel = |correlation, thread, start| Made::Operation {
+        device: 0,
+        start,
+        end: start + 10_000,
+        stream: 7,
+        correlation,
+        launch: (thread, start - 5_000),
+        copy: false,
+    };
+    let range = |thread, start, end, name| Made::Range { thread, start, end, name };
+    let idle_in = |made: &[Made], name: Option<&str>| {
+        let mut idle = Idle::default();
+        made.iter().for_each(|made| made.give(&mut idle));
+        let mut summary = Summary::default();
+        idle.finish(&mut summary);
+        let rows = summary.idle.expect("operations").spans;
+        rows.iter().find(|row| row.name.as_deref() == name).map(|row| row.causes.host_ns)
+    };
+    let mut made = vec![kernel(1, 1, 100_000), range(1, 50_000, 900_000, "backward"), kernel(2, 2, 1_000_000)];
+    assert_eq!(idle_in(&made, Some("backward")), Some(790_000));
+    made.push(range(3, 0, 950_000, "elsewhere"));
+    assert_eq!(idle_in(&made, Some("backward")), None, "it may work for either");
+    assert_eq!(idle_in(&made, None), Some(885_000));
+}
+
 /// The same where records are settled while the program runs.
 #[test]
 fn settling_in_between_changes_nothing() {

@@ -12,7 +12,7 @@ pub(super) const NO_RANGE: u32 = u32::MAX;
 
 /// An asynchronous copy that takes so long blocked, in nanoseconds.
 const BLOCKING_COPY: u64 = 20_000;
-/// A launch that takes so long loaded something, in nanoseconds.
+/// The first launch of a kernel loaded it if it took so long, in nanoseconds.
 const LOADING_LAUNCH: u64 = 200_000;
 /// Pieces that wait for a range around them, of one thread.
 const MOST_WAITING: usize = 1 << 16;
@@ -57,11 +57,11 @@ pub(super) struct ThreadLog {
     pub(super) dropped: u64,
 }
 
-/// The cause of idle time in a call.
-pub(super) fn in_call(call: &ApiSpan) -> IdleCause {
+/// The cause of idle time in a call. `is_first`: it launches a kernel for the first time.
+pub(super) fn in_call(call: &ApiSpan, is_first: bool) -> IdleCause {
     let duration = call.end - call.start;
     match call.purpose {
-        Purpose::Launch if duration >= LOADING_LAUNCH => IdleCause::Loading,
+        Purpose::Launch if is_first && duration >= LOADING_LAUNCH => IdleCause::Loading,
         Purpose::CopyLater if duration >= BLOCKING_COPY => IdleCause::Copying,
         Purpose::Launch | Purpose::CopyLater => IdleCause::Launching,
         Purpose::Copy => IdleCause::Copying,
@@ -108,7 +108,7 @@ impl ThreadLog {
             if call.start >= until {
                 return;
             }
-            pieces.until(call.end.min(until), in_call(call));
+            pieces.until(call.end.min(until), in_call(call, false));
             before = call.end;
         }
         pieces.until(until, between(until.saturating_sub(before), Purpose::Launch));
