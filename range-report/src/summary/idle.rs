@@ -12,6 +12,8 @@ figures! {
         /// The idle time of all devices by the span that was open in the thread that launched the operation which
         /// ended it, by time descending, then by name.
         spans: Vec<SpanIdle> = joined;
+        /// What the devices did while ranges were open, by the time that they were busy.
+        ranges: Vec<RangeUse> = joined;
         /// Operations whose records came so late that the time before them had a cause already. Their own time counts
         /// as idle.
         late: u64 = sum;
@@ -66,6 +68,41 @@ figures! {
 }
 
 figures! {
+    /// What all devices did while ranges of one name were open, whoever launched it.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct RangeUse {
+        /// NVTX domain; `None` for the default domain.
+        domain: Option<String> = key;
+        /// Name of the ranges.
+        name: String = key;
+        /// The first instance, where it took three times as long as the mean of the others, and instances of which a
+        /// tenth was idle time with the cause loading.
+        warm_up: InstancesUse = joined;
+        /// All others.
+        steady: InstancesUse = joined;
+    }
+}
+
+figures! {
+    /// Instances of ranges, and what the devices did meanwhile. Times of several devices are summed.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct InstancesUse {
+        /// Their number.
+        instances: u64 = sum;
+        /// Their durations, in nanoseconds.
+        wall_ns: u64 = sum;
+        /// The time in which a device ran anything.
+        busy_ns: u64 = sum;
+        /// Operations that ran, each in the instance in which it began.
+        operations: u64 = sum;
+        /// The durations of these operations, in nanoseconds.
+        operations_ns: u64 = sum;
+        /// Idle time between two operations, by cause. `no_work_ns` is part of `host_ns` here.
+        causes: IdleCauses = joined;
+    }
+}
+
+figures! {
     /// Idle time by cause, in nanoseconds: what the thread did that launched the operation which ended it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct IdleCauses {
@@ -106,6 +143,14 @@ impl Join for Vec<SpanIdle> {
     fn join(parts: &[&Self]) -> Self {
         let mut rows = by_key(parts, |row| (row.domain.clone(), row.name.clone()));
         rows.sort_by_key(|row| std::cmp::Reverse(row.causes.total_ns()));
+        rows
+    }
+}
+
+impl Join for Vec<RangeUse> {
+    fn join(parts: &[&Self]) -> Self {
+        let mut rows = by_key(parts, |row| (row.domain.clone(), row.name.clone()));
+        rows.sort_by_key(|row| std::cmp::Reverse(row.steady.busy_ns + row.warm_up.busy_ns));
         rows
     }
 }

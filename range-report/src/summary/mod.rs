@@ -30,7 +30,7 @@ pub use gpu::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
-pub use idle::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, SpanIdle};
+pub use idle::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanIdle};
 pub use merge::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
     StreamLabel, WorkPart,

@@ -7,12 +7,12 @@ use crate::FindingKind;
 use crate::summary::{
     ActivityLosses, ApiCallStats, CallStats, CategoryStats, DeviceIdle, GpuActivity, GpuIdle, GpuWork, IdleCauses,
     KernelStats, Losses, MemoryStats, MemoryWork, NodeCalls, NodeWork, OpenAccStats, OpenRange, Process,
-    ProjectionStats, Quantile, RangeKernelStats, RangeStats, Sizes, SpanIdle, StreamLosses, StreamStats, Summary,
-    ThreadStats, Times, TreeNode,
+    ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeUse, Sizes, SpanIdle, StreamLosses, StreamStats,
+    Summary, ThreadStats, Times, TreeNode,
 };
 
 /// All structs in a summary but the summary itself.
-const ROWS: [Declared; 29] = [
+const ROWS: [Declared; 31] = [
     Process::DECLARED,
     ThreadStats::DECLARED,
     Times::DECLARED,
@@ -29,6 +29,8 @@ const ROWS: [Declared; 29] = [
     DeviceIdle::DECLARED,
     SpanIdle::DECLARED,
     IdleCauses::DECLARED,
+    RangeUse::DECLARED,
+    InstancesUse::DECLARED,
     GpuActivity::DECLARED,
     KernelStats::DECLARED,
     MemoryStats::DECLARED,

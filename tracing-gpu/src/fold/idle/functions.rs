@@ -13,6 +13,8 @@ pub(super) enum Purpose {
     Wait,
     Allocate,
     Load,
+    /// The runtime's first step of a launch, before CUPTI's record of that begins.
+    Prepare,
     Other,
 }
 
@@ -59,6 +61,7 @@ const BEGINNINGS: &[(&str, Purpose)] = &[
     ("FuncSetAttribute", Purpose::Load),
     ("FuncLoad", Purpose::Load),
     ("KernelGetFunction", Purpose::Load),
+    ("KernelGetName", Purpose::Prepare),
 ];
 
 /// By the name of a function, as CUPTI gives it (`cudaMemcpyAsync_v3020`, `cuMemAlloc_v2`).

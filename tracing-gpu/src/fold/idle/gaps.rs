@@ -6,6 +6,8 @@ pub(super) struct DeviceOperation {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) is_copy: bool,
+    /// Whether its beginning is settled.
+    pub(super) is_rest: bool,
     /// Whether its kernel ran for the first time.
     pub(super) is_first: bool,
     pub(super) stream: u32,
@@ -20,6 +22,18 @@ pub(super) struct Gap {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) ended_by: DeviceOperation,
+}
+
+/// What a device did next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Settled {
+    Idle(Gap),
+    /// It was busy. `began` is the duration of an operation that began meanwhile.
+    Busy {
+        from: u64,
+        until: u64,
+        began: Option<u64>,
+    },
 }
 
 /// The operations of one device, in the order in which they arrive.
@@ -60,8 +74,8 @@ impl DeviceLog {
         self.operations.iter().map(|operation| operation.end).max().unwrap_or(0)
     }
 
-    /// Takes operations up to a moment into the sums, and returns the gaps before them.
-    pub(super) fn settle(&mut self, until: u64) -> Vec<Gap> {
+    /// Takes operations up to a moment into the sums, and hands over what the device did.
+    pub(super) fn settle(&mut self, until: u64, mut each: impl FnMut(Settled)) {
         let mut taken = Vec::new();
         self.operations.retain_mut(|operation| {
             if operation.start >= until {
@@ -69,28 +83,29 @@ impl DeviceLog {
             }
             taken.push(*operation);
             let goes_on = operation.end > until;
-            operation.start = until; // the rest of it is for the next time
+            (operation.start, operation.is_rest) = (until, true); // the rest of it is for the next time
             goes_on
         });
         taken.sort_unstable_by_key(|operation| (operation.start, operation.launch.map(|(_, at)| at), operation.end));
-        let mut gaps = Vec::new();
         let (mut kernels, mut copies) = (Vec::new(), Vec::new());
         for mut operation in taken {
+            let began = (!operation.is_rest).then_some(operation.end - operation.start);
             self.late += u64::from(operation.start < self.settled);
             operation.start = operation.start.max(self.settled);
             operation.end = operation.end.min(until).max(operation.start);
             let (_, known) = self.known.get_or_insert((operation.start, operation.start));
             if operation.start > *known {
-                gaps.push(Gap { start: *known, end: operation.start, ended_by: operation });
+                each(Settled::Idle(Gap { start: *known, end: operation.start, ended_by: operation }));
             }
             self.busy += operation.end.saturating_sub(operation.start.max(*known));
+            let from = operation.start.max(*known);
             *known = operation.end.max(*known);
+            each(Settled::Busy { from, until: *known, began });
             extend(if operation.is_copy { &mut copies } else { &mut kernels }, operation.start, operation.end);
         }
         self.copy += copies.iter().map(|(start, end)| end - start).sum::<u64>();
         self.overlap += common(&kernels, &copies);
         self.settled = until;
-        gaps
     }
 }
 

@@ -7,8 +7,10 @@
 //! Records arrive late and in any order. So what is older than [`Limits::lateness`] is settled whenever
 //! [`Limits::batch`] records have come, and memory does not grow with the run.
 
+mod curve;
 mod functions;
 mod gaps;
+mod ranges;
 mod thread;
 
 #[cfg(test)]
@@ -22,8 +24,10 @@ use range_report::timeline::{ApiCall, Detail, Details, Operation, PlacedDetail, 
 use range_report::{RangeStyle, Summary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use self::curve::Curve;
 use self::functions::{Purpose, purpose};
-use self::gaps::{DeviceLog, DeviceOperation, Gap};
+use self::gaps::{DeviceLog, DeviceOperation, Gap, Settled};
+use self::ranges::Ranges;
 use self::thread::{ApiSpan, NO_RANGE, OpenSpan, Piece, ThreadLog};
 use super::Fold;
 
@@ -63,6 +67,7 @@ pub(crate) struct Idle {
     threads: FxHashMap<u32, ThreadLog>,
     devices: BTreeMap<u32, Device>,
     spans: FxHashMap<u32, SpanSums>,
+    ranges: Ranges,
     /// Moments at which a stream was told to wait for an event.
     waits: FxHashMap<u32, Vec<u64>>,
     /// Records since the last settling.
@@ -88,6 +93,7 @@ struct Device {
     log: DeviceLog,
     gaps: u64,
     causes: IdleCauses,
+    curve: Curve,
 }
 
 /// Idle time of the spans of one name.
@@ -126,7 +132,9 @@ impl Fold for Idle {
             let label = self.labels.number(range.domain, range.name);
             let thread = self.threads.entry(range.thread).or_default();
             thread.has_ranges = true;
-            thread.ranges.push(OpenSpan { start: range.start, end: range.end, label });
+            let span = OpenSpan { start: range.start, end: range.end, label };
+            thread.ranges.push(span);
+            self.ranges.ended.push(span);
             self.arrived();
         }
     }
@@ -143,7 +151,16 @@ impl Fold for Idle {
         }
         let Operation { start, end, stream, correlation, launch, .. } = *operation;
         let log = &mut self.devices.entry(operation.device).or_default().log;
-        log.add(DeviceOperation { start, end: end.max(start), is_copy, is_first, stream, correlation, launch });
+        log.add(DeviceOperation {
+            start,
+            end: end.max(start),
+            is_copy,
+            is_rest: false,
+            is_first,
+            stream,
+            correlation,
+            launch,
+        });
         self.arrived();
     }
 
@@ -194,23 +211,32 @@ impl Idle {
     fn settle(&mut self, until: u64) {
         self.threads.values_mut().for_each(ThreadLog::sort);
         self.waits.values_mut().for_each(|waits| waits.sort_unstable());
-        let Self { threads, devices, waits, gaps: number, spans, .. } = self;
+        let Self { threads, devices, waits, gaps: number, spans, ranges, .. } = self;
         for (&index, device) in devices.iter_mut() {
-            for gap in device.log.settle(until) {
-                *number += 1;
-                device.gaps += 1;
-                let mut pieces = Pieces { gap: *number, device: index, at: gap.start, pieces: Vec::new() };
-                explain(&gap, threads, waits, &mut pieces);
-                for piece in pieces.pieces {
-                    match gap.ended_by.launch {
-                        Some((thread, _)) => threads.entry(thread).or_default().pieces.push(piece),
-                        None => {
-                            device.causes.add(piece.cause, piece.end - piece.start);
-                            spans.entry(NO_RANGE).or_default().add(&piece);
+            let Device { log, gaps, causes, curve } = device;
+            log.settle(until, |settled| match settled {
+                Settled::Busy { from, until, began } => curve.go_on(from, until, |all, ns| {
+                    all.busy += ns;
+                    all.operations += u64::from(began.is_some());
+                    all.operations_ns += began.unwrap_or(0);
+                }),
+                Settled::Idle(gap) => {
+                    *number += 1;
+                    *gaps += 1;
+                    let mut pieces = Pieces { gap: *number, device: index, at: gap.start, pieces: Vec::new() };
+                    explain(&gap, threads, waits, &mut pieces);
+                    for piece in pieces.pieces {
+                        curve.go_on(piece.start, piece.end, |all, ns| all.causes.add(piece.cause, ns));
+                        match gap.ended_by.launch {
+                            Some((thread, _)) => threads.entry(thread).or_default().pieces.push(piece),
+                            None => {
+                                causes.add(piece.cause, piece.end - piece.start);
+                                spans.entry(NO_RANGE).or_default().add(&piece);
+                            }
                         }
                     }
                 }
-            }
+            });
         }
         lend_range(threads);
         let needed = if until == u64::MAX {
@@ -228,6 +254,9 @@ impl Idle {
             thread.place(until == u64::MAX, &mut charge);
             thread.forget(needed);
         }
+        let curves: Vec<&Curve> = devices.values().map(|device| &device.curve).collect();
+        ranges.evaluate(needed, &curves);
+        devices.values_mut().for_each(|device| device.curve.thin());
         for waits in waits.values_mut() {
             waits.drain(..waits.len().saturating_sub(MOST_WAITS)); // the queue of a stream may be long
         }
@@ -261,6 +290,14 @@ impl Idle {
             idle.spans.push(row);
         }
         idle.spans.sort_by_cached_key(|row| (Reverse(row.causes.total_ns()), row.domain.clone(), row.name.clone()));
+        for (label, mut row) in self.ranges.rows() {
+            let Some((domain, name)) = names.get(&label) else { continue };
+            (row.domain, row.name) = (domain.clone(), name.clone());
+            idle.ranges.push(row);
+        }
+        idle.ranges.sort_by_cached_key(|row| {
+            (Reverse(row.steady.busy_ns + row.warm_up.busy_ns), row.domain.clone(), row.name.clone())
+        });
         idle.dropped_calls = self.threads.values().map(|thread| thread.dropped).sum();
         (!idle.devices.is_empty()).then_some(idle)
     }

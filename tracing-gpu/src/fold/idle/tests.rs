@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use range_report::summary::IdleCause::{self, *};
+use range_report::summary::InstancesUse;
 use range_report::timeline::{
     Api, ApiCall, Detail, Kernel, Memory, Operation, PlacedDetail, Range, Wait, WaitKind, Work,
 };
@@ -251,6 +252,27 @@ struct Truth {
     /// By device: wall, busy, causes.
     devices: BTreeMap<u32, (u64, u64, BTreeMap<IdleCause, u64>)>,
     spans: BTreeMap<(Option<&'static str>, IdleCause), u64>,
+    /// When which device did what; `None` is busy.
+    pieces: Vec<(u64, u64, Option<IdleCause>)>,
+}
+
+impl Truth {
+    /// What the devices did while ranges of a name were open: their number, busy and idle time.
+    fn during(&self, made: &[Made], name: &str) -> (u64, BTreeMap<Option<IdleCause>, u64>) {
+        let (mut count, mut sums) = (0, BTreeMap::new());
+        for made in made {
+            let Made::Range { start, end, name: of, .. } = *made else { continue };
+            if of != name {
+                continue;
+            }
+            count += 1;
+            for &(from, to, what) in &self.pieces {
+                *sums.entry(what).or_default() += to.min(end).saturating_sub(from.max(start));
+            }
+        }
+        sums.retain(|_, ns| *ns > 0);
+        (count, sums)
+    }
 }
 
 struct Run {
@@ -321,16 +343,18 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
             if start > until {
                 let states = &states[&thread];
                 let launched = calls[&correlation].1;
-                let mut count = |cause, range, ns: u64| {
-                    *causes.entry(cause).or_default() += ns;
-                    *truth.spans.entry((range, cause)).or_default() += ns;
+                let Truth { spans, pieces, .. } = &mut truth;
+                let mut count = |cause, range, from, to: u64| {
+                    *causes.entry(cause).or_default() += to - from;
+                    *spans.entry((range, cause)).or_default() += to - from;
+                    pieces.push((from, to, Some(if cause == NoWork { Host } else { cause })));
                 };
                 for (at, state) in states.iter().enumerate() {
                     let to = states.get(at + 1).map_or(u64::MAX, |next| next.from);
                     let mut part = |from: u64, to: u64, cause| {
-                        let ns = to.min(start).saturating_sub(from.max(until));
-                        if ns > 0 {
-                            count(cause, state.range, ns);
+                        let (from, to) = (from.max(until), to.min(start));
+                        if to > from {
+                            count(cause, state.range, from, to);
                         }
                     };
                     part(state.from, to.min(launched), state.cause);
@@ -344,7 +368,10 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
                     part(state.from.max(launched), to, after);
                 }
             }
-            busy += end.saturating_sub(start.max(until));
+            if end > until {
+                busy += end - start.max(until);
+                truth.pieces.push((start.max(until), end, None));
+            }
             until = until.max(end);
         }
         truth.devices.insert(device, (until - first, busy, causes));
@@ -383,6 +410,16 @@ fn check(run: &Run, limits: Limits, seed: u64) -> GpuIdle {
         let ns = row.map_or(0, |row| row.causes.of(cause));
         assert_eq!(ns, expected, "seed {seed}: {cause:?} in {range:?}");
     }
+    for range in &found.ranges {
+        let (count, during) = run.truth.during(&run.made, &range.name);
+        assert_eq!(range.steady.instances + range.warm_up.instances, count, "seed {seed}: {}", range.name);
+        let ns = |cause| during.get(&cause).copied().unwrap_or(0);
+        let both = |figure: fn(&InstancesUse) -> u64| figure(&range.steady) + figure(&range.warm_up);
+        assert_eq!(both(|part| part.busy_ns), ns(None), "seed {seed}: busy in {}", range.name);
+        assert_eq!(both(|part| part.causes.host_ns), ns(Some(Host)), "seed {seed}: host code in {}", range.name);
+        assert_eq!(both(|part| part.causes.event_ns), ns(Some(Event)), "seed {seed}: events in {}", range.name);
+    }
+    assert!(found.ranges.len() > 2, "seed {seed}");
     found
 }
 

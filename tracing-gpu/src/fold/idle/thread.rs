@@ -69,15 +69,18 @@ pub(super) fn in_call(call: &ApiSpan, is_first: bool) -> IdleCause {
         Purpose::Allocate => IdleCause::Allocating,
         Purpose::Load => IdleCause::Loading,
         // Asks for a device, a stream or an attribute: part of the code around it.
-        Purpose::Other => between(duration, Purpose::Other),
+        Purpose::Prepare => IdleCause::Launching,
+        Purpose::Other => between(duration, Purpose::Other, Purpose::Other),
     }
 }
 
 /// The cause of idle time in the code between two calls, by how long it takes, wherever in it the idle time begins.
-fn between(duration: u64, next: Purpose) -> IdleCause {
-    match next {
+fn between(duration: u64, before: Purpose, next: Purpose) -> IdleCause {
+    match (before, next) {
+        // Inside of a launch: a lock that another thread holds may take milliseconds here.
+        (Purpose::Prepare, Purpose::Launch) => IdleCause::Launching,
         _ if duration >= BETWEEN_LAUNCHES => IdleCause::Host,
-        Purpose::Wait => IdleCause::Synchronising, // such as a loop that asks whether an event has come
+        (_, Purpose::Wait) => IdleCause::Synchronising, // such as a loop that asks whether an event has come
         _ => IdleCause::Launching,
     }
 }
@@ -102,16 +105,18 @@ impl ThreadLog {
     /// Adds the causes of the time up to the start of a launch.
     pub(super) fn explain(&self, until: u64, pieces: &mut Pieces) {
         let first = self.calls.partition_point(|call| call.end <= pieces.at);
-        let mut before = first.checked_sub(1).and_then(|last| self.calls.get(last)).map_or(0, |call| call.end);
+        let last = first.checked_sub(1).and_then(|last| self.calls.get(last));
+        let mut before = last.map_or((0, Purpose::Other), |call| (call.end, call.purpose));
         for call in self.calls.get(first..).unwrap_or_default() {
-            pieces.until(call.start.min(until), between(call.start.saturating_sub(before), call.purpose));
+            let between = between(call.start.saturating_sub(before.0), before.1, call.purpose);
+            pieces.until(call.start.min(until), between);
             if call.start >= until {
                 return;
             }
             pieces.until(call.end.min(until), in_call(call, false));
-            before = call.end;
+            before = (call.end, call.purpose);
         }
-        pieces.until(until, between(until.saturating_sub(before), Purpose::Launch));
+        pieces.until(until, between(until.saturating_sub(before.0), before.1, Purpose::Launch));
     }
 
     /// Charges pieces to the innermost range around them. What no range is around waits: it may not have ended. At the
