@@ -6,7 +6,7 @@ use super::Declared;
 use crate::FindingKind;
 use crate::summary::{
     ActivityLosses, ApiCallStats, CallStats, CategoryStats, DeviceIdle, GpuActivity, GpuIdle, GpuWork, IdleCauses,
-    KernelStats, Losses, MemoryStats, MemoryWork, NodeCalls, NodeWork, OpenAccStats, OpenRange, Process,
+    InstancesUse, KernelStats, Losses, MemoryStats, MemoryWork, NodeCalls, NodeWork, OpenAccStats, OpenRange, Process,
     ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeUse, Sizes, SpanIdle, StreamLosses, StreamStats,
     Summary, ThreadStats, Times, TreeNode,
 };
