@@ -1,5 +1,7 @@
 //! A finding: what is concluded of a run, and the figures that prove it.
 
+use crate::summary::IdleCause;
+
 /// Declares the kinds of findings: the name of each, which never changes, and its evidence.
 macro_rules! kinds {
     ($(
@@ -103,6 +105,46 @@ kinds! {
     MostBusyTime = "most_busy_time" {}
     /// A phase took long on its stream. At stake is its own stream time, of that of all phases.
     MostStreamTime = "most_stream_time" {}
+    /// How busy the GPU was in the range that stands for the run, or in the whole run. At stake is the rest of that time.
+    GpuUse = "gpu_use" {
+        /// The time in which it ran anything.
+        busy_ns: u64,
+        /// Instances of the range; 1 for the run.
+        instances: u64,
+        /// Operations in it.
+        operations: u64,
+        /// Their durations.
+        operations_ns: u64,
+        /// What it waited for longest; `None` where that was not followed, or the GPU was busy.
+        cause: Option<IdleCause>,
+        /// How long.
+        cause_ns: Option<u64>,
+    }
+    /// The GPU was idle for one cause in one range. At stake is that time, of that from the first operation to the last.
+    GpuIdleFor = "gpu_idle_for" {
+        /// Why.
+        cause: IdleCause,
+        /// Idle times of all causes in the range.
+        gaps: u64,
+        /// The longest of them.
+        longest_ns: u64,
+        /// When that began, from the start of the profiler.
+        longest_at_ns: u64,
+    }
+    /// Copies took long, and no kernel ran beside most of them. At stake is the time of copies alone.
+    NoOverlap = "no_overlap" {
+        /// The time of copies and sets.
+        copy_ns: u64,
+        /// The part in which a kernel ran.
+        overlap_ns: u64,
+    }
+    /// There are many copies of one kind, and they are small. At stake is the sum of their durations.
+    SmallCopies = "small_copies" {
+        /// How many.
+        copies: u64,
+        /// Their size on average.
+        mean_bytes: u64,
+    }
     /// Ranges were open at the end.
     OpenRanges = "open_ranges" {
         /// How many they were.

@@ -6,6 +6,7 @@
 
 mod finding;
 mod gate;
+mod gpu;
 mod hot;
 mod interval;
 mod judge;
@@ -20,6 +21,7 @@ mod waits;
 
 pub use finding::{Evidence, Finding, FindingKind};
 pub use gate::{Added, Basis, Change, Gate, Regression};
+pub(crate) use gpu::on_gpu;
 pub(crate) use hot::enough;
 #[cfg(feature = "html")]
 pub(crate) use hot::{Hot, hottest};
@@ -43,6 +45,7 @@ impl Summary {
     pub fn findings(&self) -> Vec<Finding> {
         let wording = Wording::default();
         let mut all = in_phases(self, &Phases::of(self), wording);
+        all.extend(on_gpu(self, wording));
         all.extend(losses(self, wording));
         order::by_key(&mut all, |finding| Reverse(finding.at_stake_ns)); // stable
         all

@@ -66,6 +66,10 @@ pub enum Report {
     /// the second of them, and the range that was open there ([`IdleCause`](crate::summary::IdleCause)). Needs CUPTI,
     /// and that ranges and calls of the CUDA API are followed through the whole run.
     Idle,
+    /// What the run says in a few lines: how busy the GPU was and why not busier, and the most costly findings, with
+    /// one thing to do each. Needs what [`Idle`](Self::Idle) needs where there is a GPU; without one, it has the other
+    /// findings.
+    Why,
 }
 
 impl Report {
@@ -146,6 +150,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::RangeKernels, "range_kernels", Needs::Activity),
     (Report::Hot, "hot", Needs::Calls),
     (Report::Idle, "idle", Needs::Stream),
+    (Report::Why, "why", Needs::Stream),
 ];
 
 /// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).

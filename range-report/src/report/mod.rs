@@ -37,6 +37,7 @@ mod tables;
 mod tests;
 mod torch;
 mod tree;
+mod why;
 
 #[cfg(feature = "csv")]
 pub(crate) use comparison::comparison_table;
@@ -138,6 +139,7 @@ const MAKERS: &[Maker] = &[
         ["Kernels by range", "Kernels as launched inside ranges, once for each range around them."], cuda::range_kernels),
     Maker::text(Report::Hot, hot::hot),
     Maker::table(Report::Idle, [""; 2], ["Idle", idle::ABOUT], idle::table).with_text(idle::idle), // two tables
+    Maker::text(Report::Why, why::why),
 ];
 
 const _: () = {
@@ -214,7 +216,9 @@ impl Summary {
     /// Those of `out`.
     pub fn render(&self, reports: &[Report], options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
         let because = self.empty_because.as_deref();
-        let mut text = joined(reports.iter().map(|report| maker(*report).render(self, options)), because, options);
+        let says_why = reports.contains(&Report::Why);
+        let mut text = if says_why { String::new() } else { why::first_lines(self, options) };
+        text += &joined(reports.iter().map(|report| maker(*report).render(self, options)), because, options);
         text += &footer::footer(self, reports, options, shows_approximate(self, reports, options));
         out.write_all(text.as_bytes())
     }

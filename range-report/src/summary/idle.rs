@@ -157,6 +157,7 @@ impl Join for Vec<RangeUse> {
 
 /// Why a device was idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum IdleCause {
     /// [`IdleCauses::launching_ns`].
