@@ -304,6 +304,8 @@ pub(crate) struct Config {
     /// Quantiles that were asked for, from 0 to 1, in rising order.
     pub(crate) quantiles: Vec<f64>,
     pub(crate) notes: usize,
+    /// Whether reports of our own print kernels by their whole names.
+    pub(crate) full_kernel_names: bool,
     pub(crate) rows: usize,
 }
 
@@ -347,6 +349,7 @@ impl Default for Config {
             watch: None,
             quantiles: Vec::new(),
             notes: 5,
+            full_kernel_names: false,
             rows: 30,
         }
     }

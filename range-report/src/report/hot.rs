@@ -1,5 +1,7 @@
 //! The short answer: the few operations and the few calls that make most of the time.
 
+use std::collections::BTreeMap;
+
 use super::envelope::section;
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
 use super::kinds::TableStyle;
@@ -7,6 +9,8 @@ use super::options::HOT_PERCENT;
 use super::options::RenderOptions;
 use crate::Summary;
 use crate::analysis::enough;
+use crate::text::kernels::short_names;
+use crate::text::names::escaped;
 use crate::text::number::{human, human_inline, integer, percent};
 use crate::text::width::{blanks, shorten, width_of};
 
@@ -27,6 +31,15 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
         return section(&title, NO_ACTIVITY);
     };
     let mut operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, options.style), options);
+    if !options.full_names && !options.raw_names {
+        let short = short_names(gpu.kernels.iter().map(|kernel| kernel.name.as_str()));
+        let short: BTreeMap<_, _> = short.iter().map(|(name, short)| (escaped(name), short)).collect();
+        for row in &mut operations {
+            if let Some(name) = short.get(&*row.name) {
+                row.name = escaped(name).into_owned();
+            }
+        }
+    }
     let mut calls = gpu_work::calls(gpu, options);
     let mut out = List { what: "GPU time", items: ["kernel or copy", "kernels and copies"], none: NO_OPERATION }.text(
         &mut operations,

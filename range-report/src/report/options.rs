@@ -41,6 +41,9 @@ pub struct RenderOptions {
     pub hot_percent: f64,
     /// How many notes are printed at most, the most important ones first. The page has all. Default: 5.
     pub notes: usize,
+    /// Whether [`Report::Hot`] prints kernels by their whole names. Else C++ names are shortened by meaning, so that
+    /// what tells two kernels apart stays. Nsight's and nvprof's tables always have whole names. Default: no.
+    pub full_names: bool,
     /// How many rows of each table, and phases of the tree, are printed at most. One more row has the sum of the
     /// others. Files have all rows. Default: 30.
     pub rows: usize,
@@ -58,6 +61,7 @@ impl Default for RenderOptions {
             raw_names: false,
             hot_percent: HOT_PERCENT,
             notes: NOTES,
+            full_names: false,
             rows: ROWS,
             of_command: false,
         }
@@ -147,6 +151,17 @@ impl RenderOptions {
     #[must_use]
     pub const fn notes(mut self, most: usize) -> Self {
         self.notes = most;
+        self
+    }
+
+    /// Sets whether kernels are printed by their whole names.
+    ///
+    /// ```
+    /// assert!(range_report::RenderOptions::default().full_names(true).full_names);
+    /// ```
+    #[must_use]
+    pub const fn full_names(mut self, full: bool) -> Self {
+        self.full_names = full;
         self
     }
 

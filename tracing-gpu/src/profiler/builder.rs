@@ -299,6 +299,13 @@ impl ProfilerBuilder {
         self
     }
 
+    /// Whether reports of our own, such as [`Report::Hot`], print kernels by their whole names, as Nsight's and nvprof's
+    /// tables do. Else C++ names are shortened by meaning: `vectorized_elementwise<FillFunctor<int>>`. Default: no.
+    pub fn full_kernel_names(mut self, on: bool) -> Self {
+        self.config.full_kernel_names = on;
+        self
+    }
+
     /// How many notes are printed at most below the reports, the most important ones; `usize::MAX` for all. Default: 5.
     pub fn notes(mut self, most: usize) -> Self {
         self.config.notes = most;
@@ -497,6 +504,7 @@ impl ProfilerBuilder {
                 .style(config.style)
                 .hot_percent(config.hot_percent)
                 .notes(config.notes)
+                .full_names(config.full_kernel_names)
                 .rows(config.rows),
             output: config.output.clone(),
             files: config.files.clone(),
