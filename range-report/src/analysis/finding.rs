@@ -105,7 +105,8 @@ kinds! {
     MostBusyTime = "most_busy_time" {}
     /// A phase took long on its stream. At stake is its own stream time, of that of all phases.
     MostStreamTime = "most_stream_time" {}
-    /// How busy the GPU was in the range that stands for the run, or in the whole run. At stake is the rest of that time.
+    /// How busy the GPU was in the range that stands for the run, or in the whole run. At stake is the rest of the
+    /// time.
     GpuUse = "gpu_use" {
         /// The time in which it ran anything.
         busy_ns: u64,
@@ -120,7 +121,8 @@ kinds! {
         /// How long.
         cause_ns: Option<u64>,
     }
-    /// The GPU was idle for one cause in one range. At stake is that time, of that from the first operation to the last.
+    /// The GPU was idle for one cause in one range. At stake is that time, of the time from the first operation to the
+    /// last.
     GpuIdleFor = "gpu_idle_for" {
         /// Why.
         cause: IdleCause,

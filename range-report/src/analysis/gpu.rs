@@ -1,7 +1,7 @@
 //! How busy the GPU was, and why not busier.
 //!
-//! Where the whole run was followed ([`Summary::idle`]), each idle moment has a cause. Else the sums of the tree say how
-//! busy it was, and nothing of why.
+//! Where the whole run was followed ([`Summary::idle`]), each idle moment has a cause. Else the sums of the tree give
+//! how busy it was, and nothing gives why.
 
 use super::finding::{Evidence, Finding};
 use crate::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, MemoryKind, SpanIdle};

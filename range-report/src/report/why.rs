@@ -37,8 +37,11 @@ pub(crate) fn first_lines(summary: &Summary, options: &RenderOptions) -> String 
 /// The first finding, and the others below it.
 fn lines(findings: &[Finding], options: &RenderOptions) -> String {
     let line = |(at, finding): (usize, &Finding)| {
-        let advice = finding.advice.as_ref().map_or_else(String::new, |advice| format!(". To try: {advice}"));
-        wrapped(if at == 0 { "" } else { "- " }, &format!("{}{advice}", finding.sentence), options.columns())
+        // What was advised above needs no second time.
+        let is_new = findings[..at].iter().all(|above| above.advice != finding.advice);
+        let advice = finding.advice.as_ref().filter(|_| is_new);
+        let advice = advice.map_or_else(String::new, |advice| format!(". To try: {advice}"));
+        wrapped(if at == 0 { "" } else { " -" }, &format!("{}{advice}", finding.sentence), options.columns())
     };
     findings.iter().enumerate().map(line).collect()
 }

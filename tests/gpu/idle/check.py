@@ -67,7 +67,8 @@ def main():
     for device in idle["devices"]:
         causes = sum(device["causes"].values())
         assert device["wall_ns"] == device["busy_ns"] + causes, device
-        print(f"device {device['device']}: unexplained {100 * device['causes']['unexplained_ns'] / max(causes, 1):.3f} %")
+        unexplained = 100 * device["causes"]["unexplained_ns"] / max(causes, 1)
+        print(f"device {device['device']}: unexplained {unexplained:.3f} %")
     print(f"late {idle['late']}, dropped calls {idle['dropped_calls']}, {wrong} wrong")
     sys.exit(wrong > 0)
 

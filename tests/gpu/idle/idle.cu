@@ -242,6 +242,7 @@ struct Program {
     close();
     for (int i = 0; i < 150; i++) act();
     while (!open.empty()) close();
+    launch(20000); // ends the last idle time, before the main thread copies
     synchronise();
     code_until(now() + 1000000000);
     settle("launching");

@@ -128,7 +128,8 @@ fn users_settings() -> String {
 /// The settings of the run: what was asked for on the command line, and then by the user's variable. A line for each
 /// part of that which is not understood.
 fn choose(print: &Print, asked: BTreeMap<String, PathBuf>, gpu: Option<&str>, users: &str) -> Chosen {
-    let (mut builder, _none) = Profiler::builder().report(print.default_reports().iter().copied()).settings(&settings(print, gpu));
+    let (mut builder, _none) =
+        Profiler::builder().report(print.default_reports().iter().copied()).settings(&settings(print, gpu));
     if let Some(path) = &print.output {
         builder = builder.output(match path.to_str().map(str::parse) {
             Some(Ok(Output::File(_)) | Err(_)) | None => Output::File(files::absolute(path)),

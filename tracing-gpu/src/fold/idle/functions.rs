@@ -1,5 +1,8 @@
 //! What a thread does in a call of the CUDA API, as far as it explains an idle device.
 
+/// Code between two calls is part of launching if it is shorter, in nanoseconds.
+pub(super) const BETWEEN_LAUNCHES: u64 = 100_000;
+
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {

@@ -10,6 +10,7 @@
 mod curve;
 mod functions;
 mod gaps;
+mod pieces;
 mod ranges;
 mod thread;
 
@@ -25,10 +26,11 @@ use range_report::{RangeStyle, Summary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::curve::Curve;
-use self::functions::{Purpose, purpose};
+use self::functions::{BETWEEN_LAUNCHES, Purpose, purpose};
 use self::gaps::{DeviceLog, DeviceOperation, Gap, Settled};
+use self::pieces::{Piece, Pieces};
 use self::ranges::Ranges;
-use self::thread::{ApiSpan, NO_RANGE, OpenSpan, Piece, ThreadLog};
+use self::thread::{ApiSpan, NO_RANGE, OpenSpan, ThreadLog};
 use super::Fold;
 
 /// How long records are kept.
@@ -48,8 +50,6 @@ impl Default for Limits {
     }
 }
 
-/// Code between two calls is part of launching if it is shorter, in nanoseconds.
-const BETWEEN_LAUNCHES: u64 = 100_000;
 /// A device begins what is launched within this time, in nanoseconds.
 const DISPATCH: u64 = 50_000;
 
@@ -303,8 +303,8 @@ impl Idle {
     }
 }
 
-/// Where one thread alone has ranges, threads without any work for the range that it has open: PyTorch runs the backward
-/// pass of `loss.backward()` on a thread of its own.
+/// Where one thread alone has ranges, threads without any work for the range that it has open: PyTorch runs the
+/// backward pass of `loss.backward()` on a thread of its own.
 fn lend_range(threads: &mut FxHashMap<u32, ThreadLog>) {
     let mut with_ranges = threads.iter().filter(|(_, thread)| thread.has_ranges).map(|(&number, _)| number);
     let (Some(lender), None) = (with_ranges.next(), with_ranges.next()) else { return };
@@ -315,29 +315,6 @@ fn lend_range(threads: &mut FxHashMap<u32, ThreadLog>) {
         .collect();
     if let Some(lender) = threads.get_mut(&lender) {
         lender.pieces.extend(lent);
-    }
-}
-
-/// The parts of one gap, in order, each as long as one cause holds.
-struct Pieces {
-    gap: u64,
-    device: u32,
-    /// Where the next part begins.
-    at: u64,
-    pieces: Vec<Piece>,
-}
-
-impl Pieces {
-    fn until(&mut self, end: u64, cause: IdleCause) {
-        if end <= self.at {
-            return;
-        }
-        let Self { gap, device, at: start, .. } = *self;
-        self.at = end;
-        match self.pieces.last_mut().filter(|last| last.cause == cause) {
-            Some(last) => last.end = end,
-            None => self.pieces.push(Piece { start, end, cause, gap, device }),
-        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use range_report::summary::IdleCause;
 
-use super::functions::Purpose;
-use super::{BETWEEN_LAUNCHES, Pieces};
+use super::functions::{BETWEEN_LAUNCHES, Purpose};
+use super::pieces::{Piece, Pieces};
 
 /// In place of the label of a range.
 pub(super) const NO_RANGE: u32 = u32::MAX;
@@ -32,17 +32,6 @@ pub(super) struct OpenSpan {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) label: u32,
-}
-
-/// Idle time with one cause.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) cause: IdleCause,
-    /// Which gap it is part of, and on which device.
-    pub(super) gap: u64,
-    pub(super) device: u32,
 }
 
 #[derive(Debug, Default)]
