@@ -299,8 +299,8 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether [`Report::Hot`] prints kernels by their whole names, as the tables of Nsight and nvprof do. Else C++ names
-    /// are shortened by meaning: `vectorized_elementwise<FillFunctor<int>>`. Default: no.
+    /// Whether [`Report::Hot`] prints kernels by their whole names, as the tables of Nsight and nvprof do. Else C++
+    /// names are shortened by meaning: `vectorized_elementwise<FillFunctor<int>>`. Default: no.
     pub fn full_kernel_names(mut self, on: bool) -> Self {
         self.config.full_kernel_names = on;
         self
