@@ -378,8 +378,8 @@ impl Config {
         self.reports.iter().any(|report| report.needs_calls())
     }
 
-    /// Whether a report explains why the GPU was idle, and CUPTI may record what that needs.
-    pub(crate) fn needs_idle(&self) -> bool {
+    /// Whether a report needs all ranges, calls and operations in their order, and CUPTI may record what that takes.
+    pub(crate) fn needs_stream(&self) -> bool {
         self.wants_activity() && self.reports.iter().any(|report| report.needs_stream())
     }
 

@@ -184,6 +184,8 @@ mod timeline;
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[doc(hidden)]
 pub use drain::{Kept, read_row_file};
+#[doc(hidden)]
+pub use fold::kernel_exec::kernel_executions;
 #[cfg(feature = "openacc")]
 pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]

@@ -70,6 +70,10 @@ pub enum Report {
     /// one thing to do each. Needs what [`Idle`](Self::Idle) needs where there is a GPU; without one, it has the other
     /// findings.
     Why,
+    /// Kernels from launch to end: `cuda_kern_exec_sum` of `nsys stats`, and the same by the range of the launch. A
+    /// `Q` column has kernels that had not started when the call returned (`QCount`). Needs CUPTI, and that calls of
+    /// the CUDA API are followed through the whole run.
+    KernelExec,
 }
 
 impl Report {
@@ -151,6 +155,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::Hot, "hot", Needs::Calls),
     (Report::Idle, "idle", Needs::Stream),
     (Report::Why, "why", Needs::Stream),
+    (Report::KernelExec, "kernel_exec", Needs::Stream),
 ];
 
 /// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).

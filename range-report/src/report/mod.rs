@@ -24,6 +24,7 @@ mod footer;
 pub(crate) mod gpu_work;
 mod hot;
 mod idle;
+mod kernel_exec;
 mod kinds;
 mod merged;
 mod nodes;
@@ -140,6 +141,8 @@ const MAKERS: &[Maker] = &[
     Maker::text(Report::Hot, hot::hot),
     Maker::table(Report::Idle, [""; 2], ["Idle", idle::ABOUT], idle::table).with_text(idle::idle), // two tables
     Maker::text(Report::Why, why::why),
+    Maker::table(Report::KernelExec, [""; 2], ["Launch to end", kernel_exec::ABOUT], kernel_exec::table)
+        .with_text(kernel_exec::kernel_exec), // two tables
 ];
 
 const _: () = {

@@ -20,6 +20,7 @@ mod finite;
 mod flat_tree;
 mod gpu;
 mod idle;
+mod kernel_exec;
 mod merge;
 mod openacc;
 mod run;
@@ -31,6 +32,7 @@ pub use gpu::{
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
 pub use idle::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanIdle};
+pub use kernel_exec::{KernelExecStats, KernelExecution, RangeExecStats};
 pub use merge::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
     StreamLabel, WorkPart,

@@ -6,13 +6,13 @@ use super::Declared;
 use crate::FindingKind;
 use crate::summary::{
     ActivityLosses, ApiCallStats, CallStats, CategoryStats, DeviceIdle, GpuActivity, GpuIdle, GpuWork, IdleCauses,
-    InstancesUse, KernelStats, Losses, MemoryStats, MemoryWork, NodeCalls, NodeWork, OpenAccStats, OpenRange, Process,
-    ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeUse, Sizes, SpanIdle, StreamLosses, StreamStats,
-    Summary, ThreadStats, Times, TreeNode,
+    InstancesUse, KernelExecStats, KernelExecution, KernelStats, Losses, MemoryStats, MemoryWork, NodeCalls, NodeWork,
+    OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeExecStats, RangeKernelStats, RangeStats,
+    RangeUse, Sizes, SpanIdle, StreamLosses, StreamStats, Summary, ThreadStats, Times, TreeNode,
 };
 
 /// All structs in a summary but the summary itself.
-const ROWS: [Declared; 31] = [
+const ROWS: [Declared; 34] = [
     Process::DECLARED,
     ThreadStats::DECLARED,
     Times::DECLARED,
@@ -31,6 +31,9 @@ const ROWS: [Declared; 31] = [
     IdleCauses::DECLARED,
     RangeUse::DECLARED,
     InstancesUse::DECLARED,
+    KernelExecStats::DECLARED,
+    RangeExecStats::DECLARED,
+    KernelExecution::DECLARED,
     GpuActivity::DECLARED,
     KernelStats::DECLARED,
     MemoryStats::DECLARED,
