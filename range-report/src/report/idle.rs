@@ -132,15 +132,14 @@ mod tests {
             row.causes = causes_of(times);
             row
         };
-        let mut idle = GpuIdle::default();
-        idle.devices = vec![device];
-        idle.spans = vec![
+        let spans = vec![
             row(
                 Some("step"),
                 &[(IdleCause::Launching, 600_000), (IdleCause::Copying, 99_000), (IdleCause::Host, 1_000)],
             ),
             row(None, &[(IdleCause::NoWork, 110_000)]),
         ];
+        let idle = GpuIdle { devices: vec![device], spans, ..GpuIdle::default() };
         let summary = Summary { idle: Some(idle), ..Summary::default() };
         let text = super::idle(&summary, &RenderOptions::default());
         let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

@@ -67,7 +67,7 @@ fn names() -> [Column; 2] {
 }
 
 fn called(api: &str, kernel: &str, options: &RenderOptions) -> [Cell; 2] {
-    [name_cell(Some(&nsys_call(api)), options), name_cell(Some(kernel), options)]
+    [name_cell(Some(nsys_call(api)), options), name_cell(Some(kernel), options)]
 }
 
 fn cells(execution: &KernelExecution) -> Vec<Cell> {

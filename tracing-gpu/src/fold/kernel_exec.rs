@@ -103,6 +103,7 @@ impl KernelExec {
 }
 
 /// What the fold finds in these items, for tests beside Nsight Systems.
+#[must_use]
 pub fn kernel_executions(items: &[Item<'_>]) -> Summary {
     let mut folds: Vec<Box<dyn Fold>> = vec![Box::<KernelExec>::default()];
     items.iter().for_each(|item| super::give(&mut folds, item));
