@@ -1,12 +1,13 @@
 //! What a profiled run is once it is measured, and every way to look at it.
 //!
 //! ```text
-//! Summary --> merge, Comparison --> report (tables), export (files)
+//! Summary --> merge, Comparison --> analysis (findings, the gate) --> report (tables), export (files)
 //! timeline::Item --> timeline::Sink (export::Chrome, export::Sqlite, export::HtmlSink)
 //! ```
 //!
 //! - A [`Summary`] is the plain data of a run: ranges, categories, the tree, work on the GPU, losses.
 //!   [`Summary::merge`] joins the processes of a run, [`Comparison`] puts runs side by side.
+//! - [`analysis`] draws the conclusions: where the time goes and why ([`Summary::findings`]), and what became slower.
 //! - [`report`] prints them as tables that people know from `nsys stats`, `nvprof` and `torch.profiler`.
 //! - [`export`] writes them as files: CSV, JSON, folded stacks, flame graphs, pages. [`timeline`] has the words of a
 //!   timeline, and the sinks in [`export`] write one while the program runs.
@@ -31,6 +32,7 @@
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod analysis;
 #[cfg(feature = "compare")]
 pub mod compare;
 pub mod export;
@@ -41,7 +43,10 @@ mod text;
 pub mod timeline;
 
 #[cfg(feature = "compare")]
-pub use compare::{Added, Basis, Change, ComparedRange, Comparison, Gate, InRun, Regression};
+pub use analysis::{Added, Basis, Change, Gate, Regression};
+pub use analysis::{Evidence, Finding, FindingKind};
+#[cfg(feature = "compare")]
+pub use compare::{ComparedRange, Comparison, InRun};
 #[cfg(feature = "json")]
 pub use export::json::JsonError;
 #[cfg(feature = "merge")]

@@ -16,7 +16,16 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
     ("nvtx-rs/src", &[&["lib"], &["client", "tool"], &["abi"]]),
     (
         "range-report/src",
-        &[&["lib"], &["export"], &["report"], &["compare"], &["timeline"], &["summary"], &["stats"], &["text"]],
+        &[
+            &["lib"],
+            &["export"],
+            &["report"],
+            &["compare"],
+            &["analysis", "timeline"],
+            &["summary"],
+            &["stats"],
+            &["text"],
+        ],
     ),
     (
         "gpu-activity/src",

@@ -2,6 +2,8 @@
 //! take, and that odd names do nothing. `cargo test -p tests --features browser --test browser`; pages and pictures are
 //! in `target/tmp/pages`, and with `BLESS=1` the pictures of the README in `docs/`.
 
+#[path = "browser/alike.rs"]
+mod alike;
 #[path = "browser/baseline.rs"]
 mod baseline;
 #[path = "browser/chromium.rs"]

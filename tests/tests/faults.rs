@@ -68,7 +68,7 @@ fn each_bad_setting_is_one_line_and_the_rest_counts() {
         let allowed = "allowed are off, report, style, name_from, names, bare_fields, nvtx, gpu, hot, percentiles, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals";
         let expected = [
             "tracing-gpu: TRACING_GPU: `report` cannot be `rangs`: expected ranges, tree, calls, categories, nvprof, torch, gpu_projection, \
-             kernels, mem_time, mem_size, api, openacc, range_kernels or hot, joined by +"
+             kernels, mem_time, mem_size, api, openacc, range_kernels, hot, idle, why or kernel_exec, joined by +"
                 .to_owned(),
             "tracing-gpu: TRACING_GPU: `style` cannot be `old`: expected current or legacy".to_owned(),
             "tracing-gpu: TRACING_GPU: `nvtx` cannot be `1`: expected on or off".to_owned(),

@@ -104,6 +104,12 @@ fn check(seed: u64, calls: Calls) {
     summaries::same(&summary, Report::MemSize, &printed["gpumemsizesum"]);
     summaries::same(&summary, Report::Api, &printed["cudaapisum"]);
     summaries::same(&summary, Report::RangeKernels, &printed["nvtxkernsum"]);
+    // The file has a call for each launch, also where none was recorded.
+    let made = expected.calls_of_launches().map(Item::ApiCall);
+    let items = work.items(seed).into_iter().filter(|item| !matches!(item, Item::ApiCall(_))).chain(made);
+    let mut executed = tracing_gpu::kernel_executions(&items.collect::<Vec<_>>());
+    (executed.process, executed.gpu) = (process(), summary.gpu.clone());
+    summaries::same(&executed, Report::KernelExec, &printed["kernexecsum"]);
     let projected = traces::grouped(&printed["nvtxgpuproj"]);
     summaries::same(&summary, Report::GpuProjection, &projected);
 

@@ -305,6 +305,8 @@ pub(crate) struct Config {
     /// Quantiles that were asked for, from 0 to 1, in rising order.
     pub(crate) quantiles: Vec<f64>,
     pub(crate) notes: usize,
+    /// Whether reports of our own print kernels by their whole names.
+    pub(crate) full_kernel_names: bool,
     pub(crate) rows: usize,
 }
 
@@ -348,6 +350,7 @@ impl Default for Config {
             watch: None,
             quantiles: Vec::new(),
             notes: 5,
+            full_kernel_names: false,
             rows: 30,
         }
     }
@@ -373,6 +376,11 @@ impl Config {
     /// Whether single calls of the CUDA API are.
     pub(crate) fn wants_calls(&self) -> bool {
         self.reports.iter().any(|report| report.needs_calls())
+    }
+
+    /// Whether a report needs all ranges, calls and operations in their order, and CUPTI may record what that takes.
+    pub(crate) fn needs_stream(&self) -> bool {
+        self.wants_activity() && self.reports.iter().any(|report| report.needs_stream())
     }
 
     /// Whether there is a report at the end.

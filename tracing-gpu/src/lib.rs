@@ -191,6 +191,8 @@ pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(feature = "row-file")]
 #[doc(hidden)]
 pub use drain::{Kept, read_row_file};
+#[doc(hidden)]
+pub use fold::kernel_exec::kernel_executions;
 #[cfg(feature = "openacc")]
 pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]
@@ -211,11 +213,11 @@ pub use range_report::JsonError;
 pub use range_report::MergedTable;
 #[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
-#[doc(inline)]
-pub use range_report::summary;
 #[cfg(feature = "compare")]
 pub use range_report::{Comparison, compare};
 pub use range_report::{RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
+#[doc(inline)]
+pub use range_report::{analysis, summary};
 #[cfg(feature = "cuda")]
 pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use tier::layer::GpuLayer;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::gate::{Change, Gate};
+use crate::analysis::{Change, Gate};
 use crate::stats::order;
 use crate::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
 

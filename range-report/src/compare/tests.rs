@@ -256,6 +256,18 @@ fn no_time_in_either_run_is_no_change() {
     assert!(text(&judged, 80).contains("median      0 ns      0 ns     0.0 %"), "{}", text(&judged, 80));
 }
 
+/// A ratio to no time says nothing: the interval comes from the other pairs.
+#[test]
+fn a_repeat_without_time_is_in_no_pair() {
+    let ms = 1_000_000.0;
+    let medians = (0..14).map(|at| if at < 4 { 0.0 } else { ms });
+    let (old, new) = (repeated(40, medians), repeated(40, [1.05 * ms; 14]));
+    let judged = Comparison::of_sides([("old", &old), ("new", &new)]).judged(&Gate::new(2.0));
+    let change = judged.ranges[0].in_runs[1].as_ref().unwrap().change.unwrap();
+    assert_eq!((change.percent.round(), change.low_percent.map(f64::round)), (5.0, Some(5.0)));
+    assert_eq!((change.grown_ns as f64 / ms).round(), 2.0, "40 instances of 0.05 ms");
+}
+
 #[test]
 fn a_judged_comparison_is_printed_and_written_with_its_intervals() {
     let old = repeated(40, (0..12).map(|at| 1e6 + 1e3 * f64::from(at * at % 5)));

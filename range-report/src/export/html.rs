@@ -11,6 +11,7 @@ mod columns;
 mod comparison;
 mod data;
 mod details;
+mod hot;
 mod items;
 mod lay_out;
 mod page;

@@ -12,6 +12,8 @@ use crate::Comparison;
 #[cfg(feature = "merge")]
 use crate::MergedSummary;
 use crate::Summary;
+use crate::analysis::Finding;
+use crate::text::width::shorten;
 
 /// The name of the format, before its version.
 const FORMAT: &str = "tracing-gpu/";
@@ -92,6 +94,40 @@ struct Document<'a, T> {
     fields: &'a T,
 }
 
+/// Bytes of the findings in a file, and columns of a name and of a sentence there.
+const MOST_FINDINGS: usize = 1_900;
+const LONGEST_NAME: usize = 40;
+const LONGEST_SENTENCE: usize = 240;
+
+/// A summary, and what is concluded of it.
+#[derive(Serialize)]
+struct Concluded<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    findings: Vec<Finding>,
+    findings_left_out: usize,
+}
+
+impl<'a> Concluded<'a> {
+    /// As many findings as there is room for, the most costly first.
+    fn of(summary: &'a Summary) -> Result<Self, JsonError> {
+        let (mut findings, mut findings_left_out, mut room) = (Vec::new(), 0, MOST_FINDINGS);
+        for mut finding in summary.findings() {
+            finding.span.iter_mut().for_each(|name| *name = shorten(name, LONGEST_NAME, LONGEST_NAME / 2));
+            finding.sentence = shorten(&finding.sentence, LONGEST_SENTENCE, 0);
+            let size = serde_json::to_string(&finding).map_err(JsonError::of)?.len() + 1;
+            match room.checked_sub(size) {
+                Some(left) => {
+                    room = left;
+                    findings.push(finding);
+                }
+                None => findings_left_out += 1,
+            }
+        }
+        Ok(Self { summary, findings, findings_left_out })
+    }
+}
+
 /// What is looked at first.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
@@ -140,7 +176,9 @@ impl Summary {
     /// Writes the summary as one line of JSON.
     ///
     /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of this type, times in nanoseconds, the
-    /// tree as a flat list of nodes with their `depth`. [`JSON_SCHEMA`](Self::JSON_SCHEMA) has all of it. Fields may be
+    /// tree as a flat list of nodes with their `depth`. The last are `findings`: what is concluded
+    /// ([`findings`](Self::findings)), the most costly first, with names of at most 40 columns, in at most 2 KB; and
+    /// `findings_left_out`, how many had no room there. [`JSON_SCHEMA`](Self::JSON_SCHEMA) has all of it. Fields may be
     /// added within a version; what is there keeps its meaning. Numbers that are not finite are not written: a median
     /// is `null` then, a deviation 0. Integers have up to 64 bits: a reader that takes numbers as doubles loses the
     /// last digits of `started_unix_ns`.
@@ -159,11 +197,11 @@ impl Summary {
     ///
     /// Those of `out`.
     pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
-        write(&format!("{FORMAT}{VERSION}"), self, out)
+        write(&format!("{FORMAT}{VERSION}"), &Concluded::of(self)?, out)
     }
 
     /// Reads what [`write_json`](Self::write_json) wrote, in this version of the crate or an older one. Fields that are
-    /// not known are passed over.
+    /// not known are passed over, and so are findings: [`findings`](Self::findings) concludes anew from the figures.
     ///
     /// ```
     /// use range_report::{JsonError, Summary};

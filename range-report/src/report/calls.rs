@@ -8,7 +8,6 @@ use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
 use crate::stats::order;
 use crate::summary::schema::{Figures, Join};
-use crate::text::names;
 use crate::text::number::{human, integer};
 use crate::text::width::{blanks, shorten, width_of};
 use crate::{CallStats, CallTotals, Quantile, Summary, Times};
@@ -75,7 +74,7 @@ fn table_of(rows: &[&CallStats], options: &RenderOptions) -> Table {
         cells.extend(parts.iter().map(|&q| quantile_cell(row.latency.quantile(q))));
         cells.extend([Cell::Whole(max_ns), Cell::Whole(mean(&row.latency))]);
         cells.extend(figures(&times, row));
-        cells.push(Cell::text(label(row, options.raw_names)));
+        cells.push(Cell::text(options.wording().label(row.domain.as_deref(), &row.name)));
         table.push(cells);
     }
     table
@@ -131,11 +130,6 @@ pub(crate) fn mean(times: &Times) -> u64 {
     times.total_ns.saturating_add(half).checked_div(times.instances).unwrap_or(0)
 }
 
-pub(crate) fn label(row: &CallStats, raw: bool) -> String {
-    let label = names::label(row.domain.as_deref(), &row.name).unwrap_or_else(|| "None".to_owned());
-    if raw { label } else { names::escaped(&label).into_owned() }
-}
-
 /// A column of figures. If the table is too wide, the column with the lowest rank is left out first.
 struct Fitted {
     header: String,
@@ -173,7 +167,7 @@ fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
     };
     let mut columns: Vec<Fitted> =
         table.columns.iter().enumerate().filter(|(_, column)| !column.is_name()).map(column).collect();
-    let names: Vec<String> = rows.iter().map(|row| label(row, options.raw_names)).collect();
+    let names: Vec<String> = rows.iter().map(|row| options.wording().label(row.domain.as_deref(), &row.name)).collect();
     let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0).max("Call".len());
     let room = |columns: &[Fitted]| {
         let figures: usize = columns.iter().map(|column| column.width() + 2).sum();

@@ -9,7 +9,8 @@ use super::kinds::TableStyle;
 use super::nsys::{quantile_cell, style_name};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
-use crate::compare::{Basis, Change, Gate, InRun, LEAST_PAIRS, by_self_time, confidence, with_ratios};
+use crate::analysis::{Basis, Change, Gate, LEAST_PAIRS, confidence};
+use crate::compare::{InRun, by_self_time, with_ratios};
 use crate::stats::order;
 use crate::text::names;
 use crate::text::number::{average, human, human_inline, integer, percent, ratio, rounded};
@@ -355,8 +356,7 @@ fn shown(name: &str, options: &RenderOptions) -> String {
 }
 
 fn label(range: &ComparedRange, options: &RenderOptions) -> String {
-    let label = names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned());
-    let label = if options.raw_names { label } else { names::escaped(&label).into_owned() };
+    let label = options.wording().label(range.domain.as_deref(), &range.name);
     match range.style {
         RangeStyle::PushPop => label,
         RangeStyle::StartEnd => label + " (start/end)",
@@ -594,8 +594,7 @@ fn added(comparison: &Comparison, options: &RenderOptions) -> String {
     let Some(base) = comparison.runs.first().filter(|_| !all.is_empty()) else { return String::new() };
     let mut text = format!("    not in {}: ", shown(base, options));
     for (at, added) in all.iter().enumerate() {
-        let label = names::label(added.domain.as_deref(), &added.name).unwrap_or_else(|| "None".to_owned());
-        let label = if options.raw_names { label } else { names::escaped(&label).into_owned() };
+        let label = options.wording().label(added.domain.as_deref(), &added.name);
         let name = shorten(&label, MAX_NAME, MAX_NAME / 2);
         let range = format!("{name} {} ({})", human_inline(added.total_ns), shown(&added.run, options));
         let rest = match all.len() - at - 1 {

@@ -1,12 +1,17 @@
 //! The short answer: the few operations and the few calls that make most of the time.
 
+use std::collections::BTreeMap;
+
 use super::envelope::section;
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
 use super::kinds::TableStyle;
 use super::options::HOT_PERCENT;
 use super::options::RenderOptions;
 use crate::Summary;
+use crate::analysis::enough;
 use crate::stats::order;
+use crate::text::kernels::short_names;
+use crate::text::names::escaped;
 use crate::text::number::{human, human_inline, integer, percent};
 use crate::text::width::{blanks, shorten, width_of};
 
@@ -27,6 +32,15 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
         return section(&title, NO_ACTIVITY);
     };
     let mut operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, options.style), options);
+    if !options.full_names && !options.raw_names {
+        let short = short_names(gpu.kernels.iter().map(|kernel| kernel.name.as_str()));
+        let short: BTreeMap<_, _> = short.iter().map(|(name, short)| (escaped(name), short)).collect();
+        for row in &mut operations {
+            if let Some(name) = short.get(&*row.name) {
+                row.name = escaped(name).into_owned();
+            }
+        }
+    }
     let mut calls = gpu_work::calls(gpu, options);
     let mut out = List { what: "GPU time", items: ["kernel or copy", "kernels and copies"], none: NO_OPERATION }.text(
         &mut operations,
@@ -59,8 +73,8 @@ impl List {
         if rows.is_empty() {
             return self.none.to_owned();
         }
-        let shown = enough(rows, share, base);
-        let (listed, left) = rows.split_at(shown.min(rows.len()));
+        let totals: Vec<u64> = rows.iter().map(|row| row.total_ns).collect();
+        let (listed, left) = rows.split_at(enough(&totals, share).min(rows.len()));
         let whole = human_inline(u64::try_from(base).unwrap_or(u64::MAX));
         let [one, several] = self.items;
         let mut out = match listed {
@@ -81,19 +95,6 @@ impl List {
         };
         out
     }
-}
-
-/// How many of the first rows make `share` of the whole: at least one.
-fn enough(rows: &[Tally], share: f64, base: u128) -> usize {
-    let wanted = share * base as f64;
-    let mut sum = 0_u128;
-    for (index, row) in rows.iter().enumerate() {
-        sum += u128::from(row.total_ns);
-        if sum == base || sum as f64 >= wanted {
-            return index + 1;
-        }
-    }
-    rows.len()
 }
 
 fn table(rows: &[Tally], base: u128, options: &RenderOptions) -> String {

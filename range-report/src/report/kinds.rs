@@ -62,6 +62,18 @@ pub enum Report {
     /// The kernels and copies that together take 90 % of all GPU time, and the API calls that together take 90 % of all
     /// API time; see [`RenderOptions::hot_percent`](crate::RenderOptions::hot_percent). Needs CUPTI.
     Hot,
+    /// Why the GPU was idle: each moment between two operations of a device has one cause, in the thread that launched
+    /// the second of them, and the range that was open there ([`IdleCause`](crate::summary::IdleCause)). Needs CUPTI,
+    /// and that ranges and calls of the CUDA API are followed through the whole run.
+    Idle,
+    /// What the run says in a few lines: how busy the GPU was and why not busier, and the most costly findings, with
+    /// one thing to do each. Needs what [`Idle`](Self::Idle) needs where there is a GPU; without one, it has the other
+    /// findings.
+    Why,
+    /// Kernels from launch to end: `cuda_kern_exec_sum` of `nsys stats`, and the same by the range of the launch. A
+    /// `Q` column has kernels that had not started when the call returned (`QCount`). Needs CUPTI, and that calls of
+    /// the CUDA API are followed through the whole run.
+    KernelExec,
 }
 
 impl Report {
@@ -103,7 +115,13 @@ impl Report {
     /// Whether it is made from single calls of the CUDA API.
     #[must_use]
     pub const fn needs_calls(self) -> bool {
-        matches!(TABLE[self as usize].2, Needs::Calls)
+        matches!(TABLE[self as usize].2, Needs::Calls | Needs::Stream)
+    }
+
+    /// Whether it is made from all ranges, calls and operations in their order.
+    #[must_use]
+    pub const fn needs_stream(self) -> bool {
+        matches!(TABLE[self as usize].2, Needs::Stream)
     }
 }
 
@@ -115,6 +133,8 @@ enum Needs {
     Activity,
     /// Single calls of the CUDA API beside it, which CUPTI records too.
     Calls,
+    /// The same, and every range, as a timeline has them.
+    Stream,
 }
 
 /// Every report, its name in the configuration, and what it is made from, in the order in which they read best.
@@ -133,6 +153,9 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::OpenAcc, "openacc", Needs::Spans),
     (Report::RangeKernels, "range_kernels", Needs::Activity),
     (Report::Hot, "hot", Needs::Calls),
+    (Report::Idle, "idle", Needs::Stream),
+    (Report::Why, "why", Needs::Stream),
+    (Report::KernelExec, "kernel_exec", Needs::Stream),
 ];
 
 /// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).

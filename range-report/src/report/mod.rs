@@ -24,6 +24,8 @@ mod envelope;
 mod footer;
 pub(crate) mod gpu_work;
 mod hot;
+mod idle;
+mod kernel_exec;
 mod kinds;
 #[cfg(feature = "merge")]
 mod merged;
@@ -38,6 +40,7 @@ mod tables;
 mod tests;
 mod torch;
 mod tree;
+mod why;
 
 #[cfg(all(feature = "compare", feature = "csv"))]
 pub(crate) use comparison::comparison_table;
@@ -61,7 +64,7 @@ pub(crate) use table::Table;
 pub(crate) use table::{Cell, Column, Unit};
 pub(crate) use tables::stream_table;
 #[cfg(feature = "html")]
-pub(crate) use tree::{Explained, Marked, explained};
+pub(crate) use tree::{Explained, explained};
 
 use std::io;
 
@@ -140,6 +143,10 @@ const MAKERS: &[Maker] = &[
         [" ** NVTX Range Kernel Summary (nvtx_kern_sum):", "CUDA Kernel Statistics (by NVTX range):"],
         ["Kernels by range", "Kernels as launched inside ranges, once for each range around them."], cuda::range_kernels),
     Maker::text(Report::Hot, hot::hot),
+    Maker::table(Report::Idle, [""; 2], ["Idle", idle::ABOUT], idle::table).with_text(idle::idle), // two tables
+    Maker::text(Report::Why, why::why),
+    Maker::table(Report::KernelExec, [""; 2], ["Launch to end", kernel_exec::ABOUT], kernel_exec::table)
+        .with_text(kernel_exec::kernel_exec), // two tables
 ];
 
 const _: () = {
@@ -245,9 +252,10 @@ fn ranges(summary: &Summary, options: &RenderOptions) -> String {
 
 fn rendered(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
     let because = summary.empty_because.as_deref();
+    let first = if reports.contains(&Report::Why) { String::new() } else { why::first_lines(summary, options) };
     let texts = reports.iter().map(|report| maker(*report).render(summary, options)).collect();
     let footer = footer::footer(summary, reports, options, shows_approximate(summary, reports, options));
-    joined(texts, because, options) + &footer
+    first + &joined(texts, because, options) + &footer
 }
 
 /// One report behind the other. Why there is nothing in several is said once, under the titles of all of them;

@@ -3,6 +3,7 @@
 #[allow(unused_imports)] // for the docs
 use super::kinds::Report;
 use super::kinds::TableStyle;
+use crate::text::wording::Wording;
 
 /// What [`RenderOptions::hot_percent`] is by default.
 pub(super) const HOT_PERCENT: f64 = 90.0;
@@ -40,6 +41,9 @@ pub struct RenderOptions {
     pub hot_percent: f64,
     /// How many notes are printed at most, the most important ones first. The page has all. Default: 5.
     pub notes: usize,
+    /// Whether [`Report::Hot`] prints kernels by their whole names. Else C++ names are shortened by meaning, so that
+    /// what tells two kernels apart stays. Nsight's and nvprof's tables always have whole names. Default: no.
+    pub full_names: bool,
     /// How many rows of each table, and phases of the tree, are printed at most. One more row has the sum of the
     /// others. Files have all rows. Default: 30.
     pub rows: usize,
@@ -57,6 +61,7 @@ impl Default for RenderOptions {
             raw_names: false,
             hot_percent: HOT_PERCENT,
             notes: NOTES,
+            full_names: false,
             rows: ROWS,
             of_command: false,
         }
@@ -149,6 +154,17 @@ impl RenderOptions {
         self
     }
 
+    /// Sets whether kernels are printed by their whole names.
+    ///
+    /// ```
+    /// assert!(range_report::RenderOptions::default().full_names(true).full_names);
+    /// ```
+    #[must_use]
+    pub const fn full_names(mut self, full: bool) -> Self {
+        self.full_names = full;
+        self
+    }
+
     /// Sets whether sentences are for a user of the command `tracing-gpu`.
     ///
     /// ```
@@ -160,9 +176,9 @@ impl RenderOptions {
         self
     }
 
-    /// The sentence for a program that measures itself, or that for a user of the command.
-    pub(super) const fn worded<'a>(&self, of_program: &'a str, of_command: &'a str) -> &'a str {
-        if self.of_command { of_command } else { of_program }
+    /// How sentences are worded.
+    pub(crate) const fn wording(&self) -> Wording {
+        Wording { thousands: self.thousands, raw_names: self.raw_names, of_command: self.of_command }
     }
 
     /// The width, within bounds that can be laid out.

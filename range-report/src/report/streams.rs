@@ -6,6 +6,7 @@ use super::envelope::printed;
 use super::nsys::{Columns, Row, name_cell, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
+use crate::analysis::nothing_enqueued;
 use crate::stats::order;
 use crate::text::names;
 use crate::{StreamStats, Summary};
@@ -37,7 +38,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
         return None;
     }
     // A row that shows no total comes after all that do.
-    let total = |row: &StreamStats| (!is_empty(row)).then_some(row.times.total_ns);
+    let total = |row: &StreamStats| (!nothing_enqueued(row)).then_some(row.times.total_ns);
     order::by(&mut rows, |(a, x), (b, y)| (Reverse(total(x)), a, &x.stream).cmp(&(Reverse(total(y)), b, &y.stream)));
     let cells: Vec<Row> = rows
         .iter()
@@ -45,7 +46,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
             let stream = if options.raw_names { row.stream.as_str().into() } else { names::escaped(&row.stream) };
             Row {
                 times: &row.times,
-                below: is_empty(row).then_some(row.floor_ns),
+                below: nothing_enqueued(row).then_some(row.floor_ns),
                 names: vec![name_cell(label.as_deref(), options), Cell::text(stream)],
             }
         })
@@ -54,9 +55,4 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
     table.columns.push(Column::of("").page("Empty"));
     table.rows.iter_mut().zip(rows).for_each(|(cells, (_, row))| cells.push(Cell::Whole(row.empty)));
     Some(table)
-}
-
-/// Whether no instance enqueued anything, so that all its times are those of the events themselves.
-pub(crate) fn is_empty(row: &StreamStats) -> bool {
-    row.times.instances > 0 && row.empty >= row.times.instances
 }

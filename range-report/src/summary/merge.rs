@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 
 use super::schema::Join;
 use super::{
-    CallTotals, GpuActivity, GpuWork, Losses, MemoryKind, NodeTotals, Process, Sizes, StreamTimes, Summary, Times,
+    CallTotals, GpuActivity, GpuIdle, GpuWork, Losses, MemoryKind, NodeTotals, Process, Sizes, StreamTimes, Summary,
+    Times,
 };
 use crate::stats::order;
 use rows::Rows;
@@ -64,6 +65,9 @@ pub struct MergedSummary {
     /// Kernels, copies and API calls; `None` where CUPTI recorded them in no process.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub gpu: Option<MergedActivity>,
+    /// Why the devices were idle, of all processes together; `None` where no process has it.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub idle: Option<GpuIdle>,
     /// Events of OpenACC runtimes by [label](super::OpenAccStats::label), by total time descending, then by label.
     pub openacc: Vec<Merged<String, Times>>,
     /// Sums over `nvtx.category`, by total time descending, then by name.
@@ -166,6 +170,7 @@ struct Tables {
     categories: Rows<String, Times>,
     gpu: Option<GpuTables>,
     openacc: Rows<String, Times>,
+    idle: Vec<GpuIdle>,
 }
 
 #[derive(Default)]
@@ -199,6 +204,7 @@ impl Tables {
         for row in summary.openacc {
             self.openacc.add(process, row.label(), row.times);
         }
+        self.idle.extend(summary.idle);
         if let Some(gpu) = summary.gpu {
             self.gpu.get_or_insert_default().add(process, gpu);
         }
@@ -212,6 +218,7 @@ impl Tables {
         merged.categories = self.categories.together(places);
         merged.gpu = self.gpu.map(|gpu| gpu.together(places));
         merged.openacc = self.openacc.together(places);
+        merged.idle = (!self.idle.is_empty()).then(|| GpuIdle::join(&self.idle.iter().collect::<Vec<_>>()));
     }
 }
 

@@ -19,6 +19,8 @@ mod finite;
 #[cfg(feature = "serde")]
 mod flat_tree;
 mod gpu;
+mod idle;
+mod kernel_exec;
 #[cfg(feature = "merge")]
 mod merge;
 mod openacc;
@@ -30,6 +32,8 @@ pub use gpu::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
+pub use idle::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanIdle};
+pub use kernel_exec::{KernelExecStats, KernelExecution, RangeExecStats};
 #[cfg(feature = "merge")]
 pub use merge::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,

@@ -3,6 +3,8 @@
 #[cfg(feature = "serde")]
 use super::flat_tree;
 use super::gpu::{ActivityLosses, GpuActivity, NodeWork};
+use super::idle::GpuIdle;
+use super::kernel_exec::{KernelExecStats, RangeExecStats};
 use super::openacc::OpenAccStats;
 #[cfg(feature = "serde")]
 use super::schema::absent;
@@ -387,6 +389,15 @@ figures! {
         /// Kernels, copies and API calls; `None` where CUPTI did not record them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gpu: Option<GpuActivity>;
+        /// Why the devices were idle; `None` where no report asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        idle: Option<GpuIdle>;
+        /// Kernels from launch to end, by average total time descending; empty where no report asked for them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kernel_exec: Vec<KernelExecStats>;
+        /// The same by range, by total time descending.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        range_exec: Vec<RangeExecStats>;
         /// Events of an OpenACC runtime, by total time descending, then by label.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         openacc: Vec<OpenAccStats>;

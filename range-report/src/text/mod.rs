@@ -1,8 +1,10 @@
 //! Names, numbers and their widths as people read them: what tables, sentences and pages share.
 
+pub(crate) mod kernels;
 pub(crate) mod names;
 pub(crate) mod number;
 pub(crate) mod width;
+pub(crate) mod wording;
 
 pub use names::escaped;
 pub(crate) use names::label;

@@ -135,6 +135,11 @@ pub(crate) fn percent(part: u64, base: u128) -> Option<String> {
     ratio_tenths(1_000 * u128::from(part), base).map(tenths)
 }
 
+/// `28.4%`, or `-` of nothing.
+pub(crate) fn share(part: u64, base: u128) -> String {
+    percent(part, base).map_or_else(|| "-".to_owned(), |text| text + "%")
+}
+
 /// `total / count` with one decimal, half away from zero; `None` where there is nothing to divide by. Beyond 2^52
 /// tenths it goes through a double, as the tool's does. (Between 2^42 ns, 73 minutes, and there, the tool sometimes
 /// rounds an exact half down: noise of its arithmetic that is not imitated.)

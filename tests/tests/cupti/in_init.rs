@@ -45,6 +45,21 @@ fn counts(summary: &Summary) -> (u64, u64) {
     (ranges.sum(), kernels.sum())
 }
 
+/// Ranges, calls and operations reach the folds of reports under the command.
+#[test]
+fn idle_time_and_launches_are_followed() {
+    let (all, _) = all_measured_with(&["-r", "idle+kernel_exec"], "outside", &[]);
+    let [summary] = &all[..] else { panic!("{} processes", all.len()) };
+    let idle = summary.idle.as_ref().unwrap_or_else(|| panic!("nothing was followed: {:?}", summary.notes));
+    assert_eq!((idle.devices.len(), idle.late), (1, 0));
+    let device = &idle.devices[0];
+    assert!(device.busy_ns > 0);
+    assert_eq!(device.wall_ns, device.busy_ns + device.causes.total_ns());
+    let executed: u64 = summary.kernel_exec.iter().map(|row| row.execution.kernel.instances).sum();
+    let ran: u64 = summary.gpu.iter().flat_map(|gpu| &gpu.kernels).map(|row| row.times.instances).sum();
+    assert_eq!(executed, ran);
+}
+
 /// Every operation and call is in the tables, though there is no range.
 #[test]
 fn work_outside_of_all_ranges_is_in_the_tables() {

@@ -179,7 +179,7 @@ fn a_program_that_measures_itself_prints_its_tables_alone() {
     let options = ["--output", report.to_str().expect("text")];
     let ran = run(&options, |command| command.arg(&program).args(["init-guard", "layer"]));
     let text = std::fs::read_to_string(report).expect("a report");
-    let title = "** NVTX Push/Pop Range Summary";
+    let title = "** Phase Tree";
     assert_eq!((titles(&ran.stderr, title), titles(&text, title)), (1, 1), "{}{text}", ran.stderr);
 }
 

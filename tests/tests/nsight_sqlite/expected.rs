@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use range_report::timeline::{Api, Work};
-use range_report::timeline::{Operation, Range};
+use range_report::timeline::{Api, ApiCall, Operation, Range, Work};
 use tracing_gpu::summary::{MemoryKind, RangeStyle, Sizes, Times};
 
 use crate::generate::{PROCESS, Workload};
@@ -205,6 +204,18 @@ impl<'a> Expected<'a> {
 
     /// `kernexecsum`: by process, thread, device, call and kernel, the times in all, of the call, in the queue and of
     /// the kernel.
+    pub(crate) fn calls_of_launches(&self) -> impl Iterator<Item = ApiCall<'_>> {
+        self.launches.iter().map(|(&correlation, launch)| ApiCall {
+            api: Api::Driver,
+            name: launch.name,
+            thread: launch.thread,
+            start: launch.start,
+            end: launch.end,
+            correlation,
+            result: 0,
+        })
+    }
+
     pub(crate) fn executions(&self) -> BTreeMap<Vec<String>, [Vec<u64>; 4]> {
         let mut groups: BTreeMap<Vec<String>, [Vec<u64>; 4]> = BTreeMap::new();
         for operation in self.work.operations.iter().filter(|operation| matches!(operation.work, Work::Kernel(_))) {

@@ -234,7 +234,8 @@ pub(crate) fn same(summary: &Summary, report: Report, theirs: &[Row]) {
         });
         cells.filter(|(_, cell)| !cell.is_empty()).collect()
     };
-    const TEXTS: [&str; 7] = ["Range", "NVTX Range", "Style", "TID", "Kernel Name", "Name", "Operation"];
+    const TEXTS: [&str; 9] =
+        ["Range", "NVTX Range", "Style", "TID", "Kernel Name", "Name", "Operation", "DevId", "API Name"];
     let sorted = |rows: &[Row]| {
         let mut rows: Vec<Row> = rows.iter().map(normal).collect();
         rows.sort_by_key(|row| TEXTS.map(|column| row.get(column).cloned()));

@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use clap::{CommandFactory as _, Parser as _};
-use tracing_gpu::{Chosen, Output, Profiler, Report};
+use tracing_gpu::{Chosen, Output, Profiler};
 
 use crate::folder::{self, Folder, Settings};
 use crate::{complain, system};
-use options::{CommandLine, Other, Print, REPORTS, Run, WRONG_USE};
+use options::{CommandLine, Other, Print, Run, WRONG_USE};
 
 /// What a shell returns for a command that is not found, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
@@ -128,7 +128,8 @@ fn users_settings() -> String {
 /// The settings of the run: what was asked for on the command line, and then by the user's variable. A line for each
 /// part of that which is not understood.
 fn choose(print: &Print, asked: BTreeMap<String, PathBuf>, gpu: Option<&str>, users: &str) -> Chosen {
-    let (mut builder, _none) = Profiler::builder().report(REPORTS).settings(&settings(print, gpu));
+    let (mut builder, _none) =
+        Profiler::builder().report(print.default_reports().iter().copied()).settings(&settings(print, gpu));
     if let Some(path) = &print.output {
         builder = builder.output(match path.to_str().map(str::parse) {
             Some(Ok(Output::File(_)) | Err(_)) | None => Output::File(files::absolute(path)),
@@ -206,7 +207,7 @@ fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
     let mut folder = Folder::create(&[temporary, "/tmp".into(), "/dev/shm".into()])
         .map_err(|error| io::Error::new(error.kind(), format!("no folder for the run in {error}")))?;
     let ours = settings(&run.print, run.gpu.as_deref());
-    let reports = REPORTS.map(Report::name).join("+");
+    let reports = run.print.default_reports().iter().map(|report| report.name()).collect::<Vec<_>>().join("+");
     let texts = vec![format!("report={reports}"), ours, users.to_owned()];
     match folder.write_settings(&Settings { captured: run.captured(), texts, files: files.of_processes() }) {
         Ok(()) => Ok(folder),

@@ -17,7 +17,7 @@ const INSTEAD: &[(&[&str], &str)] = &[
     ),
     (&["--print-gpu-summary"], "write `--report kernels+mem_time`"),
     (&["--print-api-summary"], "write `--report api`"),
-    (&["--print-summary", "-s"], "the summary is printed in any case"),
+    (&["--print-summary", "-s"], "write `--report nvprof`"),
     (&["--print-summary-per-gpu"], "all devices are in one summary; `--html run.html` shows each"),
     (
         &["--print-openacc-summary", "--print-openacc-trace", "--openacc-profiling", "--openacc-summary-mode"],

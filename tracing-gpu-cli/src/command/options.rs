@@ -12,7 +12,9 @@ use tracing_gpu::{Report, UnknownName};
 use crate::folder::CaptureRange;
 
 /// The reports that are printed where nobody chose any, if there is anything in them.
-pub(super) const REPORTS: [Report; 4] = [Report::Nvprof, Report::Hot, Report::Ranges, Report::GpuProjection];
+const REPORTS: &[Report] = &[Report::Why, Report::Tree, Report::Hot, Report::OpenAcc];
+/// The same as comma-separated values, which have tables alone.
+const TABLES: &[Report] = &[Report::Nvprof, Report::Ranges, Report::GpuProjection];
 
 /// What a shell returns for a wrong use of its own.
 pub(super) const WRONG_USE: u8 = 2;
@@ -54,10 +56,17 @@ pub(super) enum Other {
     Man,
 }
 
+impl Print {
+    /// The reports where nobody chose any.
+    pub(super) const fn default_reports(&self) -> &'static [Report] {
+        if self.csv { TABLES } else { REPORTS }
+    }
+}
+
 /// What is printed, and where.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Print {
-    /// Reports, joined by + [default: nvprof+hot+ranges, and gpu_projection where ranges launched work]
+    /// Reports, joined by + [default: why+tree+hot; with --csv nvprof+ranges+gpu_projection]
     #[arg(short, long, value_name = "LIST", value_parser = reports)]
     pub(super) report: Option<String>,
     /// Where reports go: a file, stdout, stderr or none [default: stderr]

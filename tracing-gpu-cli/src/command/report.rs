@@ -8,7 +8,7 @@ use tracing_gpu::summary::{MergedSummary, Process};
 use tracing_gpu::{Chosen, MergedTable, Output, RenderOptions, Report, Summary};
 
 use super::files::Files;
-use super::options::{Print, Processes, REPORTS, Run};
+use super::options::{Print, Processes, Run};
 use super::program;
 use crate::complain;
 use crate::folder::{CaptureRange, Cut, Folder, Left};
@@ -310,7 +310,7 @@ struct Printing<'a> {
 impl<'a> Printing<'a> {
     /// A line for each report that was asked for as comma-separated values, and cannot be.
     fn new(print: &'a Print, chosen: &'a Chosen) -> Self {
-        let asked = chosen.reports.iter().filter(|_| print.csv && chosen.reports != REPORTS);
+        let asked = chosen.reports.iter().filter(|_| print.csv && chosen.reports != print.default_reports());
         for report in asked.filter(|report| tables(&[**report]).is_empty()) {
             complain(&format!("the report {report} is no table, so --csv leaves it out"));
         }
@@ -387,7 +387,8 @@ impl<'a> Printing<'a> {
         let mut text = format!("tracing-gpu: {line}\n").into_bytes();
         if self.print.csv {
             text.clear();
-            let reports = if self.chosen.reports == REPORTS { &[Report::Ranges][..] } else { &self.chosen.reports };
+            let is_default = self.chosen.reports == self.print.default_reports();
+            let reports = if is_default { &[Report::Ranges][..] } else { &self.chosen.reports };
             for report in tables(reports).into_iter().filter_map(csv_table_of_many) {
                 let _to_memory = separated(&mut text, |text| Summary::merge([]).write_csv(report, text));
             }
@@ -399,7 +400,7 @@ impl<'a> Printing<'a> {
 
     fn reports(&self, has_rows: impl Fn(Report) -> bool) -> Vec<Report> {
         let chosen = &self.chosen.reports;
-        let by_default = *chosen == REPORTS;
+        let by_default = *chosen == self.print.default_reports();
         chosen.iter().copied().filter(|&report| !by_default || has_rows(report)).collect()
     }
 
@@ -462,7 +463,10 @@ fn has_rows(summary: &Summary, report: Report) -> bool {
         Report::Ranges => !summary.ranges.is_empty(),
         Report::GpuProjection => gpu.is_some_and(|gpu| !gpu.projections.is_empty()),
         Report::Hot => gpu.is_some_and(|gpu| gpu.total.operations > 0) || has_calls(summary),
+        Report::OpenAcc => !summary.openacc.is_empty(),
         Report::Nvprof => !summary.openacc.is_empty() || has_rows(summary, Report::Hot),
+        Report::Tree => !summary.tree.is_empty(),
+        Report::Why => gpu.is_some_and(|gpu| gpu.total.operations > 0),
         _ => true,
     }
 }

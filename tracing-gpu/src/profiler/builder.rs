@@ -300,6 +300,13 @@ impl ProfilerBuilder {
         self
     }
 
+    /// Whether [`Report::Hot`] prints kernels by their whole names, as the tables of Nsight and nvprof do. Else C++
+    /// names are shortened by meaning: `vectorized_elementwise<FillFunctor<int>>`. Default: no.
+    pub fn full_kernel_names(mut self, on: bool) -> Self {
+        self.config.full_kernel_names = on;
+        self
+    }
+
     /// How many notes are printed at most below the reports, the most important ones; `usize::MAX` for all. Default: 5.
     pub fn notes(mut self, most: usize) -> Self {
         self.config.notes = most;
@@ -503,6 +510,7 @@ impl ProfilerBuilder {
                 .style(config.style)
                 .hot_percent(config.hot_percent)
                 .notes(config.notes)
+                .full_names(config.full_kernel_names)
                 .rows(config.rows),
             output: config.output.clone(),
             files: config.files.clone(),

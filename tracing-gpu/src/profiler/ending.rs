@@ -239,6 +239,7 @@ impl Inner {
                 .width(width)
                 .hot_percent(self.config.hot_percent)
                 .notes(self.config.notes)
+                .full_names(self.config.full_kernel_names)
                 .rows(self.config.rows)
         };
         if !self.config.prints() {

@@ -35,7 +35,7 @@ const SETTINGS: [(&str, Set); 14] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
     ("name_from", |config, key, value| names(key, value).map(|names| config.fields.name_from = Some(names))),
-    ("names", |config, key, value| whole_names(key, value).map(|whole| config.whole_names = whole)),
+    ("names", names_kept),
     ("bare_fields", |config, key, value| switch(key, value).map(|on| config.fields.bare = on)),
     ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
     ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
@@ -152,12 +152,16 @@ fn switch(key: &str, value: &str) -> Result<bool, String> {
     }
 }
 
-fn whole_names(key: &str, value: &str) -> Result<bool, String> {
-    match value {
-        "whole" => Ok(true),
-        "cut" => Ok(false),
-        _ => Err(refused(key, value, "whole or cut")),
+/// Which names stay as they are: those of ranges, and those of kernels.
+fn names_kept(config: &mut Config, key: &str, value: &str) -> Result<(), String> {
+    for part in value.split('+') {
+        match part {
+            "whole" | "cut" => config.whole_names = part == "whole",
+            "full" | "short" => config.full_kernel_names = part == "full",
+            _ => return Err(refused(key, value, "whole or cut, full or short, joined by +")),
+        }
     }
+    Ok(())
 }
 
 fn gpu(key: &str, value: &str) -> Result<Gpu, String> {

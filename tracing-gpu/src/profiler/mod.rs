@@ -18,7 +18,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use range_report::report::escaped;
 use range_report::timeline::Details;
-use range_report::{Process, Summary};
+use range_report::{Process, Report, Summary};
 
 pub use builder::{Chosen, ProfilerBuilder};
 use ending::finish_all;
@@ -29,7 +29,7 @@ pub use init::{Guard, InstallError, init};
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::drain::{self, End};
-use crate::fold::Fold;
+use crate::fold::{self, Fold};
 #[cfg(feature = "openacc")]
 use crate::openacc::OpenAcc;
 use crate::outputs;
@@ -392,7 +392,7 @@ impl Inner {
         if !has_stream(&self.config) {
             return Vec::new();
         }
-        let folds = self.config.folds.iter().map(|new| new()).chain(watch(&self.config)).collect();
+        let folds = folds(&self.config);
         let opened = outputs::open_timelines(&self.config, &self.identity);
         let (recorder, errors) =
             Recorder::start(&self.engine, &self.identity, opened, folds, self.config.timeline_memory);
@@ -468,12 +468,17 @@ impl Inner {
 
 /// Whether single ranges are recorded: for a timeline or a fold.
 fn has_stream(config: &Config) -> bool {
-    outputs::has_timeline(config) || !config.folds.is_empty() || config.watch.is_some()
+    outputs::has_timeline(config) || !config.folds.is_empty() || config.watch.is_some() || config.needs_stream()
 }
 
-/// The fold that shows everything to whoever asked for that.
-fn watch(config: &Config) -> Option<Box<dyn Fold>> {
-    config.watch.map(|watch| Box::new(watch) as Box<dyn Fold>)
+/// What the reports ask for, and the fold that shows everything to whoever asked for that.
+fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
+    let watch = config.watch.map(|watch| Box::new(watch) as Box<dyn Fold>);
+    let asks = |asking: &[Report]| config.needs_stream() && config.reports.iter().any(|report| asking.contains(report));
+    let idle = asks(&[Report::Idle, Report::Why]).then(|| Box::<fold::idle::Idle>::default() as Box<dyn Fold>);
+    let kernel_exec =
+        asks(&[Report::KernelExec]).then(|| Box::<fold::kernel_exec::KernelExec>::default() as Box<dyn Fold>);
+    config.folds.iter().map(|new| new()).chain(watch).chain(idle).chain(kernel_exec).collect()
 }
 
 /// On standard error, from a place that can return no error: one line, or one for each of several errors. No signal of

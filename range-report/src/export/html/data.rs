@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::comparison::{self, Compared, compared};
+use super::hot::{HotLists, hot_lists};
 use super::items::{Bar, Items, Launch, StreamPart, ThreadPart, Track};
 use super::lay_out::lay_out;
 use super::tables::{Column, Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable};
 use super::tree::{Node, nodes};
 use crate::Comparison;
+use crate::analysis::Phases;
 use crate::report::{Explained, RenderOptions, Report, appended_figures, escaped, explained, notes};
 use crate::summary::{Process, Summary, TreeNode};
 
@@ -40,10 +42,9 @@ pub(super) struct Shown<'a> {
     tree: Vec<Node>,
     /// Columns of the tree behind those that the page lays out itself.
     tree_appended: Vec<Column>,
-    /// What 100 % of the tree is, and what its marks mean.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tree_whole: Option<String>,
-    tree_marks: Vec<String>,
+    /// What 100 % of the tree is, what was found in it, and what its marks mean.
+    tree_said: Vec<String>,
+    hot: HotLists,
     tables: Vec<Table<'a>>,
     comparison: Option<Compared<'a>>,
     gpu: Option<Gpu>,
@@ -145,9 +146,10 @@ pub(super) fn shown<'a>(
     let (colors, bar_colors) = colors(&laid.bars);
     let launches = in_order_of(&laid.bars, &launches);
     let texts_left_out = texts.left_out;
-    let Explained { whole, marked, marks } = explained(summary);
+    let phases = Phases::of(summary);
+    let Explained { whole, sentences } = explained(summary, &phases);
     let appended = appended_figures(all_nodes(&summary.tree));
-    let (tree, nodes_left_out) = nodes(summary, &marked, &appended);
+    let (tree, nodes_left_out) = nodes(summary, &phases, &appended);
     let rows: Vec<u32> = laid.rows.iter().flatten().map(|(_, length)| *length).collect();
     Shown {
         title: title(&summary.process),
@@ -171,8 +173,8 @@ pub(super) fn shown<'a>(
         texts: texts.into_list(),
         tree,
         tree_appended: appended.into_iter().map(|(_, column)| Column::from(column)).collect(),
-        tree_whole: whole,
-        tree_marks: marks,
+        tree_said: whole.into_iter().chain(sentences).collect(),
+        hot: hot_lists(summary, &phases),
         tables: tables(summary),
         comparison: comparison.map(compared),
         gpu: summary.gpu.as_ref().map(|gpu| Gpu {

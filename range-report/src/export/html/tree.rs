@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::texts::{LONGEST, presentable};
+use crate::analysis::Phases;
 use crate::report::calls::percentile;
-use crate::report::{Column, Marked, label};
+use crate::report::{Column, label};
 use crate::summary::schema::Figures;
 use crate::summary::{GpuWork, Quantile, Summary, TreeNode};
 
@@ -27,12 +28,12 @@ pub(super) struct Node {
     beside: bool,
     #[serde(skip_serializing_if = "is_not")]
     blocked: bool,
-    /// What of its own time it is ranked by, where that is not all.
+    /// Whether it ran outside of its parent, so that its total is no share of that.
+    #[serde(skip_serializing_if = "is_not")]
+    elsewhere: bool,
+    /// Where one call is shown separately, the average of the others.
     #[serde(skip_serializing_if = "Option::is_none")]
-    ranked: Option<u64>,
-    /// The time of the one call that is shown separately.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    one_call: Option<u64>,
+    others_mean: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     awaited: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,41 +74,39 @@ fn is_not(marked: &bool) -> bool {
 }
 
 /// All nodes, parents before their children; and how many are left out. What ran on the GPU outside of any range comes
-/// last, with nothing on the CPU. `marked` has the marks of the former, in this order.
-pub(super) fn nodes(summary: &Summary, marked: &[Marked], appended: &[(usize, Column)]) -> (Vec<Node>, usize) {
-    let mut nodes = Vec::new();
-    let mut left_out = 0;
-    let mut waiting: Vec<(usize, &TreeNode)> = summary.tree.iter().rev().map(|root| (0, root)).collect();
-    while let Some((depth, node)) = waiting.pop() {
-        waiting.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
-        if nodes.len() < MOST_NODES {
-            let marked = marked.get(nodes.len()).copied().unwrap_or_default();
-            nodes.push(of(depth, node, marked, appended));
-        } else {
-            left_out += 1;
-        }
-    }
+/// last, with nothing on the CPU.
+pub(super) fn nodes(summary: &Summary, phases: &Phases, appended: &[(usize, Column)]) -> (Vec<Node>, usize) {
+    let all = phases.all();
+    let kept = 0..all.len().min(MOST_NODES);
+    let mut nodes: Vec<Node> = kept.map(|index| of(phases, index, appended)).collect();
     if let Some(gpu) = &summary.gpu {
         nodes.extend(elsewhere("(outside any range)", &gpu.outside));
         nodes.extend(elsewhere("(launch not known)", &gpu.unmatched));
     }
-    (nodes, left_out)
+    (nodes, all.len().saturating_sub(MOST_NODES))
 }
 
-fn of(depth: usize, node: &TreeNode, marked: Marked, appended: &[(usize, Column)]) -> Node {
+/// The name of a phase on the page.
+pub(super) fn name_of(node: &TreeNode) -> String {
     let name = label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned());
+    presentable(&name, LONGEST).into_owned()
+}
+
+fn of(phases: &Phases, index: usize, appended: &[(usize, Column)]) -> Node {
+    let phase = &phases.all()[index];
+    let node = phase.node;
     Node {
-        depth,
-        name: presentable(&name, LONGEST).into_owned(),
+        depth: phase.depth,
+        name: name_of(node),
         calls: node.calls,
         instances: node.instances,
         total: node.total_ns,
         own: node.self_ns,
-        polled: marked.polled,
-        beside: marked.beside,
-        blocked: marked.blocked,
-        ranked: marked.ranked_ns,
-        one_call: marked.one_call,
+        polled: phase.is_polled(),
+        beside: phase.beside,
+        blocked: phase.is_blocked(),
+        elsewhere: phases.ran_elsewhere(index),
+        others_mean: phase.mean_ns().filter(|_| phase.one_call),
         awaited: node.awaited_ns,
         awaited_own: node.awaited_self_ns,
         quantiles: node.quantiles.iter().filter(|quantile| quantile.ns.is_finite()).map(written).collect(),
@@ -139,8 +138,8 @@ fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
         polled: false,
         beside: false,
         blocked: false,
-        ranked: None,
-        one_call: None,
+        elsewhere: false,
+        others_mean: None,
         awaited: None,
         awaited_own: None,
         quantiles: Vec::new(),
@@ -159,7 +158,8 @@ mod tests {
     fn parents_come_before_their_children() {
         let node = |name: &str, children| TreeNode { name: name.to_owned(), children, ..TreeNode::default() };
         let tree = vec![node("a", vec![node("b", vec![node("c", vec![])]), node("d", vec![])]), node("", vec![])];
-        let (nodes, left_out) = nodes(&Summary { tree, ..Summary::default() }, &[], &[]);
+        let summary = Summary { tree, ..Summary::default() };
+        let (nodes, left_out) = nodes(&summary, &Phases::of(&summary), &[]);
         let seen: Vec<(usize, &str)> = nodes.iter().map(|node| (node.depth, node.name.as_str())).collect();
         assert_eq!(seen, [(0, "a"), (1, "b"), (2, "c"), (1, "d"), (0, "None")]);
         assert_eq!(left_out, 0);
@@ -172,6 +172,6 @@ mod tests {
             tree = TreeNode { children: vec![tree], ..TreeNode::default() };
         }
         let summary = Summary { tree: vec![tree], ..Summary::default() };
-        assert_eq!(nodes(&summary, &[], &[]).0.len(), 5_001);
+        assert_eq!(nodes(&summary, &Phases::of(&summary), &[]).0.len(), 5_001);
     }
 }

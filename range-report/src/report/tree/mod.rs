@@ -13,18 +13,16 @@ use super::kinds::TableStyle;
 use super::nodes::appended_figures;
 use super::options::RenderOptions;
 use super::table::{Column, Unit};
+use crate::analysis::{self, Phases, Way};
 use crate::summary::schema::Figures;
 use crate::text::names;
-use crate::text::number::{human, human_bytes, human_inline, integer};
+use crate::text::number::{human, human_bytes, human_inline, integer, share};
 use crate::text::width::{width_of, wrapped};
 use crate::{GpuActivity, MemoryWork, Summary};
 use layout::{BUSY, COLUMNS, Known, Layout, Line};
+use shape::{Entry, Shape};
 #[cfg(feature = "html")]
-pub(crate) use shape::Marked;
-use shape::{Entry, Shape, Way};
-#[cfg(feature = "html")]
-pub(crate) use verdict::Explained;
-use verdict::{label, share};
+pub(crate) use verdict::{Explained, explained};
 
 /// A time that there is not, its dash below the digits of the others.
 const NO_TIME: &str = "-   ";
@@ -47,28 +45,29 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     if summary.tree.is_empty() {
         return section(title, NO_RANGE);
     }
-    let shape = Shape::of(summary, options.rows);
-    let entries = shape.entries();
-    let quantiles = shape.quantiles();
-    let appended = appended_figures(entries.iter().map(|entry| shape.node(entry.index)));
+    let phases = Phases::of(summary);
+    let entries = Shape::of(&phases, options.rows).entries();
+    let quantiles = quantiles_of(&phases);
+    let appended = appended_figures(entries.iter().map(|entry| phases.all()[entry.index].node));
     let mut lines: Vec<Line> =
-        entries.iter().map(|entry| line(&shape, entry, (&appended, &quantiles), options)).collect();
+        entries.iter().map(|entry| line(&phases, entry, (&appended, &quantiles), options)).collect();
     lines.extend(summary.gpu.as_ref().and_then(outside));
-    let known = |way: Way| shape.gpu_whole(way).is_some();
+    let known = |way: Way| phases.gpu_whole(way).is_some();
     let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
     let headers = appended.iter().map(|(_, column)| column.page.to_string());
     let headers: Vec<String> = headers.chain(quantiles.iter().map(|&q| percentile(q))).collect();
     let known = Known {
-        awaited: shape.awaited_whole().is_some(),
+        awaited: phases.awaited_whole().is_some(),
         busy,
         on_streams: known(Way::Stream),
         further: &headers,
         quantiles: quantiles.len(),
     };
     let mut body = Layout::fitting(&lines, known, options.columns()).render(&lines);
-    let mut below = verdict::verdict(summary, &shape, &entries, options);
+    let findings = analysis::in_phases(summary, &phases, options.wording());
+    let mut below = verdict::verdict(summary, &findings, &phases, &entries, options);
     below += &advice(summary, options);
-    below += &verdict::marks(summary, &shape, &entries, options);
+    below += &verdict::marks(summary, &phases, &entries, options);
     below += if busy { BUSY_MEANS } else { "" };
     below += &summary.gpu.as_ref().map_or_else(String::new, |gpu| copies(&gpu.total.memory, options));
     if !below.is_empty() {
@@ -79,12 +78,14 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
 
 /// The quantiles that any node has, in rising order.
 pub(crate) fn quantiles(summary: &Summary) -> Vec<f64> {
-    Shape::of(summary, usize::MAX).quantiles()
+    quantiles_of(&Phases::of(summary))
 }
 
-#[cfg(feature = "html")]
-pub(crate) fn explained(summary: &Summary) -> Explained {
-    verdict::explained(summary, &Shape::of(summary, usize::MAX))
+fn quantiles_of(phases: &Phases) -> Vec<f64> {
+    let mut all: Vec<f64> = phases.all().iter().flat_map(|phase| &phase.node.quantiles).map(|one| one.q).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all
 }
 
 /// What makes the rows say more.
@@ -137,18 +138,14 @@ fn rate(work: &MemoryWork) -> String {
 }
 
 fn line(
-    shape: &Shape,
+    phases: &Phases,
     entry: &Entry,
     (appended, quantiles): (&[(usize, Column)], &[f64]),
     options: &RenderOptions,
 ) -> Line {
     let figures = &entry.figures;
-    let node = shape.node(entry.index);
-    let one_call = entry.folded == 0 && shape.has_one_call(entry.index);
-    let mean = match one_call {
-        true => verdict::mean_of_the_others(node),
-        false => figures.total_ns.checked_div(figures.calls),
-    };
+    let phase = &phases.all()[entry.index];
+    let node = phase.node;
     let (busy, stream) = (figures.on_gpu(Way::Busy), figures.on_gpu(Way::Stream));
     let mut cells = vec![
         human(figures.total_ns),
@@ -164,7 +161,7 @@ fn line(
             false => share(figures.total_ns, entry.base),
         },
         integer(figures.calls, options.thousands),
-        match (entry.folded, mean) {
+        match (entry.folded, phase.mean_ns()) {
             (0, Some(mean)) => human(mean),
             (0, None) => NO_TIME.to_owned(),
             _ => String::new(), // an average over different phases says nothing
@@ -184,18 +181,18 @@ fn line(
     Line {
         margin: entry.margin(),
         cells,
-        one_call,
-        blocked: entry.folded == 0 && shape::is_blocked(node),
+        one_call: entry.folded == 0 && phase.one_call,
+        blocked: entry.folded == 0 && phase.is_blocked(),
         beside: entry.beside,
         again: entry.is_polled().then_some(if figures.awaited_ns.is_some() { '+' } else { '&' }),
         depth: entry.depth,
         phase: match entry.folded {
-            0 => label(shape.node(entry.index), options.raw_names),
+            0 => phases.label(entry.index, options.wording()),
             count if entry.is_small => format!("({count} more under 0.1 %)"),
             count => format!("({count} more)"),
         },
         self_ns: figures.self_ns,
-        whole: shape.whole(),
+        whole: phases.whole(),
     }
 }
 

@@ -3,13 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-#[cfg(feature = "html")]
-use super::shape::Marked;
-use super::shape::{Culprit, Entry, Shape, Way, is_blocked};
+use super::shape::Entry;
+use crate::analysis::{Evidence, Finding, FindingKind, Phases, lived, perhaps_for};
 use crate::report::options::RenderOptions;
 use crate::stats::order;
-use crate::text::names;
-use crate::text::number::{human_inline, integer, percent};
+use crate::text::number::{human_inline, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};
 
@@ -19,201 +17,189 @@ const SLOWEST: usize = 3;
 const MAX_NAME: usize = 40;
 /// If a name has less room than this, its ancestor is not printed.
 const LEAST_PLACE: usize = 18;
-/// A thread that is busy for this part of the wall time has next to none for another task.
-const BUSY_PERCENT: u128 = 80;
-/// Time outside of spans is worth a word from this part of the wall time on: 10 %.
-const OUTSIDE_PART: u128 = 10;
 /// What the `*` behind a share means.
 const BESIDE: &str = "these phases together took longer than their parent: they ran on other threads, after it, or in \
                       each other";
 /// What the `^` behind a self time means.
-const BLOCKED: &str = "most of this Self is a wait for children that ran on other threads or were awaited: the order \
-                       above leaves it out";
-/// The same of a page.
+const BLOCKED: &str = "most of this Self is a wait for children that ran on other threads or were awaited";
+/// The same where phases stand in an order.
+const LEFT_OUT: &str = ": the order above leaves it out";
+/// Which figures are without a call that took more than half of its row, where phases stand in an order and on a page,
+/// which orders phases by all of their time.
+const OF_OTHERS: &str = "Avg/Call and the order above are of the others";
 #[cfg(feature = "html")]
-const BLOCKED_ON_PAGE: &str = "most of this Self is a wait for children that ran on other threads or were awaited";
-/// What is done about calls that took more than half of their row.
-const ONE_CALL: &str = "Avg/Call and the order above are of the others; reset() after a warm-up leaves such calls out";
-/// The same under the command.
-const ONE_CALL_OF_COMMAND: &str = "Avg/Call and the order above are of the others";
-/// The same of a page, which orders phases by all of their time.
-#[cfg(feature = "html")]
-const ONE_CALL_ON_PAGE: &str = "Avg/Call is of the others; reset() after a warm-up leaves such calls out";
+const OF_OTHERS_ON_PAGE: &str = "Avg/Call is of the others";
 /// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it
 /// too.
 const AWAITS: &str = "one instance per poll: Awaited is the time between polls";
 const KEPT: &str = "entered several times: these spans are not futures, or have not ended";
 
 /// Where the time goes, on the CPU and on the GPU.
-pub(super) fn verdict(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
-    let awaited = awaited(shape, options);
-    let slowest = shape.slowest(SLOWEST);
-    let mut own = line(" >> most time of its own: ", shape, &slowest, shape.ranked(), options);
-    own += &hidden(shape, entries, &slowest, options);
-    own += &one_call_each(shape, options);
-    if let Some(sentence) = whole_beside_wall(summary, shape, options).filter(|_| awaited.len() + own.len() > 0) {
-        own += &wrapped("   ", &sentence, options.columns());
+pub(super) fn verdict(
+    summary: &Summary,
+    findings: &[Finding],
+    phases: &Phases,
+    entries: &[Entry],
+    options: &RenderOptions,
+) -> String {
+    let findings = &Findings { all: findings, phases, options };
+    let columns = options.columns();
+    let awaited = findings.awaited();
+    let mut own = findings.line(" >> ", FindingKind::MostOwnTime);
+    own += &findings.small_phases(own.is_empty());
+    own += &findings.long_calls(OF_OTHERS);
+    if let Some(sentence) = findings.whole_beside_wall(summary).filter(|_| awaited.len() + own.len() > 0) {
+        own += &wrapped("   ", &sentence, columns);
     }
     // What keeps the threads busy may be what is awaited.
-    let mut out = match busy_threads(summary).filter(|_| !awaited.is_empty()) {
-        Some(sentence) => own + &awaited + &wrapped("   ", &sentence, options.columns()),
+    let mut out = match findings.of(FindingKind::BusyThreads).next() {
+        Some(busy) => own + &awaited + &wrapped("   ", &busy.sentence, columns),
         None => awaited + &own,
     };
-    out += &loops(shape, options);
-    let busiest = match entries.iter().any(|entry| entry.margin().contains('G')) {
-        true => " G  most busy time of its own: ",
-        false => " GPU: most busy time of its own: ",
-    };
-    for (way, what) in [(Way::Busy, busiest), (Way::Stream, " GPU: most stream time of its own: ")] {
-        let Some(own) = shape.gpu_whole(way) else { continue };
-        // Of all that the GPU did, with what it did for no span.
-        let gpu = summary.gpu.as_ref().filter(|_| way == Way::Busy);
-        let all = gpu.map_or(0, |gpu| u128::from(gpu.total.busy_ns));
-        let whole = if all > 0 { all } else { own };
-        out += &line(what, shape, &shape.slowest_on_gpu(way, SLOWEST), whole, options);
+    out += &findings.loops();
+    let is_marked = entries.iter().any(|entry| entry.margin().contains('G'));
+    out += &findings.line(if is_marked { " G  " } else { " GPU: " }, FindingKind::MostBusyTime);
+    out + &findings.line(" GPU: ", FindingKind::MostStreamTime)
+}
+
+/// The findings of a tree, and how they are printed.
+#[derive(Clone, Copy)]
+struct Findings<'a> {
+    all: &'a [Finding],
+    phases: &'a Phases<'a>,
+    options: &'a RenderOptions,
+}
+
+impl<'a> Findings<'a> {
+    fn of(self, kind: FindingKind) -> impl Iterator<Item = &'a Finding> {
+        self.all.iter().filter(move |finding| finding.kind() == kind)
     }
-    out
-}
 
-/// What waited longest, where more time was waited than run: the way to each, and its share of all that was waited. A
-/// line each, aligned below the first.
-fn awaited(shape: &Shape, options: &RenderOptions) -> String {
-    const WHAT: &str = " ~~ most time awaited: ";
-    let room = options.columns().saturating_sub(width_of(WHAT));
-    one_each(WHAT, &most_awaited(shape, room, options))
-}
+    /// What waited longest: the way to each, and its share of all that was waited. A line each, below the first.
+    fn awaited(self) -> String {
+        let what = " ~~ ".to_owned() + FindingKind::MostAwaited.lead();
+        one_each(&what, &self.most_awaited(self.options.columns().saturating_sub(width_of(&what))))
+    }
 
-fn most_awaited(shape: &Shape, room: usize, options: &RenderOptions) -> Vec<String> {
-    let mut lines = Vec::new();
-    for Culprit { index, ns, perhaps } in shape.most_awaited(SLOWEST) {
-        let figures = format!(" {} ({})", human_inline(ns), share(ns, shape.awaited_ranked()));
-        let behind = width_of(&figures) + usize::from(perhaps.is_some()); // a comma
-        let room_of_way = room.saturating_sub(behind).max(LEAST_PLACE);
-        let mut line = way(shape, index, room_of_way, options) + &figures;
-        if let Some(other) = perhaps {
-            let name = shorten(&label(shape.node(other), options.raw_names), LEAST_PLACE, LEAST_PLACE / 2);
-            let aside = format!("perhaps for `{name}`");
-            match width_of(&line) + 2 + width_of(&aside) <= room {
-                true => line += &format!(", {aside}"),
-                false => lines.push(std::mem::replace(&mut line, format!("  {aside}")) + ","),
+    fn most_awaited(self, room: usize) -> Vec<String> {
+        let wording = self.options.wording();
+        let mut lines = Vec::new();
+        for finding in self.of(FindingKind::MostAwaited) {
+            let (Evidence::MostAwaited { perhaps_for: other }, Some(index)) = (finding.evidence, finding.node) else {
+                continue;
+            };
+            let figures = figures(finding);
+            let behind = width_of(&figures) + usize::from(other.is_some()); // a comma
+            let room_of_path = room.saturating_sub(behind).max(LEAST_PLACE);
+            let mut line = self.phases.path(index, room_of_path, wording) + &figures;
+            if let Some(other) = other {
+                let aside = perhaps_for(self.phases, other, wording);
+                match width_of(&line) + 2 + width_of(&aside) <= room {
+                    true => line += &format!(", {aside}"),
+                    false => lines.push(std::mem::replace(&mut line, format!("  {aside}")) + ","),
+                }
+            }
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// Loops that live as long as the run: they wait for work.
+    fn loops(self) -> String {
+        let what = " ~~ ".to_owned() + FindingKind::LongLoop.lead();
+        let wording = self.options.wording();
+        let loops: Vec<&Finding> = self.of(FindingKind::LongLoop).collect();
+        let named = loops.iter().take(SLOWEST).filter_map(|finding| {
+            let Evidence::LongLoop { calls, life_ns } = finding.evidence else { return None };
+            let figures = lived(calls, life_ns, wording);
+            let room = room_before(&figures, &what, self.options);
+            Some(shorten(&self.phases.label(finding.node?, wording), room, room / 2) + &figures)
+        });
+        let more = loops.len().saturating_sub(SLOWEST);
+        let more = (more > 0).then(|| format!("and {} more", wording.count(more as u64)));
+        listed(&what, named.chain(more), self.options)
+    }
+
+    /// Which phases one call took more than half of: the longest such calls, a line each. `of_others` says what the
+    /// figures leave out.
+    fn long_calls(self, of_others: &str) -> String {
+        let all: Vec<&Finding> = self.of(FindingKind::OneLongCall).collect();
+        let mut sentences: Vec<String> = all.iter().take(SLOWEST).map(|finding| finding.sentence.clone()).collect();
+        if let (Some(last), Some(first)) = (sentences.last_mut(), all.first()) {
+            if all.len() > SLOWEST {
+                *last += &format!("; and {} phases more", self.options.wording().count((all.len() - SLOWEST) as u64));
+            }
+            let advice = first.advice.iter().map(|advice| format!("; {advice}"));
+            sentences.push(of_others.to_owned() + &advice.collect::<String>());
+        }
+        let leads = std::iter::once(" ! ").chain(std::iter::repeat("   "));
+        leads.zip(sentences).map(|(lead, sentence)| wrapped(lead, &sentence, self.options.columns())).collect()
+    }
+
+    /// More time is in folded lines than in the slowest phase.
+    fn small_phases(self, is_first: bool) -> String {
+        let (lead, but) = if is_first { (" >>", "") } else { ("   ", "but ") };
+        let line = |finding: &Finding| {
+            let advice = finding.advice.iter().map(|advice| format!(": {advice}")).collect::<String>();
+            wrapped(lead, &format!("{but}{}{advice}", finding.sentence), self.options.columns())
+        };
+        self.of(FindingKind::ManySmallPhases).map(line).collect()
+    }
+
+    /// What all shares are of; nothing where it is not known how long all of it took.
+    fn whole_beside_wall(self, summary: &Summary) -> Option<String> {
+        let human = |ns: u128| human_inline(u64::try_from(ns).unwrap_or(u64::MAX));
+        let (whole, wall) = (human(self.phases.ranked()), human_inline(summary.elapsed_ns));
+        let mut apart = String::new();
+        for (ns, what) in [(self.phases.apart(), "single calls"), (self.phases.blocked(), "waiting for children")] {
+            if ns > 0 {
+                apart += &format!("{} {} of {what}", if apart.is_empty() { " without" } else { " and" }, human(ns));
             }
         }
-        lines.push(line);
+        let (spans, span) = (self.options.wording().of("spans", "ranges"), self.options.wording().of("span", "range"));
+        let outside = self.of(FindingKind::OutsideRanges).map(|finding| {
+            let least = if finding.evidence == (Evidence::OutsideRanges { exact: true }) { "" } else { "at least " };
+            format!(", {least}{} of which is in no {span}", share(finding.at_stake_ns, summary.elapsed_ns.into()))
+        });
+        let outside: String = outside.collect();
+        (summary.elapsed_ns > 0)
+            .then(|| format!("100% is {whole} in {spans}{apart}, on all threads, in {wall} of wall time{outside}"))
     }
-    lines
-}
 
-/// Loops that live as long as the run: they wait for work.
-fn loops(shape: &Shape, options: &RenderOptions) -> String {
-    const WHAT: &str = " ~~ as long as the run: ";
-    let loops = shape.loops();
-    let named = loops.iter().take(SLOWEST).map(|node| {
-        let life = node.total_ns.saturating_add(node.awaited_ns.unwrap_or(0));
-        let (each, calls) = (life.checked_div(node.calls).unwrap_or(0), integer(node.calls, options.thousands));
-        let figures = format!(" {} ({calls} call{})", human_inline(each), if node.calls == 1 { "" } else { "s" });
-        let room = room_before(&figures, WHAT, options);
-        shorten(&label(node, options.raw_names), room, room / 2) + &figures
-    });
-    let more = loops.len().saturating_sub(SLOWEST);
-    let more = (more > 0).then(|| format!("and {} more", integer(more as u64, options.thousands)));
-    listed(WHAT, named.chain(more), options)
-}
-
-/// The names from the root down to a phase, as many as fit, the last ones.
-fn way(shape: &Shape, index: usize, room: usize, options: &RenderOptions) -> String {
-    const MORE: &str = "… > ";
-    let name = |index| label(shape.node(index), options.raw_names);
-    let mut text = name(index);
-    let mut at = shape.parent(index);
-    while let Some(ancestor) = at {
-        let longer = format!("{} > {text}", name(ancestor));
-        at = shape.parent(ancestor);
-        let more = if at.is_some() { width_of(MORE) } else { 0 };
-        if width_of(&longer) + more > room {
-            let room = room.saturating_sub(width_of(MORE));
-            return MORE.to_owned() + &shorten(&text, room, room / 2);
-        }
-        text = longer;
+    /// The phases of one kind behind a mark; nothing where there is none.
+    fn line(self, mark: &str, kind: FindingKind) -> String {
+        let what = mark.to_owned() + kind.lead().trim_start_matches("GPU: ");
+        let named: Vec<usize> = self.of(kind).filter_map(|finding| finding.node).collect();
+        let parts = self.of(kind).filter_map(|finding| {
+            let figures = figures(finding);
+            Some(self.name(finding.node?, &named, room_before(&figures, &what, self.options)) + &figures)
+        });
+        listed(&what, parts, self.options)
     }
-    shorten(&text, room, room / 2)
-}
 
-/// That threads were busy for nearly all of the time, of at least half of those that poll futures.
-fn busy_threads(summary: &Summary) -> Option<String> {
-    let wall = u128::from(summary.elapsed_ns);
-    let polling: Vec<u64> = summary.threads.iter().filter_map(|thread| thread.in_polls_ns).collect();
-    let is_busy = |&&ns: &&u64| wall > 0 && u128::from(ns) * 100 >= wall * BUSY_PERCENT;
-    let busy: Vec<u64> = polling.iter().filter(is_busy).copied().collect();
-    let who = match (busy.len(), polling.len()) {
-        (0, _) => return None,
-        (1, 1) => "the thread that polls futures was".to_owned(),
-        (1, 2) => "1 of 2 threads that poll futures was".to_owned(),
-        (some, all) if some == all => format!("all {all} threads that poll futures were"),
-        (some, all) if some * 2 >= all => format!("{some} of {all} threads that poll futures were"),
-        _ => return None,
-    };
-    let mean = busy.iter().map(|&ns| u128::from(ns)).sum::<u128>() / busy.len() as u128;
-    let share = share(u64::try_from(mean).unwrap_or(u64::MAX), wall);
-    Some(format!("{who} busy for {share} of the time: some of this may be waiting for a free thread"))
-}
-
-/// Which phases one call took more than half of: the longest such calls, a line each.
-fn one_call_each(shape: &Shape, options: &RenderOptions) -> String {
-    let all = shape.dominated();
-    let mut sentences: Vec<String> = all.iter().take(SLOWEST).map(|node| one_call(node, options)).collect();
-    if let Some(last) = sentences.last_mut() {
-        if all.len() > SLOWEST {
-            *last += &format!("; and {} phases more", integer((all.len() - SLOWEST) as u64, options.thousands));
-        }
-        sentences.push(options.worded(ONE_CALL, ONE_CALL_OF_COMMAND).to_owned());
+    /// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that
+    /// tells it from those beside it in the line.
+    fn name(self, index: usize, named: &[usize], room: usize) -> String {
+        let label = |index| self.phases.label(index, self.options.wording());
+        let place =
+            if room < LEAST_PLACE || !self.phases.repeats(index) { None } else { place(self.phases, index, named) };
+        let place = place.map_or_else(String::new, |(ancestor, is_parent)| {
+            let between = if is_parent { " > " } else { " > … > " };
+            shorten(&label(ancestor), room / 3, room / 6) + between
+        });
+        let room = room.saturating_sub(width_of(&place));
+        place + &shorten(&label(index), room, room / 2)
     }
-    let line = |(number, sentence): (usize, String)| {
-        wrapped(if number == 0 { " ! " } else { "   " }, &sentence, options.columns())
-    };
-    sentences.into_iter().enumerate().map(line).collect()
 }
 
-fn one_call(node: &TreeNode, options: &RenderOptions) -> String {
-    let others = human_inline(mean_of_the_others(node).unwrap_or(0));
-    let name = shorten(&label(node, options.raw_names), MAX_NAME, MAX_NAME / 2);
-    format!("`{name}`: one call {}, the others {others} each", human_inline(node.max_ns))
-}
-
-/// The average of a row without its longest call.
-pub(super) fn mean_of_the_others(node: &TreeNode) -> Option<u64> {
-    node.total_ns.saturating_sub(node.max_ns).checked_div(node.calls.saturating_sub(1))
-}
-
-/// What all shares are of; nothing where it is not known how long all of it took.
-fn whole_beside_wall(summary: &Summary, shape: &Shape, options: &RenderOptions) -> Option<String> {
-    let human = |ns: u128| human_inline(u64::try_from(ns).unwrap_or(u64::MAX));
-    let (whole, wall) = (human(shape.ranked()), human_inline(summary.elapsed_ns));
-    let mut apart = String::new();
-    for (ns, what) in [(shape.apart(), "single calls"), (shape.blocked(), "waiting for children")] {
-        if ns > 0 {
-            apart += &format!("{} {} of {what}", if apart.is_empty() { " without" } else { " and" }, human(ns));
-        }
-    }
-    let spans = options.worded("spans", "ranges");
-    let outside = outside(summary, shape, options).unwrap_or_default();
-    (summary.elapsed_ns > 0)
-        .then(|| format!("100% is {whole} in {spans}{apart}, on all threads, in {wall} of wall time{outside}"))
-}
-
-/// Which share of the wall time was in no span, where it matters. It is a bound where several threads or calls may have
-/// been in spans at once.
-fn outside(summary: &Summary, shape: &Shape, options: &RenderOptions) -> Option<String> {
-    let wall = u128::from(summary.elapsed_ns);
-    let ns = summary.outside_ns.filter(|&ns| u128::from(ns) * OUTSIDE_PART >= wall)?;
-    let is_exact = summary.threads.len() == 1
-        && shape.awaited_whole().is_none()
-        && summary.ranges.iter().all(|range| range.style == RangeStyle::PushPop);
-    let (least, span) = (if is_exact { "" } else { "at least " }, options.worded("span", "range"));
-    Some(format!(", {least}{} of which is in no {span}", share(ns, wall)))
+/// ` 2.001 s (28.4%)`
+fn figures(finding: &Finding) -> String {
+    let share = share(finding.at_stake_ns, finding.of_ns.unwrap_or(0).into());
+    format!(" {} ({share})", human_inline(finding.at_stake_ns))
 }
 
 /// What the marks behind figures mean, of those that are there.
-pub(super) fn marks(summary: &Summary, shape: &Shape, entries: &[Entry], options: &RenderOptions) -> String {
+pub(super) fn marks(summary: &Summary, phases: &Phases, entries: &[Entry], options: &RenderOptions) -> String {
     let mut out = String::new();
     if entries.iter().any(Entry::is_polled) {
         let polled = || entries.iter().filter(|entry| entry.is_polled());
@@ -224,10 +210,10 @@ pub(super) fn marks(summary: &Summary, shape: &Shape, entries: &[Entry], options
             out += &wrapped(" & ", KEPT, options.columns());
         }
         let shown = entries.iter().filter(|entry| entry.folded == 0);
-        out += &lifetimes(summary, shown.map(|entry| shape.node(entry.index)), options);
+        out += &lifetimes(summary, shown.map(|entry| phases.all()[entry.index].node), options);
     }
-    if entries.iter().any(|entry| entry.folded == 0 && is_blocked(shape.node(entry.index))) {
-        out += &wrapped(" ^ ", BLOCKED, options.columns());
+    if entries.iter().any(|entry| entry.folded == 0 && phases.all()[entry.index].is_blocked()) {
+        out += &wrapped(" ^ ", &(BLOCKED.to_owned() + LEFT_OUT), options.columns());
     }
     if entries.iter().any(|entry| entry.beside) {
         out += &wrapped(" * ", &beside(summary), options.columns());
@@ -241,51 +227,43 @@ fn beside(summary: &Summary) -> String {
     format!("{BESIDE}{}", if open { "; or their parent is still open" } else { "" })
 }
 
-/// What stands beside and below the tree, for a page: which shows all nodes, has lines of any length, and says by
-/// itself what is slowest.
+/// What the figures of the tree are, for a page: which shows all phases, has lines of any length, and lists by itself
+/// what is slowest.
 #[cfg(feature = "html")]
-pub(super) fn explained(summary: &Summary, shape: &Shape) -> Explained {
-    let marked: Vec<Marked> = shape.nodes().map(|(_, marked)| marked).collect();
-    let mut marks = Vec::new();
-    if marked.iter().any(|node| node.polled) {
-        let nodes = shape.nodes().map(|(node, ..)| node);
-        let longest = lifetimes(summary, nodes, &RenderOptions::default().width(1_000));
-        let polled = || shape.nodes().filter(|(node, ..)| is_polled(node));
-        let awaits = polled().any(|(node, ..)| node.awaited_ns.is_some()).then(|| format!("+ {AWAITS}"));
-        let kept = polled().any(|(node, ..)| node.awaited_ns.is_none()).then(|| format!("& {KEPT}"));
-        marks.extend(awaits.into_iter().chain(kept).chain([longest.trim().to_owned()]));
-    }
-    let wide = RenderOptions::default().width(1_000);
-    let waits = most_awaited(shape, wide.columns(), &wide).join(", ");
+#[derive(Debug)]
+pub(crate) struct Explained {
+    /// What 100 % is, beside the wall time where that is known.
+    pub(crate) whole: Option<String>,
+    /// What was found, and what the marks that are there mean, a sentence each.
+    pub(crate) sentences: Vec<String>,
+}
+
+#[cfg(feature = "html")]
+pub(crate) fn explained(summary: &Summary, phases: &Phases) -> Explained {
+    let wide = &RenderOptions::default().width(1_000);
+    let all = &crate::analysis::in_phases(summary, phases, wide.wording())[..];
+    let findings = &Findings { all, phases, options: wide };
+    let waits = findings.most_awaited(wide.columns()).join(", ");
+    let mut sentences = Vec::new();
     if !waits.is_empty() {
-        marks.insert(0, format!("~~ most time awaited: {waits}"));
-        marks.splice(1..1, busy_threads(summary));
+        sentences.push(format!("~~ {}{waits}", FindingKind::MostAwaited.lead()));
     }
-    marks.push(loops(shape, &wide).trim().to_owned());
-    let each = one_call_each(shape, &wide).replace(ONE_CALL, ONE_CALL_ON_PAGE);
-    marks.extend(each.lines().map(|line| line.trim().to_owned()));
-    if marked.iter().any(|node| node.blocked) {
-        marks.push(format!("^ {BLOCKED_ON_PAGE}"));
+    sentences.extend(findings.of(FindingKind::BusyThreads).map(|finding| finding.sentence.clone()));
+    let phase = || phases.all().iter();
+    if phase().any(|phase| phase.is_polled()) {
+        let polled = || phase().filter(|phase| phase.is_polled());
+        let longest = lifetimes(summary, phase().map(|phase| phase.node), wide);
+        sentences.extend(polled().any(|phase| phase.node.awaited_ns.is_some()).then(|| format!("+ {AWAITS}")));
+        sentences.extend(polled().any(|phase| phase.node.awaited_ns.is_none()).then(|| format!("& {KEPT}")));
+        sentences.push(longest.trim().to_owned());
     }
-    if marked.iter().any(|node| node.beside) {
-        marks.push(format!("* {}", beside(summary)));
-    }
-    marks.retain(|sentence| !sentence.is_empty());
-    let whole = whole_beside_wall(summary, shape, &wide).filter(|_| shape.whole() > 0);
-    Explained { whole, marked, marks }
-}
-
-fn is_polled(node: &TreeNode) -> bool {
-    node.instances > node.calls
-}
-
-/// `what` and these phases; nothing where there is none.
-fn line(what: &str, shape: &Shape, phases: &[(usize, u64)], whole: u128, options: &RenderOptions) -> String {
-    let parts = phases.iter().map(|&(index, own_ns)| {
-        let figures = format!(" {} ({})", human_inline(own_ns), share(own_ns, whole));
-        name(shape, index, phases, room_before(&figures, what, options), options) + &figures
-    });
-    listed(what, parts, options)
+    sentences.push(findings.loops().trim().to_owned());
+    sentences.extend(findings.long_calls(OF_OTHERS_ON_PAGE).lines().map(|line| line.trim().to_owned()));
+    sentences.extend(phase().any(|phase| phase.is_blocked()).then(|| format!("^ {BLOCKED}")));
+    sentences.extend(phase().any(|phase| phase.beside).then(|| format!("* {}", beside(summary))));
+    sentences.retain(|sentence| !sentence.is_empty());
+    let whole = findings.whole_beside_wall(summary).filter(|_| phases.whole() > 0);
+    Explained { whole, sentences }
 }
 
 /// What a name has on a line between `what` and its figures, which a comma may follow.
@@ -315,54 +293,21 @@ fn one_each(what: &str, lines: &[String]) -> String {
     lead.zip(lines).map(|(lead, line)| lead + line + "\n").collect()
 }
 
-/// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that tells it
-/// from those beside it in the line.
-fn name(shape: &Shape, index: usize, phases: &[(usize, u64)], room: usize, options: &RenderOptions) -> String {
-    let label_of = |index| label(shape.node(index), options.raw_names);
-    let place = if room < LEAST_PLACE || !shape.repeats(index) { None } else { place(shape, index, phases) };
-    let place = place.map_or_else(String::new, |(ancestor, is_parent)| {
-        let between = if is_parent { " > " } else { " > … > " };
-        shorten(&label_of(ancestor), room / 3, room / 6) + between
-    });
-    let room = room.saturating_sub(width_of(&place));
-    place + &shorten(&label_of(index), room, room / 2)
-}
-
-/// An ancestor, and whether it is the parent.
-fn place(shape: &Shape, index: usize, phases: &[(usize, u64)]) -> Option<(usize, bool)> {
-    let parent = shape.parent(index)?;
-    let mut others: Vec<usize> = phases.iter().map(|&(other, _)| other).collect();
-    others.retain(|&other| other != index && shape.same_name(index, other));
+/// An ancestor that tells a phase from others in a line, and whether it is the parent.
+fn place(phases: &Phases, index: usize, named: &[usize]) -> Option<(usize, bool)> {
+    let above = |index: usize| phases.all()[index].parent;
+    let parent = above(index)?;
+    let mut others = named.to_vec();
+    others.retain(|&other| other != index && phases.same_name(index, other));
     let mut at = Some(parent);
     while let Some(ancestor) = at {
-        others = others.into_iter().filter_map(|other| shape.parent(other)).collect();
-        if others.iter().all(|&other| !shape.same_name(ancestor, other)) {
+        others = others.into_iter().filter_map(above).collect();
+        if others.iter().all(|&other| !phases.same_name(ancestor, other)) {
             return Some((ancestor, ancestor == parent));
         }
-        at = shape.parent(ancestor);
+        at = above(ancestor);
     }
     Some((parent, true))
-}
-
-/// That more time is in folded lines than in the slowest phase, as where each span has a name of its own.
-fn hidden(shape: &Shape, entries: &[Entry], slowest: &[(usize, u64)], options: &RenderOptions) -> String {
-    let folded = entries.iter().filter(|entry| entry.folded > 0 && entry.is_small);
-    let (mut own_ns, mut phases) = (0_u64, 0);
-    for entry in folded {
-        own_ns = own_ns.saturating_add(entry.figures.self_ns);
-        phases += entry.hidden;
-    }
-    if own_ns <= slowest.first().map_or(0, |(_, most)| *most) {
-        return String::new();
-    }
-    let (lead, but) = if slowest.is_empty() { (" >>", "") } else { ("   ", "but ") };
-    let sentence = format!(
-        "{but}{} is in {} phases under 0.1 % each: to sum them, give them one name and put what differs into \
-         nvtx.payload, or give them one nvtx.category",
-        share(own_ns, shape.whole()),
-        integer(phases as u64, options.thousands)
-    );
-    wrapped(lead, &sentence, options.columns())
 }
 
 /// How long the spans of these took, awaiting included, whose rows have more instances than calls, or none, where that
@@ -370,7 +315,7 @@ fn hidden(shape: &Shape, entries: &[Entry], slowest: &[(usize, u64)], options: &
 fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, options: &RenderOptions) -> String {
     const WHAT: &str = "    longest lifetimes: ";
     let polled: HashSet<(&str, Option<&str>)> = nodes
-        .filter(|node| is_polled(node) || node.instances == 0)
+        .filter(|node| node.instances > node.calls || node.instances == 0)
         .map(|node| (node.name.as_str(), node.domain.as_deref()))
         .collect();
     let mut rows: Vec<(&RangeStats, u64)> = summary
@@ -382,32 +327,11 @@ fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, o
         .collect();
     order::by_key(&mut rows, |(_, mean)| Reverse(*mean));
     let rows = rows.iter().take(SLOWEST).map(|(range, mean)| {
-        let name = names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned());
-        let name = if options.raw_names { name } else { names::escaped(&name).into_owned() };
+        let name = options.wording().label(range.domain.as_deref(), &range.name);
         let figures =
             format!(" {} (mean of {})", human_inline(*mean), integer(range.times.instances, options.thousands));
         let room = room_before(&figures, WHAT, options);
         shorten(&name, room, room / 2) + &figures
     });
     listed(WHAT, rows, options)
-}
-
-/// What the marks of a tree are and mean, for a page.
-#[cfg(feature = "html")]
-pub(crate) struct Explained {
-    /// What 100 % is, beside the wall time where that is known.
-    pub(crate) whole: Option<String>,
-    /// By node, in the order of printing.
-    pub(crate) marked: Vec<Marked>,
-    /// What the marks that are there mean, a sentence each.
-    pub(crate) marks: Vec<String>,
-}
-
-pub(super) fn share(part: u64, base: u128) -> String {
-    percent(part, base).map_or_else(|| "-".to_owned(), |text| text + "%")
-}
-
-pub(super) fn label(node: &TreeNode, raw: bool) -> String {
-    let label = names::label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned());
-    if raw { label } else { names::escaped(&label).into_owned() }
 }

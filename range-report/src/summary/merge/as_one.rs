@@ -44,6 +44,9 @@ impl MergedSummary {
             tree: nested(self),
             calls: calls.collect(),
             gpu: self.gpu.as_ref().map(activity),
+            idle: self.idle.clone(),
+            kernel_exec: Vec::new(), // by thread: it stays with the processes
+            range_exec: Vec::new(),
             openacc: self.openacc.iter().map(|row| OpenAccStats::new(row.key.clone(), row.all.clone())).collect(),
             categories: self
                 .categories

@@ -3,14 +3,16 @@
 use serde_json::{Map, Value, json};
 
 use super::Declared;
+use crate::FindingKind;
 use crate::summary::{
-    ActivityLosses, ApiCallStats, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryStats,
-    MemoryWork, NodeCalls, NodeWork, OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeKernelStats,
-    RangeStats, Sizes, StreamLosses, StreamStats, Summary, ThreadStats, Times, TreeNode,
+    ActivityLosses, ApiCallStats, CallStats, CategoryStats, DeviceIdle, GpuActivity, GpuIdle, GpuWork, IdleCauses,
+    InstancesUse, KernelExecStats, KernelExecution, KernelStats, Losses, MemoryStats, MemoryWork, NodeCalls, NodeWork,
+    OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeExecStats, RangeKernelStats, RangeStats,
+    RangeUse, Sizes, SpanIdle, StreamLosses, StreamStats, Summary, ThreadStats, Times, TreeNode,
 };
 
 /// All structs in a summary but the summary itself.
-const ROWS: [Declared; 25] = [
+const ROWS: [Declared; 34] = [
     Process::DECLARED,
     ThreadStats::DECLARED,
     Times::DECLARED,
@@ -23,6 +25,15 @@ const ROWS: [Declared; 25] = [
     GpuWork::DECLARED,
     MemoryWork::DECLARED,
     CallStats::DECLARED,
+    GpuIdle::DECLARED,
+    DeviceIdle::DECLARED,
+    SpanIdle::DECLARED,
+    IdleCauses::DECLARED,
+    RangeUse::DECLARED,
+    InstancesUse::DECLARED,
+    KernelExecStats::DECLARED,
+    RangeExecStats::DECLARED,
+    KernelExecution::DECLARED,
     GpuActivity::DECLARED,
     KernelStats::DECLARED,
     MemoryStats::DECLARED,
@@ -103,6 +114,27 @@ fn object_of(declared: &Declared) -> Value {
     })
 }
 
+/// What is concluded, with what is only a reading of it left out: see `export/json.rs`.
+fn finding() -> Value {
+    let kinds: Vec<&str> = FindingKind::ALL.iter().map(|kind| kind.name()).collect();
+    let described = |rule: Value, about: &str| with(rule, json!({"description": about}));
+    json!({
+        "description": "A conclusion from the run, with its figures.",
+        "type": "object",
+        "required": ["kind", "at_stake_ns", "evidence", "sentence"],
+        "properties": {
+            "kind": described(json!({"enum": kinds}), "What it is about. More kinds may come."),
+            "span": described(rule_of("Vec<String>"), "Names from the root of the tree down to the phase, shortened."),
+            "node": described(rule_of("u64"), "Place of the phase in `tree`."),
+            "at_stake_ns": described(rule_of("u64"), "The time that it is about; 0 where it costs none."),
+            "of_ns": described(rule_of("u64"), "The time that this is a part of."),
+            "evidence": described(json!({"type": "object"}), "Figures that only this kind has; `Evidence` in the API."),
+            "sentence": described(rule_of("String"), "The finding in words."),
+            "advice": described(rule_of("String"), "The one thing to do."),
+        },
+    })
+}
+
 /// Each definition and each field on a line of its own.
 fn text(value: &Value, depth: usize) -> String {
     let is_list_of_rules = |fields: &Map<String, Value>| fields.values().all(Value::is_object);
@@ -127,11 +159,18 @@ fn the_json_schema_is_what_is_declared() {
     let name = json!({"const": "tracing-gpu/1", "description": "Name and version of the format."});
     schema["properties"]["schema"] = name;
     schema["required"].as_array_mut().unwrap().insert(0, "schema".into());
+    schema["properties"]["findings"] = json!({
+        "type": "array", "items": {"$ref": "#/$defs/Finding"},
+        "description": "What is concluded from the rest, the most costly first, in at most 2 KB.",
+    });
+    let left_out = json!({"description": "Findings that had no room."});
+    schema["properties"]["findings_left_out"] = with(rule_of("u64"), left_out);
     let head = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tracing-gpu summary, version 1",
         "description": about,
     });
-    let rows: Map<String, Value> = ROWS.iter().map(|row| (row.name.to_owned(), object_of(row))).collect();
+    let mut rows: Map<String, Value> = ROWS.iter().map(|row| (row.name.to_owned(), object_of(row))).collect();
+    rows.insert("Finding".to_owned(), finding());
     let schema = with(with(schema, head), json!({"$defs": rows}));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/summary.schema.json");
     if std::env::var_os("TRACING_GPU_WRITE").is_some() {

@@ -116,7 +116,7 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
     assert_eq!(
         complaints,
         [
-            "TRACING_GPU: `report` cannot be `rangs`: expected ranges, tree, calls, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, openacc, range_kernels or hot, joined by +",
+            "TRACING_GPU: `report` cannot be `rangs`: expected ranges, tree, calls, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, openacc, range_kernels, hot, idle, why or kernel_exec, joined by +",
             "TRACING_GPU: `style` cannot be `old`: expected current or legacy",
             "TRACING_GPU: `nvtx` cannot be `1`: expected on or off",
             "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, names, bare_fields, nvtx, gpu, hot, percentiles, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",

@@ -149,6 +149,7 @@ function factsOfPhase(index) {
   const node = run.tree[index];
   const graph = flame.graphs[flame.mode];
   const facts = [];
+  const mean = meanOf(node);
   if (node.instances) {
     facts.push(
       ['total', human(node.total)],
@@ -156,7 +157,7 @@ function factsOfPhase(index) {
     );
     facts.push(
       ['calls', integer(node.calls)],
-      ['per call', node.calls ? human(node.total / node.calls) : '-'],
+      ['per call', mean === null ? '-' : human(mean)],
       ['instances', integer(node.instances)],
     );
   }

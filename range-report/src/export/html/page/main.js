@@ -65,7 +65,6 @@ showComparison();
 showLeftOut();
 showNotes();
 readTree();
-chooseHot();
 colorNames();
 showHotLists();
 layOutRows();

@@ -1,11 +1,11 @@
 // The first screen: what was measured, and where the time went.
 
-const HOT_ROWS = 7;
 /** Of so many of the slowest calls it is found out why; so many that differ are shown. */
 const SLOW_LOOKED_AT = 100;
 const SLOW_SHOWN = 4;
 /** What the first list is by, and what it is by at first. */
-const overview = { list: ['self', 'latency'], by: 'self', atFirst: 'self' };
+const overview = { list: ['self', 'latency'], atFirst: run.hot.waits ? 'latency' : 'self' };
+overview.by = overview.atFirst;
 
 function startOf({ started_ms }) {
   return 'started ' + new Date(started_ms).toISOString().slice(0, 19).replace('T', ' ') + ' UTC';
@@ -79,80 +79,46 @@ function barEntry(name, part, figures, says, paint, label = name) {
   return element('li', '', button);
 }
 
-/** Names with the most of something. */
-function showHot(section, sums, says, paint = (bar, name) => (bar.style.background = colorOfName(name))) {
-  const all = [...sums.values()].reduce((sum, value) => sum + value, 0);
-  const rows = [...sums].filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
-  section.hidden = rows.length === 0;
-  if (!rows.length) return;
-  const most = rows[0][1];
-  const list = section.querySelector('ol');
-  const entries = rows
-    .slice(0, HOT_ROWS)
-    .map(([name, value]) => barEntry(name, value / most, [human(value), percent(value, all)], ' of ' + says, paint));
-  list.replaceChildren(...entries);
-  const rest = rows.length - HOT_ROWS;
-  if (rest > 0)
-    list.append(
-      element(
-        'li',
-        'quiet',
-        'and ' +
-          integer(rest) +
-          ' more: ' +
-          percent(
-            rows.slice(HOT_ROWS).reduce((sum, row) => sum + row[1], 0),
-            all,
-          ),
-      ),
-    );
+/** Names with the most of something, as they were found: each ran for some time, and waited for some. */
+function showHot(section, { names, whole_ns, others, others_ns }, says) {
+  section.hidden = names.length === 0;
+  const entries = names.map(([name, [ran, waited]]) => {
+    const ns = ran + waited;
+    const figures = [human(ns), percent(ns, whole_ns)];
+    const most = names[0][1][0] + names[0][1][1];
+    return barEntry(name, ns / most, figures, ' of ' + says, (bar) => paintTime(bar, name, ran, waited));
+  });
+  if (others > 0)
+    entries.push(element('li', 'quiet', 'and ' + integer(others) + ' more: ' + percent(others_ns, whole_ns)));
+  section.querySelector('ol').replaceChildren(...entries);
 }
 
-function addTo(sums, name, value) {
-  sums.set(name, (sums.get(name) || 0) + value);
+/** Solid as far as a name ran, and pale as far as it waited. */
+function paintTime(bar, name, ran, waited) {
+  const color = colorOfName(name);
+  const part = (100 * ran) / (ran + waited) + '%';
+  const pale = `color-mix(in srgb, ${color} 40%, transparent)`;
+  bar.style.background = `linear-gradient(to right, ${color} ${part}, ${pale} ${part})`;
+  if (waited > 0) bar.title = human(ran) + ' running, ' + human(waited) + ' waiting';
 }
 
 function showHotLists() {
-  const own = new Map();
-  for (const node of run.tree) addTo(own, node.name, node.ranked ?? node.own);
-  const waited = new Map();
-  for (const node of run.tree) if (node.awaited_own) addTo(waited, node.name, node.awaited_own);
-  byId('hot-by').hidden = waited.size === 0;
-  if (overview.by === 'latency') showLatencies(own, waited);
+  const { own, latency, gpu, api } = run.hot;
+  byId('hot-by').hidden = !latency;
+  const byLatency = latency && overview.by === 'latency';
+  if (byLatency) showHot(byId('hot-cpu'), latency, 'all latency');
   else showHot(byId('hot-cpu'), own, 'all time that is ranked');
-  byId('hot-cpu-title').textContent =
-    overview.by === 'latency' ? 'Most latency of their own' : 'Most time of their own (in spans)';
+  byId('hot-cpu-title').textContent = byLatency ? 'Most latency of their own' : 'Most time of their own (in spans)';
   for (const by of overview.list) byId('by-' + by).setAttribute('aria-pressed', String(by === overview.by));
   byId('hot-calls').hidden = calls.roots.length === 0;
-  showHot(byId('hot-gpu'), totalsOf(['Kernels', 'GPU memory']), 'all time of kernels and copies');
-  // Where a program says what it does, ranges explain its calls.
-  const hasRanges = [...own.values()].some((value) => value > 0);
-  showHot(byId('hot-api'), hasRanges ? new Map() : totalsOf(['API calls']), 'all time in calls of CUDA');
-}
-
-/** Running and waiting together: bars solid as far as a name ran, and pale as far as it waited. */
-function showLatencies(own, waited) {
-  const sums = new Map(own);
-  for (const [name, ns] of waited) addTo(sums, name, ns);
-  showHot(byId('hot-cpu'), sums, 'all latency', (bar, name) => {
-    const color = colorOfName(name);
-    const ran = (100 * (own.get(name) ?? 0)) / sums.get(name) + '%';
-    const pale = `color-mix(in srgb, ${color} 40%, transparent)`;
-    bar.style.background = `linear-gradient(to right, ${color} ${ran}, ${pale} ${ran})`;
-    bar.title = human(own.get(name) ?? 0) + ' running, ' + human(waited.get(name) ?? 0) + ' waiting';
-  });
+  showHot(byId('hot-gpu'), gpu, 'all time of kernels and copies');
+  showHot(byId('hot-api'), api, 'all time in calls of CUDA');
 }
 
 function showHotBy(by) {
   overview.by = by;
   showHotLists();
   keepView();
-}
-
-/** A program that waits more than it runs is looked at by latency. */
-function chooseHot() {
-  const sum = (of) => run.tree.reduce((all, node) => all + (of(node) ?? 0), 0);
-  if (sum((node) => node.awaited_own) > sum((node) => node.own)) overview.by = overview.atFirst = 'latency';
 }
 
 /** The slowest of the calls that no other contains: of those alike, that spent their time in one place, the first. */
@@ -192,16 +158,6 @@ function tellingField(items) {
   for (const [name, value] of items.flatMap(fieldsOf)) values.set(name, (values.get(name) ?? new Set()).add(value));
   const most = (best, field) => (values.get(field[0]).size > values.get(best[0]).size ? field : best);
   return (item) => fieldsOf(item).reduce(most, fieldsOf(item)[0])?.join(' ') ?? '';
-}
-
-/** The totals of these tables by name. */
-function totalsOf(titles) {
-  const sums = new Map();
-  for (const table of run.tables.filter((table) => titles.includes(table.title))) {
-    const total = table.columns.findIndex(([column]) => column === 'Total');
-    for (const row of table.rows) addTo(sums, row[0], row[total]);
-  }
-  return sums;
 }
 
 /** What this page does not have; a sentence each. */

@@ -57,19 +57,14 @@ function treeTable() {
     (node) => node.total,
     (node, parent) => {
       const base = parent ? parent.total : whole;
-      // What ran elsewhere or later is no part of its parent.
-      const ranElsewhere = node.beside && node.total > (parent ? parent.total - parent.own : whole);
-      if (ranElsewhere) return { by: 0, says: '-', mark: '*' };
+      if (node.elsewhere) return { by: 0, says: '-', mark: '*' };
       return marked(base ? (100 * node.total) / base : null, node.beside && '*');
     },
     (node) => {
       const again = node.awaited === undefined ? '&' : '+';
-      return marked(node.calls, (node.polled && again) || (node.one_call && '!'));
+      return marked(node.calls, (node.polled && again) || (node.others_mean !== undefined && '!'));
     },
-    (node) => {
-      if (node.one_call) return (node.total - node.one_call) / (node.calls - 1);
-      return node.calls ? node.total / node.calls : null;
-    },
+    meanOf,
     (node) => node.instances,
   ];
   if (any((node) => node.awaited !== undefined)) {
@@ -104,16 +99,20 @@ function treeTable() {
   });
   const rows = tree.map((node, index) => cells.map((cell) => cell(node, tree[flame.parents[index]])));
   const about = 'Phases under the phases they were started in. Sorting keeps what belongs together.';
-  const said = [...(run.tree_whole ? [run.tree_whole] : []), ...run.tree_marks];
   return {
     title: 'Phase tree',
     about,
-    said,
+    said: run.tree_said,
     columns,
     rows,
     depths: tree.map((node) => node.depth),
     rows_left_out: run.left_out.nodes,
   };
+}
+
+/** Time a call, without one that took most of all; null where there is none. */
+function meanOf(node) {
+  return node.others_mean ?? (node.calls ? node.total / node.calls : null);
 }
 
 /** A figure with a mark behind it, as the printed tree has. */

@@ -1,4 +1,6 @@
 use super::*;
+use crate::Summary;
+use crate::analysis::FindingKind;
 
 fn node(name: &str, total_ns: u64, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
     TreeNode { name: name.to_owned(), calls: 1, instances: 1, total_ns, self_ns, children, ..TreeNode::default() }
@@ -12,12 +14,17 @@ fn run(roots: &[TreeNode]) -> Summary {
     Summary { tree: roots.to_vec(), ..Summary::default() }
 }
 
+fn entries(phases: &Phases) -> Vec<Entry> {
+    Shape::of(phases, usize::MAX).entries()
+}
+
 /// Name, depth, mark and number of folded siblings of each line.
 fn lines(roots: &[TreeNode]) -> Vec<(String, usize, Mark, usize)> {
     let run = run(roots);
-    let shape = Shape::of(&run, usize::MAX);
-    let line = |entry: &Entry| (shape.node(entry.index).name.clone(), entry.depth, entry.mark, entry.folded);
-    shape.entries().iter().map(line).collect()
+    let phases = Phases::of(&run);
+    let name = |entry: &Entry| phases.all()[entry.index].node.name.clone();
+    let line = |entry: &Entry| (name(entry), entry.depth, entry.mark, entry.folded);
+    entries(&phases).iter().map(line).collect()
 }
 
 #[test]
@@ -41,8 +48,7 @@ fn siblings_below_the_bound_share_a_line() {
     let small = |name: &str| node(name, 99, 49, vec![leaf("inner", 50)]);
     let roots = [node("run", 100_000, 99_603, vec![small("a"), leaf("big", 100), small("b"), leaf("c", 99)])];
     let run = run(&roots);
-    let shape = Shape::of(&run, usize::MAX);
-    let entries = shape.entries();
+    let entries = entries(&Phases::of(&run));
     assert_eq!(lines(&roots)[1], ("big".to_owned(), 1, Mark::None, 0));
     assert_eq!(entries.len(), 3);
     assert_eq!(entries[2].folded, 3);
@@ -75,11 +81,11 @@ fn stream_time_keeps_a_name_and_is_folded_with_it() {
         vec![parent, on_stream("at the bound", 10, 100), launch, on_stream("below", 10, 99), leaf("host", 10)];
     let roots = [node("run", 100_000, 99_950, children), on_stream("rest", 1_000, 111)];
     let run = run(&roots);
-    let shape = Shape::of(&run, usize::MAX);
-    assert_eq!(shape.gpu_whole(Way::Stream), Some(100_000));
+    let phases = Phases::of(&run);
+    assert_eq!(phases.gpu_whole(Way::Stream), Some(100_000));
     let names: Vec<String> = lines(&roots).into_iter().map(|line| line.0).collect();
     assert_eq!(names, ["run", "at the bound", "launch", "kernel", "parent", "rest"]);
-    let entries = shape.entries();
+    let entries = entries(&phases);
     let stream = |index: usize| {
         let OnGpu { total_ns, self_ns } = entries[index].figures.on_gpu(Way::Stream);
         (total_ns, self_ns)
@@ -87,8 +93,9 @@ fn stream_time_keeps_a_name_and_is_folded_with_it() {
     assert_eq!(entries[4].folded, 3);
     assert_eq!(stream(4), (Some(189), Some(189)));
     assert_eq!(stream(0), (None, None));
-    let most: Vec<&str> =
-        shape.slowest_on_gpu(Way::Stream, 3).iter().map(|&(index, _)| shape.node(index).name.as_str()).collect();
+    let findings = run.findings();
+    let most = findings.iter().filter(|finding| finding.kind() == FindingKind::MostStreamTime);
+    let most: Vec<&str> = most.filter_map(|finding| finding.span.last()).map(String::as_str).collect();
     assert_eq!(most, ["kernel"], "the others are small beside it");
 }
 
@@ -96,11 +103,12 @@ fn stream_time_keeps_a_name_and_is_folded_with_it() {
 #[test]
 fn no_stream_time_keeps_nothing() {
     let mut roots = [node("run", 100_000, 99_980, vec![leaf("a", 10), leaf("b", 10)])];
-    assert_eq!((lines(&roots).len(), Shape::of(&run(&roots), usize::MAX).gpu_whole(Way::Stream)), (2, None));
+    let whole = |roots: &[TreeNode]| Phases::of(&run(roots)).gpu_whole(Way::Stream);
+    assert_eq!((lines(&roots).len(), whole(&roots)), (2, None));
     roots[0].children[0].stream_total_ns = Some(0);
     roots[0].children[0].stream_self_ns = Some(0);
-    assert_eq!((lines(&roots).len(), Shape::of(&run(&roots), usize::MAX).gpu_whole(Way::Stream)), (2, Some(0)));
-    assert!(Shape::of(&run(&roots), usize::MAX).slowest_on_gpu(Way::Stream, 3).is_empty());
+    assert_eq!((lines(&roots).len(), whole(&roots)), (2, Some(0)));
+    assert!(run(&roots).findings().iter().all(|finding| finding.kind() != FindingKind::MostStreamTime));
 }
 
 #[test]
@@ -110,9 +118,9 @@ fn a_small_parent_of_a_long_child_is_not_folded() {
     let names: Vec<String> = lines(&roots).into_iter().map(|line| line.0).collect();
     assert_eq!(names, ["main", "spawn", "task", "other"]);
     let run = run(&roots);
-    let shape = Shape::of(&run, usize::MAX);
-    assert_eq!(shape.whole(), 1_000_000);
-    let beside: Vec<bool> = shape.entries().iter().map(|entry| entry.beside).collect();
+    let phases = Phases::of(&run);
+    assert_eq!(phases.whole(), 1_000_000);
+    let beside: Vec<bool> = entries(&phases).iter().map(|entry| entry.beside).collect();
     assert_eq!(beside, [false, false, true, false]);
 }
 
@@ -122,7 +130,7 @@ fn without_the_slowest_nothing_is_marked() {
     let lines = lines(&roots);
     assert_eq!(lines.len(), 1);
     assert_eq!((lines[0].2, lines[0].3), (Mark::None, 2_000));
-    assert!(Shape::of(&run(&roots), usize::MAX).slowest(3).is_empty());
+    assert!(run(&roots).findings().iter().all(|finding| finding.kind() != FindingKind::MostOwnTime));
 }
 
 #[test]
@@ -132,7 +140,7 @@ fn any_depth_is_walked() {
         root = node("outer", 1, 0, vec![root]);
     }
     let run = Summary { tree: vec![root], ..Summary::default() };
-    assert_eq!(Shape::of(&run, usize::MAX).entries().len(), 50_001);
+    assert_eq!(entries(&Phases::of(&run)).len(), 50_001);
     let mut roots = run.tree;
     while let Some(mut node) = roots.pop() {
         roots.append(&mut node.children); // dropping it whole would recurse

@@ -77,15 +77,16 @@ proptest! {
     #[test]
     fn self_times_of_the_lines_add_up(roots in any_tree(), rows in 1_usize..40) {
         let summary = summary(roots);
-        let (shape, roots) = (Shape::of(&summary, rows), &summary.tree);
-        let shown: u128 = shape.entries().iter().map(|entry| u128::from(entry.figures.self_ns)).sum();
+        let (phases, roots) = (Phases::of(&summary), &summary.tree);
+        let entries = Shape::of(&phases, rows).entries();
+        let shown: u128 = entries.iter().map(|entry| u128::from(entry.figures.self_ns)).sum();
         prop_assert_eq!(shown, self_time(roots, |node| node.self_ns));
         let own = |ns: Option<u64>| ns.unwrap_or(0);
-        let on_gpu = |way| shape.entries().iter().map(|entry| u128::from(own(entry.figures.on_gpu(way).self_ns))).sum();
+        let on_gpu = |way| entries.iter().map(|entry| u128::from(own(entry.figures.on_gpu(way).self_ns))).sum();
         let shown: u128 = on_gpu(Way::Stream);
         prop_assert_eq!(shown, self_time(roots, |node| node.stream_self_ns.unwrap_or(0)));
-        prop_assert_eq!(shown, shape.gpu_whole(Way::Stream).unwrap_or(0));
+        prop_assert_eq!(shown, phases.gpu_whole(Way::Stream).unwrap_or(0));
         let shown: u128 = on_gpu(Way::Busy);
-        prop_assert_eq!(shown, shape.gpu_whole(Way::Busy).unwrap_or(0));
+        prop_assert_eq!(shown, phases.gpu_whole(Way::Busy).unwrap_or(0));
     }
 }

@@ -1,5 +1,8 @@
 //! A fold: one question about a whole run, answered from the stream of its ranges, calls and GPU work.
 
+pub(crate) mod idle;
+pub(crate) mod kernel_exec;
+
 use range_report::Summary;
 use range_report::timeline::{ApiCall, Call, Details, Item, Operation, PlacedDetail, Range};
 

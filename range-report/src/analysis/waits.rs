@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use super::flat::{Flat, MANY_CALLS, Wait, without_small};
+use super::phase::{MANY_CALLS, Phase, Wait, without_small};
 use crate::stats::order;
 use crate::{Summary, TreeNode};
 
@@ -26,29 +26,29 @@ const EXPLAINED: u64 = 10;
 
 /// A node that waits, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Culprit {
-    pub(in super::super) index: usize,
-    pub(in super::super) ns: u64,
+pub(super) struct Culprit {
+    pub(super) index: usize,
+    pub(super) ns: u64,
     /// The node that it perhaps waits for.
-    pub(in super::super) perhaps: Option<usize>,
+    pub(super) perhaps: Option<usize>,
 }
 
 /// What each of these waits for.
-pub(super) fn set(nodes: &mut [Flat], summary: &Summary) {
-    let loops: Vec<bool> = nodes.iter().map(|flat| lives_as_long(flat.node, summary.elapsed_ns)).collect();
-    let ran: u128 = nodes.iter().map(|flat| u128::from(flat.own_ns)).sum();
+pub(super) fn set(nodes: &mut [Phase], summary: &Summary) {
+    let loops: Vec<bool> = nodes.iter().map(|phase| lives_as_long(phase.node, summary.elapsed_ns)).collect();
+    let ran: u128 = nodes.iter().map(|phase| u128::from(phase.own_ns)).sum();
     let others = nodes.iter().zip(&loops).filter(|(_, is_loop)| !**is_loop);
-    let others: u128 = others.map(|(flat, _)| u128::from(own_wait(flat.node))).sum();
+    let others: u128 = others.map(|(phase, _)| u128::from(own_wait(phase.node))).sum();
     let long = nodes.iter().zip(&loops).filter(|(_, is_loop)| **is_loop);
-    let part = if long.fold(0_u64, |calls, (flat, _)| calls.saturating_add(flat.node.calls)) > 1 {
+    let part = if long.fold(0_u64, |calls, (phase, _)| calls.saturating_add(phase.node.calls)) > 1 {
         BESIDE_SEVERAL
     } else {
         BESIDE_ONE
     };
     let run = u128::from(summary.elapsed_ns);
     if others * part >= run || ran * 2 >= run {
-        for (flat, _) in nodes.iter_mut().zip(loops).filter(|(_, is_loop)| *is_loop) {
-            flat.wait = Wait::Loop;
+        for (phase, _) in nodes.iter_mut().zip(loops).filter(|(_, is_loop)| *is_loop) {
+            phase.wait = Wait::Loop;
         }
     }
     let mut longest: Vec<usize> =
@@ -62,14 +62,14 @@ pub(super) fn set(nodes: &mut [Flat], summary: &Summary) {
 
 /// Up to `count` waits that are no loops, by how likely they are causes. `is_small` says what is not worth a word. Of
 /// several, one is always the longest.
-pub(super) fn culprits(nodes: &[Flat], count: usize, is_small: impl Fn(u64) -> bool) -> Vec<Culprit> {
-    let culprit = |(index, flat): (usize, &Flat)| {
-        let perhaps = match flat.wait {
+pub(super) fn culprits(nodes: &[Phase], count: usize, is_small: impl Fn(u64) -> bool) -> Vec<Culprit> {
+    let culprit = |(index, phase): (usize, &Phase)| {
+        let perhaps = match phase.wait {
             Wait::Own => None,
             Wait::For(other) => Some(other),
             Wait::Loop => return None,
         };
-        Some(Culprit { index, ns: own_wait(flat.node), perhaps })
+        Some(Culprit { index, ns: own_wait(phase.node), perhaps })
     };
     let mut all: Vec<Culprit> = nodes.iter().enumerate().filter_map(culprit).collect();
     all.retain(|culprit| culprit.ns > 0 && !is_small(culprit.ns));
@@ -101,7 +101,7 @@ fn lives_as_long(node: &TreeNode, run_ns: u64) -> bool {
 }
 
 /// The child that ran for at least half of the wait of this node, and outside of its polls, as on a blocking thread.
-fn child_elsewhere(nodes: &[Flat], index: usize) -> Option<usize> {
+fn child_elsewhere(nodes: &[Phase], index: usize) -> Option<usize> {
     let node = nodes[index].node;
     let below = index + 1..nodes[index].end;
     let children = || below.clone().filter(|&i| nodes[i].parent == Some(index) && nodes[i].node.awaited_ns.is_none());
@@ -115,7 +115,7 @@ fn child_elsewhere(nodes: &[Flat], index: usize) -> Option<usize> {
 /// There are as many, the first began during the first, they took at least half of the wait and no longer than what
 /// waits, and they have no caller in common. Rows of one function that values of a field have split are as many by
 /// chance.
-fn called(nodes: &[Flat], index: usize, summary: &Summary) -> Option<usize> {
+fn called(nodes: &[Phase], index: usize, summary: &Summary) -> Option<usize> {
     let node = nodes[index].node;
     let latency = |node: &TreeNode| {
         let row = summary.calls.iter().find(|row| (&row.name, &row.domain) == (&node.name, &node.domain));
@@ -147,7 +147,7 @@ fn called(nodes: &[Flat], index: usize, summary: &Summary) -> Option<usize> {
 }
 
 /// Whether one would be the other, or below it, if no name had the value of a field behind it (`load: user 3`).
-fn are_split(nodes: &[Flat], index: usize, other: usize) -> bool {
+fn are_split(nodes: &[Phase], index: usize, other: usize) -> bool {
     let path = |index: usize| {
         let above = std::iter::successors(Some(index), |&at| nodes[at].parent);
         let plain = |at: usize| nodes[at].node.name.split_once(": ").map_or(&*nodes[at].node.name, |(plain, _)| plain);
@@ -161,7 +161,7 @@ fn are_split(nodes: &[Flat], index: usize, other: usize) -> bool {
 }
 
 /// Whether one is below the other, or both are below one that calls them.
-fn is_related(nodes: &[Flat], index: usize, other: usize) -> bool {
+fn is_related(nodes: &[Phase], index: usize, other: usize) -> bool {
     let mut above = Some(index);
     while let Some(at) = above {
         let holds = (at..nodes[at].end).contains(&other);

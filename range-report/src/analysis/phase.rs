@@ -1,58 +1,61 @@
-//! The nodes of a tree in order of printing, in one list.
+//! A phase: a node of the tree, and what is concluded of it.
 
 use crate::{GpuWork, TreeNode};
 
+/// Less time than this passes between two polls without any waiting.
+pub(super) const WORTH_TELLING_NS: u64 = 1_000_000;
 /// A phase with less than one in this many parts of the first one's time is not named beside it.
 const NAME_FROM: u64 = 16;
 /// From this number of calls on, one call that takes more than half the time of all is shown separately.
 pub(super) const MANY_CALLS: u64 = 10;
 
-/// A node.
-pub(super) struct Flat<'a> {
-    pub(super) node: &'a TreeNode,
-    pub(super) parent: Option<usize>,
-    pub(super) depth: usize,
+/// A node of the tree.
+#[derive(Debug)]
+pub(crate) struct Phase<'a> {
+    pub(crate) node: &'a TreeNode,
+    pub(crate) parent: Option<usize>,
+    pub(crate) depth: usize,
     /// One past the last node of the subtree.
-    pub(super) end: usize,
+    pub(crate) end: usize,
     /// Whether it and its siblings together took longer than their parent, or, at the top, it alone than all time: what
     /// a total holds twice, or of other threads.
-    pub(super) beside: bool,
+    pub(crate) beside: bool,
     /// Self time of the whole subtree.
-    pub(super) self_below: u128,
+    pub(crate) self_below: u128,
     /// Whether one call took more than half of the row.
-    pub(super) one_call: bool,
+    pub(crate) one_call: bool,
     /// What is left of its own time without a call that took more than half of the row, and without waiting for its
     /// children.
-    pub(super) own_ns: u64,
+    pub(crate) own_ns: u64,
     /// What it waits for itself.
     pub(super) wait: Wait,
     /// Longest wait in the subtree.
-    pub(super) awaited_peak: u64,
+    pub(crate) awaited_peak: u64,
     /// Longest total in the subtree. A child on another thread may be longer than its parent.
-    pub(super) peak: u64,
-    pub(super) on_gpu: [OnGpu; WAYS],
+    pub(crate) peak: u64,
+    pub(crate) on_gpu: [OnGpu; WAYS],
     /// Time on the GPU of its own of the whole subtree; `None` where none is known in it.
-    pub(super) gpu_self_below: [Option<u128>; WAYS],
+    pub(crate) gpu_self_below: [Option<u128>; WAYS],
     /// Longest total on the GPU in the subtree.
-    pub(super) gpu_peak: [u64; WAYS],
+    pub(crate) gpu_peak: [u64; WAYS],
 }
 
 /// In which way time on the GPU is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::report::tree) enum Way {
+pub(crate) enum Way {
     /// While something that the phase launched ran, as CUPTI recorded it.
     Busy,
     /// Between two events on a stream.
     Stream,
 }
 
-pub(super) const WAYS: usize = 2;
+pub(crate) const WAYS: usize = 2;
 
 /// Time on the GPU known in one way; `None` where it is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::report::tree) struct OnGpu {
-    pub(in crate::report::tree) total_ns: Option<u64>,
-    pub(in crate::report::tree) self_ns: Option<u64>,
+pub(crate) struct OnGpu {
+    pub(crate) total_ns: Option<u64>,
+    pub(crate) self_ns: Option<u64>,
 }
 
 impl OnGpu {
@@ -79,22 +82,48 @@ pub(super) enum Wait {
     Loop,
 }
 
-impl Flat<'_> {
+impl Phase<'_> {
     /// Self time without what is certainly that of such a call: it may have had all that ran inside of the row.
     pub(super) fn own_of_the_others(&self) -> u64 {
         let nested = self.node.total_ns.saturating_sub(self.node.self_ns);
         let once = if self.one_call { self.node.max_ns.saturating_sub(nested) } else { 0 };
         self.node.self_ns.saturating_sub(once)
     }
+
+    /// Whether it waited for its children for most of its self time.
+    pub(crate) const fn is_blocked(&self) -> bool {
+        self.node.blocked_ns >= WORTH_TELLING_NS && self.node.blocked_ns >= self.node.self_ns / 2
+    }
+
+    /// Whether its spans were entered more than once: a future is at each poll.
+    #[cfg(feature = "html")]
+    pub(crate) const fn is_polled(&self) -> bool {
+        self.node.instances > self.node.calls
+    }
+
+    /// Whether it lives as long as the run and waits for work.
+    pub(crate) fn is_loop(&self) -> bool {
+        self.wait == Wait::Loop
+    }
+
+    /// Time a call; without the call that took more than half of the row, if there is one.
+    pub(crate) fn mean_ns(&self) -> Option<u64> {
+        let TreeNode { total_ns, max_ns, calls, .. } = *self.node;
+        match self.one_call {
+            true => total_ns.saturating_sub(max_ns).checked_div(calls.saturating_sub(1)),
+            false => total_ns.checked_div(calls),
+        }
+    }
 }
 
-pub(super) fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
+/// The nodes of a tree in the order of printing.
+pub(super) fn flatten(roots: &[TreeNode]) -> Vec<Phase<'_>> {
     let mut nodes = Vec::new();
     let mut waiting: Vec<(&TreeNode, Option<usize>, usize)> = roots.iter().rev().map(|root| (root, None, 0)).collect();
     while let Some((node, parent, depth)) = waiting.pop() {
         let index = nodes.len();
         let on_gpu = OnGpu::of(node);
-        nodes.push(Flat {
+        nodes.push(Phase {
             node,
             parent,
             depth,
@@ -119,4 +148,12 @@ pub(super) fn flatten(roots: &[TreeNode]) -> Vec<Flat<'_>> {
 pub(super) fn without_small<T>(all: &mut Vec<T>, ns: impl Fn(&T) -> u64) {
     let first = all.first().map_or(0, &ns);
     all.retain(|one| ns(one) >= first / NAME_FROM);
+}
+
+/// The sum of those that there are.
+pub(crate) fn either<T>(a: Option<T>, b: Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(add(a, b)),
+        (a, b) => a.or(b),
+    }
 }

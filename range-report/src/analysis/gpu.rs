@@ -1,0 +1,461 @@
+//! How busy the GPU was, and why not busier.
+//!
+//! Where the whole run was followed ([`Summary::idle`]), each idle moment has a cause. Else the sums of the tree give
+//! how busy it was, and nothing gives why.
+
+use super::finding::{Evidence, Finding};
+use crate::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, MemoryKind, SpanIdle};
+use crate::text::number::{human_bytes, human_inline, share};
+use crate::text::width::shorten;
+use crate::text::wording::Wording;
+use crate::{GpuWork, Summary, TreeNode};
+
+/// A range stands for the run if the GPU was busy in it for this part of all its busy time, in per cent.
+const STANDS_FOR_RUN: u128 = 50;
+/// From this share of busy time on, in per cent, there is no question why it is not more.
+const BUSY_ENOUGH: u128 = 90;
+/// A cause in one range is worth a finding from this part of the run on, in per cent.
+const WORTH: u128 = 5;
+/// Findings of this kind, at most.
+const MOST: usize = 4;
+/// Copies of fewer bytes on average are small: their latency is longer than their transfer.
+const SMALL_COPY: u64 = 16 << 10;
+/// So many of them, for one kernel each, are many.
+const MANY_COPIES: u64 = 500;
+const LONGEST_NAME: usize = 40;
+
+/// What is busy, and for how long it could have been.
+struct Part {
+    /// The name of a range; `None` for the whole run.
+    name: Option<String>,
+    instances: u64,
+    wall: u64,
+    busy: u64,
+    operations: u64,
+    operations_ns: u64,
+    causes: Option<IdleCauses>,
+    warm_up: Option<InstancesUse>,
+}
+
+impl Part {
+    fn of_range(name: String, part: &InstancesUse, devices: u64) -> Self {
+        Self {
+            name: Some(name),
+            instances: part.instances,
+            wall: part.wall_ns.saturating_mul(devices),
+            busy: part.busy_ns,
+            operations: part.operations,
+            operations_ns: part.operations_ns,
+            causes: Some(part.causes),
+            warm_up: None,
+        }
+    }
+}
+
+/// The findings of the GPU, the first line of a report first.
+pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
+    let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().collect();
+    if let Some(idle) = &summary.idle {
+        let mut causes = largest_causes(idle, wording);
+        causes.extend(no_overlap(idle));
+        causes.extend(small_copies(summary, wording));
+        causes.sort_by_key(|finding| std::cmp::Reverse(finding.at_stake_ns));
+        causes.truncate(MOST);
+        all.extend(causes);
+    }
+    all
+}
+
+/// How busy it was in the range that stands for the run, and what it waited for most.
+fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
+    let gpu = summary.gpu.as_ref().filter(|gpu| gpu.total.busy_ns > 0)?;
+    let part = match &summary.idle {
+        Some(idle) => in_idle(idle, &gpu.total, wording)?,
+        None => in_tree(&summary.tree, gpu.total.busy_ns, wording).unwrap_or(Part {
+            name: None,
+            instances: 1,
+            wall: summary.elapsed_ns,
+            busy: gpu.total.busy_ns,
+            operations: gpu.total.operations,
+            operations_ns: gpu.total.sum_ns,
+            causes: None,
+            warm_up: None,
+        }),
+    };
+    if part.wall == 0 || part.busy > part.wall {
+        return None; // of several devices, or of work that went on after the range
+    }
+    let place = part.name.as_ref().map_or_else(String::new, |name| format!(" in `{name}`"));
+    let mut sentence = format!("GPU busy {} of {}{place}", share(part.busy, part.wall.into()), human_inline(part.wall));
+    let cause = part.causes.and_then(|causes| largest(&causes)).filter(|_| !is_enough(part.busy, part.wall));
+    if !is_enough(part.busy, part.wall) {
+        sentence += &match (cause, part.causes) {
+            (Some((cause, ns)), Some(causes)) => why(&part, cause, ns, &causes, wording),
+            _ => format!(": {}", rhythm(&part, wording)),
+        };
+    }
+    let (cause, cause_ns) = cause.unzip();
+    if let Some(warm_up) = part.warm_up.filter(|part| part.instances > 0) {
+        let loading = share(warm_up.causes.loading_ns, warm_up.wall_ns.into());
+        let several = if warm_up.instances == 1 { "" } else { "s" };
+        let count = wording.count(warm_up.instances);
+        let wall = human_inline(warm_up.wall_ns);
+        sentence += &format!("; without {count} instance{several} of warm-up, {wall}, {loading} of it loading");
+    }
+    let evidence = Evidence::GpuUse {
+        busy_ns: part.busy,
+        instances: part.instances,
+        operations: part.operations,
+        operations_ns: part.operations_ns,
+        cause,
+        cause_ns,
+    };
+    let mut finding = Finding::of_run(evidence, sentence);
+    (finding.at_stake_ns, finding.of_ns) = (part.wall - part.busy, Some(part.wall));
+    finding.span = part.name.into_iter().collect();
+    finding.advice = match (cause, part.causes) {
+        (Some(cause), _) => advice(cause).map(str::to_owned),
+        (None, None) if !is_enough(part.busy, part.wall) => {
+            Some(wording.of("report=idle says why it was not busier", "-r idle says why it was not busier").to_owned())
+        }
+        _ => None,
+    };
+    Some(finding)
+}
+
+fn is_enough(busy: u64, wall: u64) -> bool {
+    u128::from(busy) * 100 >= u128::from(wall) * BUSY_ENOUGH
+}
+
+/// The range that stands for the run: of those that were entered several times the longest, else the shortest one that
+/// holds most of the work; else the run.
+fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
+    let devices = idle.devices.len() as u64;
+    let all: u64 = idle.devices.iter().fold(0, |sum, device| sum.saturating_add(device.busy_ns));
+    let holds = |busy: u64| u128::from(busy) * 100 >= u128::from(all) * STANDS_FOR_RUN;
+    let rows = || idle.ranges.iter().filter(|row| holds(row.steady.busy_ns));
+    let repeated = rows().filter(|row| row.steady.instances > 1).max_by_key(|row| row.steady.wall_ns);
+    if let Some(row) = repeated.or_else(|| rows().min_by_key(|row| row.steady.wall_ns)) {
+        let name = shorten(&wording.label(row.domain.as_deref(), &row.name), LONGEST_NAME, LONGEST_NAME / 2);
+        return Some(Part { warm_up: Some(row.warm_up), ..Part::of_range(name, &row.steady, devices) });
+    }
+    let mut causes = IdleCauses::default();
+    let mut sums = [0_u64; 2];
+    for device in &idle.devices {
+        IdleCause::ALL.iter().for_each(|&cause| causes.add(cause, device.causes.of(cause)));
+        sums = [sums[0].saturating_add(device.wall_ns), sums[1].saturating_add(device.busy_ns)];
+    }
+    let [wall, busy] = sums;
+    let (operations, operations_ns) = (total.operations, total.sum_ns);
+    let causes = Some(causes);
+    Some(Part { name: None, instances: 1, wall, busy, operations, operations_ns, causes, warm_up: None })
+}
+
+/// The same by the sums of the tree, where nothing in the range was awaited.
+fn in_tree(nodes: &[TreeNode], all: u64, wording: Wording) -> Option<Part> {
+    let work = |node: &TreeNode| node.gpu.as_ref().map_or(0, |gpu| gpu.total.busy_ns);
+    let node = nodes.iter().max_by_key(|node| work(node))?;
+    if u128::from(work(node)) * 100 < u128::from(all) * STANDS_FOR_RUN {
+        return None;
+    }
+    if let Some(below) = in_tree(&node.children, all, wording).filter(|_| node.instances <= 1) {
+        return Some(below);
+    }
+    let gpu = node.gpu.as_ref().filter(|_| node.awaited_ns.is_none())?;
+    Some(Part {
+        name: Some(shorten(&wording.label(node.domain.as_deref(), &node.name), LONGEST_NAME, LONGEST_NAME / 2)),
+        instances: node.instances,
+        wall: node.total_ns,
+        busy: gpu.total.busy_ns,
+        operations: gpu.total.operations,
+        operations_ns: gpu.total.sum_ns,
+        causes: None,
+        warm_up: None,
+    })
+}
+
+fn largest(causes: &IdleCauses) -> Option<(IdleCause, u64)> {
+    let all = IdleCause::ALL.iter().map(|&cause| (cause, causes.of(cause)));
+    all.max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
+}
+
+/// `: the host launches 417 operations each time, one each 58 us, that run 11 us (68.3% of the time)`
+fn why(part: &Part, cause: IdleCause, ns: u64, causes: &IdleCauses, wording: Wording) -> String {
+    let what = match cause {
+        IdleCause::Launching => format!("the host launches {}", rhythm(part, wording)),
+        IdleCause::Dispatching => {
+            let each = causes.dispatching_ns / part.operations.max(1);
+            format!("{}, and the GPU takes {} to begin the next", rhythm(part, wording), human_inline(each))
+        }
+        other => wait(other).to_owned(),
+    };
+    format!(": {what} ({} of the time)", share(ns, part.wall.into()))
+}
+
+/// `417 operations each time, one each 58 us, that run 11 us`
+fn rhythm(part: &Part, wording: Wording) -> String {
+    let (operations, times) = (part.operations.max(1), part.instances.max(1));
+    let [each, run] = [part.wall / operations, part.operations_ns / operations].map(human_inline);
+    let (count, time) = if times > 1 { (operations / times, " each time") } else { (operations, "") };
+    format!("{} operations{time}, one each {each}, that run {run}", wording.count(count))
+}
+
+/// What a device waited for.
+const fn wait(cause: IdleCause) -> &'static str {
+    match cause {
+        IdleCause::Launching => "it waits for launches",
+        IdleCause::Dispatching => "it takes long from one operation to the next",
+        IdleCause::Synchronising => "the host waits for it with nothing left in the queue",
+        IdleCause::Copying => "it waits for copies that block the host",
+        IdleCause::Allocating => "it waits for memory to be allocated or released",
+        IdleCause::Loading => "it waits for code to be loaded",
+        IdleCause::Host => "it waits for code of the host",
+        IdleCause::NoWork => "no range is open",
+        IdleCause::Event => "it waits for events of other streams",
+        IdleCause::Unexplained => "nothing recorded says why; perhaps another process uses it",
+    }
+}
+
+/// What helps.
+const fn advice(cause: IdleCause) -> Option<&'static str> {
+    match cause {
+        IdleCause::Launching => Some("launch less: CUDA graphs, larger batches or fused kernels"),
+        IdleCause::Dispatching => Some("launch fewer and longer kernels"),
+        IdleCause::Synchronising => Some("wait later, or launch the next work before waiting"),
+        IdleCause::Copying => Some("copy from pinned memory, asynchronously, on a stream of its own"),
+        IdleCause::Allocating => Some("allocate once, or from a pool (cudaMallocAsync)"),
+        IdleCause::Loading => Some("load and launch each kernel once before the work that counts"),
+        IdleCause::Host => Some("run that code on another thread, or while the GPU works"),
+        IdleCause::NoWork | IdleCause::Event | IdleCause::Unexplained => None,
+    }
+}
+
+/// Causes in one range that cost much of the run.
+fn largest_causes(idle: &GpuIdle, wording: Wording) -> Vec<Finding> {
+    let wall = idle.devices.iter().fold(0_u64, |sum, device| sum.saturating_add(device.wall_ns));
+    let of_row = |row: &SpanIdle| {
+        let finding = |&cause: &IdleCause| {
+            let ns = row.causes.of(cause);
+            if cause == IdleCause::NoWork || ns == 0 || u128::from(ns) * 100 < u128::from(wall) * WORTH {
+                return None;
+            }
+            let name = row
+                .name
+                .as_ref()
+                .map(|name| shorten(&wording.label(row.domain.as_deref(), name), LONGEST_NAME, LONGEST_NAME / 2));
+            let place = name.as_ref().map_or_else(|| "outside of ranges".to_owned(), |name| format!("in `{name}`"));
+            let part = share(ns, wall.into());
+            let sentence = format!("GPU idle {place}, {}: {} ({part})", cause.name(), human_inline(ns));
+            let evidence = Evidence::GpuIdleFor {
+                cause,
+                gaps: row.gaps,
+                longest_ns: row.longest_ns,
+                longest_at_ns: row.longest_at_ns,
+            };
+            let mut finding = Finding::of_run(evidence, sentence);
+            (finding.at_stake_ns, finding.of_ns) = (ns, Some(wall));
+            finding.span = name.into_iter().collect();
+            finding.advice = advice(cause).map(str::to_owned);
+            Some(finding)
+        };
+        IdleCause::ALL.iter().filter_map(finding).collect::<Vec<_>>()
+    };
+    idle.spans.iter().flat_map(of_row).collect()
+}
+
+/// Copies that no kernel ran beside.
+fn no_overlap(idle: &GpuIdle) -> Option<Finding> {
+    let sum = |figure: fn(&DeviceIdle) -> u64| {
+        idle.devices.iter().fold(0_u64, |sum, device| sum.saturating_add(figure(device)))
+    };
+    let (wall, copy_ns, overlap_ns) =
+        (sum(|device| device.wall_ns), sum(|device| device.copy_ns), sum(|device| device.overlap_ns));
+    let alone = copy_ns.saturating_sub(overlap_ns);
+    let is_much = u128::from(alone) * 100 >= u128::from(wall) * WORTH && alone > 0;
+    if !is_much || u128::from(overlap_ns) * 10 > u128::from(copy_ns) {
+        return None;
+    }
+    let (time, part) = (human_inline(copy_ns), share(alone, wall.into()));
+    let sentence = format!(
+        "copies and sets took {time}, and kernels ran beside {} of it ({part} alone)",
+        share(overlap_ns, copy_ns.into())
+    );
+    let mut finding = Finding::of_run(Evidence::NoOverlap { copy_ns, overlap_ns }, sentence);
+    (finding.at_stake_ns, finding.of_ns) = (alone, Some(wall));
+    finding.advice = Some("copy on a stream of its own while kernels run".to_owned());
+    Some(finding)
+}
+
+/// More small copies than kernels.
+fn small_copies(summary: &Summary, wording: Wording) -> Option<Finding> {
+    let gpu = summary.gpu.as_ref()?;
+    let kernels: u64 = gpu.kernels.iter().fold(0, |sum, kernel| sum.saturating_add(kernel.times.instances));
+    let row = gpu.memory.iter().max_by_key(|row| row.sizes.count)?;
+    let (copies, mean_bytes) = (row.sizes.count, row.sizes.total_bytes.checked_div(row.sizes.count)?);
+    if copies < MANY_COPIES || copies < kernels / 2 || mean_bytes >= SMALL_COPY {
+        return None;
+    }
+    let what = match row.kind {
+        MemoryKind::Set => "sets of memory".to_owned(),
+        kind => format!("copies {kind:?}"),
+    };
+    let (count, bytes, time) = (wording.count(copies), human_bytes(mean_bytes), human_inline(row.times.total_ns));
+    let sentence = format!("{count} {what} of {bytes} on average, beside {} kernels: {time}", wording.count(kernels));
+    let mut finding = Finding::of_run(Evidence::SmallCopies { copies, mean_bytes }, sentence);
+    finding.at_stake_ns = row.times.total_ns;
+    finding.advice = Some("copy once what these copies have together, or keep it on the GPU".to_owned());
+    Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::{GpuActivity, KernelStats, MemoryStats, NodeWork, RangeUse, Sizes, Times};
+
+    fn causes(times: &[(IdleCause, u64)]) -> IdleCauses {
+        let mut causes = IdleCauses::default();
+        times.iter().for_each(|&(cause, us)| causes.add(cause, us * 1_000));
+        causes
+    }
+
+    /// Instances, wall and busy time in microseconds, operations.
+    fn part(instances: u64, [wall, busy]: [u64; 2], operations: u64, times: &[(IdleCause, u64)]) -> InstancesUse {
+        InstancesUse {
+            instances,
+            wall_ns: wall * 1_000,
+            busy_ns: busy * 1_000,
+            operations,
+            operations_ns: busy * 1_000,
+            causes: causes(times),
+        }
+    }
+
+    fn range(name: &str, warm_up: InstancesUse, steady: InstancesUse) -> RangeUse {
+        RangeUse { name: name.to_owned(), warm_up, steady, ..RangeUse::default() }
+    }
+
+    fn span(name: Option<&str>, times: &[(IdleCause, u64)]) -> SpanIdle {
+        let causes = causes(times);
+        let longest_ns = causes.total_ns() / 2;
+        SpanIdle { name: name.map(str::to_owned), gaps: 7, longest_ns, causes, ..SpanIdle::default() }
+    }
+
+    /// One device.
+    fn run([wall, busy]: [u64; 2], ranges: Vec<RangeUse>, spans: Vec<SpanIdle>) -> Summary {
+        let mut idle = GpuIdle::default();
+        let mut device = DeviceIdle { wall_ns: wall * 1_000, busy_ns: busy * 1_000, ..DeviceIdle::default() };
+        for span in &spans {
+            IdleCause::ALL.iter().for_each(|&cause| device.causes.add(cause, span.causes.of(cause)));
+        }
+        idle.devices = vec![device];
+        (idle.ranges, idle.spans) = (ranges, spans);
+        let total = GpuWork::new(12_512, busy * 1_000, busy * 1_000);
+        let gpu = GpuActivity { total, ..GpuActivity::default() };
+        Summary { elapsed_ns: wall * 1_100, gpu: Some(gpu), idle: Some(idle), ..Summary::default() }
+    }
+
+    fn sentences(summary: &Summary) -> Vec<String> {
+        on_gpu(summary, Wording::default()).into_iter().map(|finding| finding.sentence).collect()
+    }
+
+    /// As the training of a small model looks on an H100.
+    #[test]
+    fn a_training_that_launches_too_slowly() {
+        let steady =
+            part(29, [726_000, 138_000], 12_093, &[(IdleCause::Launching, 500_000), (IdleCause::Host, 80_000)]);
+        let first = part(1, [1_310_000, 9_000], 419, &[(IdleCause::Loading, 700_000)]);
+        let inner = part(30, [300_000, 80_000], 5_000, &[]);
+        let ranges = vec![range("forward", InstancesUse::default(), inner), range("step", first, steady)];
+        let spans = vec![
+            span(Some("forward"), &[(IdleCause::Launching, 450_000), (IdleCause::Loading, 650_000)]),
+            span(Some("data"), &[(IdleCause::Host, 90_000)]),
+            span(None, &[(IdleCause::NoWork, 600_000)]),
+        ];
+        let summary = run([2_050_000, 147_000], ranges, spans);
+        let expected = [
+            "GPU busy 19.0% of 726.0 ms in `step`: the host launches 417 operations each time, one each 60.03 us, that \
+             run 11.41 us (68.9% of the time); without 1 instance of warm-up, 1.310 s, 53.4% of it loading",
+            "GPU idle in `forward`, loading: 650.0 ms (31.7%)",
+            "GPU idle in `forward`, launching: 450.0 ms (22.0%)",
+        ];
+        assert_eq!(sentences(&summary), expected, "90 ms of host code are less than 5 %");
+        let first = &on_gpu(&summary, Wording::default())[0];
+        assert_eq!((first.at_stake_ns, first.of_ns), (588_000_000, Some(726_000_000)));
+        assert_eq!((first.span.join(">"), first.advice.is_some()), ("step".to_owned(), true));
+        assert!(matches!(first.evidence, Evidence::GpuUse { cause: Some(IdleCause::Launching), instances: 29, .. }));
+    }
+
+    #[test]
+    fn a_busy_gpu_has_no_cause() {
+        let ranges = vec![range("step", InstancesUse::default(), part(9, [1_000, 950], 90, &[(IdleCause::Host, 50)]))];
+        let summary = run([1_000, 950], ranges, vec![span(Some("step"), &[(IdleCause::Host, 49)])]);
+        assert_eq!(sentences(&summary), ["GPU busy 95.0% of 1.000 ms in `step`"]);
+    }
+
+    /// One use of each phase, as a prover has: the shortest that holds most of the work; and without any, the run.
+    #[test]
+    fn a_program_that_does_each_thing_once() {
+        let host = [(IdleCause::Host, 700)];
+        let once = |name, wall, busy| range(name, InstancesUse::default(), part(1, [wall, busy], 10, &host));
+        let ranges = vec![once("main", 2_000, 200), once("prove", 900, 190), once("commit", 500, 90)];
+        let summary = run([1_000, 200], ranges, Vec::new());
+        let expected = "GPU busy 21.1% of 900.0 us in `prove`: it waits for code of the host (77.8% of the time)";
+        assert_eq!(sentences(&summary), [expected]);
+        let summary = run([1_000, 200], Vec::new(), vec![span(None, &[(IdleCause::Synchronising, 800)])]);
+        let expected = [
+            "GPU busy 20.0% of 1.000 ms: the host waits for it with nothing left in the queue (80.0% of the time)",
+            "GPU idle outside of ranges, synchronising: 800.0 us (80.0%)",
+        ];
+        assert_eq!(sentences(&summary), expected);
+    }
+
+    #[test]
+    fn without_the_causes_the_sums_of_the_tree_say_how_busy_it_was() {
+        let node = |name: &str, instances, wall, busy, children| {
+            let mut node = TreeNode { instances, total_ns: wall, self_ns: wall, children, ..TreeNode::new(name) };
+            let work = GpuWork::new(4_170, busy, busy);
+            node.gpu = Some(NodeWork::new(work.clone(), work));
+            node
+        };
+        let mut summary = run([1_000, 100], Vec::new(), Vec::new());
+        summary.idle = None;
+        let expected = "GPU busy 9.1% of 1.100 ms: 12,512 operations, one each 87 ns, that run 7 ns";
+        assert_eq!(sentences(&summary), [expected]);
+        let step = node("step", 10, 500_000, 90_000, vec![node("forward", 10, 300_000, 80_000, Vec::new())]);
+        summary.tree = vec![node("main", 1, 900_000, 95_000, vec![step])];
+        let expected =
+            "GPU busy 18.0% of 500.0 us in `step`: 417 operations each time, one each 119 ns, that run 21 ns";
+        assert_eq!(sentences(&summary), [expected]);
+        assert_eq!(
+            on_gpu(&summary, Wording::default())[0].advice.as_deref(),
+            Some("report=idle says why it was not busier")
+        );
+        summary.tree[0].children[0].awaited_ns = Some(1);
+        assert!(
+            sentences(&summary)[0].starts_with("GPU busy 10.6% of 900.0 us in `main`:"),
+            "its own wall time is not known"
+        );
+        summary.gpu = None;
+        assert_eq!(sentences(&summary), [""; 0]);
+    }
+
+    #[test]
+    fn copies_that_are_small_or_alone() {
+        let mut summary = run([10_000, 9_500], Vec::new(), Vec::new());
+        let gpu = summary.gpu.as_mut().unwrap();
+        gpu.kernels = vec![KernelStats::new("k", Times::new(4_000, 5_000_000))];
+        let copies = MemoryStats::new(MemoryKind::HtoD, Times::new(3_780, 2_000_000), Sizes::new(3_780, 3_780 * 96));
+        gpu.memory = vec![copies];
+        let device = &mut summary.idle.as_mut().unwrap().devices[0];
+        (device.copy_ns, device.overlap_ns) = (2_000_000, 100_000);
+        let expected = [
+            "GPU busy 95.0% of 10.00 ms",
+            "3,780 copies HtoD of 96 B on average, beside 4,000 kernels: 2.000 ms",
+            "copies and sets took 2.000 ms, and kernels ran beside 5.0% of it (19.0% alone)",
+        ];
+        assert_eq!(sentences(&summary), expected);
+        summary.idle.as_mut().unwrap().devices[0].overlap_ns = 1_000_000;
+        summary.gpu.as_mut().unwrap().memory[0].sizes.total_bytes = 3_780 << 14;
+        assert_eq!(sentences(&summary), ["GPU busy 95.0% of 10.00 ms"]);
+    }
+}

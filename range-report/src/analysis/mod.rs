@@ -1,0 +1,59 @@
+//! What is concluded of a whole run, once, for every reader: text, JSON, page and gate.
+//!
+//! A [`Finding`] is a conclusion with its figures and a sentence. The rules that find stand in `rules.rs`, over the
+//! phases of the tree (`phases.rs`) and what their calls waited for (`waits.rs`); what was not measured is found in
+//! `losses.rs`. [`Gate`] judges what became slower between runs. What a reader selects on a page is answered there.
+
+mod finding;
+#[cfg(feature = "compare")]
+mod gate;
+mod gpu;
+mod hot;
+#[cfg(feature = "compare")]
+mod interval;
+#[cfg(feature = "compare")]
+mod judge;
+mod losses;
+mod path;
+mod phase;
+mod phases;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+pub use finding::{Evidence, Finding, FindingKind};
+#[cfg(feature = "compare")]
+pub use gate::{Added, Basis, Change, Gate, Regression};
+pub(crate) use gpu::on_gpu;
+pub(crate) use hot::enough;
+#[cfg(feature = "html")]
+pub(crate) use hot::{Hot, hottest};
+#[cfg(feature = "compare")]
+pub(crate) use interval::LEAST_PAIRS;
+#[cfg(feature = "compare")]
+pub(crate) use judge::{Repeats, confidence};
+pub(crate) use losses::{losses, nothing_enqueued};
+pub(crate) use phase::{OnGpu, Phase, WAYS, Way, either};
+pub(crate) use phases::Phases;
+pub(crate) use rules::{in_phases, lived, perhaps_for};
+
+use std::cmp::Reverse;
+
+use crate::Summary;
+use crate::stats::order;
+use crate::text::wording::Wording;
+
+impl Summary {
+    /// What is concluded of the run, the most costly first: where its time goes and why, then what costs no time, such
+    /// as what was not measured. JSON has the first of them (`write_json`); reports print all.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        let wording = Wording::default();
+        let mut all = in_phases(self, &Phases::of(self), wording);
+        all.extend(on_gpu(self, wording));
+        all.extend(losses(self, wording));
+        order::by_key(&mut all, |finding| Reverse(finding.at_stake_ns)); // stable
+        all
+    }
+}

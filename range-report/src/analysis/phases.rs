@@ -1,0 +1,263 @@
+//! The tree of a run: how long all of it took, which phases stand out, and why.
+//!
+//! Nothing here recurses: a tree may be as deep as the program nests.
+
+use std::cmp::Reverse;
+
+use super::phase::{MANY_CALLS, Phase, WAYS, WORTH_TELLING_NS, Wait, Way, either, flatten, without_small};
+use super::waits::{self, Culprit};
+use crate::stats::order;
+use crate::{Summary, TreeNode};
+
+/// A phase is small if it took less than one in this many parts of the whole: 0.1 %.
+const SMALL_PART: u128 = 1_000;
+/// A shorter call is no warm-up, nor is one that took less than one in this many parts of the whole: an interruption.
+const LONG_CALL_NS: u64 = 1_000_000;
+const LONG_CALL_PART: u128 = 100;
+
+/// All phases in order of printing, with what is known of their subtrees.
+#[derive(Debug)]
+pub(crate) struct Phases<'a> {
+    all: Vec<Phase<'a>>,
+    whole: u128,
+    /// Self time of calls that took more than half of their row.
+    apart: u128,
+    /// Self time of phases that waited for their children for most of it.
+    blocked: u128,
+    /// All that calls waited themselves; `None` where no phase waits.
+    awaited_whole: Option<u128>,
+    /// The part of it that loops waited which live as long as the run.
+    looped: u128,
+    /// All time on the GPU that phases launched or were timed with themselves; `None` where none is known.
+    gpu_whole: [Option<u128>; WAYS],
+}
+
+impl<'a> Phases<'a> {
+    pub(crate) fn of(summary: &'a Summary) -> Self {
+        let roots = &summary.tree;
+        let mut all = flatten(roots);
+        for i in (0..all.len()).rev() {
+            let (end, self_below, peak) = (all[i].end, all[i].self_below, all[i].peak);
+            let awaited_peak = all[i].awaited_peak;
+            let (gpu_self_below, gpu_peak) = (all[i].gpu_self_below, all[i].gpu_peak);
+            if let Some(parent) = all[i].parent.map(|parent| &mut all[parent]) {
+                parent.end = parent.end.max(end);
+                parent.self_below += self_below;
+                parent.peak = parent.peak.max(peak);
+                parent.awaited_peak = parent.awaited_peak.max(awaited_peak);
+                for way in 0..WAYS {
+                    let below = either(parent.gpu_self_below[way], gpu_self_below[way], u128::saturating_add);
+                    parent.gpu_self_below[way] = below;
+                    parent.gpu_peak[way] = parent.gpu_peak[way].max(gpu_peak[way]);
+                }
+            }
+        }
+        // Self times add up to the covered time, on however many threads. Totals would count nested roots twice.
+        let covered: u128 = all.iter().map(|phase| u128::from(phase.node.self_ns)).sum();
+        let whole = match covered {
+            0 => roots.iter().map(|root| u128::from(root.total_ns)).sum(),
+            covered => covered,
+        };
+        for i in 0..all.len() {
+            let above = all[i].parent.map(|parent| all[parent].node);
+            let phase = &mut all[i];
+            phase.one_call = one_call(phase.node, whole) && !is_recursive(phase.node, above);
+            let blocked_ns = if phase.is_blocked() { phase.node.blocked_ns } else { 0 };
+            phase.own_ns = phase.own_of_the_others().saturating_sub(blocked_ns);
+        }
+        let gpu_whole = std::array::from_fn(|way| {
+            let known = all.iter().any(|phase| phase.on_gpu[way].total_ns.is_some());
+            known.then(|| all.iter().filter_map(|phase| phase.on_gpu[way].self_ns).map(u128::from).sum())
+        });
+        let apart = all.iter().map(|phase| u128::from(phase.node.self_ns - phase.own_of_the_others())).sum();
+        let blocked = all.iter().map(|phase| u128::from(phase.own_of_the_others() - phase.own_ns)).sum();
+        let waits = all.iter().any(|phase| phase.node.awaited_ns.is_some());
+        let awaited_whole =
+            waits.then(|| all.iter().filter_map(|phase| phase.node.awaited_self_ns).map(u128::from).sum());
+        waits::set(&mut all, summary);
+        let loops = all.iter().filter(|phase| phase.wait == Wait::Loop);
+        let looped = loops.filter_map(|phase| phase.node.awaited_self_ns).map(u128::from).sum();
+        mark_beside(&mut all, whole);
+        Self { all, whole, apart, blocked, awaited_whole, looped, gpu_whole }
+    }
+
+    /// In the order of printing.
+    pub(crate) fn all(&self) -> &[Phase<'a>] {
+        &self.all
+    }
+
+    /// The time that shares are of: what all threads spent inside spans.
+    pub(crate) const fn whole(&self) -> u128 {
+        self.whole
+    }
+
+    /// What of it calls took that were more than half of their row: no share of what is slowest.
+    pub(crate) const fn apart(&self) -> u128 {
+        self.apart
+    }
+
+    /// What of it phases only waited for their children that are marked for it: no share of what is slowest, either.
+    pub(crate) const fn blocked(&self) -> u128 {
+        self.blocked
+    }
+
+    /// What shares of what is slowest are of.
+    pub(crate) const fn ranked(&self) -> u128 {
+        self.whole - self.apart - self.blocked
+    }
+
+    /// All that calls waited themselves. `None` where no phase is one of a future.
+    pub(crate) const fn awaited_whole(&self) -> Option<u128> {
+        self.awaited_whole
+    }
+
+    /// What shares of what is awaited are of: all, without loops that live as long as the run.
+    pub(crate) fn awaited_ranked(&self) -> u128 {
+        self.awaited_whole.unwrap_or(0) - self.looped
+    }
+
+    /// Whether more time was awaited than run: then what is awaited comes first.
+    pub(crate) fn waits_more_than_runs(&self) -> bool {
+        let all = self.awaited_ranked();
+        all > self.whole - self.blocked && all >= u128::from(WORTH_TELLING_NS)
+    }
+
+    /// Up to `count` phases that are most likely what the program waits for, where more time was waited than run.
+    pub(super) fn most_awaited(&self, count: usize) -> Vec<Culprit> {
+        let all = self.awaited_ranked();
+        match self.waits_more_than_runs() {
+            true => waits::culprits(&self.all, count, |ns| is_small(ns, all)),
+            false => Vec::new(),
+        }
+    }
+
+    /// The phase that is marked for its wait.
+    pub(crate) fn longest_wait(&self) -> Option<usize> {
+        self.most_awaited(1).first().map(|culprit| culprit.index)
+    }
+
+    /// The loops that live as long as the run, the longest waits first, where more time was waited than run.
+    pub(super) fn loops(&self) -> Vec<usize> {
+        let is_told = self.awaited_whole.is_some_and(|all| all > self.whole - self.blocked);
+        let mut loops: Vec<usize> = (0..self.all.len()).filter(|&i| is_told && self.all[i].is_loop()).collect();
+        order::by_key(&mut loops, |&i| Reverse(self.all[i].node.awaited_self_ns));
+        loops
+    }
+
+    /// The phases in which one call took more than half the time, by the self time of that call, longest first. Leaves
+    /// out phases whose children took that time, where the children are known.
+    pub(super) fn dominated(&self) -> Vec<usize> {
+        let once = |i: usize| self.all[i].node.self_ns - self.all[i].own_of_the_others();
+        let mut phases: Vec<usize> = (0..self.all.len()).filter(|&i| self.all[i].one_call).collect();
+        if phases.iter().any(|&i| once(i) > 0) {
+            phases.retain(|&i| once(i) > 0);
+        }
+        order::by_key(&mut phases, |&i| Reverse((once(i), self.all[i].node.max_ns)));
+        phases
+    }
+
+    /// All that the spans took on the GPU themselves: what shares of it are of. `None` where nothing is known in that
+    /// way.
+    pub(crate) const fn gpu_whole(&self, way: Way) -> Option<u128> {
+        self.gpu_whole[way as usize]
+    }
+
+    pub(crate) fn same_name(&self, a: usize, b: usize) -> bool {
+        is_named_alike(self.all[a].node, self.all[b].node)
+    }
+
+    /// Whether another phase is called the same.
+    pub(crate) fn repeats(&self, index: usize) -> bool {
+        (0..self.all.len()).any(|other| other != index && self.same_name(index, other))
+    }
+
+    /// The phase with the most self time.
+    pub(crate) fn slowest(&self) -> Option<usize> {
+        self.first(|phase| phase.own_ns)
+    }
+
+    /// The phase that kept the GPU busy longest with what it launched itself.
+    pub(crate) fn busiest(&self) -> Option<usize> {
+        self.first(|phase| phase.on_gpu[Way::Busy as usize].self_ns.unwrap_or(0))
+    }
+
+    fn first(&self, ns: impl Fn(&Phase) -> u64) -> Option<usize> {
+        let known = (0..self.all.len()).map(|i| (ns(&self.all[i]), Reverse(i)));
+        known.filter(|(ns, _)| *ns > 0).max().map(|(_, Reverse(index))| index)
+    }
+
+    /// Up to `count` phases with the most self time, none small, neither beside the whole nor beside the first.
+    pub(super) fn most_own(&self, count: usize) -> Vec<(usize, u64)> {
+        self.most(count, self.ranked(), |phase| phase.own_ns)
+    }
+
+    /// The same for time on the GPU.
+    pub(super) fn most_on_gpu(&self, way: Way, count: usize) -> Vec<(usize, u64)> {
+        let own = |phase: &Phase| phase.on_gpu[way as usize].self_ns.unwrap_or(0);
+        self.most(count, self.gpu_whole(way).unwrap_or(0), own)
+    }
+
+    fn most(&self, count: usize, whole: u128, own: impl Fn(&Phase) -> u64) -> Vec<(usize, u64)> {
+        let phases = self.all.iter().enumerate().map(|(index, phase)| (index, own(phase)));
+        let mut phases: Vec<(usize, u64)> = phases.filter(|(_, ns)| *ns > 0 && !is_small(*ns, whole)).collect();
+        order::by_key(&mut phases, |(_, ns)| Reverse(*ns));
+        without_small(&mut phases, |(_, ns)| *ns);
+        phases.truncate(count);
+        phases
+    }
+
+    /// Whether a phase ran outside of its parent, on another thread or later, so that its total is no share of that.
+    #[cfg(feature = "html")]
+    pub(crate) fn ran_elsewhere(&self, index: usize) -> bool {
+        let phase = &self.all[index];
+        let nested =
+            |parent: usize| u128::from(self.all[parent].node.total_ns.saturating_sub(self.all[parent].node.self_ns));
+        phase.beside && u128::from(phase.node.total_ns) > phase.parent.map_or(self.whole, nested)
+    }
+
+    /// Whether a phase and all in it are small in everything: a long kernel is launched in next to no time.
+    pub(crate) fn is_small(&self, index: usize) -> bool {
+        let phase = &self.all[index];
+        let mut on_gpu = phase.gpu_peak.iter().zip(self.gpu_whole);
+        is_small(phase.peak, self.whole)
+            && (phase.awaited_peak == 0 || is_small(phase.awaited_peak, self.awaited_whole.unwrap_or(0)))
+            && on_gpu.all(|(&peak, whole)| peak == 0 || whole.is_none_or(|whole| is_small(peak, whole)))
+    }
+}
+
+fn mark_beside(all: &mut [Phase], whole: u128) {
+    let mut together = vec![0_u128; all.len()];
+    for phase in all.iter() {
+        if let Some(parent) = phase.parent {
+            together[parent] += u128::from(phase.node.total_ns);
+        }
+    }
+    for i in 0..all.len() {
+        all[i].beside = match all[i].parent {
+            Some(parent) => together[parent] > u128::from(all[parent].node.total_ns),
+            // A root by more than rounding: it was entered inside of itself.
+            None => u128::from(all[i].node.total_ns) > whole + whole.div_ceil(SMALL_PART),
+        };
+    }
+}
+
+/// Whether one call took more than half of many: the first mostly, in which something was made ready.
+fn one_call(node: &TreeNode, whole: u128) -> bool {
+    let is_call = node.instances <= node.calls; // else an instance is a poll
+    let rest = node.total_ns.saturating_sub(node.max_ns);
+    let is_long = node.max_ns >= LONG_CALL_NS && u128::from(node.max_ns) * LONG_CALL_PART >= whole;
+    is_call && node.instances >= MANY_CALLS && is_long && node.max_ns > rest && rest > 0
+}
+
+/// Whether it calls itself: then a call takes as long as what it is given, and one may well take most of the time.
+fn is_recursive(node: &TreeNode, above: Option<&TreeNode>) -> bool {
+    above.into_iter().chain(&node.children).any(|other| is_named_alike(node, other))
+}
+
+fn is_named_alike(a: &TreeNode, b: &TreeNode) -> bool {
+    (&a.name, &a.domain) == (&b.name, &b.domain)
+}
+
+fn is_small(ns: u64, whole: u128) -> bool {
+    u128::from(ns) * SMALL_PART < whole
+}

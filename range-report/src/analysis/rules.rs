@@ -1,0 +1,189 @@
+//! What is found in the phases of a run, a rule each.
+
+use super::finding::{Evidence, Finding};
+use super::phase::Way;
+use super::phases::Phases;
+use super::waits::Culprit;
+use crate::text::number::{human_inline, share};
+use crate::text::width::shorten;
+use crate::text::wording::Wording;
+use crate::{RangeStyle, Summary};
+
+/// Phases that a rule names where it compares them.
+const NAMED: usize = 3;
+/// Columns of the way to a phase in a sentence, and of a name in one.
+const LONGEST_PATH: usize = 100;
+const LONGEST_NAME: usize = 40;
+const LONGEST_ASIDE: usize = 18;
+/// A thread that is busy for this part of the wall time has next to none for another task.
+const BUSY_PERCENT: u128 = 80;
+/// Time outside of spans is worth a word from this part of the wall time on: 10 %.
+const OUTSIDE_PART: u128 = 10;
+
+/// A run, and how it is spoken of.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    summary: &'a Summary,
+    phases: &'a Phases<'a>,
+    wording: Wording,
+}
+
+/// The rules, in the order in which the report prints what they find. To add one, write it, and add it here.
+const RULES: [fn(Run<'_>) -> Vec<Finding>; 8] =
+    [most_awaited, busy_threads, most_own_time, many_small_phases, one_long_call, outside_ranges, long_loops, on_gpu];
+
+/// The findings of all rules, those of a rule together, its most costly first.
+pub(crate) fn in_phases(summary: &Summary, phases: &Phases, wording: Wording) -> Vec<Finding> {
+    let run = Run { summary, phases, wording };
+    RULES.iter().flat_map(|rule| rule(run)).collect()
+}
+
+impl Run<'_> {
+    /// A finding of one phase. The sentence is still without what its kind begins with.
+    fn of_phase(self, index: usize, evidence: Evidence, at_stake_ns: u64, sentence: &str) -> Finding {
+        let all = self.phases.all();
+        let mut span: Vec<String> = std::iter::successors(Some(index), |&at| all[at].parent)
+            .map(|at| crate::text::label(all[at].node.domain.as_deref(), &all[at].node.name).unwrap_or_default())
+            .collect();
+        span.reverse();
+        let sentence = evidence.kind().lead().to_owned() + sentence;
+        Finding { span, node: Some(index), at_stake_ns, ..Finding::of_run(evidence, sentence) }
+    }
+
+    /// One of several phases that share `whole`.
+    fn part(self, index: usize, evidence: Evidence, ns: u64, whole: u128, aside: &str) -> Finding {
+        let path = self.phases.path(index, LONGEST_PATH, self.wording);
+        let sentence = format!("{path} {} ({}){aside}", human_inline(ns), share(ns, whole));
+        Finding { of_ns: Some(saturated(whole)), ..self.of_phase(index, evidence, ns, &sentence) }
+    }
+}
+
+fn saturated(ns: u128) -> u64 {
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+fn most_awaited(run: Run<'_>) -> Vec<Finding> {
+    let finding = |culprit: Culprit| {
+        let aside = culprit
+            .perhaps
+            .map_or_else(String::new, |other| format!(", {}", perhaps_for(run.phases, other, run.wording)));
+        let evidence = Evidence::MostAwaited { perhaps_for: culprit.perhaps };
+        run.part(culprit.index, evidence, culprit.ns, run.phases.awaited_ranked(), &aside)
+    };
+    run.phases.most_awaited(NAMED).into_iter().map(finding).collect()
+}
+
+/// What a phase may have waited for.
+pub(crate) fn perhaps_for(phases: &Phases, other: usize, wording: Wording) -> String {
+    let name = shorten(&phases.label(other, wording), LONGEST_ASIDE, LONGEST_ASIDE / 2);
+    format!("perhaps for `{name}`")
+}
+
+/// Threads that were busy for nearly all of the time, of at least half of those that poll futures.
+fn busy_threads(run: Run<'_>) -> Vec<Finding> {
+    let wall = u128::from(run.summary.elapsed_ns);
+    let polling: Vec<u64> = run.summary.threads.iter().filter_map(|thread| thread.in_polls_ns).collect();
+    let is_busy = |&&ns: &&u64| wall > 0 && u128::from(ns) * 100 >= wall * BUSY_PERCENT;
+    let busy: Vec<u64> = polling.iter().filter(is_busy).copied().collect();
+    let who = match (busy.len(), polling.len()) {
+        _ if run.phases.longest_wait().is_none() => return Vec::new(),
+        (0, _) => return Vec::new(),
+        (1, 1) => "the thread that polls futures was".to_owned(),
+        (1, 2) => "1 of 2 threads that poll futures was".to_owned(),
+        (some, all) if some == all => format!("all {all} threads that poll futures were"),
+        (some, all) if some * 2 >= all => format!("{some} of {all} threads that poll futures were"),
+        _ => return Vec::new(),
+    };
+    let mean = saturated(busy.iter().map(|&ns| u128::from(ns)).sum::<u128>() / busy.len() as u128);
+    let share = share(mean, wall);
+    let sentence = format!("{who} busy for {share} of the time: some of this may be waiting for a free thread");
+    let evidence = Evidence::BusyThreads { busy: busy.len(), polling: polling.len() };
+    let of_ns = Some(run.summary.elapsed_ns);
+    vec![Finding { at_stake_ns: mean, of_ns, ..Finding::of_run(evidence, sentence) }]
+}
+
+fn most_own_time(run: Run<'_>) -> Vec<Finding> {
+    let phases = run.phases.most_own(NAMED).into_iter();
+    phases.map(|(index, ns)| run.part(index, Evidence::MostOwnTime {}, ns, run.phases.ranked(), "")).collect()
+}
+
+/// More time than in the slowest phase, as where each span has a name of its own.
+fn many_small_phases(run: Run<'_>) -> Vec<Finding> {
+    let all = run.phases.all();
+    let small: Vec<u64> =
+        (0..all.len()).filter(|&index| run.phases.is_small(index)).map(|index| all[index].node.self_ns).collect();
+    let own_ns = small.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
+    if own_ns <= run.phases.most_own(1).first().map_or(0, |(_, most)| *most) {
+        return Vec::new();
+    }
+    let (share, phases) = (share(own_ns, run.phases.whole()), run.wording.count(small.len() as u64));
+    let sentence = format!("{share} is in {phases} phases under 0.1 % each");
+    let advice =
+        "to sum them, give them one name and put what differs into nvtx.payload, or give them one nvtx.category";
+    vec![Finding {
+        at_stake_ns: own_ns,
+        of_ns: Some(saturated(run.phases.whole())),
+        advice: Some(advice.to_owned()),
+        ..Finding::of_run(Evidence::ManySmallPhases { phases: small.len() }, sentence)
+    }]
+}
+
+fn one_long_call(run: Run<'_>) -> Vec<Finding> {
+    let finding = |index: usize| {
+        let phase = &run.phases.all()[index];
+        let (longest_ns, others_mean_ns) = (phase.node.max_ns, phase.mean_ns().unwrap_or(0));
+        let [longest, others] = [longest_ns, others_mean_ns].map(human_inline);
+        let name = shorten(&run.phases.label(index, run.wording), LONGEST_NAME, LONGEST_NAME / 2);
+        let sentence = format!("`{name}`: one call {longest}, the others {others} each");
+        let evidence = Evidence::OneLongCall { longest_ns, others_mean_ns };
+        let advice = (!run.wording.of_command).then(|| "reset() after a warm-up leaves such calls out".to_owned());
+        let at_stake_ns = longest_ns.saturating_sub(others_mean_ns);
+        Finding { of_ns: Some(phase.node.total_ns), advice, ..run.of_phase(index, evidence, at_stake_ns, &sentence) }
+    };
+    run.phases.dominated().into_iter().map(finding).collect()
+}
+
+/// It is a bound where several threads or calls may have been in spans at once.
+fn outside_ranges(run: Run<'_>) -> Vec<Finding> {
+    let wall = run.summary.elapsed_ns;
+    let enough = |&ns: &u64| wall > 0 && u128::from(ns) * OUTSIDE_PART >= u128::from(wall);
+    let Some(ns) = run.summary.outside_ns.filter(enough) else { return Vec::new() };
+    let exact = run.summary.threads.len() == 1
+        && run.phases.awaited_whole().is_none()
+        && run.summary.ranges.iter().all(|range| range.style == RangeStyle::PushPop);
+    let (least, range) = (if exact { "" } else { "at least " }, run.wording.of("span", "range"));
+    let sentence = format!("{least}{} of the wall time is in no {range}", share(ns, wall.into()));
+    let evidence = Evidence::OutsideRanges { exact };
+    vec![Finding { at_stake_ns: ns, of_ns: Some(wall), ..Finding::of_run(evidence, sentence) }]
+}
+
+fn long_loops(run: Run<'_>) -> Vec<Finding> {
+    let finding = |index: usize| {
+        let node = run.phases.all()[index].node;
+        let life = node.total_ns.saturating_add(node.awaited_ns.unwrap_or(0));
+        let life_ns = life.checked_div(node.calls).unwrap_or(0);
+        let name = shorten(&run.phases.label(index, run.wording), LONGEST_NAME, LONGEST_NAME / 2);
+        let sentence = name + &lived(node.calls, life_ns, run.wording);
+        run.of_phase(index, Evidence::LongLoop { calls: node.calls, life_ns }, 0, &sentence)
+    };
+    run.phases.loops().into_iter().map(finding).collect()
+}
+
+/// ` 2.001 s (1 call)`
+pub(crate) fn lived(calls: u64, life_ns: u64, wording: Wording) -> String {
+    let several = if calls == 1 { "" } else { "s" };
+    format!(" {} ({} call{several})", human_inline(life_ns), wording.count(calls))
+}
+
+/// What kept the GPU busy is compared with all that it did, also for no span.
+fn on_gpu(run: Run<'_>) -> Vec<Finding> {
+    let most = |way: Way, evidence: Evidence| {
+        let Some(own) = run.phases.gpu_whole(way) else { return Vec::new() };
+        let all = run.summary.gpu.as_ref().filter(|_| way == Way::Busy).map_or(0, |gpu| gpu.total.busy_ns);
+        let whole = if all > 0 { all.into() } else { own };
+        let phases = run.phases.most_on_gpu(way, NAMED).into_iter();
+        phases.map(|(index, ns)| run.part(index, evidence, ns, whole, "")).collect()
+    };
+    let busy: Vec<Finding> = most(Way::Busy, Evidence::MostBusyTime {});
+    busy.into_iter().chain(most(Way::Stream, Evidence::MostStreamTime {})).collect()
+}

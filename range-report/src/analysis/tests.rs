@@ -1,0 +1,366 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::summary::ThreadStats;
+use crate::{
+    GpuActivity, GpuWork, NodeWork, OpenRange, RangeStats, RangeStyle, RenderOptions, Report, StreamStats, Times,
+    TreeNode,
+};
+
+const MS: u64 = 1_000_000;
+
+fn node(name: &str, calls: u64, [total_ns, self_ns]: [u64; 2], children: Vec<TreeNode>) -> TreeNode {
+    TreeNode { name: name.to_owned(), calls, instances: calls, total_ns, self_ns, children, ..TreeNode::default() }
+}
+
+fn leaf(name: &str, calls: u64, ns: u64) -> TreeNode {
+    node(name, calls, [ns, ns], vec![])
+}
+
+fn summary(tree: Vec<TreeNode>) -> Summary {
+    Summary { tree, ..Summary::default() }
+}
+
+/// A future that waited itself for so long.
+fn waiting(name: &str, calls: u64, [total_ms, awaited_ms]: [u64; 2], children: Vec<TreeNode>) -> TreeNode {
+    let (awaited_ns, awaited_self_ns) = (Some(awaited_ms * MS), Some(awaited_ms * MS));
+    let below: u64 = children.iter().map(|child| child.total_ns).sum();
+    let node = node(name, calls, [total_ms * MS + below, total_ms * MS], children);
+    TreeNode { instances: 3 * calls, awaited_ns, awaited_self_ns, ..node }
+}
+
+/// Where a finding is, the time at stake and what it is a part of, and its words.
+type Told<'a> = (Vec<&'a str>, Option<usize>, u64, Option<u64>, &'a str);
+
+fn told(findings: &[Finding], kind: FindingKind) -> Vec<Told<'_>> {
+    let of_kind = findings.iter().filter(|finding| finding.kind() == kind);
+    of_kind
+        .map(|one| {
+            let span = one.span.iter().map(String::as_str).collect();
+            (span, one.node, one.at_stake_ns, one.of_ns, one.sentence.as_str())
+        })
+        .collect()
+}
+
+#[test]
+fn names_of_kinds_are_words_in_snake_case_and_differ() {
+    let mut names: Vec<&str> = FindingKind::ALL.iter().map(|kind| kind.name()).collect();
+    assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')), "{names:?}");
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn what_is_awaited_is_found_with_its_way() {
+    let wait = waiting("wait for a connection", 1_000, [0, 60_000], vec![]);
+    let mut run = summary(vec![waiting("request", 1_000, [200, 9_000], vec![wait, leaf("render", 1_000, 3_000 * MS)])]);
+    run.elapsed_ns = 3_300 * MS;
+    run.threads = vec![ThreadStats { in_polls_ns: Some(3_200 * MS), ..ThreadStats::new(3_200 * MS) }];
+    let findings = run.findings();
+    let whole = Some(69_000 * MS);
+    let expected = [
+        (
+            vec!["request", "wait for a connection"],
+            Some(1),
+            60_000 * MS,
+            whole,
+            "most time awaited: request > wait for a connection 60.00 s (87.0%)",
+        ),
+        (vec!["request"], Some(0), 9_000 * MS, whole, "most time awaited: request 9.000 s (13.0%)"),
+    ];
+    assert_eq!(told(&findings, FindingKind::MostAwaited), expected);
+    let busy =
+        "the thread that polls futures was busy for 97.0% of the time: some of this may be waiting for a free thread";
+    let expected = [(vec![], None, 3_200 * MS, Some(3_300 * MS), busy)];
+    assert_eq!(told(&findings, FindingKind::BusyThreads), expected);
+    assert_eq!(findings[2].evidence, Evidence::BusyThreads { busy: 1, polling: 1 });
+    // The most costly first.
+    let kinds: Vec<&str> = findings.iter().map(|finding| finding.kind().name()).collect();
+    assert_eq!(kinds, ["most_awaited", "most_awaited", "busy_threads", "most_own_time", "most_own_time"]);
+    assert!(findings.is_sorted_by_key(|finding| Reverse(finding.at_stake_ns)));
+}
+
+#[test]
+fn what_runs_as_long_as_it_waits_is_no_matter_of_waiting() {
+    let found = |awaited_ms| {
+        let run = summary(vec![waiting("work", 1, [100, awaited_ms], vec![])]);
+        told(&run.findings(), FindingKind::MostAwaited).len()
+    };
+    assert_eq!((found(100), found(101)), (0, 1));
+}
+
+#[cfg(feature = "html")]
+#[test]
+fn a_phase_that_has_room_in_its_parent_ran_there() {
+    let children = vec![leaf("inside", 1, 600), leaf("elsewhere", 1, 900)];
+    let run = summary(vec![node("parent", 1, [1_000, 400], children)]);
+    let phases = Phases::of(&run);
+    assert_eq!([0, 1, 2].map(|index| phases.all()[index].beside), [false, true, true]);
+    assert_eq!([0, 1, 2].map(|index| phases.ran_elsewhere(index)), [false, false, true]);
+}
+
+#[test]
+fn a_wait_for_what_is_measured_elsewhere_names_it() {
+    let serve = leaf("serve", 20, 900 * MS);
+    let mut call = waiting("call", 20, [1, 1_000], vec![serve]);
+    call.total_ns = call.self_ns; // the child ran on another thread
+    let run = summary(vec![call]);
+    let findings = run.findings();
+    let found = told(&findings, FindingKind::MostAwaited);
+    assert_eq!(found[0].4, "most time awaited: call 1.000 s (100.0%), perhaps for `serve`");
+    assert_eq!(findings[0].evidence, Evidence::MostAwaited { perhaps_for: Some(1) });
+}
+
+#[test]
+fn a_loop_as_long_as_the_run_costs_nothing() {
+    let work = waiting("work", 10, [10, 500], vec![]);
+    let mut run = summary(vec![waiting("worker", 2, [0, 2_000], vec![]), work]);
+    run.elapsed_ns = 1_000 * MS;
+    let findings = run.findings();
+    let expected = [(vec!["worker"], Some(0), 0, None, "as long as the run: worker 1.000 s (2 calls)")];
+    assert_eq!(told(&findings, FindingKind::LongLoop), expected);
+    assert_eq!(told(&findings, FindingKind::MostAwaited).len(), 1);
+    let loops = findings.iter().find(|finding| finding.kind() == FindingKind::LongLoop).unwrap();
+    assert_eq!(loops.evidence, Evidence::LongLoop { calls: 2, life_ns: 1_000 * MS });
+    // One that works for less than half of its life is one, too.
+    for (ran, waited, count) in [(800, 1_200, 1), (1_100, 900, 0)] {
+        run.tree[0] = waiting("worker", 2, [ran, waited], vec![]);
+        run.tree[1] = waiting("work", 10, [10, 5_000], vec![]);
+        assert_eq!(told(&run.findings(), FindingKind::LongLoop).len(), count, "{ran} ms of work");
+    }
+}
+
+#[test]
+fn a_first_call_is_found_with_what_it_cost() {
+    let mut linear = leaf("linear", 20, 454_500_000);
+    linear.max_ns = 450_700_000;
+    let run = summary(vec![node("forward", 20, [454_700_000, 200_000], vec![linear])]);
+    let findings = run.findings();
+    let one = &findings[0];
+    assert_eq!(one.evidence, Evidence::OneLongCall { longest_ns: 450_700_000, others_mean_ns: 200_000 });
+    assert_eq!((one.at_stake_ns, one.of_ns, one.node), (450_500_000, Some(454_500_000), Some(1)));
+    assert_eq!(one.sentence, "`linear`: one call 450.7 ms, the others 200.0 us each");
+    assert_eq!(one.advice.as_deref(), Some("reset() after a warm-up leaves such calls out"));
+    // What ran without it is ranked.
+    let own = told(&findings, FindingKind::MostOwnTime);
+    assert_eq!((own[0].2, own[0].3), (3_800_000, Some(4_000_000)));
+    // A user of the command has no `reset`.
+    let wording = Wording { of_command: true, ..Wording::default() };
+    assert!(in_phases(&run, &Phases::of(&run), wording).iter().all(|finding| finding.advice.is_none()));
+}
+
+#[test]
+fn many_small_phases_are_found_together() {
+    let mut phases: Vec<TreeNode> = (0..2_000).map(|i| leaf(&format!("request {i}"), 1, 310)).collect();
+    phases.push(leaf("load", 1, 380_000));
+    let findings = summary(phases).findings();
+    let expected = [(vec![], None, 620_000, Some(1_000_000), "62.0% is in 2,000 phases under 0.1 % each")];
+    assert_eq!(told(&findings, FindingKind::ManySmallPhases), expected);
+    assert_eq!(findings[0].evidence, Evidence::ManySmallPhases { phases: 2_000 });
+    assert!(findings[0].advice.as_deref().unwrap().starts_with("to sum them, give them one name"));
+}
+
+#[test]
+fn time_in_no_range_is_exact_on_one_thread() {
+    let mut run = summary(vec![leaf("load", 1, 330 * MS)]);
+    (run.elapsed_ns, run.outside_ns) = (1_000 * MS, Some(670 * MS));
+    run.threads = vec![ThreadStats::new(330 * MS)];
+    let expected = [(vec![], None, 670 * MS, Some(1_000 * MS), "67.0% of the wall time is in no span")];
+    let findings = run.findings();
+    assert_eq!(told(&findings, FindingKind::OutsideRanges), expected);
+    assert_eq!(findings[0].evidence, Evidence::OutsideRanges { exact: true });
+    run.ranges = vec![RangeStats { style: RangeStyle::StartEnd, ..RangeStats::new("load", Times::new(1, 1)) }];
+    let findings = run.findings();
+    assert_eq!(told(&findings, FindingKind::OutsideRanges)[0].4, "at least 67.0% of the wall time is in no span");
+    run.outside_ns = Some(99 * MS);
+    assert_eq!(told(&run.findings(), FindingKind::OutsideRanges), []);
+}
+
+#[test]
+fn time_on_the_gpu_is_a_part_of_all_that_it_was_busy() {
+    let busy = |ns: u64| GpuWork { operations: 1, sum_ns: ns, busy_ns: ns, ..GpuWork::default() };
+    let mut step = leaf("step", 10, MS);
+    step.gpu = Some(NodeWork { own: busy(6 * MS), total: busy(6 * MS), calls: vec![] });
+    (step.stream_total_ns, step.stream_self_ns) = (Some(7 * MS), Some(7 * MS));
+    let mut run = summary(vec![step]);
+    run.gpu = Some(GpuActivity {
+        total: busy(8 * MS),
+        outside: GpuWork { operations: 3, ..busy(2 * MS) },
+        ..GpuActivity::default()
+    });
+    let expected =
+        [(vec!["step"], Some(0), 6 * MS, Some(8 * MS), "GPU: most busy time of its own: step 6.000 ms (75.0%)")];
+    assert_eq!(told(&run.findings(), FindingKind::MostBusyTime), expected);
+    let expected =
+        [(vec!["step"], Some(0), 7 * MS, Some(7 * MS), "GPU: most stream time of its own: step 7.000 ms (100.0%)")];
+    assert_eq!(told(&run.findings(), FindingKind::MostStreamTime), expected);
+    // Where there is no range, nothing can be launched in one.
+    assert_eq!(told(&run.findings(), FindingKind::LaunchedOutside), []);
+    run.ranges = vec![RangeStats::new("step", Times::new(10, MS))];
+    let said = "3 GPU operations (2.000 ms busy) were launched outside any range.";
+    assert_eq!(told(&run.findings(), FindingKind::LaunchedOutside), [(vec![], None, 2 * MS, None, said)]);
+    // It costs more than what costs nothing.
+    let kinds: Vec<FindingKind> = run.findings().iter().map(Finding::kind).collect();
+    assert_eq!(kinds[2], FindingKind::LaunchedOutside);
+}
+
+#[test]
+fn losses_are_found_under_their_names() {
+    let mut run = Summary::default();
+    (run.losses.stray_exits, run.losses.streams.pending, run.losses.rows_without_median) = (2, 1, 3);
+    run.losses.activity.unmatched = 4;
+    run.losses.open = vec![OpenRange { count: 5, ..OpenRange::new("step", "main") }];
+    run.stream_ranges = vec![StreamStats { empty: 1, ..StreamStats::new("step", "GPU 0 #1", Times::new(2, 9)) }];
+    let evidence: Vec<Evidence> = run.findings().into_iter().map(|finding| finding.evidence).collect();
+    let expected = [
+        Evidence::OpenRanges { ranges: 5, cut: false },
+        Evidence::Loss { figure: "stray_exits", count: 2 },
+        Evidence::Loss { figure: "streams.pending", count: 1 },
+        Evidence::Loss { figure: "activity.unmatched", count: 4 },
+        Evidence::NoMedian { rows: 3 },
+        Evidence::EmptyStreamTimes { instances: 1 },
+    ];
+    assert_eq!(evidence, expected);
+    assert_eq!(run.findings()[2].sentence, "1 stream time was still pending, and is not counted.");
+}
+
+#[test]
+fn a_run_without_anything_has_no_finding() {
+    assert_eq!(Summary::default().findings(), []);
+}
+
+#[test]
+fn exactly_enough_is_enough() {
+    assert_eq!(enough(&[90, 9, 1], 0.9), 1);
+    assert_eq!(enough(&[89, 10, 1], 0.9), 2);
+    assert_eq!(enough(&[5, 5, 0], 1.0), 2);
+    assert_eq!(enough(&[0, 0], 0.9), 1);
+    assert_eq!(enough(&[], 0.9), 0);
+}
+
+#[cfg(feature = "html")]
+#[test]
+fn the_hottest_names_are_sums() {
+    let parts = [("b", [3, 0]), ("a", [1, 3]), ("none", [0, 0]), ("b", [0, 2]), ("c", [4, 0]), ("d", [1, 0])];
+    let hot = hottest(parts.into_iter().map(|(name, times)| (name.to_owned(), times)), 2);
+    assert_eq!(hot.names, [("b".to_owned(), [3, 2]), ("a".to_owned(), [1, 3])]);
+    assert_eq!((hot.others, hot.others_ns, hot.whole_ns), (2, 5, 14));
+}
+
+/// Any tree of futures and others, with odd names.
+fn any_run() -> impl Strategy<Value = Summary> {
+    let figures = (0_u64..30, 0_u64..2_000 * MS, 0_u64..100, prop::option::weighted(0.5, 0_u64..20_000 * MS));
+    let figures = (figures, 0_u64..3, "[a-z]{0,3}|.{0,90}");
+    let any_node = |((calls, total_ns, own, awaited_ns), again, name): ((u64, u64, u64, Option<u64>), u64, String),
+                    children| {
+        let self_ns = total_ns / 100 * own;
+        let node = node(&name, calls, [total_ns, self_ns], children);
+        TreeNode { instances: calls + again, max_ns: total_ns / 2, awaited_ns, awaited_self_ns: awaited_ns, ..node }
+    };
+    let leaf = figures.clone().prop_map(move |figures| any_node(figures, vec![]));
+    let nested = leaf.prop_recursive(4, 40, 6, move |inner| {
+        (figures.clone(), prop::collection::vec(inner, 0..6))
+            .prop_map(move |(figures, children)| any_node(figures, children))
+    });
+    let run = (prop::collection::vec(nested, 0..5), 0_u64..5_000 * MS, 0_u64..3);
+    run.prop_map(|(tree, elapsed_ns, stray_exits)| {
+        let mut run = Summary { elapsed_ns, tree, ..Summary::default() };
+        run.losses.stray_exits = stray_exits;
+        run
+    })
+}
+
+proptest! {
+    #[test]
+    fn findings_lead_to_their_phases(run in any_run()) {
+        let phases = Phases::of(&run);
+        for finding in run.findings() {
+            if let Some(of) = finding.of_ns {
+                prop_assert!(finding.at_stake_ns <= of, "{:?}", finding);
+            }
+            prop_assert_eq!(finding.node.is_some(), !finding.span.is_empty());
+            if let Some(phase) = finding.node.map(|index| &phases.all()[index]) {
+                prop_assert_eq!(finding.span.len(), phase.depth + 1);
+                prop_assert_eq!(finding.span.last().map(String::as_str), Some(phase.node.name.as_str()));
+            }
+        }
+    }
+
+    /// The report names the first of each kind that it compares.
+    #[test]
+    fn the_report_prints_what_is_found(run in any_run()) {
+        let (findings, mut text) = (run.findings(), Vec::new());
+        let options = RenderOptions::default().width(1_000).notes(usize::MAX);
+        run.render(&[Report::Tree], &options, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        for finding in findings.iter().filter(|finding| finding.kind().lead().is_empty()) {
+            let is_printed = match finding.kind() {
+                FindingKind::OneLongCall => text.contains(&finding.sentence) || text.contains("phases more"),
+                _ => text.contains(&finding.sentence),
+            };
+            prop_assert!(is_printed, "{:?} in {}", finding, text);
+        }
+        for kind in FindingKind::ALL.iter().filter(|kind| !kind.lead().is_empty()) {
+            let found = findings.iter().any(|finding| finding.kind() == *kind);
+            prop_assert_eq!(found, text.contains(kind.lead().trim_start_matches("GPU: ")), "{}", text);
+        }
+    }
+}
+
+/// Of this run and of any other.
+#[cfg(feature = "json")]
+fn written(run: &Summary) -> (serde_json::Value, usize) {
+    let mut out = Vec::new();
+    run.write_json(&mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let (_, findings) = text.split_once(r#","findings":"#).unwrap();
+    (serde_json::from_str(&text).unwrap(), findings.len())
+}
+
+#[cfg(feature = "json")]
+#[test]
+fn json_has_the_most_costly_findings_and_counts_the_others() {
+    let many: Vec<TreeNode> = (0..40)
+        .map(|i| {
+            let mut slow = leaf(&format!("phase {i} {}", "long ".repeat(50)), 10, (100 + i) * MS);
+            slow.max_ns = (90 + i) * MS;
+            slow
+        })
+        .collect();
+    let run = summary(many);
+    let (json, size) = written(&run);
+    let (all, kept) = (run.findings(), json["findings"].as_array().unwrap());
+    assert!(size <= 2_048 && size > 1_500, "{size} bytes");
+    assert_eq!(kept.len() + json["findings_left_out"].as_u64().unwrap() as usize, all.len());
+    let first = &kept[0];
+    assert_eq!(first["kind"], all[0].kind().name());
+    assert_eq!(first["at_stake_ns"], all[0].at_stake_ns);
+    assert_eq!(first["evidence"]["longest_ns"], 129 * MS);
+    let name = first["span"][0].as_str().unwrap();
+    assert!(name.starts_with("phase 39 long") && name.chars().count() == 40, "{name}");
+}
+
+/// What a file says of itself is not taken for granted.
+#[cfg(feature = "json")]
+#[test]
+fn findings_of_a_file_are_concluded_anew() {
+    let run = summary(vec![leaf("step", 10, MS)]);
+    let (mut json, _) = written(&run);
+    let read = |json: &serde_json::Value| Summary::read_json(json.to_string().as_bytes()).unwrap();
+    json["findings"] = serde_json::json!([{"kind": "a later one"}, 7]);
+    assert_eq!((read(&json), read(&json).findings()), (run.clone(), run.findings()));
+    let fields = json.as_object_mut().unwrap();
+    fields.remove("findings").and_then(|_| fields.remove("findings_left_out")).unwrap();
+    assert_eq!(read(&json).findings(), run.findings(), "a file of an older version");
+}
+
+#[cfg(feature = "json")]
+proptest! {
+    #[test]
+    fn findings_take_few_bytes(run in any_run()) {
+        let (_, size) = written(&run);
+        prop_assert!(size <= 2_048, "{} bytes", size);
+    }
+}

@@ -1,0 +1,53 @@
+//! The lists of the first screen: names with the most of something.
+
+use serde::Serialize;
+
+use super::texts::{LONGEST, presentable};
+use super::tree::name_of;
+use crate::analysis::{Hot, Phase, Phases, hottest};
+use crate::report::{TableStyle, bracketed, nsys_call};
+use crate::summary::{Summary, Times};
+
+/// Names in a list.
+const MOST_NAMES: usize = 7;
+
+#[derive(Debug, Serialize)]
+pub(super) struct HotLists {
+    /// What ran longest itself; and, where anything waited, what ran and waited longest.
+    own: Hot,
+    latency: Option<Hot>,
+    /// Kernels and copies; and calls, where no range explains them.
+    gpu: Hot,
+    api: Hot,
+    /// Whether more time was awaited than run: then the page begins with latencies.
+    waits: bool,
+}
+
+pub(super) fn hot_lists(summary: &Summary, phases: &Phases) -> HotLists {
+    let phase_times = |times: fn(&Phase) -> [u64; 2]| {
+        hottest(phases.all().iter().map(|phase| (name_of(phase.node), times(phase))), MOST_NAMES)
+    };
+    let named = |name: &str, times: &Times| (presentable(name, LONGEST).into_owned(), [times.total_ns, 0]);
+    let gpu = summary.gpu.as_ref();
+    let kernels = gpu.into_iter().flat_map(|gpu| &gpu.kernels).map(|row| named(&row.name, &row.times));
+    let memory = gpu.into_iter().flat_map(|gpu| &gpu.memory);
+    let memory = memory.map(|row| named(&bracketed(row.kind, TableStyle::Current), &row.times));
+    let is_explained = phases.all().iter().any(|phase| phase.own_ns > 0);
+    let calls = gpu.and_then(|gpu| gpu.calls.as_ref()).filter(|_| !is_explained).into_iter().flatten();
+    HotLists {
+        own: phase_times(|phase| [phase.own_ns, 0]),
+        latency: phases
+            .all()
+            .iter()
+            .any(|phase| wait(phase) > 0)
+            .then(|| phase_times(|phase| [phase.own_ns, wait(phase)])),
+        gpu: hottest(kernels.chain(memory), MOST_NAMES),
+        api: hottest(calls.map(|row| named(nsys_call(&row.name), &row.times)), MOST_NAMES),
+        waits: phases.waits_more_than_runs(),
+    }
+}
+
+/// What a phase waited itself. A loop that lives as long as the run waits for work.
+fn wait(phase: &Phase) -> u64 {
+    if phase.is_loop() { 0 } else { phase.node.awaited_self_ns.unwrap_or(0) }
+}

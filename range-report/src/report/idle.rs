@@ -1,0 +1,164 @@
+//! Why the devices were idle: one table of devices and causes, and one of the spans that launched what ended it.
+
+use super::cuda::Made;
+use super::envelope::printed;
+use super::options::RenderOptions;
+use super::table::{Cell, Column, Table};
+use crate::Summary;
+use crate::summary::{GpuIdle, IdleCause, IdleCauses};
+use crate::text::names;
+
+/// `Idle`: both tables.
+pub(crate) fn idle(summary: &Summary, options: &RenderOptions) -> String {
+    let mut text = printed(DEVICES, devices(summary), options);
+    if summary.idle.is_some() {
+        text.push_str(&printed(SPANS, table(summary, options), options));
+    }
+    text
+}
+
+const DEVICES: [&str; 2] = [" ** GPU Idle Time by Cause (idle):", "GPU Idle Time Statistics (by cause):"];
+const SPANS: [&str; 2] = [" ** GPU Idle Time by Range (idle):", "GPU Idle Time Statistics (by range):"];
+pub(crate) const ABOUT: &str = "Time between two operations of a device, by the range that was open in the thread \
+                                that launched the second.";
+const NOT_RECORDED: &str = "Idle time was not recorded: ask for the report `idle` before the run.";
+
+/// Of each device, what its time was made of.
+fn devices(summary: &Summary) -> Made {
+    let idle = summary.idle.as_ref().ok_or(NOT_RECORDED)?;
+    let mut table = Table::new([
+        Column::text("Device"),
+        Column::name("Time"),
+        Column::of("Total Time (ns)"),
+        Column::of("Share (%)"),
+    ]);
+    for device in &idle.devices {
+        let whole = device.wall_ns.into();
+        let mut row = |what: &str, part: u64| {
+            let number = Cell::text(device.device.to_string());
+            table.push(vec![number, Cell::text(what), Cell::Whole(part), Cell::Share { part, whole }]);
+        };
+        row("busy", device.busy_ns);
+        if device.copy_ns > 0 {
+            row("  copies and sets", device.copy_ns);
+            row("  copies beside kernels", device.overlap_ns);
+        }
+        for (cause, ns) in largest_first(&device.causes) {
+            row(&format!("idle: {}", cause.name()), ns);
+        }
+    }
+    Ok(table)
+}
+
+/// Of each range, the idle time that its launches ended.
+pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
+    let idle = summary.idle.as_ref().ok_or(NOT_RECORDED)?;
+    let mut table = Table::new([
+        Column::name("Range"),
+        Column::of("Idle (ns)").summed(),
+        Column::of("Idle (%)").share_of(1),
+        Column::of("Gaps").summed(),
+        Column::of("Longest (ns)"),
+        Column::of("Longest At (ns)"),
+        Column::text("Causes"),
+    ]);
+    let whole = total(idle).into();
+    for row in &idle.spans {
+        let part = row.causes.total_ns();
+        let label = row.name.as_deref().map(|name| names::label(row.domain.as_deref(), name));
+        let label = match label {
+            None => Cell::text("(no range)"),
+            Some(label) if options.raw_names => Cell::text(label.unwrap_or_else(|| "None".to_owned())),
+            Some(label) => Cell::text(names::escaped(&label.unwrap_or_else(|| "None".to_owned()))),
+        };
+        table.push(vec![
+            label,
+            Cell::Whole(part),
+            Cell::Share { part, whole },
+            Cell::Whole(row.gaps),
+            Cell::Whole(row.longest_ns),
+            Cell::Whole(row.longest_at_ns),
+            Cell::text(causes(&row.causes)),
+        ]);
+    }
+    Ok(Table { absent: Some("No device was idle between two operations."), ..table })
+}
+
+/// Idle time of all devices.
+fn total(idle: &GpuIdle) -> u64 {
+    idle.devices.iter().fold(0, |sum, device| sum.saturating_add(device.causes.total_ns()))
+}
+
+/// Causes that took any time.
+fn largest_first(causes: &IdleCauses) -> Vec<(IdleCause, u64)> {
+    let mut all: Vec<_> = IdleCause::ALL.iter().map(|&cause| (cause, causes.of(cause))).collect();
+    all.retain(|(_, ns)| *ns > 0);
+    all.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    all
+}
+
+/// The two largest causes: `launching 81 %, host code 12 %`.
+fn causes(causes: &IdleCauses) -> String {
+    let whole = causes.total_ns();
+    let percent = |ns: u64| (u128::from(ns) * 100 + u128::from(whole) / 2) / u128::from(whole.max(1));
+    let parts = largest_first(causes).into_iter().map(|(cause, ns)| (cause, percent(ns)));
+    let parts: Vec<String> = parts
+        .take(2)
+        .filter(|(_, percent)| *percent > 0)
+        .map(|(cause, percent)| format!("{} {percent} %", cause.name()))
+        .collect();
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::{DeviceIdle, SpanIdle};
+
+    fn causes_of(times: &[(IdleCause, u64)]) -> IdleCauses {
+        let mut causes = IdleCauses::default();
+        times.iter().for_each(|&(cause, ns)| causes.add(cause, ns));
+        causes
+    }
+
+    #[test]
+    fn devices_and_ranges_with_their_causes() {
+        let mut device = DeviceIdle::default();
+        (device.wall_ns, device.busy_ns, device.copy_ns, device.overlap_ns) = (1_000_000, 190_000, 20_000, 5_000);
+        device.causes = causes_of(&[(IdleCause::Launching, 700_000), (IdleCause::NoWork, 110_000)]);
+        let row = |name: Option<&str>, times: &[(IdleCause, u64)]| {
+            let mut row = SpanIdle::default();
+            (row.name, row.gaps, row.longest_ns, row.longest_at_ns) = (name.map(str::to_owned), 417, 60_000, 12_345);
+            row.causes = causes_of(times);
+            row
+        };
+        let spans = vec![
+            row(
+                Some("step"),
+                &[(IdleCause::Launching, 600_000), (IdleCause::Copying, 99_000), (IdleCause::Host, 1_000)],
+            ),
+            row(None, &[(IdleCause::NoWork, 110_000)]),
+        ];
+        let idle = GpuIdle { devices: vec![device], spans, ..GpuIdle::default() };
+        let summary = Summary { idle: Some(idle), ..Summary::default() };
+        let text = super::idle(&summary, &RenderOptions::default());
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let expected = [
+            " ** GPU Idle Time by Cause (idle):",
+            " Device           Time            Total Time (ns)  Share (%)",
+            " ------  -----------------------  ---------------  ---------",
+            " 0       busy                             190,000       19.0",
+            " 0         copies and sets                 20,000        2.0",
+            " 0         copies beside kernels            5,000        0.5",
+            " 0       idle: launching                  700,000       70.0",
+            " 0       idle: no work                    110,000       11.0",
+            " ** GPU Idle Time by Range (idle):",
+            "   Range     Idle (ns)  Idle (%)  Gaps  Longest (ns)  Longest At (ns)             Causes",
+            " ----------  ---------  --------  ----  ------------  ---------------  ----------------------------",
+            " step          700,000      86.4   417        60,000           12,345  launching 86 %, copying 14 %",
+            " (no range)    110,000      13.6   417        60,000           12,345  no work 100 %",
+        ];
+        assert_eq!(lines, expected, "{text}");
+        assert!(super::idle(&Summary::default(), &RenderOptions::default()).contains(NOT_RECORDED));
+    }
+}

@@ -1,0 +1,99 @@
+//! From the launch of a kernel to its end: `cuda_kern_exec_sum` of `nsys stats`, and the same by range.
+
+use super::cuda::Made;
+use super::envelope::printed;
+use super::gpu_work::{NO_ACTIVITY, nsys_call};
+use super::nsys::name_cell;
+use super::options::RenderOptions;
+use super::table::{Cell, Column, Table};
+use crate::summary::{KernelExecution, Times};
+use crate::text::number::Rounding;
+use crate::{Summary, TableStyle};
+
+pub(crate) const ABOUT: &str =
+    "T: from the start of the call to the end of the kernel; A: the call; Q: the queue; K: the kernel.";
+const TITLES: [&str; 2] =
+    [" ** CUDA Kernel Launch & Exec Time Summary (cuda_kern_exec_sum):", "Kernel Launch & Exec Time Summary:"];
+const BY_RANGE: [&str; 2] = [
+    " ** CUDA Kernel Launch & Exec Time Summary, by Range (kernel_exec):",
+    "Kernel Launch & Exec Time Summary (by range):",
+];
+const NONE: &str = "No kernel with its launch was recorded.\n";
+/// Figures of each part, without their prefix.
+const FIGURES: [&str; 5] = ["Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)"];
+
+/// `KernelExec`: both tables.
+pub(crate) fn kernel_exec(summary: &Summary, options: &RenderOptions) -> String {
+    let mut text = printed(TITLES, table(summary, options), options);
+    if !summary.range_exec.is_empty() && options.style == TableStyle::Current {
+        text.push_str(&printed(BY_RANGE, Ok(by_range(summary, options)), options));
+    }
+    text
+}
+
+/// The table as the tool has it.
+pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
+    summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
+    let places = ["PID", "TID", "DevId"].map(Column::of);
+    let mut table = Table::new(places.into_iter().chain(figures()).chain(names())).rounded(Rounding::Binary);
+    for row in &summary.kernel_exec {
+        let places = [summary.process.pid, row.tid, row.device].map(|number| Cell::Whole(number.into()));
+        let cells = places.into_iter().chain(cells(&row.execution));
+        table.push(cells.chain(called(&row.api, &row.kernel, options)).collect());
+    }
+    Ok(Table { absent: Some(NONE), ..table })
+}
+
+fn by_range(summary: &Summary, options: &RenderOptions) -> Table {
+    let mut table =
+        Table::new([Column::name("Range")].into_iter().chain(figures()).chain(names())).rounded(Rounding::Binary);
+    for row in &summary.range_exec {
+        let range =
+            row.range.as_deref().map_or_else(|| Cell::text("(no range)"), |name| name_cell(Some(name), options));
+        let cells = [range].into_iter().chain(cells(&row.execution));
+        table.push(cells.chain(called(&row.api, &row.kernel, options)).collect());
+    }
+    table
+}
+
+fn figures() -> impl Iterator<Item = Column> {
+    let counts = ["Count", "QCount"].into_iter().map(Column::of);
+    let parts = ["T", "A", "Q", "K"].into_iter();
+    counts.chain(parts.flat_map(|part| FIGURES.map(|figure| Column::of(format!("{part}{figure}")))))
+}
+
+fn names() -> [Column; 2] {
+    [Column::text("API Name"), Column::text("Kernel Name")]
+}
+
+fn called(api: &str, kernel: &str, options: &RenderOptions) -> [Cell; 2] {
+    [name_cell(Some(nsys_call(api)), options), name_cell(Some(kernel), options)]
+}
+
+fn cells(execution: &KernelExecution) -> Vec<Cell> {
+    let KernelExecution { total, call, queue, kernel } = execution;
+    let mut cells = vec![Cell::Whole(total.instances), Cell::Whole(queue.instances)];
+    for times in [total, call, queue, kernel] {
+        cells.extend(spread(times));
+    }
+    cells
+}
+
+fn spread(times: &Times) -> [Cell; 5] {
+    if times.instances == 0 {
+        let [average, median, least, most] = [(); 4].map(|()| Cell::tested("None")); // as the tool writes
+        return [average, median, least, most, Cell::Number(0.0)];
+    }
+    let median = match times.median_ns {
+        Some(median) if times.median_exact => Cell::Number(median),
+        Some(median) => Cell::About(median),
+        None => Cell::unknown(),
+    };
+    [
+        Cell::mean(times.total_ns, times.instances),
+        median,
+        Cell::Whole(times.min_ns),
+        Cell::Whole(times.max_ns),
+        Cell::Number(times.stddev_ns),
+    ]
+}

@@ -1,0 +1,262 @@
+//! Why the devices were idle: each moment between two operations has one cause and one span.
+
+use super::schema::{Join, by_key, figures};
+
+figures! {
+    /// Why the devices of a run were not busy. It covers the whole run, also where the window of the summary began
+    /// later.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct GpuIdle {
+        /// Devices that ran anything, by their numbers.
+        devices: Vec<DeviceIdle> = joined;
+        /// The idle time of all devices by the span that was open in the thread that launched the operation which
+        /// ended it, by time descending, then by name.
+        spans: Vec<SpanIdle> = joined;
+        /// What the devices did while ranges were open, by the time that they were busy.
+        ranges: Vec<RangeUse> = joined;
+        /// Operations whose records came so late that the time before them had a cause already. Their own time counts
+        /// as idle.
+        late: u64 = sum;
+        /// Calls of the CUDA API that were dropped at the limit on memory. The time in them is not explained.
+        dropped_calls: u64 = sum;
+    }
+}
+
+figures! {
+    /// One device between the start of its first operation and the end of its last. Of several processes, the sums over
+    /// those that used a device of this number.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct DeviceIdle {
+        /// Its number, as CUDA counts.
+        device: u32 = key;
+        /// From the start of the profiler to the start of the first operation, in nanoseconds.
+        before_ns: u64 = sum;
+        /// From the end of the last operation to the end of the run, in nanoseconds.
+        after_ns: u64 = sum;
+        /// From the start of the first operation to the end of the last, in nanoseconds: `busy_ns` and all causes.
+        wall_ns: u64 = sum;
+        /// Time in which at least one operation ran, in nanoseconds.
+        busy_ns: u64 = sum;
+        /// The part of `busy_ns` in which a copy or set ran.
+        copy_ns: u64 = sum;
+        /// The part of `copy_ns` in which a kernel ran, too.
+        overlap_ns: u64 = sum;
+        /// Number of idle times.
+        gaps: u64 = sum;
+        /// The rest of `wall_ns`, by cause.
+        causes: IdleCauses = joined;
+    }
+}
+
+figures! {
+    /// Idle time that was ended by operations launched in the spans of one name.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct SpanIdle {
+        /// NVTX domain; `None` for the default domain.
+        domain: Option<String> = key;
+        /// Name of the innermost range that was open; `None` for no range.
+        name: Option<String> = key;
+        /// Idle times with a part in it.
+        gaps: u64 = sum;
+        /// The part of the longest of them, in nanoseconds.
+        longest_ns: u64 = most;
+        /// When that part began: nanoseconds from the start of the profiler. 0 of several processes together.
+        longest_at_ns: u64 = apart;
+        /// All of it, by cause.
+        causes: IdleCauses = joined;
+    }
+}
+
+figures! {
+    /// What all devices did while ranges of one name were open, whoever launched it.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct RangeUse {
+        /// NVTX domain; `None` for the default domain.
+        domain: Option<String> = key;
+        /// Name of the ranges.
+        name: String = key;
+        /// The first instance, where it took three times as long as the mean of the others, and instances of which a
+        /// tenth was idle time with the cause loading.
+        warm_up: InstancesUse = joined;
+        /// All others.
+        steady: InstancesUse = joined;
+    }
+}
+
+figures! {
+    /// Instances of ranges, and what the devices did meanwhile. Times of several devices are summed.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct InstancesUse {
+        /// Their number.
+        instances: u64 = sum;
+        /// Their durations, in nanoseconds.
+        wall_ns: u64 = sum;
+        /// The time in which a device ran anything.
+        busy_ns: u64 = sum;
+        /// Operations that ran, each in the instance in which it began.
+        operations: u64 = sum;
+        /// The durations of these operations, in nanoseconds.
+        operations_ns: u64 = sum;
+        /// Idle time between two operations, by cause. `no_work_ns` is part of `host_ns` here.
+        causes: IdleCauses = joined;
+    }
+}
+
+figures! {
+    /// Idle time by cause, in nanoseconds: what the thread did that launched the operation which ended it.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct IdleCauses {
+        /// It was in a launch, or within 100 us before the next one, or the device began the operation within 50 us
+        /// of its launch: launches cost more than what they launch.
+        launching_ns: u64 = sum;
+        /// The operation had been launched before the device became idle, and began within 50 us: the device's own
+        /// time from one operation to the next.
+        dispatching_ns: u64 = sum;
+        /// It waited for the device, with nothing left in the queue: the end of a synchronisation.
+        synchronising_ns: u64 = sum;
+        /// It was in a copy that blocks: `cudaMemcpy`, or an asynchronous one of 20 us or more, as those of pageable
+        /// memory are.
+        copying_ns: u64 = sum;
+        /// It allocated or released memory.
+        allocating_ns: u64 = sum;
+        /// It loaded a module or a library, made a context, or was in the first launch of a kernel, where that took
+        /// 200 us or more.
+        loading_ns: u64 = sum;
+        /// It ran, or slept in, code of the program inside a range.
+        host_ns: u64 = sum;
+        /// It had no range open. Of a thread without any range this is `host_ns`.
+        no_work_ns: u64 = sum;
+        /// The operation had been launched, and its stream was told to wait for an event.
+        event_ns: u64 = sum;
+        /// None of these, or the launch is not known. Other processes may have used the device.
+        unexplained_ns: u64 = sum;
+    }
+}
+
+impl Join for Vec<DeviceIdle> {
+    fn join(parts: &[&Self]) -> Self {
+        by_key(parts, |row| row.device)
+    }
+}
+
+impl Join for Vec<SpanIdle> {
+    fn join(parts: &[&Self]) -> Self {
+        let mut rows = by_key(parts, |row| (row.domain.clone(), row.name.clone()));
+        rows.sort_by_key(|row| std::cmp::Reverse(row.causes.total_ns()));
+        rows
+    }
+}
+
+impl Join for Vec<RangeUse> {
+    fn join(parts: &[&Self]) -> Self {
+        let mut rows = by_key(parts, |row| (row.domain.clone(), row.name.clone()));
+        rows.sort_by_key(|row| std::cmp::Reverse(row.steady.busy_ns + row.warm_up.busy_ns));
+        rows
+    }
+}
+
+/// Why a device was idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum IdleCause {
+    /// [`IdleCauses::launching_ns`].
+    Launching,
+    /// [`IdleCauses::dispatching_ns`].
+    Dispatching,
+    /// [`IdleCauses::synchronising_ns`].
+    Synchronising,
+    /// [`IdleCauses::copying_ns`].
+    Copying,
+    /// [`IdleCauses::allocating_ns`].
+    Allocating,
+    /// [`IdleCauses::loading_ns`].
+    Loading,
+    /// [`IdleCauses::host_ns`].
+    Host,
+    /// [`IdleCauses::no_work_ns`].
+    NoWork,
+    /// [`IdleCauses::event_ns`].
+    Event,
+    /// [`IdleCauses::unexplained_ns`].
+    Unexplained,
+}
+
+impl IdleCause {
+    /// Every cause, in the order in which tables show them.
+    pub const ALL: [Self; 10] = [
+        Self::Launching,
+        Self::Dispatching,
+        Self::Synchronising,
+        Self::Copying,
+        Self::Allocating,
+        Self::Loading,
+        Self::Host,
+        Self::NoWork,
+        Self::Event,
+        Self::Unexplained,
+    ];
+
+    /// In a word or two.
+    ///
+    /// ```
+    /// assert_eq!(range_report::summary::IdleCause::NoWork.name(), "no work");
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Launching => "launching",
+            Self::Dispatching => "dispatching",
+            Self::Synchronising => "synchronising",
+            Self::Copying => "copying",
+            Self::Allocating => "allocating",
+            Self::Loading => "loading",
+            Self::Host => "host code",
+            Self::NoWork => "no work",
+            Self::Event => "event",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
+impl IdleCauses {
+    /// The time of one cause.
+    #[must_use]
+    pub const fn of(&self, cause: IdleCause) -> u64 {
+        match cause {
+            IdleCause::Launching => self.launching_ns,
+            IdleCause::Dispatching => self.dispatching_ns,
+            IdleCause::Synchronising => self.synchronising_ns,
+            IdleCause::Copying => self.copying_ns,
+            IdleCause::Allocating => self.allocating_ns,
+            IdleCause::Loading => self.loading_ns,
+            IdleCause::Host => self.host_ns,
+            IdleCause::NoWork => self.no_work_ns,
+            IdleCause::Event => self.event_ns,
+            IdleCause::Unexplained => self.unexplained_ns,
+        }
+    }
+
+    /// Adds time to one cause.
+    pub const fn add(&mut self, cause: IdleCause, ns: u64) {
+        let sum = match cause {
+            IdleCause::Launching => &mut self.launching_ns,
+            IdleCause::Dispatching => &mut self.dispatching_ns,
+            IdleCause::Synchronising => &mut self.synchronising_ns,
+            IdleCause::Copying => &mut self.copying_ns,
+            IdleCause::Allocating => &mut self.allocating_ns,
+            IdleCause::Loading => &mut self.loading_ns,
+            IdleCause::Host => &mut self.host_ns,
+            IdleCause::NoWork => &mut self.no_work_ns,
+            IdleCause::Event => &mut self.event_ns,
+            IdleCause::Unexplained => &mut self.unexplained_ns,
+        };
+        *sum = sum.saturating_add(ns);
+    }
+
+    /// All causes together.
+    #[must_use]
+    pub fn total_ns(&self) -> u64 {
+        IdleCause::ALL.iter().fold(0, |sum, &cause| sum.saturating_add(self.of(cause)))
+    }
+}

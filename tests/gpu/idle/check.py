@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Compares the causes of idle time in a summary with those that the program idle.cu wrote down.
+
+    check.py LOG SUMMARY.json
+
+A cause in a range may differ by 1 % or 20 us, and by EDGE for each idle time with a part in it: a kernel's record
+begins before its first instruction and ends after its last one.
+"""
+import json
+import sys
+from collections import Counter, defaultdict
+
+EDGE = 2_500  # ns, both edges of an idle time
+
+
+def truth(lines):
+    states, operations, begin = defaultdict(list), [], 0
+    for line in lines:
+        kind, *words = line.split()
+        if kind == "begin":
+            begin = int(words[0])
+        elif kind == "state":
+            thread, start, end = map(int, words[:3])
+            states[thread].append((start, end, words[3], words[4]))
+        else:
+            thread, launched, start, end = map(int, words)
+            operations.append((start, end, thread, launched))
+    sums, gaps = Counter(), Counter()
+    until = begin
+    for start, end, thread, launched in sorted(operations):
+        parts = Counter()
+        for state_start, state_end, cause, name in states[thread]:
+            if state_start >= start:
+                break
+            before = min(state_end, launched, start) - max(state_start, until)
+            if before > 0:
+                parts[name, cause] += before
+            after = min(state_end, start) - max(state_start, launched, until)
+            if after > 0:
+                rest = start - max(launched, until)
+                cause = "unexplained" if rest > 50_000 else "launching" if launched > until else "dispatching"
+                parts[name, cause] += after
+        sums.update(parts)
+        gaps.update(parts.keys())
+        until = max(until, end)
+    return sums, gaps
+
+
+def main():
+    with open(sys.argv[1]) as log:
+        expected, gaps = truth(log)
+    with open(sys.argv[2]) as file:
+        idle = json.load(file)["idle"]
+    found = Counter()
+    for row in idle["spans"]:
+        for cause, ns in row["causes"].items():
+            found[row["name"] or "-", cause.removesuffix("_ns")] += ns
+    wrong = 0
+    for key in sorted(set(expected) | set(found)):
+        if key[0] in ("-", "main") or not (expected[key] or found[key]):
+            continue  # what the program prepares; and each thread's first call of NVTX, which takes longer
+        allowed = max(expected[key] / 100, 20_000) + EDGE * gaps[key]
+        is_wrong = abs(found[key] - expected[key]) > allowed
+        wrong += is_wrong
+        print(f"{'WRONG' if is_wrong else 'ok':5} {key[0]:8} {key[1]:13} {found[key]:>12} expected {expected[key]:>12}"
+              f" in {gaps[key]} idle times")
+    for device in idle["devices"]:
+        causes = sum(device["causes"].values())
+        assert device["wall_ns"] == device["busy_ns"] + causes, device
+        unexplained = 100 * device["causes"]["unexplained_ns"] / max(causes, 1)
+        print(f"device {device['device']}: unexplained {unexplained:.3f} %")
+    print(f"late {idle['late']}, dropped calls {idle['dropped_calls']}, {wrong} wrong")
+    sys.exit(wrong > 0)
+
+
+main()

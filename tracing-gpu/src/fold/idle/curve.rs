@@ -1,0 +1,105 @@
+//! How busy a device was up to each moment, so that any interval can be asked for.
+
+use std::ops::Sub;
+
+use range_report::summary::{IdleCause, IdleCauses};
+
+/// Points that are kept of the time before the last settling, at most. Between two of them time counts evenly.
+const MOST_OLD: usize = 1 << 13;
+
+/// What a device did up to a moment, or in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Use {
+    pub(super) busy: u64,
+    pub(super) causes: IdleCauses,
+    /// Operations that began, and the sum of their durations.
+    pub(super) operations: u64,
+    pub(super) operations_ns: u64,
+}
+
+impl Use {
+    pub(super) fn add(&mut self, more: &Self) {
+        self.busy += more.busy;
+        self.operations += more.operations;
+        self.operations_ns += more.operations_ns;
+        IdleCause::ALL.iter().for_each(|&cause| self.causes.add(cause, more.causes.of(cause)));
+    }
+
+    /// Each figure by a function of both.
+    fn with(&self, other: &Self, figure: impl Fn(u64, u64) -> u64) -> Self {
+        let mut causes = IdleCauses::default();
+        for cause in IdleCause::ALL {
+            causes.add(cause, figure(self.causes.of(cause), other.causes.of(cause)));
+        }
+        Self {
+            busy: figure(self.busy, other.busy),
+            causes,
+            operations: figure(self.operations, other.operations),
+            operations_ns: figure(self.operations_ns, other.operations_ns),
+        }
+    }
+}
+
+impl Sub for Use {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        self.with(&other, u64::saturating_sub)
+    }
+}
+
+/// Moments in order, with what the device did up to each.
+#[derive(Debug, Default)]
+pub(super) struct Curve {
+    points: Vec<(u64, Use)>,
+    /// How many of them are older than the last settling.
+    old: usize,
+}
+
+impl Curve {
+    /// Goes on from the last point to another, in one state.
+    pub(super) fn go_on(&mut self, from: u64, until: u64, change: impl FnOnce(&mut Use, u64)) {
+        if self.points.is_empty() {
+            self.points.push((from, Use::default()));
+        }
+        let mut all = self.points.last().map_or_else(Use::default, |(_, all)| *all);
+        change(&mut all, until.saturating_sub(from));
+        match self.points.last_mut() {
+            Some(last) if last.0 == until => last.1 = all,
+            _ => self.points.push((until, all)),
+        }
+    }
+
+    /// What the device did in an interval.
+    pub(super) fn between(&self, start: u64, end: u64) -> Use {
+        self.at(end) - self.at(start)
+    }
+
+    fn at(&self, moment: u64) -> Use {
+        let after = self.points.partition_point(|(at, _)| *at <= moment);
+        let before = after.checked_sub(1).and_then(|before| self.points.get(before));
+        match (before, self.points.get(after)) {
+            (None, _) => Use::default(),
+            (Some((_, all)), None) => *all,
+            (Some((from, before)), Some((to, after))) => {
+                let (part, whole) = (u128::from(moment - from), u128::from(to - from));
+                before.with(after, |a, b| a + (u128::from(b.saturating_sub(a)) * part / whole) as u64)
+            }
+        }
+    }
+
+    /// What is there now is old: ranges that begin later do not ask for it. Every second point goes where there are too
+    /// many.
+    pub(super) fn thin(&mut self) {
+        self.old = self.points.len();
+        while self.old > MOST_OLD {
+            let last = self.old - 1;
+            let mut at = 0;
+            self.points.retain(|_| {
+                at += 1;
+                at % 2 == 1 || at > last
+            });
+            self.old = self.points.len();
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What a thread does in a call of the CUDA API, as far as it explains an idle device.
+
+/// Code between two calls is part of launching if it is shorter, in nanoseconds.
+pub(super) const BETWEEN_LAUNCHES: u64 = 100_000;
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It enqueues a kernel, a graph or a set.
+    Launch,
+    /// It enqueues a copy and returns before that is over, except from pageable memory.
+    CopyLater,
+    /// It copies before it returns.
+    Copy,
+    /// It waits for the device, or asks whether the device has come so far.
+    Wait,
+    Allocate,
+    Load,
+    /// The runtime's first step of a launch, before CUPTI's record of that begins.
+    Prepare,
+    Other,
+}
+
+/// Beginnings of names, without the `cu` or `cuda` of the API. The first that fits decides.
+const BEGINNINGS: &[(&str, Purpose)] = &[
+    ("StreamSynchronize", Purpose::Wait),
+    ("DeviceSynchronize", Purpose::Wait),
+    ("ThreadSynchronize", Purpose::Wait),
+    ("CtxSynchronize", Purpose::Wait),
+    ("EventSynchronize", Purpose::Wait),
+    ("StreamQuery", Purpose::Wait),
+    ("EventQuery", Purpose::Wait),
+    ("Launch", Purpose::Launch),
+    ("GraphLaunch", Purpose::Launch),
+    ("MemAlloc", Purpose::Allocate),
+    ("MemFree", Purpose::Allocate),
+    ("MemHost", Purpose::Allocate),
+    ("MemCreate", Purpose::Allocate),
+    ("MemMap", Purpose::Allocate),
+    ("MemUnmap", Purpose::Allocate),
+    ("MemRelease", Purpose::Allocate),
+    ("MemSetAccess", Purpose::Allocate),
+    ("MemAddress", Purpose::Allocate),
+    ("MemPool", Purpose::Allocate),
+    ("Malloc", Purpose::Allocate),
+    ("Free", Purpose::Allocate),
+    ("Host", Purpose::Allocate),
+    ("Array", Purpose::Allocate),
+    ("MipmappedArray", Purpose::Allocate),
+    ("Memset", Purpose::Launch),
+    ("Module", Purpose::Load),
+    ("Library", Purpose::Load),
+    ("Link", Purpose::Load),
+    ("CtxCreate", Purpose::Load),
+    ("CtxDestroy", Purpose::Load),
+    ("DevicePrimaryCtx", Purpose::Load),
+    ("SetDevice", Purpose::Load),
+    ("InitDevice", Purpose::Load),
+    ("DeviceReset", Purpose::Load),
+    ("Init", Purpose::Load),
+    ("GraphInstantiate", Purpose::Load),
+    ("GraphUpload", Purpose::Load),
+    ("FuncGetAttributes", Purpose::Load),
+    ("FuncSetAttribute", Purpose::Load),
+    ("FuncLoad", Purpose::Load),
+    ("KernelGetFunction", Purpose::Load),
+    ("KernelGetName", Purpose::Prepare),
+];
+
+/// By the name of a function, as CUPTI gives it (`cudaMemcpyAsync_v3020`, `cuMemAlloc_v2`).
+pub(super) fn purpose(name: &str) -> Purpose {
+    let name = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or(name);
+    if name.starts_with("Memcpy") || name.starts_with("GraphMemcpy") {
+        return if name.contains("Async") { Purpose::CopyLater } else { Purpose::Copy };
+    }
+    let known = BEGINNINGS.iter().find(|(beginning, _)| name.starts_with(beginning));
+    known.map_or(Purpose::Other, |(_, purpose)| *purpose)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_interfaces_and_their_versions_are_known() {
+        for (names, expected) in [
+            (
+                &["cudaLaunchKernel_v7000", "cuLaunchKernelEx", "cuGraphLaunch", "cudaMemsetAsync_v3020"][..],
+                Purpose::Launch,
+            ),
+            (&["cudaMemcpyAsync_v3020", "cuMemcpyHtoDAsync_v2"], Purpose::CopyLater),
+            (&["cudaMemcpy_v3020", "cuMemcpyDtoH_v2", "cudaMemcpyToSymbol_v3020"], Purpose::Copy),
+            (&["cudaStreamSynchronize_v3020", "cuCtxSynchronize", "cudaEventSynchronize_v3020"], Purpose::Wait),
+            (&["cuMemAlloc_v2", "cudaMallocAsync_v11020", "cudaFree_v3020", "cuMemHostAlloc"], Purpose::Allocate),
+            (&["cuModuleLoadData", "cuLibraryLoadData", "cudaGraphInstantiate_v12000", "cuInit"], Purpose::Load),
+            (&["cudaGetDevice_v3020", "cuStreamWaitEvent", "cudaEventRecord_v3020", "cudaHappens"], Purpose::Other),
+        ] {
+            for name in names {
+                assert_eq!(purpose(name), expected, "{name}");
+            }
+        }
+    }
+}

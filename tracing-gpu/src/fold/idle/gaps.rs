@@ -1,0 +1,133 @@
+//! When a device was idle, from its operations.
+
+/// An operation, as far as idle time needs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceOperation {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) is_copy: bool,
+    /// Whether its beginning is settled.
+    pub(super) is_rest: bool,
+    /// Whether its kernel ran for the first time.
+    pub(super) is_first: bool,
+    pub(super) stream: u32,
+    pub(super) correlation: u32,
+    /// Thread and moment of its launch.
+    pub(super) launch: Option<(u32, u64)>,
+}
+
+/// An idle time, with the operation that ended it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gap {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) ended_by: DeviceOperation,
+}
+
+/// What a device did next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Settled {
+    Idle(Gap),
+    /// It was busy. `began` is the duration of an operation that began meanwhile.
+    Busy {
+        from: u64,
+        until: u64,
+        began: Option<u64>,
+    },
+}
+
+/// The operations of one device, in the order in which they arrive.
+#[derive(Debug, Default)]
+pub(super) struct DeviceLog {
+    operations: Vec<DeviceOperation>,
+    /// Start of the first operation, and the moment up to which the device is known to be busy or its idle time is
+    /// known to be over; `None` before the first operation.
+    known: Option<(u64, u64)>,
+    /// Operations that start earlier come too late.
+    settled: u64,
+    pub(super) busy: u64,
+    pub(super) copy: u64,
+    pub(super) overlap: u64,
+    pub(super) late: u64,
+}
+
+impl DeviceLog {
+    pub(super) fn add(&mut self, operation: DeviceOperation) {
+        self.operations.push(operation);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Start of the first operation, and end of the last, of what is settled.
+    pub(super) const fn known(&self) -> Option<(u64, u64)> {
+        self.known
+    }
+
+    /// Where the next gap begins, or would.
+    pub(super) fn cursor(&self) -> u64 {
+        self.known.map_or(self.settled, |(_, until)| until)
+    }
+
+    pub(super) fn latest_end(&self) -> u64 {
+        self.operations.iter().map(|operation| operation.end).max().unwrap_or(0)
+    }
+
+    /// Takes operations up to a moment into the sums, and hands over what the device did.
+    pub(super) fn settle(&mut self, until: u64, mut each: impl FnMut(Settled)) {
+        let mut taken = Vec::new();
+        self.operations.retain_mut(|operation| {
+            if operation.start >= until {
+                return true;
+            }
+            taken.push(*operation);
+            let goes_on = operation.end > until;
+            (operation.start, operation.is_rest) = (until, true); // the rest of it is for the next time
+            goes_on
+        });
+        taken.sort_unstable_by_key(|operation| (operation.start, operation.launch.map(|(_, at)| at), operation.end));
+        let (mut kernels, mut copies) = (Vec::new(), Vec::new());
+        for mut operation in taken {
+            let began = (!operation.is_rest).then_some(operation.end - operation.start);
+            self.late += u64::from(operation.start < self.settled);
+            operation.start = operation.start.max(self.settled);
+            operation.end = operation.end.min(until).max(operation.start);
+            let (_, known) = self.known.get_or_insert((operation.start, operation.start));
+            if operation.start > *known {
+                each(Settled::Idle(Gap { start: *known, end: operation.start, ended_by: operation }));
+            }
+            self.busy += operation.end.saturating_sub(operation.start.max(*known));
+            let from = operation.start.max(*known);
+            *known = operation.end.max(*known);
+            each(Settled::Busy { from, until: *known, began });
+            extend(if operation.is_copy { &mut copies } else { &mut kernels }, operation.start, operation.end);
+        }
+        self.copy += copies.iter().map(|(start, end)| end - start).sum::<u64>();
+        self.overlap += common(&kernels, &copies);
+        self.settled = until;
+    }
+}
+
+/// Adds an interval, which starts no earlier than those before, to a union.
+fn extend(union: &mut Vec<(u64, u64)>, start: u64, end: u64) {
+    match union.last_mut() {
+        Some(last) if start <= last.1 => last.1 = last.1.max(end),
+        _ => union.push((start, end)),
+    }
+}
+
+/// Time that is in both of two unions.
+fn common(one: &[(u64, u64)], other: &[(u64, u64)]) -> u64 {
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    let mut sum = 0;
+    while let (Some(a), Some(b)) = (one.peek(), other.peek()) {
+        sum += a.1.min(b.1).saturating_sub(a.0.max(b.0));
+        if a.1 < b.1 {
+            one.next()
+        } else {
+            other.next()
+        };
+    }
+    sum
+}

@@ -1,0 +1,348 @@
+//! Why the GPU was idle.
+//!
+//! Each moment in which a device ran nothing has one cause and one span: those of the thread that launched the
+//! operation which ended the idle time. `gaps` finds the idle times. `functions` knows what a call of the CUDA API is
+//! for. `thread` knows what a thread did at a moment: in a call, between two of them, and in which range.
+//!
+//! Records arrive late and in any order. So what is older than [`Limits::lateness`] is settled whenever
+//! [`Limits::batch`] records have come, and memory does not grow with the run.
+
+mod curve;
+mod functions;
+mod gaps;
+mod pieces;
+mod ranges;
+mod thread;
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use range_report::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanIdle};
+use range_report::timeline::{ApiCall, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
+use range_report::{RangeStyle, Summary};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use self::curve::Curve;
+use self::functions::{BETWEEN_LAUNCHES, Purpose, purpose};
+use self::gaps::{DeviceLog, DeviceOperation, Gap, Settled};
+use self::pieces::{Piece, Pieces};
+use self::ranges::Ranges;
+use self::thread::{ApiSpan, NO_RANGE, OpenSpan, ThreadLog};
+use super::Fold;
+
+/// How long records are kept.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// How much later than the last record others may come, in nanoseconds.
+    lateness: u64,
+    /// Records after which the older ones are settled: some 10 MB.
+    batch: usize,
+    /// Records at which all are settled, and those that an idle device still needs are dropped.
+    most: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { lateness: 2_000_000_000, batch: 1 << 18, most: 1 << 22 }
+    }
+}
+
+/// A device begins what is launched within this time, in nanoseconds.
+const DISPATCH: u64 = 50_000;
+
+/// Waits for events that are remembered of one stream.
+const MOST_WAITS: usize = 1 << 16;
+
+/// The fold.
+#[derive(Debug, Default)]
+pub(crate) struct Idle {
+    limits: Limits,
+    functions: FxHashMap<String, Purpose>,
+    /// Symbols of kernels that ran.
+    kernels: FxHashSet<String>,
+    labels: Labels,
+    threads: FxHashMap<u32, ThreadLog>,
+    devices: BTreeMap<u32, Device>,
+    spans: FxHashMap<u32, SpanSums>,
+    ranges: Ranges,
+    /// Moments at which a stream was told to wait for an event.
+    waits: FxHashMap<u32, Vec<u64>>,
+    /// Records since the last settling.
+    arrived: usize,
+    gaps: u64,
+}
+
+/// Names of ranges by numbers.
+#[derive(Debug, Default)]
+struct Labels {
+    numbers: FxHashMap<(Option<String>, String), u32>,
+}
+
+impl Labels {
+    fn number(&mut self, domain: Option<&str>, name: &str) -> u32 {
+        let next = self.numbers.len() as u32;
+        *self.numbers.entry((domain.map(str::to_owned), name.to_owned())).or_insert(next)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Device {
+    log: DeviceLog,
+    gaps: u64,
+    causes: IdleCauses,
+    curve: Curve,
+}
+
+/// Idle time of the spans of one name.
+#[derive(Clone, Debug, Default)]
+struct SpanSums {
+    causes: IdleCauses,
+    gaps: u64,
+    /// Number, time and start of the gap that was counted last, and time and start of the longest one.
+    last: (u64, u64, u64),
+    longest: (u64, u64),
+}
+
+impl SpanSums {
+    fn add(&mut self, piece: &Piece) {
+        let ns = piece.end - piece.start;
+        self.causes.add(piece.cause, ns);
+        if self.last.0 == piece.gap {
+            self.last.1 += ns;
+        } else {
+            self.gaps += 1;
+            self.last = (piece.gap, ns, piece.start);
+        }
+        if self.last.1 > self.longest.0 {
+            self.longest = (self.last.1, self.last.2);
+        }
+    }
+}
+
+impl Fold for Idle {
+    fn details(&self) -> Details {
+        Details::WAITS
+    }
+
+    fn range(&mut self, range: &Range<'_>) {
+        if range.style == RangeStyle::PushPop && range.end > range.start {
+            let label = self.labels.number(range.domain, range.name);
+            let thread = self.threads.entry(range.thread).or_default();
+            thread.has_ranges = true;
+            let span = OpenSpan { start: range.start, end: range.end, label };
+            thread.ranges.push(span);
+            self.ranges.ended.push(span);
+            self.arrived();
+        }
+    }
+
+    fn operation(&mut self, operation: &Operation<'_>) {
+        let is_copy = match operation.work {
+            Work::Kernel(_) => false,
+            Work::Memory(memory) if memory.kind == MemoryKind::HtoH => return, // not on the device
+            Work::Memory(_) => true,
+        };
+        let is_first = !is_copy && !self.kernels.contains(operation.symbol);
+        if is_first {
+            self.kernels.insert(operation.symbol.to_owned());
+        }
+        let Operation { start, end, stream, correlation, launch, .. } = *operation;
+        let log = &mut self.devices.entry(operation.device).or_default().log;
+        log.add(DeviceOperation {
+            start,
+            end: end.max(start),
+            is_copy,
+            is_rest: false,
+            is_first,
+            stream,
+            correlation,
+            launch,
+        });
+        self.arrived();
+    }
+
+    fn api(&mut self, call: &ApiCall<'_>) {
+        let purpose = match self.functions.get(call.name) {
+            Some(known) => *known,
+            None => *self.functions.entry(call.name.to_owned()).or_insert(purpose(call.name)),
+        };
+        let thread = self.threads.entry(call.thread).or_default();
+        thread.calls.push(ApiSpan { start: call.start, end: call.end, correlation: call.correlation, purpose });
+        self.arrived();
+    }
+
+    fn detail(&mut self, detail: &PlacedDetail<'_>) {
+        let (Detail::Wait(wait), Some((_, at))) = (detail.detail, detail.launch) else { return };
+        if let (WaitKind::StreamForEvent, Some(stream)) = (wait.kind, wait.stream) {
+            self.waits.entry(stream).or_default().push(at);
+            self.arrived();
+        }
+    }
+
+    fn finish(&mut self, summary: &mut Summary) {
+        self.settle(u64::MAX);
+        summary.idle = self.answer(summary.elapsed_ns);
+    }
+}
+
+impl Idle {
+    /// Settles what is old when much has come.
+    fn arrived(&mut self) {
+        self.arrived += 1;
+        if self.arrived < self.limits.batch {
+            return;
+        }
+        self.arrived = 0;
+        let latest = self.devices.values().map(|device| device.log.latest_end()).max().unwrap_or(0);
+        let kept = self.devices.values().map(|device| device.log.len()).sum::<usize>()
+            + self.threads.values().map(ThreadLog::len).sum::<usize>();
+        if kept < self.limits.most {
+            self.settle(latest.saturating_sub(self.limits.lateness));
+        } else {
+            self.settle(latest);
+            self.threads.values_mut().for_each(ThreadLog::drop_calls);
+        }
+    }
+
+    /// Explains all idle times that end before a moment.
+    fn settle(&mut self, until: u64) {
+        self.threads.values_mut().for_each(ThreadLog::sort);
+        self.waits.values_mut().for_each(|waits| waits.sort_unstable());
+        let Self { threads, devices, waits, gaps: number, spans, ranges, .. } = self;
+        for (&index, device) in devices.iter_mut() {
+            let Device { log, gaps, causes, curve } = device;
+            log.settle(until, |settled| match settled {
+                Settled::Busy { from, until, began } => curve.go_on(from, until, |all, ns| {
+                    all.busy += ns;
+                    all.operations += u64::from(began.is_some());
+                    all.operations_ns += began.unwrap_or(0);
+                }),
+                Settled::Idle(gap) => {
+                    *number += 1;
+                    *gaps += 1;
+                    let mut pieces = Pieces { gap: *number, device: index, at: gap.start, pieces: Vec::new() };
+                    explain(&gap, threads, waits, &mut pieces);
+                    for piece in pieces.pieces {
+                        curve.go_on(piece.start, piece.end, |all, ns| all.causes.add(piece.cause, ns));
+                        match gap.ended_by.launch {
+                            Some((thread, _)) => threads.entry(thread).or_default().pieces.push(piece),
+                            None => {
+                                causes.add(piece.cause, piece.end - piece.start);
+                                spans.entry(NO_RANGE).or_default().add(&piece);
+                            }
+                        }
+                    }
+                }
+            });
+        }
+        lend_range(threads);
+        let needed = if until == u64::MAX {
+            until
+        } else {
+            devices.values().map(|device| device.log.cursor()).min().unwrap_or(0)
+        };
+        for thread in threads.values_mut() {
+            let mut charge = |piece: Piece, label: u32| {
+                if let Some(device) = devices.get_mut(&piece.device) {
+                    device.causes.add(piece.cause, piece.end - piece.start);
+                }
+                spans.entry(label).or_default().add(&piece);
+            };
+            thread.place(until == u64::MAX, &mut charge);
+            thread.forget(needed);
+        }
+        let curves: Vec<&Curve> = devices.values().map(|device| &device.curve).collect();
+        ranges.evaluate(needed, &curves);
+        devices.values_mut().for_each(|device| device.curve.thin());
+        for waits in waits.values_mut() {
+            waits.drain(..waits.len().saturating_sub(MOST_WAITS)); // the queue of a stream may be long
+        }
+    }
+
+    fn answer(&mut self, elapsed: u64) -> Option<GpuIdle> {
+        let mut idle = GpuIdle::default();
+        for (&number, device) in &self.devices {
+            let Some((start, end)) = device.log.known() else { continue };
+            let mut row = DeviceIdle::default();
+            row.device = number;
+            row.before_ns = start;
+            row.after_ns = elapsed.saturating_sub(end);
+            row.wall_ns = end - start;
+            (row.busy_ns, row.copy_ns, row.overlap_ns) = (device.log.busy, device.log.copy, device.log.overlap);
+            row.gaps = device.gaps;
+            row.causes = device.causes;
+            idle.late += device.log.late;
+            idle.devices.push(row);
+        }
+        let names: FxHashMap<u32, (Option<String>, String)> =
+            std::mem::take(&mut self.labels.numbers).into_iter().map(|(name, number)| (number, name)).collect();
+        for (label, sums) in &self.spans {
+            let mut row = SpanIdle::default();
+            if let Some((domain, name)) = names.get(label) {
+                (row.domain, row.name) = (domain.clone(), Some(name.clone()));
+            }
+            (row.longest_ns, row.longest_at_ns) = sums.longest;
+            row.gaps = sums.gaps;
+            row.causes = sums.causes;
+            idle.spans.push(row);
+        }
+        idle.spans.sort_by_cached_key(|row| (Reverse(row.causes.total_ns()), row.domain.clone(), row.name.clone()));
+        for (label, mut row) in self.ranges.rows() {
+            let Some((domain, name)) = names.get(&label) else { continue };
+            (row.domain, row.name) = (domain.clone(), name.clone());
+            idle.ranges.push(row);
+        }
+        idle.ranges.sort_by_cached_key(|row| {
+            (Reverse(row.steady.busy_ns + row.warm_up.busy_ns), row.domain.clone(), row.name.clone())
+        });
+        idle.dropped_calls = self.threads.values().map(|thread| thread.dropped).sum();
+        (!idle.devices.is_empty()).then_some(idle)
+    }
+}
+
+/// Where one thread alone has ranges, threads without any work for the range that it has open: PyTorch runs the
+/// backward pass of `loss.backward()` on a thread of its own.
+fn lend_range(threads: &mut FxHashMap<u32, ThreadLog>) {
+    let mut with_ranges = threads.iter().filter(|(_, thread)| thread.has_ranges).map(|(&number, _)| number);
+    let (Some(lender), None) = (with_ranges.next(), with_ranges.next()) else { return };
+    let lent: Vec<Piece> = threads
+        .values_mut()
+        .filter(|thread| !thread.has_ranges)
+        .flat_map(|thread| std::mem::take(&mut thread.pieces))
+        .collect();
+    if let Some(lender) = threads.get_mut(&lender) {
+        lender.pieces.extend(lent);
+    }
+}
+
+/// Finds the causes of one gap.
+fn explain(gap: &Gap, threads: &FxHashMap<u32, ThreadLog>, waits: &FxHashMap<u32, Vec<u64>>, pieces: &mut Pieces) {
+    let Some((number, launched)) = gap.ended_by.launch else { return pieces.until(gap.end, IdleCause::Unexplained) };
+    let thread = threads.get(&number);
+    let call = thread.and_then(|thread| thread.call(launched, gap.ended_by.correlation));
+    let (call_start, call_end) = call.map_or((launched, launched), |call| (call.start, call.end));
+    if let Some(thread) = thread {
+        thread.explain(call_start.min(gap.end), pieces);
+    } else {
+        pieces.until(call_start.min(gap.end), IdleCause::Host);
+    }
+    if let Some(call) = call {
+        pieces.until(call_end.min(gap.end), thread::in_call(call, gap.ended_by.is_first));
+    }
+    // The device had the operation, and did not begin it.
+    let rest = gap.end.saturating_sub(pieces.at);
+    let waited = waits.get(&gap.ended_by.stream).is_some_and(|waits| {
+        let before = waits.partition_point(|&at| at <= launched);
+        before.checked_sub(1).and_then(|last| waits.get(last)).is_some_and(|&at| launched - at < BETWEEN_LAUNCHES)
+    });
+    let cause = match (rest <= DISPATCH, call_end > gap.start) {
+        (false, _) if waited => IdleCause::Event,
+        (false, _) => IdleCause::Unexplained,
+        (true, true) => IdleCause::Launching,
+        (true, false) => IdleCause::Dispatching,
+    };
+    pieces.until(gap.end, cause);
+}

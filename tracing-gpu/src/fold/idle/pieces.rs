@@ -1,0 +1,37 @@
+//! Parts of an idle time, a cause each.
+
+use range_report::summary::IdleCause;
+
+/// Idle time with one cause.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) cause: IdleCause,
+    /// Which gap it is part of, and on which device.
+    pub(super) gap: u64,
+    pub(super) device: u32,
+}
+
+/// The parts of one gap, in order, each as long as one cause holds.
+pub(super) struct Pieces {
+    pub(super) gap: u64,
+    pub(super) device: u32,
+    /// Where the next part begins.
+    pub(super) at: u64,
+    pub(super) pieces: Vec<Piece>,
+}
+
+impl Pieces {
+    pub(super) fn until(&mut self, end: u64, cause: IdleCause) {
+        if end <= self.at {
+            return;
+        }
+        let Self { gap, device, at: start, .. } = *self;
+        self.at = end;
+        match self.pieces.last_mut().filter(|last| last.cause == cause) {
+            Some(last) => last.end = end,
+            None => self.pieces.push(Piece { start, end, cause, gap, device }),
+        }
+    }
+}

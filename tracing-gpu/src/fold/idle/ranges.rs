@@ -1,0 +1,93 @@
+//! How busy the devices were while ranges were open, first and later instances apart.
+
+use range_report::summary::{InstancesUse, RangeUse};
+use rustc_hash::FxHashMap;
+
+use super::curve::{Curve, Use};
+use super::thread::OpenSpan;
+
+/// Ranges that wait for what the devices did meanwhile, at most.
+const MOST_WAITING: usize = 1 << 20;
+/// A first instance is apart if it lasts so many times as long as the mean of the others.
+const LONGER: u64 = 3;
+/// An instance is apart if this part of it is idle time in which something was loaded.
+const LOADING_PART: u64 = 10;
+
+/// Instances together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Instances {
+    count: u64,
+    wall: u64,
+    all: Use,
+}
+
+impl Instances {
+    fn add(&mut self, more: &Self) {
+        self.count += more.count;
+        self.wall += more.wall;
+        self.all.add(&more.all);
+    }
+
+    fn row(&self) -> InstancesUse {
+        let mut row = InstancesUse::default();
+        (row.instances, row.wall_ns, row.busy_ns) = (self.count, self.wall, self.all.busy);
+        (row.operations, row.operations_ns) = (self.all.operations, self.all.operations_ns);
+        row.causes = self.all.causes;
+        row
+    }
+}
+
+/// The instances of one name.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    first: Instances,
+    loading: Instances,
+    steady: Instances,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Ranges {
+    /// Instances that have ended.
+    pub(super) ended: Vec<OpenSpan>,
+    rows: FxHashMap<u32, Row>,
+}
+
+impl Ranges {
+    /// Takes in those that ended before a moment up to which all devices are settled.
+    pub(super) fn evaluate(&mut self, settled: u64, curves: &[&Curve]) {
+        let settled = if self.ended.len() > MOST_WAITING { u64::MAX } else { settled };
+        let rows = &mut self.rows;
+        self.ended.retain(|range| {
+            if range.end > settled {
+                return true;
+            }
+            let mut one = Instances { count: 1, wall: range.end - range.start, all: Use::default() };
+            curves.iter().for_each(|curve| one.all.add(&curve.between(range.start, range.end)));
+            let row = rows.entry(range.label).or_default();
+            if row.first.count == 0 {
+                row.first = one;
+            } else if one.all.causes.loading_ns > one.wall / LOADING_PART {
+                row.loading.add(&one);
+            } else {
+                row.steady.add(&one);
+            }
+            false
+        });
+    }
+
+    /// By the number of the label.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (u32, RangeUse)> + '_ {
+        self.rows.iter().map(|(&label, Row { first, loading, steady })| {
+            let (mut warm_up, mut steady) = (*loading, *steady);
+            let is_longer = first.wall / LONGER > steady.wall / steady.count.max(1);
+            if steady.count > 0 && (is_longer || first.all.causes.loading_ns > first.wall / LOADING_PART) {
+                warm_up.add(first);
+            } else {
+                steady.add(first);
+            }
+            let mut row = RangeUse::default();
+            (row.warm_up, row.steady) = (warm_up.row(), steady.row());
+            (label, row)
+        })
+    }
+}

@@ -1,0 +1,473 @@
+//! Programs made at random, whose causes are known: the generator writes down what each thread does, and shares no code
+//! with the fold.
+
+use std::collections::BTreeMap;
+
+use range_report::summary::IdleCause::{self, *};
+use range_report::summary::InstancesUse;
+use range_report::timeline::{
+    Api, ApiCall, Detail, Kernel, Memory, Operation, PlacedDetail, Range, Wait, WaitKind, Work,
+};
+use range_report::{RangeStyle, Summary};
+
+use super::*;
+
+/// SplitMix64.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// Microseconds, in nanoseconds.
+    fn us(&mut self, from: u64, to: u64) -> u64 {
+        from * 1_000 + self.next() % ((to - from) * 1_000)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Made {
+    Range { thread: u32, start: u64, end: u64, name: &'static str },
+    Call { thread: u32, start: u64, end: u64, correlation: u32, name: &'static str },
+    Operation { device: u32, start: u64, end: u64, stream: u32, correlation: u32, launch: (u32, u64), copy: bool },
+    Wait { stream: u32, correlation: u32, at: (u32, u64) },
+}
+
+impl Made {
+    /// When its record is delivered, at the earliest.
+    fn end(&self) -> u64 {
+        match *self {
+            Self::Range { end, .. } | Self::Call { end, .. } | Self::Operation { end, .. } => end,
+            Self::Wait { at, .. } => at.1,
+        }
+    }
+
+    fn give(&self, idle: &mut Idle) {
+        match *self {
+            Self::Range { thread, start, end, name } => {
+                idle.range(&Range { thread, start, end, name, style: RangeStyle::PushPop, ..Range::default() });
+            }
+            Self::Call { thread, start, end, correlation, name } => {
+                idle.api(&ApiCall { api: Api::Runtime, name, thread, start, end, correlation, result: 0 });
+            }
+            Self::Operation { device, start, end, stream, correlation, launch, copy } => {
+                let memory = Memory { kind: MemoryKind::HtoD, bytes: 1, source: 0, destination: 0, value: 0 };
+                let work = if copy { Work::Memory(memory) } else { Work::Kernel(Kernel::default()) };
+                idle.operation(&Operation {
+                    start,
+                    end,
+                    device,
+                    context: 1,
+                    stream,
+                    correlation,
+                    graph_node: 0,
+                    work,
+                    kernel: "spin",
+                    symbol: "spin",
+                    launch: Some(launch),
+                    span: None,
+                    call: 0,
+                });
+            }
+            Self::Wait { stream, correlation, at } => {
+                let kind = WaitKind::StreamForEvent;
+                let (context, stream) = (1, Some(stream));
+                let wait =
+                    Wait { kind, start: at.1, end: at.1, correlation, context, stream, event: Some(1), record: 1 };
+                idle.detail(&PlacedDetail { detail: Detail::Wait(wait), launch: Some(at), span: None, call: 0 });
+            }
+        }
+    }
+}
+
+/// What a thread does from a moment on.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    from: u64,
+    cause: IdleCause,
+    range: Option<&'static str>,
+}
+
+const NAMES: [&str; 4] = ["load", "forward", "backward", "log"];
+
+/// One thread with a stream of its own.
+struct Program<'a> {
+    numbers: &'a mut Numbers,
+    thread: u32,
+    stream: u32,
+    device: u32,
+    now: u64,
+    /// When the stream is done.
+    ready: u64,
+    open: Vec<(&'static str, u64)>,
+    states: Vec<State>,
+    made: Vec<Made>,
+    next_correlation: u32,
+    /// By correlation: operations whose stream waited for an event.
+    held: Vec<u32>,
+    /// Duration of the code since the last call.
+    code: u64,
+}
+
+impl Program<'_> {
+    fn is(&mut self, cause: IdleCause, duration: u64) {
+        let range = self.open.last().map(|(name, _)| *name);
+        self.states.push(State { from: self.now, cause, range });
+        self.now += duration;
+    }
+
+    /// Code of the program. What it is for is known when it is over: a phase of the host, or the way to a call.
+    fn code(&mut self, duration: u64) {
+        self.is(Unexplained, duration);
+        self.code += duration;
+    }
+
+    fn code_is(&mut self, cause: IdleCause) {
+        let is_phase = std::mem::take(&mut self.code) >= 100_000;
+        for state in self.states.iter_mut().rev().take_while(|state| state.cause == Unexplained) {
+            state.cause = match (is_phase, state.range) {
+                (true, Some(_)) => Host,
+                (true, None) => NoWork,
+                (false, _) => cause,
+            };
+        }
+    }
+
+    fn call(&mut self, name: &'static str, cause: IdleCause, duration: u64) -> u32 {
+        self.code_is(if cause == Synchronising { cause } else { Launching });
+        let (thread, start) = (self.thread, self.now);
+        self.is(cause, duration);
+        self.next_correlation += 1;
+        let correlation = self.next_correlation;
+        self.made.push(Made::Call { thread, start, end: self.now, correlation, name });
+        correlation
+    }
+
+    /// Work that is launched by a call which began at a moment.
+    fn runs(&mut self, correlation: u32, at: u64, earliest: u64, duration: u64, copy: bool) -> u64 {
+        let start = self.ready.max(earliest);
+        let (end, launch) = (start + duration, (self.thread, at + 300));
+        self.ready = end;
+        let Self { device, stream, .. } = *self;
+        self.made.push(Made::Operation { device, start, end, stream, correlation, launch, copy });
+        end
+    }
+
+    fn launch(&mut self, until: Option<u64>) {
+        let (at, duration) = (self.now, self.numbers.us(3, 10));
+        let correlation = self.call("cudaLaunchKernel_v7000", Launching, duration);
+        let earliest = self.now + self.numbers.us(2, 8);
+        if until.is_some() {
+            self.held.push(correlation);
+        }
+        let duration = self.numbers.us(1, 300);
+        self.runs(correlation, at, earliest.max(until.unwrap_or(0)), duration, false);
+    }
+
+    /// Code between calls.
+    fn glue(&mut self) {
+        let duration = self.numbers.us(1, 60);
+        self.code(duration);
+    }
+
+    fn act(&mut self) {
+        match self.numbers.below(12) {
+            0 | 1 if self.open.len() < 3 => {
+                self.open.push((NAMES[self.numbers.below(4) as usize], self.now));
+            }
+            0..=2 => self.close(),
+            3..=5 => {
+                for _ in 0..1 + self.numbers.below(20) {
+                    self.glue();
+                    self.launch(None);
+                }
+            }
+            6 => {
+                self.glue();
+                let until = self.ready.max(self.now) + self.numbers.us(1, 9);
+                self.call("cudaStreamSynchronize_v3020", Synchronising, until - self.now);
+            }
+            7 => {
+                self.glue();
+                let at = self.now;
+                let (staged, duration) = (at + self.numbers.us(5, 200), self.numbers.us(5, 300));
+                let start = self.ready.max(staged);
+                let over = self.numbers.us(1, 9);
+                let correlation = self.call("cudaMemcpy_v3020", Copying, start + duration + over - at);
+                self.runs(correlation, at, staged, duration, true);
+            }
+            8 => {
+                self.glue();
+                let (at, duration) = (self.now, self.numbers.us(50, 400));
+                let correlation = self.call("cudaMemcpyAsync_v3020", Copying, duration);
+                let (earliest, duration) = (self.now + self.numbers.us(2, 8), self.numbers.us(5, 300));
+                self.runs(correlation, at, earliest, duration, true);
+            }
+            9 => {
+                self.glue();
+                let duration = self.numbers.us(20, 900);
+                let (name, cause) = match self.numbers.below(2) {
+                    0 => ("cudaMalloc_v3020", Allocating),
+                    _ => ("cuModuleLoadData", Loading),
+                };
+                self.call(name, cause, duration);
+            }
+            10 => {
+                let duration = self.numbers.us(150, 3_000);
+                self.code(duration);
+            }
+            _ => {
+                self.glue();
+                let at = (self.thread, self.now + 300);
+                let correlation = self.call("cudaStreamWaitEvent_v3020", Launching, 2_000);
+                let stream = self.stream;
+                self.made.push(Made::Wait { stream, correlation, at });
+                self.glue();
+                let until = self.ready.max(self.now) + self.numbers.us(100, 2_000);
+                self.launch(Some(until));
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.glue(); // the range lasts
+        }
+        if let Some((name, start)) = self.open.pop() {
+            self.made.push(Made::Range { thread: self.thread, start, end: self.now, name });
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Truth {
+    /// By device: wall, busy, causes.
+    devices: BTreeMap<u32, (u64, u64, BTreeMap<IdleCause, u64>)>,
+    spans: BTreeMap<(Option<&'static str>, IdleCause), u64>,
+    /// When which device did what; `None` is busy.
+    pieces: Vec<(u64, u64, Option<IdleCause>)>,
+}
+
+impl Truth {
+    /// What the devices did while ranges of a name were open: their number, busy and idle time.
+    fn during(&self, made: &[Made], name: &str) -> (u64, BTreeMap<Option<IdleCause>, u64>) {
+        let (mut count, mut sums) = (0, BTreeMap::new());
+        for made in made {
+            let Made::Range { start, end, name: of, .. } = *made else { continue };
+            if of != name {
+                continue;
+            }
+            count += 1;
+            for &(from, to, what) in &self.pieces {
+                *sums.entry(what).or_default() += to.min(end).saturating_sub(from.max(start));
+            }
+        }
+        sums.retain(|_, ns| *ns > 0);
+        (count, sums)
+    }
+}
+
+struct Run {
+    made: Vec<Made>,
+    truth: Truth,
+}
+
+fn program(seed: u64) -> Run {
+    let mut numbers = Numbers(seed);
+    let threads = 1 + numbers.below(3) as u32;
+    let devices = 1 + numbers.below(2) as u32;
+    let (mut made, mut states, mut held) = (Vec::new(), BTreeMap::new(), Vec::new());
+    for thread in 1..=threads {
+        let device = numbers.below(devices.into()) as u32;
+        let begins = numbers.us(100, 900);
+        let mut program = Program {
+            numbers: &mut numbers,
+            thread,
+            stream: thread,
+            device,
+            now: 0,
+            ready: 0,
+            open: Vec::new(),
+            states: Vec::new(),
+            made: Vec::new(),
+            next_correlation: thread << 20,
+            held: Vec::new(),
+            code: 0,
+        };
+        program.code(begins);
+        program.open.push(("main", begins));
+        program.close(); // so each thread has a range
+        for _ in 0..300 {
+            program.act();
+        }
+        while !program.open.is_empty() {
+            program.close();
+        }
+        program.code(1_000_000);
+        program.code_is(Launching);
+        made.append(&mut program.made);
+        held.append(&mut program.held);
+        states.insert(thread, program.states);
+    }
+    Run { truth: truth(&made, &states, &held), made }
+}
+
+/// Nanosecond by nanosecond would be the same; this goes from change to change.
+fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Truth {
+    let mut truth = Truth::default();
+    let mut operations: BTreeMap<u32, Vec<(u64, u64, u32, u32)>> = BTreeMap::new();
+    let mut calls = BTreeMap::new();
+    for made in made {
+        match *made {
+            Made::Operation { device, start, end, correlation, launch, .. } => {
+                operations.entry(device).or_default().push((start, end, launch.0, correlation));
+            }
+            Made::Call { start, end, correlation, .. } => _ = calls.insert(correlation, (start, end)),
+            _ => {}
+        }
+    }
+    for (device, mut operations) in operations {
+        operations.sort_unstable();
+        let first = operations[0].0;
+        let (mut until, mut busy) = (first, 0);
+        let mut causes = BTreeMap::new();
+        for (start, end, thread, correlation) in operations {
+            if start > until {
+                let states = &states[&thread];
+                let launched = calls[&correlation].1;
+                let Truth { spans, pieces, .. } = &mut truth;
+                let mut count = |cause, range, from, to: u64| {
+                    *causes.entry(cause).or_default() += to - from;
+                    *spans.entry((range, cause)).or_default() += to - from;
+                    pieces.push((from, to, Some(if cause == NoWork { Host } else { cause })));
+                };
+                for (at, state) in states.iter().enumerate() {
+                    let to = states.get(at + 1).map_or(u64::MAX, |next| next.from);
+                    let mut part = |from: u64, to: u64, cause| {
+                        let (from, to) = (from.max(until), to.min(start));
+                        if to > from {
+                            count(cause, state.range, from, to);
+                        }
+                    };
+                    part(state.from, to.min(launched), state.cause);
+                    let rest = start - launched.max(until).min(start);
+                    let after = match (rest > 50_000, launched > until) {
+                        (true, _) if held.contains(&correlation) => Event,
+                        (true, _) => Unexplained,
+                        (false, true) => Launching,
+                        (false, false) => Dispatching,
+                    };
+                    part(state.from.max(launched), to, after);
+                }
+            }
+            if end > until {
+                busy += end - start.max(until);
+                truth.pieces.push((start.max(until), end, None));
+            }
+            until = until.max(end);
+        }
+        truth.devices.insert(device, (until - first, busy, causes));
+    }
+    truth
+}
+
+fn check(run: &Run, limits: Limits, seed: u64) -> GpuIdle {
+    let mut idle = Idle { limits, ..Idle::default() };
+    // Delivered as they end, but each up to a millisecond later; ranges of a thread in their order.
+    let mut numbers = Numbers(!seed);
+    let mut order: Vec<(u64, &Made)> = run
+        .made
+        .iter()
+        .map(|made| (made.end() + if matches!(made, Made::Range { .. }) { 0 } else { numbers.us(0, 1_000) }, made))
+        .collect();
+    order.sort_by_key(|(at, _)| *at);
+    order.iter().for_each(|(_, made)| made.give(&mut idle));
+    let mut summary = Summary::default();
+    summary.elapsed_ns = u64::MAX;
+    idle.finish(&mut summary);
+    let found = summary.idle.expect("operations");
+    assert_eq!((found.late, found.dropped_calls), (0, 0), "seed {seed}");
+    assert_eq!(found.devices.len(), run.truth.devices.len());
+    for device in &found.devices {
+        let (wall, busy, causes) = &run.truth.devices[&device.device];
+        assert_eq!((device.wall_ns, device.busy_ns), (*wall, *busy), "seed {seed}");
+        assert_eq!(device.wall_ns, device.busy_ns + device.causes.total_ns(), "seed {seed}");
+        for cause in IdleCause::ALL {
+            let expected = causes.get(&cause).copied().unwrap_or(0);
+            assert_eq!(device.causes.of(cause), expected, "seed {seed}: {cause:?} on device {}", device.device);
+        }
+    }
+    for (&(range, cause), &expected) in &run.truth.spans {
+        let row = found.spans.iter().find(|row| row.name.as_deref() == range);
+        let ns = row.map_or(0, |row| row.causes.of(cause));
+        assert_eq!(ns, expected, "seed {seed}: {cause:?} in {range:?}");
+    }
+    for range in &found.ranges {
+        let (count, during) = run.truth.during(&run.made, &range.name);
+        assert_eq!(range.steady.instances + range.warm_up.instances, count, "seed {seed}: {}", range.name);
+        let ns = |cause| during.get(&cause).copied().unwrap_or(0);
+        let both = |figure: fn(&InstancesUse) -> u64| figure(&range.steady) + figure(&range.warm_up);
+        assert_eq!(both(|part| part.busy_ns), ns(None), "seed {seed}: busy in {}", range.name);
+        assert_eq!(both(|part| part.causes.host_ns), ns(Some(Host)), "seed {seed}: host code in {}", range.name);
+        assert_eq!(both(|part| part.causes.event_ns), ns(Some(Event)), "seed {seed}: events in {}", range.name);
+    }
+    assert!(found.ranges.len() > 2, "seed {seed}");
+    found
+}
+
+#[test]
+fn causes_of_programs_at_random_are_found() {
+    let mut all = IdleCauses::default();
+    for seed in 0..200 {
+        let run = program(seed);
+        for device in check(&run, Limits::default(), seed).devices {
+            IdleCause::ALL.iter().for_each(|&cause| all.add(cause, device.causes.of(cause)));
+        }
+    }
+    assert!(IdleCause::ALL.iter().all(|&cause| cause == Unexplained || all.of(cause) > 1_000_000), "{all:?}");
+}
+
+/// As PyTorch's backward pass, which runs on a thread of its own.
+#[test]
+fn a_thread_without_ranges_works_for_the_range_of_the_only_other() {
+    let kernel = |correlation, thread, start| Made::Operation {
+        device: 0,
+        start,
+        end: start + 10_000,
+        stream: 7,
+        correlation,
+        launch: (thread, start - 5_000),
+        copy: false,
+    };
+    let range = |thread, start, end, name| Made::Range { thread, start, end, name };
+    let idle_in = |made: &[Made], name: Option<&str>| {
+        let mut idle = Idle::default();
+        made.iter().for_each(|made| made.give(&mut idle));
+        let mut summary = Summary::default();
+        idle.finish(&mut summary);
+        let rows = summary.idle.expect("operations").spans;
+        rows.iter().find(|row| row.name.as_deref() == name).map(|row| row.causes.host_ns)
+    };
+    let mut made = vec![kernel(1, 1, 100_000), range(1, 50_000, 900_000, "backward"), kernel(2, 2, 1_000_000)];
+    assert_eq!(idle_in(&made, Some("backward")), Some(790_000));
+    made.push(range(3, 0, 950_000, "elsewhere"));
+    assert_eq!(idle_in(&made, Some("backward")), None, "it may work for either");
+    assert_eq!(idle_in(&made, None), Some(885_000));
+}
+
+/// The same where records are settled while the program runs.
+#[test]
+fn settling_in_between_changes_nothing() {
+    for seed in 0..200 {
+        let limits = Limits { batch: 37, lateness: 20_000_000, ..Limits::default() };
+        check(&program(seed), limits, seed);
+    }
+}

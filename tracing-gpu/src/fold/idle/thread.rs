@@ -1,0 +1,191 @@
+//! What one thread did at each moment: its calls of the CUDA API, and its ranges.
+
+use std::cmp::Reverse;
+
+use range_report::summary::IdleCause;
+
+use super::functions::{BETWEEN_LAUNCHES, Purpose};
+use super::pieces::{Piece, Pieces};
+
+/// In place of the label of a range.
+pub(super) const NO_RANGE: u32 = u32::MAX;
+
+/// An asynchronous copy that takes so long blocked, in nanoseconds.
+const BLOCKING_COPY: u64 = 20_000;
+/// The first launch of a kernel loaded it if it took so long, in nanoseconds.
+const LOADING_LAUNCH: u64 = 200_000;
+/// Pieces that wait for a range around them, of one thread.
+const MOST_WAITING: usize = 1 << 16;
+
+/// A call of the CUDA API.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ApiSpan {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) correlation: u32,
+    pub(super) purpose: Purpose,
+}
+
+/// An instance of a range.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenSpan {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) label: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ThreadLog {
+    pub(super) calls: Vec<ApiSpan>,
+    pub(super) ranges: Vec<OpenSpan>,
+    /// Whether there ever was a range.
+    pub(super) has_ranges: bool,
+    /// Idle time that has no range yet.
+    pub(super) pieces: Vec<Piece>,
+    /// Calls that were dropped.
+    pub(super) dropped: u64,
+}
+
+/// The cause of idle time in a call. `is_first`: it launches a kernel for the first time.
+pub(super) fn in_call(call: &ApiSpan, is_first: bool) -> IdleCause {
+    let duration = call.end - call.start;
+    match call.purpose {
+        Purpose::Launch if is_first && duration >= LOADING_LAUNCH => IdleCause::Loading,
+        Purpose::CopyLater if duration >= BLOCKING_COPY => IdleCause::Copying,
+        Purpose::Launch | Purpose::CopyLater => IdleCause::Launching,
+        Purpose::Copy => IdleCause::Copying,
+        Purpose::Wait => IdleCause::Synchronising,
+        Purpose::Allocate => IdleCause::Allocating,
+        Purpose::Load => IdleCause::Loading,
+        // Asks for a device, a stream or an attribute: part of the code around it.
+        Purpose::Prepare => IdleCause::Launching,
+        Purpose::Other => between(duration, Purpose::Other, Purpose::Other),
+    }
+}
+
+/// The cause of idle time in the code between two calls, by how long it takes, wherever in it the idle time begins.
+fn between(duration: u64, before: Purpose, next: Purpose) -> IdleCause {
+    match (before, next) {
+        // Inside of a launch: a lock that another thread holds may take milliseconds here.
+        (Purpose::Prepare, Purpose::Launch) => IdleCause::Launching,
+        _ if duration >= BETWEEN_LAUNCHES => IdleCause::Host,
+        (_, Purpose::Wait) => IdleCause::Synchronising, // such as a loop that asks whether an event has come
+        _ => IdleCause::Launching,
+    }
+}
+
+impl ThreadLog {
+    pub(super) fn len(&self) -> usize {
+        self.calls.len() + self.ranges.len()
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.calls.sort_unstable_by_key(|call| (call.start, call.end));
+    }
+
+    /// The call with a correlation id that a launch at this moment belongs to.
+    pub(super) fn call(&self, at: u64, correlation: u32) -> Option<&ApiSpan> {
+        const NEAR: usize = 8;
+        let after = self.calls.partition_point(|call| call.start <= at);
+        let near = self.calls.get(after.saturating_sub(NEAR)..(after + NEAR).min(self.calls.len()))?;
+        near.iter().find(|call| call.correlation == correlation)
+    }
+
+    /// Adds the causes of the time up to the start of a launch.
+    pub(super) fn explain(&self, until: u64, pieces: &mut Pieces) {
+        let first = self.calls.partition_point(|call| call.end <= pieces.at);
+        let last = first.checked_sub(1).and_then(|last| self.calls.get(last));
+        let mut before = last.map_or((0, Purpose::Other), |call| (call.end, call.purpose));
+        for call in self.calls.get(first..).unwrap_or_default() {
+            let between = between(call.start.saturating_sub(before.0), before.1, call.purpose);
+            pieces.until(call.start.min(until), between);
+            if call.start >= until {
+                return;
+            }
+            pieces.until(call.end.min(until), in_call(call, false));
+            before = (call.end, call.purpose);
+        }
+        pieces.until(until, between(until.saturating_sub(before.0), before.1, Purpose::Launch));
+    }
+
+    /// Charges pieces to the innermost range around them. What no range is around waits: it may not have ended. At the
+    /// end nothing waits.
+    pub(super) fn place(&mut self, is_end: bool, charge: &mut dyn FnMut(Piece, u32)) {
+        self.pieces.sort_unstable_by_key(|piece| piece.start);
+        let innermost = flatten(&mut self.ranges);
+        let mut next = 0;
+        let mut waiting = Vec::new();
+        for mut piece in std::mem::take(&mut self.pieces) {
+            while innermost.get(next).is_some_and(|part| part.end <= piece.start) {
+                next += 1;
+            }
+            let mut at = next;
+            while piece.start < piece.end {
+                let Some(part) = innermost.get(at).filter(|part| part.start < piece.end) else {
+                    waiting.push(piece);
+                    break;
+                };
+                if piece.start < part.start {
+                    waiting.push(Piece { end: part.start, ..piece });
+                }
+                let (start, end) = (piece.start.max(part.start), piece.end.min(part.end));
+                if start < end {
+                    charge(Piece { start, end, ..piece }, part.label);
+                }
+                piece.start = end.max(piece.start);
+                at += 1;
+            }
+        }
+        let outside = if is_end { waiting.len() } else { waiting.len().saturating_sub(MOST_WAITING) };
+        for mut piece in waiting.drain(..outside) {
+            if self.has_ranges && piece.cause == IdleCause::Host {
+                piece.cause = IdleCause::NoWork;
+            }
+            charge(piece, NO_RANGE);
+        }
+        self.pieces = waiting;
+    }
+
+    /// Forgets what is of no use for gaps that begin at a moment or later.
+    pub(super) fn forget(&mut self, moment: u64) {
+        let old = self.calls.partition_point(|call| call.end <= moment).saturating_sub(1); // one before
+        self.calls.drain(..old);
+        self.ranges.retain(|range| range.end > moment);
+    }
+
+    pub(super) fn drop_calls(&mut self) {
+        self.dropped += self.calls.len() as u64;
+        self.calls.clear();
+        self.ranges.clear();
+    }
+}
+
+/// The innermost range at each moment that any range is around, in order and without overlaps. Ranges of one thread
+/// nest.
+fn flatten(ranges: &mut [OpenSpan]) -> Vec<OpenSpan> {
+    ranges.sort_unstable_by_key(|range| (range.start, Reverse(range.end)));
+    let mut parts = Vec::with_capacity(ranges.len());
+    let mut add = |start: u64, end: u64, label: u32| {
+        if start < end {
+            parts.push(OpenSpan { start, end, label });
+        }
+    };
+    let mut around: Vec<OpenSpan> = Vec::new();
+    let mut at = 0;
+    for &range in ranges.iter() {
+        while let Some(outer) = around.pop_if(|outer| outer.end <= range.start) {
+            add(at.max(outer.start), outer.end, outer.label);
+            at = at.max(outer.end);
+        }
+        if let Some(outer) = around.last() {
+            add(at.max(outer.start), range.start, outer.label);
+        }
+        at = at.max(range.start);
+        around.push(range);
+    }
+    while let Some(outer) = around.pop() {
+        add(at.max(outer.start), outer.end, outer.label);
+        at = at.max(outer.end);
+    }
+    parts
+}

@@ -1,0 +1,184 @@
+//! From the launch of a kernel to its end: the call, the queue and the execution, as Nsight Systems'
+//! `cuda_kern_exec_sum` has them, and by the range of the launch.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use range_report::Summary;
+use range_report::stats::Distribution;
+use range_report::summary::{KernelExecStats, KernelExecution, RangeExecStats, Times};
+use range_report::timeline::{ApiCall, Item, Operation, Work};
+use rustc_hash::FxHashMap;
+
+use super::Fold;
+
+/// Calls, and kernels, that wait for each other, at most. The kernels of a graph come long after its launch.
+const MOST_WAITING: usize = 1 << 16;
+/// Durations of one figure that are kept, for an exact median.
+const MOST_KEPT: u64 = 1 << 16;
+
+/// The fold.
+#[derive(Debug, Default)]
+pub(crate) struct KernelExec {
+    names: FxHashMap<String, u32>,
+    /// Calls, by correlation id, and in which order they came.
+    calls: FxHashMap<u32, Call>,
+    order: VecDeque<u32>,
+    kernels: FxHashMap<u32, Vec<Kernel>>,
+    waiting: usize,
+    rows: FxHashMap<[u32; 4], Parts>,
+    /// By range, call and kernel.
+    ranges: FxHashMap<(Option<u32>, [u32; 2]), Parts>,
+    /// Kernels whose launch did not come.
+    unmatched: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    start: u64,
+    end: u64,
+    thread: u32,
+    name: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Kernel {
+    start: u64,
+    end: u64,
+    device: u32,
+    name: u32,
+    range: Option<u32>,
+}
+
+/// The figures of one row.
+#[derive(Debug, Default)]
+struct Parts {
+    total: Distribution,
+    call: Distribution,
+    queue: Distribution,
+    kernel: Distribution,
+}
+
+impl Parts {
+    fn add(&mut self, call: &Call, kernel: &Kernel) {
+        let keep = |kept| kept < MOST_KEPT;
+        self.total.add(call.end.max(kernel.end).saturating_sub(call.start), keep);
+        self.call.add(call.end - call.start, keep);
+        if let Some(queued) = kernel.start.checked_sub(call.end) {
+            self.queue.add(queued, keep);
+        }
+        self.kernel.add(kernel.end - kernel.start, keep);
+    }
+
+    fn row(&self) -> KernelExecution {
+        let mut row = KernelExecution::default();
+        (row.total, row.call) = (times(&self.total), times(&self.call));
+        (row.queue, row.kernel) = (times(&self.queue), times(&self.kernel));
+        row
+    }
+}
+
+fn times(of: &Distribution) -> Times {
+    let mut times = Times::new(of.count, u64::try_from(of.total).unwrap_or(u64::MAX));
+    (times.min_ns, times.max_ns, times.stddev_ns) = (of.min, of.max, of.stddev());
+    let median = of.median();
+    times.median_ns = median.map(|median| (median.lower as f64 + median.upper as f64) / 2.0);
+    times.median_exact = median.is_none_or(|median| median.exact);
+    times
+}
+
+impl KernelExec {
+    fn name(&mut self, name: &str) -> u32 {
+        let next = self.names.len() as u32;
+        match self.names.get(name) {
+            Some(known) => *known,
+            None => *self.names.entry(name.to_owned()).or_insert(next),
+        }
+    }
+
+    fn add(&mut self, call: &Call, kernel: &Kernel) {
+        self.rows.entry([call.thread, kernel.device, call.name, kernel.name]).or_default().add(call, kernel);
+        self.ranges.entry((kernel.range, [call.name, kernel.name])).or_default().add(call, kernel);
+    }
+}
+
+/// What the fold finds in these items, for tests beside Nsight Systems.
+#[must_use]
+pub fn kernel_executions(items: &[Item<'_>]) -> Summary {
+    let mut folds: Vec<Box<dyn Fold>> = vec![Box::<KernelExec>::default()];
+    items.iter().for_each(|item| super::give(&mut folds, item));
+    let mut summary = Summary::default();
+    folds.iter_mut().for_each(|fold| fold.finish(&mut summary));
+    summary
+}
+
+impl Fold for KernelExec {
+    fn operation(&mut self, operation: &Operation<'_>) {
+        let Work::Kernel(_) = operation.work else { return };
+        let (start, end, device) = (operation.start, operation.end.max(operation.start), operation.device);
+        let (name, range) = (self.name(operation.kernel), operation.span.map(|span| self.name(span)));
+        let kernel = Kernel { start, end, device, name, range };
+        match self.calls.get(&operation.correlation).copied() {
+            Some(call) => self.add(&call, &kernel),
+            None if self.waiting < MOST_WAITING => {
+                self.waiting += 1;
+                self.kernels.entry(operation.correlation).or_default().push(kernel);
+            }
+            None => self.unmatched += 1,
+        }
+    }
+
+    fn api(&mut self, call: &ApiCall<'_>) {
+        let (start, end, thread) = (call.start, call.end.max(call.start), call.thread);
+        let made = Call { start, end, thread, name: self.name(call.name) };
+        for kernel in self.kernels.remove(&call.correlation).into_iter().flatten() {
+            self.waiting -= 1;
+            self.add(&made, &kernel);
+        }
+        self.calls.insert(call.correlation, made);
+        self.order.push_back(call.correlation);
+        if self.order.len() > MOST_WAITING
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.calls.remove(&oldest);
+        }
+    }
+
+    fn finish(&mut self, summary: &mut Summary) {
+        let mut names = vec![String::new(); self.names.len()];
+        for (name, number) in self.names.drain() {
+            if let Some(place) = names.get_mut(number as usize) {
+                *place = name;
+            }
+        }
+        let name = |number: u32| names.get(number as usize).cloned().unwrap_or_default();
+        for (&[tid, device, api, kernel], parts) in &self.rows {
+            let mut row = KernelExecStats::default();
+            (row.tid, row.device, row.api, row.kernel) = (tid, device, name(api), name(kernel));
+            row.execution = parts.row();
+            summary.kernel_exec.push(row);
+        }
+        for (&(range, [api, kernel]), parts) in &self.ranges {
+            let mut row = RangeExecStats::default();
+            (row.range, row.api, row.kernel) = (range.map(name), name(api), name(kernel));
+            row.execution = parts.row();
+            summary.range_exec.push(row);
+        }
+        let mean = |execution: &KernelExecution| {
+            Reverse(execution.total.total_ns / execution.total.instances.max(1)) // as Nsight Systems orders
+        };
+        summary
+            .kernel_exec
+            .sort_by_cached_key(|row| (mean(&row.execution), row.kernel.clone(), row.api.clone(), row.tid, row.device));
+        summary.range_exec.sort_by_cached_key(|row| {
+            (Reverse(row.execution.total.total_ns), row.range.clone(), row.kernel.clone(), row.api.clone())
+        });
+        let left: u64 = self.kernels.values().map(|kernels| kernels.len() as u64).sum();
+        if self.unmatched + left > 0 {
+            summary.notes.push(format!(
+                "{} kernels are not in the report kernel_exec: the call that launched them is not known.",
+                self.unmatched + left
+            ));
+        }
+    }
+}
