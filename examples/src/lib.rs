@@ -6,7 +6,6 @@
 pub mod gpu;
 pub mod images;
 pub mod network;
-pub mod output;
 pub mod sieve;
 
 use std::ops::Range;

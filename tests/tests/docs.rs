@@ -17,15 +17,16 @@ fn root() -> &'static Path {
 const READMES: [&str; 4] = ["README.md", "gpu-activity/README.md", "nvtx-rs/README.md", "range-report/README.md"];
 
 /// What the package of `tracing-gpu` and the site hold beside each other. A link to anything else breaks there.
-const LINKED: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs"];
+const LINKED: [&str; 6] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs"];
 
-/// The READMEs, the root's first, and all pages, with their text.
+/// The READMEs, the root's first, the pages for contributors, and all pages in `docs/`, with their text.
 fn pages() -> Vec<(PathBuf, String)> {
     let folder = fs::read_dir(root().join("docs")).expect("docs");
     let pages =
         folder.map(|entry| entry.expect("an entry").path()).filter(|path| path.extension() == Some("md".as_ref()));
     let read = |path: PathBuf| fs::read_to_string(&path).map(|text| (path, text)).expect("a page");
-    READMES.into_iter().map(|path| root().join(path)).chain(pages).map(read).collect()
+    let root = READMES.into_iter().chain(["CONTRIBUTING.md", "SECURITY.md"]).map(|path| root().join(path));
+    root.chain(pages).map(read).collect()
 }
 
 /// What follows each `before` in a text, up to a character that is not accepted.

@@ -26,3 +26,5 @@ mod stacks;
 #[cfg(feature = "foreign")]
 #[path = "launcher/static.rs"]
 mod statically_linked;
+#[path = "launcher/summaries.rs"]
+mod summaries;

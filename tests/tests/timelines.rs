@@ -195,9 +195,16 @@ fn the_tree_and_the_categories_say_what_the_database_says() {
     }
 }
 
-/// The window is the program's: what is written after its end is no part of it.
+/// The window is the program's: what is written after its end is no part of it. A busy machine can make a window longer
+/// than it should be, and never shorter: one of ten is enough.
 #[test]
 fn the_window_ends_before_the_rest_is_written() {
+    let tried: Vec<String> = (0..10).map_while(|_| window_with_writing().err()).collect();
+    assert!(tried.len() < 10, "{tried:?}");
+}
+
+/// An error where the window may have what is written after it.
+fn window_with_writing() -> Result<(), String> {
     let files = Files::new("trace.json");
     let begun = Instant::now();
     let builder = Profiler::builder().nvtx(false).output(Output::None).sqlite(&files.database).json(&files.json);
@@ -208,7 +215,8 @@ fn the_window_ends_before_the_rest_is_written() {
     let (writing, summary) = (end.elapsed(), files.summary());
     let window = Duration::from_nanos(summary.elapsed_ns);
     assert_eq!(instances(&summary)["step"], 100_000);
-    assert!(window < measured + writing / 2, "{window:?}: {measured:?} were measured, and {writing:?} written");
+    let said = format!("{window:?}: {measured:?} were measured, and {writing:?} written");
+    if window < measured + writing / 2 { Ok(()) } else { Err(said) }
 }
 
 #[test]

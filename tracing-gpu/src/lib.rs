@@ -129,7 +129,8 @@
 //! - `foreign`: `ProfilerBuilder::foreign_ranges`, NVTX ranges of C and C++ code in the program. It defines the symbol
 //!   `InitializeInjectionNvtx2_fnptr`, which NVTX's headers look for, so no other tool can be linked in.
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;
-//!   `Comparison::write_html`; with `json`, `ProfilerBuilder::baseline`. Takes `base64`, `serde` and `serde_json`.
+//!   `Summary::write_html`, `Comparison::write_html`; with `json`, `ProfilerBuilder::baseline`. Takes `base64`, `serde`
+//!   and `serde_json`.
 //! - `csv`: `CsvFlavor`, which quotes names in comma-separated values so that every reader reads them back unchanged.
 //! - `gzip`: timelines whose name ends in `.gz` are compressed.
 //! - `openacc`: `Profiler::openacc`, which receives the events of an OpenACC runtime. Takes `backtrace`.

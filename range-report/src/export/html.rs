@@ -32,6 +32,9 @@ const BUFFER: usize = 256 << 10;
 const NOT_ENDED: &str =
     "This run has not ended, or was ended before this page could be written: there is nothing to show.";
 const CUT_OFF: &str = "This page was not written to its end: there is nothing to show.";
+/// What a page has a note on that was made from a summary.
+const FROM_A_SUMMARY: &str = "This page was made from the summary of a run, which has no single ranges and calls: the \
+                              timeline, the slowest calls and the spread of times are on the page that a run writes.";
 /// What the run of a page is called beside the one that it is compared with.
 const THIS_RUN: &str = "this run";
 
@@ -58,6 +61,34 @@ impl Comparison {
         let mut out = BufWriter::with_capacity(BUFFER, out);
         page::begin(&comparison::title(self), CUT_OFF, &mut out)?;
         page::end(&data::compared_alone(self, &nothing), &mut out)?;
+        out.flush()
+    }
+}
+
+#[cfg(feature = "html")] // said again for the documentation of `tracing-gpu`
+impl Summary {
+    /// Writes it as a page: one HTML file without a network, for a browser. It has the figures, flame graphs and tables
+    /// of the run. A page that the run writes itself (`ProfilerBuilder::html`) has more: the timeline, the slowest
+    /// calls, and how the times of each range are spread.
+    ///
+    /// ```
+    /// use range_report::Summary;
+    ///
+    /// let mut page = Vec::new();
+    /// Summary::default().write_html(&mut page)?;
+    /// assert!(String::from_utf8_lossy(&page).starts_with("<!doctype html>"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_html(&self, out: impl Write) -> io::Result<()> {
+        let mut shown = data::shown(Items::default(), self, 0, None);
+        shown.notes.insert(0, FROM_A_SUMMARY.to_owned());
+        let mut out = BufWriter::with_capacity(BUFFER, out);
+        page::begin(&data::title(&self.process), CUT_OFF, &mut out)?;
+        page::end(&shown, &mut out)?;
         out.flush()
     }
 }

@@ -1,10 +1,11 @@
 //! Which span is under which, and what is measured at all.
 
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::stage::{enter, exit, measure, measure_with, on_thread, print, silent};
 use crate::{Outcome, Scenario, Tier};
+use tokio::sync::oneshot;
 use tracing::subscriber::{set_global_default, with_default};
 use tracing::{Instrument as _, Level, Span, debug, debug_span, info, info_span};
 use tracing_gpu::{Parents, Profiler};
@@ -169,30 +170,46 @@ fn schedules(tier: Tier) -> Outcome {
     })
 }
 
+/// Sends word when it begins.
+async fn wait_for_ever(waits: oneshot::Sender<()>) {
+    let _somebody_listens = waits.send(());
+    std::future::pending().await
+}
+
 /// Requests that wait for a connection, one of them cancelled, and a span that is kept meanwhile.
 fn futures(tier: Tier) -> Outcome {
     const WAIT: Duration = Duration::from_millis(100);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     measure_with(tier, silent(), |_| {
         let kept = info_span!("kept");
-        let request = |kept: Span| async move {
-            tokio::time::sleep(WAIT).instrument(info_span!("connect")).await;
+        let request = |kept: Span, refused: Option<oneshot::Sender<()>>| async move {
+            let connect = async {
+                match refused {
+                    None => tokio::time::sleep(WAIT).await,
+                    Some(waits) => wait_for_ever(waits).await,
+                }
+            };
+            connect.instrument(info_span!("connect")).await;
             kept.in_scope(|| info_span!("render").in_scope(|| std::thread::sleep(WAIT / 10)));
             tokio::time::sleep(WAIT).await;
         };
         runtime.block_on(async {
-            let spawn = || tokio::spawn(request(kept.clone()).instrument(info_span!("request")));
-            let tasks: Vec<_> = (0..4).map(|_| spawn()).collect();
+            let spawn = |refused| tokio::spawn(request(kept.clone(), refused).instrument(info_span!("request")));
+            let tasks: Vec<_> = (0..4).map(|_| spawn(None)).collect();
             for task in tasks {
                 task.await?;
             }
-            let cancelled = spawn();
+            let (waits, has_begun) = oneshot::channel();
+            let cancelled = spawn(Some(waits));
+            let _it_waits = has_begun.await;
             tokio::time::sleep(WAIT / 2).await;
             cancelled.abort();
             let _cancelled = cancelled.await;
             // Two calls never end.
             for _ in 0..2 {
-                tokio::spawn(std::future::pending::<()>().instrument(info_span!("stuck")));
+                let (waits, has_begun) = oneshot::channel();
+                tokio::spawn(wait_for_ever(waits).instrument(info_span!("stuck")));
+                let _it_waits = has_begun.await;
             }
             tokio::time::sleep(3 * WAIT).await;
             Ok::<_, tokio::task::JoinError>(())
@@ -205,33 +222,37 @@ fn futures(tier: Tier) -> Outcome {
 /// runs, one has ended before its child begins.
 fn waits_for_children(tier: Tier) -> Outcome {
     const WORK: Duration = Duration::from_millis(40);
-    let work = |parent: &Span, name: &'static str| {
+    let work = |parent: &Span, name: &'static str, time: Duration| {
         let child = info_span!(parent: parent, "child", nvtx.name = name);
-        child.in_scope(|| std::thread::sleep(WORK));
+        child.in_scope(|| std::thread::sleep(time));
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     measure_with(tier, silent(), |_| {
-        let fan_out = info_span!("fan out").entered();
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| (0..2).for_each(|_| work(&fan_out, "chunk")));
-            }
-        });
-        drop(fan_out);
+        let began = Instant::now();
         for _ in 0..2 {
             let drives = info_span!("drives").entered();
             runtime.block_on(async { tokio::time::sleep(WORK).await }.instrument(info_span!("timer")));
             drop(drives);
         }
         let busy = info_span!("busy").entered();
-        std::thread::scope(|scope| {
-            scope.spawn(|| work(&busy, "short"));
-            std::thread::sleep(5 * WORK);
-        });
+        let child_began = Instant::now();
+        std::thread::scope(|scope| drop(scope.spawn(|| work(&busy, "short", WORK))));
+        std::thread::sleep(3 * child_began.elapsed()); // whatever the child took, it is short beside this
         drop(busy);
         let hands_over = info_span!("hands over");
+        let parent_began = Instant::now();
         hands_over.in_scope(|| std::thread::sleep(WORK / 2));
-        on_thread("later", move || work(&hands_over, "later"));
+        let longer = 2 * parent_began.elapsed(); // so it did not run while its parent did
+        on_thread("later", move || work(&hands_over, "later", longer));
+        // The eight take most time of their own, whatever the others took.
+        let fan_out = info_span!("fan out").entered();
+        let so_far = began.elapsed();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..2).for_each(|_| work(&fan_out, "chunk", so_far / 4)));
+            }
+        });
+        drop(fan_out);
         Ok(())
     })
 }

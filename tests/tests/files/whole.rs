@@ -15,6 +15,12 @@ fn pipe(path: &str) {
     assert!(made.success());
 }
 
+/// The end that reads, before anybody writes: whoever opens the pipe then finds a reader. It keeps the pipe open for
+/// writing, too, so it waits for the first byte and meets no end.
+fn reader(path: &str) -> fs::File {
+    fs::File::options().read(true).write(true).open(path).expect("a pipe")
+}
+
 /// Nothing of a file may be longer than 512 or 1,024 bytes, as the shell counts, as on a disk that is full.
 #[test]
 fn what_does_not_go_onto_the_disk_leaves_what_was_there() {
@@ -85,8 +91,10 @@ fn a_pipe_whose_reader_leaves_early_holds_nobody_up() {
         let mut child = Command::new("timeout");
         child.args(["-s", "KILL", "60"]).arg(example("spans")).args(["timeline", "layer"]);
         child.env("TRACING_GPU", format!("report=ranges,{key}={path}")).env_remove("NVTX_INJECTION64_PATH");
+        let mut reader = reader(&path);
         let child = child.stderr(Stdio::piped()).spawn().expect("the child");
-        fs::File::open(&path).and_then(|mut pipe| pipe.read_exact(&mut [0])).expect("a byte");
+        reader.read_exact(&mut [0]).expect("a byte");
+        drop(reader);
         let output = child.wait_with_output().expect("it ends");
         let said = String::from_utf8_lossy(&output.stderr);
         let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("tracing-gpu:")).collect();
@@ -105,9 +113,14 @@ fn pipes_with_readers_and_the_streams_of_the_program_are_written_to() {
         let mut child = command("guard", tier);
         let setting = format!("json=/dev/stdout,out=/dev/stderr,trace={},folded=/dev/null", at("pipe"));
         child.env("TRACING_GPU", setting).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut first = reader(&at("pipe"));
         let child = child.spawn().expect("the child");
-        let mut trace = String::new();
-        fs::File::open(at("pipe")).and_then(|mut pipe| pipe.read_to_string(&mut trace)).expect("a pipe");
+        let mut trace = vec![0];
+        first.read_exact(&mut trace).expect("a byte");
+        let mut rest = fs::File::open(at("pipe")).expect("a pipe");
+        drop(first);
+        rest.read_to_end(&mut trace).expect("the rest");
+        let trace = String::from_utf8(trace).expect("UTF-8");
         let output = child.wait_with_output().expect("it ends");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && !said.contains("tracing-gpu:"), "{tier}: {said}");

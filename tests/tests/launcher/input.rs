@@ -277,7 +277,11 @@ fn nothing_stays_behind() {
 
 #[test]
 fn completions_and_the_manual_page_are_printed() {
-    for (arguments, part) in [(&["completions", "bash"][..], "--capture-range"), (&["man"], ".SH OPTIONS")] {
+    for (arguments, part) in [
+        (&["completions", "bash"][..], "--capture-range"),
+        (&["completions", "zsh"], "--threshold"),
+        (&["man"], "\\-\\-threshold"),
+    ] {
         let output = command(arguments).output().expect("it starts");
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains(part), "{arguments:?}\n{text}");

@@ -137,11 +137,7 @@ impl Files {
                 path = with_process(&path, &before.len().to_string()); // a process that replaced itself by `exec`
             }
             before.push(path.clone());
-            let mut text = Vec::new();
-            let written = summary.write_json(&mut text).map_err(io::Error::from);
-            if let Err(error) = written.and_then(|()| Chosen::write(&path, &text)) {
-                complain(&format!("cannot write `{}`: {error}", path.display()));
-            }
+            write_summary(&path, summary);
         }
         if let Some(name) = without_process(asked).filter(|name| !before.contains(name)) {
             leave_nothing("json", &name, None);
@@ -154,11 +150,22 @@ impl Files {
         let mut summary = Summary::default();
         summary.process = process.clone();
         summary.notes.push(line.to_owned());
-        let mut text = Vec::new();
-        let written = summary.write_json(&mut text).map_err(io::Error::from);
-        if let Err(error) = written.and_then(|()| Chosen::write(&name, &text)) {
-            complain(&format!("cannot write `{}`: {error}", name.display()));
-        }
+        write_summary(&name, &summary);
+    }
+}
+
+/// Writes a file whole or not at all.
+pub(super) fn write(path: &Path, make: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
+    let mut text = Vec::new();
+    make(&mut text)
+        .and_then(|()| Chosen::write(path, &text))
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot write `{}`: {error}", path.display())))
+}
+
+/// The same of a summary; a line if that fails.
+fn write_summary(path: &Path, summary: &Summary) {
+    if let Err(error) = write(path, |out| Ok(summary.write_json(out)?)) {
+        complain(&error.to_string());
     }
 }
 

@@ -1,5 +1,6 @@
 //! The command: it starts the program with itself injected, waits, and prints what the processes left.
 
+mod compare;
 mod files;
 mod nvprof;
 mod open;
@@ -20,11 +21,13 @@ use tracing_gpu::{Chosen, Output, Profiler};
 
 use crate::folder::{self, Folder, Settings};
 use crate::{complain, system};
-use options::{CommandLine, Other, Print, Run, WRONG_USE};
+use options::{CommandLine, Compare, Other, Print, Run, WRONG_USE};
 
 /// What a shell returns for a command that is not found, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
+/// What `compare` returns where a range became slower than allowed.
+const SLOWER: u8 = 1;
 
 /// The whole command. Its exit status is the program's.
 #[must_use]
@@ -37,14 +40,22 @@ pub fn run() -> ExitCode {
     match line.other {
         None => profile(&line.run),
         Some(Other::Merge { folder, print }) => merge(&folder, &print),
+        Some(Other::Compare(asked)) => compare(&asked),
+        Some(Other::Page { summary, output }) => page(&summary, output),
         Some(Other::Completions { shell }) => {
             clap_complete::generate(shell, &mut CommandLine::command(), "tracing-gpu", &mut io::stdout());
             ExitCode::SUCCESS
         }
-        Some(Other::Man) => match clap_mangen::Man::new(CommandLine::command()).render(&mut io::stdout()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
+        Some(Other::Man) => {
+            let mut all = CommandLine::command();
+            all.build();
+            let commands = all.get_subcommands().filter(|command| !command.is_hide_set());
+            let mut pages = std::iter::once(&all).chain(commands).map(|command| clap_mangen::Man::new(command.clone()));
+            match pages.try_for_each(|page| page.render(&mut io::stdout())) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            }
+        }
     }
 }
 
@@ -278,11 +289,26 @@ fn end_like(ended: ExitStatus) -> ExitCode {
 /// `tracing-gpu merge FOLDER`.
 fn merge(folder: &Path, print: &Print) -> ExitCode {
     let chosen = choose(print, BTreeMap::new(), None, &users_settings());
-    match report::of_folder(folder, print, &chosen) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(&error.to_string());
-            ExitCode::FAILURE
-        }
-    }
+    ended(report::of_folder(folder, print, &chosen).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE)
+}
+
+/// `tracing-gpu compare BEFORE AFTER`.
+fn compare(asked: &Compare) -> ExitCode {
+    let chosen = choose(&Print::default(), BTreeMap::new(), None, &users_settings());
+    let compared = compare::compare(asked, &report::options(&chosen, &Output::Stdout));
+    let code = |is_passed| if is_passed { ExitCode::SUCCESS } else { ExitCode::from(SLOWER) };
+    ended(compared.map(code), ExitCode::from(WRONG_USE))
+}
+
+/// `tracing-gpu page RUN.json`.
+fn page(summary: &Path, output: Option<PathBuf>) -> ExitCode {
+    ended(report::page(summary, output).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE)
+}
+
+/// The exit status; with a line, where that is of a failure.
+fn ended(result: io::Result<ExitCode>, failed: ExitCode) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        complain(&error.to_string());
+        failed
+    })
 }

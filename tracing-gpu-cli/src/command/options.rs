@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, ValueHint};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _, ValueHint};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use tracing_gpu::compare::{Basis, Gate};
 use tracing_gpu::{Report, UnknownName};
 
 use crate::folder::CaptureRange;
@@ -18,6 +19,9 @@ const TABLES: &[Report] = &[Report::Nvprof, Report::Ranges, Report::GpuProjectio
 
 /// What a shell returns for a wrong use of its own.
 pub(super) const WRONG_USE: u8 = 2;
+
+const COMPARE_USAGE: &str = "tracing-gpu compare [OPTIONS] BEFORE.json AFTER.json ...
+       tracing-gpu compare [OPTIONS] --base RUN.json ... --new RUN.json ...";
 
 /// Shows where the time of any program goes: NVTX ranges, kernels, copies and CUDA calls, in the tables of nvprof and
 /// Nsight Systems.
@@ -47,6 +51,24 @@ pub(super) enum Other {
         folder: PathBuf,
         #[command(flatten)]
         print: Print,
+    },
+    /// Compares runs by their summaries: which ranges became slower
+    ///
+    /// The exit status is 0 if nothing became slower than allowed, 1 if something did, and 2 if the files cannot be
+    /// compared.
+    #[command(override_usage = COMPARE_USAGE)]
+    Compare(Compare),
+    /// Writes a page of a run from its summary: figures, flame graphs and tables
+    ///
+    /// A page that is written during the run (`--html`) has more: the timeline, the slowest calls and requests, and how
+    /// the times of each range are spread.
+    Page {
+        /// The summary, as `--json` writes it
+        #[arg(value_name = "RUN.json", value_hint = ValueHint::FilePath)]
+        summary: PathBuf,
+        /// Where the page goes: a file that is there is replaced [default: RUN.html, if there is none]
+        #[arg(short, long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+        output: Option<PathBuf>,
     },
     /// Prints what a shell needs to complete options
     #[command(hide = true)]
@@ -83,11 +105,58 @@ pub(super) struct Print {
     pub(super) style: Option<String>,
 }
 
+/// What is compared, and what fails.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Compare {
+    /// A run before and a run after a change, as `--json` writes them; each further run is compared with the first, too
+    #[arg(value_names = ["BEFORE.json", "AFTER.json"], num_args = 2.., value_hint = ValueHint::FilePath)]
+    #[arg(required_unless_present_any = ["base", "new"], conflicts_with_all = ["base", "new"])]
+    pub(super) runs: Vec<PathBuf>,
+    /// Several runs before the change: 20, to tell a small change from noise
+    #[arg(long, value_name = "RUN.json", num_args = 1.., requires = "new", value_hint = ValueHint::FilePath)]
+    pub(super) base: Vec<PathBuf>,
+    /// As many after it, recorded alternately with those before
+    #[arg(long, value_name = "RUN.json", num_args = 1.., requires = "base", value_hint = ValueHint::FilePath)]
+    pub(super) new: Vec<PathBuf>,
+    /// How much slower a range may become
+    #[arg(long, value_name = "PERCENT", default_value = "2", value_parser = amount)]
+    threshold: f64,
+    /// Differences in a run below this do not count
+    #[arg(long, value_name = "MILLISECONDS", default_value = "0.1", value_parser = amount)]
+    least: f64,
+    /// What is compared of ranges with 30 instances or more; of others it is the total
+    #[arg(long, default_value = "median")]
+    #[arg(value_parser = PossibleValuesParser::new(["median", "total", "p99"]).map(basis))]
+    basis: Basis,
+    /// Fail on ranges that the first run does not have, too
+    #[arg(long)]
+    pub(super) added: bool,
+    /// Print comma-separated values
+    #[arg(long)]
+    pub(super) csv: bool,
+    /// Write the comparison as JSON, too
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(super) json: Option<PathBuf>,
+    /// Write the comparison as a page, too
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(super) html: Option<PathBuf>,
+}
+
+impl Compare {
+    /// What counts as slower.
+    pub(super) fn gate(&self) -> Gate {
+        let mut gate = Gate::new(self.threshold);
+        gate.basis = self.basis;
+        gate.least_ns = (self.least * 1e6) as u64;
+        gate
+    }
+}
+
 #[derive(Args, Clone, Debug)]
 pub(super) struct Run {
     #[command(flatten)]
     pub(super) print: Print,
-    /// Write the summary, for `tracing-gpu merge` and to compare runs
+    /// Write the summary, for `tracing-gpu merge`, `compare` and `page`
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) json: Option<PathBuf>,
     /// Write a timeline for ui.perfetto.dev (.json or .json.gz)
@@ -127,7 +196,7 @@ pub(super) struct Run {
     /// Processes that the program starts are measured in any case
     #[arg(long, hide = true)]
     pub(super) profile_child_processes: bool,
-    /// The program and its arguments
+    /// The program and its arguments; behind `--` if it has the name of a command
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
@@ -188,4 +257,18 @@ fn percent(text: &str) -> Result<String, String> {
     let percent = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
     let known = percent.filter(|percent| (0.0..=100.0).contains(percent));
     known.map(|_| text.to_owned()).ok_or_else(|| "expected a percentage from 0 to 100".to_owned())
+}
+
+/// A number that is not negative, with or without a percent sign.
+fn amount(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end().parse().ok();
+    number.filter(|number| *number >= 0.0).ok_or_else(|| "expected a number, 0 or more".to_owned())
+}
+
+fn basis(name: String) -> Basis {
+    match &*name {
+        "total" => Basis::Total,
+        "p99" => Basis::P99,
+        _ => Basis::Median,
+    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tracing_gpu::summary::{MergedSummary, Process};
 use tracing_gpu::{Chosen, MergedTable, Output, RenderOptions, Report, Summary};
 
-use super::files::Files;
+use super::files::{self, Files};
 use super::options::{Print, Processes, Run};
 use super::program;
 use crate::complain;
@@ -122,6 +122,41 @@ pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Re
 
 fn said(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// The summary in a file that the user named.
+pub(super) fn summary_in(path: &Path) -> io::Result<Summary> {
+    let read = File::open(path).and_then(|file| Ok(Summary::read_json(file)?));
+    read.map_err(|error| said(path, &error))
+}
+
+/// Writes the page of a summary, beside it where no other place is named. There it replaces no file: that may be the
+/// page of the run itself, which has more in it.
+pub(super) fn page(summary: &Path, output: Option<PathBuf>) -> io::Result<()> {
+    let read = summary_in(summary)?;
+    let beside = summary.with_extension("html");
+    if output.is_none() && beside.try_exists()? {
+        return Err(said(&beside, &"there is a file: `--output PATH` names the page, and may replace it"));
+    }
+    files::write(&output.unwrap_or(beside), |out| read.write_html(out))
+}
+
+/// On standard output, which somebody may have stopped to read.
+pub(super) fn print(text: &[u8]) -> io::Result<()> {
+    let written = io::stdout().write_all(text).and_then(|()| io::stdout().flush());
+    written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+}
+
+/// How tables are laid out: on a terminal, as wide as that.
+pub(super) fn options(chosen: &Chosen, output: &Output) -> RenderOptions {
+    let size = match output {
+        Output::Stderr => terminal_size::terminal_size_of(io::stderr()),
+        Output::Stdout => terminal_size::terminal_size_of(io::stdout()),
+        _ => None,
+    };
+    let columns = size.map(|(columns, _)| usize::from(columns.0)).filter(|columns| *columns > 0);
+    let options = chosen.options.of_command(true);
+    columns.map_or(options, |columns| options.width(columns))
 }
 
 /// The files in a folder that are summaries; a line for each that is none.
@@ -405,14 +440,7 @@ impl<'a> Printing<'a> {
     }
 
     fn options(&self) -> RenderOptions {
-        let size = match self.chosen.output {
-            Output::Stderr => terminal_size::terminal_size_of(io::stderr()),
-            Output::Stdout => terminal_size::terminal_size_of(io::stdout()),
-            _ => None,
-        };
-        let columns = size.map(|(columns, _)| usize::from(columns.0)).filter(|columns| *columns > 0);
-        let options = self.chosen.options.of_command(true);
-        columns.map_or(options, |columns| options.width(columns))
+        options(self.chosen, &self.chosen.output)
     }
 
     /// One text for each of these processes: to a file of its own, where the names differ.
@@ -442,7 +470,7 @@ impl<'a> Printing<'a> {
     fn write(&self, text: &[u8], process: &Process) -> io::Result<()> {
         let written = match &self.chosen.output {
             Output::None => Ok(()),
-            Output::Stdout => io::stdout().write_all(text).and_then(|()| io::stdout().flush()),
+            Output::Stdout => print(text),
             Output::File(path) => {
                 let path = Chosen::expand(path, process);
                 Chosen::write(&path, text).map_err(|error| {

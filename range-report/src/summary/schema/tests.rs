@@ -149,7 +149,7 @@ fn text(value: &Value, depth: usize) -> String {
     }
 }
 
-/// `TRACING_GPU_WRITE=1 cargo test -p range-report --all-features json_schema` writes the file anew.
+/// `BLESS=1 cargo test -p range-report --all-features json_schema` writes the file anew.
 #[test]
 fn the_json_schema_is_what_is_declared() {
     let mut schema = object_of(&Summary::DECLARED);
@@ -173,7 +173,7 @@ fn the_json_schema_is_what_is_declared() {
     rows.insert("Finding".to_owned(), finding());
     let schema = with(with(schema, head), json!({"$defs": rows}));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/summary.schema.json");
-    if std::env::var_os("TRACING_GPU_WRITE").is_some() {
+    if std::env::var_os("BLESS").is_some() {
         std::fs::write(path, text(&schema, 0) + "\n").unwrap();
     }
     let written: Value = serde_json::from_str(Summary::JSON_SCHEMA).unwrap();
