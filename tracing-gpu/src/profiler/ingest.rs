@@ -146,6 +146,7 @@ impl Inner {
             Ok::<_, String>(collector)
         };
         let collector = *self.timed.get_or_try_init(start).inspect_err(|error| super::complain(error)).ok()?;
+        self.record_from_now_on();
         if self.ending.has_begun() {
             collector.finish(true); // the end may not have seen it
         }

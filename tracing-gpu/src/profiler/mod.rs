@@ -381,6 +381,7 @@ impl Inner {
                 if let Some(recorder) = self.recorder.get() {
                     collector.record_to(*recorder);
                 }
+                self.record_from_now_on();
                 Ok(collector)
             });
         }
@@ -397,8 +398,20 @@ impl Inner {
         let (recorder, errors) =
             Recorder::start(&self.engine, &self.identity, opened, folds, self.config.timeline_memory);
         let _once = self.recorder.set(recorder);
+        // What reports of the GPU's time need begins with the GPU.
+        let begins_with_gpu = !outputs::has_timeline(&self.config) && self.config.folds.is_empty();
+        if let Some(room) = self.engine.session.tape_room.as_ref().filter(|_| self.config.watch.is_none()) {
+            room.set_open(!begins_with_gpu);
+        }
         errors.iter().for_each(|error| complain(error));
         errors
+    }
+
+    /// Threads record their ranges, where anybody asks for them.
+    fn record_from_now_on(&self) {
+        if let Some(room) = &self.engine.session.tape_room {
+            room.set_open(true);
+        }
     }
 
     /// What collects the GPU's work, if anything does.

@@ -1,6 +1,6 @@
 //! The bound on what all threads have recorded for a timeline and nobody has written yet.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Condvar;
 
@@ -14,6 +14,8 @@ pub(crate) struct TapeRoom {
     /// The process that it was made in. In a forked child a thread that does not exist there may hold the lock of a
     /// tape.
     process: u32,
+    /// Whether anything is recorded: reports of the GPU's time need nothing before it is used.
+    is_open: AtomicBool,
     /// Wakes whoever takes the records away.
     pub(crate) wake: Condvar,
 }
@@ -22,7 +24,19 @@ impl TapeRoom {
     /// Room for as many records as go into `bytes`.
     pub(crate) fn new(bytes: usize) -> Self {
         let all = bytes / size_of::<Line>();
-        Self { left: AtomicUsize::new(all), all, process: std::process::id(), wake: Condvar::new() }
+        let (left, process, is_open) = (AtomicUsize::new(all), std::process::id(), AtomicBool::new(true));
+        Self { left, all, process, is_open, wake: Condvar::new() }
+    }
+
+    /// From now on threads record, or do not.
+    pub(crate) fn set_open(&self, is_open: bool) {
+        self.is_open.store(is_open, Relaxed);
+    }
+
+    /// Whether threads record.
+    #[inline(always)]
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Relaxed)
     }
 
     pub(crate) fn take(&self, lines: usize) -> bool {

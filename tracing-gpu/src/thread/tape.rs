@@ -359,10 +359,16 @@ impl Tape {
         self.page.is_some()
     }
 
+    /// Where to record, if anything is recorded now.
+    #[inline(always)]
+    fn open_page(&self) -> Option<&Page> {
+        self.page.as_ref().filter(|_| self.room.is_some_and(TapeRoom::is_open))
+    }
+
     /// Records a range of this thread, if a timeline is written.
     #[inline(always)]
     pub(super) fn record_range(&self, thread: u32, range: &RangeRecord) {
-        if let Some(page) = &self.page {
+        if let Some(page) = self.open_page() {
             let lines = lines_of(range, thread);
             match page.unwritten().first_chunk::<{ 2 * LINE }>() {
                 Some(to) => {
@@ -383,7 +389,7 @@ impl Tape {
         at: Option<Ticks>,
         visit: impl FnOnce(&mut dyn Visit),
     ) {
-        let Some(page) = &self.page else { return };
+        let Some(page) = self.open_page() else { return };
         let mut words = Words::new(page.unwritten(), self);
         at.into_iter().for_each(|at| words.push(at));
         visit(&mut words);
@@ -418,7 +424,7 @@ impl Tape {
 
     /// Records the values of the range that starts then, if a timeline is written.
     pub(super) fn record_values(&self, thread: u32, start: Ticks, values: &Changing, fields: &Fields) {
-        let Some(page) = &self.page else { return };
+        let Some(page) = self.open_page() else { return };
         let line = line_of_values(start, values, fields.len(), thread);
         if fields.is_empty() {
             return self.record_line(page, line);
@@ -478,7 +484,7 @@ impl Tape {
 
     /// What does not go through the page, and takes room for this number of lines.
     fn record_apart(&self, lines: usize, record: impl FnOnce(&mut Records)) {
-        let (Some(page), Some(room)) = (&self.page, self.room) else { return };
+        let (Some(page), Some(room)) = (self.open_page(), self.room) else { return };
         let mut log = match self.log.try_lock() {
             Some(log) => log,
             None if room.is_forked() => return, // held by a thread that does not exist in the child

@@ -70,10 +70,6 @@ impl DeviceLog {
         self.known.map_or(self.settled, |(_, until)| until)
     }
 
-    pub(super) fn latest_end(&self) -> u64 {
-        self.operations.iter().map(|operation| operation.end).max().unwrap_or(0)
-    }
-
     /// Takes operations up to a moment into the sums, and hands over what the device did.
     pub(super) fn settle(&mut self, until: u64, mut each: impl FnMut(Settled)) {
         let mut taken = Vec::new();

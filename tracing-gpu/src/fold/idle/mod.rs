@@ -40,13 +40,13 @@ struct Limits {
     lateness: u64,
     /// Records after which the older ones are settled: some 10 MB.
     batch: usize,
-    /// Records at which all are settled, and those that an idle device still needs are dropped.
+    /// Records at which all are settled, and those that an idle device still needs are dropped: some 80 MB.
     most: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { lateness: 2_000_000_000, batch: 1 << 18, most: 1 << 22 }
+        Self { lateness: 2_000_000_000, batch: 1 << 18, most: 1 << 21 }
     }
 }
 
@@ -70,8 +70,9 @@ pub(crate) struct Idle {
     ranges: Ranges,
     /// Moments at which a stream was told to wait for an event.
     waits: FxHashMap<u32, Vec<u64>>,
-    /// Records since the last settling.
+    /// Records since the last settling, and the end of the latest one.
     arrived: usize,
+    latest: u64,
     gaps: u64,
 }
 
@@ -135,7 +136,7 @@ impl Fold for Idle {
             let span = OpenSpan { start: range.start, end: range.end, label };
             thread.ranges.push(span);
             self.ranges.ended.push(span);
-            self.arrived();
+            self.arrived(range.end);
         }
     }
 
@@ -161,7 +162,7 @@ impl Fold for Idle {
             correlation,
             launch,
         });
-        self.arrived();
+        self.arrived(end);
     }
 
     fn api(&mut self, call: &ApiCall<'_>) {
@@ -171,14 +172,14 @@ impl Fold for Idle {
         };
         let thread = self.threads.entry(call.thread).or_default();
         thread.calls.push(ApiSpan { start: call.start, end: call.end, correlation: call.correlation, purpose });
-        self.arrived();
+        self.arrived(call.end);
     }
 
     fn detail(&mut self, detail: &PlacedDetail<'_>) {
         let (Detail::Wait(wait), Some((_, at))) = (detail.detail, detail.launch) else { return };
         if let (WaitKind::StreamForEvent, Some(stream)) = (wait.kind, wait.stream) {
             self.waits.entry(stream).or_default().push(at);
-            self.arrived();
+            self.arrived(at);
         }
     }
 
@@ -190,21 +191,25 @@ impl Fold for Idle {
 
 impl Idle {
     /// Settles what is old when much has come.
-    fn arrived(&mut self) {
+    fn arrived(&mut self, end: u64) {
         self.arrived += 1;
+        self.latest = self.latest.max(end);
         if self.arrived < self.limits.batch {
             return;
         }
         self.arrived = 0;
-        let latest = self.devices.values().map(|device| device.log.latest_end()).max().unwrap_or(0);
-        let kept = self.devices.values().map(|device| device.log.len()).sum::<usize>()
-            + self.threads.values().map(ThreadLog::len).sum::<usize>();
-        if kept < self.limits.most {
-            self.settle(latest.saturating_sub(self.limits.lateness));
-        } else {
-            self.settle(latest);
-            self.threads.values_mut().for_each(ThreadLog::drop_calls);
+        let old = self.latest.saturating_sub(self.limits.lateness);
+        self.settle(old);
+        for moment in [old, u64::MAX] {
+            if self.kept() >= self.limits.most {
+                self.threads.values_mut().for_each(|thread| thread.drop_until(moment));
+            }
         }
+    }
+
+    fn kept(&self) -> usize {
+        self.devices.values().map(|device| device.log.len()).sum::<usize>()
+            + self.threads.values().map(ThreadLog::len).sum::<usize>()
     }
 
     /// Explains all idle times that end before a moment.
@@ -239,11 +244,9 @@ impl Idle {
             });
         }
         lend_range(threads);
-        let needed = if until == u64::MAX {
-            until
-        } else {
-            devices.values().map(|device| device.log.cursor()).min().unwrap_or(0)
-        };
+        // Where the next gap of any device begins; before the first operation there is none.
+        let needed = devices.values().map(|device| device.log.cursor()).min().unwrap_or(until);
+        let needed = if until == u64::MAX { until } else { needed };
         for thread in threads.values_mut() {
             let mut charge = |piece: Piece, label: u32| {
                 if let Some(device) = devices.get_mut(&piece.device) {

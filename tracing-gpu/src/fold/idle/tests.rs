@@ -471,3 +471,26 @@ fn settling_in_between_changes_nothing() {
         check(&program(seed), limits, seed);
     }
 }
+
+/// Of a program that never uses a GPU, or uses it no longer, no more is kept than the limit allows.
+#[test]
+fn memory_is_bounded_where_a_device_stays_idle() {
+    for has_device in [false, true] {
+        let mut idle = Idle { limits: Limits { lateness: 1_000, batch: 100, most: 1_000 }, ..Idle::default() };
+        if has_device {
+            let (launch, stream) = ((1, 5), 1);
+            let operation =
+                Made::Operation { device: 0, start: 10, end: 20, stream, correlation: 1, launch, copy: false };
+            operation.give(&mut idle);
+        }
+        for number in 1..20_000 {
+            let (start, end) = (number * 100, number * 100 + 90);
+            Made::Range { thread: 1, start, end, name: "step" }.give(&mut idle);
+            Made::Call { thread: 1, start, end, correlation: 0, name: "cudaEventQuery" }.give(&mut idle);
+            assert!(idle.kept() < 1_200, "{has_device}: {}", idle.kept());
+        }
+        let mut summary = Summary::default();
+        idle.finish(&mut summary);
+        assert_eq!(summary.idle.is_some(), has_device);
+    }
+}

@@ -153,10 +153,12 @@ impl ThreadLog {
         self.ranges.retain(|range| range.end > moment);
     }
 
-    pub(super) fn drop_calls(&mut self) {
-        self.dropped += self.calls.len() as u64;
-        self.calls.clear();
-        self.ranges.clear();
+    /// Drops what ended before a moment, whether or not it is of use.
+    pub(super) fn drop_until(&mut self, moment: u64) {
+        let before = self.calls.len();
+        self.calls.retain(|call| call.end > moment);
+        self.dropped += (before - self.calls.len()) as u64;
+        self.ranges.retain(|range| range.end > moment);
     }
 }
 
