@@ -4,6 +4,7 @@
 //! how busy it was, and nothing gives why.
 
 use super::finding::{Evidence, Finding};
+use crate::stats::order;
 use crate::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, MemoryKind, SpanIdle};
 use crate::text::number::{human_bytes, human_inline, share};
 use crate::text::width::shorten;
@@ -59,7 +60,7 @@ pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
         let mut causes = largest_causes(idle, wording);
         causes.extend(no_overlap(idle));
         causes.extend(small_copies(summary, wording));
-        causes.sort_by_key(|finding| std::cmp::Reverse(finding.at_stake_ns));
+        order::by_key(&mut causes, |finding| std::cmp::Reverse(finding.at_stake_ns));
         causes.truncate(MOST);
         all.extend(causes);
     }

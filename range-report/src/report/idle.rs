@@ -5,6 +5,7 @@ use super::envelope::printed;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
+use crate::stats::order;
 use crate::summary::{GpuIdle, IdleCause, IdleCauses};
 use crate::text::names;
 
@@ -93,7 +94,7 @@ fn total(idle: &GpuIdle) -> u64 {
 fn largest_first(causes: &IdleCauses) -> Vec<(IdleCause, u64)> {
     let mut all: Vec<_> = IdleCause::ALL.iter().map(|&cause| (cause, causes.of(cause))).collect();
     all.retain(|(_, ns)| *ns > 0);
-    all.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    order::by_most(&mut all, |(_, ns)| *ns);
     all
 }
 

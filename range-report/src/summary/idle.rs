@@ -1,6 +1,7 @@
 //! Why the devices were idle: each moment between two operations has one cause and one span.
 
 use super::schema::{Join, by_key, figures};
+use crate::stats::order;
 
 figures! {
     /// Why the devices of a run were not busy. It covers the whole run, also where the window of the summary began
@@ -140,17 +141,19 @@ impl Join for Vec<DeviceIdle> {
 }
 
 impl Join for Vec<SpanIdle> {
+    #[inline]
     fn join(parts: &[&Self]) -> Self {
         let mut rows = by_key(parts, |row| (row.domain.clone(), row.name.clone()));
-        rows.sort_by_key(|row| std::cmp::Reverse(row.causes.total_ns()));
+        order::by_most(&mut rows, |row| row.causes.total_ns());
         rows
     }
 }
 
 impl Join for Vec<RangeUse> {
+    #[inline]
     fn join(parts: &[&Self]) -> Self {
         let mut rows = by_key(parts, |row| (row.domain.clone(), row.name.clone()));
-        rows.sort_by_key(|row| std::cmp::Reverse(row.steady.busy_ns + row.warm_up.busy_ns));
+        order::by_most(&mut rows, |row| row.steady.busy_ns + row.warm_up.busy_ns);
         rows
     }
 }

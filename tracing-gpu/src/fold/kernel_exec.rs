@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use range_report::Summary;
-use range_report::stats::Distribution;
+use range_report::stats::{Distribution, order};
 use range_report::summary::{KernelExecStats, KernelExecution, RangeExecStats, Times};
 use range_report::timeline::{ApiCall, Item, Operation, Work};
 use rustc_hash::FxHashMap;
@@ -167,10 +167,10 @@ impl Fold for KernelExec {
         let mean = |execution: &KernelExecution| {
             Reverse(execution.total.total_ns / execution.total.instances.max(1)) // as Nsight Systems orders
         };
-        summary
-            .kernel_exec
-            .sort_by_cached_key(|row| (mean(&row.execution), row.kernel.clone(), row.api.clone(), row.tid, row.device));
-        summary.range_exec.sort_by_cached_key(|row| {
+        order::by_key(&mut summary.kernel_exec, |row| {
+            (mean(&row.execution), row.kernel.clone(), row.api.clone(), row.tid, row.device)
+        });
+        order::by_key(&mut summary.range_exec, |row| {
             (Reverse(row.execution.total.total_ns), row.range.clone(), row.kernel.clone(), row.api.clone())
         });
         let left: u64 = self.kernels.values().map(|kernels| kernels.len() as u64).sum();

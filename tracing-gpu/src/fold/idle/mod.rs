@@ -20,6 +20,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use range_report::stats::order;
 use range_report::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanIdle};
 use range_report::timeline::{ApiCall, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
 use range_report::{RangeStyle, Summary};
@@ -292,13 +293,13 @@ impl Idle {
             row.causes = sums.causes;
             idle.spans.push(row);
         }
-        idle.spans.sort_by_cached_key(|row| (Reverse(row.causes.total_ns()), row.domain.clone(), row.name.clone()));
+        order::by_key(&mut idle.spans, |row| (Reverse(row.causes.total_ns()), row.domain.clone(), row.name.clone()));
         for (label, mut row) in self.ranges.rows() {
             let Some((domain, name)) = names.get(&label) else { continue };
             (row.domain, row.name) = (domain.clone(), name.clone());
             idle.ranges.push(row);
         }
-        idle.ranges.sort_by_cached_key(|row| {
+        order::by_key(&mut idle.ranges, |row| {
             (Reverse(row.steady.busy_ns + row.warm_up.busy_ns), row.domain.clone(), row.name.clone())
         });
         idle.dropped_calls = self.threads.values().map(|thread| thread.dropped).sum();
