@@ -13,7 +13,7 @@ use tracing_gpu::{Report, UnknownName};
 use crate::folder::CaptureRange;
 
 /// The reports that are printed where nobody chose any, if there is anything in them.
-const REPORTS: &[Report] = &[Report::Why, Report::Tree, Report::Hot, Report::OpenAcc];
+const REPORTS: &[Report] = &[Report::Why, Report::Tree, Report::Ranges, Report::Hot, Report::OpenAcc];
 /// The same as comma-separated values, which have tables alone.
 const TABLES: &[Report] = &[Report::Nvprof, Report::Ranges, Report::GpuProjection];
 

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use tracing_gpu::summary::{MergedSummary, Process};
+use tracing_gpu::summary::{MergedSummary, Process, RangeStats, RangeStyle};
 use tracing_gpu::{Chosen, MergedTable, Output, RenderOptions, Report, Summary};
 
 use super::files::{self, Files};
@@ -355,7 +355,7 @@ impl<'a> Printing<'a> {
     /// The reports of one process. Where nobody chose any: those in which there is something. What it has printed
     /// itself, of a run, is not printed beside that once more.
     fn one(&self, summary: &Summary, folder: Option<&Folder>) -> Vec<u8> {
-        let mut reports = self.reports(|report| has_rows(summary, report));
+        let mut reports = self.reports(summary);
         let mut text = Vec::new();
         if self.print.csv {
             self.complain_of_losses(summary);
@@ -387,7 +387,7 @@ impl<'a> Printing<'a> {
         let mut merged = Summary::merge(summaries);
         merged.notes.splice(0..0, together);
         let mut one = merged.as_one();
-        let reports = self.reports(|report| has_rows(&one, report));
+        let reports = self.reports(&one);
         let mut text = Vec::new();
         if self.print.csv {
             self.complain_of_losses(&one);
@@ -433,10 +433,16 @@ impl<'a> Printing<'a> {
         }
     }
 
-    fn reports(&self, has_rows: impl Fn(Report) -> bool) -> Vec<Report> {
+    /// Those that were chosen; by default those with rows, and the ranges where the tree does not have all of them.
+    fn reports(&self, summary: &Summary) -> Vec<Report> {
         let chosen = &self.chosen.reports;
-        let by_default = *chosen == self.print.default_reports();
-        chosen.iter().copied().filter(|&report| !by_default || has_rows(report)).collect()
+        if *chosen != self.print.default_reports() {
+            return chosen.clone();
+        }
+        let in_tree = |row: &RangeStats| !summary.tree.is_empty() && row.style == RangeStyle::PushPop;
+        let is_told = !self.print.csv && summary.ranges.iter().all(in_tree);
+        let is_shown = |report: Report| has_rows(summary, report) && !(report == Report::Ranges && is_told);
+        chosen.iter().copied().filter(|&report| is_shown(report)).collect()
     }
 
     fn options(&self) -> RenderOptions {
@@ -488,7 +494,8 @@ impl<'a> Printing<'a> {
 fn has_rows(summary: &Summary, report: Report) -> bool {
     let gpu = summary.gpu.as_ref();
     match report {
-        Report::Ranges => !summary.ranges.is_empty(),
+        // Those that the tree does not have.
+        Report::Ranges => summary.ranges.iter().any(|row| summary.tree.is_empty() || row.style == RangeStyle::StartEnd),
         Report::GpuProjection => gpu.is_some_and(|gpu| !gpu.projections.is_empty()),
         Report::Hot => gpu.is_some_and(|gpu| gpu.total.operations > 0) || has_calls(summary),
         Report::OpenAcc => !summary.openacc.is_empty(),
