@@ -139,7 +139,7 @@ fn without_lines_there_are_functions_or_addresses() {
 #[test]
 fn the_report_has_a_section() {
     let program = compiled(&["main.c", "scale.c"], ["-g"], folder("report").join("program"));
-    let report = ran(&program, 1).stderr;
+    let report = run(&["--gpu", "off", "-r", "nvprof"], |command| command.arg(&program)).stderr;
     let (_, section) = report.split_once(" OpenACC (excl):").unwrap_or_else(|| panic!("{report}"));
     let update =
         section.lines().find(|row| row.ends_with(&format!("acc_update@scale.c:{}", line("scale.c", "update"))));
