@@ -65,7 +65,7 @@ fn every_end_has_its_status_and_its_report() {
         ("background", whole(Ok(6), "background 3, step 3")),
     ];
     for (way, expected) in table {
-        let ran = run(&[], |command| command.arg(program()).arg(way));
+        let ran = run(&["-r", "ranges"], |command| command.arg(program()).arg(way));
         let status = ran.status.code().ok_or_else(|| ran.status.signal().expect("a signal"));
         assert_eq!((status, &*ran.ranges()), (expected.status, expected.ranges), "{way}: {}", ran.stderr);
         assert_eq!(ran.is_cut(), expected.is_cut, "{way}: {}", ran.stderr);
@@ -353,7 +353,7 @@ fn ctrl_c_on_a_terminal_ends_the_program_and_prints_the_report() {
     child.stdin.as_mut().expect("it is piped").write_all(b"\x03").expect("a terminal");
     terminal.read_to_string(&mut printed).expect("text");
     assert_eq!(child.wait().expect("its end").code(), Some(128 + libc::SIGINT), "{printed}");
-    assert!(printed.contains("Push/Pop Range Summary") && printed.contains("step"), "{printed}");
+    assert!(printed.contains("Phase Tree") && printed.contains("step"), "{printed}");
 }
 
 #[test]

@@ -139,6 +139,7 @@ impl Inner {
             return Some(collector);
         }
         let start = || {
+            self.begin_with_gpu();
             let collector = Collector::start_alone(&self.engine, self.config.gpu_memory)?;
             if let Some(recorder) = self.recorder.get() {
                 collector.record_to(*recorder);
@@ -146,7 +147,6 @@ impl Inner {
             Ok::<_, String>(collector)
         };
         let collector = *self.timed.get_or_try_init(start).inspect_err(|error| super::complain(error)).ok()?;
-        self.record_from_now_on();
         if self.ending.has_begun() {
             collector.finish(true); // the end may not have seen it
         }

@@ -334,7 +334,11 @@ impl Inner {
             process::set_exit_hook(finish_all);
             stream::on_scope_change(engine::look_again);
             inner.join_live();
-            reported.extend(inner.start_recorder());
+            if inner.begins_with_gpu() {
+                inner.set_recording(false);
+            } else {
+                reported.extend(inner.start_recorder());
+            }
             let _once = inner.reported.set(reported);
             if !inner.config.gpu_when_injected {
                 inner.start_collector();
@@ -375,13 +379,13 @@ impl Inner {
                 if self.timed.get().is_some() {
                     return Err("the program has handed over GPU work of its own before CUDA began".to_owned());
                 }
+                self.begin_with_gpu();
                 let details = self.recorder.get().map_or(Details::NONE, |recorder| recorder.details());
                 let calls = self.config.wants_calls();
                 let collector = Collector::start(&self.engine, calls, details, gpu_memory, gpu_when_injected)?;
                 if let Some(recorder) = self.recorder.get() {
                     collector.record_to(*recorder);
                 }
-                self.record_from_now_on();
                 Ok(collector)
             });
         }
@@ -398,19 +402,28 @@ impl Inner {
         let (recorder, errors) =
             Recorder::start(&self.engine, &self.identity, opened, folds, self.config.timeline_memory);
         let _once = self.recorder.set(recorder);
-        // What reports of the GPU's time need begins with the GPU.
-        let begins_with_gpu = !outputs::has_timeline(&self.config) && self.config.folds.is_empty();
-        if let Some(room) = self.engine.session.tape_room.as_ref().filter(|_| self.config.watch.is_none()) {
-            room.set_open(!begins_with_gpu);
-        }
         errors.iter().for_each(|error| complain(error));
         errors
     }
 
-    /// Threads record their ranges, where anybody asks for them.
-    fn record_from_now_on(&self) {
+    /// Whether reports of the GPU's time alone ask for the stream: they need nothing of the time before the GPU is used,
+    /// and a process that never uses it gets no thread for them.
+    fn begins_with_gpu(&self) -> bool {
+        let config = &self.config;
+        has_stream(config) && !outputs::has_timeline(config) && config.folds.is_empty() && config.watch.is_none()
+    }
+
+    /// The GPU is used from now on.
+    fn begin_with_gpu(&'static self) {
+        if self.begins_with_gpu() && self.recorder.get().is_none() {
+            self.start_recorder();
+            self.set_recording(true);
+        }
+    }
+
+    fn set_recording(&self, is_on: bool) {
         if let Some(room) = &self.engine.session.tape_room {
-            room.set_open(true);
+            room.set_open(is_on);
         }
     }
 
