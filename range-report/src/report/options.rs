@@ -37,7 +37,8 @@ pub struct RenderOptions {
     /// counts code points, so wide characters misalign its tables. Meant for comparing texts, because control
     /// characters can do anything to a terminal. Default: no; then the columns of a terminal are counted.
     pub raw_names: bool,
-    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. Default: 90.
+    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. A list has ten rows at
+    /// most. Default: 90.
     pub hot_percent: f64,
     /// How many notes are printed at most, the most important ones first. The page has all. Default: 5.
     pub notes: usize,
@@ -116,7 +117,7 @@ impl RenderOptions {
     }
 
     /// Sets the percentage of the time that the rows of [`Report::Hot`] take together: 0 prints the first row only, 100
-    /// all rows. A value below 0 counts as 0, a value above 100 as 100. NaN changes nothing.
+    /// all rows up to the tenth. A value below 0 counts as 0, a value above 100 as 100. NaN changes nothing.
     ///
     /// ```
     /// use range_report::RenderOptions;

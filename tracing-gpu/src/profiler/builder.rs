@@ -264,7 +264,8 @@ impl ProfilerBuilder {
         self
     }
 
-    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. Default: 90.
+    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. A list has ten rows at
+    /// most. Default: 90.
     pub fn hot_percent(mut self, percent: f64) -> Self {
         self.config.hot_percent = percent;
         self
