@@ -28,6 +28,8 @@ pub(super) enum Keep {
 
 /// The figures of a column as text.
 struct Figures {
+    /// What the line below the table calls the column.
+    name: String,
     header: String,
     rank: usize,
     is_text: bool,
@@ -62,7 +64,7 @@ pub(super) fn fitted(
             (names, name_header) = (cells, column.header.clone());
         } else {
             let (header, rank) = head(column);
-            columns.push(Figures { header, rank, is_text: column.unit == Unit::Text, cells });
+            columns.push(Figures { name: column.page.to_string(), header, rank, is_text: column.unit == Unit::Text, cells });
         }
     }
     let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0).max(width_of(&name_header));
@@ -74,7 +76,7 @@ pub(super) fn fitted(
         let least = columns.iter().enumerate().min_by_key(|(_, column)| column.rank);
         match (short, least.filter(|(_, column)| column.rank < STAYS).map(|(place, _)| place)) {
             (Some(short), _) => break short,
-            (None, Some(place)) => gone.push(columns.remove(place).header),
+            (None, Some(place)) => gone.push(columns.remove(place).name),
             (None, None) => break wide_enough(&names, room.max(MIN_NAME), longest, keep),
         }
     };
@@ -99,10 +101,10 @@ pub(super) fn fitted(
 }
 
 /// Names the columns that gave way, in the order in which they did.
-pub(super) fn left_out(headers: &[String], width: usize) -> String {
-    match headers.join(", ") {
+pub(super) fn left_out(names: &[String], width: usize) -> String {
+    match names.join(", ") {
         none if none.is_empty() => none,
-        headers => wrapped("", &format!("Columns left out: {headers}."), width),
+        names => wrapped("", &format!("Columns left out: {names}."), width),
     }
 }
 
