@@ -64,7 +64,13 @@ pub(super) fn fitted(
             (names, name_header) = (cells, column.header.clone());
         } else {
             let (header, rank) = head(column);
-            columns.push(Figures { name: column.page.to_string(), header, rank, is_text: column.unit == Unit::Text, cells });
+            columns.push(Figures {
+                name: column.page.to_string(),
+                header,
+                rank,
+                is_text: column.unit == Unit::Text,
+                cells,
+            });
         }
     }
     let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0).max(width_of(&name_header));

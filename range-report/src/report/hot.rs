@@ -99,7 +99,9 @@ impl List {
         out += &match left.len() {
             0 => " None is left out.\n".to_owned(),
             1 => format!(" 1 more is left out: {}%.\n", part(left)),
-            more => format!(" {} more are left out: together {}%.\n", integer(more as u64, options.thousands), part(left)),
+            more => {
+                format!(" {} more are left out: together {}%.\n", integer(more as u64, options.thousands), part(left))
+            }
         };
         out
     }

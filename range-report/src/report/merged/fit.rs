@@ -64,8 +64,7 @@ pub(super) fn fitted(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOp
         Some(text + &left_out(&gone, options.columns()))
     };
     let has_kind = |gone: usize| COLUMNS[gone..].contains(&Optional::Kind);
-    let text =
-        (0..=COLUMNS.len()).find_map(|gone| with(if has_kind(gone) { rows } else { &alone }, gone, LEAST_NAME));
+    let text = (0..=COLUMNS.len()).find_map(|gone| with(if has_kind(gone) { rows } else { &alone }, gone, LEAST_NAME));
     let text = text.or_else(|| with(&alone, COLUMNS.len(), 1));
     text.or_else(|| with(&rows.bare(), COLUMNS.len(), 0)).unwrap_or_default()
 }
