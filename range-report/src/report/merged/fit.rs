@@ -58,7 +58,6 @@ pub(super) fn fitted(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOp
     let with = |rows: &Rows<'_>, gone: usize, least: usize| {
         let (gone, columns) = COLUMNS.split_at(gone);
         let text = with_names(rows, options, &|lines| short(lines, columns, merged, options), least)?;
-        let text: String = text.lines().flat_map(|line| [line.trim_end_matches(' '), "\n"]).collect();
         let gone = gone.iter().filter(|column| **column != Optional::Kind); // the name has it then
         let gone: Vec<String> = gone.flat_map(|column| headers(*column, rows, merged)).collect();
         Some(text + &left_out(&gone, options.columns()))

@@ -114,8 +114,8 @@ fn a_table_names_the_slowest() {
 
  Range  Time (%)  Total Time  Instances    Avg       Min       Max      StdDev   Ranks  Min Rank  Avg Rank  Max Rank  Max/Avg  Slowest
  -----  --------  ----------  ---------  --------  --------  --------  --------  -----  --------  --------  --------  -------  -------
- step       99.9    12.00 us          4  3.000 us  1.000 us  4.000 us  1.414 us      3  1.000 us  4.000 us  8.000 us     2.00  rank 1
- a,b         0.1       10 ns          1     10 ns     10 ns     10 ns      0 ns      1     10 ns     10 ns     10 ns     1.00  rank 1
+ step       99.9    12.00 us          4  3.000 us  1.000 us  4.000 us  1.414 us      3  1.000 us  4.000 us  8.000 us     2.00  rank 1 
+ a,b         0.1       10 ns          1     10 ns     10 ns     10 ns      0 ns      1     10 ns     10 ns     10 ns     1.00  rank 1 
 
 
  ** Notes:
@@ -138,8 +138,8 @@ fn eighty_columns_have_what_matters() {
 
  Range  Total Time  Instances    Min       Max     Ranks  Max/Avg  Slowest
  -----  ----------  ---------  --------  --------  -----  -------  -------
- step     18.00 s           6      1 ns  9.000 s       3     1.50  rank 1
- load     7.500 us          3  2.500 us  2.500 us      3     1.00  rank 0
+ step     18.00 s           6      1 ns  9.000 s       3     1.50  rank 1 
+ load     7.500 us          3  2.500 us  2.500 us      3     1.00  rank 0 
  Columns left out: Min Rank, Avg Rank, Max Rank, Avg, StdDev, Time (%).
 
 
@@ -147,8 +147,8 @@ fn eighty_columns_have_what_matters() {
 
        Work         Time (%)  Busy Time  Operations  Ranks  Max/Avg  Slowest
  -----------------  --------  ---------  ----------  -----  -------  -------
- all                   100.0   12.00 ms           9      3     1.50  rank 1
- outside of ranges       0.0   3.000 us           9      3     1.00  rank 0
+ all                   100.0   12.00 ms           9      3     1.50  rank 1 
+ outside of ranges       0.0   3.000 us           9      3     1.00  rank 0 
  Columns left out: Min Rank, Avg Rank, Max Rank.
 
 
@@ -165,8 +165,8 @@ fn eighty_columns_have_what_matters() {
 
   Range   Total Time  Instances    Min       Max     Ranks  Max/Avg  Slowest
  -------  ----------  ---------  --------  --------  -----  -------  -------
- step       4.800 us          3    800 ns  2.400 us      3     1.50  rank 1
- nothing           -          3         -         -      3        -  -
+ step       4.800 us          3    800 ns  2.400 us      3     1.50  rank 1 
+ nothing           -          3         -         -      3        -  -      
  Columns left out: Min Rank, Avg Rank, Max Rank, Avg, StdDev, Time (%).
 
 
@@ -174,7 +174,7 @@ fn eighty_columns_have_what_matters() {
 
      Operation       Total Time  Count    Max     Ranks  Max/Avg  Slowest
  ------------------  ----------  -----  --------  -----  -------  -------
- [CUDA memcpy HtoD]    3.900 us      6  1.200 us      3     1.31  rank 1
+ [CUDA memcpy HtoD]    3.900 us      6  1.200 us      3     1.31  rank 1 
  Columns left out: Min Rank, Avg Rank, Max Rank, Avg, StdDev, Time (%), Min.
 
 
@@ -182,7 +182,7 @@ fn eighty_columns_have_what_matters() {
 
      Operation        Total    Count    Max     Ranks  Max/Avg  Slowest
  ------------------  --------  -----  --------  -----  -------  -------
- [CUDA memcpy HtoD]  6.000 MB      6  1.500 MB      3     1.50  rank 1
+ [CUDA memcpy HtoD]  6.000 MB      6  1.500 MB      3     1.50  rank 1 
  Columns left out: Min Rank, Avg Rank, Max Rank, Avg, StdDev, Size (%), Min.
 
 
@@ -190,7 +190,7 @@ fn eighty_columns_have_what_matters() {
 
    Call    Time (%)  Awaited Self  Calls    Avg     Ranks  Max/Avg  Slowest
  --------  --------  ------------  -----  --------  -----  -------  -------
- db:query     100.0         42 ns      6      7 ns      3     1.50  rank 1
+ db:query     100.0         42 ns      6      7 ns      3     1.50  rank 1 
  Columns left out: Min Rank, Avg Rank, Max Rank.
 
 ";
