@@ -51,6 +51,9 @@ pub struct RenderOptions {
     /// Whether the command `tracing-gpu` prints, of a program that was not built with this crate: sentences are then
     /// about ranges and options of the command, not about spans and settings of a profiler. Default: no.
     pub of_command: bool,
+    /// Whether what matters most is bold, and notes are dim, by escape sequences of terminals. Without the sequences the
+    /// text is the same. Default: no.
+    pub color: bool,
 }
 
 impl Default for RenderOptions {
@@ -65,6 +68,7 @@ impl Default for RenderOptions {
             full_names: false,
             rows: ROWS,
             of_command: false,
+            color: false,
         }
     }
 }
@@ -174,6 +178,17 @@ impl RenderOptions {
     #[must_use]
     pub const fn of_command(mut self, is_of_command: bool) -> Self {
         self.of_command = is_of_command;
+        self
+    }
+
+    /// Sets whether what matters most is bold, and notes are dim: for a terminal.
+    ///
+    /// ```
+    /// assert!(range_report::RenderOptions::default().color(true).color);
+    /// ```
+    #[must_use]
+    pub const fn color(mut self, color: bool) -> Self {
+        self.color = color;
         self
     }
 

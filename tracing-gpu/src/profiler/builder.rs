@@ -37,6 +37,12 @@ impl Chosen {
         outputs::path::expand(path, process)
     }
 
+    /// Whether the user's environment asks for colour, or for none, wherever reports are printed.
+    #[must_use]
+    pub fn color() -> Option<bool> {
+        environment::color(environment::variable)
+    }
+
     /// This process, as its profiler would name it.
     #[must_use]
     pub fn process() -> Process {

@@ -1,8 +1,13 @@
 //! The columns of the tree, fitted to a width.
 
 use crate::report::fitted::left_out;
+use crate::report::options::RenderOptions;
+use crate::text::emphasis::Emphasis;
 use crate::text::number::percent;
 use crate::text::width::{blanks, shorten, width_of};
+
+/// The margin of the phase that took longest itself.
+pub(super) const SLOWEST: &str = ">>";
 
 /// One line, all cells written.
 #[derive(Default)]
@@ -172,7 +177,7 @@ impl Layout {
     }
 
     /// Header, dashes and lines, each ending in a line feed, and which columns gave way; no blanks at the end of a line.
-    pub(super) fn render(&self, lines: &[Line], width: usize) -> String {
+    pub(super) fn render(&self, lines: &[Line], options: &RenderOptions) -> String {
         let bar_header = if self.bar > 0 { BAR_HEADER } else { "" };
         let mut out = String::new();
         self.push(&mut out, "  ", &self.headers, "Phase", bar_header);
@@ -184,9 +189,11 @@ impl Layout {
             for (column, cell) in cells.iter_mut().enumerate().filter(|(column, _)| self.marked[*column]) {
                 cell.push(line.mark(column).unwrap_or(' '));
             }
-            self.push(&mut out, line.margin, &cells, &self.phase(line), &self.bar(line));
+            let mut row = String::new();
+            self.push(&mut row, line.margin, &cells, &self.phase(line), &self.bar(line));
+            out += &Emphasis::Bold.of(&row, options.color && line.margin == SLOWEST);
         }
-        out + &left_out(&self.left_out, width)
+        out + &left_out(&self.left_out, options.columns())
     }
 
     fn push(&self, out: &mut String, margin: &str, cells: &[String], phase: &str, bar: &str) {
