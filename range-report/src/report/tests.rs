@@ -425,6 +425,7 @@ fn columns_behind_a_wide_name_stay_in_line() {
 fn colour_changes_no_word() {
     let mut summary = with_wide_names();
     summary.losses.stray_exits = 2;
+    summary.elapsed_ns = 1_000;
     summary.gpu.get_or_insert_default().total = crate::GpuWork::new(1, 1, 1);
     let merged = crate::Summary::merge([summary.clone(), summary.clone()]);
     for style in [TableStyle::Current, TableStyle::Legacy] {
@@ -442,6 +443,7 @@ fn colour_changes_no_word() {
             let marked = |line: &&str| line.starts_with("\x1b[1m>> ") && line.ends_with("\x1b[0m");
             assert!(colored.lines().filter(marked).count() == 2, "a row of each tree: {colored}");
             assert!(colored.contains("\n\x1b[2m - 2 exits"), "{colored}");
+            assert!(colored.contains("\n\x1b[1m GPU busy 0.1% of 1.000 us"), "{colored}");
         }
     }
 }
