@@ -51,8 +51,8 @@ pub struct RenderOptions {
     /// Whether the command `tracing-gpu` prints, of a program that was not built with this crate: sentences are then
     /// about ranges and options of the command, not about spans and settings of a profiler. Default: no.
     pub of_command: bool,
-    /// Whether what matters most is bold, and notes are dim, by escape sequences of terminals. Without the sequences the
-    /// text is the same. Default: no.
+    /// Whether what matters most is bold, and notes are dim, by escape sequences of terminals. Without these the text
+    /// is the same. Default: no.
     pub color: bool,
 }
 

@@ -176,7 +176,7 @@ impl Layout {
         layout
     }
 
-    /// Header, dashes and lines, each ending in a line feed, and which columns gave way; no blanks at the end of a line.
+    /// Header, dashes, lines and which columns gave way, each ending in a line feed; no blanks at the end of a line.
     pub(super) fn render(&self, lines: &[Line], options: &RenderOptions) -> String {
         let bar_header = if self.bar > 0 { BAR_HEADER } else { "" };
         let mut out = String::new();
