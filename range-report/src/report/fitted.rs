@@ -116,13 +116,33 @@ pub(super) fn left_out(names: &[String], width: usize) -> String {
 
 /// Names of at most `room` columns that differ where the whole names do; `None` where none are found.
 fn told_apart(names: &[String], room: usize, keep: Keep) -> Option<Vec<String>> {
-    let differ = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len();
     let tails = match keep {
         Keep::Start => [room / 3, 0, room * 2 / 3, room],
         Keep::End => [room * 2 / 3, room, room / 3, 0],
     };
     let short = |tail: usize| names.iter().map(|name| shorten(name, room, tail)).collect::<Vec<_>>();
-    tails.into_iter().map(short).find(|short| differ(short) == differ(names))
+    let cut_once = tails.into_iter().map(short);
+    let count = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len();
+    cut_once.chain(std::iter::once_with(|| cut_twice(names, room))).find(|short| count(short) == count(names))
+}
+
+/// Of names with one start, the start and the words from where they differ: `sm90_gem…tilesize64x128x32_warp…`.
+fn cut_twice(names: &[String], room: usize) -> Vec<String> {
+    let head = |name: &str| shorten(name, room / 3, 0);
+    let cut = |name: &String| {
+        let others = names.iter().filter(|other| *other != name && head(other) == head(name));
+        let common = others.map(|other| name.chars().zip(other.chars()).take_while(|(a, b)| a == b).count()).min();
+        let Some((at, _)) = common.and_then(|common| name.char_indices().nth(common)) else {
+            return shorten(name, room, 0);
+        };
+        let word = name[..at].rfind(|c: char| c.is_ascii_punctuation() || c == ' ').map_or(0, |before| before + 1);
+        let head = head(name);
+        match word > head.len() {
+            true => format!("{head}{}", shorten(&name[word..], room.saturating_sub(width_of(&head)), 0)),
+            false => shorten(name, room, 0),
+        }
+    };
+    names.iter().map(cut).collect()
 }
 
 /// The same beyond the width of the output, where names differ so late that they cannot be told apart within it.
@@ -154,5 +174,36 @@ pub(super) fn figure(cell: Option<&Cell>, unit: Unit, thousands: bool) -> String
         (Some(Cell::Tested(text)), _) => text.clone(),
         (_, Unit::Ns) => NO_TIME.to_owned(),
         (_, _) => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apart(names: &[&str], room: usize, keep: Keep) -> Option<Vec<String>> {
+        told_apart(&names.iter().map(ToString::to_string).collect::<Vec<_>>(), room, keep)
+    }
+
+    #[test]
+    fn names_stay_different() {
+        let gemm = ["64x128", "64x64"].map(|tile| {
+            format!("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize{tile}x32_execute_segment_k_off_kernel__5x_cublas")
+        });
+        let [a, b] = [&*gemm[0], &*gemm[1]];
+        let short = apart(&[a, b, "relu"], 36, Keep::Start).unwrap();
+        assert_eq!(short, ["sm90_xmma_g…tilesize64x128x32_execu…", "sm90_xmma_g…tilesize64x64x32_execut…", "relu"]);
+        assert_eq!(apart(&[a, "relu"], 12, Keep::Start).unwrap(), ["sm90_xm…blas", "relu"]);
+        assert_eq!(apart(&["engine::model::a", "engine::model::b"], 8, Keep::End).unwrap(), ["en…el::a", "en…el::b"]);
+        assert_eq!(apart(&[a, b], 12, Keep::Start), None);
+        assert_eq!(apart(&[a, a], 12, Keep::Start).map(|names| names.len()), Some(2), "one name twice");
+    }
+
+    /// Wider than the output, where nothing else tells two names apart.
+    #[test]
+    fn a_name_is_as_wide_as_it_must_be() {
+        let names = ["a", "b"].map(|part| format!("{}{part}{}", "x".repeat(50), "y".repeat(50)));
+        let short = wide_enough(&names, 20, 101, Keep::End);
+        assert!(short[0] != short[1] && short.iter().all(|name| width_of(name) < 101), "{short:?}");
     }
 }
