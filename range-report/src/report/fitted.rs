@@ -2,7 +2,7 @@
 //! way before the name is cut. A line below the table names the columns that gave way.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
@@ -33,16 +33,14 @@ struct Figures {
     header: String,
     rank: usize,
     is_text: bool,
+    shown: bool,
+    width: usize,
     cells: Vec<String>,
 }
 
 impl Figures {
-    fn width(&self) -> usize {
-        self.cells.iter().map(|cell| width_of(cell)).max().unwrap_or(0).max(width_of(&self.header))
-    }
-
     fn aligned(&self, cell: &str) -> String {
-        let blanks = blanks(cell, self.width());
+        let blanks = blanks(cell, self.width);
         if self.is_text { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
     }
 }
@@ -59,39 +57,51 @@ pub(super) fn fitted(
     let (mut names, mut name_header) = (Vec::new(), Cow::Borrowed(""));
     let mut columns: Vec<Figures> = Vec::new();
     for (at, column) in table.columns.iter().enumerate() {
-        let cells = rows.iter().map(|row| figure(row.get(at), column.unit, options.thousands)).collect();
+        let cells: Vec<String> = rows.iter().map(|row| figure(row.get(at), column.unit, options.thousands)).collect();
         if column.is_name() {
             (names, name_header) = (cells, column.header.clone());
         } else {
             let (header, rank) = head(column);
-            columns.push(Figures {
-                name: column.page.to_string(),
-                header,
-                rank,
-                is_text: column.unit == Unit::Text,
-                cells,
-            });
+            let width = cells.iter().map(|cell| width_of(cell)).max().unwrap_or(0).max(width_of(&header));
+            let (name, is_text) = (column.page.to_string(), column.unit == Unit::Text);
+            columns.push(Figures { name, header, rank, is_text, shown: true, width, cells });
         }
     }
     let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0).max(width_of(&name_header));
-    let mut gone = Vec::new();
-    let short = loop {
-        let taken: usize = columns.iter().map(|column| column.width() + 2).sum();
-        let room = options.columns().saturating_sub(taken + 1).min(longest);
-        let short = (room >= longest.min(GOOD_NAME)).then(|| told_apart(&names, room, keep)).flatten();
-        let least = columns.iter().enumerate().min_by_key(|(_, column)| column.rank);
-        match (short, least.filter(|(_, column)| column.rank < STAYS).map(|(place, _)| place)) {
-            (Some(short), _) => break short,
-            (None, Some(place)) => gone.push(columns.remove(place).name),
-            (None, None) => break wide_enough(&names, room.max(MIN_NAME), longest, keep),
-        }
+    let room = |columns: &[Figures]| {
+        let taken: usize = columns.iter().filter(|column| column.shown).map(|column| column.width + 2).sum();
+        options.columns().saturating_sub(taken + 1).min(longest)
     };
+    let fitting = |columns: &[Figures]| {
+        let room = room(columns);
+        (room >= longest.min(GOOD_NAME)).then(|| told_apart(&names, room, keep)).flatten()
+    };
+    let mut by_rank: Vec<usize> = (0..columns.len()).filter(|&place| columns[place].rank < STAYS).collect();
+    by_rank.sort_by_key(|&place| columns[place].rank);
+    let mut fits = fitting(&columns);
+    for &place in &by_rank {
+        if fits.is_none() {
+            columns[place].shown = false;
+            fits = fitting(&columns);
+        }
+    }
+    // A wide column that went last leaves room for narrow ones.
+    for &place in by_rank.iter().rev() {
+        let was_shown = std::mem::replace(&mut columns[place].shown, true);
+        match fitting(&columns) {
+            Some(short) => fits = Some(short),
+            None => columns[place].shown = was_shown,
+        }
+    }
+    let short = fits.unwrap_or_else(|| wide_enough(&names, room(&columns).max(MIN_NAME), longest, keep));
+    let gone = by_rank.iter().map(|&place| &columns[place]).filter(|column| !column.shown);
+    let gone: Vec<String> = gone.map(|column| column.name.clone()).collect();
     let name_width = short.iter().map(|name| width_of(name)).max().unwrap_or(0).max(width_of(&name_header));
 
     let mut out = String::new();
     let mut line = |name: &str, cell: &dyn Fn(&Figures) -> String| {
         let mut text = format!(" {name}{}", blanks(name, name_width));
-        for column in &columns {
+        for column in columns.iter().filter(|column| column.shown) {
             text += "  ";
             text += &column.aligned(&cell(column));
         }
@@ -99,7 +109,7 @@ pub(super) fn fitted(
         out.push('\n');
     };
     line(&name_header, &|column| column.header.clone());
-    line(&"-".repeat(name_width), &|column| "-".repeat(column.width()));
+    line(&"-".repeat(name_width), &|column| "-".repeat(column.width));
     for (place, name) in short.iter().enumerate() {
         line(name, &|column| column.cells[place].clone());
     }
@@ -129,14 +139,19 @@ fn told_apart(names: &[String], room: usize, keep: Keep) -> Option<Vec<String>> 
 /// Of names with one start, the start and the words from where they differ: `sm90_gem…tilesize64x128x32_warp…`.
 fn cut_twice(names: &[String], room: usize) -> Vec<String> {
     let head = |name: &str| shorten(name, room / 3, 0);
+    let mut of_one_head: BTreeMap<String, (&str, usize)> = BTreeMap::new();
+    for name in names {
+        let (first, common) = of_one_head.entry(head(name)).or_insert((name, usize::MAX));
+        let same = first.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
+        if *first != name {
+            *common = same.min(*common);
+        }
+    }
     let cut = |name: &String| {
-        let others = names.iter().filter(|other| *other != name && head(other) == head(name));
-        let common = others.map(|other| name.chars().zip(other.chars()).take_while(|(a, b)| a == b).count()).min();
-        let Some((at, _)) = common.and_then(|common| name.char_indices().nth(common)) else {
-            return shorten(name, room, 0);
-        };
-        let word = name[..at].rfind(|c: char| c.is_ascii_punctuation() || c == ' ').map_or(0, |before| before + 1);
         let head = head(name);
+        let common = of_one_head.get(&head).map_or(usize::MAX, |(_, common)| *common);
+        let at = name.char_indices().nth(common).map_or(0, |(at, _)| at);
+        let word = name[..at].rfind(|c: char| c.is_ascii_punctuation() || c == ' ').map_or(0, |before| before + 1);
         match word > head.len() {
             true => format!("{head}{}", shorten(&name[word..], room.saturating_sub(width_of(&head)), 0)),
             false => shorten(name, room, 0),
