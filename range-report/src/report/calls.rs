@@ -129,7 +129,7 @@ fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
         };
         (if header.is_empty() { &*column.page } else { header }.to_owned(), rank)
     };
-    fitted(&table_of(rows, options), Keep::End, head, options)
+    fitted(&table_of(rows, options), Keep::End, &head, options)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
+use crate::stats::order;
 use crate::text::number::{human, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 
@@ -50,7 +51,7 @@ impl Figures {
 pub(super) fn fitted(
     table: &Table,
     keep: Keep,
-    head: impl Fn(&Column) -> (String, usize),
+    head: &dyn Fn(&Column) -> (String, usize),
     options: &RenderOptions,
 ) -> String {
     let rows = table.printed(options.rows);
@@ -77,7 +78,7 @@ pub(super) fn fitted(
         (room >= longest.min(GOOD_NAME)).then(|| told_apart(&names, room, keep)).flatten()
     };
     let mut by_rank: Vec<usize> = (0..columns.len()).filter(|&place| columns[place].rank < STAYS).collect();
-    by_rank.sort_by_key(|&place| columns[place].rank);
+    order::by_key(&mut by_rank, |&place| columns[place].rank);
     let mut fits = fitting(&columns);
     for &place in &by_rank {
         if fits.is_none() {

@@ -139,7 +139,7 @@ fn table(rows: &[Tally], ranges: &[String], base: u128, options: &RenderOptions)
         (column.page.to_string(), rank)
     };
     // Of more rows than are printed, there would be a sum.
-    fitted(&table, Keep::Start, head, &RenderOptions { rows: MOST_ROWS, ..*options })
+    fitted(&table, Keep::Start, &head, &RenderOptions { rows: MOST_ROWS, ..*options })
 }
 
 /// The range that launched most of each kernel's time, by the printed name of the kernel. The kernels of a range count

@@ -20,7 +20,7 @@ pub(crate) fn idle(summary: &Summary, options: &RenderOptions) -> String {
     let stays = |column: &Column| (column.page.to_string(), STAYS);
     // All rows: each device has a few.
     let all_rows = RenderOptions { rows: usize::MAX, ..*options };
-    let mut text = section(title(DEVICES), &fitted(&devices(idle), Keep::Start, stays, &all_rows));
+    let mut text = section(title(DEVICES), &fitted(&devices(idle), Keep::Start, &stays, &all_rows));
     let head = |column: &Column| {
         let rank = match &*column.page {
             "Longest at" => 0,
@@ -34,7 +34,7 @@ pub(crate) fn idle(summary: &Summary, options: &RenderOptions) -> String {
     };
     let spans = match table.absent {
         Some(sentence) if table.rows.is_empty() => format!("{sentence}\n"),
-        _ => fitted(&table, Keep::End, head, options),
+        _ => fitted(&table, Keep::End, &head, options),
     };
     text.push_str(&section(title(SPANS), &spans));
     text
