@@ -420,6 +420,7 @@ fn columns_behind_a_wide_name_stay_in_line() {
     }
 }
 
+#[cfg(feature = "merge")]
 /// Without its escape sequences a coloured text is the plain one.
 #[test]
 fn colour_changes_no_word() {
