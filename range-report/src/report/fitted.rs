@@ -215,6 +215,24 @@ mod tests {
         assert_eq!(apart(&[a, a], 12, Keep::Start).map(|names| names.len()), Some(2), "one name twice");
     }
 
+    #[test]
+    fn a_narrow_column_comes_back_where_a_wide_one_goes() {
+        let mut table = Table::new([Column::name("Range"), Column::of("Gaps"), Column::text("Causes")]);
+        let causes = "launching 51 %, synchronising 17 %, copying 12 %";
+        table.push(vec![Cell::text("attention block"), Cell::Whole(7), Cell::text(causes)]);
+        let head = |column: &Column| (column.page.to_string(), if column.unit == Unit::Text { 1 } else { 0 });
+        let print = |width| fitted(&table, Keep::End, &head, &RenderOptions::default().width(width));
+        let all = " Range            Gaps  Causes\n";
+        assert!(print(80).starts_with(all) && !print(80).contains("left out"), "{}", print(80));
+        let narrow = "\
+ Range            Gaps
+ ---------------  ----
+ attention block     7
+ Columns left out: Causes.
+";
+        assert_eq!(print(60), narrow);
+    }
+
     /// Wider than the output, where nothing else tells two names apart.
     #[test]
     fn a_name_is_as_wide_as_it_must_be() {
