@@ -307,6 +307,8 @@ pub(crate) struct Config {
     pub(crate) notes: usize,
     /// Whether reports of our own print kernels by their whole names.
     pub(crate) full_kernel_names: bool,
+    /// Whether the user wants colour, or none, wherever reports are printed.
+    pub(crate) color: Option<bool>,
     pub(crate) rows: usize,
 }
 
@@ -351,6 +353,7 @@ impl Default for Config {
             quantiles: Vec::new(),
             notes: 5,
             full_kernel_names: false,
+            color: None,
             rows: 30,
         }
     }

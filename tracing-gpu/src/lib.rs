@@ -117,6 +117,9 @@
 //! `TRACING_GPU_FILTER` holds a filter such as `info,my_crate=debug`. For each unknown key, each bad value and each key
 //! that is given twice, the profiler prints one line on standard error; the other parts take effect.
 //!
+//! Reports on a terminal have bold and dim lines. `NO_COLOR` switches that off. `CLICOLOR_FORCE` switches it on where a
+//! report goes to a pipe.
+//!
 //! # Features
 //!
 //! - `cuda` (default): time on the GPU, by CUPTI and by CUDA events. Its build needs no toolkit.

@@ -4,6 +4,7 @@ use super::envelope::section;
 use super::kinds::{Report, TableStyle};
 use super::options::RenderOptions;
 use crate::analysis::{Finding, FindingKind, losses, nothing_enqueued};
+use crate::text::emphasis::Emphasis;
 use crate::text::names;
 use crate::text::width::wrapped;
 use crate::{Quantile, Summary, TreeNode};
@@ -28,7 +29,7 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
         TableStyle::Legacy => "Notes:",
     };
     let body: String = lines.iter().map(|line| wrapped(" -", line, options.columns())).collect();
-    section(title, &body)
+    section(title, &Emphasis::Dim.of(&body, options.color))
 }
 
 impl Summary {

@@ -1,29 +1,31 @@
 //! The short answer: the few operations and the few calls that make most of the time.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::envelope::section;
+use super::fitted::{Keep, STAYS, fitted};
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
 use super::kinds::TableStyle;
-use super::options::HOT_PERCENT;
-use super::options::RenderOptions;
-use crate::Summary;
+use super::options::{HOT_PERCENT, RenderOptions};
+use super::table::{Cell, Column, Table};
 use crate::analysis::enough;
 use crate::stats::order;
 use crate::text::kernels::short_names;
 use crate::text::names::escaped;
-use crate::text::number::{human, human_inline, integer, percent};
-use crate::text::width::{blanks, shorten, width_of};
+use crate::text::number::{human_inline, integer, percent};
+use crate::text::width::shorten;
+use crate::{GpuActivity, RangeStyle, Summary};
 
-const HEADERS: [&str; 5] = ["Share", "Together", "Total", "Calls", "Name"];
-/// What a name gets however narrow the output is.
-const MIN_NAME: usize = 20;
+/// Rows of a list, at most.
+const MOST_ROWS: usize = 10;
+/// Widest name of a range.
+const MAX_RANGE: usize = 24;
 
 /// `Hot`: one list of operations, one of calls.
 pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     let percent = if options.hot_percent.is_nan() { HOT_PERCENT } else { options.hot_percent.clamp(0.0, 100.0) };
-    let share = percent / 100.0;
-    let percentage = (percent * 10.0).round() / 10.0; // 99.5 %, and 90 % rather than 90.0 %
+    let percentage = rounded(percent);
     let title = match options.style {
         TableStyle::Current => format!(" ** Hot Spots, {percentage} % of the Time (hot):"),
         TableStyle::Legacy => format!("Hot Spots, {percentage} % of the Time:"),
@@ -32,6 +34,9 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
         return section(&title, NO_ACTIVITY);
     };
     let mut operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, options.style), options);
+    let launched_in = launching_ranges(gpu, options);
+    let ranges: Vec<String> =
+        operations.iter().map(|row| launched_in.get(&row.name).cloned().unwrap_or_default()).collect();
     if !options.full_names && !options.raw_names {
         let short = short_names(gpu.kernels.iter().map(|kernel| kernel.name.as_str()));
         let short: BTreeMap<_, _> = short.iter().map(|(name, short)| (escaped(name), short)).collect();
@@ -42,10 +47,11 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
         }
     }
     let mut calls = gpu_work::calls(gpu, options);
+    order::by_most(&mut calls, |row| row.total_ns);
     let mut out = List { what: "GPU time", items: ["kernel or copy", "kernels and copies"], none: NO_OPERATION }.text(
-        &mut operations,
-        share,
-        percentage,
+        &operations,
+        &ranges,
+        percent,
         options,
     );
     out.push('\n');
@@ -54,7 +60,7 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
         items: ["API call", "API calls"],
         none: if gpu.calls.is_some() { NO_CALL } else { NO_CALL_RECORDED },
     }
-    .text(&mut calls, share, percentage, options);
+    .text(&calls, &[], percent, options);
     section(&title, &out)
 }
 
@@ -67,69 +73,100 @@ struct List {
 }
 
 impl List {
-    fn text(&self, rows: &mut [Tally], share: f64, percentage: f64, options: &RenderOptions) -> String {
-        order::by_most(rows, |row| row.total_ns);
-        let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
+    /// `rows` fall by their totals; `ranges` has the range that launched each, where there are any.
+    fn text(&self, rows: &[Tally], ranges: &[String], wanted: f64, options: &RenderOptions) -> String {
         if rows.is_empty() {
             return self.none.to_owned();
         }
+        let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
         let totals: Vec<u64> = rows.iter().map(|row| row.total_ns).collect();
-        let (listed, left) = rows.split_at(enough(&totals, share).min(rows.len()));
-        let whole = human_inline(u64::try_from(base).unwrap_or(u64::MAX));
-        let [one, several] = self.items;
-        let mut out = match listed {
-            [_] => format!(" The {one} that makes {percentage} % of {} ({whole}):\n\n", self.what),
-            _ => format!(
-                " The {} {several} that together make {percentage} % of {} ({whole}):\n\n",
-                listed.len(),
-                self.what
-            ),
+        let enough = enough(&totals, wanted / 100.0).min(rows.len());
+        let (listed, left) = rows.split_at(enough.min(MOST_ROWS));
+        let part = |rows: &[Tally]| {
+            let ns: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
+            percent(u64::try_from(ns).unwrap_or(u64::MAX), base).unwrap_or_else(|| "0.0".to_owned())
         };
-        out += &table(listed, base, options);
-        let left_ns: u128 = left.iter().map(|row| u128::from(row.total_ns)).sum();
-        let rest = percent(u64::try_from(left_ns).unwrap_or(u64::MAX), base).unwrap_or_else(|| "0.0".to_owned());
+        let whole = human_inline(u64::try_from(base).unwrap_or(u64::MAX));
+        let (what, [one, several], count) = (self.what, self.items, listed.len());
+        let mut out = match count {
+            1 => format!(" The {one} that makes {} % of {what} ({whole}):\n\n", rounded(wanted)),
+            _ if enough == count => {
+                format!(" The {count} {several} that together make {} % of {what} ({whole}):\n\n", rounded(wanted))
+            }
+            _ => format!(" The {count} {several} that take longest, {} % of {what} ({whole}):\n\n", part(listed)),
+        };
+        out += &table(listed, ranges, base, options);
         out += &match left.len() {
             0 => " None is left out.\n".to_owned(),
-            1 => format!(" 1 more is left out: {rest}%.\n"),
-            count => format!(" {} more are left out: together {rest}%.\n", integer(count as u64, options.thousands)),
+            1 => format!(" 1 more is left out: {}%.\n", part(left)),
+            more => {
+                format!(" {} more are left out: together {}%.\n", integer(more as u64, options.thousands), part(left))
+            }
         };
         out
     }
 }
 
-fn table(rows: &[Tally], base: u128, options: &RenderOptions) -> String {
-    let mut sum = 0_u64;
-    let mut lines: Vec<[String; 5]> = Vec::with_capacity(rows.len());
-    for row in rows {
-        sum = sum.saturating_add(row.total_ns);
-        let part = |ns: u64| percent(ns, base).map_or_else(|| "-".to_owned(), |text| text + "%");
-        let calls = integer(row.calls, options.thousands);
-        lines.push([part(row.total_ns), part(sum), human(row.total_ns), calls, row.name.clone()]);
-    }
-    let widths: [usize; 4] = std::array::from_fn(|column| {
-        let cells = lines.iter().map(|line| width_of(&line[column]));
-        cells.max().unwrap_or(0).max(width_of(HEADERS[column]))
-    });
-    let taken: usize = 1 + widths.iter().map(|width| width + 2).sum::<usize>();
-    let room = options.columns().saturating_sub(taken).max(MIN_NAME);
-    for line in &mut lines {
-        line[4] = shorten(&line[4], room, room / 3);
-    }
-    let longest = lines.iter().map(|line| width_of(&line[4])).max().unwrap_or(0).max(width_of(HEADERS[4]));
+/// 99.5 %, and 90 % rather than 90.0 %.
+fn rounded(percent: f64) -> f64 {
+    (percent * 10.0).round() / 10.0
+}
 
-    let rule: [String; 5] = std::array::from_fn(|column| "-".repeat(widths.get(column).copied().unwrap_or(longest)));
-    let mut out = String::new();
-    for line in [HEADERS.map(str::to_owned), rule].iter().chain(&lines) {
-        out.push(' ');
-        for (cell, width) in line.iter().zip(widths) {
-            out.push_str(&blanks(cell, width));
-            out.push_str(cell);
-            out.push_str("  ");
-        }
-        out.push_str(&line[4]);
-        out.push('\n');
+fn table(rows: &[Tally], ranges: &[String], base: u128, options: &RenderOptions) -> String {
+    let columns = [Column::name("Name"), Column::of("Share (%)"), Column::of("Together (%)"), Column::of("Total (ns)")];
+    let mut table = Table::new(columns.into_iter().chain([Column::of("Calls"), Column::text("Range")]));
+    let mut sum = 0_u64;
+    for (at, row) in rows.iter().enumerate() {
+        sum = sum.saturating_add(row.total_ns);
+        let shares = [row.total_ns, sum].map(|part| Cell::Share { part, whole: base });
+        let mut cells = vec![Cell::text(&*row.name)];
+        cells.extend(shares);
+        cells.extend([Cell::Whole(row.total_ns), Cell::Whole(row.calls)]);
+        cells.push(Cell::text(ranges.get(at).map_or("", String::as_str)));
+        table.push(cells);
     }
-    out
+    if ranges.iter().take(rows.len()).all(String::is_empty) {
+        table.columns.pop();
+    }
+    let head = |column: &Column| {
+        let rank = match &*column.page {
+            "Range" => 0,
+            "Together" => 1,
+            "Calls" => 2,
+            "Share" => 3,
+            _ => STAYS,
+        };
+        (column.page.to_string(), rank)
+    };
+    // Of more rows than are printed, there would be a sum.
+    fitted(&table, Keep::Start, &head, &RenderOptions { rows: MOST_ROWS, ..*options })
+}
+
+/// The range that launched most of each kernel's time, by the printed name of the kernel. The kernels of a range count
+/// in each range around it, too: of several that launched more than half, it is the one that launched least in all.
+fn launching_ranges(gpu: &GpuActivity, options: &RenderOptions) -> BTreeMap<String, String> {
+    let mut in_all: BTreeMap<String, u64> = BTreeMap::new();
+    let mut by_kernel: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
+    for row in gpu.range_kernels.iter().filter(|row| row.style == Some(RangeStyle::PushPop)) {
+        let Some((domain, name)) = &row.range else { continue };
+        let label = options.wording().label(domain.as_deref(), name);
+        let of_kernel = by_kernel.entry(&row.kernel).or_default().entry(label.clone()).or_default();
+        for sum in [of_kernel, in_all.entry(label).or_default()] {
+            *sum = sum.saturating_add(row.times.total_ns);
+        }
+    }
+    let totals: BTreeMap<&str, u64> = gpu.kernels.iter().map(|row| (&*row.name, row.times.total_ns)).collect();
+    let most = |(kernel, ranges): (&str, BTreeMap<String, u64>)| {
+        let half = totals.get(kernel)? / 2;
+        let in_all = |label: &String| Reverse(in_all.get(label).copied());
+        let most = ranges.into_iter().max_by_key(|(label, ns)| match *ns > half {
+            true => (true, in_all(label), *ns),
+            false => (false, Reverse(None), *ns),
+        });
+        let label = shorten(&most?.0, MAX_RANGE, MAX_RANGE * 2 / 3);
+        Some((gpu_work::printable(kernel, options), label))
+    };
+    by_kernel.into_iter().filter_map(most).collect()
 }
 
 #[cfg(test)]

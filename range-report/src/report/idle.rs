@@ -1,7 +1,9 @@
 //! Why the devices were idle: one table of devices and causes, and one of the spans that launched what ended it.
 
 use super::cuda::Made;
-use super::envelope::printed;
+use super::envelope::section;
+use super::fitted::{Keep, STAYS, fitted};
+use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
@@ -11,10 +13,30 @@ use crate::text::names;
 
 /// `Idle`: both tables.
 pub(crate) fn idle(summary: &Summary, options: &RenderOptions) -> String {
-    let mut text = printed(DEVICES, devices(summary), options);
-    if summary.idle.is_some() {
-        text.push_str(&printed(SPANS, table(summary, options), options));
-    }
+    let title = |titles: [&'static str; 2]| titles[usize::from(options.style == TableStyle::Legacy)];
+    let (Some(idle), Ok(table)) = (&summary.idle, table(summary, options)) else {
+        return section(title(DEVICES), NOT_RECORDED);
+    };
+    let stays = |column: &Column| (column.page.to_string(), STAYS);
+    // All rows: each device has a few.
+    let all_rows = RenderOptions { rows: usize::MAX, ..*options };
+    let mut text = section(title(DEVICES), &fitted(&devices(idle), Keep::Start, &stays, &all_rows));
+    let head = |column: &Column| {
+        let rank = match &*column.page {
+            "Longest at" => 0,
+            "Gaps" => 1,
+            "Share" => 2,
+            "Causes" => 3,
+            "Longest" => 4,
+            _ => STAYS,
+        };
+        (column.page.to_string(), rank)
+    };
+    let spans = match table.absent {
+        Some(sentence) if table.rows.is_empty() => format!("{sentence}\n"),
+        _ => fitted(&table, Keep::End, &head, options),
+    };
+    text.push_str(&section(title(SPANS), &spans));
     text
 }
 
@@ -22,33 +44,27 @@ const DEVICES: [&str; 2] = [" ** GPU Idle Time by Cause (idle):", "GPU Idle Time
 const SPANS: [&str; 2] = [" ** GPU Idle Time by Range (idle):", "GPU Idle Time Statistics (by range):"];
 pub(crate) const ABOUT: &str = "Time between two operations of a device, by the range that was open in the thread \
                                 that launched the second.";
-const NOT_RECORDED: &str = "Idle time was not recorded: ask for the report `idle` before the run.";
+const NOT_RECORDED: &str = "Idle time was not recorded: ask for the report `idle` before the run.\n";
 
 /// Of each device, what its time was made of.
-fn devices(summary: &Summary) -> Made {
-    let idle = summary.idle.as_ref().ok_or(NOT_RECORDED)?;
-    let mut table = Table::new([
-        Column::text("Device"),
-        Column::name("Time"),
-        Column::of("Total Time (ns)"),
-        Column::of("Share (%)"),
-    ]);
+fn devices(idle: &GpuIdle) -> Table {
+    let mut table = Table::new([Column::name("Device"), Column::of("Time (ns)"), Column::of("Share (%)")]);
     for device in &idle.devices {
         let whole = device.wall_ns.into();
         let mut row = |what: &str, part: u64| {
-            let number = Cell::text(device.device.to_string());
-            table.push(vec![number, Cell::text(what), Cell::Whole(part), Cell::Share { part, whole }]);
+            table.push(vec![Cell::text(what), Cell::Whole(part), Cell::Share { part, whole }]);
         };
-        row("busy", device.busy_ns);
+        row(&format!("GPU {}", device.device), device.wall_ns);
+        row("  busy", device.busy_ns);
         if device.copy_ns > 0 {
-            row("  copies and sets", device.copy_ns);
-            row("  copies beside kernels", device.overlap_ns);
+            row("    copies and sets", device.copy_ns);
+            row("    copies beside kernels", device.overlap_ns);
         }
         for (cause, ns) in largest_first(&device.causes) {
-            row(&format!("idle: {}", cause.name()), ns);
+            row(&format!("  idle: {}", cause.name()), ns);
         }
     }
-    Ok(table)
+    table
 }
 
 /// Of each range, the idle time that its launches ended.
@@ -57,7 +73,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     let mut table = Table::new([
         Column::name("Range"),
         Column::of("Idle (ns)").summed(),
-        Column::of("Idle (%)").share_of(1),
+        Column::of("Idle (%)").page("Share").share_of(1),
         Column::of("Gaps").summed(),
         Column::of("Longest (ns)"),
         Column::of("Longest At (ns)"),
@@ -142,24 +158,42 @@ mod tests {
         ];
         let idle = GpuIdle { devices: vec![device], spans, ..GpuIdle::default() };
         let summary = Summary { idle: Some(idle), ..Summary::default() };
-        let text = super::idle(&summary, &RenderOptions::default());
-        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-        let expected = [
-            " ** GPU Idle Time by Cause (idle):",
-            " Device           Time            Total Time (ns)  Share (%)",
-            " ------  -----------------------  ---------------  ---------",
-            " 0       busy                             190,000       19.0",
-            " 0         copies and sets                 20,000        2.0",
-            " 0         copies beside kernels            5,000        0.5",
-            " 0       idle: launching                  700,000       70.0",
-            " 0       idle: no work                    110,000       11.0",
-            " ** GPU Idle Time by Range (idle):",
-            "   Range     Idle (ns)  Idle (%)  Gaps  Longest (ns)  Longest At (ns)             Causes",
-            " ----------  ---------  --------  ----  ------------  ---------------  ----------------------------",
-            " step          700,000      86.4   417        60,000           12,345  launching 86 %, copying 14 %",
-            " (no range)    110,000      13.6   417        60,000           12,345  no work 100 %",
-        ];
-        assert_eq!(lines, expected, "{text}");
+        let expected = "
+ ** GPU Idle Time by Cause (idle):
+
+ Device                         Time   Share
+ -------------------------  --------  ------
+ GPU 0                      1.000 ms  100.0%
+   busy                     190.0 us   19.0%
+     copies and sets        20.00 us    2.0%
+     copies beside kernels  5.000 us    0.5%
+   idle: launching          700.0 us   70.0%
+   idle: no work            110.0 us   11.0%
+
+
+ ** GPU Idle Time by Range (idle):
+
+ Range           Idle  Share  Gaps   Longest  Longest at  Causes
+ ----------  --------  -----  ----  --------  ----------  ----------------------------
+ step        700.0 us  86.4%   417  60.00 us    12.35 us  launching 86 %, copying 14 %
+ (no range)  110.0 us  13.6%   417  60.00 us    12.35 us  no work 100 %
+
+";
+        for width in [100, 200] {
+            assert_eq!(super::idle(&summary, &RenderOptions::default().width(width)), expected);
+        }
+        let narrow = super::idle(&summary, &RenderOptions::default().width(80));
+        let expected = "
+ Range           Idle  Share  Gaps   Longest  Causes
+ ----------  --------  -----  ----  --------  ----------------------------
+ step        700.0 us  86.4%   417  60.00 us  launching 86 %, copying 14 %
+ (no range)  110.0 us  13.6%   417  60.00 us  no work 100 %
+ Columns left out: Longest at.
+
+";
+        assert!(narrow.ends_with(expected), "{narrow}");
+        let rest = super::idle(&summary, &RenderOptions::default().rows(0));
+        assert!(rest.contains("\n (2 more)  810.0 us  100.0%   834\n"), "{rest}");
         assert!(super::idle(&Summary::default(), &RenderOptions::default()).contains(NOT_RECORDED));
     }
 }

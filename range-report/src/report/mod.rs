@@ -21,6 +21,7 @@ mod categories;
 mod comparison;
 mod cuda;
 mod envelope;
+mod fitted;
 mod footer;
 pub(crate) mod gpu_work;
 mod hot;

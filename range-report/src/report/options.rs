@@ -37,7 +37,8 @@ pub struct RenderOptions {
     /// counts code points, so wide characters misalign its tables. Meant for comparing texts, because control
     /// characters can do anything to a terminal. Default: no; then the columns of a terminal are counted.
     pub raw_names: bool,
-    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. Default: 90.
+    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. A list has ten rows at
+    /// most. Default: 90.
     pub hot_percent: f64,
     /// How many notes are printed at most, the most important ones first. The page has all. Default: 5.
     pub notes: usize,
@@ -50,6 +51,9 @@ pub struct RenderOptions {
     /// Whether the command `tracing-gpu` prints, of a program that was not built with this crate: sentences are then
     /// about ranges and options of the command, not about spans and settings of a profiler. Default: no.
     pub of_command: bool,
+    /// Whether what matters most is bold, and notes are dim, by escape sequences of terminals. Without these the text
+    /// is the same. Default: no.
+    pub color: bool,
 }
 
 impl Default for RenderOptions {
@@ -64,6 +68,7 @@ impl Default for RenderOptions {
             full_names: false,
             rows: ROWS,
             of_command: false,
+            color: false,
         }
     }
 }
@@ -116,7 +121,7 @@ impl RenderOptions {
     }
 
     /// Sets the percentage of the time that the rows of [`Report::Hot`] take together: 0 prints the first row only, 100
-    /// all rows. A value below 0 counts as 0, a value above 100 as 100. NaN changes nothing.
+    /// all rows up to the tenth. A value below 0 counts as 0, a value above 100 as 100. NaN changes nothing.
     ///
     /// ```
     /// use range_report::RenderOptions;
@@ -173,6 +178,17 @@ impl RenderOptions {
     #[must_use]
     pub const fn of_command(mut self, is_of_command: bool) -> Self {
         self.of_command = is_of_command;
+        self
+    }
+
+    /// Sets whether what matters most is bold, and notes are dim: for a terminal.
+    ///
+    /// ```
+    /// assert!(range_report::RenderOptions::default().color(true).color);
+    /// ```
+    #[must_use]
+    pub const fn color(mut self, color: bool) -> Self {
+        self.color = color;
         self
     }
 

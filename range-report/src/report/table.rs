@@ -257,7 +257,7 @@ impl Table {
     }
 
     /// The rows that are printed: the first ones, and one for all others, where a column has names.
-    fn printed(&self, most: usize) -> Cow<'_, [Vec<Cell>]> {
+    pub(super) fn printed(&self, most: usize) -> Cow<'_, [Vec<Cell>]> {
         let sums_up = self.columns.iter().any(Column::is_name) && self.rows.len() > most.saturating_add(1);
         if !sums_up {
             return Cow::Borrowed(&self.rows); // one more is as short

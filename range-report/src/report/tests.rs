@@ -419,3 +419,32 @@ fn columns_behind_a_wide_name_stay_in_line() {
         }
     }
 }
+
+#[cfg(feature = "merge")]
+/// Without its escape sequences a coloured text is the plain one.
+#[test]
+fn colour_changes_no_word() {
+    let mut summary = with_wide_names();
+    summary.losses.stray_exits = 2;
+    summary.elapsed_ns = 1_000;
+    summary.gpu.get_or_insert_default().total = crate::GpuWork::new(1, 1, 1);
+    let merged = crate::Summary::merge([summary.clone(), summary.clone()]);
+    for style in [TableStyle::Current, TableStyle::Legacy] {
+        for width in [60, 80, 200] {
+            let plain = RenderOptions::default().width(width).style(style);
+            let print = |options: &RenderOptions| {
+                text(&summary, Report::ALL, options) + &super::merged::merged(&merged, MergedTable::ALL, options)
+            };
+            let (plain, colored) = (print(&plain), print(&plain.color(true)));
+            let stripped = ["\x1b[1m", "\x1b[2m", "\x1b[0m"]
+                .iter()
+                .fold(colored.clone(), |text, sequence| text.replace(sequence, ""));
+            assert_eq!(stripped, plain);
+            assert!(!plain.contains('\x1b'));
+            let marked = |line: &&str| line.starts_with("\x1b[1m>> ") && line.ends_with("\x1b[0m");
+            assert!(colored.lines().filter(marked).count() == 2, "a row of each tree: {colored}");
+            assert!(colored.contains("\n\x1b[2m - 2 exits"), "{colored}");
+            assert!(colored.contains("\n\x1b[1m GPU busy 0.1% of 1.000 us"), "{colored}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use super::envelope::section;
 use super::options::RenderOptions;
 use crate::analysis::{self, Finding, FindingKind};
+use crate::text::emphasis::Emphasis;
 use crate::text::width::wrapped;
 use crate::{Summary, TableStyle};
 
@@ -41,7 +42,9 @@ fn lines(findings: &[Finding], options: &RenderOptions) -> String {
         let is_new = findings[..at].iter().all(|above| above.advice != finding.advice);
         let advice = finding.advice.as_ref().filter(|_| is_new);
         let advice = advice.map_or_else(String::new, |advice| format!(". To try: {advice}"));
-        wrapped(if at == 0 { "" } else { " -" }, &format!("{}{advice}", finding.sentence), options.columns())
+        let text =
+            wrapped(if at == 0 { "" } else { " -" }, &format!("{}{advice}", finding.sentence), options.columns());
+        Emphasis::Bold.of(&text, options.color && at == 0)
     };
     findings.iter().enumerate().map(line).collect()
 }

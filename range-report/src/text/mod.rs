@@ -1,5 +1,6 @@
 //! Names, numbers and their widths as people read them: what tables, sentences and pages share.
 
+pub(crate) mod emphasis;
 pub(crate) mod kernels;
 pub(crate) mod names;
 pub(crate) mod number;

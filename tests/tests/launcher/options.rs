@@ -96,6 +96,16 @@ fn processes_are_printed_together_or_each() {
 
 /// Processes that only mark, and those that are replaced by `exec`, take no file of others away.
 #[test]
+fn colour_is_where_the_user_asks_for_it() {
+    for (no_color, colored) in [("", true), ("1", false)] {
+        let ran = run(&["-r", "tree"], |command| {
+            command.args([program(), Path::new("twice")]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", no_color)
+        });
+        assert_eq!(ran.stderr.contains("\x1b[1m>> "), colored, "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn ranks_have_files_of_their_own_and_launchers_have_none() {
     let files = |name: &str, way: &str| {
         let folder = Folder::new();

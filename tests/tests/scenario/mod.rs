@@ -21,7 +21,15 @@ pub(crate) fn command(scenario: &str, tier: &str) -> Command {
     for variable in ["NVTX_INJECTION64_PATH", "NVTX_RS_NEXT_TOOL", "NVTX_RECORD", "TRACING_GPU", "TRACING_GPU_FILTER"] {
         command.env_remove(variable);
     }
-    for variable in ["OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK", "TRACING_GPU_RUN_ID", "SLURM_JOB_ID"] {
+    for variable in [
+        "OMPI_COMM_WORLD_RANK",
+        "SLURM_PROCID",
+        "RANK",
+        "TRACING_GPU_RUN_ID",
+        "SLURM_JOB_ID",
+        "NO_COLOR",
+        "CLICOLOR_FORCE",
+    ] {
         command.env_remove(variable);
     }
     command.env_remove("RUST_BACKTRACE").env_remove("RUST_LOG");

@@ -134,6 +134,22 @@ fn calls_are_printed_where_a_future_was_awaited() {
     }
 }
 
+/// In a pipe where the user forces it, never in a file.
+#[test]
+fn colour_is_where_the_user_asks_for_it() {
+    let printed = |settings: &str, variables: &[(&str, &str)]| {
+        let mut command = command("steady", BOTH[0]);
+        outcome(command.env("TRACING_GPU", settings).envs(variables.iter().copied())).stderr
+    };
+    let force = ("CLICOLOR_FORCE", "1");
+    assert!(!printed("out=stderr", &[]).contains('\x1b'));
+    let forced = printed("out=stderr", &[force]);
+    assert!(forced.lines().any(|line| line.starts_with("\x1b[1m>> ") && line.ends_with("\x1b[0m")), "{forced}");
+    assert!(!printed("out=stderr", &[force, ("NO_COLOR", "1")]).contains('\x1b'));
+    let in_file = printed("out=/dev/stderr", &[force]);
+    assert!(in_file.contains("\n>> ") && !in_file.contains('\x1b'), "{in_file}");
+}
+
 #[test]
 fn calls_of_futures_are_counted_and_what_they_await_is_measured() {
     for tier in BOTH {

@@ -155,7 +155,9 @@ pub(super) fn options(chosen: &Chosen, output: &Output) -> RenderOptions {
         _ => None,
     };
     let columns = size.map(|(columns, _)| usize::from(columns.0)).filter(|columns| *columns > 0);
-    let options = chosen.options.of_command(true);
+    let is_stream = matches!(output, Output::Stderr | Output::Stdout);
+    let color = is_stream && Chosen::color().unwrap_or(columns.is_some());
+    let options = chosen.options.of_command(true).color(color);
     columns.map_or(options, |columns| options.width(columns))
 }
 

@@ -37,6 +37,12 @@ impl Chosen {
         outputs::path::expand(path, process)
     }
 
+    /// Whether the user's environment asks for colour, or for none, wherever reports are printed.
+    #[must_use]
+    pub fn color() -> Option<bool> {
+        environment::color(environment::variable)
+    }
+
     /// This process, as its profiler would name it.
     #[must_use]
     pub fn process() -> Process {
@@ -264,7 +270,8 @@ impl ProfilerBuilder {
         self
     }
 
-    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. Default: 90.
+    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. A list has ten rows at
+    /// most. Default: 90.
     pub fn hot_percent(mut self, percent: f64) -> Self {
         self.config.hot_percent = percent;
         self

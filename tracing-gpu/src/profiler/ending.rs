@@ -233,10 +233,11 @@ impl Inner {
 
     fn print(&self, summary: &Summary) -> io::Result<()> {
         let options = |descriptor| {
-            let width = process::terminal_columns(descriptor).unwrap_or(RenderOptions::default().width);
+            let columns = process::terminal_columns(descriptor);
             RenderOptions::default()
                 .style(self.config.style)
-                .width(width)
+                .width(columns.unwrap_or(RenderOptions::default().width))
+                .color(self.config.color.unwrap_or(columns.is_some()))
                 .hot_percent(self.config.hot_percent)
                 .notes(self.config.notes)
                 .full_names(self.config.full_kernel_names)
@@ -256,7 +257,9 @@ impl Inner {
                 tell_command(reports, process.pid);
                 of_stream("standard output", summary.render(reports, &options(1), io::stdout()))
             }
-            Output::File(path) => self.print_to(&outputs::path::expand(path, process), summary, &options(-1)),
+            Output::File(path) => {
+                self.print_to(&outputs::path::expand(path, process), summary, &options(-1).color(false))
+            }
         }
     }
 

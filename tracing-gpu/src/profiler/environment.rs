@@ -13,9 +13,24 @@ use crate::outputs::{self, How};
 
 /// Applies both variables, or the filter alone. Returns a line for each part that does not count.
 pub(super) fn read(config: &mut Config) -> Vec<String> {
-    let variable = |name: &str| nvtx_rs::environment::variable(name).unwrap_or_default().to_string_lossy().into_owned();
+    config.color = color(variable);
     let text = if config.environment { variable("TRACING_GPU") } else { String::new() };
     apply_both(config, &text, &variable("TRACING_GPU_FILTER"))
+}
+
+/// Empty where it is not set, or must not be read.
+pub(super) fn variable(name: &str) -> String {
+    nvtx_rs::environment::variable(name).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Whether the user wants colour, or none, wherever reports are printed, as these variables have it for any program.
+pub(super) fn color(variable: impl Fn(&str) -> String) -> Option<bool> {
+    match (&*variable("NO_COLOR"), &*variable("CLICOLOR_FORCE"), &*variable("TERM")) {
+        ("", "" | "0", "dumb") => Some(false),
+        ("", "" | "0", _) => None,
+        ("", ..) => Some(true),
+        _ => Some(false),
+    }
 }
 
 /// Applies the texts of both variables.

@@ -46,29 +46,29 @@ fn the_few_that_make_nine_tenths() {
 
  The 6 kernels and copies that together make 90 % of GPU time (40.94 ms):
 
- Share  Together     Total  Calls  Name
- -----  --------  --------  -----  ------------------------------
- 39.4%     39.4%  16.13 ms     20  [CUDA memcpy Host-to-Device]
- 20.6%     60.0%  8.453 ms      1  implicit_convolve_sgemm<float>
- 12.1%     72.1%  4.959 ms      1  volta_cgemm_64x32_tn
-  7.2%     79.3%  2.928 ms      2  op_generic_tensor<float>
-  5.7%     85.0%  2.351 ms      1  fft2d_c2r_32x32<float>
-  5.7%     90.8%  2.340 ms      1  volta_sgemm_128x128_tn
+ Name                            Share  Together     Total  Calls
+ ------------------------------  -----  --------  --------  -----
+ [CUDA memcpy Host-to-Device]    39.4%     39.4%  16.13 ms     20
+ implicit_convolve_sgemm<float>  20.6%     60.0%  8.453 ms      1
+ volta_cgemm_64x32_tn            12.1%     72.1%  4.959 ms      1
+ op_generic_tensor<float>         7.2%     79.3%  2.928 ms      2
+ fft2d_c2r_32x32<float>           5.7%     85.0%  2.351 ms      1
+ volta_sgemm_128x128_tn           5.7%     90.8%  2.340 ms      1
  3 more are left out: together 9.2%.
 
  The 3 API calls that together make 90 % of API time (7.105 s):
 
- Share  Together     Total  Calls  Name
- -----  --------  --------  -----  -------------------------
- 42.3%     42.3%  3.007 s      22  cudaStreamCreateWithFlags
- 33.6%     75.9%  2.386 s      24  cudaMemGetInfo
- 21.4%     97.3%  1.518 s      19  cudaFree
+ Name                       Share  Together     Total  Calls
+ -------------------------  -----  --------  --------  -----
+ cudaStreamCreateWithFlags  42.3%     42.3%  3.007 s      22
+ cudaMemGetInfo             33.6%     75.9%  2.386 s      24
+ cudaFree                   21.4%     97.3%  1.518 s      19
  2 more are left out: together 2.7%.
 
 ";
     assert_eq!(hot(&inference(), &RenderOptions::default().width(80)), expected);
     let wide = hot(&inference(), &RenderOptions::default().width(200).full_names(true));
-    assert!(wide.contains("int=3, int=3, int=3, int=1>\n"), "{wide}");
+    assert!(wide.contains("int=3, int=3, int=3, int=1>  20.6%"), "{wide}");
 }
 
 #[test]
@@ -80,10 +80,89 @@ fn the_percentage_can_be_chosen() {
     assert!(text(99.5).contains("Hot Spots, 99.5 % of the Time"));
     assert!(text(0.0).contains("The kernel or copy that makes 0 % of GPU time"), "{}", text(0.0));
     assert!(text(30.0).contains("The API call that makes 30 % of API time"));
-    assert!(
-        text(100.0).contains("The 9 kernels and copies that together") && text(100.0).contains(" None is left out.\n")
-    );
+    assert!(text(100.0).contains("The 9 kernels and copies that together"), "{}", text(100.0));
+    assert!(text(100.0).contains(" None is left out.\n"));
     assert_eq!((text(700.0), text(f64::NAN)), (text(100.0), text(90.0)));
+}
+
+/// Kernels of equal time, launched as given: name, range, its time.
+fn launched(kernels: &[&str], rows: &[(&str, &str, u64)]) -> Summary {
+    let range_kernels = rows.iter().map(|&(kernel, range, ns)| crate::RangeKernelStats {
+        range: Some((None, range.to_owned())),
+        style: Some(RangeStyle::PushPop),
+        ..crate::RangeKernelStats::new(kernel, times(1, ns))
+    });
+    let gpu = GpuActivity {
+        kernels: kernels.iter().map(|name| KernelStats::new(*name, times(1, 100_000))).collect(),
+        range_kernels: range_kernels.collect(),
+        ..GpuActivity::default()
+    };
+    Summary { gpu: Some(gpu), ..Summary::default() }
+}
+
+fn at(summary: &Summary, width: usize) -> String {
+    hot(summary, &RenderOptions::default().width(width).hot_percent(100.0))
+}
+
+#[test]
+fn a_kernel_has_the_range_that_launched_most_of_it() {
+    let mut summary = launched(
+        &["void conv_kernel<float>(float*)", "gemm", "relu", "copy"],
+        &[
+            ("void conv_kernel<float>(float*)", "main", 100_000),
+            ("void conv_kernel<float>(float*)", "layer 1", 60_000),
+            ("void conv_kernel<float>(float*)", "layer 2", 40_000),
+            ("gemm", "main", 100_000),
+            ("gemm", "layer 1", 50_000),
+            ("gemm", "layer 2", 50_000),
+            ("relu", "layer 1", 20_000),
+            ("relu", "layer 2", 30_000),
+        ],
+    );
+    let gpu = summary.gpu.as_mut().unwrap();
+    let lifetime = crate::RangeKernelStats {
+        range: Some((None, "request".to_owned())),
+        style: Some(RangeStyle::StartEnd),
+        ..crate::RangeKernelStats::new("copy", times(1, 100_000))
+    };
+    gpu.range_kernels.extend([lifetime, crate::RangeKernelStats::new("copy", times(1, 100_000))]);
+    let text = at(&summary, 80);
+    let rows: Vec<&str> = text.lines().skip(7).take(4).collect();
+    let expected = [
+        " conv<float>  25.0%     25.0%  100.0 us      1  layer 1",
+        " gemm         25.0%     50.0%  100.0 us      1  main",
+        " relu         25.0%     75.0%  100.0 us      1  layer 2",
+        " copy         25.0%    100.0%  100.0 us      1",
+    ];
+    assert_eq!(rows, expected, "{text}");
+}
+
+/// What is left out is named, the range first, and two names stay two.
+#[test]
+fn columns_give_way_before_names() {
+    let [a, b] = ["a", "b"].map(|part| format!("gemm{}{part}{}", "f32".repeat(9), "tn".repeat(12)));
+    let summary = launched(&[&a, &b], &[(&a, "forward pass", 100_000)]);
+    let wide = at(&summary, 200);
+    assert!(wide.contains(&a) && wide.contains("forward pass") && !wide.contains("Columns left out"), "{wide}");
+    for (width, gone) in [(80, None), (70, Some("Range")), (60, Some("Range, Together"))] {
+        let text = at(&summary, width);
+        let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        let names: Vec<&&str> = names.iter().filter(|name| name.contains("f32") || name.contains("tn")).collect();
+        assert!(names.len() == 2 && names[0] != names[1], "{width}:\n{text}");
+        let said = gone.map(|gone| format!("Columns left out: {gone}.\n"));
+        assert_eq!(text.contains("Columns left out"), said.is_some(), "{width}:\n{text}");
+        assert!(said.is_none_or(|said| text.contains(&said)), "{width}:\n{text}");
+    }
+}
+
+#[test]
+fn a_list_has_ten_rows_at_most() {
+    let names: Vec<String> = (10..30).map(|number| format!("kernel_{number}")).collect();
+    let summary = launched(&names.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+    let text = at(&summary, 80);
+    assert!(text.contains(" The 10 kernels and copies that take longest, 50.0 % of GPU time (2.000 ms):"), "{text}");
+    assert!(text.contains(" kernel_19") && !text.contains(" kernel_20"), "{text}");
+    assert!(text.contains(" 10 more are left out: together 50.0%.") && !text.contains("Range"), "{text}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::rows::{Line, Rows, Unit, are_ranks, slowest};
 use crate::MergedSummary;
+use crate::report::fitted::left_out;
 use crate::report::nsys::name_cell;
 use crate::report::options::RenderOptions;
 use crate::report::table::{Cell, Column, Layout, Table};
@@ -35,7 +36,8 @@ enum Optional {
     Count,
 }
 
-/// In the order in which they give way. What remains is the total and the name.
+/// In the order in which they give way. What remains is the name and the total. Of all figures of an instance the
+/// greatest goes last; the figures that compare processes, which the table is for, stay longer.
 const COLUMNS: [Optional; 11] = [
     Optional::Spread,
     Optional::Kind,
@@ -50,16 +52,20 @@ const COLUMNS: [Optional; 11] = [
     Optional::Count,
 ];
 
-/// The table laid out; each line ends in a line feed.
+/// The table laid out, and which columns gave way; each line ends in a line feed.
 pub(super) fn fitted(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> String {
-    let with = |rows: &Rows<'_>, columns: &[Optional], least: usize| {
-        with_names(rows, options, &|lines| short(lines, columns, merged, options), least)
-    };
     let alone = rows.by_name_alone();
-    let mut choices = (0..=COLUMNS.len()).map(|gone| &COLUMNS[gone..]);
-    let text = choices
-        .find_map(|columns| with(if columns.contains(&Optional::Kind) { rows } else { &alone }, columns, LEAST_NAME));
-    text.or_else(|| with(&alone, &[], 1)).or_else(|| with(&rows.bare(), &[], 0)).unwrap_or_default()
+    let with = |rows: &Rows<'_>, gone: usize, least: usize| {
+        let (gone, columns) = COLUMNS.split_at(gone);
+        let text = with_names(rows, options, &|lines| short(lines, columns, merged, options), least)?;
+        let gone = gone.iter().filter(|column| **column != Optional::Kind); // the name has it then
+        let gone: Vec<String> = gone.flat_map(|column| headers(*column, rows, merged)).collect();
+        Some(text + &left_out(&gone, options.columns()))
+    };
+    let has_kind = |gone: usize| COLUMNS[gone..].contains(&Optional::Kind);
+    let text = (0..=COLUMNS.len()).find_map(|gone| with(if has_kind(gone) { rows } else { &alone }, gone, LEAST_NAME));
+    let text = text.or_else(|| with(&alone, COLUMNS.len(), 1));
+    text.or_else(|| with(&rows.bare(), COLUMNS.len(), 0)).unwrap_or_default()
 }
 
 /// The table with names as long as there is room for; `None` where that is less than `least`, and than they are.
@@ -102,39 +108,51 @@ fn shortened<'a>(rows: &Rows<'a>, room: usize, options: &RenderOptions) -> Rows<
     Rows { lines: lines.collect(), names, ..*rows }
 }
 
-/// Figures in units for people, with these columns beside those that stay.
-fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options: &RenderOptions) -> Table {
-    let has = |column: Optional| match column {
-        _ if !columns.contains(&column) => false,
-        Optional::Mean => rows.lines.iter().any(|line| line.sum.is_some()),
-        Optional::Median => rows.lines.iter().any(|line| line.each.is_some_and(|each| each.median.is_some())),
-        Optional::Min | Optional::Max | Optional::Deviation => rows.lines.iter().any(|line| line.each.is_some()),
+/// The headers of a column; none where no row has anything there.
+fn headers(column: Optional, rows: &Rows<'_>, merged: &MergedSummary) -> Vec<String> {
+    let [processes, process] = if are_ranks(merged) { ["Ranks", "Rank"] } else { ["Processes", "Process"] };
+    let any = |has: fn(&Line<'_>) -> bool| rows.lines.iter().any(has);
+    let has = match column {
+        Optional::Mean => any(|line| line.sum.is_some()),
+        Optional::Median => any(|line| line.each.is_some_and(|each| each.median.is_some())),
+        Optional::Min | Optional::Max | Optional::Deviation => any(|line| line.each.is_some()),
         _ => true,
     };
-    let human_size = |bytes| if bytes < 1_000 { format!("{bytes} B ") } else { human_bytes(bytes) };
-    let (share, figure, between): (_, fn(u64) -> String, Between) = match rows.unit {
-        Unit::Time => ("Time (%)", human, human_between),
-        Unit::Size => ("Size (%)", human_size, bytes_between),
+    let all = match column {
+        _ if !has => vec![],
+        Optional::Spread => return ["Min", "Avg", "Max"].map(|total| format!("{total} {process}")).into(),
+        Optional::Kind => rows.names.split_last().map_or(vec![], |(_, kinds)| kinds.to_vec()),
+        Optional::Share if rows.unit == Unit::Time => vec!["Time (%)"],
+        Optional::Share => vec!["Size (%)"],
+        Optional::Processes => vec![processes],
+        Optional::Slowest => vec!["Max/Avg", "Slowest"],
+        Optional::Count => vec![rows.count],
+        _ => EACH.iter().filter(|(of, _)| *of == column).map(|(_, header)| *header).collect(),
     };
-    let [processes, process] = if are_ranks(merged) { ["Ranks", "Rank"] } else { ["Processes", "Process"] };
-    let (last, kinds) = rows.names.split_last().map_or(("", &[][..]), |(name, kinds)| (*name, kinds));
-    let mut headers: Vec<String> = Vec::new();
-    headers.extend(has(Optional::Share).then(|| share.to_owned()));
-    headers.push(rows.total.to_owned());
-    let mut head = |column: Optional, header: &str| headers.extend(has(column).then(|| header.to_owned()));
-    head(Optional::Count, rows.count);
-    for (column, header) in EACH {
-        head(column, header);
-    }
-    head(Optional::Processes, processes);
-    for header in ["Min", "Avg", "Max"] {
-        head(Optional::Spread, &format!("{header} {process}"));
-    }
-    head(Optional::Slowest, "Max/Avg");
-    head(Optional::Slowest, "Slowest");
-    kinds.iter().for_each(|kind| head(Optional::Kind, kind));
-    headers.push(last.to_owned());
-    let mut table = Table::new(headers.into_iter().map(Column::of));
+    all.into_iter().map(str::to_owned).collect()
+}
+
+/// Figures in units for people, with these columns beside those that stay.
+fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options: &RenderOptions) -> Table {
+    let headers = |column: Optional| match columns.contains(&column) {
+        true => headers(column, rows, merged),
+        false => vec![],
+    };
+    let has = |column: Optional| !headers(column).is_empty();
+    let human_size = |bytes| if bytes < 1_000 { format!("{bytes} B ") } else { human_bytes(bytes) };
+    let (figure, between): (fn(u64) -> String, Between) = match rows.unit {
+        Unit::Time => (human, human_between),
+        Unit::Size => (human_size, bytes_between),
+    };
+    let process = if are_ranks(merged) { "Rank" } else { "Process" };
+    let mut all = vec![rows.names.last().copied().unwrap_or_default().to_owned()];
+    all.extend(headers(Optional::Kind));
+    all.extend(headers(Optional::Share));
+    all.push(rows.total.to_owned());
+    let figures = [Optional::Count].into_iter().chain(EACH.map(|(column, _)| column));
+    let figures = figures.chain([Optional::Processes, Optional::Spread, Optional::Slowest]);
+    all.extend(figures.flat_map(headers));
+    let mut table = Table::new(all.into_iter().map(Column::of));
     for line in &rows.lines {
         let known = |text: Option<String>| text.filter(|_| !line.says_nothing).map_or_else(Cell::unknown, Cell::tested);
         // As wide as the column, so that numbers stand to the right.
@@ -144,7 +162,9 @@ fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options:
         };
         let size = |value: Option<u64>, width: usize| wide(value.map(figure), width);
         let ranks = line.ranks;
-        let mut row = Vec::new();
+        let (name, kinds) = line.names.split_last().map_or(("", &[][..]), |(name, kinds)| (name.as_str(), kinds));
+        let mut row = vec![name_cell(Some(&format!("{name}{}", line.aside)), options)];
+        row.extend(kinds.iter().filter(|_| has(Optional::Kind)).map(Cell::text));
         row.extend(has(Optional::Share).then(|| known(percent(line.total, rows.base))));
         row.push(size(Some(line.total), width_of(rows.total).max(FIGURE)));
         row.extend(has(Optional::Count).then(|| Cell::tested(integer(line.count, false))));
@@ -174,9 +194,6 @@ fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options:
                 false => Cell::text(shorten(&slowest(ranks, merged, options), MAX_PROCESS, MAX_PROCESS / 2)),
             });
         }
-        let (name, others) = line.names.split_last().map_or(("", &[][..]), |(name, others)| (name.as_str(), others));
-        row.extend(others.iter().filter(|_| has(Optional::Kind)).map(Cell::text));
-        row.push(name_cell(Some(&format!("{name}{}", line.aside)), options));
         table.push(row);
     }
     table

@@ -1,7 +1,13 @@
 //! The columns of the tree, fitted to a width.
 
+use crate::report::fitted::left_out;
+use crate::report::options::RenderOptions;
+use crate::text::emphasis::Emphasis;
 use crate::text::number::percent;
 use crate::text::width::{blanks, shorten, width_of};
+
+/// The margin of the phase that took longest itself.
+pub(super) const SLOWEST: &str = ">>";
 
 /// One line, all cells written.
 #[derive(Default)]
@@ -86,6 +92,8 @@ pub(super) struct Layout {
     headers: Vec<String>,
     widths: Vec<usize>,
     shown: Vec<bool>,
+    /// What the line below the table calls the columns that gave way, in the order in which they did.
+    left_out: Vec<String>,
     /// Whether any line has a mark there.
     marked: Vec<bool>,
     /// Width of the phase column.
@@ -127,6 +135,7 @@ impl Layout {
             }
         }
         let mut shown = vec![true; headers.len()];
+        let mut gone = Vec::new();
         let room_beside = |shown: &[bool]| {
             let columns = widths.iter().zip(shown).filter(|(_, shown)| **shown);
             width.saturating_sub(3 + columns.map(|(width, _)| width + 2).sum::<usize>())
@@ -142,14 +151,20 @@ impl Layout {
             // Of quantiles the last stays.
             let further = COLUMNS..headers.len().saturating_sub(quantiles.min(1));
             for column in DISPENSABLE.into_iter().chain(beside).chain(further) {
-                shown[column] = room_beside(&shown) >= longest.clamp("Phase".len(), GOOD_PHASE);
+                if room_beside(&shown) < longest.clamp("Phase".len(), GOOD_PHASE) {
+                    shown[column] = false;
+                    gone.push(match ON_STREAMS.iter().position(|&place| place == column) {
+                        Some(place) if busy => ["Stream", "Stream self"][place].to_owned(),
+                        _ => HEADERS.get(column).map_or_else(|| headers[column].clone(), ToString::to_string),
+                    });
+                }
             }
         }
         let room = room_beside(&shown).max(MIN_PHASE);
         let deepest = lines.iter().map(|line| line.depth).max().unwrap_or(0);
         let step = if 2 * deepest <= room / 2 { 2 } else { 1 };
         let max_indent = room / 2;
-        let mut layout = Self { headers, widths, shown, marked, phase: room, step, max_indent, bar: 0 };
+        let mut layout = Self { headers, widths, shown, left_out: gone, marked, phase: room, step, max_indent, bar: 0 };
 
         let needed =
             lines.iter().map(|line| width_of(&layout.lead(line.depth)) + width_of(&line.phase)).max().unwrap_or(0);
@@ -161,8 +176,8 @@ impl Layout {
         layout
     }
 
-    /// Header, dashes and lines, each ending in a line feed; no blanks at the end of a line.
-    pub(super) fn render(&self, lines: &[Line]) -> String {
+    /// Header, dashes, lines and which columns gave way, each ending in a line feed; no blanks at the end of a line.
+    pub(super) fn render(&self, lines: &[Line], options: &RenderOptions) -> String {
         let bar_header = if self.bar > 0 { BAR_HEADER } else { "" };
         let mut out = String::new();
         self.push(&mut out, "  ", &self.headers, "Phase", bar_header);
@@ -174,9 +189,11 @@ impl Layout {
             for (column, cell) in cells.iter_mut().enumerate().filter(|(column, _)| self.marked[*column]) {
                 cell.push(line.mark(column).unwrap_or(' '));
             }
-            self.push(&mut out, line.margin, &cells, &self.phase(line), &self.bar(line));
+            let mut row = String::new();
+            self.push(&mut row, line.margin, &cells, &self.phase(line), &self.bar(line));
+            out += &Emphasis::Bold.of(&row, options.color && line.margin == SLOWEST);
         }
-        out
+        out + &left_out(&self.left_out, options.columns())
     }
 
     fn push(&self, out: &mut String, margin: &str, cells: &[String], phase: &str, bar: &str) {

@@ -2,6 +2,7 @@
 //!
 //! Nothing here recurses: a tree may be as deep as the program nests.
 
+use super::layout::SLOWEST;
 use crate::TreeNode;
 use crate::analysis::{OnGpu, Phase, Phases, WAYS, Way, either};
 use crate::stats::order;
@@ -46,7 +47,7 @@ impl Mark {
             (Self::Way, false, false) => " >",
             (Self::Way, _, true) => "~>",
             (Self::Way, true, false) => "G>",
-            (Self::Slowest, ..) => ">>",
+            (Self::Slowest, ..) => SLOWEST,
         }
     }
 }

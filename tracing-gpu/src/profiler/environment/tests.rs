@@ -229,3 +229,20 @@ fn a_report_that_stands_alone_is_told_where_it_goes() {
     assert_eq!(applied("tree").1, said("tree", "ranges+tree"));
     assert_eq!(applied("kernels").1, said("kernels", "tree+kernels"));
 }
+
+#[test]
+fn colour_is_as_the_environment_asks() {
+    let asked = |no: &str, force: &str, term: &str| {
+        color(|name| match name {
+            "NO_COLOR" => no.to_owned(),
+            "CLICOLOR_FORCE" => force.to_owned(),
+            "TERM" => term.to_owned(),
+            _ => panic!("{name}"),
+        })
+    };
+    assert_eq!(asked("", "", "xterm"), None);
+    assert_eq!(asked("", "0", ""), None);
+    assert_eq!(asked("", "", "dumb"), Some(false));
+    assert_eq!(asked("", "1", "dumb"), Some(true));
+    assert_eq!(asked("1", "1", "xterm"), Some(false));
+}

@@ -33,6 +33,7 @@ fn what_waits_comes_first_at_80_columns() {
    12.00 ms  12.00 ms  69.00 s     0.4%  1,000+    load_user
 ~~     0 ns      0 ns  60.00 s     0.0%  1,000+      wait for a connection
 >> 3.000 s   3.000 s       -      93.4%  1,000     render
+ Columns left out: Instances, Avg/Call.
 
  ~~ most time awaited: … > load_user > wait for a connection 60.00 s (85.1%)
                        request > load_user 9.000 s (12.8%)
@@ -236,7 +237,8 @@ fn quantiles_have_columns_where_they_were_asked_for() {
     assert_eq!(head, expected);
     // The last one stays where there is little room.
     let text = tree(&summary, &RenderOptions::default().width(66));
-    assert!(text.contains("p99") && !text.contains("p50") && !text.contains("Inst."), "{text}");
+    assert!(text.contains("        p99  Phase\n") && !text.contains("Inst."), "{text}");
+    assert!(text.contains("\n Columns left out: Instances, Avg/Call, p50.\n"), "{text}");
 }
 
 /// A span that waits for its children on other threads for most of its time is not what is slow.

@@ -1,0 +1,243 @@
+//! Tables in our own style, fitted to a width: the name comes first, times are in units for people, and figures give
+//! way before the name is cut. A line below the table names the columns that gave way.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::options::RenderOptions;
+use super::table::{Cell, Column, Table, Unit};
+use crate::stats::order;
+use crate::text::number::{human, integer, share};
+use crate::text::width::{blanks, shorten, width_of, wrapped};
+
+/// What a name gets, if it needs it, before figures that can be dispensed with; and however narrow the table is.
+const GOOD_NAME: usize = 24;
+const MIN_NAME: usize = 12;
+/// The rank of a column that is never dispensed with.
+pub(super) const STAYS: usize = usize::MAX;
+/// A time that is not known, its dash below the digits of the others.
+pub(super) const NO_TIME: &str = "-   ";
+
+/// Which part of a long name is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// Most of the start: names of kernels.
+    Start,
+    /// Most of the end: that is where the paths of Rust differ.
+    End,
+}
+
+/// The figures of a column as text.
+struct Figures {
+    /// What the line below the table calls the column.
+    name: String,
+    header: String,
+    rank: usize,
+    is_text: bool,
+    shown: bool,
+    width: usize,
+    cells: Vec<String>,
+}
+
+impl Figures {
+    fn aligned(&self, cell: &str) -> String {
+        let blanks = blanks(cell, self.width);
+        if self.is_text { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
+    }
+}
+
+/// The lines of a table that has a column of names. `head` has the header and the rank of each other column: the one
+/// with the lowest rank gives way first.
+pub(super) fn fitted(
+    table: &Table,
+    keep: Keep,
+    head: &dyn Fn(&Column) -> (String, usize),
+    options: &RenderOptions,
+) -> String {
+    let rows = table.printed(options.rows);
+    let (mut names, mut name_header) = (Vec::new(), Cow::Borrowed(""));
+    let mut columns: Vec<Figures> = Vec::new();
+    for (at, column) in table.columns.iter().enumerate() {
+        let cells: Vec<String> = rows.iter().map(|row| figure(row.get(at), column.unit, options.thousands)).collect();
+        if column.is_name() {
+            (names, name_header) = (cells, column.header.clone());
+        } else {
+            let (header, rank) = head(column);
+            let width = cells.iter().map(|cell| width_of(cell)).max().unwrap_or(0).max(width_of(&header));
+            let (name, is_text) = (column.page.to_string(), column.unit == Unit::Text);
+            columns.push(Figures { name, header, rank, is_text, shown: true, width, cells });
+        }
+    }
+    let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0).max(width_of(&name_header));
+    let room = |columns: &[Figures]| {
+        let taken: usize = columns.iter().filter(|column| column.shown).map(|column| column.width + 2).sum();
+        options.columns().saturating_sub(taken + 1).min(longest)
+    };
+    let fitting = |columns: &[Figures]| {
+        let room = room(columns);
+        (room >= longest.min(GOOD_NAME)).then(|| told_apart(&names, room, keep)).flatten()
+    };
+    let mut by_rank: Vec<usize> = (0..columns.len()).filter(|&place| columns[place].rank < STAYS).collect();
+    order::by_key(&mut by_rank, |&place| columns[place].rank);
+    let mut fits = fitting(&columns);
+    for &place in &by_rank {
+        if fits.is_none() {
+            columns[place].shown = false;
+            fits = fitting(&columns);
+        }
+    }
+    // A wide column that went last leaves room for narrow ones.
+    for &place in by_rank.iter().rev() {
+        let was_shown = std::mem::replace(&mut columns[place].shown, true);
+        match fitting(&columns) {
+            Some(short) => fits = Some(short),
+            None => columns[place].shown = was_shown,
+        }
+    }
+    let short = fits.unwrap_or_else(|| wide_enough(&names, room(&columns).max(MIN_NAME), longest, keep));
+    let gone = by_rank.iter().map(|&place| &columns[place]).filter(|column| !column.shown);
+    let gone: Vec<String> = gone.map(|column| column.name.clone()).collect();
+    let name_width = short.iter().map(|name| width_of(name)).max().unwrap_or(0).max(width_of(&name_header));
+
+    let mut out = String::new();
+    let mut line = |name: &str, cell: &dyn Fn(&Figures) -> String| {
+        let mut text = format!(" {name}{}", blanks(name, name_width));
+        for column in columns.iter().filter(|column| column.shown) {
+            text += "  ";
+            text += &column.aligned(&cell(column));
+        }
+        out += text.trim_end_matches(' ');
+        out.push('\n');
+    };
+    line(&name_header, &|column| column.header.clone());
+    line(&"-".repeat(name_width), &|column| "-".repeat(column.width));
+    for (place, name) in short.iter().enumerate() {
+        line(name, &|column| column.cells[place].clone());
+    }
+    out + &left_out(&gone, options.columns())
+}
+
+/// Names the columns that gave way, in the order in which they did.
+pub(super) fn left_out(names: &[String], width: usize) -> String {
+    match names.join(", ") {
+        none if none.is_empty() => none,
+        names => wrapped("", &format!("Columns left out: {names}."), width),
+    }
+}
+
+/// Names of at most `room` columns that differ where the whole names do; `None` where none are found.
+fn told_apart(names: &[String], room: usize, keep: Keep) -> Option<Vec<String>> {
+    let tails = match keep {
+        Keep::Start => [room / 3, 0, room * 2 / 3, room],
+        Keep::End => [room * 2 / 3, room, room / 3, 0],
+    };
+    let short = |tail: usize| names.iter().map(|name| shorten(name, room, tail)).collect::<Vec<_>>();
+    let cut_once = tails.into_iter().map(short);
+    let count = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len();
+    cut_once.chain(std::iter::once_with(|| cut_twice(names, room))).find(|short| count(short) == count(names))
+}
+
+/// Of names with one start, the start and the words from where they differ: `sm90_gem…tilesize64x128x32_warp…`.
+fn cut_twice(names: &[String], room: usize) -> Vec<String> {
+    let head = |name: &str| shorten(name, room / 3, 0);
+    let mut of_one_head: BTreeMap<String, (&str, usize)> = BTreeMap::new();
+    for name in names {
+        let (first, common) = of_one_head.entry(head(name)).or_insert((name, usize::MAX));
+        let same = first.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
+        if *first != name {
+            *common = same.min(*common);
+        }
+    }
+    let cut = |name: &String| {
+        let head = head(name);
+        let common = of_one_head.get(&head).map_or(usize::MAX, |(_, common)| *common);
+        let at = name.char_indices().nth(common).map_or(0, |(at, _)| at);
+        let word = name[..at].rfind(|c: char| c.is_ascii_punctuation() || c == ' ').map_or(0, |before| before + 1);
+        match word > head.len() {
+            true => format!("{head}{}", shorten(&name[word..], room.saturating_sub(width_of(&head)), 0)),
+            false => shorten(name, room, 0),
+        }
+    };
+    names.iter().map(cut).collect()
+}
+
+/// The same beyond the width of the output, where names differ so late that they cannot be told apart within it.
+fn wide_enough(names: &[String], mut room: usize, longest: usize, keep: Keep) -> Vec<String> {
+    loop {
+        match told_apart(names, room, keep) {
+            Some(short) => return short,
+            None if room >= longest => return names.to_vec(),
+            None => room += room / 4 + 1,
+        }
+    }
+}
+
+/// A figure for people.
+pub(super) fn figure(cell: Option<&Cell>, unit: Unit, thousands: bool) -> String {
+    let time = |ns: f64| human(ns.round() as u64);
+    match (cell, unit) {
+        (Some(Cell::Text(text)), _) => text.clone(),
+        (Some(Cell::Whole(ns)), Unit::Ns) => human(*ns),
+        (Some(Cell::Whole(value)), _) => integer(*value, thousands),
+        (Some(Cell::Number(ns)), _) => time(*ns),
+        (Some(Cell::About(ns)), _) => format!("~{}", time(*ns)),
+        (Some(Cell::Share { part, whole }), _) => share(*part, *whole),
+        (Some(Cell::Tested(sum)), Unit::Ns | Unit::Count) => match sum.parse() {
+            Ok(value) => figure(Some(&Cell::Whole(value)), unit, thousands),
+            Err(_) => sum.clone(),
+        },
+        (Some(Cell::Tested(percent)), Unit::Percent) => format!("{percent}%"),
+        (Some(Cell::Tested(text)), _) => text.clone(),
+        (_, Unit::Ns) => NO_TIME.to_owned(),
+        (_, _) => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apart(names: &[&str], room: usize, keep: Keep) -> Option<Vec<String>> {
+        told_apart(&names.iter().map(ToString::to_string).collect::<Vec<_>>(), room, keep)
+    }
+
+    #[test]
+    fn names_stay_different() {
+        let gemm = ["64x128", "64x64"].map(|tile| {
+            format!("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize{tile}x32_execute_segment_k_off_kernel__5x_cublas")
+        });
+        let [a, b] = [&*gemm[0], &*gemm[1]];
+        let short = apart(&[a, b, "relu"], 36, Keep::Start).unwrap();
+        assert_eq!(short, ["sm90_xmma_g…tilesize64x128x32_execu…", "sm90_xmma_g…tilesize64x64x32_execut…", "relu"]);
+        assert_eq!(apart(&[a, "relu"], 12, Keep::Start).unwrap(), ["sm90_xm…blas", "relu"]);
+        assert_eq!(apart(&["engine::model::a", "engine::model::b"], 8, Keep::End).unwrap(), ["en…el::a", "en…el::b"]);
+        assert_eq!(apart(&[a, b], 12, Keep::Start), None);
+        assert_eq!(apart(&[a, a], 12, Keep::Start).map(|names| names.len()), Some(2), "one name twice");
+    }
+
+    #[test]
+    fn a_narrow_column_comes_back_where_a_wide_one_goes() {
+        let mut table = Table::new([Column::name("Range"), Column::of("Gaps"), Column::text("Causes")]);
+        let causes = "launching 51 %, synchronising 17 %, copying 12 %";
+        table.push(vec![Cell::text("attention block"), Cell::Whole(7), Cell::text(causes)]);
+        let head = |column: &Column| (column.page.to_string(), if column.unit == Unit::Text { 1 } else { 0 });
+        let print = |width| fitted(&table, Keep::End, &head, &RenderOptions::default().width(width));
+        let all = " Range            Gaps  Causes\n";
+        assert!(print(80).starts_with(all) && !print(80).contains("left out"), "{}", print(80));
+        let narrow = [
+            " Range            Gaps",
+            " ---------------  ----",
+            " attention block     7",
+            " Columns left out: Causes.",
+        ];
+        assert_eq!(print(60).lines().collect::<Vec<_>>(), narrow);
+    }
+
+    /// Wider than the output, where nothing else tells two names apart.
+    #[test]
+    fn a_name_is_as_wide_as_it_must_be() {
+        let names = ["a", "b"].map(|part| format!("{}{part}{}", "x".repeat(50), "y".repeat(50)));
+        let short = wide_enough(&names, 20, 101, Keep::End);
+        assert!(short[0] != short[1] && short.iter().all(|name| width_of(name) < 101), "{short:?}");
+    }
+}
