@@ -49,7 +49,7 @@ fn what_a_killed_command_leaves_is_named_once_merged_and_removed_after_a_day() {
 
     let merged = command(&["merge", &name.to_string()]).output().expect("it starts");
     let printed = String::from_utf8_lossy(&merged.stderr);
-    assert!(merged.status.success() && printed.contains("Ranges of 2 Processes"), "{printed}");
+    assert!(merged.status.success() && printed.contains("Phase Tree of 2 Processes"), "{printed}");
     assert!(printed.contains("step") && !printed.contains("ended at once"), "{printed}"); // all of it is there
 
     assert!(left.is_dir());

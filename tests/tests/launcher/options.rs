@@ -79,11 +79,11 @@ fn processes_are_printed_together_or_each() {
         let titles = ran.stderr.lines().filter(|line| line.starts_with(" ** "));
         titles.map(|title| title.trim_start_matches(" ** ").to_owned()).collect::<Vec<String>>()
     };
-    let one = "NVTX Push/Pop Range Summary (nvtx_pushpop_sum):";
-    assert_eq!(titles(&[]), ["Ranges of 2 Processes (merged):"]);
+    let one = "Phase Tree (tree):";
+    assert_eq!(titles(&[]), ["Phase Tree of 2 Processes (merged):"]);
     assert_eq!(titles(&["--processes", "first"]), [one]);
     assert_eq!(titles(&["--processes", "each"]), [one, one]);
-    assert_eq!(titles(&["--report", "tree"]), ["Phase Tree of 2 Processes (merged):"]);
+    assert_eq!(titles(&["--report", "ranges"]), ["Ranges of 2 Processes (merged):"]);
     assert_eq!(titles(&["--output", "none"]), [""; 0]);
 
     let reports = Folder::new();
@@ -286,7 +286,7 @@ fn a_report_that_cannot_be_written_goes_to_standard_error() {
     let ran = run(&["--output", "/no/such/folder/report"], |command| command.arg(program()));
     let line = "cannot write the report to `/no/such/folder/report`: No such file or directory (os error 2)";
     assert_eq!((ran.status.code(), ran.said()), (Some(0), vec![line]));
-    assert!(ran.stderr.contains("Push/Pop Range Summary"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("Phase Tree"), "{}", ran.stderr);
 }
 
 #[test]

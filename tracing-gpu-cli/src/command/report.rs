@@ -496,8 +496,7 @@ impl<'a> Printing<'a> {
 fn has_rows(summary: &Summary, report: Report) -> bool {
     let gpu = summary.gpu.as_ref();
     match report {
-        // Those that the tree does not have.
-        Report::Ranges => summary.ranges.iter().any(|row| summary.tree.is_empty() || row.style == RangeStyle::StartEnd),
+        Report::Ranges => !summary.ranges.is_empty(),
         Report::GpuProjection => gpu.is_some_and(|gpu| !gpu.projections.is_empty()),
         Report::Hot => gpu.is_some_and(|gpu| gpu.total.operations > 0) || has_calls(summary),
         Report::OpenAcc => !summary.openacc.is_empty(),

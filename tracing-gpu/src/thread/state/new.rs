@@ -90,7 +90,8 @@ impl ThreadState {
                 known: Mutex::default(),
                 told: Mutex::default(),
                 tape: Tape::new(session.tape_room.as_ref()),
-                numbers: session.tape_room.as_ref().map(|_| new_numbers()),
+                // Reports of the GPU's time, which open the room later, need none.
+                numbers: session.tape_room.as_ref().filter(|room| room.is_open()).map(|_| new_numbers()),
                 spare_calls: Spare::default(),
                 call_rows: CallRows::default(),
                 name: Mutex::default(),
