@@ -406,8 +406,8 @@ impl Inner {
         errors
     }
 
-    /// Whether reports of the GPU's time alone ask for the stream: they need nothing of the time before the GPU is used,
-    /// and a process that never uses it gets no thread for them.
+    /// Whether reports of the GPU's time alone ask for the stream. They need nothing of the time before the GPU is
+    /// used, and a process that never uses it gets no thread for them.
     fn begins_with_gpu(&self) -> bool {
         let config = &self.config;
         has_stream(config) && !outputs::has_timeline(config) && config.folds.is_empty() && config.watch.is_none()
