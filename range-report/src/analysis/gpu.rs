@@ -92,7 +92,10 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     if !is_enough(part.busy, part.wall) {
         sentence += &match (cause, part.causes) {
             (Some((cause, ns)), Some(causes)) => why(&part, cause, ns, &causes, wording),
-            _ => format!(": {}", rhythm(&part, wording)),
+            _ => {
+                let ask = wording.of("report=idle", "-r idle");
+                format!(": {} ({ask} has the reason)", rhythm(&part, wording))
+            }
         };
     }
     let (cause, cause_ns) = cause.unzip();
@@ -114,13 +117,7 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     let mut finding = Finding::of_run(evidence, sentence);
     (finding.at_stake_ns, finding.of_ns) = (part.wall - part.busy, Some(part.wall));
     finding.span = part.name.into_iter().collect();
-    finding.advice = match (cause, part.causes) {
-        (Some(cause), _) => advice(cause).map(str::to_owned),
-        (None, None) if !is_enough(part.busy, part.wall) => {
-            Some(wording.of("report=idle says why it was not busier", "-r idle says why it was not busier").to_owned())
-        }
-        _ => None,
-    };
+    finding.advice = cause.and_then(advice).map(str::to_owned);
     Some(finding)
 }
 
@@ -420,17 +417,14 @@ mod tests {
         };
         let mut summary = run([1_000, 100], Vec::new(), Vec::new());
         summary.idle = None;
-        let expected = "GPU busy 9.1% of 1.100 ms: 12,512 operations, one each 87 ns, that run 7 ns";
+        let expected = "GPU busy 9.1% of 1.100 ms: 12,512 operations, one each 87 ns, that run 7 ns (report=idle has the \
+                        reason)";
         assert_eq!(sentences(&summary), [expected]);
         let step = node("step", 10, 500_000, 90_000, vec![node("forward", 10, 300_000, 80_000, Vec::new())]);
         summary.tree = vec![node("main", 1, 900_000, 95_000, vec![step])];
-        let expected =
-            "GPU busy 18.0% of 500.0 us in `step`: 417 operations each time, one each 119 ns, that run 21 ns";
+        let expected = "GPU busy 18.0% of 500.0 us in `step`: 417 operations each time, one each 119 ns, that run 21 ns \
+                        (report=idle has the reason)";
         assert_eq!(sentences(&summary), [expected]);
-        assert_eq!(
-            on_gpu(&summary, Wording::default())[0].advice.as_deref(),
-            Some("report=idle says why it was not busier")
-        );
         summary.tree[0].children[0].awaited_ns = Some(1);
         assert!(
             sentences(&summary)[0].starts_with("GPU busy 10.6% of 900.0 us in `main`:"),
