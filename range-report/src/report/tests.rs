@@ -1,4 +1,5 @@
 use super::*;
+#[cfg(feature = "merge")]
 use crate::text::width::width_of;
 use crate::{CategoryStats, GpuActivity, KernelStats, RangeStats, RangeStyle, StreamStats, Times};
 

@@ -153,7 +153,7 @@ impl Join for Vec<RangeUse> {
     #[inline]
     fn join(parts: &[&Self]) -> Self {
         let mut rows = by_key(parts, |row| (row.domain.clone(), row.name.clone()));
-        order::by_most(&mut rows, |row| row.steady.busy_ns + row.warm_up.busy_ns);
+        order::by_most(&mut rows, |row| row.steady.busy_ns.saturating_add(row.warm_up.busy_ns));
         rows
     }
 }

@@ -52,8 +52,6 @@ impl Sub for Use {
 #[derive(Debug, Default)]
 pub(super) struct Curve {
     points: Vec<(u64, Use)>,
-    /// How many of them are older than the last settling.
-    old: usize,
 }
 
 impl Curve {
@@ -91,15 +89,38 @@ impl Curve {
     /// What is there now is old: ranges that begin later do not ask for it. Every second point goes where there are too
     /// many.
     pub(super) fn thin(&mut self) {
-        self.old = self.points.len();
-        while self.old > MOST_OLD {
-            let last = self.old - 1;
-            let mut at = 0;
+        while self.points.len() > MOST_OLD {
+            let (last, mut at) = (self.points.len(), 0);
             self.points.retain(|_| {
                 at += 1;
-                at % 2 == 1 || at > last
+                at % 2 == 1 || at == last
             });
-            self.old = self.points.len();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Busy half of the time, one microsecond in two.
+    #[test]
+    fn a_thinned_curve_keeps_sums_and_the_last_point() {
+        let mut curve = Curve::default();
+        let until = 2_000 * MOST_OLD as u64 * 3;
+        for start in (0..until).step_by(2_000) {
+            curve.go_on(start, start + 1_000, |all, ns| all.busy += ns);
+            curve.go_on(start + 1_000, start + 2_000, |all, ns| all.causes.add(IdleCause::Host, ns));
+        }
+        curve.go_on(until, until + 1_000, |all, ns| all.busy += ns); // an even number of points
+        let whole = curve.between(0, until + 1_000);
+        assert_eq!((whole.busy, whole.causes.host_ns), (until / 2 + 1_000, until / 2));
+        curve.thin();
+        assert!(curve.points.len() <= MOST_OLD);
+        assert_eq!(curve.between(0, until + 1_000), whole);
+        let part = curve.between(until / 4, until / 2).busy;
+        assert!(part.abs_diff(until / 8) <= 16_000, "{part}: more than two distances of points");
+        curve.go_on(until + 1_000, until + 1_500, |all, ns| all.busy += ns);
+        assert_eq!(curve.between(until + 1_000, until + 1_500).busy, 500);
     }
 }

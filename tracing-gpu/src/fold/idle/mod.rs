@@ -80,13 +80,30 @@ pub(crate) struct Idle {
 /// Names of ranges by numbers.
 #[derive(Debug, Default)]
 struct Labels {
-    numbers: FxHashMap<(Option<String>, String), u32>,
+    /// By name: the domains that have it, and the number of each such label.
+    numbers: FxHashMap<String, Vec<(Option<String>, u32)>>,
+    count: u32,
 }
 
 impl Labels {
+    /// Copies the name once for each label.
     fn number(&mut self, domain: Option<&str>, name: &str) -> u32 {
-        let next = self.numbers.len() as u32;
-        *self.numbers.entry((domain.map(str::to_owned), name.to_owned())).or_insert(next)
+        let known = self.numbers.get(name).into_iter().flatten().find(|(of, _)| of.as_deref() == domain);
+        if let Some((_, number)) = known {
+            return *number;
+        }
+        let number = self.count;
+        self.count += 1;
+        self.numbers.entry(name.to_owned()).or_default().push((domain.map(str::to_owned), number));
+        number
+    }
+
+    /// Domain and name of each number.
+    fn take(&mut self) -> FxHashMap<u32, (Option<String>, String)> {
+        let labels = std::mem::take(&mut self.numbers).into_iter();
+        labels
+            .flat_map(|(name, of)| of.into_iter().map(move |(domain, number)| (number, (domain, name.clone()))))
+            .collect()
     }
 }
 
@@ -281,8 +298,7 @@ impl Idle {
             idle.late += device.log.late;
             idle.devices.push(row);
         }
-        let names: FxHashMap<u32, (Option<String>, String)> =
-            std::mem::take(&mut self.labels.numbers).into_iter().map(|(name, number)| (number, name)).collect();
+        let names = self.labels.take();
         for (label, sums) in &self.spans {
             let mut row = SpanIdle::default();
             if let Some((domain, name)) = names.get(label) {
