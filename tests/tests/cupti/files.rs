@@ -1,8 +1,10 @@
 //! Reads the GPU's side of the timelines that the child wrote.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rusqlite::{Connection, types::ValueRef};
 use serde_json::Value;
 
@@ -156,4 +158,43 @@ pub(crate) fn rows(path: &Path, query: &str) -> Vec<String> {
 /// Of `GPU 0 Its Name`.
 fn number_of(device: &str) -> Option<u32> {
     device.strip_prefix("GPU ")?.split(' ').next()?.parse().ok()
+}
+
+/// The timeline of a page: for each bar its part, name and duration.
+pub(crate) struct Page(Vec<(String, String, u64)>);
+
+impl Page {
+    pub(crate) fn read(path: &Path) -> Self {
+        let text = std::fs::read_to_string(path).expect("a page");
+        let script = |id: &str| {
+            let (_, rest) = text.split_once(&format!(" id=\"{id}\">")).unwrap_or_else(|| panic!("no {id}"));
+            rest.split_once("</script>").expect("an end").0
+        };
+        let data: Value = serde_json::from_str(script("data")).expect("data");
+        let (names, lengths) = (numbers(script("column-name")), numbers(script("column-length")));
+        let tracks = data["groups"].as_array().expect("groups").iter().flat_map(|group| group["tracks"].as_array());
+        let parts = tracks.flatten().flat_map(|track| {
+            let bars = track["rows"].as_array().into_iter().flatten().filter_map(|row| row[1].as_u64()).sum::<u64>();
+            (0..bars).map(|_| track["part"].as_str().expect("a part").to_owned())
+        });
+        let name = |number: u64| data["texts"][number as usize].as_str().expect("a name").to_owned();
+        Self(parts.zip(names).zip(lengths).map(|((part, number), ns)| (part, name(number), ns)).collect())
+    }
+
+    /// The number of bars of a part, and how long they last in all, by the first word or words of their names.
+    pub(crate) fn sums(&self, part: &str) -> BTreeMap<String, (u64, u64)> {
+        let mut sums = BTreeMap::<_, (u64, u64)>::new();
+        for (_, name, ns) in self.0.iter().filter(|bar| bar.0 == part) {
+            let sum = sums.entry(name.split(" (").next().unwrap_or_default().to_owned()).or_default();
+            *sum = (sum.0 + 1, sum.1 + ns);
+        }
+        sums
+    }
+}
+
+/// A column: numbers in base 128, the lowest seven bits first, and the bytes in base 64.
+fn numbers(column: &str) -> Vec<u64> {
+    let bytes = STANDARD.decode(column).expect("base 64");
+    let ends = bytes.split_inclusive(|byte| byte & 0x80 == 0);
+    ends.map(|bytes| bytes.iter().rev().fold(0, |all, byte| all << 7 | u64::from(byte & 0x7f))).collect()
 }

@@ -12,7 +12,7 @@ use tracing_gpu::{Gpu, Output, Profiler, ProfilerBuilder, Report, Summary};
 use tracing_subscriber::prelude::*;
 
 use crate::fake::{Fake, LAUNCH, Place, RUNTIME_LAUNCH, SLIGHT, SYNCHRONIZE};
-use crate::files::{Chrome, rows};
+use crate::files::{Chrome, Page, rows};
 
 pub(crate) const SPIN: &str = "spin";
 pub(crate) const SCALE: &str = "void scale<float>(float*, float, int)";
@@ -62,6 +62,10 @@ impl Files {
 
     pub(crate) fn database(&self) -> PathBuf {
         self.0.join("run.sqlite")
+    }
+
+    fn page(&self) -> PathBuf {
+        self.0.join("run.html")
     }
 
     pub(crate) fn json(&self) -> PathBuf {
@@ -201,7 +205,7 @@ fn calls(fake: &Fake, tier: &str) {
 fn outputs(fake: &Fake, tier: &str) {
     const ROUNDS: u32 = 20;
     let files = Files::new();
-    let profiler = start(files.builder().json(files.json()).report([Report::Api]), tier);
+    let profiler = start(files.builder().json(files.json()).html(files.page()).report([Report::Api]), tier);
     fake.report_calls();
     for round in 0..ROUNDS {
         let id = 10 * round;
@@ -220,6 +224,7 @@ fn outputs(fake: &Fake, tier: &str) {
     finish(fake, profiler);
 
     let (summary, trace) = (files.summary(), Chrome::read(&files.trace()));
+    let page = Page::read(&files.page());
     let all = activity(&summary);
     let rounds = u64::from(ROUNDS);
     let expected =
@@ -235,6 +240,10 @@ fn outputs(fake: &Fake, tier: &str) {
         *sum = (sum.0 + 1, sum.1 + operation.lasted);
     }
     assert!(of_trace.iter().map(|(name, sum)| (name.as_str(), sum.0, sum.1)).eq(expected), "{of_trace:?}");
+    let of_page = page.sums("operations");
+    let mut of_nsight = expected; // which names copies otherwise
+    of_nsight[0].0 = "[CUDA memcpy Host-to-Device]";
+    assert!(of_page.iter().map(|(name, sum)| (&**name, sum.0, sum.1)).eq(of_nsight), "{of_page:?}");
     let select = "SELECT value, count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id = shortName
         GROUP BY 1 UNION ALL SELECT 'Memcpy HtoD', count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_MEMCPY ORDER BY 1";
     assert_eq!(rows(&files.database(), select), expected.map(|(name, count, sum)| format!("{name}|{count}|{sum}")));
@@ -246,16 +255,17 @@ fn outputs(fake: &Fake, tier: &str) {
     let mut of_trace = BTreeMap::<&str, u64>::new();
     trace.calls().iter().for_each(|call| *of_trace.entry(call.1).or_default() += 1);
     assert!(of_trace.into_iter().eq(expected), "{:?}", trace.calls());
+    let of_page = page.sums("api");
+    let named = expected.map(|(name, count)| (name.split("_v").next().unwrap_or(name), count)); // as the page shows it
+    assert!(of_page.iter().map(|(name, sum)| (&**name, sum.0)).eq(named), "{of_page:?}");
     let select = "SELECT value, count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId GROUP BY 1";
     assert_eq!(rows(&files.database(), select), expected.map(|(name, count)| format!("{name}|{count}")));
 
     let projection = &all.projections[0];
     let lasted = trace.projected().iter().map(|&(_, _, _, lasted, _)| lasted).sum::<u64>();
-    assert_eq!(
-        (trace.projected().len() as u64, lasted),
-        (projection.projected.instances, projection.projected.total_ns),
-        "{projection:?}"
-    );
+    let expected = (projection.projected.instances, projection.projected.total_ns);
+    assert_eq!((trace.projected().len() as u64, lasted), expected, "{projection:?}");
+    assert_eq!(page.sums("projections").into_values().collect::<Vec<_>>(), [expected], "{projection:?}");
 }
 
 /// Many more calls than are remembered, in one drain: launches are still told to their spans, the profiler's own calls

@@ -127,7 +127,7 @@ mod tests {
             fields: crate::config::FieldNames::default(),
             whole_names: false,
             sample_budget: 0,
-            tape_bytes: None,
+            tape_room: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
             row_file: None,
         }))));

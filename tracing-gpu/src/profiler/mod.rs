@@ -37,6 +37,7 @@ use crate::process;
 use crate::row_file::RowFile;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
+use crate::session::tape_room::TapeRoom;
 use crate::stream;
 use crate::thread::engine::{self, Engine};
 #[cfg(feature = "foreign")]
@@ -300,7 +301,8 @@ impl Inner {
             fields: config.fields.clone(),
             whole_names: config.whole_names,
             sample_budget: config.sample_budget,
-            tape_bytes: (config.enabled && has_stream(&config)).then_some(config.timeline_memory),
+            tape_room: (config.enabled && has_stream(&config))
+                .then(|| TapeRoom::new(config.timeline_memory, !begins_with_gpu(&config))),
             limits: LIMITS,
             // Without it, a snapshot is all that is left of a process that is killed.
             row_file: config.row_file.as_ref().and_then(|(path, missed)| RowFile::create(path, *missed).ok()),
@@ -334,7 +336,7 @@ impl Inner {
             process::set_exit_hook(finish_all);
             stream::on_scope_change(engine::look_again);
             inner.join_live();
-            if inner.begins_with_gpu() {
+            if begins_with_gpu(&inner.config) {
                 inner.set_recording(false);
             } else {
                 reported.extend(inner.start_recorder());
@@ -406,16 +408,9 @@ impl Inner {
         errors
     }
 
-    /// Whether reports of the GPU's time alone ask for the stream. They need nothing of the time before the GPU is
-    /// used, and a process that never uses it gets no thread for them.
-    fn begins_with_gpu(&self) -> bool {
-        let config = &self.config;
-        has_stream(config) && !outputs::has_timeline(config) && config.folds.is_empty() && config.watch.is_none()
-    }
-
     /// The GPU is used from now on.
     fn begin_with_gpu(&'static self) {
-        if self.begins_with_gpu() && self.recorder.get().is_none() {
+        if begins_with_gpu(&self.config) && self.recorder.get().is_none() {
             self.start_recorder();
             self.set_recording(true);
         }
@@ -495,6 +490,12 @@ impl Inner {
 /// Whether single ranges are recorded: for a timeline or a fold.
 fn has_stream(config: &Config) -> bool {
     outputs::has_timeline(config) || !config.folds.is_empty() || config.watch.is_some() || config.needs_stream()
+}
+
+/// Whether reports of the GPU's time alone ask for the stream. They need ranges without values, and nothing of the time
+/// before the GPU is used; a process that never uses it gets no thread for them.
+fn begins_with_gpu(config: &Config) -> bool {
+    has_stream(config) && !outputs::has_timeline(config) && config.folds.is_empty() && config.watch.is_none()
 }
 
 /// What the reports ask for, and the fold that shows everything to whoever asked for that.

@@ -67,8 +67,8 @@ pub(crate) struct SessionOptions {
     pub(crate) fields: FieldNames,
     pub(crate) whole_names: bool,
     pub(crate) sample_budget: usize,
-    /// Memory for records that wait to be written into a timeline, in bytes; `None` where none is written.
-    pub(crate) tape_bytes: Option<usize>,
+    /// For records that wait to be written into a timeline; `None` where none is written and no fold asks.
+    pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) limits: Limits,
     /// Where rows are kept beyond the end of the process.
     pub(crate) row_file: Option<RowFile>,
@@ -175,7 +175,7 @@ impl Session {
             #[cfg(feature = "cuda")]
             note_room: NoteRoom::default(),
             budget,
-            tape_room: options.tape_bytes.map(TapeRoom::new),
+            tape_room: options.tape_room,
             losses: LossCounters::default(),
             calls: Calls::new(),
             by_creation: options.parents == Parents::Created,
@@ -207,7 +207,7 @@ impl Session {
             fields: FieldNames::default(),
             whole_names: false,
             sample_budget: 0,
-            tape_bytes: None,
+            tape_room: None,
             limits: Limits { nodes: 1, run_time_names: 0 },
             row_file: None,
         })
@@ -279,6 +279,12 @@ impl Session {
     /// Whether durations are measured with the one clock that fast paths know, or not at all.
     pub(crate) fn has_one_clock(&self) -> bool {
         if self.statistics { self.clock.is_tsc() } else { self.tape_room.is_none() }
+    }
+
+    /// Whether a timeline shows values, fields and numbers of ranges, and marks.
+    #[inline]
+    pub(crate) fn records_values(&self) -> bool {
+        self.tape_room.as_ref().is_some_and(|room| room.with_values)
     }
 
     /// Counts the end of a foreign range where none is open.

@@ -16,16 +16,18 @@ pub(crate) struct TapeRoom {
     process: u32,
     /// Whether anything is recorded: reports of the GPU's time need nothing before it is used.
     is_open: AtomicBool,
+    /// Whether anybody shows more than ranges: their values and fields, their numbers, and marks.
+    pub(crate) with_values: bool,
     /// Wakes whoever takes the records away.
     pub(crate) wake: Condvar,
 }
 
 impl TapeRoom {
-    /// Room for as many records as go into `bytes`.
-    pub(crate) fn new(bytes: usize) -> Self {
+    /// Room for as many records as go into `bytes`. It is open.
+    pub(crate) fn new(bytes: usize, with_values: bool) -> Self {
         let all = bytes / size_of::<Line>();
         let (left, process, is_open) = (AtomicUsize::new(all), std::process::id(), AtomicBool::new(true));
-        Self { left, all, process, is_open, wake: Condvar::new() }
+        Self { left, all, process, is_open, with_values, wake: Condvar::new() }
     }
 
     /// From now on threads record, or do not.

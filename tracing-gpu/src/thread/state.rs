@@ -258,7 +258,7 @@ impl ThreadState {
 
     /// Records something of this thread, if a timeline is written.
     pub(crate) fn record(&self, record: impl FnOnce() -> Record) {
-        if self.tape.is_written() {
+        if self.tape.is_open() {
             self.record_with_fields(record(), &Fields::default());
         }
     }

@@ -69,6 +69,8 @@ pub(crate) struct RangeRecord {
 const CUT: u64 = 1 << 31;
 const START_END: u64 = 1 << 30;
 const OTHER: u64 = 1 << 29;
+/// The numbers of the range are in the line that follows.
+const NUMBERED: u64 = 1 << 28;
 /// Values of a range, in place of other records: start; payload; colour and thread; number of fields, and the bits
 /// below beside these.
 const VALUES: u64 = OTHER | CUT;
@@ -111,28 +113,34 @@ fn values_of(line: &Line) -> (ValuesRecord, usize) {
     (ValuesRecord { start, color, payload, fields: FieldsAt::default() }, (bits >> 32) as usize)
 }
 
-/// A range in two lines: start and end; label and thread; category, and depth with the bits above. Then its numbers.
+/// The second line of a range that has numbers.
 #[inline(always)]
-fn lines_of(range: &RangeRecord, thread: u32) -> [Line; 2] {
-    let RangeNumbers { span, call, parent, has_fields } = range.numbers;
-    [line_of(range, thread), [span, call, parent, u64::from(has_fields)]]
+fn line_of_numbers(RangeNumbers { span, call, parent, has_fields }: RangeNumbers) -> Line {
+    [span, call, parent, u64::from(has_fields)]
 }
+
+/// A range: start and end; label and thread; category, and depth with the bits above.
 
 #[inline(always)]
 fn line_of(range: &RangeRecord, thread: u32) -> Line {
     let cut = if range.cut { CUT } else { 0 };
     let style = if range.key.style == RangeStyle::StartEnd { START_END } else { 0 };
-    let depth = (u64::from(range.depth) % OTHER) | cut | style;
+    let numbered = if range.numbers == RangeNumbers::default() { 0 } else { NUMBERED };
+    let depth = (u64::from(range.depth) % NUMBERED) | cut | style | numbered;
     let RangeKey { label, category, .. } = range.key;
     [range.start, range.end, u64::from(label) << 32 | u64::from(thread), u64::from(category) << 32 | depth]
 }
 
-fn range_of(line: &Line, &[span, call, parent, has_fields]: &Line) -> RangeRecord {
-    let &[start, end, label, bits] = line;
-    let numbers = RangeNumbers { span, call, parent, has_fields: has_fields != 0 };
+fn range_of(&[start, end, label, bits]: &Line, numbers: Option<&Line>) -> RangeRecord {
+    let numbers = numbers.map_or_else(RangeNumbers::default, |&[span, call, parent, has_fields]| RangeNumbers {
+        span,
+        call,
+        parent,
+        has_fields: has_fields != 0,
+    });
     let style = if bits & START_END == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd };
     let key = RangeKey { label: (label >> 32) as u32, category: (bits >> 32) as u32, style };
-    RangeRecord { key, start, end, depth: (bits % OTHER) as u32, began_on: None, cut: bits & CUT != 0, numbers }
+    RangeRecord { key, start, end, depth: (bits % NUMBERED) as u32, began_on: None, cut: bits & CUT != 0, numbers }
 }
 
 fn is_fields(line: &Line) -> bool {
@@ -145,7 +153,7 @@ fn lines_after(line: &Line) -> usize {
         OTHER => 0,
         bits if bits & VALUES == VALUES => 0,
         bits if is_fields(line) => (bits >> 32) as usize,
-        _ => 1,
+        bits => usize::from(bits & NUMBERED != 0),
     }
 }
 
@@ -245,7 +253,7 @@ impl Records {
                     Recorded::Values(ValuesRecord { fields: fields.next(count), ..values })
                 }
                 [.., bits] if bits & FIELDS == FIELDS => Recorded::Fields(fields_of(line, following)?),
-                line => Recorded::Range(range_of(line, following.first()?)),
+                line => Recorded::Range(range_of(line, following.first())),
             };
             Some((line[2] as u32, record))
         })
@@ -338,6 +346,9 @@ impl Log {
 
     /// Takes over what is in the page and was not before.
     fn take_over(&mut self, page: &Page) {
+        if self.records.lines.capacity() == 0 {
+            self.records.lines.reserve_exact(PAGE); // twice as much each time, it comes to `KEPT`
+        }
         self.records.lines.extend(self.cursor.read(page));
         if self.records.room() >= PIECE {
             // A burst goes on: the next piece grows to as much, and its thread does not copy it as it grows.
@@ -353,30 +364,33 @@ impl Tape {
         Self { page: room.map(|_| Page::default()), log: Mutex::default(), room } // no room was taken for the page yet
     }
 
-    /// Whether a timeline is written.
+    /// Whether anything is recorded now.
     #[inline(always)]
-    pub(super) fn is_written(&self) -> bool {
-        self.page.is_some()
+    pub(super) fn is_open(&self) -> bool {
+        self.open_page().is_some()
     }
 
     /// Where to record, if anything is recorded now.
     #[inline(always)]
     fn open_page(&self) -> Option<&Page> {
-        self.page.as_ref().filter(|_| self.room.is_some_and(TapeRoom::is_open))
+        self.room.filter(|room| room.is_open()).and(self.page.as_ref())
     }
 
     /// Records a range of this thread, if a timeline is written.
     #[inline(always)]
     pub(super) fn record_range(&self, thread: u32, range: &RangeRecord) {
-        if let Some(page) = self.open_page() {
-            let lines = lines_of(range, thread);
-            match page.unwritten().first_chunk::<{ 2 * LINE }>() {
-                Some(to) => {
-                    to.iter().zip(lines.as_flattened()).for_each(|(to, word)| to.store(*word, Relaxed));
-                    page.publish(2);
-                }
-                None => self.turn_page(page, &lines),
+        let Some(page) = self.open_page() else { return };
+        let line = line_of(range, thread);
+        if range.numbers == RangeNumbers::default() {
+            return self.record_line(page, line);
+        }
+        let lines = [line, line_of_numbers(range.numbers)];
+        match page.unwritten().first_chunk::<{ 2 * LINE }>() {
+            Some(to) => {
+                to.iter().zip(lines.as_flattened()).for_each(|(to, word)| to.store(*word, Relaxed));
+                page.publish(2);
             }
+            None => self.turn_page(page, &lines),
         }
     }
 

@@ -16,7 +16,7 @@ use range_report::timeline::Value;
 #[inline]
 pub(super) fn mark(session: &Session, thread: &ThreadState, event: &Event<'_>) {
     let with_tool = session.nvtx && nvtx_rs::is_tool_attached();
-    if with_tool || session.tape_room.is_some() {
+    if with_tool || session.records_values() {
         mark_with_message(thread, event, with_tool);
     }
 }
@@ -35,7 +35,7 @@ fn mark_with_message(thread: &ThreadState, event: &Event<'_>, with_tool: bool) {
         if first && with_tool {
             domain.name_category(category, metadata.level().as_str());
         }
-        let mut said = Said { with_fields: session.tape_room.is_some(), ..Said::default() };
+        let mut said = Said { with_fields: session.records_values(), ..Said::default() };
         event.record(&mut said);
         let (text, fields) = said.finish(metadata.name());
         if with_tool {

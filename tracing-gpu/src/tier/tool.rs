@@ -65,7 +65,7 @@ impl NvtxTool {
         let Some(thread) = self.engine.thread() else { return self.count_unfollowed(domain) };
         let Some(range) = find(thread, domain, event) else { return };
         let start = thread.push_foreign(range.key(RangeStyle::PushPop));
-        if let Some(start) = start.filter(|_| thread.session.tape_room.is_some())
+        if let Some(start) = start.filter(|_| thread.session.records_values())
             && let Some((values, fields)) = values_of(thread.session, event, range.has_tail)
         {
             thread.record_values(start, &values, &fields);
@@ -82,7 +82,7 @@ impl NvtxTool {
     fn pop(self, domain: Option<&'static str>, extended: Extended<'_>) {
         let Some(thread) = self.engine.thread() else { return };
         let Some(domain) = domain_of(thread, domain) else { return };
-        if !extended.is_empty() && thread.session.tape_room.is_some() {
+        if !extended.is_empty() && thread.session.records_values() {
             let fields = add_extended(thread.session, Fields::default(), extended);
             thread.record_values_at_pop(domain, &fields);
         }
@@ -95,7 +95,7 @@ impl NvtxTool {
     fn other_call(self, call: &Call<'_>) {
         let session = &self.engine.session;
         match *call {
-            Call::Mark { domain, ref event } if session.tape_room.is_some() => self.mark(domain, event),
+            Call::Mark { domain, ref event } if session.records_values() => self.mark(domain, event),
             Call::Start { domain, ref event, id } => self.start(domain, event, id),
             Call::End { id, extended, .. } => self.end(id, extended),
             // What has no thread now is called by us, or by a thread that is being torn down.
@@ -133,8 +133,8 @@ impl NvtxTool {
         let session = thread.session;
         let started = find(thread, domain, event).map(|range| {
             let key = range.key(RangeStyle::StartEnd);
-            let taped = session.tape_room.as_ref().and_then(|_| values_of(session, event, range.has_tail));
-            let (changing, fields) = taped.unwrap_or_default();
+            let values = if session.records_values() { values_of(session, event, range.has_tail) } else { None };
+            let (changing, fields) = values.unwrap_or_default();
             let start = session.clock.now();
             let instance = thread.begin_lifetime(key.label, start);
             let numbers = thread.number_alone();
@@ -155,8 +155,8 @@ impl NvtxTool {
         match self.engine.session.foreign.end(id) {
             Some(Some(Started { key, lifetime, changing, fields })) => {
                 let session = &self.engine.session;
-                let is_taped = session.tape_room.is_some();
-                let fields = if is_taped { add_extended(session, fields, extended) } else { fields };
+                let is_shown = session.records_values();
+                let fields = if is_shown { add_extended(session, fields, extended) } else { fields };
                 own_values::end_lifetime(self.engine, thread, (key, None), lifetime, &changing, &fields);
             }
             // Without a thread it may be one of our own.

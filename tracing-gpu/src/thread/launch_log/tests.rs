@@ -123,7 +123,7 @@ fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static En
         fields: crate::config::FieldNames::default(),
         whole_names: false,
         sample_budget: 1 << 16,
-        tape_bytes: None,
+        tape_room: None,
         limits: Limits { nodes: 100, run_time_names: 100 },
         row_file: None,
     })));

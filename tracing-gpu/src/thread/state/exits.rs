@@ -270,7 +270,7 @@ impl ThreadState {
     /// Records a range of this thread that has ended, if a timeline is written.
     #[inline]
     pub(super) fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
-        if !self.tape.is_written() {
+        if !self.tape.is_open() {
             return;
         }
         if let Some(identity) = self.identity(ended.place) {

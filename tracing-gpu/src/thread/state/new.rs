@@ -90,8 +90,7 @@ impl ThreadState {
                 known: Mutex::default(),
                 told: Mutex::default(),
                 tape: Tape::new(session.tape_room.as_ref()),
-                // Reports of the GPU's time, which open the room later, need none.
-                numbers: session.tape_room.as_ref().filter(|room| room.is_open()).map(|_| new_numbers()),
+                numbers: session.records_values().then(new_numbers),
                 spare_calls: Spare::default(),
                 call_rows: CallRows::default(),
                 name: Mutex::default(),
