@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nvtx_rs::environment::variable;
-use tracing_gpu::{Kept, Summary, read_row_file};
+use tracing_gpu::{RowFileSummary, Summary, read_row_file};
 
 /// Names the folder in the environment of the measured processes.
 pub(crate) const VARIABLE: &str = "TRACING_GPU_RUN";
@@ -259,7 +259,7 @@ impl Folder {
                 Err(io::ErrorKind::NotFound.into())
             };
             match kept {
-                Ok(Kept { summary, is_whole, has_more }) => {
+                Ok(RowFileSummary { summary, is_whole, has_more }) => {
                     let cut = match (is_whole, has_more) {
                         _ if is_alive(&self.file(&name, "begun")) => Some(Cut::Running),
                         (true, false) => None,

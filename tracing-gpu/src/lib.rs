@@ -194,7 +194,7 @@ mod timeline;
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(feature = "row-file")]
 #[doc(hidden)]
-pub use drain::{Kept, read_row_file};
+pub use drain::{RowFileSummary, read_row_file};
 #[doc(hidden)]
 pub use fold::kernel_exec::kernel_executions;
 #[cfg(feature = "openacc")]

@@ -2,9 +2,11 @@
 //
 //   idle SEED LOG
 //
-// Each thread has a stream of its own. Kernels write the moments at which they began and ended, by the clock of the
-// device. LOG has one line for each of a thread's phases, `state THREAD FROM TO CAUSE RANGE`, and one for each
-// operation, `operation THREAD LAUNCHED START END`: nanoseconds of the host's clock.
+// Each thread has a stream of its own, and a third thread a context of its own. Kernels write the moments at which they
+// began and ended, by the clock of the device. LOG has one line for each of a thread's phases,
+// `state THREAD FROM TO CAUSE RANGE`, and one for each operation, `operation THREAD LAUNCHED START END`: nanoseconds of
+// the host's clock.
+#include <cuda.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
@@ -23,6 +25,15 @@
     cudaError_t error = (call);                                                            \
     if (error != cudaSuccess) {                                                            \
       fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error));       \
+      exit(1);                                                                             \
+    }                                                                                      \
+  } while (0)
+
+#define CHECK_DRIVER(call)                                                                 \
+  do {                                                                                     \
+    CUresult result = (call);                                                              \
+    if (result != CUDA_SUCCESS) {                                                          \
+      fprintf(stderr, "%s:%d: error %d of the driver\n", __FILE__, __LINE__, result);      \
       exit(1);                                                                             \
     }                                                                                      \
   } while (0)
@@ -111,6 +122,7 @@ struct Program {
   int thread;
   bool is_alone;
   Numbers numbers;
+  CUcontext context;
   cudaStream_t stream;
   uint64_t *times, *pinned;
   int kernels = 0;
@@ -232,6 +244,7 @@ struct Program {
   }
 
   void run() {
+    CHECK_DRIVER(cuCtxSetCurrent(context));
     code_from = 0;
     states.push_back({now(), now(), "?", "-"});
     CHECK(cudaStreamSynchronize(stream)); // this thread's first call is over
@@ -257,18 +270,29 @@ int main(int count, char **arguments) {
   Numbers numbers = {strtoull(arguments[1], nullptr, 10)};
   int threads = 1 + numbers.next() % 3;
   int64_t offset = clock_offset();
+  CUcontext first;
+  CHECK_DRIVER(cuCtxGetCurrent(&first));
   std::vector<Program> programs(threads);
   for (int i = 0; i < threads; i++) {
     Program &program = programs[i];
     program.thread = i;
     program.is_alone = threads == 1;
     program.numbers.state = numbers.next();
+    program.context = first;
+    if (i == 2) {
+#if CUDA_VERSION >= 13000
+      CHECK_DRIVER(cuCtxCreate(&program.context, nullptr, 0, 0));
+#else
+      CHECK_DRIVER(cuCtxCreate(&program.context, 0, 0));
+#endif
+    }
+    CHECK_DRIVER(cuCtxSetCurrent(program.context));
     CHECK(cudaStreamCreateWithFlags(&program.stream, cudaStreamNonBlocking));
     CHECK(cudaMalloc(&program.times, 16 * KERNELS));
     CHECK(cudaMallocHost(&program.pinned, 64));
     spin<<<1, 1, 0, program.stream>>>(1000, program.times); // loads it
+    CHECK(cudaDeviceSynchronize());
   }
-  CHECK(cudaDeviceSynchronize());
   uint64_t begin = now();
   std::vector<std::thread> all;
   for (Program &program : programs) all.emplace_back([&] { program.run(); });
@@ -282,6 +306,7 @@ int main(int count, char **arguments) {
   fprintf(log, "begin %llu\n", (unsigned long long)begin);
   std::vector<uint64_t> times(2 * KERNELS);
   for (Program &program : programs) {
+    CHECK_DRIVER(cuCtxSetCurrent(program.context));
     CHECK(cudaMemcpy(times.data(), program.times, 16 * KERNELS, cudaMemcpyDeviceToHost));
     for (State &state : program.states)
       fprintf(log, "state %d %llu %llu %s %s\n", program.thread, (unsigned long long)state.from,

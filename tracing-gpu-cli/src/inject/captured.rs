@@ -9,17 +9,17 @@ use nvtx_rs::tool::Call;
 pub(super) struct Captured {
     /// Its name, or `domain:name`.
     name: String,
-    open: Mutex<Option<Open>>,
+    open: Mutex<Option<OpenRange>>,
 }
 
-enum Open {
+enum OpenRange {
     Pushed { thread: ThreadId, domain: Option<String>, depth: i32 },
     Started { id: u64 },
 }
 
 /// What a call is to the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Met {
+pub(super) enum Edge {
     Begin,
     End,
     Nothing,
@@ -31,31 +31,33 @@ impl Captured {
     }
 
     /// Whether this call begins the range or ends it.
-    pub(super) fn meet(&self, call: &Call<'_>) -> Met {
-        let Ok(mut open) = self.open.lock() else { return Met::Nothing };
+    pub(super) fn meet(&self, call: &Call<'_>) -> Edge {
+        let Ok(mut open) = self.open.lock() else { return Edge::Nothing };
         let begun = match *call {
             Call::Push { domain, ref event, depth, .. } if self.is_named(domain, event.message) => {
-                Open::Pushed { thread: thread::current().id(), domain: domain.map(str::to_owned), depth }
+                OpenRange::Pushed { thread: thread::current().id(), domain: domain.map(str::to_owned), depth }
             }
-            Call::Start { domain, ref event, id, .. } if self.is_named(domain, event.message) => Open::Started { id },
+            Call::Start { domain, ref event, id, .. } if self.is_named(domain, event.message) => {
+                OpenRange::Started { id }
+            }
             Call::Pop { domain, depth: Some(depth), .. } => {
-                let here = |open: &Open| {
-                    matches!(open, Open::Pushed { thread, domain: of, depth: at }
+                let here = |open: &OpenRange| {
+                    matches!(open, OpenRange::Pushed { thread, domain: of, depth: at }
                     if *thread == thread::current().id() && of.as_deref() == domain && *at == depth)
                 };
-                return if open.as_ref().is_some_and(here) { Met::End } else { Met::Nothing };
+                return if open.as_ref().is_some_and(here) { Edge::End } else { Edge::Nothing };
             }
             Call::End { id, .. } => {
-                let ends = matches!(*open, Some(Open::Started { id: of }) if of == id);
-                return if ends { Met::End } else { Met::Nothing };
+                let ends = matches!(*open, Some(OpenRange::Started { id: of }) if of == id);
+                return if ends { Edge::End } else { Edge::Nothing };
             }
-            _ => return Met::Nothing,
+            _ => return Edge::Nothing,
         };
         if open.is_some() {
-            return Met::Nothing;
+            return Edge::Nothing;
         }
         *open = Some(begun);
-        Met::Begin
+        Edge::Begin
     }
 
     fn is_named(&self, domain: Option<&str>, message: Option<&str>) -> bool {

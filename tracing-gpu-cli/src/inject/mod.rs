@@ -18,7 +18,7 @@ use tracing_gpu::{
 use crate::complain;
 use crate::folder::{self, CaptureRange, Folder, Settings};
 use crate::system;
-use captured::{Captured, Met};
+use captured::{Captured, Edge};
 use snapshot::Snapshots;
 
 /// The process that measures: its parent, the parent of that and so on are before it, as it was made by `fork` and
@@ -198,11 +198,11 @@ impl Measured {
     #[inline(never)]
     fn receive_within(&'static self, range: &Captured, call: &Call<'_>) {
         let met = range.meet(call);
-        if met == Met::Begin {
+        if met == Edge::Begin {
             self.run().inspect(|running| running.begin(self));
         }
         self.receive(call);
-        if let Some(running) = self.now().filter(|_| met == Met::End) {
+        if let Some(running) = self.now().filter(|_| met == Edge::End) {
             running.profiler.end(true);
         }
     }

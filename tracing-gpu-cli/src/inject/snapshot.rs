@@ -99,14 +99,14 @@ pub(super) fn watch_forks(after_in_child: extern "C" fn()) {
 
 /// Runs this while no thread forks. Not inside of itself.
 pub(super) fn while_not_forking<R>(run: impl FnOnce() -> R) -> R {
-    struct Held;
-    impl Drop for Held {
+    struct Exclusion;
+    impl Drop for Exclusion {
         fn drop(&mut self) {
             give_back();
         }
     }
     wait();
-    let _until_it_has_run = Held;
+    let _until_it_has_run = Exclusion;
     run()
 }
 

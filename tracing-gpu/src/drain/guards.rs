@@ -18,14 +18,14 @@ const MAX_SITES: usize = 3;
 
 /// The call sites to blame.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct HeldGuards {
     /// The names of their rows.
     labels: Keyed<u32, ()>,
     /// A sentence each.
     pub(super) notes: Vec<String>,
 }
 
-impl Held {
+impl HeldGuards {
     pub(super) fn find(session: &Session, threads: &[&'static ThreadState]) -> Self {
         let mut sites: Vec<Seen> =
             session.losses.misnested.all().into_iter().map(|site| Seen::of(site, threads)).collect();

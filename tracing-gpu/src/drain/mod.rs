@@ -14,11 +14,11 @@ mod gpu;
 #[path = "gpu_disabled.rs"]
 mod gpu;
 mod guards;
-#[cfg(feature = "row-file")]
-mod kept;
 #[cfg(feature = "openacc")]
 mod openacc;
 mod recursion;
+#[cfg(feature = "row-file")]
+mod row_file_summary;
 mod threads;
 
 use std::time::Duration;
@@ -42,7 +42,7 @@ use crate::thread::lifetimes::OpenLifetimes;
 use crate::thread::row::RowCopy;
 use calls::NodeCalls;
 #[cfg(feature = "row-file")]
-pub use kept::{Kept, read_row_file};
+pub use row_file_summary::{RowFileSummary, read_row_file};
 
 /// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
 const WORTH_A_NOTE_PPM: u64 = 100;
@@ -86,8 +86,9 @@ pub(crate) fn summarise(
     let (mut rows, mut calls): (Vec<(RangeKey, RowCopy)>, Vec<CallCopy<'_>>) = (Vec::new(), Vec::new());
     let mut ends = Vec::new(); // of each thread's rows
     let abandoned = engine.abandoned().into_iter();
-    let mut open: Vec<Open> =
-        abandoned.map(|range| Open { count: range.count, ..Open::pushed(range.label, range.thread) }).collect();
+    let mut open: Vec<OpenRanges> = abandoned
+        .map(|range| OpenRanges { count: range.count, ..OpenRanges::pushed(range.label, range.thread) })
+        .collect();
     let mut lifetimes = Vec::new();
     for thread in &all_threads {
         // Rows of a thread that has not called since the window began are of an older one.
@@ -104,16 +105,16 @@ pub(crate) fn summarise(
                 .stack
                 .open()
                 .filter(|_| thread.is_up_to_date())
-                .filter_map(|(_, place)| Some(Open::pushed(thread.identity(place)?.key.label, name.clone()))),
+                .filter_map(|(_, place)| Some(OpenRanges::pushed(thread.identity(place)?.key.label, name.clone()))),
         );
         lifetimes.extend(thread.open_lifetimes());
     }
     let mut activity = collector.map(|collector| collector.totals(session.clock.now()));
-    open.extend(lifetimes.into_iter().map(Open::lifetimes));
+    open.extend(lifetimes.into_iter().map(OpenRanges::lifetimes));
     // After the rows: none of their durations is longer than the window.
     let now = end.map_or_else(|| session.clock.now(), |end| end.at);
     let mut stream_rows = session.streams.rows();
-    let mut held = guards::Held::find(session, &all_threads);
+    let mut held = guards::HeldGuards::find(session, &all_threads);
     // A copy: a thread that gives a range its first name waits no longer than this takes.
     let names = &mut session.copy_of_names();
     let joined = names.join_splits();
@@ -521,7 +522,7 @@ fn recursive_rows(totals: &[NodeTotals], names: &Names) -> u64 {
 }
 
 /// Ranges that are open, with their names still numbers.
-struct Open {
+struct OpenRanges {
     label: u32,
     thread: String,
     style: RangeStyle,
@@ -529,7 +530,7 @@ struct Open {
     count: u64,
 }
 
-impl Open {
+impl OpenRanges {
     fn pushed(label: u32, thread: String) -> Self {
         Self { label, thread, style: RangeStyle::PushPop, cut: false, count: 1 }
     }
@@ -549,11 +550,11 @@ impl Open {
 }
 
 #[inline(never)]
-fn losses(session: &Session, names: &Names, open: Vec<Open>, cut: Option<&Cut>) -> Losses {
+fn losses(session: &Session, names: &Names, open: Vec<OpenRanges>, cut: Option<&Cut>) -> Losses {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
-    let cut = cut
-        .into_iter()
-        .flat_map(|cut| cut.labels.iter().map(|&label| Open { cut: true, ..Open::pushed(label, cut.thread.clone()) }));
+    let cut = cut.into_iter().flat_map(|cut| {
+        cut.labels.iter().map(|&label| OpenRanges { cut: true, ..OpenRanges::pushed(label, cut.thread.clone()) })
+    });
     let mut losses = Losses::default();
     losses.split_instances = load(&session.losses.split_instances);
     losses.stray_exits = load(&session.losses.stray_exits);

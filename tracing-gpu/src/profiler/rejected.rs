@@ -11,15 +11,15 @@ use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
-use crate::session::front_end::{Met, Rejected};
+use crate::session::front_end::{CallSites, Rejected};
 
 /// Crates that are named; of more there is the number.
 const MAX_CRATES: usize = 4;
 const TRACE: &str = " Spans of TRACE can be so many that they slow down what they measure.";
 
 /// What the filter has rejected, and how to measure it. `None` where it has rejected nothing.
-pub(super) fn not_measured(filter: &Targets, met: &Met) -> Option<String> {
-    let mut crates: Vec<(&str, &Rejected)> = met.rejected.iter().map(|(name, of)| (name.as_str(), of)).collect();
+pub(super) fn not_measured(filter: &Targets, sites: &CallSites) -> Option<String> {
+    let mut crates: Vec<(&str, &Rejected)> = sites.rejected.iter().map(|(name, of)| (name.as_str(), of)).collect();
     order::by_key(&mut crates, |(_, rejected)| Reverse(rejected.call_sites())); // stable: else by name
     let has_trace = crates.iter().any(|(_, rejected)| rejected.levels.contains_key(&Level::TRACE));
     let by = match written(filter).as_str() {
@@ -27,7 +27,7 @@ pub(super) fn not_measured(filter: &Targets, met: &Met) -> Option<String> {
         filter => format!("the filter {filter}"),
     };
     let named = named(&crates);
-    let advice = advised(filter, met, &crates).map_or_else(String::new, |advised| {
+    let advice = advised(filter, sites, &crates).map_or_else(String::new, |advised| {
         let (all, some) = counted(&crates, &advised);
         let of = if some == all { "them".to_owned() } else { format!("{some} of these {all}") };
         format!(" TRACING_GPU_FILTER={} measures {of}.", written(&advised))
@@ -53,14 +53,14 @@ fn named(crates: &[(&str, &Rejected)]) -> String {
 
 /// The filter with the least verbose level of each crate that measures more of it. A level for all where there are more
 /// crates than are named: a list of some would leave out the others, in which the time may be.
-fn advised(filter: &Targets, met: &Met, crates: &[(&str, &Rejected)]) -> Option<Targets> {
+fn advised(filter: &Targets, sites: &CallSites, crates: &[(&str, &Rejected)]) -> Option<Targets> {
     let levels = crates.iter().filter_map(|&(name, rejected)| Some((name, *rejected.levels.keys().next()?)));
     let (cheap, trace): (Vec<_>, Vec<_>) = levels.partition(|&(_, level)| level < Level::TRACE);
     if let Some(most) = cheap.iter().map(|&(_, level)| level).max().filter(|_| crates.len() > MAX_CRATES) {
         return Some(raised(filter, None, most));
     }
     let unknown =
-        trace.into_iter().filter(|(name, _)| !met.measured_crates.contains_key(&(*name).to_owned())).take(MAX_CRATES);
+        trace.into_iter().filter(|(name, _)| !sites.measured_crates.contains_key(&(*name).to_owned())).take(MAX_CRATES);
     let offered = if cheap.is_empty() { unknown.collect() } else { cheap };
     let raise = |filter: Targets, (name, level)| raised(&filter, Some(name), level);
     (!offered.is_empty()).then(|| offered.into_iter().fold(filter.clone(), raise))
@@ -108,17 +108,17 @@ mod tests {
 
     /// Of each crate its name and the levels of what is rejected.
     fn note(filter: &str, measured: &[&str], rejected: &[(&str, &[Level])]) -> String {
-        let mut met = Met::default();
-        met.measured_crates = measured.iter().map(|&name| (name.to_owned(), ())).collect();
+        let mut sites = CallSites::default();
+        sites.measured_crates = measured.iter().map(|&name| (name.to_owned(), ())).collect();
         for &(name, levels) in rejected {
             let counts = levels.iter().fold(Keyed::default(), |mut counts: Keyed<Level, usize>, level| {
                 *counts.row(*level) += 1;
                 counts
             });
-            met.rejected.row_or(name.to_owned(), || Rejected { levels: counts, name: "span" });
+            sites.rejected.row_or(name.to_owned(), || Rejected { levels: counts, name: "span" });
         }
         let filter = if filter.is_empty() { Targets::new() } else { filter.parse().expect("a filter") };
-        let note = not_measured(&filter, &met).expect("a note");
+        let note = not_measured(&filter, &sites).expect("a note");
         note.split_once(". ").map_or(note.clone(), |(_, advice)| advice.replace("TRACING_GPU_FILTER=", ""))
     }
 

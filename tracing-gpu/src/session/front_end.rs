@@ -21,7 +21,7 @@ pub(crate) struct FrontEnd {
     is_alone: AtomicBool,
     /// When the last one was dropped; 0 before.
     left: AtomicU64,
-    met: Mutex<Met>,
+    met: Mutex<CallSites>,
 }
 
 /// How far a front end has come.
@@ -35,7 +35,7 @@ pub(crate) enum Stage {
 
 /// Call sites of spans that have been met.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Met {
+pub(crate) struct CallSites {
     known: HashSet<u64>,
     /// The most verbose level that the layer's own filter lets through, where that filter says one.
     pub(crate) own_level: Option<LevelFilter>,
@@ -138,7 +138,7 @@ impl FrontEnd {
         *met.rejected.row_or(name, new).levels.row(*metadata.level()) += 1;
     }
 
-    pub(crate) fn met(&self) -> Met {
+    pub(crate) fn met(&self) -> CallSites {
         self.met.lock().clone()
     }
 }

@@ -306,12 +306,12 @@ pub(crate) struct SpanValues {
     created: (u32, u32, Place),
     /// The call that follows it; 0 for none.
     pub(crate) call: CallId,
-    kept: Mutex<Kept>,
+    kept: Mutex<LockedValues>,
 }
 
 /// One lock for all: an entry asks for most of it.
 #[derive(Debug)]
-struct Kept {
+struct LockedValues {
     changing: Changing,
     lifetime: Option<Lifetime>,
 }
@@ -364,7 +364,7 @@ impl SpanValues {
         changing: Changing,
     ) -> Self {
         let created = (state, changing.category, place);
-        Self { metadata, node, label, created, call, kept: Mutex::new(Kept { changing, lifetime: None }) }
+        Self { metadata, node, label, created, call, kept: Mutex::new(LockedValues { changing, lifetime: None }) }
     }
 
     pub(crate) fn now(&self) -> Changing {

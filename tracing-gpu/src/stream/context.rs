@@ -13,13 +13,13 @@ use super::pair::EventPair;
 use crate::process;
 
 /// A binding's stream or context, which its last `Arc` destroys.
-pub(super) trait Held: Debug + Send + Sync {
+pub(super) trait Owned: Debug + Send + Sync {
     /// Drops a hold, and leaves the current context as it was: to destroy a stream or context changes it. The caller
     /// holds no lock.
     fn let_go(self: Arc<Self>, driver: &Driver);
 }
 
-impl<T: Debug + Send + Sync> Held for T {
+impl<T: Debug + Send + Sync> Owned for T {
     fn let_go(self: Arc<Self>, driver: &Driver) {
         if let Some(last) = Arc::into_inner(self) {
             driver.keeping_context(|| drop(last));
@@ -32,7 +32,7 @@ impl<T: Debug + Send + Sync> Held for T {
 pub(super) struct NamedContext {
     pub(super) handle: Handle,
     /// The context, where its last `Arc` destroys it.
-    owner: Option<Weak<dyn Held>>,
+    owner: Option<Weak<dyn Owned>>,
     /// Pairs that no stream has taken.
     pub(super) spare: Mutex<Vec<EventPair>>,
     pub(super) facts: OnceCell<ContextFacts>,
@@ -52,7 +52,7 @@ pub(super) struct ContextFacts {
 const FLOOR_PATIENCE: Duration = Duration::from_millis(100);
 
 impl NamedContext {
-    pub(super) fn new(handle: Handle, owner: Option<Weak<dyn Held>>) -> Self {
+    pub(super) fn new(handle: Handle, owner: Option<Weak<dyn Owned>>) -> Self {
         Self { handle, owner, spare: Mutex::default(), facts: OnceCell::new() }
     }
 
@@ -62,7 +62,7 @@ impl NamedContext {
     }
 
     /// Holds it alive; `None` when it is gone, or cannot be held.
-    pub(super) fn hold(&self) -> Option<Arc<dyn Held>> {
+    pub(super) fn hold(&self) -> Option<Arc<dyn Owned>> {
         self.owner.as_ref()?.upgrade()
     }
 

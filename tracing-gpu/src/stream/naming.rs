@@ -10,7 +10,7 @@ use gpu_activity::{forks, own_calls};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
-use super::context::{Held, NamedContext};
+use super::context::{NamedContext, Owned};
 use super::named::{self, NamedStream, get};
 use super::owner::{OwnerKind, StreamOwner};
 use super::{reading, scope};
@@ -31,7 +31,7 @@ thread_local! {
 }
 
 /// Names a stream that lives as long as its last `Arc`, or, a default stream, as long as its context's.
-pub(super) fn name<C: Held + 'static, S: Held + 'static>(
+pub(super) fn name<C: Owned + 'static, S: Owned + 'static>(
     (context, context_alive): (Handle, &Arc<C>),
     (handle, alive): (Handle, &Arc<S>),
 ) -> StreamId {
@@ -40,7 +40,7 @@ pub(super) fn name<C: Held + 'static, S: Held + 'static>(
     register(context, Some(downgrade(context_alive)), handle, owner)
 }
 
-fn downgrade<T: Held + 'static>(held: &Arc<T>) -> Weak<dyn Held> {
+fn downgrade<T: Owned + 'static>(held: &Arc<T>) -> Weak<dyn Owned> {
     let held: Weak<T> = Arc::downgrade(held);
     held
 }
@@ -50,7 +50,7 @@ pub(super) fn name_raw(context: Handle, stream: Handle) -> StreamId {
     register(context, None, stream, OwnerKind::Caller)
 }
 
-fn register(context: Handle, alive: Option<Weak<dyn Held>>, handle: Handle, owner: OwnerKind) -> StreamId {
+fn register(context: Handle, alive: Option<Weak<dyn Owned>>, handle: Handle, owner: OwnerKind) -> StreamId {
     // The same handle is the same stream only while the known one lives: after that the driver may give the handle to
     // another.
     let is_same = |id: StreamId| {
@@ -108,7 +108,7 @@ impl Names {
     fn add(
         &mut self,
         context: Handle,
-        alive: Option<Weak<dyn Held>>,
+        alive: Option<Weak<dyn Owned>>,
         handle: Handle,
         owner: OwnerKind,
     ) -> Option<StreamId> {
@@ -124,7 +124,7 @@ impl Names {
         Some(id)
     }
 
-    fn context(&mut self, handle: Handle, alive: Option<Weak<dyn Held>>) -> &'static NamedContext {
+    fn context(&mut self, handle: Handle, alive: Option<Weak<dyn Owned>>) -> &'static NamedContext {
         if let Some(known) = self.contexts.get(&handle) {
             // A caller's context cannot be held, so it does not serve where one that can be is wanted.
             let serves = if known.can_be_held() { known.lives() } else { alive.is_none() };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use gpu_activity::driver::Driver;
 
-use super::context::{Held, NamedContext};
+use super::context::{NamedContext, Owned};
 
 /// Who keeps a stream alive.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct StreamOwner {
 #[derive(Debug)]
 pub(super) enum OwnerKind {
     /// Its last `Arc`, with which it is gone.
-    Binding(Weak<dyn Held>),
+    Binding(Weak<dyn Owned>),
     /// A default stream: gone with its context.
     Context,
     /// A raw stream: alive by the contract of `RawStream`.
@@ -25,7 +25,7 @@ pub(super) enum OwnerKind {
 
 /// Keeps the stream alive while it is held.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Alive(Option<Arc<dyn Held>>);
+pub(super) struct Alive(Option<Arc<dyn Owned>>);
 
 impl Alive {
     /// Drops it. The caller holds no lock.

@@ -151,7 +151,7 @@ const NEAR: usize = 32;
 /// All rows. Once they are warm, adding to them allocates nothing but samples.
 #[derive(Debug, Default)]
 pub(super) struct StreamRows {
-    rows: Vec<Row>,
+    rows: Vec<TotalsRow>,
     /// Where in `rows` the row of a key is.
     index: FxHashMap<StreamKey, usize>,
     /// The rows that were added to last, by node: they are found without hashing.
@@ -159,7 +159,7 @@ pub(super) struct StreamRows {
 }
 
 #[derive(Debug)]
-struct Row {
+struct TotalsRow {
     key: StreamKey,
     /// All but the single times, which `samples` has.
     time: StreamTime,
@@ -184,7 +184,7 @@ impl StreamRows {
     fn find(&mut self, key: StreamKey, near: usize) -> usize {
         let Self { rows, index, near: all_near } = self;
         let index = *index.entry(key).or_insert_with(|| {
-            rows.push(Row { key, time: StreamTime::default(), samples: Samples::default() });
+            rows.push(TotalsRow { key, time: StreamTime::default(), samples: Samples::default() });
             rows.len() - 1
         });
         if let Some(last) = all_near.get_mut(near) {
@@ -194,7 +194,7 @@ impl StreamRows {
     }
 }
 
-impl Row {
+impl TotalsRow {
     #[inline(always)]
     fn add(&mut self, ns: u64, floor: u64, budget: &Budget) {
         let StreamTime { times, empty, empty_ns } = &mut self.time;

@@ -90,12 +90,12 @@ thread_local! {
     /// A number for this thread, which outlives the destructors of its thread-locals; 0 before it has a state.
     static THREAD: Cell<u64> = const { Cell::new(0) };
     /// All states of this thread; gives them back when it ends.
-    static HELD: Held = const { Held(RefCell::new(Vec::new())) };
+    static HELD: ThreadStates = const { ThreadStates(RefCell::new(Vec::new())) };
 }
 
-struct Held(RefCell<Vec<(&'static Engine, &'static ThreadState)>>);
+struct ThreadStates(RefCell<Vec<(&'static Engine, &'static ThreadState)>>);
 
-impl Drop for Held {
+impl Drop for ThreadStates {
     fn drop(&mut self) {
         forget_thread();
         let process = std::process::id();
@@ -241,7 +241,7 @@ impl Engine {
         }
     }
 
-    fn held_thread(&'static self, held: &Held) -> Option<&'static ThreadState> {
+    fn held_thread(&'static self, held: &ThreadStates) -> Option<&'static ThreadState> {
         let mut held = held.0.try_borrow_mut().ok()?; // borrowed: this callback comes from inside the lines below
         if let Some((_, thread)) = held.iter().find(|(_, thread)| self.owns(thread)) {
             return Some(thread);

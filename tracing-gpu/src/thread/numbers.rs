@@ -100,11 +100,11 @@ pub(crate) struct Numbers {
     pub(super) owner: AtomicU64,
     pub(super) created: Chunked<Created, 64>,
     /// By their place on the stack.
-    pub(super) open: Chunked<Open, 64>,
+    pub(super) open: Chunked<OpenNumbers, 64>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Open {
+pub(super) struct OpenNumbers {
     /// In the lowest bit, whether it has fields.
     span: AtomicU64,
     call: AtomicU64,

@@ -80,11 +80,11 @@ pub(crate) struct OpenAccLosses {
 #[derive(Debug, Default)]
 struct Own {
     index: HashMap<Key<'static>, Option<u32>, FxBuildHasher>,
-    open: Vec<Open>,
+    open: Vec<OpenCall>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenCall {
     kind: u8,
     /// `None` where there is no room for it.
     row: Option<u32>,
@@ -107,7 +107,7 @@ impl OpenAccLog {
         if own.open.len() >= DEEPEST {
             add(&self.losses.unended, own.open.drain(..).len());
         }
-        own.open.push(Open { kind: key.kind, row, start: now(), nested: 0 });
+        own.open.push(OpenCall { kind: key.kind, row, start: now(), nested: 0 });
     }
 
     /// The innermost open event of a kind ends, and with it those inside it, which are in no row.
@@ -119,7 +119,7 @@ impl OpenAccLog {
         };
         add(&self.losses.unended, own.open.len() - place - 1);
         let mut ended = own.open.drain(place..);
-        let Some(Open { row, start, nested, .. }) = ended.next() else { return };
+        let Some(OpenCall { row, start, nested, .. }) = ended.next() else { return };
         let nested = ended.fold(nested, |nested, inside| nested.saturating_add(inside.nested));
         let duration = now.saturating_sub(start);
         if let Some(around) = own.open.last_mut() {

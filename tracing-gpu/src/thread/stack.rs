@@ -380,10 +380,10 @@ impl Stack {
     }
 
     /// The ranges from this one on.
-    fn snapshot(&self, base: usize) -> Vec<Open> {
+    fn snapshot(&self, base: usize) -> Vec<FrameCopy> {
         let frames = (base..self.depth()).filter_map(|index| Some((index, self.frames.get(index)?)));
         frames
-            .map(|(index, frame)| Open {
+            .map(|(index, frame)| FrameCopy {
                 span: frame.span(),
                 place: frame.place(),
                 call: if frame.place().is_called() { self.call_of(index) } else { 0 },
@@ -398,7 +398,7 @@ impl Stack {
     fn close_and_reopen(
         &self,
         base: usize,
-        mut old: Vec<Open>,
+        mut old: Vec<FrameCopy>,
         leaving: &[bool],
         ranges: &mut impl Ranges,
     ) -> (u64, Vec<bool>) {
@@ -431,7 +431,7 @@ impl Stack {
             ranges.ended(ended, left, closed_at, base + index);
         }
         let mut reopened = 0;
-        let mut kept: Vec<Open> = Vec::with_capacity(old.len());
+        let mut kept: Vec<FrameCopy> = Vec::with_capacity(old.len());
         for index in (0..old.len()).filter(|&index| !leaving[index]) {
             let mut frame = old[index];
             if closes[index] {
@@ -519,7 +519,7 @@ impl Left {
 
 /// A copy of a frame.
 #[derive(Clone, Copy)]
-struct Open {
+struct FrameCopy {
     span: u64,
     place: Place,
     call: CallId,
@@ -528,7 +528,7 @@ struct Open {
     closed_at: Option<Ticks>,
 }
 
-impl Open {
+impl FrameCopy {
     fn ended(&self, now: Ticks) -> Ended {
         let frame = Frame::default();
         frame.set(self.span, self.place, self.start, self.nested);

@@ -7,7 +7,7 @@ use tracing_subscriber::filter::Filtered;
 use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
-use super::{Beside, Found, Home, own_values};
+use super::{Beside, EnteredSpan, Home, own_values};
 use crate::record::{CallId, Place, StreamId};
 use crate::session::calls::Call;
 use crate::session::catalog::ROOT;
@@ -105,18 +105,18 @@ where
 /// The registry drops them when the span has closed, and that ends its lifetime and its call: without an `on_close` of
 /// the layer, all other spans pay nothing for it.
 struct OwnValues {
-    first: (&'static Engine, Kept),
-    others: Vec<(&'static Engine, Kept)>,
+    first: (&'static Engine, SpanRecord),
+    others: Vec<(&'static Engine, SpanRecord)>,
 }
 
 impl OwnValues {
-    fn all(&self) -> impl Iterator<Item = &(&'static Engine, Kept)> {
+    fn all(&self) -> impl Iterator<Item = &(&'static Engine, SpanRecord)> {
         std::iter::once(&self.first).chain(&self.others)
     }
 }
 
 #[derive(Clone)]
-enum Kept {
+enum SpanRecord {
     /// Which name the call, too.
     Values(Arc<SpanValues>),
     Call(CallId),
@@ -128,9 +128,9 @@ impl Drop for OwnValues {
     fn drop(&mut self) {
         for (engine, kept) in self.all() {
             match kept {
-                Kept::Values(values) => own_values::close(engine, engine.thread(), values),
-                Kept::Call(call) => own_values::close_call(engine, engine.thread(), *call),
-                Kept::Named(..) => {}
+                SpanRecord::Values(values) => own_values::close(engine, engine.thread(), values),
+                SpanRecord::Call(call) => own_values::close_call(engine, engine.thread(), *call),
+                SpanRecord::Named(..) => {}
             }
         }
     }
@@ -156,9 +156,9 @@ where
         thread.remember(id, place);
         let (kept, call) = match beside {
             Beside::Nothing => return Some(()),
-            Beside::Named => (Kept::Named(thread.index, place), 0),
-            Beside::Call(call) => (Kept::Call(call), call),
-            Beside::Values(values) => (Kept::Values(values), 0),
+            Beside::Named => (SpanRecord::Named(thread.index, place), 0),
+            Beside::Call(call) => (SpanRecord::Call(call), call),
+            Beside::Values(values) => (SpanRecord::Values(values), 0),
         };
         if let Some(span) = self.span(&span::Id::from_u64(id)) {
             thread.remember_call(id, call);
@@ -186,28 +186,28 @@ where
     }
 
     #[inline]
-    fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Found {
+    fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> EnteredSpan {
         match thread.remembered(id) {
-            Some(place) if place.is_none() => return Found::Hidden(place.node()),
-            Some(place) if place.is_plain() => return Found::Counted(place, 0),
-            Some(place) if !place.has_own_values() => return Found::Counted(place, thread.remembered_call(id)),
+            Some(place) if place.is_none() => return EnteredSpan::Hidden(place.node()),
+            Some(place) if place.is_plain() => return EnteredSpan::Counted(place, 0),
+            Some(place) if !place.has_own_values() => return EnteredSpan::Counted(place, thread.remembered_call(id)),
             _ => {}
         }
-        let Some(span) = self.span(&span::Id::from_u64(id)) else { return Found::Nothing };
+        let Some(span) = self.span(&span::Id::from_u64(id)) else { return EnteredSpan::Nothing };
         match kept_of(engine, &span) {
-            Some(Kept::Values(values)) => return Found::WithValues(values),
-            Some(Kept::Call(call)) => return called(engine, thread, call),
-            Some(Kept::Named(creator, place)) => return counted(engine, thread, (creator, place), 0),
+            Some(SpanRecord::Values(values)) => return EnteredSpan::WithValues(values),
+            Some(SpanRecord::Call(call)) => return called(engine, thread, call),
+            Some(SpanRecord::Named(creator, place)) => return counted(engine, thread, (creator, place), 0),
             None => {}
         }
         let parent = span.parent().map_or(ROOT, |parent| node_of(engine, thread, parent));
         let place = thread.counted_child(parent, span.metadata());
         if place.is_none() {
-            Found::Hidden(parent)
+            EnteredSpan::Hidden(parent)
         } else if place.has_own_values() {
-            Found::Nothing
+            EnteredSpan::Nothing
         } else {
-            Found::Counted(place, 0)
+            EnteredSpan::Counted(place, 0)
         }
     }
 
@@ -225,9 +225,9 @@ where
             Some(place) if place.is_plain() => 0,
             Some(place) if !place.has_own_values() => thread.remembered_call(id),
             _ => match self.span(&span::Id::from_u64(id)).and_then(|span| kept_of(engine, &span)) {
-                Some(Kept::Values(values)) => values.call,
-                Some(Kept::Call(call)) => call,
-                Some(Kept::Named(..)) | None => 0,
+                Some(SpanRecord::Values(values)) => values.call,
+                Some(SpanRecord::Call(call)) => call,
+                Some(SpanRecord::Named(..)) | None => 0,
             },
         }
     }
@@ -259,7 +259,7 @@ where
 
 /// Puts what is kept of a span beside it in the registry.
 #[inline(never)]
-fn keep_beside<'a, S: LookupSpan<'a>>(engine: &'static Engine, span: &SpanRef<'a, S>, kept: Kept) {
+fn keep_beside<'a, S: LookupSpan<'a>>(engine: &'static Engine, span: &SpanRef<'a, S>, kept: SpanRecord) {
     let mut extensions = span.extensions_mut();
     match extensions.get_mut::<OwnValues>() {
         Some(own) => own.others.push((engine, kept)),
@@ -267,7 +267,7 @@ fn keep_beside<'a, S: LookupSpan<'a>>(engine: &'static Engine, span: &SpanRef<'a
     }
 }
 
-fn kept_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) -> Option<Kept> {
+fn kept_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) -> Option<SpanRecord> {
     let extensions = span.extensions();
     let own: &OwnValues = extensions.get()?;
     own.all().find(|(profiler, _)| std::ptr::eq(*profiler, engine)).map(|(_, kept)| kept.clone())
@@ -275,26 +275,26 @@ fn kept_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) -> Opt
 
 fn own_values_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) -> Option<Arc<SpanValues>> {
     match kept_of(engine, span) {
-        Some(Kept::Values(values)) => Some(values),
+        Some(SpanRecord::Values(values)) => Some(values),
         _ => None,
     }
 }
 
 /// A span that a call follows, created on another thread or no longer remembered here.
-fn called(engine: &'static Engine, thread: &ThreadState, call: CallId) -> Found {
+fn called(engine: &'static Engine, thread: &ThreadState, call: CallId) -> EnteredSpan {
     let home = engine.session.calls.get(call).map(Call::home);
-    home.map_or(Found::Nothing, |home| counted(engine, thread, home, call))
+    home.map_or(EnteredSpan::Nothing, |home| counted(engine, thread, home, call))
 }
 
 /// A span that is counted at this place of the state of this number, and the call that follows it, 0 for none.
-fn counted(engine: &'static Engine, thread: &ThreadState, (creator, place): (u32, Place), call: CallId) -> Found {
-    let Some(creator) = engine.thread_at(creator) else { return Found::Nothing };
+fn counted(engine: &'static Engine, thread: &ThreadState, (creator, place): (u32, Place), call: CallId) -> EnteredSpan {
+    let Some(creator) = engine.thread_at(creator) else { return EnteredSpan::Nothing };
     let here = if creator.index == thread.index { place } else { thread.place_from(creator, place) };
     if here.is_none() {
         thread.session.drop_span();
-        return Found::Nothing;
+        return EnteredSpan::Nothing;
     }
-    Found::Counted(if call == 0 { here } else { here.with_call() }, call)
+    EnteredSpan::Counted(if call == 0 { here } else { here.with_call() }, call)
 }
 
 /// The lineage of a span that is not remembered here: its nearest remembered ancestor, and the call sites from there
@@ -309,15 +309,15 @@ fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: S
             break;
         }
         match kept_of(engine, &ancestor) {
-            Some(Kept::Values(values)) => {
+            Some(SpanRecord::Values(values)) => {
                 node = values.node;
                 break;
             }
-            Some(Kept::Call(call)) => {
+            Some(SpanRecord::Call(call)) => {
                 node = engine.session.calls.get(call).map_or(ROOT, |call| call.home().1.node());
                 break;
             }
-            Some(Kept::Named(_, place)) => {
+            Some(SpanRecord::Named(_, place)) => {
                 node = place.node();
                 break;
             }

@@ -57,7 +57,7 @@ trait Home {
     fn inherited_here(thread: &ThreadState, id: u64) -> StreamId;
 
     /// Any span that is about to be entered.
-    fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Found;
+    fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> EnteredSpan;
     /// The stream of the nearest parent of any span that names one, 0 for none.
     fn inherited_stream(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> StreamId;
     /// The call that follows any span, 0 for none.
@@ -83,7 +83,7 @@ enum Beside {
 }
 
 /// A span that is about to be entered.
-enum Found {
+enum EnteredSpan {
     /// Is counted here, on this thread; the call is the one that its place speaks of.
     Counted(Place, CallId),
     WithValues(Arc<SpanValues>),
@@ -281,18 +281,18 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     let inherited = || home.inherited_stream(engine, thread, id);
     let created = if thread.is_taped { home.created(engine, thread, id) } else { None };
     match home.find(engine, thread, id) {
-        Found::Counted(place, call) => {
+        EnteredSpan::Counted(place, call) => {
             thread.enter_general(id, place, call, None, stream_of_entry(thread, 0, inherited), created);
         }
-        Found::WithValues(values) => {
+        EnteredSpan::WithValues(values) => {
             let now = values.now();
             thread.enter_with_values(id, &values, &now, stream_of_entry(thread, now.stream, inherited), created);
         }
         // Where its parent is not open, what is created inside belongs under that parent.
-        Found::Hidden(parent) if parent != ROOT && thread.stack.is_empty() => {
+        EnteredSpan::Hidden(parent) if parent != ROOT && thread.stack.is_empty() => {
             thread.enter_general(id, Place::stand_in(parent), 0, None, 0, created);
         }
-        Found::Hidden(_) | Found::Nothing => {}
+        EnteredSpan::Hidden(_) | EnteredSpan::Nothing => {}
     }
 }
 

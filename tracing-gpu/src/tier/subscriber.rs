@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing_core::{Dispatch, Event, Interest, Metadata, Subscriber, span};
 
-use super::{Beside, Found, Home, own_values};
+use super::{Beside, EnteredSpan, Home, own_values};
 use crate::record::{CallId, Place, StreamId};
 use crate::session::catalog::ROOT;
 use crate::span::values::SpanValues;
@@ -186,19 +186,19 @@ impl Home for Slabs {
     }
 
     #[inline]
-    fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Found {
+    fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> EnteredSpan {
         let Some((home, span, place)) = locate(engine, id).filter(|(_, _, place)| !place.is_none()) else {
-            return Found::Nothing;
+            return EnteredSpan::Nothing;
         };
         if place.has_own_values() {
-            return home.slab.values(span).map_or(Found::Nothing, Found::WithValues);
+            return home.slab.values(span).map_or(EnteredSpan::Nothing, EnteredSpan::WithValues);
         }
         let here = if home.index == thread.index { place } else { thread.place_from(home, place.plain()) };
         if here.is_none() {
             thread.session.drop_span();
-            return Found::Nothing;
+            return EnteredSpan::Nothing;
         }
-        Found::Counted(here.flagged_as(place), if place.is_called() { home.slab.call(span) } else { 0 })
+        EnteredSpan::Counted(here.flagged_as(place), if place.is_called() { home.slab.call(span) } else { 0 })
     }
 
     fn inherited_stream(&self, engine: &'static Engine, _: &ThreadState, id: u64) -> StreamId {

@@ -189,7 +189,7 @@ const TEXTS: usize = 512;
 const TEXT_BYTES: usize = 256;
 
 /// What a thread has met. Its own, so that nothing is locked.
-struct Met {
+struct KnownRanges {
     /// The session that it is of.
     session: u64,
     /// [`Foreign::category_names`](crate::session::foreign::Foreign::category_names) of then.
@@ -198,10 +198,10 @@ struct Met {
     domains: FxHashMap<Option<*const str>, Option<u32>>,
     /// The last one that was asked for.
     last_domain: Option<(Option<*const str>, Option<u32>)>,
-    texts: Vec<Option<MetText>>,
+    texts: Vec<Option<KnownText>>,
 }
 
-struct MetText {
+struct KnownText {
     text: Box<str>,
     domain: u32,
     category: u32,
@@ -209,8 +209,8 @@ struct MetText {
 }
 
 thread_local! {
-    static MET: RefCell<Met> = const {
-        RefCell::new(Met {
+    static KNOWN_RANGES: RefCell<KnownRanges> = const {
+        RefCell::new(KnownRanges {
             session: 0,
             category_names: 0,
             domains: FxHashMap::with_hasher(FxBuildHasher),
@@ -223,8 +223,8 @@ thread_local! {
 /// Runs `with` with what this thread has met in the session of this state; with nothing while the thread is being torn
 /// down.
 #[inline]
-fn with_met<T>(thread: &ThreadState, with: impl Fn(Option<&mut Met>) -> T) -> T {
-    let found = MET.try_with(|met| {
+fn with_known<T>(thread: &ThreadState, with: impl Fn(Option<&mut KnownRanges>) -> T) -> T {
+    let found = KNOWN_RANGES.try_with(|met| {
         let mut met = met.try_borrow_mut().ok()?;
         let names = thread.session.foreign.category_names();
         if (met.session, met.category_names) != (thread.session.id, names) {
@@ -241,7 +241,7 @@ fn domain_of(thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> 
     if domain.is_none() && thread.session.filter().is_none() {
         return Some(FOREIGN);
     }
-    with_met(thread, |met| match met {
+    with_known(thread, |met| match met {
         Some(met) => met.domain(thread, domain),
         None => look_up_domain(thread, domain),
     })
@@ -251,7 +251,7 @@ fn domain_of(thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> 
 #[inline]
 fn find(thread: &ThreadState, domain: Option<&'static str>, event: &Event<'_>) -> Option<Known> {
     let text = event.message.unwrap_or_default();
-    with_met(thread, |met| match met {
+    with_known(thread, |met| match met {
         Some(met) => {
             let domain = met.domain(thread, domain)?;
             Some(met.range(thread, domain, event.category, text))
@@ -260,7 +260,7 @@ fn find(thread: &ThreadState, domain: Option<&'static str>, event: &Event<'_>) -
     })
 }
 
-impl Met {
+impl KnownRanges {
     #[cold]
     fn begin(&mut self, session: u64, category_names: u32) {
         let domains = FxHashMap::default();
@@ -307,7 +307,7 @@ impl Met {
                 *other = before;
             }
             if let Some(place) = self.texts.get_mut(at) {
-                *place = Some(MetText { text: text.into(), domain, category, known });
+                *place = Some(KnownText { text: text.into(), domain, category, known });
             }
         }
         known

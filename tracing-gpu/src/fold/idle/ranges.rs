@@ -39,7 +39,7 @@ impl Instances {
 
 /// The instances of one name.
 #[derive(Clone, Copy, Debug, Default)]
-struct Row {
+struct RangeInstances {
     first: Instances,
     loading: Instances,
     steady: Instances,
@@ -49,7 +49,7 @@ struct Row {
 pub(super) struct Ranges {
     /// Instances that have ended.
     pub(super) ended: Vec<OpenSpan>,
-    rows: FxHashMap<u32, Row>,
+    rows: FxHashMap<u32, RangeInstances>,
 }
 
 impl Ranges {
@@ -77,7 +77,7 @@ impl Ranges {
 
     /// By the number of the label.
     pub(super) fn rows(&self) -> impl Iterator<Item = (u32, RangeUse)> + '_ {
-        self.rows.iter().map(|(&label, Row { first, loading, steady })| {
+        self.rows.iter().map(|(&label, RangeInstances { first, loading, steady })| {
             let (mut warm_up, mut steady) = (*loading, *steady);
             let is_longer = first.wall / LONGER > steady.wall / steady.count.max(1);
             if steady.count > 0 && (is_longer || first.all.causes.loading_ns > first.wall / LOADING_PART) {

@@ -7,7 +7,8 @@ use range_report::stats::Keyed;
 use range_report::{OpenRange, RangeStyle, Summary, TreeNode};
 
 use super::{
-    Merged, Open, add_uncounted, calls, categories, count, node_totals, ranges, recursive_rows, spans_in_more, tree,
+    Merged, OpenRanges, add_uncounted, calls, categories, count, node_totals, ranges, recursive_rows, spans_in_more,
+    tree,
 };
 use crate::clock::rate_since;
 use crate::record::{Place, RangeKey};
@@ -22,7 +23,7 @@ use crate::thread::state::{OPEN_WORDS, open_in_file};
 /// A summary from the file of the rows of a process.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Kept {
+pub struct RowFileSummary {
     /// All of its ranges; and the rest of the snapshot, if there is one.
     pub summary: Summary,
     /// Whether all rows were in the file, so that counts and times are exact.
@@ -37,10 +38,10 @@ pub struct Kept {
 /// # Errors
 /// Where there is no such file, or it is none.
 #[doc(hidden)]
-pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept> {
+pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFileSummary> {
     let mut log = RowLog::read(path, Limits { nodes: usize::MAX, run_time_names: usize::MAX })?;
     if let Some(snapshot) = snapshot.as_ref().filter(|_| log.is_incomplete()) {
-        return Ok(Kept { summary: snapshot.clone(), is_whole: false, has_more: true });
+        return Ok(RowFileSummary { summary: snapshot.clone(), is_whole: false, has_more: true });
     }
     let rate = rate_since(log.is_tsc, log.origin, log.origin_ns);
     let (mut rows, mut ends): (Vec<(RangeKey, RowCopy)>, Vec<usize>) = Default::default();
@@ -92,7 +93,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<Kept>
     summary.losses.nodes_over_limit = spans_in_more(&rows, names);
     summary.losses.recursive_rows = recursive_rows(&totals, names);
     summary.losses.rows_without_median = count(summary.ranges.iter().filter(|row| row.times.median_ns.is_none()));
-    Ok(Kept { summary, is_whole, has_more: log.lost(Lost::Others) > 0 })
+    Ok(RowFileSummary { summary, is_whole, has_more: log.lost(Lost::Others) > 0 })
 }
 
 /// The ranges that were open on each thread.
@@ -101,7 +102,7 @@ fn open(log: &RowLog) -> Vec<OpenRange> {
     let of_thread = |(thread, words): (&str, &[u64])| {
         let named = |place: Place| {
             let node = nodes.get(log.node(place.node()) as usize).filter(|_| !place.is_none())?;
-            Some(Open::pushed(node.label, thread.to_owned()).named(&log.names))
+            Some(OpenRanges::pushed(node.label, thread.to_owned()).named(&log.names))
         };
         open_in_file(words).into_iter().filter_map(named).collect::<Vec<_>>()
     };
