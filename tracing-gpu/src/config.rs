@@ -378,7 +378,12 @@ impl Config {
 
     /// Whether single calls of the CUDA API are.
     pub(crate) fn wants_calls(&self) -> bool {
-        self.reports.iter().any(|report| report.needs_calls())
+        self.reports.iter().any(|report| report.needs_calls()) || self.has_page()
+    }
+
+    /// Whether a page is written, which shows why the GPU was idle.
+    pub(crate) fn has_page(&self) -> bool {
+        cfg!(feature = "html") && self.files.contains_key("html")
     }
 
     /// Whether a report needs all ranges, calls and operations in their order, and CUPTI may record what that takes.

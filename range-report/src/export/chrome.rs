@@ -133,7 +133,7 @@ impl<W: Write + Send> Sink for Chrome<W> {
             }
             Item::ApiCall(call) => host.api_call(lines, call),
             Item::Projection(projection) => devices.projection(lines, projection),
-            Item::Detail(_) => {}
+            Item::Detail(_) | Item::Idle(_) => {}
         }
         if self.lines.bytes().len() >= CHUNK { self.write() } else { Ok(()) }
     }

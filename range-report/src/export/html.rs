@@ -12,6 +12,7 @@ mod comparison;
 mod data;
 mod details;
 mod hot;
+mod idle;
 mod items;
 mod lay_out;
 mod page;

@@ -132,7 +132,7 @@ impl Writer {
             Item::Call(call) => events.call(file, *ids, strings, call),
             Item::ApiCall(call) => gpu.api_call(file, *ids, strings, call),
             Item::Projection(_) => Ok(()), // the reports project by themselves
-            Item::Detail(_) => Ok(()),
+            Item::Detail(_) | Item::Idle(_) => Ok(()),
         }
     }
 

@@ -19,7 +19,7 @@ pub use detail::{
 };
 pub use gpu::{Api, Kernel, Memory, Work};
 
-use crate::summary::{Process, RangeStyle, Summary};
+use crate::summary::{IdleCause, MemoryKind, Process, RangeStyle, Summary};
 
 /// The value of `nvtx.payload`, or of a span's own field.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -225,6 +225,33 @@ pub struct Projection<'a> {
     pub level: u32,
 }
 
+/// A part of the time in which a device was idle between two operations: as long as it has one cause and one range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdleTime<'a> {
+    /// Number of the device.
+    pub device: u32,
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Why.
+    pub cause: IdleCause,
+    /// The thread that launched the operation, or the one whose range was open for it. The innermost range of that
+    /// thread at this time is the one that the idle time is charged to. `None` where the launch is not known.
+    pub thread: Option<u32>,
+    /// The operation that ended the whole idle time.
+    pub ended_by: EndedBy<'a>,
+}
+
+/// What an operation is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy<'a> {
+    /// The short name of its kernel.
+    Kernel(&'a str),
+    /// The kind of copy or set that it is.
+    Memory(MemoryKind),
+}
+
 /// Anything that a timeline shows.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -257,6 +284,8 @@ pub enum Item<'a> {
     Projection(Projection<'a>),
     /// A detail that a fold asks for.
     Detail(PlacedDetail<'a>),
+    /// Time in which a device was idle. Only a page shows it.
+    Idle(IdleTime<'a>),
 }
 
 /// A file that shows a timeline. Items come in no order across threads and devices. Each has been announced

@@ -26,6 +26,9 @@ pub(crate) trait Fold: Send {
     fn detail(&mut self, _: &PlacedDetail<'_>) {}
     /// All has come: adds the answer to the last summary, before it is printed and before files end with it.
     fn finish(&mut self, summary: &mut Summary);
+    /// Hands over what files show of the answer, as far as it is known and has not been handed over. Called every 50 ms
+    /// or so, and once after `finish`.
+    fn show(&mut self, _give: &mut dyn FnMut(&Item<'_>)) {}
 }
 
 /// Shows all that it gets, and has no answer.

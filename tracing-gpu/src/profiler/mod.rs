@@ -29,6 +29,7 @@ pub use init::{Guard, InstallError, init};
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::drain::{self, End};
+use crate::fold::idle::Idle;
 use crate::fold::{self, Fold};
 #[cfg(feature = "openacc")]
 use crate::openacc::OpenAcc;
@@ -502,7 +503,11 @@ fn begins_with_gpu(config: &Config) -> bool {
 fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
     let watch = config.watch.map(|watch| Box::new(watch) as Box<dyn Fold>);
     let asks = |asking: &[Report]| config.needs_stream() && config.reports.iter().any(|report| asking.contains(report));
-    let idle = asks(&[Report::Idle, Report::Why]).then(|| Box::<fold::idle::Idle>::default() as Box<dyn Fold>);
+    let idle = match config.has_page() && config.wants_activity() {
+        true => Some(Idle::shown()),
+        false => asks(&[Report::Idle, Report::Why]).then(Idle::default),
+    };
+    let idle = idle.map(|idle| Box::new(idle) as Box<dyn Fold>);
     let kernel_exec =
         asks(&[Report::KernelExec]).then(|| Box::<fold::kernel_exec::KernelExec>::default() as Box<dyn Fold>);
     config.folds.iter().map(|new| new()).chain(watch).chain(idle).chain(kernel_exec).collect()

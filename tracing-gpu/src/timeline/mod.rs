@@ -143,6 +143,13 @@ impl Takers {
         self.each_file(|sink| sink.item(item));
     }
 
+    /// Hands to files what folds found.
+    fn show(&mut self) {
+        let mut folds = std::mem::take(&mut self.folds);
+        folds.iter_mut().for_each(|fold| fold.show(&mut |item| self.each_file(|sink| sink.item(item))));
+        self.folds = folds;
+    }
+
     /// A file that fails is given up.
     fn each_file(&mut self, mut what: impl FnMut(&mut dyn Sink) -> io::Result<()>) {
         let Self { files, errors, .. } = self;
@@ -258,6 +265,7 @@ impl Recorder {
         let State { takers, moments, labels, tracks, open, fields, .. } = state;
         tracks.write(&gpu, moments, labels, &mut |item| takers.give(item));
         self.lost.fetch_add(lost + open.take_lost() + fields.take_lost(), Relaxed);
+        state.takers.show();
         state.takers.each_file(|sink| sink.flush());
     }
 
@@ -325,7 +333,10 @@ impl Recorder {
 
     /// After that: has the folds add to the last summary what they found.
     pub(crate) fn finish_folds(&self, summary: &mut Summary) {
-        std::mem::take(&mut self.state.lock().takers.folds).iter_mut().for_each(|fold| fold.finish(summary));
+        let takers = &mut self.state.lock().takers;
+        takers.folds.iter_mut().for_each(|fold| fold.finish(summary));
+        takers.show();
+        takers.folds.clear();
     }
 
     /// After that: closes the files. What went wrong with each.

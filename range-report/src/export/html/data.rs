@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::comparison::{self, Compared, compared};
 use super::hot::{HotLists, hot_lists};
+use super::idle;
 use super::items::{Bar, Items, Launch, StreamPart, ThreadPart, Track};
 use super::lay_out::lay_out;
 use super::tables::{Column, Table, tables};
@@ -48,6 +49,7 @@ pub(super) struct Shown<'a> {
     tables: Vec<Table<'a>>,
     comparison: Option<Compared<'a>>,
     gpu: Option<Gpu>,
+    idle: Option<idle::Shown>,
     left_out: LeftOut,
     pub(super) notes: Vec<String>,
     #[serde(skip)]
@@ -70,7 +72,7 @@ fn each<S: serde::Serializer>(texts: &[Arc<str>], serializer: S) -> Result<S::Ok
 #[derive(Debug, Serialize)]
 struct Group {
     label: String,
-    /// `calls`, `thread` or `stream`.
+    /// `calls`, `thread`, `stream` or `device`.
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<u32>,
@@ -79,7 +81,7 @@ struct Group {
 
 #[derive(Debug, Serialize)]
 struct Shape {
-    /// `calls`, `marks`, `ranges`, `lifetimes`, `api`, `projections`, `operations`.
+    /// `calls`, `marks`, `ranges`, `lifetimes`, `api`, `projections`, `operations`, `idle`.
     part: &'static str,
     /// Level and number of bars of each row.
     rows: Vec<(u32, u32)>,
@@ -144,6 +146,11 @@ pub(super) fn shown<'a>(
     let calls = (0..).zip(&in_order).find_map(|(number, track)| (*track == Track::Calls).then_some(number));
     let laid = lay_out(bars, in_order.len(), calls);
     let (colors, bar_colors) = colors(&laid.bars);
+    let drawn_idle = |device| {
+        let on_it = |bar: &&Bar| in_order.get(bar.track as usize) == Some(&Track::Idle { device });
+        laid.bars.iter().filter(on_it).map(|bar| bar.end - bar.start).sum()
+    };
+    let idle = summary.idle.as_ref().map(|idle| idle::shown(idle, drawn_idle));
     let launches = in_order_of(&laid.bars, &launches);
     let texts_left_out = texts.left_out;
     let phases = Phases::of(summary);
@@ -182,6 +189,7 @@ pub(super) fn shown<'a>(
             sum_ns: gpu.total.sum_ns,
             operations: gpu.total.operations,
         }),
+        idle,
         left_out: LeftOut {
             lost,
             came: items.came,
@@ -200,16 +208,17 @@ pub(super) fn shown<'a>(
     }
 }
 
-/// Gives tracks their numbers on the page: calls, threads, streams; of threads the main one first.
+/// Gives tracks their numbers on the page: calls, threads, streams; of threads the main one first. Below the streams of a
+/// device is its idle time.
 fn renumber(tracks: &HashMap<Track, u32>, bars: &mut [Bar], pid: u32) -> Vec<Track> {
     let mut in_order: Vec<(Track, u32)> = tracks.iter().map(|(track, number)| (*track, *number)).collect();
     in_order.sort_unstable_by_key(|&(track, _)| {
-        let is_first = match track {
-            Track::Calls => true,
-            Track::Thread { thread, .. } => thread == pid,
-            Track::Stream { .. } => false,
+        let (is_first, device) = match track {
+            Track::Calls => (true, None),
+            Track::Thread { thread, .. } => (thread == pid, None),
+            Track::Stream { device, .. } | Track::Idle { device } => (false, Some(device)),
         };
-        (!is_first, track)
+        (!is_first, device, track)
     });
     let mut new = vec![0_u32; in_order.len()];
     for (position, (_, number)) in in_order.iter().enumerate() {
@@ -246,6 +255,7 @@ fn groups(
                 let label = stream_label((device, context, stream), tracks, devices.len());
                 ((2, device, context, stream), label, "stream", stream_part(part))
             }
+            Track::Idle { device } => ((3, device, 0, 0), format!("GPU {device} idle"), "device", "idle"),
         };
         let thread = matches!(track, Track::Thread { .. }).then_some(of.1);
         let shape = Shape { part, rows };

@@ -133,6 +133,13 @@ const fn memory_name(kind: u8) -> Option<&'static str> {
 }
 
 #[derive(Serialize)]
+pub(super) struct IdleDetail {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thread: Option<u32>,
+    pub(super) ended_by: String,
+}
+
+#[derive(Serialize)]
 pub(super) struct CallDetail {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fields: Vec<(String, String)>,

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::details::{ApiCallDetail, CallDetail, LONGEST_VALUE, MarkDetail, OperationDetail, RangeDetail};
+use super::details::{ApiCallDetail, CallDetail, IdleDetail, LONGEST_VALUE, MarkDetail, OperationDetail, RangeDetail};
+use super::idle::words;
 use super::texts::{Texts, presentable};
 use crate::TableStyle;
 use crate::report::{bracketed, nsys_call};
 use crate::summary::RangeStyle;
-use crate::timeline::{ApiCall, Call, Item, Mark, Operation, Projection, Range, Work};
+use crate::timeline::{ApiCall, Call, EndedBy, IdleTime, Item, Mark, Operation, Projection, Range, Work};
 
 /// How much a page holds. What is beyond is counted, and the page says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,7 @@ pub(super) enum Track {
     Calls,
     Thread { thread: u32, part: ThreadPart },
     Stream { device: u32, context: u32, stream: u32, part: StreamPart },
+    Idle { device: u32 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,6 +142,7 @@ impl Items {
             Item::Call(call) => self.call(call),
             Item::ApiCall(call) => self.api_call(call),
             Item::Projection(projection) => self.projection(projection),
+            Item::Idle(idle) => self.idle(idle),
             Item::Detail(_) => {}
         }
     }
@@ -285,6 +288,31 @@ impl Items {
             end: projection.end,
             name: named(&mut self.texts, projection.domain, projection.name),
             detail: 0,
+            color: 0,
+            launch: NONE,
+            call: 0,
+            span: 0,
+            parent: 0,
+        };
+        self.push(bar);
+    }
+
+    fn idle(&mut self, idle: &IdleTime<'_>) {
+        if !self.accepts(idle.start, idle.end) {
+            return;
+        }
+        let ended_by = match idle.ended_by {
+            EndedBy::Kernel(kernel) => presentable(kernel, LONGEST_VALUE).into_owned(),
+            EndedBy::Memory(kind) => bracketed(kind, TableStyle::Current),
+        };
+        let detail = self.detail(&IdleDetail { thread: idle.thread, ended_by });
+        let bar = Bar {
+            track: number(&mut self.tracks, Track::Idle { device: idle.device }),
+            level: 0,
+            start: idle.start,
+            end: idle.end,
+            name: self.texts.number(&words(idle.cause)),
+            detail,
             color: 0,
             launch: NONE,
             call: 0,

@@ -11,11 +11,12 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: [&str; 3] =
     [include_str!("page/style.css"), include_str!("page/charts.css"), include_str!("page/tables.css")];
 /// One program: what comes later uses what came before.
-const SCRIPTS: [&str; 24] = [
+const SCRIPTS: [&str; 25] = [
     include_str!("page/units.js"),
     include_str!("page/data.js"),
     include_str!("page/theme.js"),
     include_str!("page/colors.js"),
+    include_str!("page/idle.js"),
     include_str!("page/calls.js"),
     include_str!("page/stats.js"),
     include_str!("page/details.js"),

@@ -1,11 +1,13 @@
 //! When a device was idle, from its operations.
 
+use range_report::summary::MemoryKind;
+
 /// An operation, as far as idle time needs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceOperation {
     pub(super) start: u64,
     pub(super) end: u64,
-    pub(super) is_copy: bool,
+    pub(super) name: Name,
     /// Whether its beginning is settled.
     pub(super) is_rest: bool,
     /// Whether its kernel ran for the first time.
@@ -14,6 +16,14 @@ pub(super) struct DeviceOperation {
     pub(super) correlation: u32,
     /// Thread and moment of its launch.
     pub(super) launch: Option<(u32, u64)>,
+}
+
+/// What an operation is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Name {
+    /// Number of its kernel.
+    Kernel(u32),
+    Memory(MemoryKind),
 }
 
 /// An idle time, with the operation that ended it.
@@ -97,7 +107,8 @@ impl DeviceLog {
             let from = operation.start.max(*known);
             *known = operation.end.max(*known);
             each(Settled::Busy { from, until: *known, began });
-            extend(if operation.is_copy { &mut copies } else { &mut kernels }, operation.start, operation.end);
+            let union = if matches!(operation.name, Name::Memory(_)) { &mut copies } else { &mut kernels };
+            extend(union, operation.start, operation.end);
         }
         self.copy += copies.iter().map(|(start, end)| end - start).sum::<u64>();
         self.overlap += common(&kernels, &copies);

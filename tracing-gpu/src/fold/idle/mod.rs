@@ -22,13 +22,15 @@ use std::collections::BTreeMap;
 
 use range_report::stats::order;
 use range_report::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanIdle};
-use range_report::timeline::{ApiCall, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
+use range_report::timeline::{
+    ApiCall, Detail, Details, EndedBy, IdleTime, Item, Operation, PlacedDetail, Range, WaitKind, Work,
+};
 use range_report::{RangeStyle, Summary};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use self::curve::Curve;
 use self::functions::{BETWEEN_LAUNCHES, Purpose, purpose};
-use self::gaps::{DeviceLog, DeviceOperation, Gap, Settled};
+use self::gaps::{DeviceLog, DeviceOperation, Gap, Name, Settled};
 use self::pieces::{Piece, Pieces};
 use self::ranges::Ranges;
 use self::thread::{ApiSpan, NO_RANGE, OpenSpan, ThreadLog};
@@ -62,8 +64,7 @@ const MOST_WAITS: usize = 1 << 16;
 pub(crate) struct Idle {
     limits: Limits,
     functions: FxHashMap<String, Purpose>,
-    /// Symbols of kernels that ran.
-    kernels: FxHashSet<String>,
+    kernels: Kernels,
     labels: Labels,
     threads: FxHashMap<u32, ThreadLog>,
     devices: BTreeMap<u32, Device>,
@@ -75,6 +76,15 @@ pub(crate) struct Idle {
     arrived: usize,
     latest: u64,
     gaps: u64,
+    /// Explained idle time with its thread that no file has yet, where a file shows it.
+    unshown: Option<Vec<(Option<u32>, Piece)>>,
+}
+
+/// Kernels that ran: the number of each by its symbol, and their names.
+#[derive(Debug, Default)]
+struct Kernels {
+    numbers: FxHashMap<String, u32>,
+    names: Vec<String>,
 }
 
 /// Names of ranges by numbers.
@@ -159,21 +169,20 @@ impl Fold for Idle {
     }
 
     fn operation(&mut self, operation: &Operation<'_>) {
-        let is_copy = match operation.work {
-            Work::Kernel(_) => false,
+        let (name, is_first) = match operation.work {
             Work::Memory(memory) if memory.kind == MemoryKind::HtoH => return, // not on the device
-            Work::Memory(_) => true,
+            Work::Memory(memory) => (Name::Memory(memory.kind), false),
+            Work::Kernel(_) => {
+                let (number, is_first) = self.kernels.number(operation);
+                (Name::Kernel(number), is_first)
+            }
         };
-        let is_first = !is_copy && !self.kernels.contains(operation.symbol);
-        if is_first {
-            self.kernels.insert(operation.symbol.to_owned());
-        }
         let Operation { start, end, stream, correlation, launch, .. } = *operation;
         let log = &mut self.devices.entry(operation.device).or_default().log;
         log.add(DeviceOperation {
             start,
             end: end.max(start),
-            is_copy,
+            name,
             is_rest: false,
             is_first,
             stream,
@@ -205,9 +214,38 @@ impl Fold for Idle {
         self.settle(u64::MAX);
         summary.idle = self.answer(summary.elapsed_ns);
     }
+
+    fn show(&mut self, give: &mut dyn FnMut(&Item<'_>)) {
+        for (thread, Piece { start, end, cause, device, ended_by, .. }) in self.unshown.iter_mut().flat_map(std::mem::take) {
+            let ended_by = match ended_by {
+                Name::Kernel(number) => EndedBy::Kernel(self.kernels.names.get(number as usize).map_or("", |name| name)),
+                Name::Memory(kind) => EndedBy::Memory(kind),
+            };
+            give(&Item::Idle(IdleTime { device, start, end, cause, thread, ended_by }));
+        }
+    }
+}
+
+impl Kernels {
+    /// The number of an operation's kernel, and whether it is new.
+    fn number(&mut self, operation: &Operation<'_>) -> (u32, bool) {
+        if let Some(&number) = self.numbers.get(operation.symbol) {
+            return (number, false);
+        }
+        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.numbers.insert(operation.symbol.to_owned(), number);
+        let name = if operation.kernel.is_empty() { operation.symbol } else { operation.kernel };
+        self.names.push(name.to_owned());
+        (number, true)
+    }
 }
 
 impl Idle {
+    /// One that has files show each idle time.
+    pub(crate) fn shown() -> Self {
+        Self { unshown: Some(Vec::new()), ..Self::default() }
+    }
+
     /// Settles what is old when much has come.
     fn arrived(&mut self, end: u64) {
         self.arrived += 1;
@@ -234,7 +272,7 @@ impl Idle {
     fn settle(&mut self, until: u64) {
         self.threads.values_mut().for_each(ThreadLog::sort);
         self.waits.values_mut().for_each(|waits| waits.sort_unstable());
-        let Self { threads, devices, waits, gaps: number, spans, ranges, .. } = self;
+        let Self { threads, devices, waits, gaps: number, spans, ranges, unshown, .. } = self;
         for (&index, device) in devices.iter_mut() {
             let Device { log, gaps, causes, curve } = device;
             log.settle(until, |settled| match settled {
@@ -246,7 +284,9 @@ impl Idle {
                 Settled::Idle(gap) => {
                     *number += 1;
                     *gaps += 1;
-                    let mut pieces = Pieces { gap: *number, device: index, at: gap.start, pieces: Vec::new() };
+                    let ended_by = gap.ended_by.name;
+                    let mut pieces =
+                        Pieces { gap: *number, device: index, ended_by, at: gap.start, pieces: Vec::new() };
                     explain(&gap, threads, waits, &mut pieces);
                     for piece in pieces.pieces {
                         curve.go_on(piece.start, piece.end, |all, ns| all.causes.add(piece.cause, ns));
@@ -255,6 +295,7 @@ impl Idle {
                             None => {
                                 causes.add(piece.cause, piece.end - piece.start);
                                 spans.entry(NO_RANGE).or_default().add(&piece);
+                                unshown.iter_mut().for_each(|unshown| unshown.push((None, piece)));
                             }
                         }
                     }
@@ -265,12 +306,13 @@ impl Idle {
         // Where the next gap of any device begins; before the first operation there is none.
         let needed = devices.values().map(|device| device.log.cursor()).min().unwrap_or(until);
         let needed = if until == u64::MAX { until } else { needed };
-        for thread in threads.values_mut() {
+        for (&number, thread) in threads.iter_mut() {
             let mut charge = |piece: Piece, label: u32| {
                 if let Some(device) = devices.get_mut(&piece.device) {
                     device.causes.add(piece.cause, piece.end - piece.start);
                 }
                 spans.entry(label).or_default().add(&piece);
+                unshown.iter_mut().for_each(|unshown| unshown.push((Some(number), piece)));
             };
             thread.place(until == u64::MAX, &mut charge);
             thread.forget(needed);

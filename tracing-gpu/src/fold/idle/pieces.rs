@@ -2,21 +2,25 @@
 
 use range_report::summary::IdleCause;
 
+use super::gaps::Name;
+
 /// Idle time with one cause.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) cause: IdleCause,
-    /// Which gap it is part of, and on which device.
+    /// Which gap it is part of, on which device, and which operation ended that.
     pub(super) gap: u64,
     pub(super) device: u32,
+    pub(super) ended_by: Name,
 }
 
 /// The parts of one gap, in order, each as long as one cause holds.
 pub(super) struct Pieces {
     pub(super) gap: u64,
     pub(super) device: u32,
+    pub(super) ended_by: Name,
     /// Where the next part begins.
     pub(super) at: u64,
     pub(super) pieces: Vec<Piece>,
@@ -27,11 +31,11 @@ impl Pieces {
         if end <= self.at {
             return;
         }
-        let Self { gap, device, at: start, .. } = *self;
+        let Self { gap, device, ended_by, at: start, .. } = *self;
         self.at = end;
         match self.pieces.last_mut().filter(|last| last.cause == cause) {
             Some(last) => last.end = end,
-            None => self.pieces.push(Piece { start, end, cause, gap, device }),
+            None => self.pieces.push(Piece { start, end, cause, gap, device, ended_by }),
         }
     }
 }
