@@ -12,6 +12,8 @@ mod chromium;
 mod compared;
 #[path = "browser/drawn.rs"]
 mod drawn;
+#[path = "browser/idle.rs"]
+mod idle;
 #[path = "browser/invented.rs"]
 mod invented;
 #[path = "browser/marks.rs"]

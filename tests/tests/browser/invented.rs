@@ -6,7 +6,7 @@ use tests::with;
 
 use range_report::export::HtmlSink;
 use range_report::timeline::{Api, Kernel, Memory, Work};
-use range_report::timeline::{ApiCall, Item, Mark, Operation, Projection, Range, Sink, Value};
+use range_report::timeline::{ApiCall, IdleTime, Item, Mark, Operation, Projection, Range, Sink, Value};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{
     ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Process,
@@ -52,6 +52,7 @@ pub(crate) struct Run {
     pub(crate) calls: Vec<(u32, u64, u64, &'static str)>,
     pub(crate) marks: Vec<(u32, u64, u8, String)>,
     pub(crate) notes: Vec<String>,
+    pub(crate) idle: Vec<IdleTime<'static>>,
     pub(crate) random: u64,
 }
 
@@ -133,6 +134,9 @@ impl Run {
         summary.notes = self.notes.clone();
         if !self.operations.is_empty() {
             summary.gpu = Some(self.activity());
+        }
+        if !self.idle.is_empty() {
+            summary.idle = Some(self.idle());
         }
         summary
     }
@@ -288,6 +292,9 @@ impl Run {
                 span: Some(&self.spans[op.span].name),
                 call: number(Some(op.span)),
             }))?;
+        }
+        for idle in &self.idle {
+            sink.item(&Item::Idle(*idle))?;
         }
         for (span, stream, start, end) in self.projected() {
             let span = &self.spans[span];

@@ -216,9 +216,13 @@ impl Fold for Idle {
     }
 
     fn show(&mut self, give: &mut dyn FnMut(&Item<'_>)) {
-        for (thread, Piece { start, end, cause, device, ended_by, .. }) in self.unshown.iter_mut().flat_map(std::mem::take) {
+        for (thread, Piece { start, end, cause, device, ended_by, .. }) in
+            self.unshown.iter_mut().flat_map(std::mem::take)
+        {
             let ended_by = match ended_by {
-                Name::Kernel(number) => EndedBy::Kernel(self.kernels.names.get(number as usize).map_or("", |name| name)),
+                Name::Kernel(number) => {
+                    EndedBy::Kernel(self.kernels.names.get(number as usize).map_or("", |name| name))
+                }
                 Name::Memory(kind) => EndedBy::Memory(kind),
             };
             give(&Item::Idle(IdleTime { device, start, end, cause, thread, ended_by }));

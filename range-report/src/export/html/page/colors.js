@@ -62,7 +62,7 @@ function neighboursOfNames() {
     last.length = depth + 1;
   });
   for (const row of run.rows) {
-    if (row.part === 'marks' || row.part === 'api') continue;
+    if (row.part === 'marks' || row.part === 'api' || row.part === 'idle') continue;
     const step = Math.max(2, Math.floor((row.last - row.first) / SAMPLED));
     for (let item = row.first; item + 1 < row.last; item += step) {
       if (run.name[item] !== run.name[item + 1]) add(nameOf(item), nameOf(item + 1), 1);

@@ -8,10 +8,11 @@ const KINDS = {
   api: 'CUDA API call',
   projections: 'range, projected',
   operations: 'GPU operation',
+  idle: 'GPU idle',
   marks: 'event',
 };
 
-/** Name, and pairs of a label and a value. */
+/** Name, pairs of a label and a value, and for idle time the ranges around it. */
 function factsOf(item) {
   const row = rowOf(item);
   const length = lengthOf(item);
@@ -48,7 +49,11 @@ function factsOf(item) {
     add('graph node', detail.graph_node);
     add('correlation', launch.correlation);
   }
-  return { name: nameOf(item), facts };
+  if (row.part === 'idle') {
+    add('before', detail.ended_by);
+    add('launched on', detail.thread === undefined ? 'a thread that is not known' : threadName(detail.thread));
+  }
+  return { name: nameOf(item), facts, around: rangesAround(item, row) };
 }
 
 /** Of a range of a future: which poll. */
@@ -64,11 +69,11 @@ function threadName(number) {
   return name ? name + ' (' + number + ')' : 'thread ' + number;
 }
 
-function fill(target, { name, facts }) {
+function fill(target, { name, facts, around }) {
   const list = element('dl', '');
   for (const [label, value] of facts)
     list.append(element('div', '', element('dt', '', label), element('dd', '', value)));
-  target.replaceChildren(element('strong', '', name), list);
+  target.replaceChildren(element('strong', '', name), around ? trail(around) : '', list);
 }
 
 /** Beside a point of the window, inside it. */

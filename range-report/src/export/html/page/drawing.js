@@ -71,6 +71,7 @@ function drawTimeline() {
   for (const line of seen) {
     if (line.part === 'marks') drawMarks(context, line, line.y - top);
     else if (line.part === 'flight') drawFlight(context, line, line.y - top);
+    else if (line.part === 'idle') drawIdle(context, line, line.y - top, traced ? 0.2 : 1);
     else drawRow(context, line, line.y - top, traced ? 0.2 : 1);
   }
   if (traced) drawTraced(context, top, seen);
@@ -174,7 +175,8 @@ function drawBar(context, line, item, x, width, y, strength) {
   const waits = part === 'calls' && height > 6;
   context.globalAlpha = strength * (isLow ? 0.55 : waits ? 0.45 : 1);
   context.fillStyle = part === 'api' ? theme.call : colorOf(item);
-  context.fillRect(left, y, right - left, height);
+  if (part === 'idle') hatch(context, item, left, y, right - left, height, strength);
+  else context.fillRect(left, y, right - left, height);
   context.globalAlpha = strength;
   // Projected: a line with feet, so that it is told from work. A call: solid where it runs, pale where it waits.
   if (isLow) context.fillRect(left, y + height - 2, right - left, 2);
@@ -191,6 +193,10 @@ function drawBar(context, line, item, x, width, y, strength) {
   const inside = Math.max(left, timeline.gutter) + 4;
   const text = fitting(context, nameOf(item), right - inside - 3);
   if (text) {
+    if (part === 'idle') {
+      context.fillStyle = colorOf(item); // no hatch behind the letters
+      context.fillRect(inside - 2, y + 1, widthOf(context, text) + 4, height - 2);
+    }
     context.fillStyle = isLow || waits || part === 'api' ? theme.text : textOn(item);
     context.fillText(text, inside, y + height / 2 + 0.5);
   }

@@ -173,7 +173,10 @@ function factsOfPhase(index) {
 function selectPhase(node) {
   flame.selected = node;
   if (node < 0) byId('flame-details').replaceChildren();
-  else fill(byId('flame-details'), factsOfPhase(node));
+  else {
+    fill(byId('flame-details'), factsOfPhase(node));
+    byId('flame-details').append(idleOfRange(run.tree[node].name));
+  }
   drawFlame();
 }
 

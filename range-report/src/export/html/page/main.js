@@ -67,6 +67,7 @@ showNotes();
 readTree();
 colorNames();
 showHotLists();
+showIdle();
 layOutRows();
 byId('timeline').hidden = run.count === 0;
 tables.list = [...run.tables];
@@ -84,6 +85,7 @@ later(() => {
 });
 theme.listeners.push(() => {
   showHotLists();
+  showIdle();
   showSlowCalls();
   showTables();
   redraw();

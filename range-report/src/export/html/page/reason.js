@@ -205,17 +205,18 @@ function factsOfCall(call) {
 /** What is selected: the calls around it, why it took as long if there is something inside it, and its facts. */
 function fillSelected(target, item) {
   const call = callOf(item);
-  const { name, facts } = factsOf(item);
+  const { name, facts, around } = factsOf(item);
+  const { part } = rowOf(item);
   const isCall = call >= 0 && calls.item[call] >= 0;
-  fill(target, { name, facts: isCall && calls.long[call] ? [...facts, ...factsOfCall(call)] : facts });
+  fill(target, { name, facts: isCall && calls.long[call] ? [...facts, ...factsOfCall(call)] : facts, around });
+  if (part === 'ranges' || part === 'calls') target.append(idleOfRange(name));
   if (!isCall) return;
   const hasInside = calls.long[call] || calls.size[call] > 1 || itemsInside(call).length > 1;
-  target.firstChild.after(trail(call), hasInside && item < firstOnStream ? showReason(call) : '');
+  target.firstChild.after(trail(callsAround(call).map((above) => calls.item[above])), hasInside && item < firstOnStream ? showReason(call) : '');
 }
 
-/** The calls around one, as links. */
-function trail(call) {
-  const around = callsAround(call).map((above) => calls.item[above]);
+/** What is around an item, from the outermost on, as links. */
+function trail(around) {
   const links = around.flatMap((item) => [' \u203a ', linkTo(item, nameOf(item))]);
   return element('span', 'quiet', ...(links.length ? [' in ', ...links.slice(1)] : []));
 }

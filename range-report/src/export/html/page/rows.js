@@ -2,7 +2,7 @@
 
 const GAP = 9;
 const HEADER = 20;
-const HEIGHTS = { marks: 14, ranges: 19, lifetimes: 17, api: 15, projections: 17, operations: 19 };
+const HEIGHTS = { marks: 14, ranges: 19, lifetimes: 17, api: 15, projections: 17, operations: 19, idle: 19 };
 /** Threads of one name are folded at first where there are more than this, or where calls are drawn above them. */
 const FEW_THREADS = 4;
 
@@ -138,15 +138,26 @@ function lineOf(item) {
   return row.part === 'calls' ? (timeline.lines[timeline.lanes[item]] ?? null) : (row.line ?? null);
 }
 
+function groupOfThread(thread) {
+  return run.groups.find((group) => group.kind === 'thread' && group.thread === thread);
+}
+
+/** The ranges that a thread has open at a moment, the outermost first. */
+function rangesAt(thread, at) {
+  const tracks = groupOfThread(thread)?.tracks.filter((track) => track.part === 'ranges') ?? [];
+  return tracks.flatMap((track) =>
+    track.rows.flatMap((row) => {
+      const item = firstIndex(row.first, row.last, (index) => run.end[index] >= at);
+      return item < row.last && run.start[item] <= at ? [item] : [];
+    }),
+  );
+}
+
 /** The line of the innermost range of a thread at a moment. */
 function lineOfThread(thread, at) {
-  const group = run.groups.find((group) => group.kind === 'thread' && group.thread === thread);
-  const rows = group?.tracks.flatMap((track) => (track.part === 'ranges' ? track.rows : [])) ?? [];
-  const inside = (row) => {
-    const item = firstIndex(row.first, row.last, (index) => run.end[index] >= at);
-    return item < row.last && run.start[item] <= at;
-  };
-  return rows.findLast(inside)?.line ?? group?.tracks.at(-1).rows.at(-1).line ?? null;
+  const innermost = rangesAt(thread, at).at(-1);
+  if (innermost !== undefined) return lineOf(innermost);
+  return groupOfThread(thread)?.tracks.at(-1).rows.at(-1).line ?? null;
 }
 
 /** The items of a line in the order of time: at an index of it, which. */
