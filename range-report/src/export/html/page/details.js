@@ -23,7 +23,7 @@ function factsOf(item) {
   if (row.part !== 'marks') add('duration', human(length) + (length >= 1000 ? ' (' + integer(length) + ' ns)' : ''));
   add('start', human(run.start[item]));
   if (row.part !== 'calls') add(run.groups[row.group].kind, run.groups[row.group].label);
-  add('kind', kindOf(item, row) + (detail.cut ? ', open at the end and cut there' : ''));
+  if (row.part !== 'idle') add('kind', kindOf(item, row) + (detail.cut ? ', open at the end and cut there' : ''));
   if (detail.cancelled) add('ended', 'cancelled: dropped while it waited');
   if (row.part === 'marks') add('level', LEVELS[row.level]);
   add('category', detail.category);
@@ -49,11 +49,13 @@ function factsOf(item) {
     add('graph node', detail.graph_node);
     add('correlation', launch.correlation);
   }
-  if (row.part === 'idle') {
+  const around = row.part === 'idle' ? rangesAt(detail.thread, (run.start[item] + run.end[item]) / 2) : null;
+  if (around) {
+    if (!around.length) add('in', 'no range');
     add('before', detail.ended_by);
     add('launched on', detail.thread === undefined ? 'a thread that is not known' : threadName(detail.thread));
   }
-  return { name: nameOf(item), facts, around: rangesAround(item, row) };
+  return { name: nameOf(item), facts, around };
 }
 
 /** Of a range of a future: which poll. */

@@ -191,7 +191,8 @@ function drawBar(context, line, item, x, width, y, strength) {
   }
   if (height < 13) return;
   const inside = Math.max(left, timeline.gutter) + 4;
-  const text = fitting(context, nameOf(item), right - inside - 3);
+  const name = part === 'idle' ? shortCause(nameOf(item)) : nameOf(item);
+  const text = fitting(context, name, right - inside - 3);
   if (text) {
     if (part === 'idle') {
       context.fillStyle = colorOf(item); // no hatch behind the letters

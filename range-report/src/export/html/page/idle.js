@@ -35,6 +35,11 @@ function makeHatches() {
 }
 theme.listeners.push(makeHatches);
 
+/** Where all is idle time: `launching`. */
+function shortCause(name) {
+  return name.slice('idle: '.length);
+}
+
 /** Paints an element as idle times with this cause are drawn. */
 function paintCause(target, name) {
   target.style.background = `url(${theme.hatches[run.idle.causes.indexOf(name)].tile.toDataURL()}), ${colorOfName(name)}`;
@@ -47,7 +52,8 @@ function barsOfCauses(causes, whose) {
   const entries = order.map((cause) => {
     const ns = causes[cause];
     const figures = [human(ns), percent(ns, whole)];
-    return barEntry(run.idle.causes[cause], ns / causes[order[0]], figures, ' of the idle time' + whose, paintCause);
+    const name = run.idle.causes[cause];
+    return barEntry(name, ns / causes[order[0]], figures, ' of the idle time' + whose, paintCause, shortCause(name));
   });
   return element('ol', 'bars', ...entries);
 }
@@ -70,9 +76,9 @@ function showIdle() {
   const keys = used.map((name) => {
     const swatch = element('span', 'swatch');
     paintCause(swatch, name);
-    return element('li', '', swatch, name);
+    return element('li', '', swatch, shortCause(name));
   });
-  byId('idle-causes').replaceChildren(...keys);
+  byId('idle-causes').replaceChildren(element('li', 'quiet', 'GPU idle:'), ...keys);
 }
 
 /** The idle time that the launches of all ranges of a name ended, or nothing. */
@@ -128,10 +134,4 @@ function hatch(context, item, x, y, width, height, strength) {
     context.fillStyle = style;
     context.fillRect(x, y, width, height);
   }
-}
-
-/** The ranges around an idle time on the thread that launched what ended it, from the outermost on; null elsewhere. */
-function rangesAround(item, row) {
-  if (row.part !== 'idle') return null;
-  return rangesAt(detailOf(item).thread, (run.start[item] + run.end[item]) / 2);
 }
