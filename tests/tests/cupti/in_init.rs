@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tests::in_time;
 use tests::launcher::{Folder, binary};
-use tracing_gpu::summary::ActivityLosses;
+use tracing_gpu::summary::{ActivityLosses, IdleCause};
 use tracing_gpu::{RenderOptions, Report, Summary};
 
 use super::made_up::{empty_library, folder, set};
@@ -60,6 +60,23 @@ fn idle_time_and_launches_are_followed() {
     let executed: u64 = summary.kernel_exec.iter().map(|row| row.execution.kernel.instances).sum();
     let ran: u64 = summary.gpu.iter().flat_map(|gpu| &gpu.kernels).map(|row| row.times.instances).sum();
     assert_eq!(executed, ran);
+}
+
+/// A page has it whatever the reports are, and each idle time on its timeline.
+#[test]
+fn a_page_shows_idle_time_that_no_report_asked_for() {
+    let folder = Folder::new();
+    let page = folder.0.join("run.html");
+    let (all, _) = all_measured_with(&["-r", "kernels", "--html", &page.to_string_lossy()], "outside", &[]);
+    let causes = all[0].idle.as_ref().expect("a page asks for it").devices[0].causes;
+    let page = std::fs::read_to_string(page).expect("a page");
+    let (_, data) = page.split_once(r#"id="data">"#).expect("data");
+    let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").expect("its end").0).expect("JSON");
+    assert!(causes.total_ns() > 0);
+    assert_eq!(data["idle"]["devices"][0]["drawn_ns"], causes.total_ns());
+    assert_eq!(data["idle"]["devices"][0]["causes"], serde_json::json!(IdleCause::ALL.map(|cause| causes.of(cause))));
+    let lanes = data["groups"].as_array().expect("groups").iter().map(|group| group["label"].as_str());
+    assert_eq!(lanes.last().flatten(), Some("GPU 0 idle"));
 }
 
 /// Every operation and call is in the tables, though there is no range.

@@ -379,8 +379,51 @@ fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Tru
     truth
 }
 
+/// An idle time that a file shows: device, start, end, cause and thread.
+type ShownTime = (u32, u64, u64, IdleCause, Option<u32>);
+
+fn show(idle: &mut Idle, shown: &mut Vec<ShownTime>) {
+    idle.show(&mut |item| {
+        let Item::Idle(IdleTime { device, start, end, cause, thread, ended_by }) = *item else { panic!("{item:?}") };
+        assert!([EndedBy::Kernel("spin"), EndedBy::Memory(MemoryKind::HtoD)].contains(&ended_by));
+        shown.push((device, start, end, cause, thread));
+    });
+}
+
+/// What files show adds up to the answer, by device and by the innermost range of the thread that they name.
+fn check_shown(mut shown: Vec<ShownTime>, found: &GpuIdle, made: &[Made], seed: u64) {
+    shown.sort_unstable_by_key(|&(device, start, ..)| (device, start));
+    for pair in shown.windows(2) {
+        assert!(pair[0].0 < pair[1].0 || pair[0].2 <= pair[1].1, "seed {seed}: {pair:?}");
+    }
+    let mut devices: BTreeMap<u32, IdleCauses> = BTreeMap::new();
+    let mut spans: BTreeMap<Option<&str>, IdleCauses> = BTreeMap::new();
+    let ranges: Vec<_> = made
+        .iter()
+        .filter_map(|made| match *made {
+            Made::Range { thread, start, end, name } => Some((thread, start, end, name)),
+            _ => None,
+        })
+        .collect();
+    for (device, start, end, cause, thread) in shown {
+        let around = ranges.iter().filter(|(of, from, to, _)| Some(*of) == thread && *from <= start && end <= *to);
+        let innermost = around.min_by_key(|(_, from, to, _)| to - from);
+        devices.entry(device).or_default().add(cause, end - start);
+        spans.entry(innermost.map(|(.., name)| *name)).or_default().add(cause, end - start);
+    }
+    for row in &found.devices {
+        assert_eq!(devices.remove(&row.device).unwrap_or_default(), row.causes, "seed {seed}: {}", row.device);
+    }
+    for row in &found.spans {
+        let sums = spans.remove(&row.name.as_deref()).unwrap_or_default();
+        assert_eq!(sums, row.causes, "seed {seed}: {:?}", row.name);
+    }
+    assert!(devices.is_empty() && spans.is_empty(), "seed {seed}");
+}
+
 fn check(run: &Run, limits: Limits, seed: u64) -> GpuIdle {
-    let mut idle = Idle { limits, ..Idle::default() };
+    let mut idle = Idle { limits, ..Idle::shown() };
+    let mut shown = Vec::new();
     // Delivered as they end, but each up to a millisecond later; ranges of a thread in their order.
     let mut numbers = Numbers(!seed);
     let mut order: Vec<(u64, &Made)> = run
@@ -389,10 +432,14 @@ fn check(run: &Run, limits: Limits, seed: u64) -> GpuIdle {
         .map(|made| (made.end() + if matches!(made, Made::Range { .. }) { 0 } else { numbers.us(0, 1_000) }, made))
         .collect();
     order.sort_by_key(|(at, _)| *at);
-    order.iter().for_each(|(_, made)| made.give(&mut idle));
+    for records in order.chunks(50) {
+        records.iter().for_each(|(_, made)| made.give(&mut idle));
+        show(&mut idle, &mut shown);
+    }
     let mut summary = Summary::default();
     summary.elapsed_ns = u64::MAX;
     idle.finish(&mut summary);
+    show(&mut idle, &mut shown);
     let found = summary.idle.expect("operations");
     assert_eq!((found.late, found.dropped_calls), (0, 0), "seed {seed}");
     assert_eq!(found.devices.len(), run.truth.devices.len());
@@ -420,6 +467,7 @@ fn check(run: &Run, limits: Limits, seed: u64) -> GpuIdle {
         assert_eq!(both(|part| part.causes.event_ns), ns(Some(Event)), "seed {seed}: events in {}", range.name);
     }
     assert!(found.ranges.len() > 2, "seed {seed}");
+    check_shown(shown, &found, &run.made, seed);
     found
 }
 
