@@ -1,9 +1,6 @@
 // Why the GPU was idle: the causes of a device and of a range as bars, and the hatches of each cause on the timeline.
 
-/**
- * Lines of a tile of eight pixels a cause, in the order of `run.idle.causes`: colour is not the only sign. Together with
- * the hue of the same place in the palette.
- */
+/** A tile of eight pixels for each of `run.idle.causes`: with the hue of the same number, so that not all is colour. */
 const HATCHES = [
   'M0 8L8 0M-1 1L1 -1M7 9L9 7',
   'M0 0L8 8M7 -1L9 1M-1 7L1 9',
@@ -18,8 +15,11 @@ const HATCHES = [
 ];
 
 /** By the number of a text: 1 and the number of the cause that it is, or 0. */
-const causeOfText = Uint8Array.from(run.texts, (text) => (run.idle?.causes.indexOf(text) ?? -1) + 1);
-run.idle?.causes.forEach((name, cause) => hues.set(name, cause));
+const causeOfText = new Uint8Array(run.texts.length);
+run.idle?.causes.forEach((name, cause) => {
+  causeOfText[run.texts.indexOf(name)] = cause + 1;
+  hues.set(name, cause);
+});
 
 function makeHatches() {
   if (!run.idle) return;
