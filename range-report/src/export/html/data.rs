@@ -208,8 +208,8 @@ pub(super) fn shown<'a>(
     }
 }
 
-/// Gives tracks their numbers on the page: calls, threads, streams; of threads the main one first. Below the streams of a
-/// device is its idle time.
+/// Gives tracks their numbers on the page: calls, threads, streams; of threads the main one first. Below the streams of
+/// a device is its idle time.
 fn renumber(tracks: &HashMap<Track, u32>, bars: &mut [Bar], pid: u32) -> Vec<Track> {
     let mut in_order: Vec<(Track, u32)> = tracks.iter().map(|(track, number)| (*track, *number)).collect();
     in_order.sort_unstable_by_key(|&(track, _)| {

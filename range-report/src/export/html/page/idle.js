@@ -42,7 +42,8 @@ function shortCause(name) {
 
 /** Paints an element as idle times with this cause are drawn. */
 function paintCause(target, name) {
-  target.style.background = `url(${theme.hatches[run.idle.causes.indexOf(name)].tile.toDataURL()}), ${colorOfName(name)}`;
+  const { tile } = theme.hatches[run.idle.causes.indexOf(name)];
+  target.style.background = `url(${tile.toDataURL()}), ${colorOfName(name)}`;
 }
 
 /** Bars of causes, the largest first: each with its time and its share of all idle time. */
@@ -67,7 +68,8 @@ function showIdle() {
   if (!devices.length) return;
   const parts = devices.flatMap(({ label, wall_ns, busy_ns, causes, drawn_ns }) => {
     const idle = wall_ns - busy_ns;
-    const missing = isDrawn && drawn_ns < idle ? ', ' + human(idle - drawn_ns) + ' of it too short for the timeline' : '';
+    const isWhole = !isDrawn || drawn_ns >= idle;
+    const missing = isWhole ? '' : ', ' + human(idle - drawn_ns) + ' of it too short for the timeline';
     const says = ': idle ' + percent(idle, wall_ns) + ' of ' + human(wall_ns) + missing;
     return [element('p', 'quiet', label + says), barsOfCauses(causes, ' of ' + label)];
   });
@@ -91,8 +93,8 @@ function idleOfRange(name) {
 }
 
 /**
- * Draws idle times. Those that share a pixel are one bar, with the cause that has most of it, as high as the part of the
- * pixel that was idle.
+ * Draws idle times. Those that share a pixel are one bar, with the cause that has most of it, as high as the part of
+ * the pixel that was idle.
  */
 function drawIdle(context, line, y, alpha) {
   const { start, end, name } = run;

@@ -212,7 +212,8 @@ function fillSelected(target, item) {
   if (part === 'ranges' || part === 'calls') target.append(idleOfRange(name));
   if (!isCall) return;
   const hasInside = calls.long[call] || calls.size[call] > 1 || itemsInside(call).length > 1;
-  target.firstChild.after(trail(callsAround(call).map((above) => calls.item[above])), hasInside && item < firstOnStream ? showReason(call) : '');
+  const outer = callsAround(call).map((above) => calls.item[above]);
+  target.firstChild.after(trail(outer), hasInside && item < firstOnStream ? showReason(call) : '');
 }
 
 /** What is around an item, from the outermost on, as links. */
