@@ -240,12 +240,12 @@ pub struct IdleTime<'a> {
     /// thread at this time is the one that the idle time is charged to. `None` where the launch is not known.
     pub thread: Option<u32>,
     /// The operation that ended the whole idle time.
-    pub ended_by: EndedBy<'a>,
+    pub ended_by: OperationName<'a>,
 }
 
 /// What an operation is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndedBy<'a> {
+pub enum OperationName<'a> {
     /// The short name of its kernel.
     Kernel(&'a str),
     /// The kind of copy or set that it is.

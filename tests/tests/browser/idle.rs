@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use range_report::timeline::{EndedBy, IdleTime, Work};
+use range_report::timeline::{IdleTime, OperationName, Work};
 use serde_json::Value;
 use tracing_gpu::summary::{DeviceIdle, GpuIdle, IdleCause, SpanIdle};
 use tracing_gpu::{RenderOptions, Report};
@@ -22,8 +22,8 @@ impl Run {
         for (number, op) in operations.iter().enumerate() {
             let (thread, launched) = op.launch;
             let ended_by = match op.work {
-                Work::Kernel(_) => EndedBy::Kernel(op.kernel),
-                Work::Memory(memory) => EndedBy::Memory(memory.kind),
+                Work::Kernel(_) => OperationName::Kernel(op.kernel),
+                Work::Memory(memory) => OperationName::Memory(memory.kind),
             };
             let called = launched + 3_000;
             let rest = if number % 3 == 0 { IdleCause::Dispatching } else { IdleCause::ALL[number % 10] };
@@ -179,8 +179,8 @@ fn a_click_on_idle_time_names_cause_and_ranges() {
             assert_eq!(links, Value::from(around), "{name}");
             let facts = browser.text("document.querySelector('#details dl').innerText").replace('\n', " ");
             let ended_by = match idle.ended_by {
-                EndedBy::Kernel(kernel) => kernel,
-                EndedBy::Memory(_) => "[CUDA mem",
+                OperationName::Kernel(kernel) => kernel,
+                OperationName::Memory(_) => "[CUDA mem",
             };
             assert!(facts.contains(&format!("before {ended_by}")), "{facts}");
             let human = browser.text(&format!("page.human({})", idle.end - idle.start));
@@ -216,7 +216,7 @@ fn keys_go_along_idle_time() {
 #[test]
 fn a_pixel_has_the_cause_with_most_time() {
     let idle = |start, end, cause| {
-        let (thread, ended_by) = (None, EndedBy::Kernel("k"));
+        let (thread, ended_by) = (None, OperationName::Kernel("k"));
         IdleTime { device: 0, start, end, cause, thread, ended_by }
     };
     // Of each 10 us 4.5 are idle: 1, 2.5 and 1. The longest of a pixel is copying, and the first is launching.

@@ -427,7 +427,9 @@ impl ProfilerBuilder {
     }
 
     /// Writes a page at the end: one file without a network, with the timeline, flame graphs and the tables of the run.
-    /// Its name may hold `%h`, `%p` and `%r`. A span costs as much as with [`trace`](Self::trace).
+    /// Its name may hold `%h`, `%p` and `%r`. A span costs as much as with [`trace`](Self::trace). Where a report or
+    /// [`Gpu::Cupti`](crate::Gpu::Cupti) has the GPU's work recorded, calls of CUDA are recorded too, and the summary
+    /// and the page have why the GPU was idle ([`Report::Idle`](crate::Report::Idle)).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};

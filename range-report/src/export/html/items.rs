@@ -10,7 +10,7 @@ use super::texts::{Texts, presentable};
 use crate::TableStyle;
 use crate::report::{bracketed, nsys_call};
 use crate::summary::RangeStyle;
-use crate::timeline::{ApiCall, Call, EndedBy, IdleTime, Item, Mark, Operation, Projection, Range, Work};
+use crate::timeline::{ApiCall, Call, IdleTime, Item, Mark, Operation, OperationName, Projection, Range, Work};
 
 /// How much a page holds. What is beyond is counted, and the page says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,8 +302,8 @@ impl Items {
             return;
         }
         let ended_by = match idle.ended_by {
-            EndedBy::Kernel(kernel) => presentable(kernel, LONGEST_VALUE).into_owned(),
-            EndedBy::Memory(kind) => bracketed(kind, TableStyle::Current),
+            OperationName::Kernel(kernel) => presentable(kernel, LONGEST_VALUE).into_owned(),
+            OperationName::Memory(kind) => bracketed(kind, TableStyle::Current),
         };
         let detail = self.detail(&IdleDetail { thread: idle.thread, ended_by });
         let bar = Bar {

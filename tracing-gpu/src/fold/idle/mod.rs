@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use range_report::stats::order;
 use range_report::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanIdle};
 use range_report::timeline::{
-    ApiCall, Detail, Details, EndedBy, IdleTime, Item, Operation, PlacedDetail, Range, WaitKind, Work,
+    ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, WaitKind, Work,
 };
 use range_report::{RangeStyle, Summary};
 use rustc_hash::FxHashMap;
@@ -221,9 +221,9 @@ impl Fold for Idle {
         {
             let ended_by = match ended_by {
                 Name::Kernel(number) => {
-                    EndedBy::Kernel(self.kernels.names.get(number as usize).map_or("", |name| name))
+                    OperationName::Kernel(self.kernels.names.get(number as usize).map_or("", |name| name))
                 }
-                Name::Memory(kind) => EndedBy::Memory(kind),
+                Name::Memory(kind) => OperationName::Memory(kind),
             };
             give(&Item::Idle(IdleTime { device, start, end, cause, thread, ended_by }));
         }

@@ -385,7 +385,7 @@ type ShownTime = (u32, u64, u64, IdleCause, Option<u32>);
 fn show(idle: &mut Idle, shown: &mut Vec<ShownTime>) {
     idle.show(&mut |item| {
         let Item::Idle(IdleTime { device, start, end, cause, thread, ended_by }) = *item else { panic!("{item:?}") };
-        assert!([EndedBy::Kernel("spin"), EndedBy::Memory(MemoryKind::HtoD)].contains(&ended_by));
+        assert!([OperationName::Kernel("spin"), OperationName::Memory(MemoryKind::HtoD)].contains(&ended_by));
         shown.push((device, start, end, cause, thread));
     });
 }
