@@ -120,7 +120,6 @@ fn line_of_numbers(RangeNumbers { span, call, parent, has_fields }: RangeNumbers
 }
 
 /// A range: start and end; label and thread; category, and depth with the bits above.
-
 #[inline(always)]
 fn line_of(range: &RangeRecord, thread: u32) -> Line {
     let cut = if range.cut { CUT } else { 0 };
