@@ -15,6 +15,9 @@ figures! {
         spans: Vec<SpanIdle> = joined;
         /// What the devices did while ranges were open, by the time that they were busy.
         ranges: Vec<RangeUse> = joined;
+        /// What in the spans of one name holds up the host or a device, or failed, by time descending.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<SpanCalls> = joined;
         /// Operations whose records came so late that the time before them had a cause already. Their own time counts
         /// as idle.
         late: u64 = sum;
@@ -42,6 +45,9 @@ figures! {
         copy_ns: u64 = sum;
         /// The part of `copy_ns` in which a kernel ran, too.
         overlap_ns: u64 = sum;
+        /// How often a copy or set came next after a kernel.
+        #[serde(default)]
+        turns: u64 = sum;
         /// Number of idle times.
         gaps: u64 = sum;
         /// The rest of `wall_ns`, by cause.
@@ -65,6 +71,31 @@ figures! {
         longest_at_ns: u64 = apart;
         /// All of it, by cause.
         causes: IdleCauses = joined;
+    }
+}
+
+figures! {
+    /// Calls of one function of the CUDA API in the spans of one name, of one kind and with one result.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct SpanCalls {
+        /// NVTX domain; `None` for the default domain.
+        domain: Option<String> = key;
+        /// Name of the innermost range that was open; `None` for no range.
+        name: Option<String> = key;
+        /// What they have in common.
+        kind: CallKind = key;
+        /// The function, with the version of its interface; empty for operations.
+        function: String = key;
+        /// What they returned: 0, or the code of the error.
+        code: u32 = key;
+        /// Instances of the range that made such calls; 0 for no range.
+        instances: u64 = sum;
+        /// How many they are.
+        calls: u64 = sum;
+        /// The time in them, in nanoseconds; of operations, the time that they waited.
+        ns: u64 = sum;
+        /// What they copied; 0 for other kinds.
+        bytes: u64 = sum;
     }
 }
 
@@ -156,6 +187,44 @@ impl Join for Vec<RangeUse> {
         order::by_most(&mut rows, |row| row.steady.busy_ns.saturating_add(row.warm_up.busy_ns));
         rows
     }
+}
+
+impl Join for Vec<SpanCalls> {
+    #[inline]
+    fn join(parts: &[&Self]) -> Self {
+        let mut rows =
+            by_key(parts, |row| (row.kind, row.domain.clone(), row.name.clone(), row.function.clone(), row.code));
+        order::by_most(&mut rows, |row| row.ns);
+        rows
+    }
+}
+
+impl SpanCalls {
+    /// The rows of several parts of a run as one list, by time descending.
+    #[doc(hidden)] // for what measures
+    #[must_use]
+    pub fn joined(rows: Vec<Self>) -> Vec<Self> {
+        Join::join(&[&rows])
+    }
+}
+
+/// What the calls of a row of [`SpanCalls`] have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum CallKind {
+    /// They launch, copy, wait or allocate, and returned an error.
+    #[default]
+    Failed,
+    /// They wait for a device.
+    Wait,
+    /// They allocate or release memory.
+    Allocate,
+    /// Asynchronous copies from or to pageable memory that held the host up for 20 us or more.
+    PageableCopy,
+    /// No calls but operations, which began when another one ended that ran at the same time as they could have: one
+    /// of the two is on the legacy default stream, the other on a stream that waits for it.
+    DefaultStream,
 }
 
 /// Why a device was idle.

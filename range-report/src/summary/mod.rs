@@ -32,7 +32,7 @@ pub use gpu::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
-pub use idle::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanIdle};
+pub use idle::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanCalls, SpanIdle};
 pub use kernel_exec::{KernelExecStats, KernelExecution, RangeExecStats};
 #[cfg(feature = "merge")]
 pub use merge::{

@@ -44,6 +44,27 @@ pub struct Memory {
     pub value: u32,
 }
 
+impl Memory {
+    /// Whether it is a copy between a device and memory that the system may move, so that the driver copies twice.
+    ///
+    /// ```
+    /// use range_report::summary::MemoryKind;
+    /// use range_report::timeline::Memory;
+    ///
+    /// let copy = Memory { kind: MemoryKind::HtoD, bytes: 1, source: 1, destination: 3, value: 0 };
+    /// assert!(copy.is_pageable() && !Memory { source: 2, ..copy }.is_pageable());
+    /// ```
+    #[must_use]
+    pub const fn is_pageable(&self) -> bool {
+        const PAGEABLE: u8 = 1;
+        match self.kind {
+            MemoryKind::HtoD | MemoryKind::HtoA => self.source == PAGEABLE,
+            MemoryKind::DtoH | MemoryKind::AtoH => self.destination == PAGEABLE,
+            _ => false,
+        }
+    }
+}
+
 /// Which API a call belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Api {

@@ -8,11 +8,11 @@ use crate::summary::{
     ActivityLosses, ApiCallStats, CallStats, CategoryStats, DeviceIdle, GpuActivity, GpuIdle, GpuWork, IdleCauses,
     InstancesUse, KernelExecStats, KernelExecution, KernelStats, Losses, MemoryStats, MemoryWork, NodeCalls, NodeWork,
     OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeExecStats, RangeKernelStats, RangeStats,
-    RangeUse, Sizes, SpanIdle, StreamLosses, StreamStats, Summary, ThreadStats, Times, TreeNode,
+    RangeUse, Sizes, SpanCalls, SpanIdle, StreamLosses, StreamStats, Summary, ThreadStats, Times, TreeNode,
 };
 
 /// All structs in a summary but the summary itself.
-const ROWS: [Declared; 34] = [
+const ROWS: [Declared; 35] = [
     Process::DECLARED,
     ThreadStats::DECLARED,
     Times::DECLARED,
@@ -28,6 +28,7 @@ const ROWS: [Declared; 34] = [
     GpuIdle::DECLARED,
     DeviceIdle::DECLARED,
     SpanIdle::DECLARED,
+    SpanCalls::DECLARED,
     IdleCauses::DECLARED,
     RangeUse::DECLARED,
     InstancesUse::DECLARED,
@@ -84,6 +85,7 @@ fn rule_of(kind: &str) -> Value {
         "f64" => json!({"type": "number"}),
         "bool" => json!({"type": "boolean"}),
         "String" => json!({"type": "string"}),
+        "CallKind" => json!({"enum": ["failed", "wait", "allocate", "pageable_copy", "default_stream"]}),
         "RangeStyle" => json!({"enum": ["PushPop", "StartEnd"]}),
         "MemoryKind" => {
             let kinds = "Unknown HtoD DtoH HtoA AtoH AtoA AtoD DtoA DtoD HtoH PtoP Set";

@@ -1,5 +1,7 @@
 //! What a thread does in a call of the CUDA API, as far as it explains an idle device.
 
+use range_report::summary::CallKind;
+
 /// Code between two calls is part of launching if it is shorter, in nanoseconds.
 pub(super) const BETWEEN_LAUNCHES: u64 = 100_000;
 
@@ -77,9 +79,43 @@ pub(super) fn purpose(name: &str) -> Purpose {
     known.map_or(Purpose::Other, |(_, purpose)| *purpose)
 }
 
+/// What a call of this purpose does that costs more than a launch, or fails; `None` for any other call. A program may
+/// ask whether a device has come so far, again and again, and such a question may have any answer.
+pub(super) fn kind(purpose: Purpose, name: &str, result: u32) -> Option<CallKind> {
+    /// The runtime is being unloaded; the device has not come so far; memory is registered already, or is not: no
+    /// mistakes.
+    const ANSWERS: [u32; 4] = [4, 600, 712, 713];
+    match (purpose, result) {
+        (Purpose::Wait, _) if name.contains("Query") => None,
+        (Purpose::Launch | Purpose::CopyLater | Purpose::Copy | Purpose::Wait | Purpose::Allocate, 1..) => {
+            (!ANSWERS.contains(&result)).then_some(CallKind::Failed)
+        }
+        (Purpose::Wait, 0) => Some(CallKind::Wait),
+        (Purpose::Allocate, 0) => Some(CallKind::Allocate),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn questions_and_their_answers_are_no_failures() {
+        let of = |name: &str, result| kind(purpose(name), name, result);
+        assert_eq!(of("cudaEventQuery_v3020", 0), None);
+        assert_eq!(of("cudaEventQuery_v3020", 700), None, "the call that failed is another one");
+        assert_eq!(of("cudaStreamSynchronize_v3020", 0), Some(CallKind::Wait));
+        assert_eq!(of("cudaStreamSynchronize_v3020", 700), Some(CallKind::Failed));
+        assert_eq!(of("cuMemAlloc_v2", 2), Some(CallKind::Failed));
+        assert_eq!(of("cudaFree_v3020", 4), None, "at the exit");
+        assert_eq!(of("cudaHostRegister_v4000", 712), None);
+        assert_eq!(of("cudaLaunchKernel_v7000", 0), None);
+        assert_eq!(of("cudaLaunchKernel_v7000", 98), Some(CallKind::Failed));
+        for name in ["cuModuleGetGlobal_v2", "cudaGetLastError_v3020", "cuPointerGetAttribute", "cudaGetDeviceCount"] {
+            assert_eq!(of(name, 1), None, "{name}");
+        }
+    }
 
     #[test]
     fn both_interfaces_and_their_versions_are_known() {

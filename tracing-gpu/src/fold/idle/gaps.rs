@@ -12,6 +12,7 @@ pub(super) struct DeviceOperation {
     pub(super) is_rest: bool,
     /// Whether its kernel ran for the first time.
     pub(super) is_first: bool,
+    pub(super) context: u32,
     pub(super) stream: u32,
     pub(super) correlation: u32,
     /// Thread and moment of its launch.
@@ -38,6 +39,8 @@ pub(super) struct Gap {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Settled {
     Idle(Gap),
+    /// An operation began, which may end later than all that is settled.
+    Began(DeviceOperation),
     /// It was busy. `began` is the duration of an operation that began meanwhile.
     Busy {
         from: u64,
@@ -58,6 +61,9 @@ pub(super) struct DeviceLog {
     pub(super) busy: u64,
     pub(super) copy: u64,
     pub(super) overlap: u64,
+    /// How often a copy came next after a kernel.
+    pub(super) turns: u64,
+    last_is_kernel: bool,
     pub(super) late: u64,
 }
 
@@ -95,6 +101,12 @@ impl DeviceLog {
         taken.sort_unstable_by_key(|operation| (operation.start, operation.launch.map(|(_, at)| at), operation.end));
         let (mut kernels, mut copies) = (Vec::new(), Vec::new());
         for mut operation in taken {
+            if !operation.is_rest {
+                each(Settled::Began(operation));
+                let is_kernel = matches!(operation.name, Name::Kernel(_));
+                self.turns += u64::from(!is_kernel && self.last_is_kernel);
+                self.last_is_kernel = is_kernel;
+            }
             let began = (!operation.is_rest).then_some(operation.end - operation.start);
             self.late += u64::from(operation.start < self.settled);
             operation.start = operation.start.max(self.settled);

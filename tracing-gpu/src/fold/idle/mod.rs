@@ -12,6 +12,7 @@ mod functions;
 mod gaps;
 mod pieces;
 mod ranges;
+mod streams;
 mod thread;
 
 #[cfg(test)]
@@ -21,19 +22,20 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use range_report::stats::order;
-use range_report::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanIdle};
+use range_report::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanCalls, SpanIdle};
 use range_report::timeline::{
-    ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, WaitKind, Work,
+    ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, StreamKind, WaitKind, Work,
 };
 use range_report::{RangeStyle, Summary};
 use rustc_hash::FxHashMap;
 
 use self::curve::Curve;
-use self::functions::{BETWEEN_LAUNCHES, Purpose, purpose};
+use self::functions::{BETWEEN_LAUNCHES, Purpose, kind, purpose};
 use self::gaps::{DeviceLog, DeviceOperation, Gap, Name, Settled};
 use self::pieces::{Piece, Pieces};
 use self::ranges::Ranges;
-use self::thread::{ApiSpan, NO_RANGE, OpenSpan, ThreadLog};
+use self::streams::Streams;
+use self::thread::{ApiSpan, BLOCKING_COPY, CostlyCall, NO_RANGE, OpenSpan, ThreadLog, What};
 use super::Fold;
 
 /// How long records are kept.
@@ -63,13 +65,20 @@ const MOST_WAITS: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Idle {
     limits: Limits,
-    functions: FxHashMap<String, Purpose>,
+    /// By name: what it is for, and its number.
+    functions: FxHashMap<String, (Purpose, u16)>,
     kernels: Kernels,
     labels: Labels,
     threads: FxHashMap<u32, ThreadLog>,
     devices: BTreeMap<u32, Device>,
     spans: FxHashMap<u32, SpanSums>,
     ranges: Ranges,
+    /// By range, kind of call and thread.
+    calls: FxHashMap<(u32, What, u32), CallSums>,
+    /// Copies from or to pageable memory whose calls are not known yet.
+    pageable: Vec<PageableCopy>,
+    /// By context and stream.
+    streams: FxHashMap<(u32, u32), StreamKind>,
     /// Moments at which a stream was told to wait for an event.
     waits: FxHashMap<u32, Vec<u64>>,
     /// Records since the last settling, and the end of the latest one.
@@ -117,9 +126,33 @@ impl Labels {
     }
 }
 
+/// In place of the number of a function, for operations.
+const NO_FUNCTION: u16 = u16::MAX;
+
+/// A copy, by its launch.
+#[derive(Clone, Copy, Debug)]
+struct PageableCopy {
+    thread: u32,
+    at: u64,
+    correlation: u32,
+    bytes: u64,
+}
+
+/// Calls of one kind in the spans of one name, on one thread.
+#[derive(Clone, Copy, Debug, Default)]
+struct CallSums {
+    calls: u64,
+    ns: u64,
+    bytes: u64,
+    instances: u64,
+    /// Start of the instance that made the last one.
+    last: Option<u64>,
+}
+
 #[derive(Debug, Default)]
 struct Device {
     log: DeviceLog,
+    streams: Streams,
     gaps: u64,
     causes: IdleCauses,
     curve: Curve,
@@ -153,7 +186,7 @@ impl SpanSums {
 
 impl Fold for Idle {
     fn details(&self) -> Details {
-        Details::WAITS
+        Details::WAITS.and(Details::STREAMS)
     }
 
     fn range(&mut self, range: &Range<'_>) {
@@ -177,7 +210,12 @@ impl Fold for Idle {
                 (Name::Kernel(number), is_first)
             }
         };
-        let Operation { start, end, stream, correlation, launch, .. } = *operation;
+        let Operation { start, end, context, stream, correlation, launch, .. } = *operation;
+        if let (Work::Memory(memory), Some((thread, at))) = (operation.work, launch)
+            && memory.is_pageable()
+        {
+            self.pageable.push(PageableCopy { thread, at, correlation, bytes: memory.bytes });
+        }
         let log = &mut self.devices.entry(operation.device).or_default().log;
         log.add(DeviceOperation {
             start,
@@ -185,6 +223,7 @@ impl Fold for Idle {
             name,
             is_rest: false,
             is_first,
+            context,
             stream,
             correlation,
             launch,
@@ -193,16 +232,27 @@ impl Fold for Idle {
     }
 
     fn api(&mut self, call: &ApiCall<'_>) {
-        let purpose = match self.functions.get(call.name) {
+        let (purpose, function) = match self.functions.get(call.name) {
             Some(known) => *known,
-            None => *self.functions.entry(call.name.to_owned()).or_insert(purpose(call.name)),
+            None => {
+                let number = u16::try_from(self.functions.len()).unwrap_or(NO_FUNCTION);
+                *self.functions.entry(call.name.to_owned()).or_insert((purpose(call.name), number))
+            }
         };
         let thread = self.threads.entry(call.thread).or_default();
-        thread.calls.push(ApiSpan { start: call.start, end: call.end, correlation: call.correlation, purpose });
+        let ApiCall { start, end, correlation, result: code, .. } = *call;
+        thread.calls.push(ApiSpan { start, end, correlation, purpose, function });
+        if let Some(kind) = kind(purpose, call.name, code) {
+            let what = What { kind, function, code };
+            thread.costly.push(CostlyCall { at: start, ns: end.saturating_sub(start), bytes: 0, what });
+        }
         self.arrived(call.end);
     }
 
     fn detail(&mut self, detail: &PlacedDetail<'_>) {
+        if let Detail::Stream(new) = detail.detail {
+            self.streams.insert((new.context, new.stream), new.kind);
+        }
         let (Detail::Wait(wait), Some((_, at))) = (detail.detail, detail.launch) else { return };
         if let (WaitKind::StreamForEvent, Some(stream)) = (wait.kind, wait.stream) {
             self.waits.entry(stream).or_default().push(at);
@@ -276,15 +326,28 @@ impl Idle {
     fn settle(&mut self, until: u64) {
         self.threads.values_mut().for_each(ThreadLog::sort);
         self.waits.values_mut().for_each(|waits| waits.sort_unstable());
-        let Self { threads, devices, waits, gaps: number, spans, ranges, unshown, .. } = self;
+        let Self {
+            threads, devices, waits, gaps: number, spans, ranges, calls, pageable, streams: kinds, unshown, ..
+        } = self;
+        pageable.retain(|copy| !find_call(copy, threads) && copy.at >= until);
         for (&index, device) in devices.iter_mut() {
-            let Device { log, gaps, causes, curve } = device;
+            let Device { log, streams, gaps, causes, curve } = device;
             log.settle(until, |settled| match settled {
                 Settled::Busy { from, until, began } => curve.go_on(from, until, |all, ns| {
                     all.busy += ns;
                     all.operations += u64::from(began.is_some());
                     all.operations_ns += began.unwrap_or(0);
                 }),
+                Settled::Began(operation) => {
+                    let kind = kinds.get(&(operation.context, operation.stream)).copied().unwrap_or_default();
+                    let waits = waits.get(&operation.stream).map_or(&[][..], Vec::as_slice);
+                    if let Some(ns) = streams.began(&operation, kind, waits)
+                        && let Some((thread, at)) = operation.launch
+                    {
+                        let what = What { kind: CallKind::DefaultStream, function: NO_FUNCTION, code: 0 };
+                        threads.entry(thread).or_default().costly.push(CostlyCall { at, ns, bytes: 0, what });
+                    }
+                }
                 Settled::Idle(gap) => {
                     *number += 1;
                     *gaps += 1;
@@ -311,6 +374,14 @@ impl Idle {
         let needed = devices.values().map(|device| device.log.cursor()).min().unwrap_or(until);
         let needed = if until == u64::MAX { until } else { needed };
         for (&number, thread) in threads.iter_mut() {
+            let mut count = |call: CostlyCall, label: u32, instance: Option<u64>| {
+                let sums = calls.entry((label, call.what, number)).or_default();
+                sums.calls += 1;
+                sums.ns += call.ns;
+                sums.bytes += call.bytes;
+                sums.instances += u64::from(instance.is_some() && instance != sums.last);
+                sums.last = instance;
+            };
             let mut charge = |piece: Piece, label: u32| {
                 if let Some(device) = devices.get_mut(&piece.device) {
                     device.causes.add(piece.cause, piece.end - piece.start);
@@ -318,7 +389,7 @@ impl Idle {
                 spans.entry(label).or_default().add(&piece);
                 unshown.iter_mut().for_each(|unshown| unshown.push((Some(number), piece)));
             };
-            thread.place(until == u64::MAX, &mut charge);
+            thread.place(until == u64::MAX, &mut charge, &mut count);
             thread.forget(needed);
         }
         let curves: Vec<&Curve> = devices.values().map(|device| &device.curve).collect();
@@ -339,6 +410,7 @@ impl Idle {
             row.after_ns = elapsed.saturating_sub(end);
             row.wall_ns = end - start;
             (row.busy_ns, row.copy_ns, row.overlap_ns) = (device.log.busy, device.log.copy, device.log.overlap);
+            row.turns = device.log.turns;
             row.gaps = device.gaps;
             row.causes = device.causes;
             idle.late += device.log.late;
@@ -364,9 +436,40 @@ impl Idle {
         order::by_key(&mut idle.ranges, |row| {
             (Reverse(row.steady.busy_ns + row.warm_up.busy_ns), row.domain.clone(), row.name.clone())
         });
+        idle.calls = self.calls(&names);
         idle.dropped_calls = self.threads.values().map(|thread| thread.dropped).sum();
-        (!idle.devices.is_empty()).then_some(idle)
+        let has_failed = idle.calls.iter().any(|row| row.kind == CallKind::Failed);
+        (!idle.devices.is_empty() || has_failed).then_some(idle)
     }
+
+    fn calls(&mut self, names: &FxHashMap<u32, (Option<String>, String)>) -> Vec<SpanCalls> {
+        let functions: FxHashMap<u16, String> =
+            self.functions.drain().map(|(name, (_, number))| (number, name)).collect();
+        let row = |(&(label, what, _), sums): (&(u32, What, u32), &CallSums)| {
+            let mut row = SpanCalls::default();
+            if let Some((domain, name)) = names.get(&label) {
+                (row.domain, row.name) = (domain.clone(), Some(name.clone()));
+            }
+            (row.kind, row.code) = (what.kind, what.code);
+            row.function = functions.get(&what.function).cloned().unwrap_or_default();
+            (row.instances, row.calls, row.ns, row.bytes) = (sums.instances, sums.calls, sums.ns, sums.bytes);
+            row
+        };
+        SpanCalls::joined(self.calls.iter().map(row).collect())
+    }
+}
+
+/// Whether the call of a copy is known. If it held the host up, it is counted.
+fn find_call(copy: &PageableCopy, threads: &mut FxHashMap<u32, ThreadLog>) -> bool {
+    let Some(thread) = threads.get_mut(&copy.thread) else { return false };
+    let Some(&ApiSpan { start, end, purpose, function, .. }) = thread.call(copy.at, copy.correlation) else {
+        return false;
+    };
+    if purpose == Purpose::CopyLater && end - start >= BLOCKING_COPY {
+        let what = What { kind: CallKind::PageableCopy, function, code: 0 };
+        thread.costly.push(CostlyCall { at: start, ns: end - start, bytes: copy.bytes, what });
+    }
+    true
 }
 
 /// Where one thread alone has ranges, threads without any work for the range that it has open: PyTorch runs the
@@ -374,13 +477,14 @@ impl Idle {
 fn lend_range(threads: &mut FxHashMap<u32, ThreadLog>) {
     let mut with_ranges = threads.iter().filter(|(_, thread)| thread.has_ranges).map(|(&number, _)| number);
     let (Some(lender), None) = (with_ranges.next(), with_ranges.next()) else { return };
-    let lent: Vec<Piece> = threads
-        .values_mut()
-        .filter(|thread| !thread.has_ranges)
-        .flat_map(|thread| std::mem::take(&mut thread.pieces))
-        .collect();
+    let (mut pieces, mut costly) = (Vec::new(), Vec::new());
+    for thread in threads.values_mut().filter(|thread| !thread.has_ranges) {
+        pieces.append(&mut thread.pieces);
+        costly.append(&mut thread.costly);
+    }
     if let Some(lender) = threads.get_mut(&lender) {
-        lender.pieces.extend(lent);
+        lender.pieces.append(&mut pieces);
+        lender.costly.append(&mut costly);
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use range_report::summary::IdleCause::{self, *};
 use range_report::summary::InstancesUse;
 use range_report::timeline::{
-    Api, ApiCall, Detail, Kernel, Memory, Operation, PlacedDetail, Range, Wait, WaitKind, Work,
+    Api, ApiCall, Detail, Kernel, Memory, NewStream, Operation, PlacedDetail, Range, StreamKind, Wait, WaitKind, Work,
 };
 use range_report::{RangeStyle, Summary};
 
@@ -35,10 +35,35 @@ impl Numbers {
 
 #[derive(Clone, Debug)]
 enum Made {
-    Range { thread: u32, start: u64, end: u64, name: &'static str },
-    Call { thread: u32, start: u64, end: u64, correlation: u32, name: &'static str },
-    Operation { device: u32, start: u64, end: u64, stream: u32, correlation: u32, launch: (u32, u64), copy: bool },
-    Wait { stream: u32, correlation: u32, at: (u32, u64) },
+    Range {
+        thread: u32,
+        start: u64,
+        end: u64,
+        name: &'static str,
+    },
+    Call {
+        thread: u32,
+        start: u64,
+        end: u64,
+        correlation: u32,
+        name: &'static str,
+        result: u32,
+    },
+    Operation {
+        device: u32,
+        start: u64,
+        end: u64,
+        stream: u32,
+        correlation: u32,
+        launch: (u32, u64),
+        /// Of a copy, the kind of memory that it reads.
+        copy: Option<u8>,
+    },
+    Wait {
+        stream: u32,
+        correlation: u32,
+        at: (u32, u64),
+    },
 }
 
 impl Made {
@@ -55,12 +80,12 @@ impl Made {
             Self::Range { thread, start, end, name } => {
                 idle.range(&Range { thread, start, end, name, style: RangeStyle::PushPop, ..Range::default() });
             }
-            Self::Call { thread, start, end, correlation, name } => {
-                idle.api(&ApiCall { api: Api::Runtime, name, thread, start, end, correlation, result: 0 });
+            Self::Call { thread, start, end, correlation, name, result } => {
+                idle.api(&ApiCall { api: Api::Runtime, name, thread, start, end, correlation, result });
             }
             Self::Operation { device, start, end, stream, correlation, launch, copy } => {
-                let memory = Memory { kind: MemoryKind::HtoD, bytes: 1, source: 0, destination: 0, value: 0 };
-                let work = if copy { Work::Memory(memory) } else { Work::Kernel(Kernel::default()) };
+                let memory = |source| Memory { kind: MemoryKind::HtoD, bytes: 7, source, destination: 3, value: 0 };
+                let work = copy.map_or(Work::Kernel(Kernel::default()), |source| Work::Memory(memory(source)));
                 idle.operation(&Operation {
                     start,
                     end,
@@ -115,7 +140,14 @@ struct Program<'a> {
     held: Vec<u32>,
     /// Duration of the code since the last call.
     code: u64,
+    costly: Vec<Costly>,
 }
+
+const PAGEABLE: u8 = 1;
+const PINNED: u8 = 2;
+
+/// A call that the fold must list: its range with the start of the instance, kind, function, result, duration, bytes.
+type Costly = (Option<(&'static str, u64)>, CallKind, &'static str, u32, [u64; 2]);
 
 impl Program<'_> {
     fn is(&mut self, cause: IdleCause, duration: u64) {
@@ -142,17 +174,25 @@ impl Program<'_> {
     }
 
     fn call(&mut self, name: &'static str, cause: IdleCause, duration: u64) -> u32 {
+        self.call_with(name, cause, duration, 0)
+    }
+
+    fn is_costly(&mut self, kind: CallKind, name: &'static str, result: u32, ns: u64, bytes: u64) {
+        self.costly.push((self.open.last().copied(), kind, name, result, [ns, bytes]));
+    }
+
+    fn call_with(&mut self, name: &'static str, cause: IdleCause, duration: u64, result: u32) -> u32 {
         self.code_is(if cause == Synchronising { cause } else { Launching });
         let (thread, start) = (self.thread, self.now);
         self.is(cause, duration);
         self.next_correlation += 1;
         let correlation = self.next_correlation;
-        self.made.push(Made::Call { thread, start, end: self.now, correlation, name });
+        self.made.push(Made::Call { thread, start, end: self.now, correlation, name, result });
         correlation
     }
 
     /// Work that is launched by a call which began at a moment.
-    fn runs(&mut self, correlation: u32, at: u64, earliest: u64, duration: u64, copy: bool) -> u64 {
+    fn runs(&mut self, correlation: u32, at: u64, earliest: u64, duration: u64, copy: Option<u8>) -> u64 {
         let start = self.ready.max(earliest);
         let (end, launch) = (start + duration, (self.thread, at + 300));
         self.ready = end;
@@ -169,7 +209,7 @@ impl Program<'_> {
             self.held.push(correlation);
         }
         let duration = self.numbers.us(1, 300);
-        self.runs(correlation, at, earliest.max(until.unwrap_or(0)), duration, false);
+        self.runs(correlation, at, earliest.max(until.unwrap_or(0)), duration, None);
     }
 
     /// Code between calls.
@@ -179,9 +219,14 @@ impl Program<'_> {
     }
 
     fn act(&mut self) {
-        match self.numbers.below(12) {
+        match self.numbers.below(14) {
             0 | 1 if self.open.len() < 3 => {
-                self.open.push((NAMES[self.numbers.below(4) as usize], self.now));
+                let first = self.numbers.below(4) as usize;
+                let is_open = |name: &str| self.open.iter().any(|(open, _)| *open == name);
+                let names = NAMES.iter().cycle().skip(first);
+                if let Some(name) = names.take(4).find(|name| !is_open(name)) {
+                    self.open.push((name, self.now));
+                }
             }
             0..=2 => self.close(),
             3..=5 => {
@@ -193,7 +238,9 @@ impl Program<'_> {
             6 => {
                 self.glue();
                 let until = self.ready.max(self.now) + self.numbers.us(1, 9);
-                self.call("cudaStreamSynchronize_v3020", Synchronising, until - self.now);
+                let name = "cudaStreamSynchronize_v3020";
+                self.is_costly(CallKind::Wait, name, 0, until - self.now, 0);
+                self.call(name, Synchronising, until - self.now);
             }
             7 => {
                 self.glue();
@@ -202,14 +249,19 @@ impl Program<'_> {
                 let start = self.ready.max(staged);
                 let over = self.numbers.us(1, 9);
                 let correlation = self.call("cudaMemcpy_v3020", Copying, start + duration + over - at);
-                self.runs(correlation, at, staged, duration, true);
+                self.runs(correlation, at, staged, duration, Some(PAGEABLE));
             }
             8 => {
                 self.glue();
                 let (at, duration) = (self.now, self.numbers.us(50, 400));
-                let correlation = self.call("cudaMemcpyAsync_v3020", Copying, duration);
+                let memory = if self.numbers.below(2) == 0 { PAGEABLE } else { PINNED };
+                let name = "cudaMemcpyAsync_v3020";
+                if memory == PAGEABLE {
+                    self.is_costly(CallKind::PageableCopy, name, 0, duration, 7);
+                }
+                let correlation = self.call(name, Copying, duration);
                 let (earliest, duration) = (self.now + self.numbers.us(2, 8), self.numbers.us(5, 300));
-                self.runs(correlation, at, earliest, duration, true);
+                self.runs(correlation, at, earliest, duration, Some(memory));
             }
             9 => {
                 self.glue();
@@ -218,7 +270,26 @@ impl Program<'_> {
                     0 => ("cudaMalloc_v3020", Allocating),
                     _ => ("cuModuleLoadData", Loading),
                 };
+                if cause == Allocating {
+                    self.is_costly(CallKind::Allocate, name, 0, duration, 0);
+                }
                 self.call(name, cause, duration);
+            }
+            12 => {
+                self.glue();
+                let duration = self.numbers.us(3, 20);
+                let (name, cause, code) = match self.numbers.below(3) {
+                    0 => ("cudaMalloc_v3020", Allocating, 2),
+                    1 => ("cudaLaunchKernel_v7000", Launching, 98),
+                    _ => ("cudaMalloc_v3020", Allocating, 1),
+                };
+                self.is_costly(CallKind::Failed, name, code, duration, 0);
+                self.call_with(name, cause, duration, code);
+            }
+            13 => {
+                // No failure: the device has not come so far.
+                self.glue();
+                self.call_with("cudaEventQuery_v3020", Synchronising, 2_000, 600);
             }
             10 => {
                 let duration = self.numbers.us(150, 3_000);
@@ -252,6 +323,8 @@ struct Truth {
     /// By device: wall, busy, causes.
     devices: BTreeMap<u32, (u64, u64, BTreeMap<IdleCause, u64>)>,
     spans: BTreeMap<(Option<&'static str>, IdleCause), u64>,
+    /// By range, kind, function and result: calls, instances, time and bytes.
+    calls: BTreeMap<(Option<&'static str>, CallKind, &'static str, u32), [u64; 4]>,
     /// When which device did what; `None` is busy.
     pieces: Vec<(u64, u64, Option<IdleCause>)>,
 }
@@ -285,6 +358,7 @@ fn program(seed: u64) -> Run {
     let threads = 1 + numbers.below(3) as u32;
     let devices = 1 + numbers.below(2) as u32;
     let (mut made, mut states, mut held) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let mut calls = BTreeMap::new();
     for thread in 1..=threads {
         let device = numbers.below(devices.into()) as u32;
         let begins = numbers.us(100, 900);
@@ -301,6 +375,7 @@ fn program(seed: u64) -> Run {
             next_correlation: thread << 20,
             held: Vec::new(),
             code: 0,
+            costly: Vec::new(),
         };
         program.code(begins);
         program.open.push(("main", begins));
@@ -316,8 +391,18 @@ fn program(seed: u64) -> Run {
         made.append(&mut program.made);
         held.append(&mut program.held);
         states.insert(thread, program.states);
+        let mut known = Vec::new();
+        for (range, kind, name, code, [ns, bytes]) in program.costly {
+            let key = (range.map(|(name, _)| name), kind, name, code);
+            let sums = calls.entry(key).or_insert([0; 4]);
+            let instance = range.map(|range| (range, key));
+            let is_new = instance.is_some() && !known.contains(&instance);
+            known.extend(is_new.then_some(instance));
+            let more = [1, u64::from(is_new), ns, bytes];
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
     }
-    Run { truth: truth(&made, &states, &held), made }
+    Run { truth: Truth { calls, ..truth(&made, &states, &held) }, made }
 }
 
 /// Nanosecond by nanosecond would be the same; this goes from change to change.
@@ -457,6 +542,15 @@ fn check(run: &Run, limits: Limits, seed: u64) -> GpuIdle {
         let ns = row.map_or(0, |row| row.causes.of(cause));
         assert_eq!(ns, expected, "seed {seed}: {cause:?} in {range:?}");
     }
+    let calls: BTreeMap<_, _> = found
+        .calls
+        .iter()
+        .map(|row| {
+            let key = (row.name.as_deref(), row.kind, &*row.function, row.code);
+            (key, [row.calls, row.instances, row.ns, row.bytes])
+        })
+        .collect();
+    assert_eq!(calls, run.truth.calls, "seed {seed}");
     for range in &found.ranges {
         let (count, during) = run.truth.during(&run.made, &range.name);
         assert_eq!(range.steady.instances + range.warm_up.instances, count, "seed {seed}: {}", range.name);
@@ -493,7 +587,7 @@ fn a_thread_without_ranges_works_for_the_range_of_the_only_other() {
         stream: 7,
         correlation,
         launch: (thread, start - 5_000),
-        copy: false,
+        copy: None,
     };
     let range = |thread, start, end, name| Made::Range { thread, start, end, name };
     let idle_in = |made: &[Made], name: Option<&str>| {
@@ -528,17 +622,67 @@ fn memory_is_bounded_where_a_device_stays_idle() {
         if has_device {
             let (launch, stream) = ((1, 5), 1);
             let operation =
-                Made::Operation { device: 0, start: 10, end: 20, stream, correlation: 1, launch, copy: false };
+                Made::Operation { device: 0, start: 10, end: 20, stream, correlation: 1, launch, copy: None };
             operation.give(&mut idle);
         }
         for number in 1..20_000 {
             let (start, end) = (number * 100, number * 100 + 90);
             Made::Range { thread: 1, start, end, name: "step" }.give(&mut idle);
-            Made::Call { thread: 1, start, end, correlation: 0, name: "cudaEventQuery" }.give(&mut idle);
+            Made::Call { thread: 1, start, end, correlation: 0, name: "cudaEventQuery", result: 0 }.give(&mut idle);
             assert!(idle.kept() < 1_200, "{has_device}: {}", idle.kept());
         }
         let mut summary = Summary::default();
         idle.finish(&mut summary);
         assert_eq!(summary.idle.is_some(), has_device);
     }
+}
+
+/// A default stream and two others, which wait for it, or one of them does not.
+#[test]
+fn what_waited_for_the_default_stream() {
+    const DEFAULT: u32 = 7;
+    let stream = |stream, kind| {
+        let new = NewStream { correlation: 0, context: 1, stream, priority: 0, kind };
+        PlacedDetail { detail: Detail::Stream(new), launch: None, span: None, call: 0 }
+    };
+    // Launched at, began, ended, in microseconds.
+    let waited = |operations: &[(u32, [u64; 3])], kind, wait: Option<u64>| {
+        let mut idle = Idle::default();
+        idle.detail(&stream(DEFAULT, StreamKind::Default));
+        idle.detail(&stream(13, kind));
+        for (index, &(stream, [launched, start, end])) in operations.iter().enumerate() {
+            let launch = (1, launched * 1_000);
+            let (start, end, correlation) = (start * 1_000, end * 1_000, 1 + index as u32);
+            Made::Operation { device: 0, start, end, stream, correlation, launch, copy: None }.give(&mut idle);
+        }
+        if let Some(at) = wait {
+            Made::Wait { stream: 13, correlation: 99, at: (1, at * 1_000) }.give(&mut idle);
+        }
+        let mut summary = Summary::default();
+        idle.finish(&mut summary);
+        let rows = summary.idle.expect("operations").calls;
+        assert!(rows.iter().all(|row| row.kind == CallKind::DefaultStream));
+        rows.first().map(|row| (row.calls, row.ns / 1_000))
+    };
+    let held_up = [(DEFAULT, [5, 100, 400]), (13, [10, 403, 500])];
+    assert_eq!(waited(&held_up, StreamKind::Blocking, None), Some((1, 300)));
+    assert_eq!(waited(&held_up, StreamKind::NonBlocking, None), None, "something else held it up");
+    assert_eq!(waited(&held_up, StreamKind::Unknown, None), None);
+    assert_eq!(waited(&held_up, StreamKind::Blocking, Some(8)), None, "it was told to wait");
+    assert_eq!(waited(&held_up, StreamKind::Blocking, Some(11)), Some((1, 300)), "only later");
+    let other_way = [(13, [5, 100, 400]), (DEFAULT, [10, 403, 500])];
+    assert_eq!(waited(&other_way, StreamKind::Blocking, None), Some((1, 300)));
+    let launched_late = [(DEFAULT, [5, 100, 400]), (13, [350, 403, 500])];
+    assert_eq!(waited(&launched_late, StreamKind::Blocking, None), Some((1, 50)));
+    let after_it = [(DEFAULT, [5, 100, 400]), (13, [398, 403, 500]), (13, [399, 500, 600])];
+    assert_eq!(waited(&after_it, StreamKind::Blocking, None), Some((1, 2)), "the second waits for the first");
+    let own_queue = [(13, [1, 50, 402]), (DEFAULT, [5, 402, 450]), (DEFAULT, [6, 450, 900])];
+    assert_eq!(waited(&own_queue, StreamKind::Blocking, None), Some((1, 352)), "its own stream held up the third");
+    let beside = [(DEFAULT, [5, 100, 400]), (13, [10, 120, 500])];
+    assert_eq!(waited(&beside, StreamKind::Blocking, None), None, "it did not wait");
+    let later = [(DEFAULT, [5, 100, 400]), (13, [10, 460, 500])];
+    assert_eq!(waited(&later, StreamKind::Blocking, None), None, "it waited for something else");
+    // Of two that wait at once, each moment counts once.
+    let two = [(DEFAULT, [5, 100, 400]), (13, [10, 403, 500]), (DEFAULT, [11, 500, 510]), (13, [12, 511, 600])];
+    assert_eq!(waited(&two, StreamKind::Blocking, None), Some((3, 300 + 97 + 10)));
 }

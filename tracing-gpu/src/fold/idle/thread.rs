@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use range_report::summary::IdleCause;
+use range_report::summary::{CallKind, IdleCause};
 
 use super::functions::{BETWEEN_LAUNCHES, Purpose};
 use super::pieces::{Piece, Pieces};
@@ -11,7 +11,7 @@ use super::pieces::{Piece, Pieces};
 pub(super) const NO_RANGE: u32 = u32::MAX;
 
 /// An asynchronous copy that takes so long blocked, in nanoseconds.
-const BLOCKING_COPY: u64 = 20_000;
+pub(super) const BLOCKING_COPY: u64 = 20_000;
 /// The first launch of a kernel loaded it if it took so long, in nanoseconds.
 const LOADING_LAUNCH: u64 = 200_000;
 /// Pieces that wait for a range around them, of one thread.
@@ -24,6 +24,24 @@ pub(super) struct ApiSpan {
     pub(super) end: u64,
     pub(super) correlation: u32,
     pub(super) purpose: Purpose,
+    pub(super) function: u16,
+}
+
+/// A call that costs more than a launch, or failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CostlyCall {
+    pub(super) at: u64,
+    pub(super) ns: u64,
+    pub(super) bytes: u64,
+    pub(super) what: What,
+}
+
+/// What such calls have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct What {
+    pub(super) kind: CallKind,
+    pub(super) function: u16,
+    pub(super) code: u32,
 }
 
 /// An instance of a range.
@@ -34,6 +52,16 @@ pub(super) struct OpenSpan {
     pub(super) label: u32,
 }
 
+/// A time in which a range was the innermost one.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    start: u64,
+    end: u64,
+    label: u32,
+    /// When that instance of the range began.
+    instance: u64,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct ThreadLog {
     pub(super) calls: Vec<ApiSpan>,
@@ -42,6 +70,8 @@ pub(super) struct ThreadLog {
     pub(super) has_ranges: bool,
     /// Idle time that has no range yet.
     pub(super) pieces: Vec<Piece>,
+    /// Calls that have no range yet.
+    pub(super) costly: Vec<CostlyCall>,
     /// Calls that were dropped.
     pub(super) dropped: u64,
 }
@@ -108,11 +138,17 @@ impl ThreadLog {
         pieces.until(until, between(until.saturating_sub(before.0), before.1, Purpose::Launch));
     }
 
-    /// Charges pieces to the innermost range around them. What no range is around waits: it may not have ended. At the
-    /// end nothing waits.
-    pub(super) fn place(&mut self, is_end: bool, charge: &mut dyn FnMut(Piece, u32)) {
-        self.pieces.sort_unstable_by_key(|piece| piece.start);
+    /// Charges pieces to the innermost range around them, and counts calls there, with the start of that instance. What
+    /// no range is around waits: it may not have ended. At the end nothing waits.
+    pub(super) fn place(
+        &mut self,
+        is_end: bool,
+        charge: &mut dyn FnMut(Piece, u32),
+        count: &mut dyn FnMut(CostlyCall, u32, Option<u64>),
+    ) {
         let innermost = flatten(&mut self.ranges);
+        self.place_costly(&innermost, is_end, count);
+        self.pieces.sort_unstable_by_key(|piece| piece.start);
         let mut next = 0;
         let mut waiting = Vec::new();
         for mut piece in std::mem::take(&mut self.pieces) {
@@ -146,6 +182,24 @@ impl ThreadLog {
         self.pieces = waiting;
     }
 
+    fn place_costly(&mut self, innermost: &[Part], is_end: bool, count: &mut dyn FnMut(CostlyCall, u32, Option<u64>)) {
+        self.costly.sort_unstable_by_key(|call| call.at);
+        let mut next = 0;
+        let mut waiting = Vec::new();
+        for call in std::mem::take(&mut self.costly) {
+            while innermost.get(next).is_some_and(|part| part.end <= call.at) {
+                next += 1;
+            }
+            match innermost.get(next).filter(|part| part.start <= call.at) {
+                Some(part) => count(call, part.label, Some(part.instance)),
+                None => waiting.push(call),
+            }
+        }
+        let outside = if is_end { waiting.len() } else { waiting.len().saturating_sub(MOST_WAITING) };
+        waiting.drain(..outside).for_each(|call| count(call, NO_RANGE, None));
+        self.costly = waiting;
+    }
+
     /// Forgets what is of no use for gaps that begin at a moment or later.
     pub(super) fn forget(&mut self, moment: u64) {
         let old = self.calls.partition_point(|call| call.end <= moment).saturating_sub(1); // one before
@@ -164,29 +218,29 @@ impl ThreadLog {
 
 /// The innermost range at each moment that any range is around, in order and without overlaps. Ranges of one thread
 /// nest.
-fn flatten(ranges: &mut [OpenSpan]) -> Vec<OpenSpan> {
+fn flatten(ranges: &mut [OpenSpan]) -> Vec<Part> {
     ranges.sort_unstable_by_key(|range| (range.start, Reverse(range.end)));
     let mut parts = Vec::with_capacity(ranges.len());
-    let mut add = |start: u64, end: u64, label: u32| {
+    let mut add = |start: u64, end: u64, range: OpenSpan| {
         if start < end {
-            parts.push(OpenSpan { start, end, label });
+            parts.push(Part { start, end, label: range.label, instance: range.start });
         }
     };
     let mut around: Vec<OpenSpan> = Vec::new();
     let mut at = 0;
     for &range in ranges.iter() {
         while let Some(outer) = around.pop_if(|outer| outer.end <= range.start) {
-            add(at.max(outer.start), outer.end, outer.label);
+            add(at.max(outer.start), outer.end, outer);
             at = at.max(outer.end);
         }
         if let Some(outer) = around.last() {
-            add(at.max(outer.start), range.start, outer.label);
+            add(at.max(outer.start), range.start, *outer);
         }
         at = at.max(range.start);
         around.push(range);
     }
     while let Some(outer) = around.pop() {
-        add(at.max(outer.start), outer.end, outer.label);
+        add(at.max(outer.start), outer.end, outer);
         at = at.max(outer.end);
     }
     parts
