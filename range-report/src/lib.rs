@@ -51,7 +51,7 @@ pub use compare::{ComparedRange, Comparison, InRun};
 pub use export::json::JsonError;
 #[cfg(feature = "merge")]
 pub use report::MergedTable;
-pub use report::{RenderOptions, Report, TableStyle, UnknownName};
+pub use report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
 pub use summary::{
     ActivityLosses, ApiCallStats, CallStats, CallTotals, CategoryStats, GpuActivity, GpuWork, KernelStats, Losses,
     MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeTotals, NodeWork, OpenAccStats, OpenRange, Process,

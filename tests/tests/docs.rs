@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scenario::{SUBSCRIBER, command, outcome};
+use tracing_gpu::analysis::FindingKind;
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -169,6 +170,15 @@ fn the_table_of_options_is_whole() {
     for method in named {
         let is_there = ["mut self", "self"].iter().any(|by| sources.contains(&format!("pub fn {method}({by}")));
         assert!(is_there, "{method}");
+    }
+}
+
+#[test]
+fn each_finding_that_can_be_off_is_named() {
+    let page = fs::read_to_string(root().join("docs/gpu.md")).expect("the page");
+    let (_, part) = page.split_once("#### Findings").expect("the table of findings");
+    for kind in FindingKind::ALL.iter().filter(|kind| kind.can_be_off()) {
+        assert!(part.contains(&format!("`{}`", kind.name())), "{} is not in the docs", kind.name());
     }
 }
 

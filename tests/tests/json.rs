@@ -187,7 +187,9 @@ fn the_largest_numbers_do_no_harm() {
         match value {
             Value::Object(fields) => fields.iter_mut().for_each(|(name, field)| replace(field, name, with)),
             Value::Array(items) => items.iter_mut().for_each(|item| replace(item, name, with)),
-            Value::Number(_) if !["depth", "pid", "tid", "rank", "device"].contains(&name) => *value = with.clone(),
+            Value::Number(_) if !["depth", "pid", "tid", "rank", "device", "code"].contains(&name) => {
+                *value = with.clone()
+            }
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use range_report::stats::order;
-use range_report::{Report, TableStyle, UnknownName};
+use range_report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
 use crate::fold::{NewFold, Watch};
@@ -307,6 +307,8 @@ pub(crate) struct Config {
     pub(crate) notes: usize,
     /// Whether reports of our own print kernels by their whole names.
     pub(crate) full_kernel_names: bool,
+    /// Findings that are switched off.
+    pub(crate) without: FindingKinds,
     /// Whether the user wants colour, or none, wherever reports are printed.
     pub(crate) color: Option<bool>,
     pub(crate) rows: usize,
@@ -353,6 +355,7 @@ impl Default for Config {
             quantiles: Vec::new(),
             notes: 5,
             full_kernel_names: false,
+            without: FindingKinds::default(),
             color: None,
             rows: 30,
         }
@@ -360,6 +363,17 @@ impl Default for Config {
 }
 
 impl Config {
+    /// How reports are printed, wherever that is.
+    pub(crate) fn render_options(&self) -> RenderOptions {
+        RenderOptions::default()
+            .style(self.style)
+            .hot_percent(self.hot_percent)
+            .notes(self.notes)
+            .full_names(self.full_kernel_names)
+            .without(self.without)
+            .rows(self.rows)
+    }
+
     /// Sets the quantiles, from percentiles.
     pub(crate) fn ask_for(&mut self, percentiles: &[f64]) {
         // 99.9 / 100 is not 0.999.

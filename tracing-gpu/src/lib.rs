@@ -109,6 +109,7 @@
 //! - `report=ranges+tree+categories+nvprof+...`, the names of [`Report`]; `style=current|legacy`; `hot=PERCENT`;
 //!   `rows=NUMBER|all`; `notes=NUMBER|all`; `percentiles=NUMBER+NUMBER`; `parents=entered|created`;
 //! - `name_from=FIELD+FIELD|off`; `bare_fields=on|off`; `names=cut|whole`;
+//!   `without=FINDING+FINDING`;
 //! - `out=stderr|stdout|none|PATH`; `signals=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
 //! - `trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`, `json=PATH`, `folded=PATH`, `flamegraph=PATH`. In a
@@ -219,7 +220,7 @@ pub use range_report::MergedTable;
 pub use range_report::export::CsvFlavor;
 #[cfg(feature = "compare")]
 pub use range_report::{Comparison, compare};
-pub use range_report::{RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
+pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
 #[doc(inline)]
 pub use range_report::{analysis, summary};
 #[cfg(feature = "cuda")]

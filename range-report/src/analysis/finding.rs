@@ -121,8 +121,62 @@ kinds! {
         /// How long.
         cause_ns: Option<u64>,
     }
-    /// The GPU was idle for one cause in one range. At stake is that time, of the time from the first operation to the
-    /// last.
+    /// Calls of the CUDA API failed. At stake is the time in them.
+    FailedCalls = "failed_calls" {
+        /// How many, of the range and the code that have most of them.
+        calls: u64,
+        /// What they returned.
+        code: u32,
+        /// How many failed in all.
+        all: u64,
+    }
+    /// The GPU was idle while the host launched. At stake is that time, of the time from the first operation to the
+    /// last; the same of all kinds down to `gpu_idle_for`.
+    LaunchBound = "launch_bound" {
+        /// Idle times of all causes in the range.
+        gaps: u64,
+        /// The longest of them.
+        longest_ns: u64,
+        /// When that began, from the start of the profiler.
+        longest_at_ns: u64,
+    }
+    /// The GPU was idle because the host waits for it again and again.
+    SyncLoop = "sync_loop" {
+        /// Calls in the range that wait.
+        calls: u64,
+        /// The time in them.
+        calls_ns: u64,
+        /// Instances of the range that made them; 0 for no range.
+        instances: u64,
+    }
+    /// The GPU was idle because the host allocates or releases memory again and again.
+    AllocationLoop = "allocation_loop" {
+        /// Calls in the range that allocate or release.
+        calls: u64,
+        /// The time in them.
+        calls_ns: u64,
+        /// Instances of the range that made them; 0 for no range.
+        instances: u64,
+    }
+    /// The GPU was idle while code was loaded.
+    FirstCalls = "first_calls" {
+        /// Idle times of all causes in the range.
+        gaps: u64,
+        /// The longest of them.
+        longest_ns: u64,
+        /// When that began, from the start of the profiler.
+        longest_at_ns: u64,
+    }
+    /// The GPU had nothing to do because the host ran other code.
+    HostPhase = "host_phase" {
+        /// Idle times of all causes in the range.
+        gaps: u64,
+        /// The longest of them.
+        longest_ns: u64,
+        /// When that began, from the start of the profiler.
+        longest_at_ns: u64,
+    }
+    /// The GPU was idle for another cause in one range.
     GpuIdleFor = "gpu_idle_for" {
         /// Why.
         cause: IdleCause,
@@ -133,12 +187,28 @@ kinds! {
         /// When that began, from the start of the profiler.
         longest_at_ns: u64,
     }
-    /// Copies took long, and no kernel ran beside most of them. At stake is the time of copies alone.
+    /// Asynchronous copies from or to pageable memory held the host up. At stake is the time in these calls.
+    PageableCopies = "pageable_copies" {
+        /// How many.
+        copies: u64,
+        /// What they copied.
+        bytes: u64,
+    }
+    /// Operations waited for others because one of the two is on the legacy default stream. At stake is the time in
+    /// which any waited.
+    DefaultStream = "default_stream" {
+        /// Operations that waited.
+        operations: u64,
+    }
+    /// Copies took long, and no kernel ran beside most of them. At stake is the time of copies alone, or that of
+    /// kernels, if that is less.
     NoOverlap = "no_overlap" {
         /// The time of copies and sets.
         copy_ns: u64,
         /// The part in which a kernel ran.
         overlap_ns: u64,
+        /// How often a copy came next after a kernel.
+        turns: u64,
     }
     /// There are many copies of one kind, and they are small. At stake is the sum of their durations.
     SmallCopies = "small_copies" {
@@ -179,6 +249,18 @@ kinds! {
 }
 
 impl FindingKind {
+    /// Whether it can be switched off (`FindingKinds`): not where it is about what was not measured.
+    ///
+    /// ```
+    /// use range_report::FindingKind;
+    ///
+    /// assert!(FindingKind::SmallCopies.can_be_off() && !FindingKind::Loss.can_be_off());
+    /// ```
+    #[must_use]
+    pub const fn can_be_off(self) -> bool {
+        !matches!(self, Self::OpenRanges | Self::Loss | Self::LaunchedOutside | Self::NoMedian | Self::EmptyStreamTimes)
+    }
+
     /// What the sentence begins with where one phase is compared with others.
     pub(crate) const fn lead(self) -> &'static str {
         match self {

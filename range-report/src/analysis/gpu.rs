@@ -1,13 +1,12 @@
 //! How busy the GPU was, and why not busier.
 //!
 //! Where the whole run was followed ([`Summary::idle`]), each idle moment has a cause. Else the sums of the tree give
-//! how busy it was, and nothing gives why.
+//! how busy it was, and nothing gives why. What stands below the first line is found in `causes.rs`.
 
+use super::causes::{advice, in_stream, name_of};
 use super::finding::{Evidence, Finding};
-use crate::stats::order;
-use crate::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, MemoryKind, SpanIdle};
-use crate::text::number::{human_bytes, human_inline, share};
-use crate::text::width::shorten;
+use crate::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse};
+use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
 use crate::{GpuWork, Summary, TreeNode};
 
@@ -15,15 +14,6 @@ use crate::{GpuWork, Summary, TreeNode};
 const STANDS_FOR_RUN: u128 = 50;
 /// From this share of busy time on, in per cent, there is no question why it is not more.
 const BUSY_ENOUGH: u128 = 90;
-/// A cause in one range is worth a finding from this part of the run on, in per cent.
-const WORTH: u128 = 5;
-/// Findings of this kind, at most.
-const MOST: usize = 4;
-/// Copies of fewer bytes on average are small: their latency is longer than their transfer.
-const SMALL_COPY: u64 = 16 << 10;
-/// So many of them, for one kernel each, are many.
-const MANY_COPIES: u64 = 500;
-const LONGEST_NAME: usize = 40;
 
 /// What is busy, and for how long it could have been.
 struct Part {
@@ -56,14 +46,7 @@ impl Part {
 /// The findings of the GPU, the first line of a report first.
 pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().collect();
-    if let Some(idle) = &summary.idle {
-        let mut causes = largest_causes(idle, wording);
-        causes.extend(no_overlap(idle));
-        causes.extend(small_copies(summary, wording));
-        order::by_key(&mut causes, |finding| std::cmp::Reverse(finding.at_stake_ns));
-        causes.truncate(MOST);
-        all.extend(causes);
-    }
+    all.extend(in_stream(summary, wording));
     all
 }
 
@@ -134,7 +117,7 @@ fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
     let rows = || idle.ranges.iter().filter(|row| holds(row.steady.busy_ns));
     let repeated = rows().filter(|row| row.steady.instances > 1).max_by_key(|row| row.steady.wall_ns);
     if let Some(row) = repeated.or_else(|| rows().min_by_key(|row| row.steady.wall_ns)) {
-        let name = shorten(&wording.label(row.domain.as_deref(), &row.name), LONGEST_NAME, LONGEST_NAME / 2);
+        let name = name_of(row.domain.as_deref(), &row.name, wording);
         return Some(Part { warm_up: Some(row.warm_up), ..Part::of_range(name, &row.steady, devices) });
     }
     let mut causes = IdleCauses::default();
@@ -161,7 +144,7 @@ fn in_tree(nodes: &[TreeNode], all: u64, wording: Wording) -> Option<Part> {
     }
     let gpu = node.gpu.as_ref().filter(|_| node.awaited_ns.is_none())?;
     Some(Part {
-        name: Some(shorten(&wording.label(node.domain.as_deref(), &node.name), LONGEST_NAME, LONGEST_NAME / 2)),
+        name: Some(name_of(node.domain.as_deref(), &node.name, wording)),
         instances: node.instances,
         wall: node.total_ns,
         busy: gpu.total.busy_ns,
@@ -214,101 +197,10 @@ const fn wait(cause: IdleCause) -> &'static str {
     }
 }
 
-/// What helps.
-const fn advice(cause: IdleCause) -> Option<&'static str> {
-    match cause {
-        IdleCause::Launching => Some("launch less: CUDA graphs, larger batches or fused kernels"),
-        IdleCause::Dispatching => Some("launch fewer and longer kernels"),
-        IdleCause::Synchronising => Some("wait later, or launch the next work before waiting"),
-        IdleCause::Copying => Some("copy from pinned memory, asynchronously, on a stream of its own"),
-        IdleCause::Allocating => Some("allocate once, or from a pool (cudaMallocAsync)"),
-        IdleCause::Loading => Some("load and launch each kernel once before the work that counts"),
-        IdleCause::Host => Some("run that code on another thread, or while the GPU works"),
-        IdleCause::NoWork | IdleCause::Event | IdleCause::Unexplained => None,
-    }
-}
-
-/// Causes in one range that cost much of the run.
-fn largest_causes(idle: &GpuIdle, wording: Wording) -> Vec<Finding> {
-    let wall = idle.devices.iter().fold(0_u64, |sum, device| sum.saturating_add(device.wall_ns));
-    let of_row = |row: &SpanIdle| {
-        let finding = |&cause: &IdleCause| {
-            let ns = row.causes.of(cause);
-            if cause == IdleCause::NoWork || ns == 0 || u128::from(ns) * 100 < u128::from(wall) * WORTH {
-                return None;
-            }
-            let name = row
-                .name
-                .as_ref()
-                .map(|name| shorten(&wording.label(row.domain.as_deref(), name), LONGEST_NAME, LONGEST_NAME / 2));
-            let place = name.as_ref().map_or_else(|| "outside of ranges".to_owned(), |name| format!("in `{name}`"));
-            let part = share(ns, wall.into());
-            let sentence = format!("GPU idle {place}, {}: {} ({part})", cause.name(), human_inline(ns));
-            let evidence = Evidence::GpuIdleFor {
-                cause,
-                gaps: row.gaps,
-                longest_ns: row.longest_ns,
-                longest_at_ns: row.longest_at_ns,
-            };
-            let mut finding = Finding::of_run(evidence, sentence);
-            (finding.at_stake_ns, finding.of_ns) = (ns, Some(wall));
-            finding.span = name.into_iter().collect();
-            finding.advice = advice(cause).map(str::to_owned);
-            Some(finding)
-        };
-        IdleCause::ALL.iter().filter_map(finding).collect::<Vec<_>>()
-    };
-    idle.spans.iter().flat_map(of_row).collect()
-}
-
-/// Copies that no kernel ran beside.
-fn no_overlap(idle: &GpuIdle) -> Option<Finding> {
-    let sum = |figure: fn(&DeviceIdle) -> u64| {
-        idle.devices.iter().fold(0_u64, |sum, device| sum.saturating_add(figure(device)))
-    };
-    let (wall, copy_ns, overlap_ns) =
-        (sum(|device| device.wall_ns), sum(|device| device.copy_ns), sum(|device| device.overlap_ns));
-    let alone = copy_ns.saturating_sub(overlap_ns);
-    let is_much = u128::from(alone) * 100 >= u128::from(wall) * WORTH && alone > 0;
-    if !is_much || u128::from(overlap_ns) * 10 > u128::from(copy_ns) {
-        return None;
-    }
-    let (time, part) = (human_inline(copy_ns), share(alone, wall.into()));
-    let sentence = format!(
-        "copies and sets took {time}, and kernels ran beside {} of it ({part} alone)",
-        share(overlap_ns, copy_ns.into())
-    );
-    let mut finding = Finding::of_run(Evidence::NoOverlap { copy_ns, overlap_ns }, sentence);
-    (finding.at_stake_ns, finding.of_ns) = (alone, Some(wall));
-    finding.advice = Some("copy on a stream of its own while kernels run".to_owned());
-    Some(finding)
-}
-
-/// More small copies than kernels.
-fn small_copies(summary: &Summary, wording: Wording) -> Option<Finding> {
-    let gpu = summary.gpu.as_ref()?;
-    let kernels: u64 = gpu.kernels.iter().fold(0, |sum, kernel| sum.saturating_add(kernel.times.instances));
-    let row = gpu.memory.iter().max_by_key(|row| row.sizes.count)?;
-    let (copies, mean_bytes) = (row.sizes.count, row.sizes.total_bytes.checked_div(row.sizes.count)?);
-    if copies < MANY_COPIES || copies < kernels / 2 || mean_bytes >= SMALL_COPY {
-        return None;
-    }
-    let what = match row.kind {
-        MemoryKind::Set => "sets of memory".to_owned(),
-        kind => format!("copies {kind:?}"),
-    };
-    let (count, bytes, time) = (wording.count(copies), human_bytes(mean_bytes), human_inline(row.times.total_ns));
-    let sentence = format!("{count} {what} of {bytes} on average, beside {} kernels: {time}", wording.count(kernels));
-    let mut finding = Finding::of_run(Evidence::SmallCopies { copies, mean_bytes }, sentence);
-    finding.at_stake_ns = row.times.total_ns;
-    finding.advice = Some("copy once what these copies have together, or keep it on the GPU".to_owned());
-    Some(finding)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{GpuActivity, KernelStats, MemoryStats, NodeWork, RangeUse, Sizes, Times};
+    use crate::summary::{DeviceIdle, GpuActivity, NodeWork, RangeUse, SpanIdle};
 
     fn causes(times: &[(IdleCause, u64)]) -> IdleCauses {
         let mut causes = IdleCauses::default();
@@ -432,25 +324,5 @@ mod tests {
         );
         summary.gpu = None;
         assert_eq!(sentences(&summary), [""; 0]);
-    }
-
-    #[test]
-    fn copies_that_are_small_or_alone() {
-        let mut summary = run([10_000, 9_500], Vec::new(), Vec::new());
-        let gpu = summary.gpu.as_mut().unwrap();
-        gpu.kernels = vec![KernelStats::new("k", Times::new(4_000, 5_000_000))];
-        let copies = MemoryStats::new(MemoryKind::HtoD, Times::new(3_780, 2_000_000), Sizes::new(3_780, 3_780 * 96));
-        gpu.memory = vec![copies];
-        let device = &mut summary.idle.as_mut().unwrap().devices[0];
-        (device.copy_ns, device.overlap_ns) = (2_000_000, 100_000);
-        let expected = [
-            "GPU busy 95.0% of 10.00 ms",
-            "3,780 copies HtoD of 96 B on average, beside 4,000 kernels: 2.000 ms",
-            "copies and sets took 2.000 ms, and kernels ran beside 5.0% of it (19.0% alone)",
-        ];
-        assert_eq!(sentences(&summary), expected);
-        summary.idle.as_mut().unwrap().devices[0].overlap_ns = 1_000_000;
-        summary.gpu.as_mut().unwrap().memory[0].sizes.total_bytes = 3_780 << 14;
-        assert_eq!(sentences(&summary), ["GPU busy 95.0% of 10.00 ms"]);
     }
 }

@@ -4,6 +4,7 @@
 //! phases of the tree (`phases.rs`) and what their calls waited for (`waits.rs`); what was not measured is found in
 //! `losses.rs`. [`Gate`] judges what became slower between runs. What a reader selects on a page is answered there.
 
+mod causes;
 mod finding;
 #[cfg(feature = "compare")]
 mod gate;
@@ -45,15 +46,20 @@ use crate::stats::order;
 use crate::text::wording::Wording;
 
 impl Summary {
-    /// What is concluded of the run, the most costly first: where its time goes and why, then what costs no time, such
-    /// as what was not measured. JSON has the first of them (`write_json`); reports print all.
+    /// What is concluded of the run: calls that failed, then the most costly first, where the time goes and why, then
+    /// what costs no time, such as what was not measured. JSON has the first of them (`write_json`); reports print all.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
-        let wording = Wording::default();
-        let mut all = in_phases(self, &Phases::of(self), wording);
-        all.extend(on_gpu(self, wording));
-        all.extend(losses(self, wording));
-        order::by_key(&mut all, |finding| Reverse(finding.at_stake_ns)); // stable
-        all
+        findings(self, Wording::default())
     }
+}
+
+/// The same in the words of a reader.
+pub(crate) fn findings(summary: &Summary, wording: Wording) -> Vec<Finding> {
+    let mut all = in_phases(summary, &Phases::of(summary), wording);
+    all.extend(on_gpu(summary, wording));
+    all.extend(losses(summary, wording));
+    // Stable.
+    order::by_key(&mut all, |finding| (finding.kind() != FindingKind::FailedCalls, Reverse(finding.at_stake_ns)));
+    all
 }

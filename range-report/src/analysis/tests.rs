@@ -147,7 +147,7 @@ fn a_first_call_is_found_with_what_it_cost() {
     let own = told(&findings, FindingKind::MostOwnTime);
     assert_eq!((own[0].2, own[0].3), (3_800_000, Some(4_000_000)));
     // A user of the command has no `reset`.
-    let wording = Wording { of_command: true, ..Wording::default() };
+    let wording = crate::text::wording::Wording { of_command: true, ..Default::default() };
     assert!(in_phases(&run, &Phases::of(&run), wording).iter().all(|finding| finding.advice.is_none()));
 }
 

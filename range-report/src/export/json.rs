@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::Comparison;
 #[cfg(feature = "merge")]
 use crate::MergedSummary;
-use crate::Summary;
 use crate::analysis::Finding;
 use crate::text::width::shorten;
+use crate::{RenderOptions, Summary};
 
 /// The name of the format, before its version.
 const FORMAT: &str = "tracing-gpu/";
@@ -110,9 +110,9 @@ struct Concluded<'a> {
 
 impl<'a> Concluded<'a> {
     /// As many findings as there is room for, the most costly first.
-    fn of(summary: &'a Summary) -> Result<Self, JsonError> {
+    fn of(summary: &'a Summary, options: &RenderOptions) -> Result<Self, JsonError> {
         let (mut findings, mut findings_left_out, mut room) = (Vec::new(), 0, MOST_FINDINGS);
-        for mut finding in summary.findings() {
+        for mut finding in summary.findings_with(options) {
             finding.span.iter_mut().for_each(|name| *name = shorten(name, LONGEST_NAME, LONGEST_NAME / 2));
             finding.sentence = shorten(&finding.sentence, LONGEST_SENTENCE, 0);
             let size = serde_json::to_string(&finding).map_err(JsonError::of)?.len() + 1;
@@ -197,7 +197,25 @@ impl Summary {
     ///
     /// Those of `out`.
     pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
-        write(&format!("{FORMAT}{VERSION}"), &Concluded::of(self)?, out)
+        self.write_json_with(&RenderOptions::default(), out)
+    }
+
+    /// The same, with the findings in the words, and without the kinds, that a reader has chosen.
+    ///
+    /// ```
+    /// use range_report::{RenderOptions, Summary};
+    ///
+    /// let mut text = Vec::new();
+    /// Summary::default().write_json_with(&RenderOptions::default().of_command(true), &mut text)?;
+    /// assert_eq!(Summary::read_json(text.as_slice())?, Summary::default());
+    /// # Ok::<(), range_report::JsonError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_json_with(&self, options: &RenderOptions, out: impl io::Write) -> Result<(), JsonError> {
+        write(&format!("{FORMAT}{VERSION}"), &Concluded::of(self, options)?, out)
     }
 
     /// Reads what [`write_json`](Self::write_json) wrote, in this version of the crate or an older one. Fields that are

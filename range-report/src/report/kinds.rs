@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::analysis::FindingKind;
 use crate::text::names;
 
 /// What can be printed.
@@ -285,6 +286,49 @@ impl FromStr for TableStyle {
         all.into_iter()
             .find(|style| style.name() == name)
             .ok_or_else(|| UnknownName::new("table style", name, &one_of(all.into_iter().map(Self::name))))
+    }
+}
+
+/// Kinds of findings, such as those that are switched off. As text, their names joined by `+`.
+///
+/// ```
+/// use range_report::{FindingKind, FindingKinds};
+///
+/// let kinds: FindingKinds = "small_copies+no_overlap".parse()?;
+/// assert!(kinds.has(FindingKind::NoOverlap) && !kinds.has(FindingKind::SyncLoop));
+/// assert_eq!(kinds, FindingKinds::of([FindingKind::NoOverlap, FindingKind::SmallCopies]));
+/// let error = "small+no_overlap".parse::<FindingKinds>().unwrap_err().to_string();
+/// assert!(error.starts_with("unknown finding `small`: expected most_awaited, busy_threads, "));
+/// # Ok::<(), range_report::UnknownName>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FindingKinds(u64);
+
+impl FindingKinds {
+    /// These kinds.
+    #[must_use]
+    pub fn of(kinds: impl IntoIterator<Item = FindingKind>) -> Self {
+        Self(kinds.into_iter().fold(0, |bits, kind| bits | 1 << kind as u64))
+    }
+
+    /// Whether this kind is among them.
+    #[must_use]
+    pub const fn has(self, kind: FindingKind) -> bool {
+        self.0 & 1 << kind as u64 != 0
+    }
+}
+
+impl FromStr for FindingKinds {
+    type Err = UnknownName;
+
+    fn from_str(names: &str) -> Result<Self, UnknownName> {
+        let all = || FindingKind::ALL.iter().copied().filter(|kind| kind.can_be_off());
+        let kind = |name: &str| {
+            let known = all().find(|kind| kind.name() == name);
+            known.ok_or_else(|| UnknownName::new("finding", name, &one_of(all().map(FindingKind::name))))
+        };
+        let kinds: Result<Vec<FindingKind>, _> = names.split('+').map(|name| kind(name.trim())).collect();
+        kinds.map(Self::of)
     }
 }
 

@@ -1,8 +1,10 @@
 //! How reports are printed.
 
+use super::kinds::FindingKinds;
 #[allow(unused_imports)] // for the docs
 use super::kinds::Report;
 use super::kinds::TableStyle;
+use crate::analysis::Finding;
 use crate::text::wording::Wording;
 
 /// What [`RenderOptions::hot_percent`] is by default.
@@ -51,6 +53,8 @@ pub struct RenderOptions {
     /// Whether the command `tracing-gpu` prints, of a program that was not built with this crate: sentences are then
     /// about ranges and options of the command, not about spans and settings of a profiler. Default: no.
     pub of_command: bool,
+    /// Findings that are switched off. Default: none.
+    pub without: FindingKinds,
     /// Whether what matters most is bold, and notes are dim, by escape sequences of terminals. Without these the text
     /// is the same. Default: no.
     pub color: bool,
@@ -68,6 +72,7 @@ impl Default for RenderOptions {
             full_names: false,
             rows: ROWS,
             of_command: false,
+            without: FindingKinds::default(),
             color: false,
         }
     }
@@ -181,6 +186,20 @@ impl RenderOptions {
         self
     }
 
+    /// Sets which findings are switched off.
+    ///
+    /// ```
+    /// use range_report::{FindingKind, FindingKinds, RenderOptions};
+    ///
+    /// let options = RenderOptions::default().without(FindingKinds::of([FindingKind::SmallCopies]));
+    /// assert!(options.without.has(FindingKind::SmallCopies));
+    /// ```
+    #[must_use]
+    pub const fn without(mut self, kinds: FindingKinds) -> Self {
+        self.without = kinds;
+        self
+    }
+
     /// Sets whether what matters most is bold, and notes are dim: for a terminal.
     ///
     /// ```
@@ -195,6 +214,11 @@ impl RenderOptions {
     /// How sentences are worded.
     pub(crate) const fn wording(&self) -> Wording {
         Wording { thousands: self.thousands, raw_names: self.raw_names, of_command: self.of_command }
+    }
+
+    /// The findings that are not switched off.
+    pub(crate) fn kept(&self, findings: Vec<Finding>) -> Vec<Finding> {
+        findings.into_iter().filter(|finding| !self.without.has(finding.kind())).collect()
     }
 
     /// The width, within bounds that can be laid out.

@@ -7,9 +7,29 @@ use crate::text::emphasis::Emphasis;
 use crate::text::width::wrapped;
 use crate::{Summary, TableStyle};
 
-/// Findings that are printed, at most.
+/// Findings that are printed below the first, at most.
 const MOST: usize = 4;
 const NOTHING: &str = "Nothing in the records says why.\n";
+
+impl Summary {
+    /// What is concluded of the run ([`findings`](Self::findings)), in the words, and without the kinds, that a reader
+    /// has chosen.
+    ///
+    /// ```
+    /// use range_report::{FindingKind, FindingKinds, RenderOptions, Summary, TreeNode};
+    ///
+    /// let mut step = TreeNode::new("step");
+    /// (step.calls, step.instances, step.total_ns, step.self_ns) = (10, 10, 5_000, 5_000);
+    /// let mut summary = Summary::default();
+    /// summary.tree = vec![step];
+    /// let options = RenderOptions::default().without(FindingKinds::of([FindingKind::MostOwnTime]));
+    /// assert!(summary.findings_with(&options).is_empty() && !summary.findings().is_empty());
+    /// ```
+    #[must_use]
+    pub fn findings_with(&self, options: &RenderOptions) -> Vec<Finding> {
+        options.kept(analysis::findings(self, options.wording()))
+    }
+}
 
 /// `Why`: how busy the GPU was and why not busier, and other findings that cost time.
 pub(crate) fn why(summary: &Summary, options: &RenderOptions) -> String {
@@ -17,21 +37,20 @@ pub(crate) fn why(summary: &Summary, options: &RenderOptions) -> String {
         TableStyle::Current => " ** Why (why):",
         TableStyle::Legacy => "Why:",
     };
-    let mut all = analysis::on_gpu(summary, options.wording());
-    if !all.iter().any(|finding| finding.kind() == FindingKind::GpuIdleFor) {
+    let mut all = options.kept(analysis::on_gpu(summary, options.wording()));
+    if all.iter().all(|finding| finding.kind() == FindingKind::GpuUse) {
         let of_time =
             |finding: &Finding| finding.at_stake_ns > 0 && all.iter().all(|known| known.sentence != finding.sentence);
-        let more: Vec<Finding> = summary.findings().into_iter().filter(of_time).collect();
+        let more: Vec<Finding> = summary.findings_with(options).into_iter().filter(of_time).collect();
         all.extend(more);
     }
-    all.truncate(MOST + 1);
     let text = lines(&all, options);
     section(title, if text.is_empty() { NOTHING } else { &text })
 }
 
 /// What stands above all reports of a run with work on the GPU.
 pub(crate) fn first_lines(summary: &Summary, options: &RenderOptions) -> String {
-    let all = analysis::on_gpu(summary, options.wording());
+    let all = options.kept(analysis::on_gpu(summary, options.wording()));
     if all.is_empty() { String::new() } else { format!("\n{}", lines(&all, options)) }
 }
 
@@ -46,5 +65,50 @@ fn lines(findings: &[Finding], options: &RenderOptions) -> String {
             wrapped(if at == 0 { "" } else { " -" }, &format!("{}{advice}", finding.sentence), options.columns());
         Emphasis::Bold.of(&text, options.color && at == 0)
     };
-    findings.iter().enumerate().map(line).collect()
+    findings.iter().take(1 + MOST).enumerate().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FindingKinds;
+    use crate::summary::{DeviceIdle, GpuIdle, IdleCause, SpanIdle};
+
+    /// A device that six ranges keep idle, each for one more tenth of the run.
+    fn run() -> Summary {
+        let mut device = DeviceIdle::default();
+        (device.wall_ns, device.busy_ns) = (10_000, 400);
+        let span = |tenths: u64| {
+            let mut row = SpanIdle { name: Some(format!("part {tenths}")), ..SpanIdle::default() };
+            let cause = if tenths == 3 { IdleCause::Host } else { IdleCause::Loading };
+            row.causes.add(cause, tenths * 1_000);
+            row
+        };
+        let mut idle = GpuIdle { devices: vec![device], ..GpuIdle::default() };
+        idle.spans = (1..=6).map(span).collect();
+        Summary { elapsed_ns: 10_000, outside_ns: Some(5_000), idle: Some(idle), ..Summary::default() }
+    }
+
+    #[test]
+    fn four_findings_at_most_without_those_that_are_off() {
+        let lines = |options: RenderOptions| {
+            let text = why(&run(), &options);
+            (1..=6).rev().filter(|part| text.contains(&format!("in `part {part}`"))).collect::<Vec<_>>()
+        };
+        let options = RenderOptions::default();
+        assert_eq!(lines(options), [6, 5, 4, 3, 2], "the first line is a finding here");
+        assert_eq!(lines(options.without(FindingKinds::of([FindingKind::HostPhase]))), [6, 5, 4, 2, 1]);
+        assert_eq!(lines(options.without(FindingKinds::of([FindingKind::FirstCalls]))), [3]);
+    }
+
+    #[test]
+    fn a_user_of_the_command_reads_of_ranges() {
+        let told = |options: RenderOptions| {
+            let findings = run().findings_with(&options).into_iter();
+            findings.map(|finding| finding.sentence).find(|sentence| sentence.contains("wall time")).unwrap_or_default()
+        };
+        let options = RenderOptions::default();
+        assert_eq!(told(options), "at least 50.0% of the wall time is in no span");
+        assert_eq!(told(options.of_command(true)), "at least 50.0% of the wall time is in no range");
+    }
 }

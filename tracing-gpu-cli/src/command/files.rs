@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use tracing_gpu::summary::Process;
-use tracing_gpu::{Chosen, Output, Summary};
+use tracing_gpu::{Chosen, Output, RenderOptions, Summary};
 
 use super::options::Run;
 use crate::{complain, folder, system};
@@ -126,7 +126,7 @@ impl Files {
     }
 
     /// Writes the summaries: one to the name that was asked for, several to names of their own.
-    pub(super) fn write_json(&self, summaries: &[&Summary]) {
+    pub(super) fn write_json(&self, summaries: &[&Summary], options: &RenderOptions) {
         let Some(asked) = &self.json else { return };
         let is_own = summaries.len() < 2 || has_placeholder(asked, &["%p", "%r", "%q"]);
         let own = if is_own { asked.clone() } else { with_process(asked, "%p") };
@@ -137,7 +137,7 @@ impl Files {
                 path = with_process(&path, &before.len().to_string()); // a process that replaced itself by `exec`
             }
             before.push(path.clone());
-            write_summary(&path, summary);
+            write_summary(&path, summary, options);
         }
         if let Some(name) = without_process(asked).filter(|name| !before.contains(name)) {
             leave_nothing("json", &name, None);
@@ -150,7 +150,7 @@ impl Files {
         let mut summary = Summary::default();
         summary.process = process.clone();
         summary.notes.push(line.to_owned());
-        write_summary(&name, &summary);
+        write_summary(&name, &summary, &RenderOptions::default());
     }
 }
 
@@ -163,8 +163,8 @@ pub(super) fn write(path: &Path, make: impl FnOnce(&mut Vec<u8>) -> io::Result<(
 }
 
 /// The same of a summary; a line if that fails.
-fn write_summary(path: &Path, summary: &Summary) {
-    if let Err(error) = write(path, |out| Ok(summary.write_json(out)?)) {
+fn write_summary(path: &Path, summary: &Summary, options: &RenderOptions) {
+    if let Err(error) = write(path, |out| Ok(summary.write_json_with(options, out)?)) {
         complain(&error.to_string());
     }
 }

@@ -157,6 +157,7 @@ fn settings(print: &Print, gpu: Option<&str>) -> String {
     let given = [
         ("report", print.report.as_deref()),
         ("hot", print.hot.as_deref()),
+        ("without", print.without.as_deref()),
         ("style", print.style.as_deref()),
         ("gpu", gpu),
     ];

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _, ValueHint};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use tracing_gpu::compare::{Basis, Gate};
-use tracing_gpu::{Report, UnknownName};
+use tracing_gpu::{FindingKinds, Report, UnknownName};
 
 use crate::folder::CaptureRange;
 
@@ -100,6 +100,9 @@ pub(super) struct Print {
     /// Percentage of the time that the report hot lists [default: 90]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(super) hot: Option<String>,
+    /// Findings that are switched off, joined by +: docs/gpu.md lists them
+    #[arg(long, value_name = "LIST", value_parser = findings)]
+    pub(super) without: Option<String>,
     /// Whose tables: Nsight Systems' of today or of 2021
     #[arg(long, value_parser = PossibleValuesParser::new(["current", "legacy"]))]
     pub(super) style: Option<String>,
@@ -250,6 +253,11 @@ impl std::str::FromStr for Seconds {
 fn reports(text: &str) -> Result<String, String> {
     let all: Result<Vec<Report>, _> = text.split('+').map(|name| name.trim().parse()).collect();
     all.map(|_| text.to_owned()).map_err(|error: UnknownName| error.to_string())
+}
+
+/// The text as it is, if it is a list of findings.
+fn findings(text: &str) -> Result<String, String> {
+    text.parse::<FindingKinds>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// The text as it is, if it is a percentage.

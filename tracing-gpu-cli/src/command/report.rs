@@ -58,7 +58,7 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files)
         &idle_processes.iter().collect::<Vec<&Process>>(),
         "no process that measured something came to write this file",
     );
-    files.write_json(&worked.iter().collect::<Vec<&Summary>>());
+    files.write_json(&worked.iter().collect::<Vec<&Summary>>(), &chosen.options.of_command(true));
     silent.sentence(all).iter().for_each(|sentence| complain(sentence));
     let printing = Printing::new(&run.print, chosen);
     let texts = match run.processes {

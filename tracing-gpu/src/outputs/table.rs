@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use range_report::export::{Chrome, is_compressed};
 use range_report::report::escaped;
 use range_report::timeline::{Item, Sink};
-use range_report::{Process, Summary};
+use range_report::{Process, RenderOptions, Summary};
 
 use super::lasting::LastingFile;
 #[cfg(feature = "sqlite")]
@@ -57,7 +57,7 @@ pub(crate) enum How {
     /// While the program runs; opened at the start.
     Timeline(fn(&Path, &mut Opening<'_>) -> io::Result<Box<dyn Sink>>),
     /// At the end, after the report.
-    AtEnd(fn(&Summary, &mut Vec<u8>) -> io::Result<()>),
+    AtEnd(fn(&Summary, &RenderOptions, &mut Vec<u8>) -> io::Result<()>),
     /// At the end, by the profiler.
     Printed,
     /// Not at all: another output reads the file when it is opened.
@@ -93,14 +93,14 @@ const HTML: Option<How> = None;
 const BASELINE: Option<How> = if cfg!(all(feature = "html", feature = "json")) { Some(How::Read) } else { None };
 
 #[cfg(feature = "json")]
-const JSON: Option<How> = Some(How::AtEnd(|summary, out| Ok(summary.write_json(out)?)));
+const JSON: Option<How> = Some(How::AtEnd(|summary, options, out| Ok(summary.write_json_with(options, out)?)));
 #[cfg(not(feature = "json"))]
 const JSON: Option<How> = None;
 
-const FOLDED: Option<How> = Some(How::AtEnd(|summary, out| summary.write_folded(out)));
+const FOLDED: Option<How> = Some(How::AtEnd(|summary, _, out| summary.write_folded(out)));
 
 #[cfg(feature = "flamegraph")]
-const FLAMEGRAPH: Option<How> = Some(How::AtEnd(|summary, out| summary.write_flamegraph(out)));
+const FLAMEGRAPH: Option<How> = Some(How::AtEnd(|summary, _, out| summary.write_flamegraph(out)));
 #[cfg(not(feature = "flamegraph"))]
 const FLAMEGRAPH: Option<How> = None;
 
@@ -159,7 +159,7 @@ pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error>
         let (Some(How::AtEnd(form)), Some(path)) = (row.how, row.path(config)) else { continue };
         let (path, mut text) = (path::expand(path, &summary.process), Vec::new());
         // All of the text comes first: a process that writes to the same file does not cut through it.
-        let written = match form(summary, &mut text) {
+        let written = match form(summary, &config.render_options(), &mut text) {
             Ok(()) => row.write(&path, &text),
             Err(error) => Err(cannot_write(row.label, &path, &error)),
         };

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use range_report::timeline::{Details, Item};
-use range_report::{Process, RenderOptions, Report, TableStyle};
+use range_report::{FindingKind, FindingKinds, Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
 use super::{Inner, Profiler, complain, environment, identity};
@@ -314,6 +314,21 @@ impl ProfilerBuilder {
         self
     }
 
+    /// Switches findings off, in reports and in JSON. Default: none. `docs/gpu.md` lists what each is about.
+    ///
+    /// ```
+    /// use tracing_gpu::analysis::FindingKind;
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let builder = Profiler::builder().without([FindingKind::SmallCopies, FindingKind::NoOverlap]);
+    /// builder.output(Output::None).build()?.finish()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn without(mut self, findings: impl IntoIterator<Item = FindingKind>) -> Self {
+        self.config.without = FindingKinds::of(findings);
+        self
+    }
+
     /// How many notes are printed at most below the reports, the most important ones; `usize::MAX` for all. Default: 5.
     pub fn notes(mut self, most: usize) -> Self {
         self.config.notes = most;
@@ -515,12 +530,7 @@ impl ProfilerBuilder {
         Chosen {
             enabled: config.enabled,
             reports: config.reports.clone(),
-            options: RenderOptions::default()
-                .style(config.style)
-                .hot_percent(config.hot_percent)
-                .notes(config.notes)
-                .full_names(config.full_kernel_names)
-                .rows(config.rows),
+            options: config.render_options(),
             output: config.output.clone(),
             files: config.files.clone(),
         }

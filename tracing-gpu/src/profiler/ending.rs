@@ -234,14 +234,8 @@ impl Inner {
     fn print(&self, summary: &Summary) -> io::Result<()> {
         let options = |descriptor| {
             let columns = process::terminal_columns(descriptor);
-            RenderOptions::default()
-                .style(self.config.style)
-                .width(columns.unwrap_or(RenderOptions::default().width))
-                .color(self.config.color.unwrap_or(columns.is_some()))
-                .hot_percent(self.config.hot_percent)
-                .notes(self.config.notes)
-                .full_names(self.config.full_kernel_names)
-                .rows(self.config.rows)
+            let options = self.config.render_options().color(self.config.color.unwrap_or(columns.is_some()));
+            columns.map_or(options, |columns| options.width(columns))
         };
         if !self.config.prints() {
             return Ok(());

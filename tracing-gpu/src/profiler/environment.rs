@@ -46,7 +46,7 @@ const LEVELS: &str = "off, error, warn, info, debug or trace";
 type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 14] = [
+const SETTINGS: [(&str, Set); 15] = [
     ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
     ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
     ("name_from", |config, key, value| names(key, value).map(|names| config.fields.name_from = Some(names))),
@@ -56,6 +56,9 @@ const SETTINGS: [(&str, Set); 14] = [
     ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
     ("hot", |config, key, value| percent(key, value).map(|percent| config.hot_percent = percent)),
     ("percentiles", |config, key, value| percentiles(key, value).map(|all| config.ask_for(&all))),
+    ("without", |config, key, value| {
+        parsed(key, value).map(|kinds| config.without = kinds).map_err(|complaint| complaint + ", joined by +")
+    }),
     ("rows", |config, key, value| most(key, value).map(|most| config.rows = most)),
     ("notes", |config, key, value| most(key, value).map(|most| config.notes = most)),
     ("domain", |config, key, value| parsed(key, value).map(|domain| config.domain = domain)),

@@ -64,7 +64,7 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
         quantiles: quantiles.len(),
     };
     let mut body = Layout::fitting(&lines, known, options.columns()).render(&lines, options);
-    let findings = analysis::in_phases(summary, &phases, options.wording());
+    let findings = options.kept(analysis::in_phases(summary, &phases, options.wording()));
     let mut below = verdict::verdict(summary, &findings, &phases, &entries, options);
     below += &advice(summary, options);
     below += &verdict::marks(summary, &phases, &entries, options);

@@ -2,6 +2,9 @@
 
 use range_report::summary::MemoryKind;
 
+/// A device begins what is launched within this time, in nanoseconds.
+pub(super) const DISPATCH: u64 = 50_000;
+
 /// An operation, as far as idle time needs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceOperation {

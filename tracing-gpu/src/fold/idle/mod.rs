@@ -31,7 +31,7 @@ use rustc_hash::FxHashMap;
 
 use self::curve::Curve;
 use self::functions::{BETWEEN_LAUNCHES, Purpose, kind, purpose};
-use self::gaps::{DeviceLog, DeviceOperation, Gap, Name, Settled};
+use self::gaps::{DISPATCH, DeviceLog, DeviceOperation, Gap, Name, Settled};
 use self::pieces::{Piece, Pieces};
 use self::ranges::Ranges;
 use self::streams::Streams;
@@ -54,9 +54,6 @@ impl Default for Limits {
         Self { lateness: 2_000_000_000, batch: 1 << 18, most: 1 << 21 }
     }
 }
-
-/// A device begins what is launched within this time, in nanoseconds.
-const DISPATCH: u64 = 50_000;
 
 /// Waits for events that are remembered of one stream.
 const MOST_WAITS: usize = 1 << 16;

@@ -1,28 +1,35 @@
 //! Which operations waited because one of two streams was the legacy default stream: that stream waits for all that was
 //! launched before into other streams of its context, and they wait for it, except for non-blocking ones.
+//!
+//! A program may want just that: a kernel in a stream, and then a copy of its result in the default stream. So a wait
+//! counts only where the two were launched by different threads, or where it kept apart two streams beside the default
+//! one.
 
 use range_report::timeline::StreamKind;
 use rustc_hash::FxHashMap;
 
-use super::DISPATCH;
-use super::gaps::DeviceOperation;
+use super::gaps::{DISPATCH, DeviceOperation};
 
 /// The last operation of a stream, or of all blocking streams.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
+    stream: u32,
+    thread: u32,
     launched: u64,
     /// When its stream began to run without a break.
     from: u64,
     end: u64,
+    /// Of the default stream: the stream that it waited for before that, and when that one began to run.
+    behind: Option<(u32, u64)>,
 }
 
 /// The streams of one context.
 #[derive(Debug, Default)]
 struct Context {
     lanes: FxHashMap<u32, Lane>,
-    default: Lane,
+    default: Option<Lane>,
     /// The one of the blocking streams that ended last.
-    blocking: Lane,
+    blocking: Option<Lane>,
 }
 
 /// The streams of one device.
@@ -38,37 +45,47 @@ impl Streams {
     /// the last thing that it waited for. `kind` is that of its stream; `waits`, when that stream was told to wait for
     /// events.
     pub(super) fn began(&mut self, operation: &DeviceOperation, kind: StreamKind, waits: &[u64]) -> Option<u64> {
-        let (_, launched) = operation.launch?;
-        let context = self.contexts.entry(operation.context).or_default();
-        let known = context.lanes.get(&operation.stream).copied();
-        let goes_on = known.filter(|lane| operation.start <= lane.end + DISPATCH);
-        let (before, from) = (known.unwrap_or_default(), goes_on.map_or(operation.start, |lane| lane.from));
-        let lane = Lane { launched, from, end: operation.end.max(before.end) };
-        context.lanes.insert(operation.stream, lane);
-        let other = match kind {
-            StreamKind::Default => {
-                context.default = lane;
-                context.blocking
-            }
-            StreamKind::Blocking => {
-                if lane.end > context.blocking.end {
-                    context.blocking = lane;
-                }
-                context.default
-            }
+        let is_default = match kind {
+            StreamKind::Default => true,
+            StreamKind::Blocking => false,
             _ => return None,
         };
-        // What is launched first runs first: the other one kept this one waiting.
-        let ready = before.end.max(launched);
-        let was_told = waits.partition_point(|&at| at <= launched) > waits.partition_point(|&at| at <= before.launched);
-        if was_told
-            || other.launched >= launched
-            || other.end > operation.start
-            || operation.start - other.end > DISPATCH
-        {
+        let &DeviceOperation { start, end, stream, launch: Some((thread, launched)), .. } = operation else {
+            return None;
+        };
+        let context = self.contexts.entry(operation.context).or_default();
+        let before = context.lanes.get(&stream).copied();
+        let goes_on = before.filter(|lane| start <= lane.end + DISPATCH);
+        let ready = before.map_or(launched, |lane| lane.end.max(launched));
+        let told_before = before.map_or(0, |lane| waits.partition_point(|&at| at <= lane.launched));
+        let was_told = waits.partition_point(|&at| at <= launched) > told_before;
+        let other = if is_default { context.blocking } else { context.default };
+        // What was launched first ran first, and this one began as soon as that was over.
+        let other = other.filter(|other| {
+            !was_told
+                && other.launched < launched
+                && ready < other.end
+                && (other.end..=other.end + DISPATCH).contains(&start)
+        });
+        let behind = match is_default {
+            true => other.map(|other| (other.stream, other.from)).or(goes_on.and_then(|lane| lane.behind)),
+            false => None,
+        };
+        let from = goes_on.map_or(start, |lane| lane.from);
+        let lane = Lane { stream, thread, launched, from, end, behind };
+        context.lanes.insert(stream, lane);
+        if is_default {
+            context.default = Some(lane);
+        } else if context.blocking.is_none_or(|last| last.end < end) {
+            context.blocking = Some(lane);
+        }
+        let other = other?;
+        let apart = other.behind.filter(|(first, _)| *first != stream);
+        if other.thread == thread && apart.is_none() {
             return None;
         }
-        let from = ready.max(other.from).max(self.counted);
+        let from = apart.map_or(other.from, |(_, from)| from.min(other.from));
+        let from = from.max(ready).max(self.counted);
         self.counted = self.counted.max(other.end);
         other.end.checked_sub(from).filter(|ns| *ns > 0)
     }

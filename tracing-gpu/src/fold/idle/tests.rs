@@ -637,7 +637,7 @@ fn memory_is_bounded_where_a_device_stays_idle() {
     }
 }
 
-/// A default stream and two others, which wait for it, or one of them does not.
+/// A default stream, and others, which wait for it or do not.
 #[test]
 fn what_waited_for_the_default_stream() {
     const DEFAULT: u32 = 7;
@@ -645,13 +645,13 @@ fn what_waited_for_the_default_stream() {
         let new = NewStream { correlation: 0, context: 1, stream, priority: 0, kind };
         PlacedDetail { detail: Detail::Stream(new), launch: None, span: None, call: 0 }
     };
-    // Launched at, began, ended, in microseconds.
-    let waited = |operations: &[(u32, [u64; 3])], kind, wait: Option<u64>| {
+    // Thread and stream; launched at, began, ended, in microseconds.
+    let waited = |operations: &[(u32, u32, [u64; 3])], kind, wait: Option<u64>| {
         let mut idle = Idle::default();
         idle.detail(&stream(DEFAULT, StreamKind::Default));
-        idle.detail(&stream(13, kind));
-        for (index, &(stream, [launched, start, end])) in operations.iter().enumerate() {
-            let launch = (1, launched * 1_000);
+        [13, 14, 15].iter().for_each(|&other| idle.detail(&stream(other, kind)));
+        for (index, &(thread, stream, [launched, start, end])) in operations.iter().enumerate() {
+            let launch = (thread, launched * 1_000);
             let (start, end, correlation) = (start * 1_000, end * 1_000, 1 + index as u32);
             Made::Operation { device: 0, start, end, stream, correlation, launch, copy: None }.give(&mut idle);
         }
@@ -662,27 +662,34 @@ fn what_waited_for_the_default_stream() {
         idle.finish(&mut summary);
         let rows = summary.idle.expect("operations").calls;
         assert!(rows.iter().all(|row| row.kind == CallKind::DefaultStream));
-        rows.first().map(|row| (row.calls, row.ns / 1_000))
+        rows.iter().map(|row| (row.calls, row.ns / 1_000)).reduce(|sum, row| (sum.0 + row.0, sum.1 + row.1))
     };
-    let held_up = [(DEFAULT, [5, 100, 400]), (13, [10, 403, 500])];
-    assert_eq!(waited(&held_up, StreamKind::Blocking, None), Some((1, 300)));
+    let blocking = |operations: &[_]| waited(operations, StreamKind::Blocking, None);
+
+    let held_up = [(1, DEFAULT, [5, 100, 400]), (2, 13, [10, 403, 500])];
+    assert_eq!(blocking(&held_up), Some((1, 300)));
     assert_eq!(waited(&held_up, StreamKind::NonBlocking, None), None, "something else held it up");
     assert_eq!(waited(&held_up, StreamKind::Unknown, None), None);
     assert_eq!(waited(&held_up, StreamKind::Blocking, Some(8)), None, "it was told to wait");
     assert_eq!(waited(&held_up, StreamKind::Blocking, Some(11)), Some((1, 300)), "only later");
-    let other_way = [(13, [5, 100, 400]), (DEFAULT, [10, 403, 500])];
-    assert_eq!(waited(&other_way, StreamKind::Blocking, None), Some((1, 300)));
-    let launched_late = [(DEFAULT, [5, 100, 400]), (13, [350, 403, 500])];
-    assert_eq!(waited(&launched_late, StreamKind::Blocking, None), Some((1, 50)));
-    let after_it = [(DEFAULT, [5, 100, 400]), (13, [398, 403, 500]), (13, [399, 500, 600])];
-    assert_eq!(waited(&after_it, StreamKind::Blocking, None), Some((1, 2)), "the second waits for the first");
-    let own_queue = [(13, [1, 50, 402]), (DEFAULT, [5, 402, 450]), (DEFAULT, [6, 450, 900])];
-    assert_eq!(waited(&own_queue, StreamKind::Blocking, None), Some((1, 352)), "its own stream held up the third");
-    let beside = [(DEFAULT, [5, 100, 400]), (13, [10, 120, 500])];
-    assert_eq!(waited(&beside, StreamKind::Blocking, None), None, "it did not wait");
-    let later = [(DEFAULT, [5, 100, 400]), (13, [10, 460, 500])];
-    assert_eq!(waited(&later, StreamKind::Blocking, None), None, "it waited for something else");
+    assert_eq!(blocking(&[(2, 13, [5, 100, 400]), (1, DEFAULT, [10, 403, 500])]), Some((1, 300)));
+    assert_eq!(blocking(&[(1, DEFAULT, [5, 100, 400]), (2, 13, [350, 403, 500])]), Some((1, 50)));
+    let second = [(1, DEFAULT, [5, 100, 400]), (2, 13, [398, 403, 500]), (2, 13, [399, 500, 600])];
+    assert_eq!(blocking(&second), Some((1, 2)), "the second waits for the first");
+    let own_queue = [(2, 13, [1, 50, 402]), (1, DEFAULT, [5, 402, 450]), (1, DEFAULT, [6, 450, 900])];
+    assert_eq!(blocking(&own_queue), Some((1, 352)), "its own stream held up the third");
+    assert_eq!(blocking(&[(1, DEFAULT, [5, 100, 400]), (2, 13, [10, 120, 500])]), None, "it did not wait");
+    assert_eq!(blocking(&[(1, DEFAULT, [5, 100, 400]), (2, 13, [10, 460, 500])]), None, "not for this");
+
+    // One thread: copies of the default stream around a kernel in another one are as the program wants them.
+    let around = [(1, DEFAULT, [5, 100, 400]), (1, 13, [10, 403, 500]), (1, DEFAULT, [11, 502, 600])];
+    assert_eq!(blocking(&around), None);
+    // Two streams that could run at once, and do not.
+    let apart = [(1, 13, [5, 100, 400]), (1, DEFAULT, [10, 403, 410]), (1, 14, [20, 413, 700])];
+    assert_eq!(blocking(&apart), Some((1, 310)));
+    let same = [(1, 13, [5, 100, 400]), (1, DEFAULT, [10, 403, 410]), (1, 13, [20, 413, 700])];
+    assert_eq!(blocking(&same), None);
     // Of two that wait at once, each moment counts once.
-    let two = [(DEFAULT, [5, 100, 400]), (13, [10, 403, 500]), (DEFAULT, [11, 500, 510]), (13, [12, 511, 600])];
-    assert_eq!(waited(&two, StreamKind::Blocking, None), Some((3, 300 + 97 + 10)));
+    let both = [apart[0], apart[1], apart[2], (2, 15, [6, 413, 700])];
+    assert_eq!(blocking(&both), Some((1, 310)));
 }

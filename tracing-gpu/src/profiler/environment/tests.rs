@@ -1,6 +1,7 @@
 //! The grammar of `TRACING_GPU` and `TRACING_GPU_FILTER`, with any set of features.
 
 use range_report::TableStyle;
+use range_report::{FindingKind, FindingKinds};
 use tracing_core::Level;
 
 use super::*;
@@ -119,7 +120,7 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
             "TRACING_GPU: `report` cannot be `rangs`: expected ranges, tree, calls, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, openacc, range_kernels, hot, idle, why or kernel_exec, joined by +",
             "TRACING_GPU: `style` cannot be `old`: expected current or legacy",
             "TRACING_GPU: `nvtx` cannot be `1`: expected on or off",
-            "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, names, bare_fields, nvtx, gpu, hot, percentiles, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
+            "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, names, bare_fields, nvtx, gpu, hot, percentiles, without, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
             "TRACING_GPU: `domain` cannot be ``: expected default, target or a name",
             "TRACING_GPU: `gpu` cannot be `on`: expected auto, events, cupti or off",
             "TRACING_GPU: `out` needs a value: write out=...",
@@ -245,4 +246,15 @@ fn colour_is_as_the_environment_asks() {
     assert_eq!(asked("", "", "dumb"), Some(false));
     assert_eq!(asked("", "1", "dumb"), Some(true));
     assert_eq!(asked("1", "1", "xterm"), Some(false));
+}
+
+#[test]
+fn findings_are_switched_off_by_their_names() {
+    let (config, complaints) = applied("without=small_copies + no_overlap");
+    assert!(complaints.is_empty() && config.without.has(FindingKind::NoOverlap), "{complaints:?}");
+    let (config, complaints) = applied("without=small_copies+loss");
+    assert_eq!(config.without, FindingKinds::default());
+    let [complaint] = &complaints[..] else { panic!("{complaints:?}") };
+    let start = "TRACING_GPU: `without` cannot be `small_copies+loss`: expected most_awaited, busy_threads, ";
+    assert!(complaint.starts_with(start) && complaint.ends_with(" or small_copies, joined by +"), "{complaint}");
 }

@@ -1,0 +1,357 @@
+//! What cost the GPU time, a rule each. `docs/gpu.md` has a table of the rules and from when on each of them speaks.
+
+use std::cmp::Reverse;
+
+use super::finding::{Evidence, Finding, FindingKind};
+use crate::Summary;
+use crate::stats::order;
+use crate::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, MemoryKind, SpanCalls, SpanIdle};
+use crate::text::number::{human_bytes, human_inline, share};
+use crate::text::width::shorten;
+use crate::text::wording::Wording;
+
+/// A cause is worth a finding from this part of the run on, in per cent.
+const WORTH: u128 = 5;
+/// So many calls, or operations, are a loop, and not a few that belong to a beginning.
+const LOOP: u64 = 20;
+/// Pinning memory for fewer copies costs as much as it saves.
+const PINNING_PAYS: u64 = 10;
+/// Copies that a kernel ran beside for this part of their time overlap, in per cent.
+const OVERLAPS: u128 = 10;
+/// Copies of fewer bytes on average are small: their latency is longer than their transfer.
+const SMALL_COPY: u64 = 16 << 10;
+/// So many of them, for one kernel each, are many.
+const MANY_COPIES: u64 = 500;
+const LONGEST_NAME: usize = 40;
+
+/// A run that was followed.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    summary: &'a Summary,
+    idle: &'a GpuIdle,
+    /// From the first operation to the last, of all devices.
+    wall: u64,
+    wording: Wording,
+}
+
+/// To add one, write it, and add it here and to the table in `docs/gpu.md`.
+const RULES: [fn(Run<'_>) -> Vec<Finding>; 6] =
+    [failed_calls, idle_in_ranges, pageable_copies, default_stream, no_overlap, small_copies];
+
+/// What is found where the whole run was followed: calls that failed, then the most costly first.
+pub(super) fn in_stream(summary: &Summary, wording: Wording) -> Vec<Finding> {
+    let Some(idle) = &summary.idle else { return Vec::new() };
+    let run = Run { summary, idle, wall: of_devices(idle, |device| device.wall_ns), wording };
+    let mut all: Vec<Finding> = RULES.iter().flat_map(|rule| rule(run)).collect();
+    order::by_key(&mut all, |finding| (finding.kind() != FindingKind::FailedCalls, Reverse(finding.at_stake_ns)));
+    all
+}
+
+fn of_devices(idle: &GpuIdle, figure: fn(&DeviceIdle) -> u64) -> u64 {
+    idle.devices.iter().fold(0, |sum, device| sum.saturating_add(figure(device)))
+}
+
+/// The name of a range in a sentence.
+pub(super) fn name_of(domain: Option<&str>, name: &str, wording: Wording) -> String {
+    shorten(&wording.label(domain, name), LONGEST_NAME, LONGEST_NAME / 2)
+}
+
+impl<'a> Run<'a> {
+    fn is_much(self, ns: u64) -> bool {
+        ns > 0 && u128::from(ns) * 100 >= u128::from(self.wall) * WORTH
+    }
+
+    fn share(self, ns: u64) -> String {
+        share(ns, self.wall.into())
+    }
+
+    /// A finding of the range of this label, or of no range.
+    fn of_range(
+        self,
+        label: Label<'_>,
+        evidence: Evidence,
+        ns: u64,
+        sentence: String,
+        advice: Option<&str>,
+    ) -> Finding {
+        let mut finding = Finding::of_run(evidence, sentence);
+        (finding.at_stake_ns, finding.of_ns) = (ns, Some(self.wall));
+        finding.span = self.name(label).into_iter().collect();
+        finding.advice = advice.map(str::to_owned);
+        finding
+    }
+
+    fn name(self, (domain, name): Label<'_>) -> Option<String> {
+        name.map(|name| name_of(domain, name, self.wording))
+    }
+
+    /// ` in `step``
+    fn place(self, label: Label<'_>) -> String {
+        self.name(label).map_or_else(|| " outside of ranges".to_owned(), |name| format!(" in `{name}`"))
+    }
+
+    fn calls(self, kind: CallKind, label: Label<'_>) -> Option<Calls<'a>> {
+        let of_label = self.idle.calls.iter().filter(|row| row.kind == kind && label_of(row) == label);
+        Calls::of(of_label)
+    }
+
+    /// How often ranges of this label were entered.
+    fn instances(self, label: Label<'_>) -> Option<u64> {
+        let row = self.idle.ranges.iter().find(|row| (row.domain.as_deref(), Some(&*row.name)) == label)?;
+        Some(row.steady.instances.saturating_add(row.warm_up.instances))
+    }
+}
+
+/// Domain and name of a range; no name for no range.
+type Label<'a> = (Option<&'a str>, Option<&'a str>);
+
+fn label_of(row: &SpanCalls) -> Label<'_> {
+    (row.domain.as_deref(), row.name.as_deref())
+}
+
+/// Calls of several functions together.
+struct Calls<'a> {
+    calls: u64,
+    ns: u64,
+    instances: u64,
+    /// The one in which most time was.
+    function: &'a str,
+}
+
+impl<'a> Calls<'a> {
+    fn of(rows: impl Iterator<Item = &'a SpanCalls>) -> Option<Self> {
+        rows.fold(None, |sum: Option<(Self, u64)>, row| {
+            let function = without_version(&row.function);
+            let Some((sum, most)) = sum else {
+                return Some((Self { calls: row.calls, ns: row.ns, instances: row.instances, function }, row.ns));
+            };
+            let of_more = Self {
+                calls: sum.calls.saturating_add(row.calls),
+                ns: sum.ns.saturating_add(row.ns),
+                instances: sum.instances.max(row.instances), // the same instances call several functions
+                function: if row.ns > most { function } else { sum.function },
+            };
+            Some((of_more, most.max(row.ns)))
+        })
+        .map(|(sum, _)| sum)
+    }
+
+    /// Whether they are made again and again, and not in a first instance alone.
+    fn are_loop(&self, instances: Option<u64>) -> bool {
+        self.calls >= LOOP && instances.is_none_or(|all| all <= 1 || self.instances.saturating_mul(2) >= all)
+    }
+
+    /// `1,200 calls of cudaStreamSynchronize, 40 each time`
+    fn words(&self, wording: Wording) -> String {
+        let calls = format!("{} calls such as {}", wording.count(self.calls), self.function);
+        match self.calls.checked_div(self.instances) {
+            Some(each @ 2..) if self.instances > 1 => format!("{calls}, {} each time", wording.count(each)),
+            _ => calls,
+        }
+    }
+}
+
+/// `cudaMemcpyAsync` of `cudaMemcpyAsync_v3020`, as the program writes it.
+fn without_version(function: &str) -> &str {
+    match function.rsplit_once("_v") {
+        Some((name, version)) if version.len() > 1 && version.bytes().all(|digit| digit.is_ascii_digit()) => name,
+        _ => function,
+    }
+}
+
+/// Calls that failed: one finding, of the range, function and code with most of them.
+fn failed_calls(run: Run<'_>) -> Vec<Finding> {
+    let failed = || run.idle.calls.iter().filter(|row| row.kind == CallKind::Failed);
+    let Some(row) = failed().max_by_key(|row| row.calls) else { return Vec::new() };
+    let all = failed().fold(0_u64, |sum, row| sum.saturating_add(row.calls));
+    let ns = failed().fold(0_u64, |sum, row| sum.saturating_add(row.ns));
+    let (calls, code) = (row.calls, row.code);
+    let times = if calls == 1 { "once".to_owned() } else { format!("{} times", run.wording.count(calls)) };
+    let meaning = meaning(code).map_or_else(String::new, |meaning| format!(" ({meaning})"));
+    let function = without_version(&row.function);
+    let mut sentence = format!("{function} failed {times}{}, with error {code}{meaning}", run.place(label_of(row)));
+    if all > calls {
+        sentence += &format!("; {} CUDA calls failed in all", run.wording.count(all));
+    }
+    let advice = match code {
+        2 => "free memory before, or allocate less",
+        209 => "build the kernels for this GPU, too",
+        700..=720 => "run the program under compute-sanitizer, which names the kernel",
+        _ => "check what these calls return: their work is missing in the figures",
+    };
+    let mut finding =
+        run.of_range(label_of(row), Evidence::FailedCalls { calls, code, all }, ns, sentence, Some(advice));
+    finding.of_ns = None;
+    vec![finding]
+}
+
+/// Codes that both interfaces share.
+const fn meaning(code: u32) -> Option<&'static str> {
+    Some(match code {
+        1 => "invalid value",
+        2 => "out of memory",
+        9 => "invalid configuration of a launch",
+        98 => "invalid device function",
+        101 => "invalid device",
+        201 => "invalid context",
+        209 => "no kernel image for this device",
+        400 => "invalid handle",
+        700 => "illegal address",
+        701 => "too many resources for a launch",
+        702 => "a kernel ran too long",
+        715 => "illegal instruction",
+        716 => "misaligned address",
+        719 => "a kernel failed",
+        900..=907 => "not allowed during the capture of a graph",
+        _ => return None,
+    })
+}
+
+/// Causes in one range that cost much of the run. A copy from pageable memory has a rule of its own.
+fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
+    let of_row = |row: &SpanIdle| {
+        let label = (row.domain.as_deref(), row.name.as_deref());
+        let finding = |&cause: &IdleCause| {
+            let ns = row.causes.of(cause);
+            if cause == IdleCause::NoWork || !run.is_much(ns) {
+                return None;
+            }
+            let calls = match cause {
+                IdleCause::Synchronising => run.calls(CallKind::Wait, label),
+                IdleCause::Allocating => run.calls(CallKind::Allocate, label),
+                IdleCause::Copying if pays_to_pin(run, label) => return None,
+                _ => None,
+            };
+            let calls = calls.filter(|calls| calls.are_loop(run.instances(label)));
+            let (gaps, longest_ns, longest_at_ns) = (row.gaps, row.longest_ns, row.longest_at_ns);
+            let evidence = match (cause, calls.as_ref()) {
+                (IdleCause::Synchronising, Some(&Calls { calls, ns: calls_ns, instances, .. })) => {
+                    Evidence::SyncLoop { calls, calls_ns, instances }
+                }
+                (IdleCause::Allocating, Some(&Calls { calls, ns: calls_ns, instances, .. })) => {
+                    Evidence::AllocationLoop { calls, calls_ns, instances }
+                }
+                (IdleCause::Launching, _) => Evidence::LaunchBound { gaps, longest_ns, longest_at_ns },
+                (IdleCause::Loading, _) => Evidence::FirstCalls { gaps, longest_ns, longest_at_ns },
+                (IdleCause::Host, _) => Evidence::HostPhase { gaps, longest_ns, longest_at_ns },
+                _ => Evidence::GpuIdleFor { cause, gaps, longest_ns, longest_at_ns },
+            };
+            let (place, time, part) = (run.place(label), human_inline(ns), run.share(ns));
+            let mut sentence = format!("GPU idle{place}, {}: {time} ({part})", cause.name());
+            if let Some(calls) = &calls {
+                sentence += &format!(", {}", calls.words(run.wording));
+            }
+            let advice = match evidence.kind() {
+                FindingKind::SyncLoop => Some("wait once behind the loop, or for an event of an earlier round"),
+                FindingKind::AllocationLoop => Some("allocate once before the loop, or from a pool (cudaMallocAsync)"),
+                _ => advice(cause),
+            };
+            Some(run.of_range(label, evidence, ns, sentence, advice))
+        };
+        IdleCause::ALL.iter().filter_map(finding).collect::<Vec<_>>()
+    };
+    run.idle.spans.iter().flat_map(of_row).collect()
+}
+
+/// What helps.
+pub(super) const fn advice(cause: IdleCause) -> Option<&'static str> {
+    match cause {
+        IdleCause::Launching => Some("launch less: CUDA graphs, larger batches or fused kernels"),
+        IdleCause::Dispatching => Some("launch fewer and longer kernels"),
+        IdleCause::Synchronising => Some("wait later, or launch the next work before waiting"),
+        IdleCause::Copying => Some("copy from pinned memory, asynchronously, on a stream of its own"),
+        IdleCause::Allocating => Some("allocate once, or from a pool (cudaMallocAsync)"),
+        IdleCause::Loading => Some("load and launch each kernel once before the work that counts"),
+        IdleCause::Host => Some("run that code on another thread, or while the GPU works"),
+        IdleCause::NoWork | IdleCause::Event | IdleCause::Unexplained => None,
+    }
+}
+
+/// Asynchronous copies that held the host up since their memory is pageable.
+fn pageable_copies(run: Run<'_>) -> Vec<Finding> {
+    let rows = run.idle.calls.iter().filter(|row| row.kind == CallKind::PageableCopy);
+    let rows = rows.filter(|row| pays_to_pin(run, label_of(row)));
+    let finding = |row: &SpanCalls| {
+        let &SpanCalls { calls: copies, ns, bytes, .. } = row;
+        let (function, place) = (without_version(&row.function), run.place(label_of(row)));
+        let (count, size, time) = (run.wording.count(copies), human_bytes(bytes), human_inline(ns));
+        let sentence = format!(
+            "pageable memory{place}: {count} calls of {function} held the host up for {time} ({}), to copy {size}",
+            run.share(ns)
+        );
+        let advice = "pin that memory (cudaHostAlloc, cudaHostRegister, pin_memory)";
+        run.of_range(label_of(row), Evidence::PageableCopies { copies, bytes }, ns, sentence, Some(advice))
+    };
+    rows.map(finding).collect()
+}
+
+/// Whether copies from pageable memory in a range are many, and cost much.
+fn pays_to_pin(run: Run<'_>, label: Label<'_>) -> bool {
+    run.calls(CallKind::PageableCopy, label).is_some_and(|calls| calls.calls >= PINNING_PAYS && run.is_much(calls.ns))
+}
+
+/// Streams that the default stream kept from running at once.
+fn default_stream(run: Run<'_>) -> Vec<Finding> {
+    let rows = || run.idle.calls.iter().filter(|row| row.kind == CallKind::DefaultStream);
+    let (Some(all), Some(row)) = (Calls::of(rows()), rows().max_by_key(|row| row.ns)) else { return Vec::new() };
+    if all.calls < LOOP || !run.is_much(all.ns) {
+        return Vec::new();
+    }
+    let (count, time, part) = (run.wording.count(all.calls), human_inline(all.ns), run.share(all.ns));
+    let most = if rows().count() > 1 { ", most of them" } else { "," };
+    let sentence = format!(
+        "the default stream kept others from running at once for {time} ({part}): {count} operations waited for it or \
+         held it up{most}{}",
+        run.place(label_of(row))
+    );
+    let advice = "make the streams that need not wait for it with cudaStreamNonBlocking, or launch nothing there";
+    let evidence = Evidence::DefaultStream { operations: all.calls };
+    vec![run.of_range(label_of(row), evidence, all.ns, sentence, Some(advice))]
+}
+
+/// Copies and kernels by turns, at no time together.
+fn no_overlap(run: Run<'_>) -> Vec<Finding> {
+    let sum = |figure| of_devices(run.idle, figure);
+    let (copy_ns, overlap_ns) = (sum(|device| device.copy_ns), sum(|device| device.overlap_ns));
+    let alone = copy_ns.saturating_sub(overlap_ns);
+    let kernels = sum(|device| device.busy_ns).saturating_sub(alone);
+    let (turns, at_stake) = (sum(|device| device.turns), alone.min(kernels));
+    if turns < LOOP || !run.is_much(at_stake) || u128::from(overlap_ns) * 100 > u128::from(copy_ns) * OVERLAPS {
+        return Vec::new();
+    }
+    let sentence = format!(
+        "copies and sets took {}, and kernels ran beside {} of it ({} alone)",
+        human_inline(copy_ns),
+        share(overlap_ns, copy_ns.into()),
+        run.share(alone)
+    );
+    let evidence = Evidence::NoOverlap { copy_ns, overlap_ns, turns };
+    let advice = "copy on a stream of its own while kernels run";
+    vec![run.of_range((None, None), evidence, at_stake, sentence, Some(advice))]
+}
+
+/// More small copies than kernels.
+fn small_copies(run: Run<'_>) -> Vec<Finding> {
+    let Some(gpu) = &run.summary.gpu else { return Vec::new() };
+    let kernels: u64 = gpu.kernels.iter().fold(0, |sum, kernel| sum.saturating_add(kernel.times.instances));
+    let Some(row) = gpu.memory.iter().max_by_key(|row| row.sizes.count) else { return Vec::new() };
+    let (copies, mean_bytes) = (row.sizes.count, row.sizes.total_bytes.checked_div(row.sizes.count).unwrap_or(0));
+    if copies < MANY_COPIES || copies < kernels / 2 || mean_bytes >= SMALL_COPY {
+        return Vec::new();
+    }
+    let what = match row.kind {
+        MemoryKind::Set => "sets of memory".to_owned(),
+        kind => format!("copies {kind:?}"),
+    };
+    let wording = run.wording;
+    let (count, bytes, time) = (wording.count(copies), human_bytes(mean_bytes), human_inline(row.times.total_ns));
+    let sentence = format!("{count} {what} of {bytes} on average, beside {} kernels: {time}", wording.count(kernels));
+    let advice = "copy once what these copies have together, or keep it on the GPU";
+    let mut finding = Finding::of_run(Evidence::SmallCopies { copies, mean_bytes }, sentence);
+    (finding.at_stake_ns, finding.advice) = (row.times.total_ns, Some(advice.to_owned()));
+    vec![finding]
+}
+
+#[cfg(test)]
+#[path = "causes/tests.rs"]
+mod tests;

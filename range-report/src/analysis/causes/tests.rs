@@ -1,0 +1,207 @@
+use super::*;
+use crate::summary::{GpuActivity, IdleCauses, InstancesUse, KernelStats, MemoryStats, RangeUse, Sizes, Times};
+
+const MS: u64 = 1_000_000;
+
+/// 100 ms of one device, of which 50 are busy, and `step` 40 times.
+fn run() -> Summary {
+    let mut device = DeviceIdle::default();
+    (device.wall_ns, device.busy_ns) = (100 * MS, 50 * MS);
+    let steady = InstancesUse { instances: 40, wall_ns: 90 * MS, ..InstancesUse::default() };
+    let ranges = vec![RangeUse { name: "step".to_owned(), steady, ..RangeUse::default() }];
+    let idle = GpuIdle { devices: vec![device], ranges, ..GpuIdle::default() };
+    Summary { elapsed_ns: 100 * MS, gpu: Some(GpuActivity::default()), idle: Some(idle), ..Summary::default() }
+}
+
+fn idle(summary: &mut Summary) -> &mut GpuIdle {
+    summary.idle.as_mut().unwrap()
+}
+
+/// Idle time of `step`.
+fn with_cause(cause: IdleCause, ns: u64) -> Summary {
+    let mut summary = run();
+    let mut causes = IdleCauses::default();
+    causes.add(cause, ns);
+    let row = SpanIdle { name: Some("step".to_owned()), gaps: 9, longest_ns: MS, causes, ..SpanIdle::default() };
+    idle(&mut summary).spans = vec![row];
+    summary
+}
+
+/// Calls in `step`: how many, in how many instances, for how long.
+fn calls(kind: CallKind, function: &str, [calls, instances, ns]: [u64; 3]) -> SpanCalls {
+    let name = Some("step".to_owned());
+    SpanCalls { name, kind, function: function.to_owned(), calls, instances, ns, ..SpanCalls::default() }
+}
+
+fn found(summary: &Summary) -> Vec<(FindingKind, String)> {
+    let all = in_stream(summary, Wording::default());
+    let is_whole = |finding: &Finding| finding.advice.is_some() && finding.at_stake_ns > 0;
+    assert!(all.iter().all(is_whole), "{all:?}");
+    all.into_iter().map(|finding| (finding.kind(), finding.sentence)).collect()
+}
+
+fn only(summary: &Summary) -> Option<(FindingKind, String)> {
+    let all = found(summary);
+    assert!(all.len() < 2, "{all:?}");
+    all.into_iter().next()
+}
+
+fn kind(summary: &Summary) -> Option<FindingKind> {
+    only(summary).map(|(kind, _)| kind)
+}
+
+#[test]
+fn causes_speak_from_a_twentieth_of_the_run_on() {
+    for (cause, expected) in [
+        (IdleCause::Launching, FindingKind::LaunchBound),
+        (IdleCause::Loading, FindingKind::FirstCalls),
+        (IdleCause::Host, FindingKind::HostPhase),
+        (IdleCause::Dispatching, FindingKind::GpuIdleFor),
+        (IdleCause::Synchronising, FindingKind::GpuIdleFor),
+        (IdleCause::Copying, FindingKind::GpuIdleFor),
+        (IdleCause::Allocating, FindingKind::GpuIdleFor),
+    ] {
+        assert_eq!(kind(&with_cause(cause, 5 * MS)), Some(expected), "{cause:?}");
+        assert_eq!(kind(&with_cause(cause, 5 * MS - 1)), None, "{cause:?}");
+    }
+    assert_eq!(kind(&with_cause(IdleCause::NoWork, 50 * MS)), None);
+    assert_eq!(found(&run()), []);
+    assert_eq!(found(&Summary::default()), []);
+}
+
+#[test]
+fn loops_that_wait_and_loops_that_allocate() {
+    let with_calls = |cause, rows: &[SpanCalls]| {
+        let mut summary = with_cause(cause, 12 * MS);
+        idle(&mut summary).calls = rows.to_vec();
+        only(&summary).unwrap()
+    };
+    let waits = |calls_made| calls(CallKind::Wait, "cudaStreamSynchronize_v3020", calls_made);
+    let (kind, sentence) = with_calls(IdleCause::Synchronising, &[waits([1_200, 40, 30 * MS])]);
+    let expected = "GPU idle in `step`, synchronising: 12.00 ms (12.0%), 1,200 calls such as cudaStreamSynchronize, 30 \
+                    each time";
+    assert_eq!((kind, &*sentence), (FindingKind::SyncLoop, expected));
+    let first_alone = "GPU idle in `step`, synchronising: 12.00 ms (12.0%)";
+    for few in [[19, 19, MS], [1_200, 19, 30 * MS]] {
+        let (kind, sentence) = with_calls(IdleCause::Synchronising, &[waits(few)]);
+        assert_eq!((kind, &*sentence), (FindingKind::GpuIdleFor, first_alone), "{few:?}");
+    }
+    let allocations = [
+        calls(CallKind::Allocate, "cudaMalloc_v3020", [40, 40, 2 * MS]),
+        calls(CallKind::Allocate, "cudaFree_v3020", [40, 40, 9 * MS]),
+    ];
+    let (kind, sentence) = with_calls(IdleCause::Allocating, &allocations);
+    let expected = "GPU idle in `step`, allocating: 12.00 ms (12.0%), 80 calls such as cudaFree, 2 each time";
+    assert_eq!((kind, &*sentence), (FindingKind::AllocationLoop, expected));
+    let (kind, _) = with_calls(IdleCause::Allocating, &[waits([1_200, 40, 30 * MS])]);
+    assert_eq!(kind, FindingKind::GpuIdleFor, "waits are no allocations");
+    let (kind, _) = with_calls(IdleCause::Allocating, &[calls(CallKind::Allocate, "cudaMalloc", [600, 1, 11 * MS])]);
+    assert_eq!(kind, FindingKind::GpuIdleFor, "a first instance that fills its cache");
+}
+
+#[test]
+fn calls_that_failed_come_first() {
+    let mut summary = with_cause(IdleCause::Host, 30 * MS);
+    let failed =
+        |function: &str, code, times| SpanCalls { code, ..calls(CallKind::Failed, function, [times, 1, 2_000]) };
+    idle(&mut summary).calls = vec![failed("cudaMalloc_v3020", 2, 1)];
+    let all = found(&summary);
+    assert_eq!(
+        all[0],
+        (FindingKind::FailedCalls, "cudaMalloc failed once in `step`, with error 2 (out of memory)".into())
+    );
+    assert_eq!(all[1].0, FindingKind::HostPhase);
+    let launch = SpanCalls { name: None, ..failed("cuLaunchKernel", 700, 1_000) };
+    idle(&mut summary).calls.push(launch);
+    let expected = "cuLaunchKernel failed 1,000 times outside of ranges, with error 700 (illegal address); 1,001 CUDA \
+                    calls failed in all";
+    assert_eq!(found(&summary)[0].1, expected);
+    let findings = summary.findings();
+    assert_eq!(findings[0].kind(), FindingKind::FailedCalls, "in files, too");
+    assert!(matches!(findings[0].evidence, Evidence::FailedCalls { calls: 1_000, code: 700, all: 1_001 }));
+    // All launches fail: no device has run anything.
+    idle(&mut summary).devices.clear();
+    idle(&mut summary).spans.clear();
+    assert_eq!(found(&summary)[0].1, expected);
+}
+
+#[test]
+fn pageable_memory_in_asynchronous_copies() {
+    let copies = |figures| {
+        let mut summary = with_cause(IdleCause::Copying, 11 * MS);
+        let row = calls(CallKind::PageableCopy, "cudaMemcpyAsync_v3020", figures);
+        idle(&mut summary).calls = vec![SpanCalls { bytes: 3 << 30, ..row }];
+        only(&summary).unwrap()
+    };
+    let (kind, sentence) = copies([40, 40, 20 * MS]);
+    let expected = "pageable memory in `step`: 40 calls of cudaMemcpyAsync held the host up for 20.00 ms (20.0%), to \
+                    copy 3.221 GB";
+    assert_eq!((kind, &*sentence), (FindingKind::PageableCopies, expected), "and the idle time is not named twice");
+    assert_eq!(copies([9, 9, 20 * MS]).0, FindingKind::GpuIdleFor, "a few at the start");
+    assert_eq!(copies([40, 40, 4 * MS]).0, FindingKind::GpuIdleFor, "they cost little");
+}
+
+#[test]
+fn work_of_the_default_stream_that_keeps_others_apart() {
+    let waited = |rows: &[SpanCalls]| {
+        let mut summary = run();
+        idle(&mut summary).calls = rows.to_vec();
+        only(&summary)
+    };
+    let row = |figures| calls(CallKind::DefaultStream, "", figures);
+    let expected = "the default stream kept others from running at once for 12.00 ms (12.0%): 30 operations waited for it \
+                    or held it up, in `step`";
+    assert_eq!(waited(&[row([30, 30, 12 * MS])]), Some((FindingKind::DefaultStream, expected.to_owned())));
+    let outside = SpanCalls { name: None, ..row([3, 0, MS]) };
+    assert!(waited(&[row([30, 30, 12 * MS]), outside]).unwrap().1.ends_with(
+        "33 operations waited for it or held it up, \
+        most of them in `step`"
+    ));
+    assert_eq!(waited(&[row([19, 19, 12 * MS])]), None);
+    assert_eq!(waited(&[row([30, 30, 4 * MS])]), None);
+}
+
+#[test]
+fn copies_and_kernels_by_turns() {
+    let ran = |copy_ns, overlap_ns, turns| {
+        let mut summary = run();
+        let device = &mut idle(&mut summary).devices[0];
+        (device.copy_ns, device.overlap_ns, device.turns) = (copy_ns, overlap_ns, turns);
+        only(&summary)
+    };
+    let expected = "copies and sets took 20.00 ms, and kernels ran beside 5.0% of it (19.0% alone)";
+    assert_eq!(ran(20 * MS, MS, 40), Some((FindingKind::NoOverlap, expected.to_owned())));
+    assert_eq!(ran(20 * MS, MS, 1), None, "one load before all kernels has nothing to overlap with");
+    assert_eq!(ran(20 * MS, 3 * MS, 40), None, "they overlap");
+    assert_eq!(ran(4 * MS, 0, 40), None, "they cost little");
+    assert_eq!(ran(48 * MS, 0, 40), None, "kernels of 2 ms can hide no more than that");
+}
+
+#[test]
+fn copies_that_are_small() {
+    let copied = |copies, bytes, kernels| {
+        let mut summary = run();
+        let gpu = summary.gpu.as_mut().unwrap();
+        gpu.kernels = vec![KernelStats::new("k", Times::new(kernels, 5 * MS))];
+        gpu.memory =
+            vec![MemoryStats::new(MemoryKind::HtoD, Times::new(copies, 2 * MS), Sizes::new(copies, copies * bytes))];
+        only(&summary)
+    };
+    let expected = "3,780 copies HtoD of 96 B on average, beside 4,000 kernels: 2.000 ms";
+    assert_eq!(copied(3_780, 96, 4_000), Some((FindingKind::SmallCopies, expected.to_owned())));
+    assert_eq!(copied(3_780, 16 << 10, 4_000), None, "they are not small");
+    assert_eq!(copied(499, 96, 400), None, "they are few");
+    assert_eq!(copied(3_780, 96, 8_000), None, "kernels are more");
+}
+
+#[test]
+fn functions_as_programs_write_them() {
+    for (function, expected) in [
+        ("cudaMemcpyAsync_v3020", "cudaMemcpyAsync"),
+        ("cuMemAlloc_v2", "cuMemAlloc_v2"),
+        ("cudaLaunchKernelExC_v11060", "cudaLaunchKernelExC"),
+        ("cuLaunchKernel", "cuLaunchKernel"),
+    ] {
+        assert_eq!(without_version(function), expected);
+    }
+}
