@@ -10,6 +10,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release, Ordering::SeqCst,
 };
+use std::time::Duration;
 
 /// The process that signals are passed on to; 0 for none.
 static PASSED_ON_TO: AtomicI32 = AtomicI32::new(0);
@@ -152,6 +153,30 @@ pub(crate) fn wait_for_any(program: i32) -> Option<(i32, ExitStatus)> {
             return Some((process, ExitStatus::from_raw(status)));
         }
     }
+}
+
+/// What the children that have ended took, with their own that they waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) user: Duration,
+    pub(crate) system: Duration,
+    /// The most memory that one of them had, in bytes.
+    pub(crate) memory: u64,
+}
+
+/// `None` where the system does not say.
+pub(crate) fn taken_by_children() -> Option<Taken> {
+    // SAFETY: zeros are a valid `rusage`, and the call fills it.
+    let (refused, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage), usage)
+    };
+    let time = |time: libc::timeval| {
+        Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0))
+            + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+    };
+    let memory = u64::try_from(usage.ru_maxrss).unwrap_or(0) << 10;
+    (refused == 0).then(|| Taken { user: time(usage.ru_utime), system: time(usage.ru_stime), memory })
 }
 
 /// Whether there is any child, dead or alive.

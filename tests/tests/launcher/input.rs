@@ -40,12 +40,14 @@ fn what_was_closed_stays_closed() {
     assert_eq!(["", "<&-", ">&-", "<&- >&-", "2>&-"].map(closed), ["", "0\n", "1\n", "0\n1\n", ""]);
 }
 
-/// Ends with this status and says this one line, in which `%` is the program.
+/// Ends with this status and says this one line, in which `%` is the program; where no call was seen, two more lines
+/// have its times.
 fn assert_says(program: &Path, status: i32, line: &str) {
     let ran = run(&[], |command| command.arg(program));
     let line = line.replace('%', &program.display().to_string());
     assert_eq!((ran.status.code(), ran.said()), (Some(status), vec![&*line]), "{}", ran.stderr);
-    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    let lines = if line == NOTHING { 3 } else { 1 };
+    assert_eq!(ran.stderr.lines().count(), lines, "{}", ran.stderr);
 }
 
 #[test]
@@ -96,6 +98,36 @@ fn a_program_that_does_nothing_for_us_keeps_its_status() {
     // What follows the program is its own.
     let ran = run(&[], |command| command.args(["sh", "-c", "echo \"$@\"; exit 4", "sh", "--report", "-o", "--", "x"]));
     assert_eq!((ran.status.code(), &*ran.stdout), (Some(4), "--report -o -- x\n"));
+}
+
+/// What it took, and how it would have a report; once, and not where something keeps it from one.
+#[test]
+fn a_program_without_names_has_its_times_and_how_to_name_phases() {
+    let folder = Folder::new();
+    let busy = file(&folder, "python3", b"#!/bin/sh\ni=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done\n", 0o755);
+    let ran = run(&[], |command| command.arg(&busy));
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    let [said, took, naming] = lines[..] else { panic!("{}", ran.stderr) };
+    assert_eq!(said, format!("tracing-gpu: {NOTHING}"));
+    assert_eq!(naming, " To name phases: in Python with `with nvtx.annotate(\"load\"):` (pip install nvtx)");
+    let start = format!(" `{}` took ", busy.display());
+    let figures = took.strip_prefix(&start).unwrap_or_else(|| panic!("{took}"));
+    let numbers: Vec<f64> = figures.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let &[wall, user, system, memory] = &numbers[..] else { panic!("{took}") };
+    assert!(user > 0.0 && user + system < 1.5 * wall + 0.1 && (0.5..1_000.0).contains(&memory), "{took}");
+    assert!(figures.ends_with(" MB in one process"), "{took}");
+
+    let report = folder.0.join("report");
+    let ran = run(&["-o", report.to_str().expect("text")], |command| command.arg("true"));
+    let text = std::fs::read_to_string(&report).expect("a report");
+    assert_eq!((ran.stderr.lines().count(), text.lines().count()), (1, 3), "{}{text}", ran.stderr);
+    assert!(text.contains(" `true` took ") && text.contains("<nvtx3/nvtx3.hpp>"), "{text}");
+    for silent in [&["--csv"][..], &["-o", "none"]] {
+        let ran = run(silent, |command| command.arg("true"));
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    }
+    let ran = run(&[], |command| command.args(["env", "-i", "true"]));
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
 }
 
 #[test]

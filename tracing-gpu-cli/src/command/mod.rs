@@ -15,6 +15,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Instant;
 
 use clap::{CommandFactory as _, Parser as _};
 use tracing_gpu::{Chosen, Output, Profiler};
@@ -78,6 +79,7 @@ fn profile(run: &Run) -> ExitCode {
     command.args(arguments);
     let folder = if chosen.enabled { injected(&mut command, run, &users, &files) } else { None };
     let start = |command: &mut Command| wait::run(command, run.wait, run.timeout.map(|seconds| seconds.0));
+    let began = Instant::now();
     let started = start(&mut command).or_else(|error| match by_shell(&command, &error) {
         Some(mut shell) => start(&mut shell).map_err(|_| error),
         None => Err(error),
@@ -95,7 +97,7 @@ fn profile(run: &Run) -> ExitCode {
     };
     match folder {
         Some(folder) => {
-            let pages = report::of_run(&folder, run, &chosen, &files);
+            let pages = report::of_run(&folder, run, &chosen, &files, began.elapsed());
             settle_ended_runs(&folder);
             folder.remove();
             if run.open {

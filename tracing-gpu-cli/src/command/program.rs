@@ -172,6 +172,36 @@ pub(super) fn unseen(program: Option<&Path>) -> String {
     }
 }
 
+/// How phases are named in the language of a program, where nothing but the lack of names keeps it from a report.
+/// `None` where something else may.
+pub(super) fn naming(program: Option<&Path>) -> Option<&'static str> {
+    const SHELLS: [&str; 7] = ["bash", "busybox", "dash", "env", "ksh", "sh", "zsh"];
+    let program = program?;
+    let name = program.file_name()?.to_str()?;
+    if is_this_command(program) || [&TOOLS[..], &WRAPPERS].concat().contains(&name) || obstacle(program).is_some() {
+        return None;
+    }
+    let file = executed(program).canonicalize().ok()?;
+    let starter = file.file_name()?.to_str()?;
+    // `#!/usr/bin/env python3`
+    let line = first_line(program).filter(|line| line.starts_with(b"#!")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line);
+    let mut names = [name, starter].into_iter().chain(line.split(['/', ' ', '\t']));
+    if names.any(|name| name.starts_with("python")) {
+        return Some("in Python with `with nvtx.annotate(\"load\"):` (pip install nvtx)");
+    }
+    let mut start = [0; 4];
+    let is_elf = File::open(&file).is_ok_and(|mut file| file.read_exact(&mut start).is_ok()) && start == *b"\x7fELF";
+    if SHELLS.contains(&starter) || !is_elf {
+        return Some("with `nvtx.annotate` in Python, <nvtx3/nvtx3.hpp> in C++, `tracing` spans in Rust");
+    }
+    // Rust's standard library names its sources.
+    if File::open(&file).and_then(|file| mentions(file, b"/rustc/")).unwrap_or(false) {
+        return Some("in Rust with spans of `tracing`, and `tracing_gpu::init()` in main");
+    }
+    Some("in C++ with `nvtx3::scoped_range part{\"load\"};` of <nvtx3/nvtx3.hpp>, in C with <nvtx3/nvToolsExt.h>")
+}
+
 /// Whether the program is this command, or another version of it.
 fn is_this_command(program: &Path) -> bool {
     let is_named = program.file_name().is_some_and(|name| name == "tracing-gpu");
@@ -234,6 +264,34 @@ mod tests {
             assert!(!mentions(&file[..file.len() - 1], text).expect("memory can be read"), "after {before} bytes");
         }
         assert!(!mentions(almost, text).expect("memory can be read") && !mentions(&[][..], text).expect("memory"));
+    }
+
+    #[test]
+    fn phases_are_named_in_the_language_of_the_program() {
+        let folder = std::env::temp_dir().join(format!("tracing-gpu-naming-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let elf = program("/lib64/ld-linux-x86-64.so.2\0");
+        let short = [&b"\x7fELF\x01"[..], &[0; 64]].concat();
+        let rust = [&elf[..], b"/rustc/4a5b6c/library/std/src/panicking.rs"].concat();
+        for (name, text, expected) in [
+            ("python3.12", &elf[..], "in Python"),
+            ("train.py", b"#!/usr/bin/env python3\nimport nvtx\n", "in Python"),
+            ("python", b"#!/bin/sh\nexec real-python\n", "in Python"),
+            ("run", b"#!/bin/sh\n./app\n", "with `nvtx.annotate` in Python, "),
+            ("plain", b"./app\n", "with `nvtx.annotate` in Python, "),
+            ("app", &elf, "in C++"),
+            ("server", &rust, "in Rust"),
+            ("ncu", &elf, ""),
+            ("sudo", &elf, ""),
+            ("32-bit", &short, ""),
+        ] {
+            let path = folder.join(name);
+            std::fs::write(&path, text).unwrap();
+            let naming = naming(Some(&path)).unwrap_or_default();
+            assert!(naming.starts_with(expected) && naming.is_empty() == expected.is_empty(), "{name}: {naming}");
+        }
+        assert_eq!((naming(None), naming(Some(Path::new("no-such-program")))), (None, None));
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tracing_gpu::summary::{MergedSummary, Process, RangeStats, RangeStyle};
 use tracing_gpu::{Chosen, MergedTable, Output, RenderOptions, Report, Summary};
@@ -12,6 +13,7 @@ use super::options::{Print, Processes, Run};
 use super::program;
 use crate::complain;
 use crate::folder::{CaptureRange, Cut, Folder, Left};
+use crate::system::{self, Taken};
 
 /// From this number of processes on, reading them takes long enough for a line on a terminal.
 const MANY: usize = 16;
@@ -19,7 +21,7 @@ const MANY: usize = 16;
 const NAMED: usize = 3;
 
 /// Prints the reports of a run and settles its files. Returns the pages.
-pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files) -> Vec<PathBuf> {
+pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files, took: Duration) -> Vec<PathBuf> {
     let mut left = match folder.read(progress) {
         Ok(left) => left,
         Err(error) => {
@@ -42,12 +44,14 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files)
     }
     let of = |summaries: &[Summary]| summaries.iter().map(|summary| summary.process.clone()).collect::<Vec<_>>();
     let (worked_processes, idle_processes, silent_processes) = (of(&worked), of(&idle), silent.processes());
+    if all == 0 && captured == CaptureRange::None {
+        return unseen(run, chosen, files, took);
+    }
     if worked.is_empty() {
-        let program = run.command.first().and_then(|name| program::find(Path::new(name)));
         let why = match captured {
             CaptureRange::Nvtx(name) if all > 0 => format!("no range `{name}` has begun"),
             CaptureRange::Cuda if all > 0 => "no call of cudaProfilerStart was seen".to_owned(),
-            _ if all == 0 => program::unseen(program.as_deref()),
+            _ if all == 0 => program::unseen(program_of(run).as_deref()), // beside a part that is captured
             _ => why_empty(&silent, &cut, all, &idle),
         };
         // Marks are in no report, but in timelines.
@@ -68,6 +72,46 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files)
     };
     printing.write_each(texts, &worked_processes);
     pages
+}
+
+fn program_of(run: &Run) -> Option<PathBuf> {
+    run.command.first().and_then(|name| program::find(Path::new(name)))
+}
+
+/// No call was seen of any process: a line says so, and two more what the program took all the same, and how to see
+/// more of it.
+fn unseen(run: &Run, chosen: &Chosen, files: &Files, took: Duration) -> Vec<PathBuf> {
+    let program = program_of(run);
+    let why = program::unseen(program.as_deref());
+    let pages = nothing(run, chosen, files, &[], &why);
+    if let (Some(naming), false) = (program::naming(program.as_deref()), run.print.csv) {
+        let name = run.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let line = match chosen.output {
+            Output::File(_) => format!("tracing-gpu: nothing was measured: {why}\n"),
+            _ => String::new(), // it is there
+        };
+        let took = took_in_words(took, system::taken_by_children());
+        let text = format!("{line} `{}` took {took}\n To name phases: {naming}\n", name.escape_debug());
+        if let Err(error) = Printing::new(&run.print, chosen).write(text.as_bytes(), &Chosen::process()) {
+            complain(&error.to_string());
+        }
+    }
+    pages
+}
+
+/// `2.003 s: 1.900 s user, 0.050 s system, at most 123.4 MB in one process`
+fn took_in_words(wall: Duration, taken: Option<Taken>) -> String {
+    let seconds = |time: Duration| format!("{:.3} s", time.as_secs_f64());
+    match taken {
+        None => seconds(wall),
+        Some(Taken { user, system, memory }) => format!(
+            "{}: {} user, {} system, at most {:.1} MB in one process",
+            seconds(wall),
+            seconds(user),
+            seconds(system),
+            memory as f64 / 1e6
+        ),
+    }
 }
 
 /// A line says why nothing was measured, and the files do. These processes may have written timelines. Returns the
