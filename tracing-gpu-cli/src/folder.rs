@@ -224,6 +224,11 @@ impl Folder {
         self.path.join(ROWS).join(name)
     }
 
+    /// Where each process lists its operations on GPUs, with `%p` in the name.
+    pub(crate) fn gpu_trace(&self, is_csv: bool) -> PathBuf {
+        literal(&self.path).join(if is_csv { "gpu-trace-%p.csv" } else { "gpu-trace-%p.txt" })
+    }
+
     /// Keeps what a process has measured so far, in place of what it kept before.
     pub(crate) fn write_snapshot(&self, name: &str, summary: &Summary) -> io::Result<()> {
         let new = self.file(name, "new");

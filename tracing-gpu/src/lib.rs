@@ -112,7 +112,7 @@
 //!   `without=FINDING+FINDING`;
 //! - `out=stderr|stdout|none|PATH`; `signals=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
-//! - `trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`, `json=PATH`, `folded=PATH`, `flamegraph=PATH`. In a
+//! - `trace=PATH`, `gpu_trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`, `json=PATH`, `folded=PATH`, `flamegraph=PATH`. In a
 //!   path `%h` is the host, `%p` the process id, `%r` the rank, `%q{NAME}` a variable and `%%` a percent sign.
 //!
 //! `TRACING_GPU_FILTER` holds a filter such as `info,my_crate=debug`. For each unknown key, each bad value and each key

@@ -17,6 +17,7 @@
 pub(crate) mod chrome;
 mod csv;
 mod folded;
+mod gpu_trace;
 #[cfg(feature = "html")]
 pub(crate) mod html;
 #[cfg(feature = "json")]
@@ -28,6 +29,7 @@ pub(crate) mod sqlite;
 pub use chrome::{Chrome, is_compressed};
 #[cfg(feature = "csv")]
 pub use csv::CsvFlavor;
+pub use gpu_trace::GpuTrace;
 #[cfg(feature = "html")]
 pub use html::{HtmlSink, Limits as HtmlLimits};
 #[cfg(feature = "sqlite")]

@@ -4,6 +4,7 @@ use super::envelope::section;
 use super::kinds::{Report, TableStyle};
 use super::options::RenderOptions;
 use crate::analysis::{Finding, FindingKind, losses, nothing_enqueued};
+use crate::summary::MemoryKind;
 use crate::text::emphasis::Emphasis;
 use crate::text::names;
 use crate::text::width::wrapped;
@@ -76,6 +77,7 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
     } else if approximate {
         lines.push("~ marks a median from a histogram: within 0.2 % of the true one.".to_owned());
     }
+    lines.extend(host_copies(summary, reports, options));
     if reports.contains(&Report::Ranges) {
         lines.extend(sentences(&found, &[FindingKind::EmptyStreamTimes]));
         if summary.stream_ranges.iter().any(|row| nothing_enqueued(row) && row.floor_ns > 0) {
@@ -83,6 +85,19 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
         }
     }
     lines
+}
+
+/// Copies that run on no device, where a table has them: other tools leave them out, so that sums differ.
+fn host_copies(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Option<String> {
+    const WITH_COPIES: [Report; 4] = [Report::Nvprof, Report::Torch, Report::MemTime, Report::MemSize];
+    let has_copies = |report| WITH_COPIES.contains(report);
+    let row = summary.gpu.as_ref()?.memory.iter().find(|row| row.kind == MemoryKind::HtoH)?;
+    let count = row.times.instances;
+    let (copies, are) = if count == 1 { ("copy", "is") } else { ("copies", "are") };
+    reports.iter().any(has_copies).then(|| {
+        let count = options.wording().count(count);
+        format!("{count} {copies} {are} from host to host: Nsight Systems leaves such copies out.")
+    })
 }
 
 /// What a mark in the table of stream times means.

@@ -59,6 +59,7 @@ pub(crate) use merged::merged_table;
 pub(crate) use nodes::appended_figures;
 #[cfg(feature = "html")]
 pub(crate) use nsys::style_name;
+pub(crate) use nvprof::{bytes as nvprof_bytes, time as nvprof_time};
 pub use options::RenderOptions;
 pub(crate) use table::Table;
 #[cfg(feature = "html")]

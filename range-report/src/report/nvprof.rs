@@ -106,19 +106,35 @@ fn share(part: u64, base: u128) -> String {
 /// Nanoseconds as they are, else five digits and the unit; six digits for seconds: C's `%#.5g` and `%#.6g`.
 ///
 /// From 1,000 s on the tool writes things like `2e+03s`; here the six digits go on, and never turn into an exponent.
-fn time(ns: u64) -> String {
+pub(crate) fn time(ns: u64) -> String {
     let (size, digits, unit) = match ns {
         0..1_000 => return format!("{ns}ns"),
         1_000..1_000_000 => (1e3, 5, "us"),
         1_000_000..1_000_000_000 => (1e6, 5, "ms"),
         _ => (1e9, 6, "s"),
     };
-    let value = ns as f64 / size;
+    significant(ns as f64 / size, digits) + unit
+}
+
+/// Bytes, or bytes in a second, in the same way; units are 1,024 times as large as the one before.
+pub(crate) fn bytes(bytes: f64, per: &str) -> String {
+    let units = ["B", "KB", "MB", "GB", "TB"];
+    let at = (0..units.len() - 1).find(|&at| bytes < 1024_f64.powi(at as i32 + 1)).unwrap_or(units.len() - 1);
+    let number = if at == 0 && bytes.fract() == 0.0 {
+        format!("{bytes}")
+    } else {
+        significant(bytes / 1024_f64.powi(at as i32), 5)
+    };
+    format!("{number}{}{per}", units[at])
+}
+
+/// With this number of digits, zeros at the end included.
+fn significant(value: f64, digits: usize) -> String {
     // The exponent after rounding to this number of digits.
     let rounded = format!("{value:.*e}", digits - 1);
     let exponent: usize = rounded.rsplit_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
     let decimals = (digits - 1).saturating_sub(exponent);
-    format!("{value:.decimals$}{unit}")
+    format!("{value:.decimals$}")
 }
 
 #[cfg(test)]

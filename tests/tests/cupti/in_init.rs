@@ -24,7 +24,10 @@ fn all_measured_with(options: &[&str], scenario: &str, environment: &[(&str, &st
     unset(&mut command);
     set(&mut command);
     command.env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH").envs(environment.iter().copied());
-    command.args(options).args(["-o", "none", "--json"]).arg(folder.0.join("%p.json"));
+    if !options.contains(&"-o") {
+        command.args(["-o", "none"]);
+    }
+    command.args(options).arg("--json").arg(folder.0.join("%p.json"));
     command.args([env!("CARGO_BIN_EXE_cupti_child"), "injected", scenario]);
     let said = command.output().expect("the command");
     let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
@@ -77,6 +80,52 @@ fn a_page_shows_idle_time_that_no_report_asked_for() {
     assert_eq!(data["idle"]["devices"][0]["causes"], serde_json::json!(IdleCause::ALL.map(|cause| causes.of(cause))));
     let lowest = data["groups"].as_array().expect("groups").last().expect("lanes");
     assert_eq!(lowest["label"], "GPU 0 idle");
+}
+
+/// By default, in text and in JSON, by what CUPTI records of the calls.
+#[test]
+fn calls_that_failed_are_found() {
+    let (all, text) = all_measured_with(&["-o", "stderr"], "fails", &[]);
+    let [summary] = &all[..] else { panic!("{} processes", all.len()) };
+    let found = "cuLaunchKernel failed 3 times in `step`, with error 700 (illegal address)";
+    assert!(text.lines().any(|line| line.trim_start_matches([' ', '-']).starts_with(found)), "{text}");
+    assert_eq!(summary.findings()[0].sentence, found);
+    let (_, text) = all_measured_with(&["-o", "stderr", "--without", "failed_calls"], "fails", &[]);
+    assert!(text.contains("GPU busy") && !text.contains("failed"), "{text}");
+    assert_eq!(
+        all_measured("outside", &[])[0].idle.as_ref().map(|idle| idle.calls.iter().any(|row| row.code > 0)),
+        Some(false)
+    );
+}
+
+/// In nvprof's columns, in the order of time, and nothing but that.
+#[test]
+fn operations_are_listed_as_nvprof_lists_them() {
+    let listed = |options: &[&str]| {
+        let mut command = Command::new(binary());
+        unset(&mut command);
+        set(&mut command);
+        command.env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH").args(options);
+        let said =
+            command.args([env!("CARGO_BIN_EXE_cupti_child"), "injected", "outside"]).output().expect("it starts");
+        assert!(said.status.success() && said.stdout.is_empty(), "{said:?}");
+        String::from_utf8(said.stderr).expect("text")
+    };
+    let text = listed(&["--print-gpu-trace"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].contains("== Profiling application: ") && lines[1].ends_with("== Profiling result:"), "{text}");
+    assert!(lines[2].starts_with("   Start  Duration            Grid Size"), "{text}");
+    let rows: Vec<&str> = lines[3..].iter().copied().take_while(|line| !line.is_empty()).collect();
+    let ran: u64 = measured("outside", &[]).gpu.map_or(0, |gpu| gpu.total.operations);
+    assert_eq!(rows.len() as u64, ran, "{text}");
+    assert!(rows.iter().all(|row| row.len() > 165), "{text}");
+    assert!(!text.contains("**"), "no other report: {text}");
+    let csv = listed(&["--print-gpu-trace", "--csv"]);
+    let starts = csv.lines().skip(4).filter_map(|line| line.split(',').next()?.parse::<f64>().ok());
+    let starts: Vec<f64> = starts.collect();
+    assert!(starts.len() as u64 == ran && starts.is_sorted(), "{csv}");
+    let both = listed(&["--print-gpu-trace", "-r", "kernels"]);
+    assert!(both.contains("Grid Size") && both.contains("cuda_gpu_kern_sum"), "{both}");
 }
 
 /// Every operation and call is in the tables, though there is no range.

@@ -17,6 +17,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
         "parts" => parts(fake, true),
         "part" => parts(fake, false),
         "reset" => reset(fake),
+        "fails" => fail(fake),
         _ => panic!("{scenario}"),
     }
 }
@@ -42,6 +43,17 @@ fn outside(fake: &Fake) {
     fake.call(SET, 8, HANDLE);
     fake.memory(8, 0, 4096, 50);
     fake.call(SYNCHRONIZE, 9, HANDLE);
+}
+
+/// Launches that fail in a range, behind one that does not.
+fn fail(fake: &Fake) {
+    fake.init();
+    fake.call(LAUNCH, 1, HANDLE);
+    fake.kernel(1, c"spin", 900);
+    let _range = nvtx_rs::range!("step");
+    fake.tell("fake_result", 700);
+    (2..5).for_each(|id| fake.call(LAUNCH, id, HANDLE));
+    fake.tell("fake_result", 0);
 }
 
 /// Threads that begin at once, half of them with NVTX.

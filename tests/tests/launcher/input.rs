@@ -260,8 +260,7 @@ fn without_room_on_any_disk_the_program_runs_unmeasured() {
 #[test]
 fn options_of_nvprof_are_answered_in_one_line() {
     for (options, part) in [
-        (&["--print-gpu-trace"][..], "--sqlite run.sqlite"),
-        (&["--print-api-trace"], "nsys stats -r cuda_gpu_trace"),
+        (&["--print-api-trace"][..], "stats -r cuda_api_trace"),
         (&["-o", "sample.nvvp"], "--html run.html"),
         (&["--profile-from-start", "off", "--gpu", "off"], "cudaProfilerStart is seen by CUPTI alone"),
         (&["--metrics=all"], "ncu"),

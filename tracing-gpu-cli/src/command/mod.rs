@@ -223,7 +223,11 @@ fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
     let ours = settings(&run.print, run.gpu.as_deref());
     let reports = run.print.default_reports().iter().map(|report| report.name()).collect::<Vec<_>>().join("+");
     let texts = vec![format!("report={reports}"), ours, users.to_owned()];
-    match folder.write_settings(&Settings { captured: run.captured(), texts, files: files.of_processes() }) {
+    let mut files = files.of_processes();
+    if run.print_gpu_trace {
+        files.insert("gpu_trace".to_owned(), folder.gpu_trace(run.print.csv));
+    }
+    match folder.write_settings(&Settings { captured: run.captured(), texts, files }) {
         Ok(()) => Ok(folder),
         Err(error) => {
             folder.remove();

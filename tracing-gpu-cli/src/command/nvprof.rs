@@ -11,9 +11,9 @@ use crate::folder::CaptureRange;
 /// An option of nvprof, and what does the same now.
 const INSTEAD: &[(&[&str], &str)] = &[
     (
-        &["--print-gpu-trace", "--print-api-trace"],
-        "single operations and calls are in a timeline: `--html run.html --open` shows them; `--sqlite run.sqlite`, and \
-         then `nsys stats -r cuda_gpu_trace -r cuda_api_trace run.sqlite`, lists them",
+        &["--print-api-trace"],
+        "single calls are in a timeline: `--html run.html --open` shows them; `--sqlite run.sqlite`, and then `nsys \
+         stats -r cuda_api_trace run.sqlite`, lists them",
     ),
     (&["--print-gpu-summary"], "write `--report kernels+mem_time`"),
     (&["--print-api-summary"], "write `--report api`"),

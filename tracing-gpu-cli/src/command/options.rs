@@ -165,6 +165,9 @@ pub(super) struct Run {
     /// Write a timeline for ui.perfetto.dev (.json or .json.gz)
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) trace: Option<PathBuf>,
+    /// Print nvprof's list of all operations on GPUs in the order of time, in place of the default reports
+    #[arg(long)]
+    pub(super) print_gpu_trace: bool,
     /// Write a database that `nsys stats` reads
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) sqlite: Option<PathBuf>,

@@ -65,13 +65,35 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files,
     files.write_json(&worked.iter().collect::<Vec<&Summary>>(), &chosen.options.of_command(true));
     silent.sentence(all).iter().for_each(|sentence| complain(sentence));
     let printing = Printing::new(&run.print, chosen);
-    let texts = match run.processes {
+    let mut lists = if run.print_gpu_trace { gpu_traces(folder, &worked, run.print.csv) } else { Vec::new() };
+    let mut texts = match run.processes {
+        _ if run.print_gpu_trace && chosen.reports == run.print.default_reports() => vec![Vec::new(); worked.len()],
         Processes::Each => worked.iter().map(|summary| printing.one(summary, Some(folder))).collect(),
         Processes::First => vec![printing.one(&worked[0], Some(folder))],
         Processes::Merged => vec![printing.all(worked, Some((folder, &cut, all)))],
     };
+    match run.processes {
+        Processes::Each => {}
+        Processes::First => lists.truncate(1),
+        Processes::Merged => lists = vec![lists.concat()],
+    }
+    texts.iter_mut().zip(lists).for_each(|(text, list)| *text = [list, std::mem::take(text)].concat());
     printing.write_each(texts, &worked_processes);
     pages
+}
+
+/// The operations on GPUs of each process, as it has listed them: of those that had any, or of all.
+fn gpu_traces(folder: &Folder, worked: &[Summary], is_csv: bool) -> Vec<Vec<u8>> {
+    let has_work = |summary: &Summary| summary.gpu.as_ref().is_some_and(|gpu| gpu.total.operations > 0);
+    let has_any = worked.iter().any(has_work);
+    let list = |summary: &Summary| match has_any && !has_work(summary) {
+        true => Vec::new(),
+        false => {
+            let list = fs::read(Chosen::expand(&folder.gpu_trace(is_csv), &summary.process)).unwrap_or_default();
+            if list.is_empty() { list } else { [&list, &b"\n"[..]].concat() }
+        }
+    };
+    worked.iter().map(list).collect()
 }
 
 fn program_of(run: &Run) -> Option<PathBuf> {

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use range_report::export::{Chrome, is_compressed};
+use range_report::export::{Chrome, GpuTrace, is_compressed};
 use range_report::report::escaped;
 use range_report::timeline::{Item, Sink};
 use range_report::{Process, RenderOptions, Summary};
@@ -29,6 +29,7 @@ pub(crate) const TABLE: &[Row] = &[
     REPORT,
     Row { key: "trace",      label: "the trace",          needs: "",                            how: TRACE },
     Row { key: "sqlite",     label: "the database",       needs: "feature `sqlite`",            how: SQLITE },
+    Row { key: "gpu_trace",  label: "the GPU trace",      needs: "",                            how: GPU_TRACE },
     Row { key: "html",       label: "the page",           needs: "feature `html`",              how: HTML },
     Row { key: "baseline",   label: "the baseline",       needs: "features `html` and `json`",  how: BASELINE },
     Row { key: "json",       label: "the JSON",           needs: "feature `json`",              how: JSON },
@@ -70,6 +71,12 @@ const TRACE: Option<How> = Some(How::Timeline(|path, _| {
         true => Box::new(Chrome::gzip(lasting(path)?)),
         _ => Box::new(Chrome::new(lasting(path)?)),
     })
+}));
+
+const GPU_TRACE: Option<How> = Some(How::Timeline(|path, _| {
+    let file = lasting(path)?;
+    let is_csv = path.extension().is_some_and(|kind| kind == "csv");
+    Ok(if is_csv { Box::new(GpuTrace::csv(file)) } else { Box::new(GpuTrace::new(file)) })
 }));
 
 #[cfg(feature = "sqlite")]

@@ -356,6 +356,24 @@ impl ProfilerBuilder {
         self.file("json", path)
     }
 
+    /// Lists all operations on GPUs in the order of time in a file, as nvprof does with `--print-gpu-trace`: in columns,
+    /// or separated by commas where its name ends in `.csv`. Its name may hold `%h`, `%p` and `%r`; see
+    /// [`Output::File`](crate::Output::File). It has what CUPTI records: ask for [`Gpu::Cupti`], or for a report that
+    /// needs it.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.txt", std::process::id()));
+    /// Profiler::builder().output(Output::None).gpu_trace(&path).build()?.finish()?;
+    /// assert!(std::fs::read_to_string(&path)?.ends_with("No kernels were profiled.\n"));
+    /// # std::fs::remove_file(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn gpu_trace(self, path: impl Into<PathBuf>) -> Self {
+        self.file("gpu_trace", path)
+    }
+
     /// Writes folded stacks to a file, as [`Summary::write_folded`](crate::Summary::write_folded) does, when the
     /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
     /// [`Output::File`](crate::Output::File).

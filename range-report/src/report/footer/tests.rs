@@ -1,4 +1,5 @@
 use crate::report::RenderOptions;
+use crate::summary::{MemoryKind, MemoryStats, Sizes};
 use crate::{
     ActivityLosses, GpuActivity, GpuWork, Losses, OpenRange, RangeStats, RangeStyle, Report, StreamLosses, Summary,
     Times,
@@ -148,4 +149,22 @@ fn a_clean_run_has_no_footer_and_many_open_ranges_are_counted() {
         (0..25).map(|i| open_range(&format!("range {i:02}"), "main", RangeStyle::PushPop, true, 1)).collect();
     let text = text(&summary, &[], &RenderOptions::default()).replace("\n  ", "");
     assert!(text.contains("range 09 (main), and 15 more.") && !text.contains("range 10"), "{text}");
+}
+
+#[test]
+fn copies_from_host_to_host_are_named_where_a_table_has_them() {
+    let copies = |kind, count| MemoryStats::new(kind, Times::new(count, 5_000), Sizes::new(count, 64));
+    let of = |memory| Summary { gpu: Some(GpuActivity { memory, ..GpuActivity::default() }), ..Summary::default() };
+    let said = |summary: &Summary, report| {
+        let text = text(summary, &[report], &RenderOptions::default());
+        text.lines()
+            .find_map(|line| line.trim_start_matches(" - ").strip_suffix("leaves such copies out.").map(str::to_owned))
+    };
+    let summary = of(vec![copies(MemoryKind::HtoD, 2), copies(MemoryKind::HtoH, 1_680)]);
+    let expected = Some("1,680 copies are from host to host: Nsight Systems ".to_owned());
+    for report in [Report::Nvprof, Report::MemTime, Report::MemSize] {
+        assert_eq!(said(&summary, report), expected, "{report}");
+    }
+    assert_eq!(said(&summary, Report::Kernels), None);
+    assert_eq!(said(&of(vec![copies(MemoryKind::HtoD, 2)]), Report::MemTime), None);
 }

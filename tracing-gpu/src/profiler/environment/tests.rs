@@ -120,7 +120,7 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
             "TRACING_GPU: `report` cannot be `rangs`: expected ranges, tree, calls, categories, nvprof, torch, gpu_projection, kernels, mem_time, mem_size, api, openacc, range_kernels, hot, idle, why or kernel_exec, joined by +",
             "TRACING_GPU: `style` cannot be `old`: expected current or legacy",
             "TRACING_GPU: `nvtx` cannot be `1`: expected on or off",
-            "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, names, bare_fields, nvtx, gpu, hot, percentiles, without, rows, notes, domain, parents, out, trace, sqlite, html, baseline, json, folded, flamegraph and signals",
+            "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, names, bare_fields, nvtx, gpu, hot, percentiles, without, rows, notes, domain, parents, out, trace, sqlite, gpu_trace, html, baseline, json, folded, flamegraph and signals",
             "TRACING_GPU: `domain` cannot be ``: expected default, target or a name",
             "TRACING_GPU: `gpu` cannot be `on`: expected auto, events, cupti or off",
             "TRACING_GPU: `out` needs a value: write out=...",
