@@ -189,13 +189,13 @@ const HEADERS: [&str; 15] = [
     "Name",
 ];
 
-fn line(
-    [start, duration, grid, block, registers, fixed, asked, size, rate, from, to, device, context, stream, name]: [String; 15],
-) -> String {
-    format!(
-        "{start:>8}  {duration:>8}  {grid:>19}  {block:>14}  {registers:>8}  {fixed:>8}  {asked:>8}  {size:>8}  {rate:>10}  \
-         {from:>10}  {to:>10}  {device:>DEVICE$}  {context:>8}  {stream:>8}  {name}\n"
-    )
+/// Columns of each but the name, which is last and as long as it is.
+const WIDTHS: [usize; 14] = [8, 8, 19, 14, 8, 8, 8, 8, 10, 10, 10, DEVICE, 8, 8];
+
+fn line(cells: [String; 15]) -> String {
+    let [.., name] = &cells;
+    let cells = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:>width$}  "));
+    cells.chain([format!("{name}\n")]).collect()
 }
 
 fn in_columns(row: &Row, device: &str, name: String) -> String {

@@ -356,8 +356,8 @@ impl ProfilerBuilder {
         self.file("json", path)
     }
 
-    /// Lists all operations on GPUs in the order of time in a file, as nvprof does with `--print-gpu-trace`: in columns,
-    /// or separated by commas where its name ends in `.csv`. Its name may hold `%h`, `%p` and `%r`; see
+    /// Lists all operations on GPUs in the order of time in a file, as nvprof does with `--print-gpu-trace`: in
+    /// columns, or separated by commas where its name ends in `.csv`. Its name may hold `%h`, `%p` and `%r`; see
     /// [`Output::File`](crate::Output::File). It has what CUPTI records: ask for [`Gpu::Cupti`], or for a report that
     /// needs it.
     ///
