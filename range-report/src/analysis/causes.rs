@@ -114,8 +114,9 @@ struct Calls<'a> {
     calls: u64,
     ns: u64,
     instances: u64,
-    /// The one in which most time was.
+    /// The one in which most time was, and whether there are others.
     function: &'a str,
+    has_others: bool,
 }
 
 impl<'a> Calls<'a> {
@@ -123,13 +124,15 @@ impl<'a> Calls<'a> {
         rows.fold(None, |sum: Option<(Self, u64)>, row| {
             let function = without_version(&row.function);
             let Some((sum, most)) = sum else {
-                return Some((Self { calls: row.calls, ns: row.ns, instances: row.instances, function }, row.ns));
+                let &SpanCalls { calls, ns, instances, .. } = row;
+                return Some((Self { calls, ns, instances, function, has_others: false }, ns));
             };
             let of_more = Self {
                 calls: sum.calls.saturating_add(row.calls),
                 ns: sum.ns.saturating_add(row.ns),
                 instances: sum.instances.max(row.instances), // the same instances call several functions
                 function: if row.ns > most { function } else { sum.function },
+                has_others: sum.has_others || function != sum.function,
             };
             Some((of_more, most.max(row.ns)))
         })
@@ -141,9 +144,10 @@ impl<'a> Calls<'a> {
         self.calls >= LOOP && instances.is_none_or(|all| all <= 1 || self.instances.saturating_mul(2) >= all)
     }
 
-    /// `1,200 calls of cudaStreamSynchronize, 40 each time`
+    /// `1,200 calls of cudaStreamSynchronize, 40 each time`, or `such as` where others are among them.
     fn words(&self, wording: Wording) -> String {
-        let calls = format!("{} calls such as {}", wording.count(self.calls), self.function);
+        let of = if self.has_others { "such as" } else { "of" };
+        let calls = format!("{} calls {of} {}", wording.count(self.calls), self.function);
         match self.calls.checked_div(self.instances) {
             Some(each @ 2..) if self.instances > 1 => format!("{calls}, {} each time", wording.count(each)),
             _ => calls,
@@ -239,7 +243,7 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
             let (place, time, part) = (run.place(label), human_inline(ns), run.share(ns));
             let mut sentence = format!("GPU idle{place}, {}: {time} ({part})", cause.name());
             if let Some(calls) = &calls {
-                sentence += &format!(", {}", calls.words(run.wording));
+                sentence += &format!(", in {}", calls.words(run.wording));
             }
             let advice = match evidence.kind() {
                 FindingKind::SyncLoop => Some("wait once behind the loop, or for an event of an earlier round"),

@@ -78,8 +78,8 @@ fn loops_that_wait_and_loops_that_allocate() {
     };
     let waits = |calls_made| calls(CallKind::Wait, "cudaStreamSynchronize_v3020", calls_made);
     let (kind, sentence) = with_calls(IdleCause::Synchronising, &[waits([1_200, 40, 30 * MS])]);
-    let expected = "GPU idle in `step`, synchronising: 12.00 ms (12.0%), 1,200 calls such as cudaStreamSynchronize, 30 \
-                    each time";
+    let expected = "GPU idle in `step`, synchronising: 12.00 ms (12.0%), in 1,200 calls of cudaStreamSynchronize, 30 each \
+                    time";
     assert_eq!((kind, &*sentence), (FindingKind::SyncLoop, expected));
     let first_alone = "GPU idle in `step`, synchronising: 12.00 ms (12.0%)";
     for few in [[19, 19, MS], [1_200, 19, 30 * MS]] {
@@ -91,7 +91,7 @@ fn loops_that_wait_and_loops_that_allocate() {
         calls(CallKind::Allocate, "cudaFree_v3020", [40, 40, 9 * MS]),
     ];
     let (kind, sentence) = with_calls(IdleCause::Allocating, &allocations);
-    let expected = "GPU idle in `step`, allocating: 12.00 ms (12.0%), 80 calls such as cudaFree, 2 each time";
+    let expected = "GPU idle in `step`, allocating: 12.00 ms (12.0%), in 80 calls such as cudaFree, 2 each time";
     assert_eq!((kind, &*sentence), (FindingKind::AllocationLoop, expected));
     let (kind, _) = with_calls(IdleCause::Allocating, &[waits([1_200, 40, 30 * MS])]);
     assert_eq!(kind, FindingKind::GpuIdleFor, "waits are no allocations");

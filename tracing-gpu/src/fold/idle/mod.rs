@@ -16,6 +16,8 @@ mod streams;
 mod thread;
 
 #[cfg(test)]
+mod planted;
+#[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;

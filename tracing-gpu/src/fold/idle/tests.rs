@@ -13,7 +13,7 @@ use range_report::{RangeStyle, Summary};
 use super::*;
 
 /// SplitMix64.
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
     fn next(&mut self) -> u64 {
@@ -24,7 +24,7 @@ impl Numbers {
     }
 
     /// Microseconds, in nanoseconds.
-    fn us(&mut self, from: u64, to: u64) -> u64 {
+    pub(super) fn us(&mut self, from: u64, to: u64) -> u64 {
         from * 1_000 + self.next() % ((to - from) * 1_000)
     }
 
@@ -34,7 +34,7 @@ impl Numbers {
 }
 
 #[derive(Clone, Debug)]
-enum Made {
+pub(super) enum Made {
     Range {
         thread: u32,
         start: u64,
@@ -75,7 +75,7 @@ impl Made {
         }
     }
 
-    fn give(&self, idle: &mut Idle) {
+    pub(super) fn give(&self, idle: &mut Idle) {
         match *self {
             Self::Range { thread, start, end, name } => {
                 idle.range(&Range { thread, start, end, name, style: RangeStyle::PushPop, ..Range::default() });
@@ -124,32 +124,50 @@ struct State {
 const NAMES: [&str; 4] = ["load", "forward", "backward", "log"];
 
 /// One thread with a stream of its own.
-struct Program<'a> {
-    numbers: &'a mut Numbers,
+pub(super) struct Program<'a> {
+    pub(super) numbers: &'a mut Numbers,
     thread: u32,
     stream: u32,
     device: u32,
-    now: u64,
+    pub(super) now: u64,
     /// When the stream is done.
-    ready: u64,
-    open: Vec<(&'static str, u64)>,
+    pub(super) ready: u64,
+    pub(super) open: Vec<(&'static str, u64)>,
     states: Vec<State>,
-    made: Vec<Made>,
+    pub(super) made: Vec<Made>,
     next_correlation: u32,
     /// By correlation: operations whose stream waited for an event.
     held: Vec<u32>,
     /// Duration of the code since the last call.
     code: u64,
-    costly: Vec<Costly>,
+    pub(super) costly: Vec<Costly>,
 }
 
-const PAGEABLE: u8 = 1;
-const PINNED: u8 = 2;
+pub(super) const PAGEABLE: u8 = 1;
+pub(super) const PINNED: u8 = 2;
 
 /// A call that the fold must list: its range with the start of the instance, kind, function, result, duration, bytes.
-type Costly = (Option<(&'static str, u64)>, CallKind, &'static str, u32, [u64; 2]);
+pub(super) type Costly = (Option<(&'static str, u64)>, CallKind, &'static str, u32, [u64; 2]);
 
-impl Program<'_> {
+impl<'a> Program<'a> {
+    pub(super) fn new(numbers: &'a mut Numbers, thread: u32, device: u32) -> Self {
+        Self {
+            numbers,
+            thread,
+            stream: thread,
+            device,
+            now: 0,
+            ready: 0,
+            open: Vec::new(),
+            states: Vec::new(),
+            made: Vec::new(),
+            next_correlation: thread << 20,
+            held: Vec::new(),
+            code: 0,
+            costly: Vec::new(),
+        }
+    }
+
     fn is(&mut self, cause: IdleCause, duration: u64) {
         let range = self.open.last().map(|(name, _)| *name);
         self.states.push(State { from: self.now, cause, range });
@@ -157,7 +175,7 @@ impl Program<'_> {
     }
 
     /// Code of the program. What it is for is known when it is over: a phase of the host, or the way to a call.
-    fn code(&mut self, duration: u64) {
+    pub(super) fn code(&mut self, duration: u64) {
         self.is(Unexplained, duration);
         self.code += duration;
     }
@@ -173,7 +191,7 @@ impl Program<'_> {
         }
     }
 
-    fn call(&mut self, name: &'static str, cause: IdleCause, duration: u64) -> u32 {
+    pub(super) fn call(&mut self, name: &'static str, cause: IdleCause, duration: u64) -> u32 {
         self.call_with(name, cause, duration, 0)
     }
 
@@ -181,7 +199,7 @@ impl Program<'_> {
         self.costly.push((self.open.last().copied(), kind, name, result, [ns, bytes]));
     }
 
-    fn call_with(&mut self, name: &'static str, cause: IdleCause, duration: u64, result: u32) -> u32 {
+    pub(super) fn call_with(&mut self, name: &'static str, cause: IdleCause, duration: u64, result: u32) -> u32 {
         self.code_is(if cause == Synchronising { cause } else { Launching });
         let (thread, start) = (self.thread, self.now);
         self.is(cause, duration);
@@ -192,7 +210,7 @@ impl Program<'_> {
     }
 
     /// Work that is launched by a call which began at a moment.
-    fn runs(&mut self, correlation: u32, at: u64, earliest: u64, duration: u64, copy: Option<u8>) -> u64 {
+    pub(super) fn runs(&mut self, correlation: u32, at: u64, earliest: u64, duration: u64, copy: Option<u8>) -> u64 {
         let start = self.ready.max(earliest);
         let (end, launch) = (start + duration, (self.thread, at + 300));
         self.ready = end;
@@ -308,7 +326,7 @@ impl Program<'_> {
         }
     }
 
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         if !self.open.is_empty() {
             self.glue(); // the range lasts
         }
@@ -362,21 +380,7 @@ fn program(seed: u64) -> Run {
     for thread in 1..=threads {
         let device = numbers.below(devices.into()) as u32;
         let begins = numbers.us(100, 900);
-        let mut program = Program {
-            numbers: &mut numbers,
-            thread,
-            stream: thread,
-            device,
-            now: 0,
-            ready: 0,
-            open: Vec::new(),
-            states: Vec::new(),
-            made: Vec::new(),
-            next_correlation: thread << 20,
-            held: Vec::new(),
-            code: 0,
-            costly: Vec::new(),
-        };
+        let mut program = Program::new(&mut numbers, thread, device);
         program.code(begins);
         program.open.push(("main", begins));
         program.close(); // so each thread has a range
