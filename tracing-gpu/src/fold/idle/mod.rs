@@ -16,8 +16,6 @@ mod streams;
 mod thread;
 
 #[cfg(test)]
-mod planted;
-#[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;

@@ -1,6 +1,8 @@
 //! Programs made at random, whose causes are known: the generator writes down what each thread does, and shares no code
 //! with the fold.
 
+mod planted;
+
 use std::collections::BTreeMap;
 
 use range_report::summary::IdleCause::{self, *};
@@ -13,7 +15,7 @@ use range_report::{RangeStyle, Summary};
 use super::*;
 
 /// SplitMix64.
-pub(super) struct Numbers(pub(super) u64);
+struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> u64 {
@@ -24,7 +26,7 @@ impl Numbers {
     }
 
     /// Microseconds, in nanoseconds.
-    pub(super) fn us(&mut self, from: u64, to: u64) -> u64 {
+    fn us(&mut self, from: u64, to: u64) -> u64 {
         from * 1_000 + self.next() % ((to - from) * 1_000)
     }
 
@@ -34,7 +36,7 @@ impl Numbers {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Made {
+enum Made {
     Range {
         thread: u32,
         start: u64,
@@ -75,7 +77,7 @@ impl Made {
         }
     }
 
-    pub(super) fn give(&self, idle: &mut Idle) {
+    fn give(&self, idle: &mut Idle) {
         match *self {
             Self::Range { thread, start, end, name } => {
                 idle.range(&Range { thread, start, end, name, style: RangeStyle::PushPop, ..Range::default() });
@@ -124,33 +126,33 @@ struct State {
 const NAMES: [&str; 4] = ["load", "forward", "backward", "log"];
 
 /// One thread with a stream of its own.
-pub(super) struct Program<'a> {
-    pub(super) numbers: &'a mut Numbers,
+struct Program<'a> {
+    numbers: &'a mut Numbers,
     thread: u32,
     stream: u32,
     device: u32,
-    pub(super) now: u64,
+    now: u64,
     /// When the stream is done.
-    pub(super) ready: u64,
-    pub(super) open: Vec<(&'static str, u64)>,
+    ready: u64,
+    open: Vec<(&'static str, u64)>,
     states: Vec<State>,
-    pub(super) made: Vec<Made>,
+    made: Vec<Made>,
     next_correlation: u32,
     /// By correlation: operations whose stream waited for an event.
     held: Vec<u32>,
     /// Duration of the code since the last call.
     code: u64,
-    pub(super) costly: Vec<Costly>,
+    costly: Vec<Costly>,
 }
 
-pub(super) const PAGEABLE: u8 = 1;
-pub(super) const PINNED: u8 = 2;
+const PAGEABLE: u8 = 1;
+const PINNED: u8 = 2;
 
 /// A call that the fold must list: its range with the start of the instance, kind, function, result, duration, bytes.
-pub(super) type Costly = (Option<(&'static str, u64)>, CallKind, &'static str, u32, [u64; 2]);
+type Costly = (Option<(&'static str, u64)>, CallKind, &'static str, u32, [u64; 2]);
 
 impl<'a> Program<'a> {
-    pub(super) fn new(numbers: &'a mut Numbers, thread: u32, device: u32) -> Self {
+    fn new(numbers: &'a mut Numbers, thread: u32, device: u32) -> Self {
         Self {
             numbers,
             thread,
@@ -175,7 +177,7 @@ impl<'a> Program<'a> {
     }
 
     /// Code of the program. What it is for is known when it is over: a phase of the host, or the way to a call.
-    pub(super) fn code(&mut self, duration: u64) {
+    fn code(&mut self, duration: u64) {
         self.is(Unexplained, duration);
         self.code += duration;
     }
@@ -191,7 +193,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    pub(super) fn call(&mut self, name: &'static str, cause: IdleCause, duration: u64) -> u32 {
+    fn call(&mut self, name: &'static str, cause: IdleCause, duration: u64) -> u32 {
         self.call_with(name, cause, duration, 0)
     }
 
@@ -199,7 +201,7 @@ impl<'a> Program<'a> {
         self.costly.push((self.open.last().copied(), kind, name, result, [ns, bytes]));
     }
 
-    pub(super) fn call_with(&mut self, name: &'static str, cause: IdleCause, duration: u64, result: u32) -> u32 {
+    fn call_with(&mut self, name: &'static str, cause: IdleCause, duration: u64, result: u32) -> u32 {
         self.code_is(if cause == Synchronising { cause } else { Launching });
         let (thread, start) = (self.thread, self.now);
         self.is(cause, duration);
@@ -210,7 +212,7 @@ impl<'a> Program<'a> {
     }
 
     /// Work that is launched by a call which began at a moment.
-    pub(super) fn runs(&mut self, correlation: u32, at: u64, earliest: u64, duration: u64, copy: Option<u8>) -> u64 {
+    fn runs(&mut self, correlation: u32, at: u64, earliest: u64, duration: u64, copy: Option<u8>) -> u64 {
         let start = self.ready.max(earliest);
         let (end, launch) = (start + duration, (self.thread, at + 300));
         self.ready = end;
@@ -326,7 +328,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    pub(super) fn close(&mut self) {
+    fn close(&mut self) {
         if !self.open.is_empty() {
             self.glue(); // the range lasts
         }

@@ -2,7 +2,6 @@
 
 use range_report::{Finding, FindingKind};
 
-use super::tests::{Costly, Made, Numbers, PAGEABLE, PINNED, Program};
 use super::*;
 
 /// Kernels of a step, and how often it runs.
