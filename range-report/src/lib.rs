@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Summary --> merge, Comparison --> analysis (findings, the gate) --> report (tables), export (files)
-//! timeline::Item --> timeline::Sink (export::Chrome, export::Sqlite, export::HtmlSink)
+//! timeline::Item --> timeline::Sink (export::Chrome and others there)
 //! ```
 //!
 //! - A [`Summary`] is the plain data of a run: ranges, categories, the tree, work on the GPU, losses.

@@ -111,9 +111,8 @@
 //! - `name_from=FIELD+FIELD|off`; `bare_fields=on|off`; `names=cut|whole`; `without=FINDING+FINDING`;
 //! - `out=stderr|stdout|none|PATH`; `signals=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
-//! - `trace=PATH`, `gpu_trace=PATH`, `sqlite=PATH`, `html=PATH`, `baseline=PATH`, `json=PATH`, `folded=PATH`,
-//!   `flamegraph=PATH`. In a path `%h` is the host, `%p` the process id, `%r` the rank, `%q{NAME}` a variable and
-//!   `%%` a percent sign.
+//! - `trace=PATH`, and so each file by the name of its method of [`ProfilerBuilder`]. In a path `%h` is the host, `%p`
+//!   the process id, `%r` the rank, `%q{NAME}` a variable and `%%` a percent sign.
 //!
 //! `TRACING_GPU_FILTER` holds a filter such as `info,my_crate=debug`. For each unknown key, each bad value and each key
 //! that is given twice, the profiler prints one line on standard error; the other parts take effect.
