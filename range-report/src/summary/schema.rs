@@ -153,6 +153,39 @@ pub(crate) struct Declared {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) fields: &'static [[&'static str; 4]],
+    /// The structs that its fields are made of.
+    pub(crate) parts: &'static [fn() -> Option<&'static Self>],
+}
+
+/// What a field is made of, if that is a struct of a summary.
+#[cfg(test)]
+pub(crate) trait Part {
+    fn declared() -> Option<&'static Declared> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod parts {
+    use super::{Declared, Part};
+    use crate::summary::{CallKind, MemoryKind, RangeStyle};
+
+    macro_rules! plain {
+        ($($Plain:ty),+) => { $(impl Part for $Plain {})+ };
+    }
+    plain!(u64, u32, f64, bool, String, CallKind, RangeStyle, MemoryKind, (Option<String>, String));
+
+    impl<T: Part> Part for Option<T> {
+        fn declared() -> Option<&'static Declared> {
+            T::declared()
+        }
+    }
+
+    impl<T: Part> Part for Vec<T> {
+        fn declared() -> Option<&'static Declared> {
+            T::declared()
+        }
+    }
 }
 
 macro_rules! figures {
@@ -275,7 +308,15 @@ macro_rules! figures {
                     stringify!($Field),
                     concat!($($(stringify!($serde)),+)?),
                 ],)*],
+                parts: &[$(<$Field as crate::summary::schema::Part>::declared,)*],
             };
+        }
+
+        #[cfg(test)]
+        impl crate::summary::schema::Part for $Row {
+            fn declared() -> Option<&'static crate::summary::schema::Declared> {
+                Some(&Self::DECLARED)
+            }
         }
     };
     (@flat $Row:ident $fields:tt) => {};

@@ -4,51 +4,22 @@ use serde_json::{Map, Value, json};
 
 use super::Declared;
 use crate::FindingKind;
-use crate::summary::{
-    ActivityLosses, ApiCallStats, CallStats, CategoryStats, DeviceIdle, GpuActivity, GpuIdle, GpuWork, IdleCauses,
-    InstancesUse, KernelExecStats, KernelExecution, KernelStats, Losses, MemoryStats, MemoryWork, NodeCalls, NodeWork,
-    OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeExecStats, RangeKernelStats, RangeStats,
-    RangeUse, Sizes, SpanCalls, SpanIdle, StreamLosses, StreamStats, Summary, ThreadStats, Times, TreeNode,
-};
+use crate::Summary;
 
 /// All structs in a summary but the summary itself.
-const ROWS: [Declared; 35] = [
-    Process::DECLARED,
-    ThreadStats::DECLARED,
-    Times::DECLARED,
-    Quantile::DECLARED,
-    RangeStats::DECLARED,
-    StreamStats::DECLARED,
-    TreeNode::DECLARED,
-    NodeWork::DECLARED,
-    NodeCalls::DECLARED,
-    GpuWork::DECLARED,
-    MemoryWork::DECLARED,
-    CallStats::DECLARED,
-    GpuIdle::DECLARED,
-    DeviceIdle::DECLARED,
-    SpanIdle::DECLARED,
-    SpanCalls::DECLARED,
-    IdleCauses::DECLARED,
-    RangeUse::DECLARED,
-    InstancesUse::DECLARED,
-    KernelExecStats::DECLARED,
-    RangeExecStats::DECLARED,
-    KernelExecution::DECLARED,
-    GpuActivity::DECLARED,
-    KernelStats::DECLARED,
-    MemoryStats::DECLARED,
-    Sizes::DECLARED,
-    ApiCallStats::DECLARED,
-    ProjectionStats::DECLARED,
-    RangeKernelStats::DECLARED,
-    OpenAccStats::DECLARED,
-    CategoryStats::DECLARED,
-    OpenRange::DECLARED,
-    Losses::DECLARED,
-    StreamLosses::DECLARED,
-    ActivityLosses::DECLARED,
-];
+fn rows() -> Vec<&'static Declared> {
+    fn add(declared: &Declared, found: &mut Vec<&'static Declared>) {
+        for row in declared.parts.iter().filter_map(|part| part()) {
+            if found.iter().all(|known| known.name != row.name) {
+                found.push(row);
+                add(row, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    add(&Summary::DECLARED, &mut found);
+    found
+}
 
 /// Documentation without the marks of links, which no reader of a schema follows.
 fn plain(about: &str) -> String {
@@ -91,7 +62,7 @@ fn rule_of(kind: &str) -> Value {
             let kinds = "Unknown HtoD DtoH HtoA AtoH AtoA AtoD DtoA DtoD HtoH PtoP Set";
             json!({"enum": kinds.split(' ').collect::<Vec<_>>()})
         }
-        row if ROWS.iter().any(|declared| declared.name == row) => json!({"$ref": format!("#/$defs/{row}")}),
+        row if rows().iter().any(|declared| declared.name == row) => json!({"$ref": format!("#/$defs/{row}")}),
         unknown => panic!("add a rule for the type `{unknown}` here"),
     }
 }
@@ -171,7 +142,7 @@ fn the_json_schema_is_what_is_declared() {
         "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "tracing-gpu summary, version 1",
         "description": about,
     });
-    let mut rows: Map<String, Value> = ROWS.iter().map(|row| (row.name.to_owned(), object_of(row))).collect();
+    let mut rows: Map<String, Value> = rows().into_iter().map(|row| (row.name.to_owned(), object_of(row))).collect();
     rows.insert("Finding".to_owned(), finding());
     let schema = with(with(schema, head), json!({"$defs": rows}));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/summary.schema.json");
