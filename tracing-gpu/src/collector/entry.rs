@@ -105,7 +105,6 @@ mod tests {
 
     use super::*;
     use crate::session::SessionOptions;
-    use crate::session::catalog::Limits;
 
     #[cfg(target_pointer_width = "64")]
     #[test]
@@ -118,18 +117,8 @@ mod tests {
     fn a_forked_child_notes_nothing() {
         let entry = Entry::new(Box::leak(Box::new(Engine::new(SessionOptions {
             active: true,
-            nvtx: false,
             statistics: true,
-            gpu: false,
-            domain: crate::Domain::Default,
-            parents: crate::Parents::Entered,
-            filter: None,
-            fields: crate::config::FieldNames::default(),
-            whole_names: false,
-            sample_budget: 0,
-            tape_room: None,
-            limits: Limits { nodes: 1, run_time_names: 0 },
-            row_file: None,
+            ..SessionOptions::default()
         }))));
         let threads = || entry.engine.all_threads().len();
         entry.entered(307, 1, true);

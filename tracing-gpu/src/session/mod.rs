@@ -74,6 +74,27 @@ pub(crate) struct SessionOptions {
     pub(crate) row_file: Option<RowFile>,
 }
 
+/// Of a session that measures nothing.
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            active: false,
+            nvtx: false,
+            statistics: false,
+            gpu: false,
+            domain: DomainChoice::Default,
+            parents: Parents::Entered,
+            filter: None,
+            fields: FieldNames::default(),
+            whole_names: false,
+            sample_budget: 0,
+            tape_room: None,
+            limits: Limits { nodes: 1, run_time_names: 0 },
+            row_file: None,
+        }
+    }
+}
+
 /// Things that went otherwise than written in the program. Written on slow paths only.
 #[derive(Debug, Default)]
 pub(crate) struct LossCounters {
@@ -196,21 +217,7 @@ impl Session {
 
     /// One that measures nothing.
     pub(crate) fn new_inert() -> Self {
-        Self::new(SessionOptions {
-            active: false,
-            nvtx: false,
-            statistics: false,
-            gpu: false,
-            domain: DomainChoice::Default,
-            parents: Parents::Entered,
-            filter: None,
-            fields: FieldNames::default(),
-            whole_names: false,
-            sample_budget: 0,
-            tape_room: None,
-            limits: Limits { nodes: 1, run_time_names: 0 },
-            row_file: None,
-        })
+        Self::new(SessionOptions::default())
     }
 
     /// Start of the current window, or of the last one after the finish.

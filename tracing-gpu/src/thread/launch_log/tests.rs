@@ -116,16 +116,11 @@ fn engine_of(collecting: bool, nvtx: bool, domain: crate::Domain) -> &'static En
         active: true,
         nvtx,
         statistics: true,
-        gpu: false,
         domain,
-        parents: crate::Parents::Entered,
         filter: Some(Targets::new().with_default(Level::TRACE)),
-        fields: crate::config::FieldNames::default(),
-        whole_names: false,
         sample_budget: 1 << 16,
-        tape_room: None,
         limits: Limits { nodes: 100, run_time_names: 100 },
-        row_file: None,
+        ..SessionOptions::default()
     })));
     engine.session.note_room.allow(ROOM);
     engine.session.set_collecting(collecting);
