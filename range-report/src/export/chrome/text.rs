@@ -63,7 +63,7 @@ fn digits(text: &mut [u8], mut value: u64) -> usize {
 }
 
 /// Whether all bytes of a text are written as they are: eight are looked at in one go, the last ones perhaps twice.
-pub(in crate::export) fn is_plain(text: &[u8]) -> bool {
+pub(super) fn is_plain(text: &[u8]) -> bool {
     let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
     let special = match (text.last_chunk::<8>(), text.first_chunk::<4>(), text.last_chunk::<4>()) {
         (Some(last), _, _) => {
@@ -94,7 +94,7 @@ fn special_bytes(word: u64) -> u64 {
 }
 
 /// The parts as one string of JSON.
-pub(super) fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
+pub(in crate::export) fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
     bytes.push(b'"');
     for part in parts {
         let mut rest = part.as_bytes();

@@ -16,7 +16,7 @@ pub(super) fn write(
     let payload = payload.map(|value| ("nvtx.payload", value));
     for (name, value) in payload.into_iter().chain(fields.iter().copied()) {
         json.push(if json.len() == from { b'{' } else { b',' });
-        quote(json, name);
+        text::string(json, &[name]);
         json.push(b':');
         match value {
             Value::Integer(value) => {
@@ -27,7 +27,7 @@ pub(super) fn write(
             Value::Float(value) if value.is_finite() => drop(write!(json, "{value:?}")), // a vector takes all
             Value::Float(value) => drop(write!(json, "\"{value}\"")),
             Value::Bool(value) => json.extend_from_slice(if value { b"true" } else { b"false" }),
-            Value::Text(text) => quote(json, text),
+            Value::Text(value) => text::string(json, &[value]),
         }
     }
     if json.len() == from {
@@ -35,22 +35,6 @@ pub(super) fn write(
     }
     json.push(b'}');
     Some(from..json.len())
-}
-
-fn quote(json: &mut Vec<u8>, text: &str) {
-    json.push(b'"');
-    if text::is_plain(text.as_bytes()) {
-        json.extend_from_slice(text.as_bytes());
-    } else {
-        for byte in text.bytes() {
-            match byte {
-                b'"' | b'\\' => json.extend([b'\\', byte]),
-                ..=0x1f => drop(write!(json, "\\u{byte:04x}")),
-                _ => json.push(byte),
-            }
-        }
-    }
-    json.push(b'"');
 }
 
 #[cfg(test)]

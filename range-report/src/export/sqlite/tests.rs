@@ -124,7 +124,7 @@ fn ranges_and_marks_have_what_nvtx_gives_them() {
     let select = "SELECT start, end, eventType, rangeId, category, color, coalesce(text, value), globalTid & 0xffffff,
         endGlobalTid & 0xffffff, domainId, uint64Value, doubleValue, uint32Value, jsonText
         FROM NVTX_EVENTS LEFT JOIN StringIds ON id = textId ORDER BY NVTX_EVENTS.rowid";
-    let json = r#"{"nvtx.payload":"a \"b\"\u000a","n":-1,"x":0.5}"#;
+    let json = r#"{"nvtx.payload":"a \"b\"\n","n":-1,"x":0.5}"#;
     let expected = [
         "1|9|59|-|-|-|bare|7|-|0|-|-|-|-",
         "10|-|75|-|-|-|app|7|-|1|-|-|-|-",
