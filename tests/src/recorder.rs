@@ -91,7 +91,7 @@ pub fn library_copy(name: &str) -> TemporaryFile {
 /// An example program of this package, built with the tests.
 ///
 /// # Panics
-/// If it has not been built.
+/// If it has not been built since its sources changed: `cargo test --test` does not build it.
 pub fn example(name: &str) -> PathBuf {
     built_example(name)
 }
@@ -100,9 +100,21 @@ fn built_example(file: &str) -> PathBuf {
     let program = std::env::current_exe().expect("the path of this program is known");
     let found =
         program.ancestors().skip(1).map(|folder| folder.join("examples").join(file)).find(|path| path.is_file());
-    found.unwrap_or_else(|| {
+    let found = found.unwrap_or_else(|| {
         panic!("no examples/{file} above {}: run `cargo build -p tests --examples` first", program.display())
-    })
+    });
+    if let Some(source) = changed_since(&found) {
+        panic!("examples/{file} is older than {source}: run `cargo build -p tests --examples` first");
+    }
+    found
+}
+
+/// A source of this program that has changed since it was built. Cargo lists them beside it.
+fn changed_since(program: &Path) -> Option<String> {
+    let changed = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+    let (built, sources) = (changed(program)?, std::fs::read_to_string(program.with_extension("d")).ok()?);
+    let mut sources = sources.split_once(": ")?.1.split_whitespace();
+    sources.find(|source| changed(Path::new(source)).is_some_and(|changed| changed > built)).map(str::to_owned)
 }
 
 /// Runs the command to its end with the recorder as its tool; what it called.
@@ -225,5 +237,26 @@ mod tests {
         assert_eq!(call.to_string(), "push a b:x=\"1\" \n");
         assert_eq!(parse("0 pop"), Some(Call { kind: "pop".to_owned(), ..Call::default() }));
         assert_eq!(parse("pop"), None);
+    }
+
+    #[test]
+    fn a_program_is_older_than_a_source_that_has_changed() {
+        let folder = std::env::temp_dir().join(format!("tests-built-{}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a folder");
+        let [program, list, a, b] = ["program", "program.d", "a.rs", "b.rs"].map(|name| folder.join(name));
+        let at = |path, second| {
+            let file = std::fs::File::options().create(true).append(true).open(path).expect("a file");
+            file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(second)).expect("a time");
+        };
+        at(&program, 2);
+        assert_eq!(super::changed_since(&program), None, "nothing is known");
+        std::fs::write(list, format!("{}: {} {} /gone.rs", program.display(), a.display(), b.display()))
+            .expect("a list");
+        for (second, changed) in [(1, None), (3, b.to_str().map(str::to_owned))] {
+            at(&a, 2);
+            at(&b, second);
+            assert_eq!(super::changed_since(&program), changed);
+        }
+        std::fs::remove_dir_all(folder).expect("it is there");
     }
 }
