@@ -112,8 +112,8 @@ fn rounded(percent: f64) -> f64 {
 }
 
 fn table(rows: &[Tally], ranges: &[String], base: u128, options: &RenderOptions) -> String {
-    let columns = [Column::name("Name"), Column::of("Share (%)"), Column::of("Together (%)"), Column::of("Total (ns)")];
-    let mut table = Table::new(columns.into_iter().chain([Column::of("Calls"), Column::text("Range")]));
+    let [share, together, total, calls] = ["Share (%)", "Together (%)", "Total (ns)", "Calls"].map(Column::of);
+    let mut table = Table::new([Column::name("Name"), share, together, total, calls, Column::text("Range")]);
     let mut sum = 0_u64;
     for (at, row) in rows.iter().enumerate() {
         sum = sum.saturating_add(row.total_ns);

@@ -253,7 +253,7 @@ impl LaunchLog {
 
     /// Notes the lifetimes that no call was made in yet and that began before that. So were the ranges on the stack.
     fn begin_lifetimes(&self, around: &Around<'_>, lifetimes: &mut Lifetimes, before: Ticks) {
-        for (id, open) in lifetimes.unnoted().filter(|(_, lifetime)| lifetime.start < before) {
+        for (id, open) in lifetimes.unnoted().into_iter().filter(|(_, lifetime)| lifetime.start < before) {
             let (parent, style) = (self.innermost_before(around.stack, open.start), RangeStyle::StartEnd);
             let start = open.start.max(around.session.window());
             open.is_noted =
