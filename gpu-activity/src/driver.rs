@@ -190,7 +190,7 @@ impl Driver {
     }
 
     /// Makes `context` current. Returns what [`leave_context`](Self::leave_context) wants: whether another was.
-    #[inline(always)]
+    #[inline]
     fn enter_context(&self, context: Handle) -> Result<bool, CudaError> {
         let mut current: Raw = std::ptr::null_mut();
         // SAFETY: writes one pointer.
@@ -203,7 +203,7 @@ impl Driver {
     }
 
     /// Makes current again what was so before [`enter_context`](Self::enter_context).
-    #[inline(always)]
+    #[inline]
     fn leave_context(&self, pushed: bool) {
         if pushed {
             self.pop_context();
@@ -260,7 +260,7 @@ impl Driver {
     }
 
     /// Whether work on this stream goes into a graph at present.
-    #[inline(always)]
+    #[inline]
     pub fn capture(&self, stream: Handle) -> Result<Capture, CudaError> {
         /// The legacy stream must not be used while a stream captures that would wait for it; asking is harmless.
         const IMPLICIT: c_int = 906;
@@ -303,7 +303,7 @@ impl Driver {
     }
 
     /// Puts an event into a stream.
-    #[inline(always)]
+    #[inline]
     pub fn record(&self, event: Handle, stream: Handle) -> Result<(), CudaError> {
         // SAFETY: enqueues; both handles are of the current context or refused.
         answer(unsafe { (self.table.record_event)(raw(event), raw(stream)) })
@@ -311,7 +311,7 @@ impl Driver {
 
     /// Puts an event into a stream of `context`, and leaves the current one as it was. False where the stream captures:
     /// then nothing has happened.
-    #[inline(always)]
+    #[inline]
     pub fn record_in(&self, context: Handle, event: Handle, stream: Handle) -> Result<bool, CudaError> {
         let pushed = self.enter_context(context)?;
         let recorded = match self.capture(stream) {
