@@ -73,6 +73,7 @@ thread_local! {
 }
 
 /// From now on `is_inside` is asked whether a thread is inside a tool.
+#[cfg(feature = "tool")]
 pub(crate) fn set_inside_tool(is_inside: fn() -> bool) {
     let _ = INSIDE_TOOL.set(is_inside);
 }
