@@ -1,8 +1,8 @@
 //! Rows of `NVTX_EVENTS`, written many by one statement.
 //!
 //! A statement costs as much as what it does for one row: with 64 rows a statement, a range takes half the time. So
-//! rows wait here, at most [`WAITING`], and are written in the order in which they came. A statement has the columns that
-//! most ranges have, where all of its rows are such ranges, or every column: NULLs take a third of the time.
+//! rows wait here, at most [`WAITING`], and are written in the order in which they came. A statement has the columns
+//! of most ranges, where all of its rows are such ranges, or every column: NULLs take a third of the time.
 
 use std::ops;
 
