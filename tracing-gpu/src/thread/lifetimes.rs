@@ -13,9 +13,12 @@ use super::engine;
 use crate::clock::Ticks;
 use crate::record::InstanceId;
 
-/// Those that began on one state.
+/// Those that began on one state; one word until the first does.
 #[derive(Debug, Default)]
-pub(crate) struct Lifetimes {
+pub(crate) struct Lifetimes(Option<Box<OpenByNumber>>);
+
+#[derive(Debug, Default)]
+struct OpenByNumber {
     /// By their numbers, which rise.
     open: HashMap<InstanceId, Lifetime, FxBuildHasher>,
     /// The thread on which the last one began, and its name, while one is open.
@@ -66,15 +69,15 @@ impl Lifetimes {
         name: impl Fn() -> String,
     ) {
         let thread = engine::number();
-        let (_, thread_name) = match self.last.take_if(|(last, _)| *last == thread) {
-            Some(last) => self.last.insert(last),
-            None => self.last.insert((thread, Arc::from(name()))),
+        let all = self.0.get_or_insert_default();
+        let (_, thread_name) = match all.last.take_if(|(last, _)| *last == thread) {
+            Some(last) => all.last.insert(last),
+            None => all.last.insert((thread, Arc::from(name()))),
         };
-        let thread_name = Arc::clone(thread_name);
         let lifetime = Lifetime {
             label,
             thread,
-            thread_name,
+            thread_name: Arc::clone(thread_name),
             #[cfg(feature = "cuda")]
             start,
             #[cfg(feature = "cuda")]
@@ -84,13 +87,14 @@ impl Lifetimes {
         };
         #[cfg(not(feature = "cuda"))]
         let _calls_are_not_noted = (start, takes_calls);
-        self.open.insert(id, lifetime);
+        all.open.insert(id, lifetime);
     }
 
     pub(super) fn end(&mut self, id: InstanceId) -> Option<Lifetime> {
-        let ended = self.open.remove(&id);
-        if self.open.is_empty() {
-            self.last = None;
+        let all = self.0.as_mut()?;
+        let ended = all.open.remove(&id);
+        if all.open.is_empty() {
+            all.last = None;
         }
         ended
     }
@@ -98,13 +102,14 @@ impl Lifetimes {
     /// The thread has ended: no more calls are made in those that began on it.
     #[cfg(feature = "cuda")]
     pub(super) fn leave_thread(&mut self) {
-        self.open.values_mut().for_each(|lifetime| lifetime.takes_calls = false);
+        let open = self.0.iter_mut().flat_map(|all| all.open.values_mut());
+        open.for_each(|lifetime| lifetime.takes_calls = false);
     }
 
     /// Those that a call is made in now, and that have not been noted: the oldest first.
     #[cfg(feature = "cuda")]
     pub(super) fn unnoted(&mut self) -> Vec<(InstanceId, &mut Lifetime)> {
-        let all = self.open.iter_mut().map(|(id, lifetime)| (*id, lifetime));
+        let all = self.0.iter_mut().flat_map(|all| &mut all.open).map(|(id, lifetime)| (*id, lifetime));
         let mut unnoted: Vec<_> = all.filter(|(_, lifetime)| lifetime.takes_calls && !lifetime.is_noted).collect();
         order::by_key(&mut unnoted, |(id, _)| *id);
         unnoted
@@ -113,7 +118,7 @@ impl Lifetimes {
     /// All that are open.
     pub(super) fn open(&self) -> Vec<OpenLifetimes> {
         let mut open: Keyed<(u32, u64), OpenLifetimes> = Keyed::default();
-        for Lifetime { label, thread, thread_name, .. } in self.open.values() {
+        for Lifetime { label, thread, thread_name, .. } in self.0.iter().flat_map(|all| all.open.values()) {
             let of_name = || OpenLifetimes { label: *label, thread: thread_name.to_string(), count: 0 };
             open.row_or((*label, *thread), of_name).count += 1;
         }
