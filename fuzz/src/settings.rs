@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
 
     let mut process = Process::default();
     (process.host, process.pid, process.rank) = ("a/b\\%p".to_owned(), 7, Some(3));
-    for path in chosen.files.values().map(|path| path.as_path()).chain([Path::new(&*text)]) {
+    for path in chosen.files.iter().map(|(_, path)| path.as_path()).chain([Path::new(&*text)]) {
         let expanded = tracing_gpu::Chosen::expand(path, &process);
         if !path.to_string_lossy().contains('%') {
             assert_eq!(expanded, path);

@@ -57,6 +57,20 @@ pub type Handle = usize;
 
 type Raw = *mut c_void;
 
+/// A function of any signature.
+pub(crate) type AnyFunction = unsafe extern "C" fn();
+
+/// A function of a library, of whatever signature: for each type that is asked for, the compiler makes a search.
+pub(crate) fn function(library: &Library, name: &CStr) -> Option<AnyFunction> {
+    // SAFETY: the address is not called as this type; whoever calls it knows its signature.
+    unsafe { library.get(name.to_bytes_with_nul()) }.ok().map(|found| *found)
+}
+
+/// The first one of these names that there is.
+fn first_function(library: &Library, names: &[&CStr]) -> Option<AnyFunction> {
+    names.iter().find_map(|name| function(library, name))
+}
+
 macro_rules! driver {
     ($($name:ident = $($symbol:literal)|+: fn($($argument:ty),*)),* $(,)?) => {
         #[repr(C, align(64))] // what spans call is first, in one cache line
@@ -67,13 +81,14 @@ macro_rules! driver {
         impl Table {
             fn load(library: &Library) -> Result<Self, DriverMissing> {
                 $(
+                    let Some(found) = first_function(library, &[$($symbol),+]) else {
+                        return Err(DriverMissing::Function([$($symbol),+][0]));
+                    };
                     // SAFETY: the names are those of the driver's documented functions, whose signatures are the ones
                     // declared here; the pointers are used only while `library` is loaded, which is for ever.
-                    let $name = [$($symbol),+].iter().find_map(|symbol: &&CStr| unsafe {
-                        let name = symbol.to_bytes_with_nul();
-                        library.get::<unsafe extern "C" fn($($argument),*) -> c_int>(name).ok().map(|found| *found)
-                    });
-                    let Some($name) = $name else { return Err(DriverMissing::Function([$($symbol),+][0])) };
+                    let $name = unsafe {
+                        std::mem::transmute::<AnyFunction, unsafe extern "C" fn($($argument),*) -> c_int>(found)
+                    };
                 )*
                 Ok(Self { $($name),* })
             }
@@ -190,7 +205,7 @@ impl Driver {
     }
 
     /// Makes `context` current. Returns what [`leave_context`](Self::leave_context) wants: whether another was.
-    #[inline(always)]
+    #[inline]
     fn enter_context(&self, context: Handle) -> Result<bool, CudaError> {
         let mut current: Raw = std::ptr::null_mut();
         // SAFETY: writes one pointer.
@@ -203,7 +218,7 @@ impl Driver {
     }
 
     /// Makes current again what was so before [`enter_context`](Self::enter_context).
-    #[inline(always)]
+    #[inline]
     fn leave_context(&self, pushed: bool) {
         if pushed {
             self.pop_context();
@@ -260,7 +275,7 @@ impl Driver {
     }
 
     /// Whether work on this stream goes into a graph at present.
-    #[inline(always)]
+    #[inline]
     pub fn capture(&self, stream: Handle) -> Result<Capture, CudaError> {
         /// The legacy stream must not be used while a stream captures that would wait for it; asking is harmless.
         const IMPLICIT: c_int = 906;
@@ -303,7 +318,7 @@ impl Driver {
     }
 
     /// Puts an event into a stream.
-    #[inline(always)]
+    #[inline]
     pub fn record(&self, event: Handle, stream: Handle) -> Result<(), CudaError> {
         // SAFETY: enqueues; both handles are of the current context or refused.
         answer(unsafe { (self.table.record_event)(raw(event), raw(stream)) })
@@ -311,7 +326,7 @@ impl Driver {
 
     /// Puts an event into a stream of `context`, and leaves the current one as it was. False where the stream captures:
     /// then nothing has happened.
-    #[inline(always)]
+    #[inline]
     pub fn record_in(&self, context: Handle, event: Handle, stream: Handle) -> Result<bool, CudaError> {
         let pushed = self.enter_context(context)?;
         let recorded = match self.capture(stream) {

@@ -18,14 +18,14 @@ thread_local! {
 pub struct Calls(PhantomData<*const ()>); // dropped on the thread that made it
 
 /// From here until what it returns is dropped, driver calls of this thread are our own.
-#[inline(always)]
+#[inline]
 pub fn calls() -> Calls {
     DEPTH.with(|depth| depth.set(depth.get() + 1));
     Calls(PhantomData)
 }
 
 impl Drop for Calls {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         DEPTH.with(|depth| depth.set(depth.get().saturating_sub(1)));
     }
@@ -61,7 +61,7 @@ pub fn within<T: Send + 'static>(time: Duration, body: impl FnOnce() -> T + Send
 }
 
 /// Whether the call that is being made on this thread is our own.
-#[inline(always)]
+#[inline]
 #[must_use]
 pub fn is_own() -> bool {
     DEPTH.get() > 0

@@ -44,8 +44,6 @@
 //!   this crate receives extended payloads; it hands counters and memory naming on to the tool behind it.
 //! - Nothing here panics or prints, whatever the tool or the environment.
 
-// Helpers of what is left out. With all features, nothing may be unused.
-#![cfg_attr(not(feature = "tool"), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]

@@ -25,8 +25,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-// Helpers of what is left out. With all features, nothing may be unused.
-#![cfg_attr(not(all(feature = "compare", feature = "merge")), allow(dead_code))]
+#![cfg_attr(all(test, not(all(feature = "compare", feature = "json", feature = "merge"))), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]

@@ -23,8 +23,8 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["compare"],
             &["analysis", "timeline"],
             &["summary"],
-            &["stats"],
             &["text"],
+            &["stats"],
         ],
     ),
     (

@@ -38,14 +38,14 @@ impl<T: Default + 'static, const N: usize> Chunked<T, N> {
     }
 
     /// Entry `index` if it is one of the first `N`: all that the fast paths look at, so that they call nothing.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn near(&self, index: usize) -> Option<&T> {
         self.first.get(index)
     }
 
     /// [`get`](Self::get) without a call, for the fast paths: a program with more than `N` of something is not slower
     /// by far.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn get_inline(&self, index: usize) -> Option<&T> {
         if let Some(entry) = self.first.get(index) {
             return Some(entry);
@@ -55,7 +55,7 @@ impl<T: Default + 'static, const N: usize> Chunked<T, N> {
     }
 
     /// Entry `index`, if its chunk exists.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         match self.first.get(index) {
             Some(entry) => Some(entry),
@@ -99,7 +99,7 @@ impl<T: Default + 'static, const N: usize> Chunked<T, N> {
     }
 
     /// Chunk and offset of an entry beyond the first `N`: chunk `c` holds `[N << c, N << (c + 1))`.
-    #[inline(always)]
+    #[inline]
     fn place(index: usize) -> Option<(usize, usize)> {
         let chunk = (index / N).checked_ilog2()? as usize;
         Some((chunk, index - (N << chunk)))

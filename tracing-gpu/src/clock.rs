@@ -155,7 +155,7 @@ fn wait_until_older(age: impl Fn() -> Duration) {
 }
 
 /// The time-stamp counter: the clock's ticks where [`Clock::is_tsc`].
-#[inline(always)]
+#[inline]
 pub(crate) fn read_tsc() -> Ticks {
     tsc::read()
 }
@@ -189,7 +189,7 @@ mod tsc {
         unsafe { __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0 }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn read() -> u64 {
         // SAFETY: RDTSC exists on every x86-64 processor and touches no memory. A kernel that forbids it to user
         // code (PR_SET_TSC) does so on the program's own request.

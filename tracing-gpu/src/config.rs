@@ -1,7 +1,7 @@
 //! The settings of a profiler and their defaults. The builder sets them in code, and `profiler/environment.rs` from the
 //! environment.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -291,7 +291,7 @@ pub(crate) struct Config {
     pub(crate) style: TableStyle,
     pub(crate) output: Output,
     /// Paths of files, each by the key of its output. They may hold `%h`, `%p` and `%r`.
-    pub(crate) files: BTreeMap<&'static str, PathBuf>,
+    pub(crate) files: HashMap<&'static str, PathBuf>,
     /// `None` where it is not set: then yes for a profiler that `init` or `install` installs, else no.
     pub(crate) on_signal: Option<bool>,
     pub(crate) sample_budget: usize,
@@ -344,7 +344,7 @@ impl Default for Config {
             reports: DEFAULT_REPORTS.to_vec(),
             style: TableStyle::Current,
             output: Output::Stderr,
-            files: BTreeMap::new(),
+            files: HashMap::new(),
             on_signal: None,
             sample_budget: 64 << 20,
             gpu_memory: 256 << 20,

@@ -43,7 +43,7 @@ impl Page {
     }
 
     /// Returns false where the page is full. By its thread alone.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn write(&self, line: Line) -> bool {
         let written = self.written.load(Relaxed);
         let Some(to) = self.lines.get().and_then(|lines| lines.0.get(written)) else { return false };
@@ -56,14 +56,14 @@ impl Page {
 
     /// Its words after the lines that are written, for a record of several, which [`publish`](Self::publish) then
     /// publishes. By its thread alone.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn unwritten(&self) -> &[AtomicU64] {
         let lines = self.lines.get().and_then(|lines| lines.0.get(self.written.load(Relaxed)..));
         lines.unwrap_or_default().as_flattened()
     }
 
     /// So many more lines are there: their words are in [`unwritten`](Self::unwritten). By its thread alone.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn publish(&self, lines: usize) {
         self.written.store(self.written.load(Relaxed) + lines, Release); // pairs with `Cursor::read`
     }

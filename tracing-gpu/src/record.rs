@@ -63,13 +63,13 @@ impl Place {
     pub(crate) const NONE: Self = Self(u64::MAX);
 
     /// A node and its row, under no other node.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn new(node: u32, row: u32) -> Self {
         Self(u64::from(node) << FLAGGED_ROW_BITS | u64::from(row))
     }
 
     /// The same, under this node.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn under(self, parent: u32) -> Self {
         const BELOW: u32 = NODE_BITS + FLAGGED_ROW_BITS;
         Self(self.0 & ((1 << BELOW) - 1) | u64::from(parent) << BELOW)
@@ -106,55 +106,55 @@ impl Place {
         self.has_own_values() && self.row() == kind as usize
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn bits(self) -> u64 {
         self.0
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_none(self) -> bool {
         self.0 & Self::FLAGGED_ROW == Self::FLAGGED_ROW // no row has that number
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn node(self) -> u32 {
         (self.0 >> FLAGGED_ROW_BITS & NODES) as u32
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn parent(self) -> u32 {
         (self.0 >> (NODE_BITS + FLAGGED_ROW_BITS)) as u32
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn row(self) -> usize {
         (self.0 & (Self::CALLED - 1)) as usize
     }
 
     /// The row of a span that no call follows; no row for any other: so the fast paths leave those alone, and look at
     /// no flag.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn row_without_call(self) -> usize {
         (self.0 & (Self::OWN_VALUES - 1)) as usize
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn has_own_values(self) -> bool {
         self.0 & Self::OWN_VALUES != 0
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_called(self) -> bool {
         self.0 & Self::CALLED != 0
     }
 
     /// Whether the span has neither values of its own nor a call.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_plain(self) -> bool {
         self.0 & (Self::OWN_VALUES | Self::CALLED) == 0
     }

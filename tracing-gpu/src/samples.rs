@@ -39,12 +39,12 @@ struct Pages {
 type Page = [AtomicU32; BUCKETS];
 
 impl Pages {
-    #[inline(always)]
+    #[inline]
     fn page(&self, octave: usize) -> Option<&Page> {
         self.octaves.get(octave)?.get().copied()
     }
 
-    #[inline(always)]
+    #[inline]
     fn count(&self, page: &Page, octave: usize, bucket: usize) {
         let counter = &page[bucket % BUCKETS];
         match counter.load(Relaxed).checked_add(1) {
@@ -64,7 +64,7 @@ impl Pages {
 
 impl Samples {
     /// Where duration number `index` of the row is kept, if there is memory for it already.
-    #[inline(always)]
+    #[inline]
     fn slot(&self, index: u64) -> Option<&AtomicU64> {
         let offset = index.wrapping_sub(self.chunk_start.load(Relaxed));
         self.chunks.get(self.chunk.load(Relaxed))?.get()?.get(offset as usize)
@@ -96,7 +96,7 @@ impl Samples {
 
     /// Counts durations that are beyond those kept one by one. Those of one row are mostly of one octave, whose page is
     /// looked up once.
-    #[inline(always)]
+    #[inline]
     fn count_all(&self, durations: impl Iterator<Item = u64>, budget: &Budget) {
         let (mut pages, mut octave, mut page) = (self.pages.get(), OCTAVES, None);
         for duration in durations {

@@ -161,7 +161,7 @@ impl Contexts {
     }
 
     /// Remembers a context. The usual one, the first, costs one load.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn saw(&self, context: Handle) {
         if self.live.first().is_some_and(|first| first.load(Relaxed) != context) {
             self.saw_another(context);

@@ -44,12 +44,12 @@ macro_rules! functions {
             /// Its functions, or the name of one that it lacks.
             fn of(library: &Shared) -> Result<Self, &'static str> {
                 $(
+                    let found = driver::function(library, $symbol).ok_or($symbol.to_str().unwrap_or_default())?;
                     // SAFETY: the signature is that of the function of this name in CUPTI's documentation, the same
                     // from 11.8 to 13.5.
-                    let found = unsafe {
-                        library.get::<unsafe extern "C" fn($($argument),*) -> Code>($symbol.to_bytes_with_nul())
+                    let $name = unsafe {
+                        std::mem::transmute::<driver::AnyFunction, unsafe extern "C" fn($($argument),*) -> Code>(found)
                     };
-                    let $name = *found.map_err(|_| $symbol.to_str().unwrap_or_default())?;
                 )*
                 Ok(Self { $($name),* })
             }
@@ -83,8 +83,12 @@ macro_rules! newer_functions {
 
         impl NewerFunctions {
             fn of(library: &Shared) -> Self {
-                // SAFETY: as for `Functions`; each has had this signature since there was one of its name.
-                $(let $name = unsafe { library.get($symbol.to_bytes_with_nul()) }.ok().map(|found| *found);)*
+                $(
+                    // SAFETY: as for `Functions`; each has had this signature since there was one of its name.
+                    let $name = driver::function(library, $symbol).map(|found| unsafe {
+                        std::mem::transmute::<driver::AnyFunction, unsafe extern "C" fn($($argument),*) -> Code>(found)
+                    });
+                )*
                 Self { $($name),* }
             }
         }

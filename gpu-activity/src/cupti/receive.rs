@@ -207,7 +207,7 @@ pub(super) enum Site {
 /// # Safety
 ///
 /// `data` is null or what CUPTI passes for the domains of the driver and the runtime.
-#[inline(always)]
+#[inline]
 pub(super) unsafe fn site(data: *const c_void) -> Option<Site> {
     // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts
     // for the call; the site is its first word.

@@ -62,6 +62,7 @@ impl ToolLibrary {
     }
 
     /// The tool's entry point for extensions, if it has one.
+    #[cfg(feature = "tool")]
     pub(crate) fn extension_entry(&self) -> Option<abi::ExtensionEntry> {
         // SAFETY: in a tool's library the name stands for a function of this type.
         unsafe { self.library.get::<abi::ExtensionEntry>(abi::EXTENSION_ENTRY_POINT.as_bytes()) }

@@ -50,7 +50,7 @@ pub fn is_tool_attached() -> bool {
 ///     nvtx_rs::mark!("there is a tool");
 /// }
 /// ```
-#[inline(always)]
+#[inline]
 #[must_use]
 pub fn is_tool_absent() -> bool {
     !is_set(&SLOTS.core2[abi::core2::RANGE_PUSH_EX])
@@ -73,6 +73,7 @@ thread_local! {
 }
 
 /// From now on `is_inside` is asked whether a thread is inside a tool.
+#[cfg(feature = "tool")]
 pub(crate) fn set_inside_tool(is_inside: fn() -> bool) {
     let _ = INSIDE_TOOL.set(is_inside);
 }
@@ -83,7 +84,7 @@ pub(crate) fn is_inside_tool() -> bool {
 }
 
 /// Whether a call through the slot can have an effect. Once a search has found no tool, it stays false.
-#[inline(always)]
+#[inline]
 pub(crate) fn is_set(slot: &Slot) -> bool {
     !slot.load(Ordering::Relaxed).is_null()
 }

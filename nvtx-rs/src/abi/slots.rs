@@ -33,6 +33,7 @@ impl Slots {
     }
 
     /// Slots that hold nothing.
+    #[cfg(feature = "tool")]
     pub(crate) const fn empty() -> Self {
         Self {
             core: [const { AtomicPtr::new(std::ptr::null_mut()) }; abi::core::SIZE],

@@ -171,7 +171,7 @@ unsafe fn copy<T: Copy>(pointer: *const T) -> T {
 
 impl EventPointer {
     /// Runs `call` with the description; an empty one for null.
-    #[inline(always)]
+    #[inline]
     pub(super) fn read<R>(&self, domain: Handle, call: impl FnOnce(Event<'_>) -> R) -> R {
         // SAFETY: an attribute struct, which by the interface is as long as it says.
         let attributes = unsafe { copy(self.0) };

@@ -236,14 +236,14 @@ fn mark(domain: Handle, event: Event<'_>, next: impl FnOnce() -> Option<()>) {
     tell(&Call::Mark { domain: domain_name(domain), event }, next);
 }
 
-#[inline(always)]
+#[inline]
 fn push(thread: &Thread, domain: Handle, event: Event<'_>, next: impl FnOnce() -> Option<c_int>) -> c_int {
     let depth = thread.depths.deepen(domain);
     deliver(&Call::Push { domain: domain_name(domain), event, depth });
     next().unwrap_or(depth)
 }
 
-#[inline(always)]
+#[inline]
 fn pop(thread: &Thread, domain: Handle, extended: Extended<'_>, next: impl FnOnce() -> Option<c_int>) -> c_int {
     let depth = thread.depths.rise(domain);
     deliver(&Call::Pop { domain: domain_name(domain), depth, extended });

@@ -100,7 +100,7 @@ pub struct HtmlSink<W> {
     out: W,
     items: Items,
     /// A name, and the summary of another run, or why it could not be read.
-    baseline: Option<(String, Result<Summary, String>)>,
+    baseline: Option<(String, io::Result<Summary>)>,
 }
 
 impl<W: Write + Send> HtmlSink<W> {
@@ -116,7 +116,7 @@ impl<W: Write + Send> HtmlSink<W> {
 
     /// The page gets a section that compares the run with this one; where there is none, a note that says why.
     #[must_use]
-    pub fn compared_with(self, name: impl Into<String>, baseline: Result<Summary, String>) -> Self {
+    pub fn compared_with(self, name: impl Into<String>, baseline: io::Result<Summary>) -> Self {
         Self { baseline: Some((name.into(), baseline)), ..self }
     }
 }

@@ -55,10 +55,10 @@ fn table_of(rows: &[&CallStats], options: &RenderOptions) -> Table {
         columns.iter().map(|(at, _)| Cell::known(shown.get(*at).copied().flatten())).collect()
     };
     let columns = |columns: &[(usize, Column)]| columns.iter().map(|(_, column)| column.clone()).collect::<Vec<_>>();
-    let latencies = parts.iter().map(|&q| format!("{} (ns)", percentile(q)));
-    let latencies = latencies.chain(["Max (ns)", "Mean (ns)"].map(str::to_owned)).map(Column::of);
-    let first = [Column::of("Calls")].into_iter().chain(columns(&counts)).chain(latencies);
-    let mut table = Table::new(first.chain(columns(&times)).chain([Column::name("Call")]));
+    let latencies: Vec<Column> = parts.iter().map(|&q| Column::of(format!("{} (ns)", percentile(q)))).collect();
+    let (first, whole) = (vec![Column::of("Calls")], ["Max (ns)", "Mean (ns)"].map(Column::of).into());
+    let all = [first, columns(&counts), latencies, whole, columns(&times), vec![Column::name("Call")]];
+    let mut table = Table::new(all.concat());
     for row in rows {
         let Times { instances, max_ns, .. } = row.latency;
         let mut cells = vec![Cell::Whole(instances)];

@@ -227,7 +227,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     let judged = ["Judged", "Judged Time (ns)", "Change (%)", "Low (%)", "High (%)", "Slower"].map(str::to_owned);
     headers.extend(judged.into_iter().filter(|_| comparison.gate.is_some()));
     headers.extend(["Style", "Range"].map(str::to_owned));
-    let mut table = Table::new(headers.into_iter().map(Column::of));
+    let mut table = Table::new(headers.into_iter().map(Column::of).collect::<Vec<_>>());
     let known = |text: Option<String>| text.map_or_else(Cell::unknown, Cell::tested);
     let wholes = wholes(comparison);
     for range in &comparison.ranges {

@@ -72,15 +72,15 @@ pub(super) fn memory_size(summary: &Summary, options: &RenderOptions) -> Made {
 }
 
 /// The table of sizes, also without a row.
+#[cfg(feature = "merge")]
 pub(super) fn sizes(summary: &Summary, options: &RenderOptions) -> Table {
     size_table(&size_rows(summary, options), options)
 }
 
 fn size_rows<'a>(summary: &'a Summary, options: &RenderOptions) -> Vec<(String, &'a Sizes)> {
-    let mut rows: Vec<(String, &Sizes)> = summary
-        .gpu
+    let memory = summary.gpu.as_ref().map_or(&[][..], |gpu| &gpu.memory);
+    let mut rows: Vec<(String, &Sizes)> = memory
         .iter()
-        .flat_map(|gpu| &gpu.memory)
         .filter(|memory| memory.sizes.count > 0)
         .map(|memory| (gpu_work::bracketed(memory.kind, options.style), &memory.sizes))
         .collect();
@@ -95,15 +95,15 @@ pub(super) fn projection(summary: &Summary, options: &RenderOptions) -> Made {
 }
 
 /// The table of projections, also without a row.
+#[cfg(feature = "merge")]
 pub(super) fn projections(summary: &Summary, options: &RenderOptions) -> Table {
     projection_table(&projection_rows(summary), options)
 }
 
 fn projection_rows(summary: &Summary) -> Vec<(Option<String>, &ProjectionStats)> {
-    let mut rows: Vec<(Option<String>, &ProjectionStats)> = summary
-        .gpu
+    let projections = summary.gpu.as_ref().map_or(&[][..], |gpu| &gpu.projections);
+    let mut rows: Vec<(Option<String>, &ProjectionStats)> = projections
         .iter()
-        .flat_map(|gpu| &gpu.projections)
         .filter(|row| row.projected.instances > 0)
         .map(|row| (names::label(row.domain.as_deref(), &row.name), row))
         .collect();
@@ -166,11 +166,10 @@ fn size_table(rows: &[(String, &Sizes)], options: &RenderOptions) -> Table {
         TableStyle::Current => (0, 1e6),
         TableStyle::Legacy => (1, 1024.0),
     };
-    let figures = HEADERS.iter().enumerate().map(|(at, headers)| match Column::of(headers[0]).headed(headers[style]) {
-        column if at < 2 => column.summed(),
-        column => column,
-    });
-    let mut table = Table::new(figures.chain([Column::name("Operation")]));
+    let mut columns: Vec<Column> = HEADERS.iter().map(|names| Column::of(names[0]).headed(names[style])).collect();
+    columns[..2].iter_mut().for_each(|column| *column = column.clone().summed());
+    columns.push(Column::name("Operation"));
+    let mut table = Table::new(columns);
     for (name, sizes) in rows {
         let size = |bytes: f64| Cell::Size { bytes, unit };
         table.push(vec![
@@ -222,7 +221,7 @@ fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &Rende
             Cell::mean(row.children_sum, instances),
         ];
         let totals = [share, total, Cell::Whole(row.range_total_ns)];
-        table.push(names.into_iter().chain(totals).chain(rest).chain(operations).collect());
+        table.push([&names[..], &totals, &rest, &operations].concat());
     }
     table
 }
@@ -259,8 +258,7 @@ fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &Re
             Cell::Whole(row.range_instances),
             Cell::Whole(row.kernel_instances),
         ];
-        let cells = places.into_iter().chain([share, total]).chain(rest);
-        table.push(cells.chain([name_cell(Some(&row.kernel), options)]).collect());
+        table.push([&places[..], &[share, total], &rest, &[name_cell(Some(&row.kernel), options)]].concat());
     }
     table
 }

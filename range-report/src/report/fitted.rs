@@ -2,11 +2,10 @@
 //! way before the name is cut. A line below the table names the columns that gave way.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
-use crate::stats::order;
+use crate::stats::{Named, order};
 use crate::text::number::{human, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 
@@ -133,16 +132,16 @@ fn told_apart(names: &[String], room: usize, keep: Keep) -> Option<Vec<String>> 
     };
     let short = |tail: usize| names.iter().map(|name| shorten(name, room, tail)).collect::<Vec<_>>();
     let cut_once = tails.into_iter().map(short);
-    let count = |names: &[String]| names.iter().collect::<BTreeSet<_>>().len();
+    let count = |names: &[String]| names.iter().map(|name| (&**name, ())).collect::<Named<&str, ()>>().len();
     cut_once.chain(std::iter::once_with(|| cut_twice(names, room))).find(|short| count(short) == count(names))
 }
 
 /// Of names with one start, the start and the words from where they differ: `sm90_gem…tilesize64x128x32_warp…`.
 fn cut_twice(names: &[String], room: usize) -> Vec<String> {
     let head = |name: &str| shorten(name, room / 3, 0);
-    let mut of_one_head: BTreeMap<String, (&str, usize)> = BTreeMap::new();
+    let mut of_one_head: Named<String, (&str, usize)> = Named::default();
     for name in names {
-        let (first, common) = of_one_head.entry(head(name)).or_insert((name, usize::MAX));
+        let (first, common) = of_one_head.row_or(head(name), || (name, usize::MAX));
         let same = first.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
         if *first != name {
             *common = same.min(*common);

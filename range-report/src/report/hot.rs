@@ -1,7 +1,6 @@
 //! The short answer: the few operations and the few calls that make most of the time.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use super::envelope::section;
 use super::fitted::{Keep, STAYS, fitted};
@@ -10,7 +9,7 @@ use super::kinds::TableStyle;
 use super::options::{HOT_PERCENT, RenderOptions};
 use super::table::{Cell, Column, Table};
 use crate::analysis::enough;
-use crate::stats::order;
+use crate::stats::{Named, order};
 use crate::text::kernels::short_names;
 use crate::text::names::escaped;
 use crate::text::number::{human_inline, integer, percent};
@@ -39,9 +38,9 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
         operations.iter().map(|row| launched_in.get(&row.name).cloned().unwrap_or_default()).collect();
     if !options.full_names && !options.raw_names {
         let short = short_names(gpu.kernels.iter().map(|kernel| kernel.name.as_str()));
-        let short: BTreeMap<_, _> = short.iter().map(|(name, short)| (escaped(name), short)).collect();
+        let short: Named<String, _> = short.iter().map(|(name, short)| (escaped(name).into_owned(), short)).collect();
         for row in &mut operations {
-            if let Some(name) = short.get(&*row.name) {
+            if let Some(name) = short.get(&row.name) {
                 row.name = escaped(name).into_owned();
             }
         }
@@ -113,8 +112,8 @@ fn rounded(percent: f64) -> f64 {
 }
 
 fn table(rows: &[Tally], ranges: &[String], base: u128, options: &RenderOptions) -> String {
-    let columns = [Column::name("Name"), Column::of("Share (%)"), Column::of("Together (%)"), Column::of("Total (ns)")];
-    let mut table = Table::new(columns.into_iter().chain([Column::of("Calls"), Column::text("Range")]));
+    let [share, together, total, calls] = ["Share (%)", "Together (%)", "Total (ns)", "Calls"].map(Column::of);
+    let mut table = Table::new([Column::name("Name"), share, together, total, calls, Column::text("Range")]);
     let mut sum = 0_u64;
     for (at, row) in rows.iter().enumerate() {
         sum = sum.saturating_add(row.total_ns);
@@ -144,20 +143,21 @@ fn table(rows: &[Tally], ranges: &[String], base: u128, options: &RenderOptions)
 
 /// The range that launched most of each kernel's time, by the printed name of the kernel. The kernels of a range count
 /// in each range around it, too: of several that launched more than half, it is the one that launched least in all.
-fn launching_ranges(gpu: &GpuActivity, options: &RenderOptions) -> BTreeMap<String, String> {
-    let mut in_all: BTreeMap<String, u64> = BTreeMap::new();
-    let mut by_kernel: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
+fn launching_ranges(gpu: &GpuActivity, options: &RenderOptions) -> Named<String, String> {
+    let mut in_all: Named<String, u64> = Named::default();
+    let mut by_kernel: Named<&str, Named<String, u64>> = Named::default();
     for row in gpu.range_kernels.iter().filter(|row| row.style == Some(RangeStyle::PushPop)) {
         let Some((domain, name)) = &row.range else { continue };
         let label = options.wording().label(domain.as_deref(), name);
-        let of_kernel = by_kernel.entry(&row.kernel).or_default().entry(label.clone()).or_default();
-        for sum in [of_kernel, in_all.entry(label).or_default()] {
+        let of_kernel = by_kernel.row(&row.kernel).row(label.clone());
+        for sum in [of_kernel, in_all.row(label)] {
             *sum = sum.saturating_add(row.times.total_ns);
         }
     }
-    let totals: BTreeMap<&str, u64> = gpu.kernels.iter().map(|row| (&*row.name, row.times.total_ns)).collect();
-    let most = |(kernel, ranges): (&str, BTreeMap<String, u64>)| {
-        let half = totals.get(kernel)? / 2;
+    let mut totals: Named<&str, u64> = Named::default();
+    gpu.kernels.iter().for_each(|row| *totals.row(&row.name) = row.times.total_ns);
+    let most = |(kernel, ranges): (&str, Named<String, u64>)| {
+        let half = totals.get(&kernel)? / 2;
         let in_all = |label: &String| Reverse(in_all.get(label).copied());
         let most = ranges.into_iter().max_by_key(|(label, ns)| match *ns > half {
             true => (true, in_all(label), *ns),
@@ -166,7 +166,9 @@ fn launching_ranges(gpu: &GpuActivity, options: &RenderOptions) -> BTreeMap<Stri
         let label = shorten(&most?.0, MAX_RANGE, MAX_RANGE * 2 / 3);
         Some((gpu_work::printable(kernel, options), label))
     };
-    by_kernel.into_iter().filter_map(most).collect()
+    let mut launched_in = Named::default();
+    by_kernel.into_iter().filter_map(most).for_each(|(kernel, label)| *launched_in.row(kernel) = label);
+    launched_in
 }
 
 #[cfg(test)]

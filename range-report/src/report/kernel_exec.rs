@@ -34,48 +34,46 @@ pub(crate) fn kernel_exec(summary: &Summary, options: &RenderOptions) -> String 
 /// The table as the tool has it.
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
-    let places = ["PID", "TID", "DevId"].map(Column::of);
-    let mut table = Table::new(places.into_iter().chain(figures()).chain(names())).rounded(Rounding::Binary);
+    let mut table = table_of(&["PID", "TID", "DevId"].map(Column::of));
     for row in &summary.kernel_exec {
         let places = [summary.process.pid, row.tid, row.device].map(|number| Cell::Whole(number.into()));
-        let cells = places.into_iter().chain(cells(&row.execution));
-        table.push(cells.chain(called(&row.api, &row.kernel, options)).collect());
+        table.push(cells(places.into(), &row.execution, called(&row.api, &row.kernel, options)));
     }
     Ok(Table { absent: Some(NONE), ..table })
 }
 
 fn by_range(summary: &Summary, options: &RenderOptions) -> Table {
-    let mut table =
-        Table::new([Column::name("Range")].into_iter().chain(figures()).chain(names())).rounded(Rounding::Binary);
+    let mut table = table_of(&[Column::name("Range")]);
     for row in &summary.range_exec {
         let range =
             row.range.as_deref().map_or_else(|| Cell::text("(no range)"), |name| name_cell(Some(name), options));
-        let cells = [range].into_iter().chain(cells(&row.execution));
-        table.push(cells.chain(called(&row.api, &row.kernel, options)).collect());
+        table.push(cells(vec![range], &row.execution, called(&row.api, &row.kernel, options)));
     }
     table
 }
 
-fn figures() -> impl Iterator<Item = Column> {
-    let counts = ["Count", "QCount"].into_iter().map(Column::of);
-    let parts = ["T", "A", "Q", "K"].into_iter();
-    counts.chain(parts.flat_map(|part| FIGURES.map(|figure| Column::of(format!("{part}{figure}")))))
-}
-
-fn names() -> [Column; 2] {
-    [Column::text("API Name"), Column::text("Kernel Name")]
+/// The figures beside these places, without a row.
+fn table_of(places: &[Column]) -> Table {
+    let mut columns = [places, &[Column::of("Count"), Column::of("QCount")]].concat();
+    for part in ["T", "A", "Q", "K"] {
+        FIGURES.iter().for_each(|figure| columns.push(Column::of(format!("{part}{figure}"))));
+    }
+    columns.push(Column::text("API Name"));
+    columns.push(Column::text("Kernel Name"));
+    Table::new(columns).rounded(Rounding::Binary)
 }
 
 fn called(api: &str, kernel: &str, options: &RenderOptions) -> [Cell; 2] {
     [name_cell(Some(nsys_call(api)), options), name_cell(Some(kernel), options)]
 }
 
-fn cells(execution: &KernelExecution) -> Vec<Cell> {
+fn cells(mut cells: Vec<Cell>, execution: &KernelExecution, called: [Cell; 2]) -> Vec<Cell> {
     let KernelExecution { total, call, queue, kernel } = execution;
-    let mut cells = vec![Cell::Whole(total.instances), Cell::Whole(queue.instances)];
+    cells.extend([Cell::Whole(total.instances), Cell::Whole(queue.instances)]);
     for times in [total, call, queue, kernel] {
         cells.extend(spread(times));
     }
+    cells.extend(called);
     cells
 }
 

@@ -214,9 +214,9 @@ fn cells_of(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions)
 /// The phase tree, a row a node in the order of printing.
 fn flat_tree(merged: &MergedSummary) -> Table {
     let plain = RenderOptions::default().raw_names(true);
-    let mut table = nodes::table::<NodeTotals>(std::iter::empty());
+    let mut table = nodes::table::<NodeTotals>(Vec::new());
     for Merged { key, all, .. } in &merged.tree {
-        table.push(nodes::cells(key.depth, all, std::iter::empty(), key.domain.as_deref(), &key.name));
+        table.push(nodes::cells(key.depth, all, Vec::new(), key.domain.as_deref(), &key.name));
     }
     let [of_processes @ .., _, _] = process_headers("ns");
     table.beside(of_processes, merged.tree.iter().map(|node| cells_of(&node.ranks, merged, &plain)))

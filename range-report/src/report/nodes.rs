@@ -6,21 +6,20 @@ use crate::text::names;
 use crate::{NodeTotals, TreeNode};
 
 /// A table with the figures of nodes, and more of each.
-pub(super) fn table<F: Figures>(more: impl Iterator<Item = Column>) -> Table {
-    let figures = F::HEADERS.iter().map(|&header| Column::of(header));
-    Table::new([Column::of("Depth")].into_iter().chain(figures).chain(more).chain([Column::text("Phase")]))
+pub(super) fn table<F: Figures>(more: Vec<Column>) -> Table {
+    let mut columns = vec![Column::of("Depth")];
+    F::HEADERS.iter().for_each(|&header| columns.push(Column::of(header)));
+    columns.extend(more);
+    columns.push(Column::text("Phase"));
+    Table::new(columns)
 }
 
-pub(super) fn cells(
-    depth: usize,
-    node: &impl Figures,
-    more: impl Iterator<Item = Cell>,
-    domain: Option<&str>,
-    name: &str,
-) -> Vec<Cell> {
-    let figures = node.shown().into_iter().map(Cell::known);
-    let label = Cell::text(names::label(domain, name).unwrap_or_else(|| "None".to_owned()));
-    [Cell::Whole(depth as u64)].into_iter().chain(figures).chain(more).chain([label]).collect()
+pub(super) fn cells(depth: usize, node: &impl Figures, more: Vec<Cell>, domain: Option<&str>, name: &str) -> Vec<Cell> {
+    let mut cells = vec![Cell::Whole(depth as u64)];
+    node.shown().into_iter().for_each(|figure| cells.push(Cell::known(figure)));
+    cells.extend(more);
+    cells.push(Cell::text(names::label(domain, name).unwrap_or_else(|| "None".to_owned())));
+    cells
 }
 
 /// The figures that the printed tree and that of the page lay out in ways of their own. Both append all others.

@@ -165,13 +165,13 @@ pub(crate) fn statistics_table(rows: &[Row], columns: &Columns, options: &Render
     let mut names: Vec<Column> = names.iter().map(name).collect();
     let others = names.iter_mut().filter(|column| column.is_name()).skip(1);
     others.for_each(|column| *column = Column::text(column.header.clone()));
-    let mut table = Table::new(times.chain(names)).rounded(rounding);
+    let mut table = Table::new([times.collect(), names].concat()).rounded(rounding);
     for row in rows {
         let times = match row.below {
             None => times_cells(row.times, base),
             Some(floor) => below_cells(row.times.instances, floor),
         };
-        table.push(times.into_iter().chain(row.names.iter().cloned()).collect());
+        table.push([&times[..], &row.names].concat());
     }
     table
 }
@@ -211,6 +211,7 @@ pub(crate) fn quantile_cell(quantile: Option<Quantile>) -> Cell {
 }
 
 /// A number, or the place of one that is not known.
+#[cfg(feature = "merge")]
 pub(crate) fn known(number: Option<String>) -> Cell {
     number.map_or_else(Cell::unknown, Cell::tested)
 }

@@ -126,7 +126,10 @@ pub(crate) struct Column {
 impl Column {
     /// A column of figures, whose unit is in the header as Nsight Systems writes it. The page has it by the same name.
     pub(crate) fn of(header: impl Into<Cow<'static, str>>) -> Self {
-        let header = header.into();
+        Self::headed_by(header.into())
+    }
+
+    fn headed_by(header: Cow<'static, str>) -> Self {
         let (name, unit) = match header.rsplit_once(" (") {
             Some((name, "ns)")) => (name, Unit::Ns),
             Some((name, "%)")) => (name, Unit::Percent),
@@ -223,8 +226,9 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(columns: impl IntoIterator<Item = Column>) -> Self {
-        Self { columns: columns.into_iter().collect(), rows: Vec::new(), rounding: Rounding::Decimal, absent: None }
+    /// Vectors and arrays only: for each type of an iterator, the compiler would make another function.
+    pub(crate) fn new(columns: impl Into<Vec<Column>>) -> Self {
+        Self { columns: columns.into(), rows: Vec::new(), rounding: Rounding::Decimal, absent: None }
     }
 
     pub(crate) fn rounded(self, rounding: Rounding) -> Self {
@@ -236,6 +240,7 @@ impl Table {
     }
 
     /// With more columns behind its own: a header and a cell of each row.
+    #[cfg(feature = "merge")]
     pub(crate) fn beside(
         mut self,
         headers: impl IntoIterator<Item = String>,
@@ -274,7 +279,7 @@ impl Table {
             }
         };
         let rest = self.columns.iter().enumerate().map(cell).collect();
-        Cow::Owned(shown.iter().cloned().chain([rest]).collect())
+        Cow::Owned([shown, &[rest]].concat())
     }
 
     /// The sum of a column, with as many decimals as it has; what is not known, and what is only bounded, is left out.

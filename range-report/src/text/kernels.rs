@@ -5,7 +5,7 @@
 //! function that it is in. Where two kernels of a run would have one name, both get all arguments, then their
 //! parameters, then their whole names.
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::stats::Named;
 
 /// How much of a signature stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,29 +19,29 @@ enum Detail {
 const MOST_DEPTH: usize = 64;
 
 /// The short name of each of these kernels; no two have the same.
-pub(crate) fn short_names<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
-    let names: BTreeSet<&str> = names.into_iter().collect();
-    let mut short: BTreeMap<&str, String> = BTreeMap::new();
-    let mut taken: BTreeSet<String> = BTreeSet::new();
-    let mut open: Vec<&str> = names.iter().copied().collect();
+pub(crate) fn short_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Named<&'a str, String> {
+    let names: Named<&str, ()> = names.into_iter().map(|name| (name, ())).collect();
+    let mut short: Named<&str, String> = Named::default();
+    let mut taken: Named<String, ()> = Named::default();
+    let mut open: Vec<&str> = names.keys().copied().collect();
     for detail in [Detail::Meaning, Detail::Arguments, Detail::Parameters] {
-        let mut by_short: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        let mut by_short: Named<String, Vec<&str>> = Named::default();
         for name in open.drain(..) {
-            by_short.entry(shortened(name, detail)).or_default().push(name);
+            by_short.row(shortened(name, detail)).push(name);
         }
         for (text, of) in by_short {
             // Nor the whole name of another one.
-            let is_taken = taken.contains(&text) || names.contains(&*text) && !of.contains(&&*text);
+            let is_taken = taken.contains_key(&text) || names.contains_key(&&*text) && !of.contains(&&*text);
             match of[..] {
                 [name] if !is_taken => {
-                    taken.insert(text.clone());
-                    short.insert(name, text);
+                    taken.row(text.clone());
+                    *short.row(name) = text;
                 }
                 _ => open.extend(of),
             }
         }
     }
-    short.extend(open.into_iter().map(|name| (name, name.to_owned())));
+    open.into_iter().for_each(|name| *short.row(name) = name.to_owned());
     short
 }
 
@@ -183,8 +183,11 @@ fn is_class(part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
+
+    use super::*;
 
     /// Of GPT-2 under PyTorch 2.11, as the demangler writes them.
     const PYTORCH: [(&str, &str); 15] = [
@@ -277,7 +280,7 @@ mod tests {
     fn names_of_pytorch() {
         let names = short_names(PYTORCH.iter().map(|(name, _)| *name));
         for (name, expected) in PYTORCH {
-            assert_eq!(names[name], expected);
+            assert_eq!(names[&name], expected);
         }
     }
 
@@ -285,9 +288,9 @@ mod tests {
     fn two_kernels_never_share_a_name() {
         let all = ["void f<4>(int)", "void f<4>(float)", "void a::f<4>(long)", "f", "void g<1>()", "void b::g<2>()"];
         let names = short_names(all);
-        assert_eq!(names["void g<1>()"], "g<1>");
-        assert_eq!(names["void f<4>(float)"], "f<4>(float)");
-        assert_eq!(names["f"], "f");
+        assert_eq!(names[&"void g<1>()"], "g<1>");
+        assert_eq!(names[&"void f<4>(float)"], "f<4>(float)");
+        assert_eq!(names[&"f"], "f");
         assert_eq!(names.values().collect::<BTreeSet<_>>().len(), all.len());
     }
 
@@ -296,7 +299,7 @@ mod tests {
         for name in ["", "(", "f(", "f<", "a>b", "->", "operator()", "<<<>>>", "f)", "名前<日本>(語)", "a::", "::"]
         {
             let names = short_names([name]);
-            assert!(!names[name].is_empty() || name.is_empty(), "{name}");
+            assert!(!names[&name].is_empty() || name.is_empty(), "{name}");
         }
     }
 

@@ -229,16 +229,19 @@ fn repr(value: f64) -> String {
 }
 
 /// Two times between which one lies that is not known: `1.06-3.07 ms`, and one where they look the same.
+#[cfg(any(feature = "merge", test))]
 pub(crate) fn human_between(least: u64, most: u64) -> String {
     between(least, most, [(1, "ns"), (1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s ")])
 }
 
 /// The same of sizes.
+#[cfg(any(feature = "merge", test))]
 pub(crate) fn bytes_between(least: u64, most: u64) -> String {
     between(least, most, [(1, "B "), (1_000, "KB"), (1_000_000, "MB"), (1_000_000_000, "GB")])
 }
 
 /// In the unit of the greater one, with three of its digits.
+#[cfg(any(feature = "merge", test))]
 fn between(least: u64, most: u64, units: [(u64, &str); 4]) -> String {
     let (size, unit) = units.into_iter().rev().find(|(size, _)| most >= *size).unwrap_or(units[0]);
     let decimals = match most / size {
@@ -295,6 +298,7 @@ fn four_digits(value: u64, [thousand, million, billion]: [&'static str; 3]) -> (
 }
 
 /// `x3236`, `x2.49`, `<x0.01`: how many times as long.
+#[cfg(feature = "compare")]
 pub(crate) fn ratio(ratio: f64) -> String {
     match ratio {
         r if !r.is_finite() || r >= 999_999.5 => ">x1e6".to_owned(),

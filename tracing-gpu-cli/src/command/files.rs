@@ -42,7 +42,7 @@ impl Files {
         if let Output::File(report) = &chosen.output {
             taken.insert(absolute(report), "report");
         }
-        for (&key, path) in &chosen.files {
+        for &(key, ref path) in &chosen.files {
             let path = absolute(path);
             if key == "baseline" {
                 files.baseline = Some(path);

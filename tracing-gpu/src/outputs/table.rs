@@ -178,7 +178,7 @@ pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error>
 /// What the page compares the run with, if anything: the name that the page gives it, and its summary, or why there is
 /// none, which is an error of the opening too. It is read at the start: the run may write its own summary in its place.
 #[cfg(all(feature = "html", feature = "json"))]
-fn baseline(opening: &mut Opening<'_>) -> Option<(String, Result<Summary, String>)> {
+fn baseline(opening: &mut Opening<'_>) -> Option<(String, io::Result<Summary>)> {
     let path = path::expand(opening.config.files.get("baseline")?, opening.process);
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let read = || -> io::Result<Summary> {
@@ -192,14 +192,14 @@ fn baseline(opening: &mut Opening<'_>) -> Option<(String, Result<Summary, String
     let summary = read().map_err(|error| {
         let said = format!("cannot read the baseline `{}`: {error}", escaped(&path.to_string_lossy()));
         opening.errors.push(io::Error::new(error.kind(), said.clone()));
-        said
+        io::Error::new(error.kind(), said)
     });
     Some((name, summary))
 }
 
 /// Without JSON no baseline can be asked for.
 #[cfg(all(feature = "html", not(feature = "json")))]
-fn baseline(_: &mut Opening<'_>) -> Option<(String, Result<Summary, String>)> {
+fn baseline(_: &mut Opening<'_>) -> Option<(String, io::Result<Summary>)> {
     None
 }
 

@@ -1,9 +1,9 @@
 //! How a profiler is set up.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use range_report::stats::order;
 use range_report::timeline::{Details, Item};
 use range_report::{FindingKind, FindingKinds, Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
@@ -26,8 +26,8 @@ pub struct Chosen {
     pub options: RenderOptions,
     /// Where.
     pub output: Output,
-    /// Paths of files by the key of their output, with their placeholders.
-    pub files: BTreeMap<&'static str, PathBuf>,
+    /// Paths of files with their placeholders, and before each the key of its output, in the order of the keys.
+    pub files: Vec<(&'static str, PathBuf)>,
 }
 
 impl Chosen {
@@ -523,7 +523,7 @@ impl ProfilerBuilder {
     /// Writes these files and no others, by their keys in `TRACING_GPU`: for a program that tells other processes what
     /// to write.
     #[doc(hidden)]
-    pub fn files(mut self, files: BTreeMap<String, PathBuf>) -> Self {
+    pub fn files(mut self, files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
         let row = |key: &str| outputs::TABLE.iter().find(|row| row.key == key);
         self.config.files.clear();
         for (key, path) in files {
@@ -545,12 +545,14 @@ impl ProfilerBuilder {
     #[must_use]
     pub fn chosen(&self) -> Chosen {
         let config = &self.config;
+        let mut files: Vec<_> = config.files.clone().into_iter().collect();
+        order::by_key(&mut files, |(key, _)| *key);
         Chosen {
             enabled: config.enabled,
             reports: config.reports.clone(),
             options: config.render_options(),
             output: config.output.clone(),
-            files: config.files.clone(),
+            files,
         }
     }
 

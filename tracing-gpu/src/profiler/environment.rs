@@ -42,28 +42,34 @@ pub(super) fn apply_both(config: &mut Config, settings: &str, filter: &str) -> V
 
 const LEVELS: &str = "off, error, warn, info, debug or trace";
 
-/// What a key does with a value; an error is a complaint.
-type Set = fn(&mut Config, &str, &str) -> Result<(), String>;
+/// What a key does with a value.
+type Set = fn(&mut Config, &str) -> Result<(), Refused>;
+
+/// Why a key does not take a value.
+enum Refused {
+    /// The value, or the part of it that is meant, and what is allowed.
+    Value { value: String, expected: String },
+    /// Features that are off here, for any value or for this one.
+    Needs { features: &'static str, with_value: bool },
+}
 
 /// The keys beside those of the outputs, which are listed before the last of them.
 const SETTINGS: [(&str, Set); 15] = [
-    ("report", |config, key, value| reports(key, value).map(|reports| config.reports = reports)),
-    ("style", |config, key, value| parsed(key, value).map(|style| config.style = style)),
-    ("name_from", |config, key, value| names(key, value).map(|names| config.fields.name_from = Some(names))),
+    ("report", |config, value| reports(value).map(|reports| config.reports = reports)),
+    ("style", |config, value| parsed(value).map(|style| config.style = style)),
+    ("name_from", |config, value| names(value).map(|names| config.fields.name_from = Some(names))),
     ("names", names_kept),
-    ("bare_fields", |config, key, value| switch(key, value).map(|on| config.fields.bare = on)),
-    ("nvtx", |config, key, value| switch(key, value).map(|on| config.nvtx = on)),
-    ("gpu", |config, key, value| gpu(key, value).map(|gpu| config.gpu = gpu)),
-    ("hot", |config, key, value| percent(key, value).map(|percent| config.hot_percent = percent)),
-    ("percentiles", |config, key, value| percentiles(key, value).map(|all| config.ask_for(&all))),
-    ("without", |config, key, value| {
-        parsed(key, value).map(|kinds| config.without = kinds).map_err(|complaint| complaint + ", joined by +")
-    }),
-    ("rows", |config, key, value| most(key, value).map(|most| config.rows = most)),
-    ("notes", |config, key, value| most(key, value).map(|most| config.notes = most)),
-    ("domain", |config, key, value| parsed(key, value).map(|domain| config.domain = domain)),
-    ("parents", |config, key, value| parsed(key, value).map(|parents| config.parents = parents)),
-    ("signals", |config, key, value| signals(key, value).map(|on| config.on_signal = Some(on))),
+    ("bare_fields", |config, value| switch(value).map(|on| config.fields.bare = on)),
+    ("nvtx", |config, value| switch(value).map(|on| config.nvtx = on)),
+    ("gpu", |config, value| gpu(value).map(|gpu| config.gpu = gpu)),
+    ("hot", |config, value| percent(value).map(|percent| config.hot_percent = percent)),
+    ("percentiles", |config, value| percentiles(value).map(|all| config.ask_for(&all))),
+    ("without", |config, value| parsed(value).map(|kinds| config.without = kinds).map_err(Refused::joined)),
+    ("rows", |config, value| most(value).map(|most| config.rows = most)),
+    ("notes", |config, value| most(value).map(|most| config.notes = most)),
+    ("domain", |config, value| parsed(value).map(|domain| config.domain = domain)),
+    ("parents", |config, value| parsed(value).map(|parents| config.parents = parents)),
+    ("signals", |config, value| signals(value).map(|on| config.on_signal = Some(on))),
 ];
 
 /// Applies the text of `TRACING_GPU`. Returns one line for every part that is not understood, and for every key that
@@ -77,8 +83,11 @@ pub(super) fn apply(config: &mut Config, text: &str) -> Vec<String> {
         let before = pair.and_then(|(key, _)| given.iter().find(|(other, _)| *other == key));
         let applied = match (pair, before) {
             (Some((key, value)), Some((_, first))) => Err(refused_again(key, first, value)),
-            (Some((key, value)), None) => apply_pair(config, key, value).unwrap_or_else(|| Err(refused_key(item))),
-            (None, _) => apply_word(config, item),
+            (Some((key, value)), None) => match apply_pair(config, key, value) {
+                Some(applied) => applied.map_err(|refused| refused.complaint(key, value)),
+                None => Err(refused_key(item)),
+            },
+            (None, _) => apply_word(config, item).map_or(Ok(()), Err),
         };
         match applied {
             Ok(()) => given.extend(pair),
@@ -89,20 +98,20 @@ pub(super) fn apply(config: &mut Config, text: &str) -> Vec<String> {
 }
 
 /// `None` for a key that is not known.
-fn apply_pair(config: &mut Config, key: &str, value: &str) -> Option<Result<(), String>> {
+fn apply_pair(config: &mut Config, key: &str, value: &str) -> Option<Result<(), Refused>> {
     if is_key(key)
         && value.split([';', '\n']).skip(1).any(|part| part.split_once('=').is_some_and(|(key, _)| is_key(key.trim())))
     {
-        return Some(Err(refused(key, value, "one value, and a comma between parts")));
+        return Some(Err(refused(value, "one value, and a comma between parts")));
     }
     if let Some((_, set)) = SETTINGS.iter().find(|(setting, _)| *setting == key) {
-        return Some(set(config, key, value));
+        return Some(set(config, value));
     }
     let row = outputs::TABLE.iter().find(|row| row.key == key)?;
     Some(match row.how {
-        None => Err(needs(key, row.needs)),
-        Some(How::Printed) => parsed(key, value).map(|output| config.output = output),
-        Some(_) if value.is_empty() => Err(refused(key, value, "a path")),
+        None => Err(Refused::Needs { features: row.needs, with_value: false }),
+        Some(How::Printed) => parsed(value).map(|output| config.output = output),
+        Some(_) if value.is_empty() => Err(refused(value, "a path")),
         Some(_) => {
             config.files.insert(row.key, PathBuf::from(value));
             Ok(())
@@ -114,16 +123,15 @@ fn is_key(word: &str) -> bool {
     SETTINGS.iter().any(|(key, _)| *key == word) || outputs::TABLE.iter().any(|row| row.key == word)
 }
 
-fn apply_word(config: &mut Config, word: &str) -> Result<(), String> {
+/// Returns a complaint about a word that is not understood.
+fn apply_word(config: &mut Config, word: &str) -> Option<String> {
     match word.to_ascii_lowercase().as_str() {
-        "" | "1" | "on" => Ok(()),
-        "0" | "off" => {
-            config.enabled = false;
-            Ok(())
-        }
-        _ if is_key(word) => Err(format!("TRACING_GPU: `{word}` needs a value: write {word}=...")),
-        _ => Err(refused_key(word)),
+        "" | "1" | "on" => {}
+        "0" | "off" => config.enabled = false,
+        _ if is_key(word) => return Some(format!("TRACING_GPU: `{word}` needs a value: write {word}=...")),
+        _ => return Some(refused_key(word)),
     }
+    None
 }
 
 /// Applies the text of `TRACING_GPU_FILTER`.
@@ -153,65 +161,89 @@ fn apply_filter(config: &mut Config, text: &str) -> Vec<String> {
 }
 
 /// A value whose type has the words itself.
-fn parsed<T: FromStr<Err = UnknownName>>(key: &str, value: &str) -> Result<T, String> {
-    value.parse().map_err(|error: UnknownName| refused(key, value, error.expected()))
+fn parsed<T: FromStr<Err = UnknownName>>(value: &str) -> Result<T, Refused> {
+    value.parse().map_err(|error: UnknownName| refused(value, error.expected()))
 }
 
-fn reports(key: &str, value: &str) -> Result<Vec<Report>, String> {
-    let report = |name: &str| parsed(key, name.trim());
-    value.split('+').map(report).collect::<Result<_, _>>().map_err(|complaint| complaint + ", joined by +")
+fn reports(value: &str) -> Result<Vec<Report>, Refused> {
+    let report = |name: &str| parsed(name.trim()).map_err(Refused::joined);
+    value.split('+').map(report).collect()
 }
 
-fn switch(key: &str, value: &str) -> Result<bool, String> {
+fn switch(value: &str) -> Result<bool, Refused> {
     match value {
         "on" => Ok(true),
         "off" => Ok(false),
-        _ => Err(refused(key, value, "on or off")),
+        _ => Err(refused(value, "on or off")),
     }
 }
 
 /// Which names stay as they are: those of ranges, and those of kernels.
-fn names_kept(config: &mut Config, key: &str, value: &str) -> Result<(), String> {
+fn names_kept(config: &mut Config, value: &str) -> Result<(), Refused> {
     for part in value.split('+') {
         match part {
             "whole" | "cut" => config.whole_names = part == "whole",
             "full" | "short" => config.full_kernel_names = part == "full",
-            _ => return Err(refused(key, value, "whole or cut, full or short, joined by +")),
+            _ => return Err(refused(value, "whole or cut, full or short, joined by +")),
         }
     }
     Ok(())
 }
 
-fn gpu(key: &str, value: &str) -> Result<Gpu, String> {
-    match parsed(key, value)? {
-        Gpu::Events | Gpu::Cupti if !cfg!(feature = "cuda") => Err(needs(&format!("{key}={value}"), "feature `cuda`")),
+fn gpu(value: &str) -> Result<Gpu, Refused> {
+    match parsed(value)? {
+        Gpu::Events | Gpu::Cupti if !cfg!(feature = "cuda") => {
+            Err(Refused::Needs { features: "feature `cuda`", with_value: true })
+        }
         gpu => Ok(gpu),
     }
 }
 
-fn percent(key: &str, value: &str) -> Result<f64, String> {
+fn percent(value: &str) -> Result<f64, Refused> {
     let percent = value.trim_end_matches('%').trim_end().parse::<f64>().ok();
     percent
         .filter(|percent| (0.0..=100.0).contains(percent))
-        .ok_or_else(|| refused(key, value, "a percentage from 0 to 100"))
+        .ok_or_else(|| refused(value, "a percentage from 0 to 100"))
 }
 
-fn percentiles(key: &str, value: &str) -> Result<Vec<f64>, String> {
-    let all: Result<Vec<f64>, String> = value.split('+').map(|one| percent(key, one.trim())).collect();
-    all.map_err(|_| refused(key, value, "percentages from 0 to 100, joined by +"))
+fn percentiles(value: &str) -> Result<Vec<f64>, Refused> {
+    let all: Result<Vec<f64>, Refused> = value.split('+').map(|one| percent(one.trim())).collect();
+    all.map_err(|_| refused(value, "percentages from 0 to 100, joined by +"))
 }
 
-fn signals(key: &str, value: &str) -> Result<bool, String> {
-    let on = switch(key, value)?;
-    if on && !cfg!(feature = "signals") { Err(needs(key, "feature `signals`")) } else { Ok(on) }
+fn signals(value: &str) -> Result<bool, Refused> {
+    let on = switch(value)?;
+    if on && !cfg!(feature = "signals") {
+        return Err(Refused::Needs { features: "feature `signals`", with_value: false });
+    }
+    Ok(on)
 }
 
-fn needs(setting: &str, features: &str) -> String {
-    format!("TRACING_GPU: `{setting}` needs the {features} of the crate tracing-gpu")
+fn refused(value: &str, expected: &str) -> Refused {
+    Refused::Value { value: value.to_owned(), expected: expected.to_owned() }
 }
 
-fn refused(key: &str, value: &str, allowed: &str) -> String {
-    format!("TRACING_GPU: `{key}` cannot be `{}`: expected {allowed}", value.escape_debug())
+impl Refused {
+    /// Of values that are joined.
+    fn joined(self) -> Self {
+        match self {
+            Self::Value { value, expected } => Self::Value { value, expected: expected + ", joined by +" },
+            other => other,
+        }
+    }
+
+    /// The line about a key that was given this value.
+    fn complaint(self, key: &str, given: &str) -> String {
+        match self {
+            Self::Value { value, expected } => {
+                format!("TRACING_GPU: `{key}` cannot be `{}`: expected {expected}", value.escape_debug())
+            }
+            Self::Needs { features, with_value } => {
+                let value = if with_value { format!("={given}") } else { String::new() };
+                format!("TRACING_GPU: `{key}{value}` needs the {features} of the crate tracing-gpu")
+            }
+        }
+    }
 }
 
 /// If the last value won in silence, a file that somebody waits for would not be written.
@@ -241,22 +273,22 @@ fn refused_key(item: &str) -> String {
     format!("TRACING_GPU: `{}` is not known: allowed are off{allowed} and {last}", item.escape_debug())
 }
 
-fn names(key: &str, value: &str) -> Result<Vec<String>, String> {
+fn names(value: &str) -> Result<Vec<String>, Refused> {
     if value == "off" {
         return Ok(Vec::new());
     }
     let names: Vec<String> = value.split('+').map(|name| name.trim().to_owned()).collect();
     match names.iter().any(String::is_empty) {
-        true => Err(refused(key, value, "off, or names of fields, joined by +")),
+        true => Err(refused(value, "off, or names of fields, joined by +")),
         false => Ok(names),
     }
 }
 
 /// How many there are at most.
-fn most(key: &str, value: &str) -> Result<usize, String> {
+fn most(value: &str) -> Result<usize, Refused> {
     match value {
         "all" => Ok(usize::MAX),
-        _ => value.parse().map_err(|_| refused(key, value, "a number or all")),
+        _ => value.parse().map_err(|_| refused(value, "a number or all")),
     }
 }
 

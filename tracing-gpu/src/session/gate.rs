@@ -27,7 +27,7 @@ impl SessionGate {
 
     /// The number of the window, or [`FINISHED`]. What was stored before it changed is seen after
     /// [`number_in_order`](Self::number_in_order).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Relaxed)
     }

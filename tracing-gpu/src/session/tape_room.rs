@@ -36,7 +36,7 @@ impl TapeRoom {
     }
 
     /// Whether threads record.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.is_open.load(Relaxed)
     }

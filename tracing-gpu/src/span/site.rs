@@ -20,7 +20,7 @@ pub(crate) struct Site {
 }
 
 /// What stands for a call site in maps and caches: the address of its metadata, which is a static of its own.
-#[inline(always)]
+#[inline]
 pub(crate) fn site_key(metadata: &'static Metadata<'static>) -> u64 {
     std::ptr::from_ref(metadata).addr() as u64
 }

@@ -30,20 +30,20 @@ pub(crate) struct StartedPair {
 
 impl StartedPair {
     /// The stream and its events as numbers, which a thread can keep without a lock.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn words(self) -> (StreamId, u64, u64) {
         (self.stream, self.events.start as u64, self.events.end as u64)
     }
 
     /// From [`words`](Self::words).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn from_words(stream: StreamId, start: u64, end: u64) -> Option<Self> {
         Some(Self { stream, events: EventPair { start: start as Handle, end: end as Handle } })
     }
 }
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
-#[inline(always)]
+#[inline]
 pub(super) fn begin(totals: &'static StreamTotals, id: StreamId) -> Option<StartedPair> {
     let driver = Driver::get().ok()?; // the footer has the reason
     let next = scope::lane(totals, id).and_then(|(stream, lane)| Some((stream, lane?.start()?)));
@@ -61,7 +61,7 @@ pub(super) fn begin(totals: &'static StreamTotals, id: StreamId) -> Option<Start
 }
 
 /// Records the end of a range and queues the pair to be read.
-#[inline(always)]
+#[inline]
 pub(super) fn end(started: StartedPair, target: Target) {
     let Ok(driver) = Driver::get() else { return };
     let StartedPair { stream, events } = started;
@@ -90,7 +90,7 @@ fn end_beside(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
 
 /// Puts an event into a stream; false where the stream captures. The context says which default stream is meant. The
 /// caller holds no lock: the driver waits where its own queue is full.
-#[inline(always)]
+#[inline]
 fn record(driver: &Driver, stream: &NamedStream, event: Handle) -> Result<bool, CudaError> {
     driver.record_in(stream.context_handle, event, stream.handle)
 }

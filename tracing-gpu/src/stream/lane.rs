@@ -82,13 +82,13 @@ impl Lane {
     }
 
     /// Whether it is for the pairs of this profiler.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_of(&self, totals: &StreamTotals) -> bool {
         std::ptr::eq(self.totals, totals)
     }
 
     /// Takes the events for a start, if there are any. Called by the owner.
-    #[inline(always)]
+    #[inline]
     pub(super) fn start(&self) -> Option<EventPair> {
         let last = self.spares.load(Relaxed).checked_sub(1)?;
         let spare = self.spare.get(last)?;
@@ -100,7 +100,7 @@ impl Lane {
 
     /// Leaves a pair of this profiler's, both of whose events are recorded. True where the lane is full now: then the
     /// queue must [take the pairs out](Self::take_out) before the next one. Called by the owner.
-    #[inline(always)]
+    #[inline]
     pub(super) fn end(&self, events: EventPair, target: &Target) -> bool {
         let ended = self.ended.load(Relaxed);
         let left = &self.pairs[ended % LENGTH];

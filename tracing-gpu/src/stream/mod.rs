@@ -127,7 +127,7 @@ pub trait OnStream: Future + Sized {
 impl<F: Future> OnStream for F {}
 
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
-#[inline(always)]
+#[inline]
 pub(crate) fn begin(totals: &'static StreamTotals, stream: StreamId) -> Option<StartedPair> {
     cupti::before_own_calls();
     let _ours = own_calls::calls();
@@ -136,7 +136,7 @@ pub(crate) fn begin(totals: &'static StreamTotals, stream: StreamId) -> Option<S
 
 /// Records the end of a range, and queues the pair to be read. The range has this node and key, and was entered in this
 /// window.
-#[inline(always)]
+#[inline]
 pub(crate) fn end(started: StartedPair, totals: &'static StreamTotals, node: u32, key: RangeKey, window: u64) {
     let _ours = own_calls::calls();
     events::end(started, Target { totals, node, key, window });

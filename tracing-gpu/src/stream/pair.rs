@@ -17,7 +17,7 @@ pub(super) struct Target {
 
 impl Target {
     /// Whether both are of one row and one window.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is(&self, other: &Self) -> bool {
         self.node == other.node
             && self.key == other.key

@@ -43,7 +43,7 @@ fn changed() {
 }
 
 /// The stream of the innermost `with_stream` on this thread; 0 for none.
-#[inline(always)]
+#[inline]
 pub(crate) fn current() -> StreamId {
     SCOPE.with(|scope| scope.stream.get())
 }
@@ -58,7 +58,7 @@ pub(super) extern "C" fn forget() {
 }
 
 /// The stream of a number, and the lane that the scope has borrowed from it for pairs of this profiler.
-#[inline(always)]
+#[inline]
 pub(super) fn lane(totals: &StreamTotals, id: StreamId) -> Option<(&'static NamedStream, Option<&'static Lane>)> {
     let (named, lane) = SCOPE.with(|scope| (scope.named.get(), scope.lane.get()));
     match named {

@@ -195,7 +195,7 @@ impl StreamRows {
 }
 
 impl TotalsRow {
-    #[inline(always)]
+    #[inline]
     fn add(&mut self, ns: u64, floor: u64, budget: &Budget) {
         let StreamTime { times, empty, empty_ns } = &mut self.time;
         if ns <= floor {

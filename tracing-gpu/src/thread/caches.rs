@@ -25,7 +25,7 @@ struct Child {
 }
 
 impl Child {
-    #[inline(always)]
+    #[inline]
     fn get(&self, parent: u32, site: u64) -> Option<Place> {
         let known = self.site.load(Relaxed) == site && self.parent.load(Relaxed) == u64::from(parent);
         known.then(|| Place::from_bits(self.place.load(Relaxed)))
@@ -45,7 +45,7 @@ impl Children {
         Self(std::array::from_fn(|_| Default::default()))
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn get(&self, parent: u32, site: u64) -> Option<Place> {
         let [first, second] = self.pair(parent, site);
         first.get(parent, site).or_else(|| second.get(parent, site))
@@ -58,7 +58,7 @@ impl Children {
         first.set(u64::from(parent), site, place.bits());
     }
 
-    #[inline(always)]
+    #[inline]
     fn pair(&self, parent: u32, site: u64) -> &[Child; 2] {
         // Both numbers reach the upper bits of the product, which spreads what lies at equal distances.
         let hash = (site ^ u64::from(parent) << 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -98,13 +98,13 @@ impl Remembered {
     }
 
     /// Where this span is counted, if it is remembered.
-    #[inline(always)]
+    #[inline]
     pub(super) fn place(&self, id: u64) -> Option<Place> {
         let entry = &self.spans[id as usize % SPANS];
         (entry.id.load(Relaxed) == id).then(|| Place::from_bits(entry.place.load(Relaxed)))
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn insert(&self, id: u64, place: Place) {
         let entry = &self.spans[id as usize % SPANS];
         entry.id.store(id, Relaxed);

@@ -24,12 +24,12 @@ pub(super) struct Durations {
 const SUMS: usize = 6;
 
 impl Durations {
-    #[inline(always)]
+    #[inline]
     pub(super) fn sums(&self) -> Sums {
         Sums::of(self.sums.each_ref().map(|word| word.load(Relaxed)))
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn write(&self, sums: &Sums) {
         let Sums { count, total, min, max, squares } = *sums;
         let words = [count, total, min, max, squares as u64, (squares >> 64) as u64];
@@ -72,13 +72,13 @@ impl Default for Sums {
 }
 
 impl Sums {
-    #[inline(always)]
+    #[inline]
     fn of([count, total, min, max, low, high]: [u64; SUMS]) -> Self {
         let min = if count == 0 { u64::MAX } else { min };
         Self { count, total, min, max, squares: u128::from(high) << 64 | u128::from(low) }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn add(&mut self, duration: u64) {
         self.min = self.min.min(duration);
         self.max = self.max.max(duration);

@@ -18,6 +18,9 @@
 //!
 //! New and closed spans read no clock: [`Engine::creating`] applies where no timeline is written and no span has named
 //! a stream. Where a timeline is written, theirs is `recording`.
+//!
+//! What is `inline(always)` here, in `state/` and in `tape.rs` saves 2 to 10 % of the instructions of a span in a
+//! timeline (callgrind, a release build without link-time optimisation). Elsewhere `inline` does as well.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

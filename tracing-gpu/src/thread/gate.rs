@@ -21,7 +21,7 @@ impl Gate {
     }
 
     /// Whether it equals the gate of the session.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is(&self, session: u64) -> bool {
         self.0.load(Relaxed) == session
     }

@@ -83,18 +83,18 @@ pub(super) struct OpenInstance {
 }
 
 impl OpenInstance {
-    #[inline(always)]
+    #[inline]
     fn set(&self, start: Ticks, id: InstanceId, is_measured: bool) {
         self.start.store(start, Relaxed);
         self.number.store(id << 1 | u64::from(is_measured), Relaxed);
     }
 
-    #[inline(always)]
+    #[inline]
     fn id(&self) -> InstanceId {
         self.number.load(Relaxed) >> 1
     }
 
-    #[inline(always)]
+    #[inline]
     fn is_measured(&self) -> bool {
         self.number.load(Relaxed) & 1 == 1
     }
@@ -129,7 +129,7 @@ impl LaunchLog {
 
     /// Where no range is open, or calls were made in all but perhaps the innermost, which is one of at most 64, and
     /// nothing else is in the way. `None` where that is not so, and then nothing has happened.
-    #[inline(always)]
+    #[inline]
     pub(super) fn note_near<'a>(
         &self,
         stack: &Stack,
@@ -253,7 +253,7 @@ impl LaunchLog {
 
     /// Notes the lifetimes that no call was made in yet and that began before that. So were the ranges on the stack.
     fn begin_lifetimes(&self, around: &Around<'_>, lifetimes: &mut Lifetimes, before: Ticks) {
-        for (id, open) in lifetimes.unnoted().filter(|(_, lifetime)| lifetime.start < before) {
+        for (id, open) in lifetimes.unnoted().into_iter().filter(|(_, lifetime)| lifetime.start < before) {
             let (parent, style) = (self.innermost_before(around.stack, open.start), RangeStyle::StartEnd);
             let start = open.start.max(around.session.window());
             open.is_noted =
@@ -313,7 +313,7 @@ impl LaunchLog {
 
     /// Notes the end, at `end`, of the instance of the innermost range, with `below` ranges below it, which is about to
     /// close. False where that takes more, and then nothing has happened.
-    #[inline(always)]
+    #[inline]
     pub(super) fn end_near(&self, stack: &Stack, below: usize, end: Ticks) -> bool {
         let ended = self.open.near(below).filter(|open| {
             stack.noted() == below + 1
@@ -369,7 +369,7 @@ impl LaunchLog {
 
     /// Notes the end, at `end`, of the instances that are no longer on the stack. There is always room for it, or they
     /// would be open for ever.
-    #[inline(always)]
+    #[inline]
     pub(super) fn end_gone(&self, around: &Around<'_>, end: Ticks) {
         if around.stack.noted() > 0 {
             self.end_noted(around, end);

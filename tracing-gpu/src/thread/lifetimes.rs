@@ -1,18 +1,29 @@
 //! Start/end ranges (`nvtx.lifetime`) that have begun and not ended: for the launches that are made in them, and for
 //! the report, which names them at the end.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use range_report::stats::Keyed;
+#[cfg(feature = "cuda")]
+use range_report::stats::order;
+use rustc_hash::FxBuildHasher;
 
 use super::engine;
 use crate::clock::Ticks;
 use crate::record::InstanceId;
 
-/// Those that began on one state, by their numbers: the oldest first.
+/// Those that began on one state; one word until the first does.
 #[derive(Debug, Default)]
-pub(crate) struct Lifetimes(BTreeMap<InstanceId, Lifetime>);
+pub(crate) struct Lifetimes(Option<Box<OpenByNumber>>);
+
+#[derive(Debug, Default)]
+struct OpenByNumber {
+    /// By their numbers, which rise.
+    open: HashMap<InstanceId, Lifetime, FxBuildHasher>,
+    /// The thread on which the last one began, and its name, while one is open.
+    last: Option<(u64, Arc<str>)>,
+}
 
 #[derive(Debug)]
 pub(super) struct Lifetime {
@@ -58,12 +69,15 @@ impl Lifetimes {
         name: impl Fn() -> String,
     ) {
         let thread = engine::number();
-        let last = self.0.values().next_back().filter(|last| last.thread == thread);
-        let thread_name = last.map_or_else(|| Arc::from(name()), |last| Arc::clone(&last.thread_name));
+        let all = self.0.get_or_insert_default();
+        let (_, thread_name) = match all.last.take_if(|(last, _)| *last == thread) {
+            Some(last) => all.last.insert(last),
+            None => all.last.insert((thread, Arc::from(name()))),
+        };
         let lifetime = Lifetime {
             label,
             thread,
-            thread_name,
+            thread_name: Arc::clone(thread_name),
             #[cfg(feature = "cuda")]
             start,
             #[cfg(feature = "cuda")]
@@ -73,30 +87,38 @@ impl Lifetimes {
         };
         #[cfg(not(feature = "cuda"))]
         let _calls_are_not_noted = (start, takes_calls);
-        self.0.insert(id, lifetime);
+        all.open.insert(id, lifetime);
     }
 
     pub(super) fn end(&mut self, id: InstanceId) -> Option<Lifetime> {
-        self.0.remove(&id)
+        let all = self.0.as_mut()?;
+        let ended = all.open.remove(&id);
+        if all.open.is_empty() {
+            all.last = None;
+        }
+        ended
     }
 
     /// The thread has ended: no more calls are made in those that began on it.
     #[cfg(feature = "cuda")]
     pub(super) fn leave_thread(&mut self) {
-        self.0.values_mut().for_each(|lifetime| lifetime.takes_calls = false);
+        let open = self.0.iter_mut().flat_map(|all| all.open.values_mut());
+        open.for_each(|lifetime| lifetime.takes_calls = false);
     }
 
-    /// Those that a call is made in now, and that have not been noted.
+    /// Those that a call is made in now, and that have not been noted: the oldest first.
     #[cfg(feature = "cuda")]
-    pub(super) fn unnoted(&mut self) -> impl Iterator<Item = (InstanceId, &mut Lifetime)> {
-        let is_unnoted = |(_, lifetime): &(&InstanceId, &mut Lifetime)| lifetime.takes_calls && !lifetime.is_noted;
-        self.0.iter_mut().filter(is_unnoted).map(|(id, lifetime)| (*id, lifetime))
+    pub(super) fn unnoted(&mut self) -> Vec<(InstanceId, &mut Lifetime)> {
+        let all = self.0.iter_mut().flat_map(|all| &mut all.open).map(|(id, lifetime)| (*id, lifetime));
+        let mut unnoted: Vec<_> = all.filter(|(_, lifetime)| lifetime.takes_calls && !lifetime.is_noted).collect();
+        order::by_key(&mut unnoted, |(id, _)| *id);
+        unnoted
     }
 
     /// All that are open.
     pub(super) fn open(&self) -> Vec<OpenLifetimes> {
         let mut open: Keyed<(u32, u64), OpenLifetimes> = Keyed::default();
-        for Lifetime { label, thread, thread_name, .. } in self.0.values() {
+        for Lifetime { label, thread, thread_name, .. } in self.0.iter().flat_map(|all| all.open.values()) {
             let of_name = || OpenLifetimes { label: *label, thread: thread_name.to_string(), count: 0 };
             open.row_or((*label, *thread), of_name).count += 1;
         }
@@ -125,8 +147,8 @@ mod tests {
             assert_eq!(lifetimes.end(id).is_some(), is_there);
         }
         assert_eq!(lifetimes.open(), [open(1, "the next thread", 1), open(2, "worker", 1)]);
-        assert_eq!(lifetimes.unnoted().map(|(id, _)| id).collect::<Vec<_>>(), [1]);
+        assert_eq!(lifetimes.unnoted().iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1]);
         lifetimes.leave_thread();
-        assert!(lifetimes.unnoted().next().is_none() && lifetimes.end(1).is_some());
+        assert!(lifetimes.unnoted().is_empty() && lifetimes.end(1).is_some());
     }
 }

@@ -47,7 +47,7 @@ pub(super) struct FirstCall {
 
 impl FirstCall {
     /// One line for both notes; `None` where a number is too large.
-    #[inline(always)]
+    #[inline]
     pub(super) fn line(&self) -> Option<Line> {
         let is_small = (self.id | self.parent) >> ID_BITS == 0 && self.label >> LABEL_BITS == 0;
         let label = u64::from(self.label);
@@ -57,12 +57,12 @@ impl FirstCall {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn bit(is_set: bool, bit: u64) -> u64 {
     if is_set { bit } else { 0 }
 }
 
-#[inline(always)]
+#[inline]
 pub(super) fn line_of(note: &Note) -> Line {
     match *note {
         Note::Called { correlation, node, instance, graph, at, call, enqueues } => {

@@ -124,7 +124,7 @@ impl Notes {
     }
 
     /// Notes this on the page; false where it has no room, and then nothing has happened.
-    #[inline(always)]
+    #[inline]
     pub(super) fn push_near(&self, note: Line) -> bool {
         self.page.write(note)
     }

@@ -74,7 +74,7 @@ impl Created {
     }
 
     /// The call of an entry in the call `under`: the last one, unless that ran in another.
-    #[inline(always)]
+    #[inline]
     fn enter(&self, under: u64, next: impl FnOnce() -> u64) -> RangeNumbers {
         let span = self.span.load(Relaxed);
         let has_fields = self.site.load(Relaxed) != 0;
@@ -125,7 +125,7 @@ impl Numbers {
     }
 
     /// A number that no span and no call of this process has.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn next(&self) -> u64 {
         let number = self.next.load(Relaxed);
         if number == self.end.load(Relaxed) {
@@ -145,7 +145,7 @@ impl Numbers {
     }
 
     /// Keeps what is known of a new span of this thread.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn keep(&self, id: u64, new: NewSpan) {
         let Some(created) = self.created.get_or_grow((id % SPANS) as usize) else { return };
         created.id.store(id, Relaxed);
@@ -158,26 +158,26 @@ impl Numbers {
     }
 
     /// A span that this thread created and that is alive. Any thread: whoever holds its id got it after it was kept.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn created(&self, id: u64) -> Option<&Created> {
         self.created.get_inline((id % SPANS) as usize).filter(|created| created.id.load(Relaxed) == id)
     }
 
     /// [`created`](Self::created) by the thread that has this now.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn created_by_owner(&self, id: u64) -> Option<&Created> {
         self.created(id).filter(|created| created.owner() == self.owner.load(Relaxed))
     }
 
     /// The call of the innermost of `depth` open ranges; 0 where none is open.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn innermost(&self, depth: usize) -> u64 {
         let open = depth.checked_sub(1).and_then(|top| self.open.get_inline(top));
         open.map_or(0, |open| open.call.load(Relaxed))
     }
 
     /// The numbers of an open range.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn of(&self, range: usize) -> RangeNumbers {
         let Some(open) = self.open.get_inline(range) else { return RangeNumbers::default() };
         let span = open.span.load(Relaxed);
@@ -185,7 +185,7 @@ impl Numbers {
         RangeNumbers { span: span >> 1, call, parent, has_fields: span & 1 == 1 }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn set(&self, range: usize, numbers: RangeNumbers) {
         let Some(open) = self.open.get_or_grow(range) else { return };
         open.span.store(numbers.span << 1 | u64::from(numbers.has_fields), Relaxed);
@@ -194,7 +194,7 @@ impl Numbers {
     }
 
     /// The numbers of an entry in the call `under`: of a span, if it is known. If it is not, its fields will be missed.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn enter(
         &self,
         created: Option<&Created>,

@@ -52,7 +52,7 @@ impl Default for OpenPair {
 }
 
 impl OpenPair {
-    #[inline(always)]
+    #[inline]
     fn key(&self) -> RangeKey {
         let (label, category) = (self.label.load(Relaxed), self.category.load(Relaxed));
         RangeKey { label, category, style: RangeStyle::PushPop }
@@ -64,7 +64,7 @@ impl OpenPair {
         self.category.store(category, Relaxed);
     }
 
-    #[inline(always)]
+    #[inline]
     fn set(&self, below: usize, window: u64, pair: StartedPair) {
         let (stream, start, end) = pair.words();
         self.below.store(below as u32, Relaxed); // below 2^28, as the depth of the stack
@@ -81,12 +81,12 @@ impl OpenPair {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn below(&self) -> usize {
         self.below.load(Relaxed) as usize
     }
 
-    #[inline(always)]
+    #[inline]
     fn pair(&self) -> Option<StartedPair> {
         StartedPair::from_words(self.stream.load(Relaxed), self.start.load(Relaxed), self.end.load(Relaxed))
     }
@@ -94,14 +94,14 @@ impl OpenPair {
 
 impl OpenPairs {
     /// Whether an exit has to look for a pair.
-    #[inline(always)]
+    #[inline]
     pub(super) fn any(&self) -> bool {
         self.count.load(Relaxed) > 0
     }
 
     /// Keeps the start of the innermost range, which has `below` ranges below it. `key` finds the name and category of
     /// its place.
-    #[inline(always)]
+    #[inline]
     pub(super) fn keep(
         &self,
         below: usize,
@@ -123,7 +123,7 @@ impl OpenPairs {
 
     /// Records the end of the range that has just left the top of the stack, with `below` ranges below it, if it is
     /// timed. Returns whether it was.
-    #[inline(always)]
+    #[inline]
     pub(super) fn end_top(&self, below: usize, totals: &'static StreamTotals) -> bool {
         let Some(innermost) = self.count.load(Relaxed).checked_sub(1) else { return false };
         // Pairs are in the order of their ranges: that of the top is the last, or there is none.
@@ -165,7 +165,7 @@ impl OpenPairs {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn end(&self, index: usize, totals: &'static StreamTotals) {
         let Some(open) = self.open.get(index) else { return };
         let (place, window) = (Place::from_bits(open.place.load(Relaxed)), open.window.load(Relaxed));
@@ -177,7 +177,7 @@ impl OpenPairs {
     }
 
     /// Takes out number `index`.
-    #[inline(always)]
+    #[inline]
     fn remove(&self, index: usize) {
         let count = self.count.load(Relaxed);
         if index + 1 < count {

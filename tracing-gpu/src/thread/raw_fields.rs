@@ -45,7 +45,7 @@ pub(super) trait SpareWords: fmt::Debug {
 }
 
 impl<'a> Words<'a> {
-    #[inline(always)]
+    #[inline]
     pub(super) fn new(page: &'a [AtomicU64], spare: &'a dyn SpareWords) -> Self {
         let mut words = Self { page, list: Vec::new(), len: 0, spare };
         if page.len() < LINE {
@@ -57,7 +57,7 @@ impl<'a> Words<'a> {
 
     /// Puts the header before them, made of the numbers of lines and of words behind it. Returns how many lines they
     /// take; and the list, if they are not in the page.
-    #[inline(always)]
+    #[inline]
     pub(super) fn finish(mut self, header: impl FnOnce(usize, usize) -> Line) -> (usize, Option<Vec<u64>>) {
         let lines = self.len.div_ceil(LINE);
         for (at, word) in header(lines, self.len - LINE).into_iter().enumerate() {
@@ -70,12 +70,12 @@ impl<'a> Words<'a> {
         (lines, is_listed.then_some(self.list))
     }
 
-    #[inline(always)]
+    #[inline]
     fn is_listed(&self) -> bool {
         !self.list.is_empty()
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn push(&mut self, word: u64) {
         match self.page.get(self.len) {
             Some(to) => to.store(word, Relaxed),
@@ -101,7 +101,7 @@ impl<'a> Words<'a> {
         self.page = &[];
     }
 
-    #[inline(always)]
+    #[inline]
     fn set(&mut self, at: usize, word: u64) {
         match self.page.get(at) {
             Some(to) => to.store(word, Relaxed),
@@ -113,13 +113,13 @@ impl<'a> Words<'a> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn value(&mut self, field: &Field, kind: u64, bits: u64) {
         self.push(tag(field, kind, 0));
         self.push(bits);
     }
 
-    #[inline(always)]
+    #[inline]
     fn text(&mut self, field: &Field, text: &str) {
         self.push(tag(field, TEXT, text.len()));
         let (words, rest) = text.as_bytes().as_chunks::<8>();
@@ -145,7 +145,7 @@ impl<'a> Words<'a> {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn tag(field: &Field, kind: u64, len: usize) -> u64 {
     (len as u64) << (KINDS + FIELDS) | (field.index() as u64 % MOST_FIELDS) << KINDS | kind
 }

@@ -102,14 +102,14 @@ impl Row {
         is_first
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn identity(&self) -> Option<&RowIdentity> {
         self.identity.get().map(Box::as_ref)
     }
 
     /// The label of [`identity`](Self::identity). Called by the owning thread.
     #[cfg(feature = "cuda")]
-    #[inline(always)]
+    #[inline]
     pub(crate) fn label(&self) -> Option<u32> {
         self.label.load(Relaxed).checked_sub(1)
     }
@@ -131,13 +131,13 @@ impl Row {
 
     /// Adds calls where the moment of the first one is taken. A number of two's complement: a thread takes away those
     /// that are counted elsewhere, and others may have added them.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn change_calls(&self, by: i64) {
         self.calls.store(self.calls.load(Relaxed).wrapping_add_signed(by), Relaxed);
     }
 
     /// Whether its spans are entered once, so that no call follows them. The moment of the first one is then taken.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.kind.load(Relaxed) == PLAIN
     }
@@ -160,7 +160,7 @@ impl Row {
 
     /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns false, and has done
     /// nothing, where there is no room for it, or it is longer than 32 bits: then [`add`](Self::add).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn add_near(&self, duration: u64, nested: u64) -> bool {
         let room = self.room.load(Relaxed);
         let free = self.recent.get(room.wrapping_sub(2));

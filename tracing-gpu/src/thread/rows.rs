@@ -32,18 +32,18 @@ impl Rows {
     }
 
     /// One of the first 64.
-    #[inline(always)]
+    #[inline]
     pub(super) fn near(&self, row: usize) -> Option<&Row> {
         self.rows.near(row)
     }
 
     /// [`get`](Self::get) without a call.
-    #[inline(always)]
+    #[inline]
     pub(super) fn get_inline(&self, row: usize) -> Option<&Row> {
         self.rows.get_inline(row)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn get(&self, row: usize) -> Option<&Row> {
         self.rows.get(row)
     }

@@ -14,7 +14,7 @@ const LAST_ATTEMPT: u32 = 6_000;
 
 impl Sequence {
     /// Changes the words, by plain stores. By their only writer.
-    #[inline(always)]
+    #[inline]
     pub(super) fn change(&self, change: impl FnOnce()) {
         let sequence = self.0.load(Relaxed);
         self.0.store(sequence.wrapping_add(1), Relaxed);

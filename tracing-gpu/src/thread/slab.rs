@@ -34,7 +34,7 @@ pub(crate) struct SpanRef {
 }
 
 impl SpanRef {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn from_id(id: u64) -> Self {
         Self {
             generation: (id >> (SLOT_BITS + THREAD_BITS)) as u32,
@@ -43,7 +43,7 @@ impl SpanRef {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn id(self) -> u64 {
         u64::from(self.generation) << (SLOT_BITS + THREAD_BITS)
             | u64::from(self.thread) << SLOT_BITS
@@ -51,7 +51,7 @@ impl SpanRef {
     }
 
     /// As the caller of a subscriber has it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn to_id(self) -> Id {
         // It is not 0; and a panic here would take instructions of each span.
         NonZeroU64::new(self.id()).map_or_else(untracked, Id::from_non_zero_u64)
@@ -96,7 +96,7 @@ impl Slot {
     }
 
     /// Whether a slot of this state is of this generation, and has handles.
-    #[inline(always)]
+    #[inline]
     fn is_live(state: u64, generation: u32) -> bool {
         // 1 handle of this generation is 0, and so on; none of the next is the first beyond, and none of this one wraps
         // around.
@@ -139,7 +139,7 @@ impl Slab {
 
     /// [`create`](Self::create) of a span without values of its own where a slot is free; else `None`, and nothing has
     /// happened.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn create_near(&self, thread: u32, place: Place) -> Option<SpanRef> {
         let index = self.free.load(Relaxed);
         let slot = self.slots.get_inline(index as usize)?;
@@ -154,7 +154,7 @@ impl Slab {
     }
 
     /// [`place`](Self::place) without a call. Any thread.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn near_place(&self, span: SpanRef) -> Option<Place> {
         let slot = self.slots.get_inline(span.slot as usize)?;
         Slot::is_live(slot.state.load(Acquire), span.generation).then(|| Place::from_bits(slot.place.load(Relaxed)))
@@ -162,7 +162,7 @@ impl Slab {
 
     /// Closes a span that has one handle and neither values of its own nor a call. Owner only. Returns false, and has
     /// done nothing, for any other.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn close_near(&self, span: SpanRef) -> bool {
         let Some(slot) = self.slots.get_inline(span.slot as usize) else { return false };
         let one_handle = u64::from(span.generation) << 32 | 1;
@@ -219,7 +219,7 @@ impl Slab {
     }
 
     /// The slot of a live span.
-    #[inline(always)]
+    #[inline]
     fn live(&self, span: SpanRef) -> Option<(&Slot, u64)> {
         let slot = self.slots.get(span.slot as usize)?;
         let state = slot.state.load(Acquire);
@@ -227,7 +227,7 @@ impl Slab {
     }
 
     /// Where a live span is counted. Any thread.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn place(&self, span: SpanRef) -> Option<Place> {
         self.live(span).map(|(slot, _)| Place::from_bits(slot.place.load(Relaxed)))
     }
@@ -263,7 +263,7 @@ impl Slab {
     }
 
     /// One handle fewer. `owner` says whether the calling thread owns this slab.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn drop_handle(&self, span: SpanRef, owner: bool) -> Closed {
         let Some((slot, state)) = self.live(span) else { return Closed::No };
         // With one handle left no read-modify-write is needed: whoever clones it meanwhile holds none, and gets an id

@@ -34,17 +34,17 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn span(&self) -> u64 {
         self.span.load(Relaxed)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn place(&self) -> Place {
         Place::from_bits(self.place.load(Relaxed))
     }
 
-    #[inline(always)]
+    #[inline]
     fn set(&self, span: u64, place: Place, start: Ticks, nested: u64) {
         self.span.store(span, Relaxed);
         self.place.store(place.bits(), Relaxed);
@@ -52,25 +52,25 @@ impl Frame {
         self.nested.store(nested, Relaxed);
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn start(&self) -> Ticks {
         self.start.load(Relaxed)
     }
 
     /// Has the range start at another time. For the owning thread.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn start_at(&self, start: Ticks) {
         self.start.store(start, Relaxed);
     }
 
-    #[inline(always)]
+    #[inline]
     fn ended(&self, now: Ticks) -> Ended {
         let entered = self.start.load(Relaxed);
         let duration = now.saturating_sub(entered);
         Ended { place: self.place(), entered, duration, nested: self.nested.load(Relaxed) }
     }
 
-    #[inline(always)]
+    #[inline]
     fn add_nested(&self, time: u64) {
         self.nested.store(self.nested.load(Relaxed).wrapping_add(time), Relaxed);
     }
@@ -113,7 +113,7 @@ impl Stack {
     }
 
     /// The innermost open range.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn top(&self) -> Option<&Frame> {
         // The check for an empty stack comes first: a wrapped index would be looked for in the chunks beyond the first.
         match self.depth.load(Relaxed) {
@@ -134,19 +134,19 @@ impl Stack {
     }
 
     /// Number of open ranges.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn depth(&self) -> usize {
         self.depth.load(Relaxed) as usize
     }
 
-    #[inline(always)]
+    #[inline]
     fn set_depth(&self, depth: usize) {
         self.depth.store(depth as u32, Release); // at most `MOST_OPEN`
     }
 
     /// How many ranges, the outermost, are to be noted when they end. For the owning thread.
     #[cfg(feature = "cuda")]
-    #[inline(always)]
+    #[inline]
     pub(crate) fn noted(&self) -> usize {
         self.noted.load(Relaxed) as usize
     }
@@ -157,7 +157,7 @@ impl Stack {
     }
 
     /// Whether the end of the innermost range must be noted, or no range is open.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_top_noted(&self) -> bool {
         self.depth.load(Relaxed) <= self.noted.load(Relaxed)
     }
@@ -170,14 +170,14 @@ impl Stack {
 
     /// [`at`](Self::at) for one of the outermost 64, which is open.
     #[cfg(feature = "cuda")]
-    #[inline(always)]
+    #[inline]
     pub(crate) fn near(&self, index: usize) -> Option<(Place, Ticks)> {
         let frame = self.frames.near(index)?;
         Some((frame.place(), frame.start.load(Relaxed)))
     }
 
     /// Opens a range. Returns `None` where the stack is full; the range is then not on it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn push(&self, span: u64, place: Place, start: Ticks) -> Option<&Frame> {
         let depth = self.depth();
         let frame = self.frames.near(depth).or_else(|| self.far(depth))?;
@@ -193,7 +193,7 @@ impl Stack {
 
     /// Whether a range that is opened now stands under the innermost one by creation, or there is none. Only of at most
     /// 64 open ranges; else false.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_under_top(&self, place: Place) -> bool {
         match self.depth.load(Relaxed) {
             0 => true,
@@ -229,19 +229,19 @@ impl Stack {
     }
 
     /// Whether nothing is open.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.depth.load(Relaxed) == 0
     }
 
     /// The innermost of at most 64 open ranges.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn near_top(&self) -> Option<&Frame> {
         self.frames.near(self.depth().wrapping_sub(1))
     }
 
     /// [`push`](Self::push) while fewer than 64 ranges are open; else false, and nothing has happened.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn push_near(&self, span: u64, place: Place, start: Ticks) -> bool {
         let depth = self.depth();
         let Some(frame) = self.frames.near(depth) else { return false };
@@ -252,7 +252,7 @@ impl Stack {
 
     /// [`pop`](Self::pop) of `span` if it is the innermost of at most 64 open ranges; else `None`, and nothing has
     /// happened.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn pop_near(&self, span: u64, now: Ticks) -> Option<Ended> {
         let depth = self.depth();
         let top = self.frames.near(depth.wrapping_sub(1))?;
@@ -268,7 +268,7 @@ impl Stack {
     }
 
     /// The innermost of at most 64 open ranges, if it is of that span, after the number of those below it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn top_near(&self, span: u64) -> Option<(usize, &Frame)> {
         let below = self.depth().wrapping_sub(1);
         let top = self.frames.near(below).filter(|top| top.span() == span)?;
@@ -276,7 +276,7 @@ impl Stack {
     }
 
     /// Ends what [`top_near`](Self::top_near) has just given.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn pop_top(&self, below: usize, top: &Frame, now: Ticks) -> Ended {
         let ended = top.ended(now);
         if let Some(below) = self.frames.near(below.wrapping_sub(1)) {
@@ -287,13 +287,13 @@ impl Stack {
     }
 
     /// Whether `span` is the innermost open range, which [`pop`](Self::pop) may then end.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_top(&self, span: u64) -> bool {
         self.top().is_some_and(|top| top.span() == span)
     }
 
     /// Ends the innermost range.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn pop(&self, now: Ticks) -> Option<Ended> {
         let depth = self.depth();
         let ended = self.frames.get(depth.checked_sub(1)?)?.ended(now);

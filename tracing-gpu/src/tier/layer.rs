@@ -145,7 +145,7 @@ where
     type Given = u64;
     type Created = ();
 
-    #[inline(always)]
+    #[inline]
     fn keep_counting(thread: &ThreadState, id: u64, place: Place) -> Option<()> {
         thread.remember(id, place);
         Some(())
@@ -167,7 +167,7 @@ where
         Some(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn id(id: u64, (): &()) -> u64 {
         id
     }
@@ -176,7 +176,7 @@ where
         thread.inherit_stream(id, stream);
     }
 
-    #[inline(always)]
+    #[inline]
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place> {
         thread.remembered(id).filter(|place| place.is_plain())
     }

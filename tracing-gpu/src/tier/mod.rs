@@ -93,7 +93,7 @@ enum EnteredSpan {
 }
 
 /// A new span; `None` where it is not followed.
-#[inline(always)]
+#[inline]
 fn new_span<H: Home>(
     engine: &'static Engine,
     home: &H,
@@ -107,7 +107,7 @@ fn new_span<H: Home>(
 }
 
 /// A span that takes no more than counting.
-#[inline(always)]
+#[inline]
 fn new_span_counting<H: Home>(
     thread: &ThreadState,
     given: H::Given,
@@ -237,7 +237,7 @@ fn parent_stream<H: Home>(
     }
 }
 
-#[inline(always)]
+#[inline]
 fn enter<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     let counting = engine.counting().filter(|thread| {
         let place = H::place_here(thread, id);
@@ -310,7 +310,7 @@ fn stream_of_entry(thread: &ThreadState, own: StreamId, inherited: impl FnOnce()
     }
 }
 
-#[inline(always)]
+#[inline]
 fn exit<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.counting() else { return exit_otherwise(engine, home, id) };
     match thread.exit_counting(id) {

@@ -147,7 +147,7 @@ impl Home for Slabs {
     type Given = ();
     type Created = span::Id;
 
-    #[inline(always)]
+    #[inline]
     fn keep_counting(thread: &ThreadState, (): (), place: Place) -> Option<span::Id> {
         thread.slab.create_near(thread.index, place).map(SpanRef::to_id)
     }
@@ -166,7 +166,7 @@ impl Home for Slabs {
         created.map(SpanRef::to_id)
     }
 
-    #[inline(always)]
+    #[inline]
     fn id((): (), created: &span::Id) -> u64 {
         created.into_u64()
     }
@@ -175,7 +175,7 @@ impl Home for Slabs {
         thread.slab.inherit_stream(SpanRef::from_id(created.into_u64()), stream);
     }
 
-    #[inline(always)]
+    #[inline]
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place> {
         let span = SpanRef::from_id(id);
         thread.slab.near_place(span).filter(|place| span.thread == thread.index && place.is_plain())

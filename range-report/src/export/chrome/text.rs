@@ -62,35 +62,10 @@ fn digits(text: &mut [u8], mut value: u64) -> usize {
     at
 }
 
-/// Whether all bytes of a text are written as they are: eight are looked at in one go, the last ones perhaps twice.
-pub(super) fn is_plain(text: &[u8]) -> bool {
-    let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
-    let special = match (text.last_chunk::<8>(), text.first_chunk::<4>(), text.last_chunk::<4>()) {
-        (Some(last), _, _) => {
-            let (mut rest, mut special) = (text, special_bytes(u64::from_le_bytes(*last)));
-            while let Some((bytes, after)) = rest.split_first_chunk::<8>() {
-                special |= special_bytes(u64::from_le_bytes(*bytes));
-                rest = after;
-            }
-            special
-        }
-        (None, Some(first), Some(last)) => special_bytes(half(first) << 32 | half(last)),
-        _ => special_bytes(text.iter().fold(PLAIN, |word, byte| word << 8 | u64::from(*byte))),
-    };
-    special == 0
-}
-
-/// Eight bytes that are written as they are.
-const PLAIN: u64 = EACH * b'a' as u64;
-const EACH: u64 = u64::MAX / 255;
-
-/// Not 0 where one of eight bytes is in [`ESCAPED`].
-fn special_bytes(word: u64) -> u64 {
-    // Its upper bits, if any byte is 0: the lowest that is set is right.
-    let zero = |word: u64| word.wrapping_sub(EACH) & !word;
-    let is = |byte: u8| zero(word ^ (EACH * u64::from(byte)));
-    let below = word.wrapping_sub(EACH * 0x20) & !word;
-    (below | is(b'"') | is(b'\\') | is(0x7f)) & (EACH << 7)
+/// Whether all bytes of a text are written as they are. It looks at all of them, which the compiler does many at once.
+pub(in crate::export) fn is_plain(text: &[u8]) -> bool {
+    let is_escaped = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\') | (byte == 0x7f);
+    !text.iter().fold(false, |any, &byte| any | is_escaped(byte))
 }
 
 /// The parts as one string of JSON.

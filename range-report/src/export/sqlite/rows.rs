@@ -1,14 +1,13 @@
 //! Rows of `NVTX_EVENTS`, written many by one statement.
 //!
 //! A statement costs as much as what it does for one row: with 64 rows a statement, a range takes half the time. So
-//! rows wait here, at most [`WAITING`], and are written in the order in which they came. Ranges of one thread and
-//! domain that have the same columns go by 64 and by 8, with what they share bound once; so do ranges that differ, with
-//! a value for every column. Marks and names go one by one.
+//! rows wait here, at most [`WAITING`], and are written in the order in which they came. A statement has the columns
+//! of most ranges, where all of its rows are such ranges, or every column: NULLs take a third of the time.
 
 use std::ops;
 
+use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection, params};
 
 /// `ENUM_NSYS_EVENT_TYPE`.
 pub(super) const CATEGORY: i64 = 33;
@@ -22,16 +21,32 @@ pub(super) const WAITING: usize = 256;
 /// Rows a statement. Without `OR FAIL` one with many would have a journal of its own, for the case that it fails in the
 /// middle; then all is rolled back anyway.
 const SIZES: [usize; 3] = [64, 8, 1];
-/// So many ranges that are alike are worth statements of their own.
-const ALIKE: usize = SIZES[1];
-/// Kinds of ranges that have statements of their own: the first that come. The others are written with every column.
-const SHAPES: usize = 6;
-
 /// Bytes of JSON that there is always room for.
 const KEPT: usize = 1 << 20;
 
-const TEXT: &str =
-    "INSERT INTO NVTX_EVENTS(start,eventType,category,text,globalTid,domainId,jsonText)VALUES(?,?,?,?,?,?,?)";
+/// The columns, first those that most ranges have and no others.
+const COLUMNS: [&str; 19] = [
+    "start",
+    "eventType",
+    "globalTid",
+    "domainId",
+    "end",
+    "textId",
+    "spanId",
+    "callId",
+    "parentId",
+    "text",
+    "rangeId",
+    "category",
+    "color",
+    "endGlobalTid",
+    "uint64Value",
+    "int64Value",
+    "doubleValue",
+    "uint32Value",
+    "jsonText",
+];
+const OF_MOST: usize = 9;
 
 /// A row.
 #[derive(Clone, Debug)]
@@ -86,111 +101,60 @@ pub(super) enum Payload {
     Truth(bool),
 }
 
-/// Columns that a range need not have, the last three together. Those beyond the thread, the domain, the kind, the
-/// times and the name.
-const COLUMNS: [&str; 10] = [
-    "rangeId",
-    "category",
-    "color",
-    "endGlobalTid",
-    "uint64Value",
-    "int64Value",
-    "doubleValue",
-    "uint32Value",
-    "jsonText",
-    "spanId,callId,parentId",
-];
-
-/// Which of [`COLUMNS`] a range has, a bit each.
-type Shape = u16;
-/// The place of the columns that come together.
-const NUMBERS: u32 = COLUMNS.len() as u32 - 1;
-const NULL: ToSqlOutput<'_> = ToSqlOutput::Borrowed(ValueRef::Null);
-
-/// Ranges with every column, which may be NULL, of any thread and domain.
-const MIXED: Shape = 1 << COLUMNS.len();
-
 impl RangeRow {
-    fn shape(&self) -> Shape {
-        let payload = match self.payload {
-            None => 0,
-            Some(Payload::Unsigned(_)) => 1 << 4,
-            Some(Payload::Integer(_)) => 1 << 5,
-            Some(Payload::Float(_)) => 1 << 6,
-            Some(Payload::Truth(_)) => 1 << 7,
-        };
-        let bit = |has: bool, place: u32| Shape::from(has) << place;
-        bit(self.number.is_some(), 0)
-            | bit(self.category.is_some(), 1)
-            | bit(self.color.is_some(), 2)
-            | bit(self.end_thread.is_some(), 3)
-            | payload
-            | bit(self.json.is_some(), 8)
-            | bit(self.numbers.is_some(), NUMBERS)
+    /// Whether it has the first columns alone.
+    fn is_like_most(&self) -> bool {
+        matches!(
+            self,
+            Self { number: None, category: None, color: None, end_thread: None, payload: None, json: None, .. }
+        )
     }
+}
 
-    fn is_beside(&self, other: &Self) -> bool {
-        self.thread == other.thread && self.domain == other.domain
-    }
-
-    /// The values of [`COLUMNS`] but the last ones, one by one.
-    #[inline]
-    fn others<'a>(
-        &self,
+impl Row {
+    /// Binds what it has, by the number of the column. The others are NULL.
+    fn bind<'a>(
+        &'a self,
         json: &'a [u8],
-        mut take: impl FnMut(Option<ToSqlOutput<'a>>) -> rusqlite::Result<()>,
+        mut bind: impl FnMut(usize, ToSqlOutput<'a>) -> rusqlite::Result<()>,
     ) -> rusqlite::Result<()> {
-        take(self.number.map(Into::into))?;
-        take(self.category.map(Into::into))?;
-        take(self.color.map(Into::into))?;
-        take(self.end_thread.map(Into::into))?;
-        let (mut unsigned, mut integer, mut float, mut truth) = (None, None, None, None);
-        match self.payload {
-            None => {}
-            Some(Payload::Unsigned(value)) => unsigned = Some(value.into()),
-            Some(Payload::Integer(value)) => integer = Some(value.into()),
-            Some(Payload::Float(value)) => float = Some(value.into()),
-            Some(Payload::Truth(value)) => truth = Some(value.into()),
-        }
-        [unsigned, integer, float, truth].into_iter().try_for_each(&mut take)?;
-        take(text_of(json, &self.json))
+        let place = match self {
+            Self::Text { start, kind, category, text, thread, domain, json } => {
+                bind(0, (*start).into())?;
+                bind(1, (*kind).into())?;
+                bind(2, (*thread).into())?;
+                bind(3, (*domain).into())?;
+                bind(9, ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())))?;
+                category.map_or(Ok(()), |category| bind(11, category.into()))?;
+                json
+            }
+            Self::Range(row) => {
+                let kind = if row.number.is_some() { START_END } else { PUSH_POP };
+                for (column, value) in [row.start, kind, row.thread, row.domain, row.end, row.text].iter().enumerate() {
+                    bind(column, (*value).into())?;
+                }
+                row.number.map_or(Ok(()), |number| bind(10, number.into()))?;
+                row.category.map_or(Ok(()), |category| bind(11, category.into()))?;
+                row.color.map_or(Ok(()), |color| bind(12, color.into()))?;
+                row.end_thread.map_or(Ok(()), |thread| bind(13, thread.into()))?;
+                match row.payload {
+                    None => {}
+                    Some(Payload::Unsigned(value)) => bind(14, value.into())?,
+                    Some(Payload::Integer(value)) => bind(15, value.into())?,
+                    Some(Payload::Float(value)) => bind(16, value.into())?,
+                    Some(Payload::Truth(value)) => bind(17, value.into())?,
+                }
+                if let Some(Numbers { span, call, parent }) = row.numbers {
+                    bind(6, span.into())?;
+                    bind(7, call.into())?;
+                    parent.map_or(Ok(()), |parent| bind(8, parent.into()))?;
+                }
+                &row.json
+            }
+        };
+        let text = place.clone().and_then(|place| json.get(place));
+        text.map_or(Ok(()), |text| bind(18, ToSqlOutput::Borrowed(ValueRef::Text(text))))
     }
-}
-
-impl Numbers {
-    /// The values of its columns.
-    fn values(numbers: Option<Self>) -> [ToSqlOutput<'static>; 3] {
-        let value = |of: fn(Self) -> Option<i64>| numbers.and_then(of).map_or(NULL, Into::into);
-        [value(|it| Some(it.span)), value(|it| Some(it.call)), value(|it| it.parent)]
-    }
-}
-
-/// What stands at this place.
-fn text_of<'a>(json: &'a [u8], place: &Option<ops::Range<usize>>) -> Option<ToSqlOutput<'a>> {
-    let json = place.clone().and_then(|place| json.get(place));
-    json.map(|json| ToSqlOutput::Borrowed(ValueRef::Text(json)))
-}
-
-/// The statements of a shape, by their rows.
-fn statements(shape: Shape) -> [String; SIZES.len()] {
-    let (mut columns, mut values) = match shape {
-        MIXED => ("start,end,textId,globalTid,domainId,eventType".to_owned(), "(?,?,?,?,?,?".to_owned()),
-        _ => {
-            let kind = if shape & 1 == 0 { PUSH_POP } else { START_END };
-            ("globalTid,domainId,eventType,start,end,textId".to_owned(), format!("(?1,?2,{kind},?,?,?"))
-        }
-    };
-    for (place, column) in COLUMNS.into_iter().enumerate() {
-        if shape == MIXED || shape >> place & 1 == 1 {
-            columns.push(',');
-            columns.push_str(column);
-            values.push_str(if place == NUMBERS as usize { ",?,?,?" } else { ",?" });
-        }
-    }
-    values.push(')');
-    SIZES.map(|rows| {
-        format!("INSERT OR FAIL INTO NVTX_EVENTS({columns})VALUES{}", vec![values.as_str(); rows].join(","))
-    })
 }
 
 /// The rows that wait, and how they are written.
@@ -199,14 +163,19 @@ pub(super) struct Rows {
     waiting: Vec<Row>,
     /// The JSON of those that wait.
     json: Vec<u8>,
-    /// Those with every column first.
-    shapes: Vec<(Shape, [String; SIZES.len()])>,
+    /// By their columns, then by the rows that each writes.
+    statements: [[String; SIZES.len()]; 2],
 }
 
 impl Rows {
     pub(super) fn new() -> Self {
-        let shapes = [MIXED, 0].map(|shape| (shape, statements(shape)));
-        Self { waiting: Vec::with_capacity(WAITING), json: Vec::new(), shapes: shapes.into() }
+        let statement = |columns: usize, rows: usize| {
+            let row = format!("({})", vec!["?"; columns].join(","));
+            let (columns, rows) = (COLUMNS[..columns].join(","), vec![row; rows].join(","));
+            format!("INSERT OR FAIL INTO NVTX_EVENTS({columns})VALUES{rows}")
+        };
+        let statements = [OF_MOST, COLUMNS.len()].map(|columns| SIZES.map(|rows| statement(columns, rows)));
+        Self { waiting: Vec::with_capacity(WAITING), json: Vec::new(), statements }
     }
 
     /// Whether it is time to write them.
@@ -233,117 +202,22 @@ impl Rows {
         written
     }
 
-    fn write_all(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let Self { waiting, json, shapes } = self;
-        let mut open = Open { connection, statements: Vec::new() };
-        let mut rest = waiting.as_slice();
-        while let Some(first) = rest.first() {
-            let row = match first {
-                Row::Range(row) => row,
-                Row::Text { start, kind, category, text, thread, domain, json: place } => {
-                    let json = text_of(json, place);
-                    open.statement((Shape::MAX, 1), TEXT)?
-                        .execute(params![start, kind, category, text, thread, domain, json])?;
-                    rest = rest.get(1..).unwrap_or_default();
-                    continue;
+    fn write_all(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let (mut rest, [of_most, all]) = (self.waiting.as_slice(), &self.statements);
+        for (place, size) in SIZES.into_iter().enumerate() {
+            while let Some((rows, after)) = rest.split_at_checked(size) {
+                rest = after;
+                let is_like_most = rows.iter().all(|row| matches!(row, Row::Range(row) if row.is_like_most()));
+                let (columns, statements) = if is_like_most { (OF_MOST, of_most) } else { (COLUMNS.len(), all) };
+                let mut statement = connection.prepare_cached(&statements[place])?; // with all columns NULL
+                for (row, first) in rows.iter().zip((1..).step_by(columns)) {
+                    row.bind(&self.json, |column, value| statement.raw_bind_parameter(first + column, value))?;
                 }
-            };
-            let own = row.shape();
-            let alike = count(rest, |other| other.shape() == own && other.is_beside(row));
-            let (shape, run) = if alike >= ALIKE {
-                (own, alike - alike % ALIKE)
-            } else {
-                let ranges = count(rest, |_| true);
-                if alike == ranges { (own, alike) } else { (MIXED, ranges.min(SIZES[0])) }
-            };
-            let (these, after) = rest.split_at(run);
-            rest = after;
-            let known = shapes.iter().position(|(known, _)| *known == shape);
-            let known = known.unwrap_or_else(|| {
-                if alike < ALIKE || shapes.len() >= SHAPES {
-                    return 0; // as one of a mixture
-                }
-                shapes.push((shape, statements(shape)));
-                shapes.len() - 1
-            });
-            let Some((shape, statements)) = shapes.get(known) else { continue }; // there is
-            write_ranges(these, *shape, statements, json, &mut open)?;
+                statement.raw_execute()?;
+            }
         }
         Ok(())
     }
-}
-
-/// Ranges at the beginning that are so.
-fn count(rows: &[Row], wanted: impl Fn(&RangeRow) -> bool) -> usize {
-    rows.iter().take_while(|row| matches!(row, Row::Range(row) if wanted(row))).count()
-}
-
-/// Statements by what they write and how many rows, each looked up once for all rows that wait.
-struct Open<'a> {
-    connection: &'a Connection,
-    statements: Vec<((Shape, usize), CachedStatement<'a>)>,
-}
-
-impl<'a> Open<'a> {
-    fn statement(&mut self, key: (Shape, usize), sql: &str) -> rusqlite::Result<&mut CachedStatement<'a>> {
-        let place = match self.statements.iter().position(|(known, _)| *known == key) {
-            Some(place) => place,
-            None => {
-                self.statements.push((key, self.connection.prepare_cached(sql)?));
-                self.statements.len() - 1
-            }
-        };
-        // It is there.
-        self.statements.get_mut(place).map(|(_, statement)| statement).ok_or(rusqlite::Error::InvalidQuery)
-    }
-}
-
-/// By as many rows a statement as there are.
-fn write_ranges(
-    mut run: &[Row],
-    shape: Shape,
-    statements: &[String; SIZES.len()],
-    json: &[u8],
-    open: &mut Open<'_>,
-) -> rusqlite::Result<()> {
-    while let Some((rows, sql)) = SIZES.into_iter().zip(statements).find(|(rows, _)| *rows <= run.len()) {
-        let (these, rest) = run.split_at(rows);
-        run = rest;
-        let statement = open.statement((shape, rows), sql)?;
-        let mut next = 1;
-        let mut bind = |value: ToSqlOutput<'_>| {
-            next += 1;
-            statement.raw_bind_parameter(next - 1, value)
-        };
-        for (place, row) in these.iter().enumerate() {
-            let Row::Range(row) = row else { continue };
-            match shape {
-                MIXED => {
-                    let kind = if row.number.is_some() { START_END } else { PUSH_POP };
-                    for value in [row.start, row.end, row.text, row.thread, row.domain, kind] {
-                        bind(value.into())?;
-                    }
-                    row.others(json, |value| bind(value.unwrap_or(NULL)))?;
-                    Numbers::values(row.numbers).into_iter().try_for_each(&mut bind)?;
-                }
-                _ => {
-                    if place == 0 {
-                        bind(row.thread.into())?;
-                        bind(row.domain.into())?;
-                    }
-                    for value in [row.start, row.end, row.text] {
-                        bind(value.into())?;
-                    }
-                    row.others(json, |value| value.map_or(Ok(()), &mut bind))?;
-                    if row.numbers.is_some() {
-                        Numbers::values(row.numbers).into_iter().try_for_each(&mut bind)?;
-                    }
-                }
-            }
-        }
-        statement.raw_execute()?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -355,7 +229,6 @@ mod tests {
     #[test]
     fn rows_are_in_the_order_in_which_they_came() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.set_prepared_statement_cache_capacity(48);
         let columns = "start,end,eventType,globalTid,textId,domainId,rangeId,category,color,endGlobalTid,uint64Value,int64Value,doubleValue,
             uint32Value,jsonText,text,spanId,callId,parentId";
         connection.execute_batch(&format!("CREATE TABLE NVTX_EVENTS({columns})")).unwrap();

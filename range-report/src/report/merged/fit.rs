@@ -152,7 +152,7 @@ fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options:
     let figures = [Optional::Count].into_iter().chain(EACH.map(|(column, _)| column));
     let figures = figures.chain([Optional::Processes, Optional::Spread, Optional::Slowest]);
     all.extend(figures.flat_map(headers));
-    let mut table = Table::new(all.into_iter().map(Column::of));
+    let mut table = Table::new(all.into_iter().map(Column::of).collect::<Vec<_>>());
     for line in &rows.lines {
         let known = |text: Option<String>| text.filter(|_| !line.says_nothing).map_or_else(Cell::unknown, Cell::tested);
         // As wide as the column, so that numbers stand to the right.

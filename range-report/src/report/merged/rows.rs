@@ -1,13 +1,12 @@
 //! What the merged tables are made of: the rows of each in one form.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use crate::report::gpu_work::{bracketed, nsys_call};
 use crate::report::kinds::{MergedTable, TableStyle};
 use crate::report::nsys::style_name;
 use crate::report::options::RenderOptions;
-use crate::stats::order;
+use crate::stats::{Named, order};
 use crate::text::names;
 use crate::{
     MemoryKind, Merged, MergedActivity, MergedSummary, RangeLabel, RangeStyle, RankTotals, Sizes, Times, WorkPart,
@@ -115,8 +114,8 @@ impl<'a> Rows<'a> {
     /// `step (start/end)`.
     pub(super) fn by_name_alone(&self) -> Self {
         let name = |line: &Line<'a>| line.names.last().cloned().unwrap_or_default();
-        let mut times: BTreeMap<String, usize> = BTreeMap::new();
-        self.lines.iter().for_each(|line| *times.entry(name(line)).or_default() += 1);
+        let mut times: Named<String, usize> = Named::default();
+        self.lines.iter().for_each(|line| *times.row(name(line)) += 1);
         let lines = self.lines.iter().map(|line| {
             let name = name(line);
             let others = line.names.split_last().map_or(&[][..], |(_, others)| others);

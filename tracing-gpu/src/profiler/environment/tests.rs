@@ -205,7 +205,8 @@ fn an_escape_stands_for_itself() {
 fn the_key_of_every_output_is_read() {
     for row in outputs::TABLE {
         let (config, complaints) = applied(&format!("{}=a", row.key));
-        let expected = row.how.is_none().then(|| needs(row.key, row.needs));
+        let expected =
+            row.how.is_none().then(|| Refused::Needs { features: row.needs, with_value: false }.complaint(row.key, ""));
         assert_eq!(complaints, Vec::from_iter(expected), "{}", row.key);
         assert_eq!(row.path(&config).is_some(), row.how.is_some(), "{}", row.key);
         assert_eq!(applied(row.key).1, [format!("TRACING_GPU: `{0}` needs a value: write {0}=...", row.key)]);

@@ -66,20 +66,20 @@ impl LaunchLog {
         self.lifetimes.lock().1.open()
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn end_near(&self, _: &Stack, _below: usize, _: Ticks) -> bool {
         false
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn end_at(&self, _: &Around<'_>, _below: usize, _: Ticks) {}
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn begin_again(&self, _: &Around<'_>, _: &Left) {}
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn end_left(&self, _: &Around<'_>) {}
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn end_gone(&self, _: &Around<'_>, _: Ticks) {}
 }

@@ -21,7 +21,7 @@ impl ThreadState {
         if self.has_untracked.load(Relaxed) { self.push_beside_untracked(key) } else { self.push_tracked(key) }
     }
 
-    #[inline(always)] // it has two callers, and would be called: measured, 2 ns more for a push and its pop
+    #[inline] // it has two callers, and would be called: measured, 2 ns more for a push and its pop
     fn push_tracked(&self, key: RangeKey) -> Option<Ticks> {
         // Neither the address of a call site nor what stands for a place, see `place_from`.
         let site = 1 << 62 | u64::from(key.category) << 32 | u64::from(key.label);
@@ -67,7 +67,7 @@ impl ThreadState {
         if self.has_untracked.load(Relaxed) { self.pop_beside_untracked(domain) } else { self.pop_tracked(domain) }
     }
 
-    #[inline(always)] // as above
+    #[inline] // as above
     fn pop_tracked(&self, domain: u32) -> bool {
         let now = self.now();
         let is_of_domain = |span, place| self.is_foreign(domain, span, place);

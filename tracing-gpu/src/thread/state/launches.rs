@@ -15,7 +15,7 @@ use crate::thread::notes::{Dropped, Taken};
 #[cfg(feature = "cuda")]
 impl ThreadState {
     /// Notes a call that is about to be made on this thread.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn note_call(&self, correlation: u32, graph: bool, enqueues: bool) {
         // Nothing is called on this way, so that nothing is saved for it.
         let rows = |row| self.rows.near(row);
