@@ -5,7 +5,7 @@
 
 use super::causes::{advice, in_stream, name_of};
 use super::finding::{Evidence, Finding};
-use crate::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse};
+use crate::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
 use crate::{GpuWork, Summary, TreeNode};
@@ -83,11 +83,13 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     }
     let (cause, cause_ns) = cause.unzip();
     if let Some(warm_up) = part.warm_up.filter(|part| part.instances > 0) {
-        let loading = share(warm_up.causes.loading_ns, warm_up.wall_ns.into());
         let several = if warm_up.instances == 1 { "" } else { "s" };
         let count = wording.count(warm_up.instances);
         let wall = human_inline(warm_up.wall_ns);
-        sentence += &format!("; without {count} instance{several} of warm-up, {wall}, {loading} of it loading");
+        sentence += &format!("; without {count} instance{several} of warm-up, {wall}");
+        if let Some((cause, ns)) = largest(&warm_up.causes) {
+            sentence += &format!(", {} of it {}", share(ns, warm_up.wall_ns.into()), cause.name());
+        }
     }
     let evidence = Evidence::GpuUse {
         busy_ns: part.busy,
@@ -108,13 +110,14 @@ fn is_enough(busy: u64, wall: u64) -> bool {
     u128::from(busy) * 100 >= u128::from(wall) * BUSY_ENOUGH
 }
 
-/// The range that stands for the run: of those that were entered several times the longest, else the shortest one that
-/// holds most of the work; else the run.
+/// The range that stands for the run: of those that hold most of the work, warm-up included, the longest that was
+/// entered several times, else the shortest; else the run.
 fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
     let devices = idle.devices.len() as u64;
     let all: u64 = idle.devices.iter().fold(0, |sum, device| sum.saturating_add(device.busy_ns));
     let holds = |busy: u64| u128::from(busy) * 100 >= u128::from(all) * STANDS_FOR_RUN;
-    let rows = || idle.ranges.iter().filter(|row| holds(row.steady.busy_ns));
+    let is_most = |row: &RangeUse| holds(row.steady.busy_ns.saturating_add(row.warm_up.busy_ns));
+    let rows = || idle.ranges.iter().filter(|row| row.steady.wall_ns > 0 && is_most(row));
     let repeated = rows().filter(|row| row.steady.instances > 1).max_by_key(|row| row.steady.wall_ns);
     if let Some(row) = repeated.or_else(|| rows().min_by_key(|row| row.steady.wall_ns)) {
         let name = name_of(row.domain.as_deref(), &row.name, wording);
@@ -200,7 +203,7 @@ const fn wait(cause: IdleCause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{DeviceIdle, GpuActivity, NodeWork, RangeUse, SpanIdle};
+    use crate::summary::{DeviceIdle, GpuActivity, NodeWork, SpanIdle};
 
     fn causes(times: &[(IdleCause, u64)]) -> IdleCauses {
         let mut causes = IdleCauses::default();
@@ -273,6 +276,18 @@ mod tests {
         assert_eq!((first.at_stake_ns, first.of_ns), (588_000_000, Some(726_000_000)));
         assert_eq!((first.span.join(">"), first.advice.is_some()), ("step".to_owned(), true));
         assert!(matches!(first.evidence, Evidence::GpuUse { cause: Some(IdleCause::Launching), instances: 29, .. }));
+    }
+
+    /// As a model that generates tokens looks on an H100: half of the GPU's time is in other phases.
+    #[test]
+    fn a_first_call_that_loads_modules_of_the_program() {
+        let steady = part(4, [1_969_000, 75_100], 39_356, &[(IdleCause::Launching, 1_766_000)]);
+        let first = part(1, [4_773_000, 18_800], 9_839, &[(IdleCause::Host, 4_217_000), (IdleCause::Loading, 9_000)]);
+        let summary = run([9_929_000, 167_700], vec![range("generate", first, steady)], Vec::new());
+        let expected = "GPU busy 3.8% of 1.969 s in `generate`: the host launches 9,839 operations each time, one each \
+                        50.03 us, that run 1.908 us (89.7% of the time); without 1 instance of warm-up, 4.773 s, 88.4% \
+                        of it host code";
+        assert_eq!(sentences(&summary), [expected]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 // Each thread has a stream of its own, and a third thread a context of its own. Kernels write the moments at which they
 // began and ended, by the clock of the device. LOG has one line for each of a thread's phases,
 // `state THREAD FROM TO CAUSE RANGE`, and one for each operation, `operation THREAD LAUNCHED START END`: nanoseconds of
-// the host's clock.
+// the host's clock. `unsure RANGE NS`: calls of NVTX took so long, in which a range began or ended.
 #include <cuda.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -67,15 +67,20 @@ __global__ void answer(volatile uint64_t *asked, volatile uint64_t *answered, in
   }
 }
 
-// What to subtract from the device's clock: from the question that was answered fastest.
-static int64_t clock_offset() {
+// What to subtract from the device's clock at a moment of it: from the question that was answered fastest.
+struct Offset {
+  uint64_t at;
+  int64_t ns;
+};
+
+static Offset clock_offset() {
   const int rounds = 2000;
   volatile uint64_t *shared;
   CHECK(cudaHostAlloc((void **)&shared, 64, cudaHostAllocMapped));
   for (int i = 0; i < 3; i++) shared[i] = 0;
   answer<<<1, 1>>>(shared, shared + 1, rounds);
   uint64_t fastest = ~0ull;
-  int64_t offset = 0;
+  Offset offset = {0, 0};
   for (uint64_t round = 1; round <= rounds; round++) {
     uint64_t before = now();
     shared[0] = round;
@@ -84,13 +89,19 @@ static int64_t clock_offset() {
     uint64_t after = now();
     if (after - before < fastest) {
       fastest = after - before;
-      offset = (int64_t)(shared[2] - (before + after) / 2);
+      offset = {shared[2], (int64_t)(shared[2] - (before + after) / 2)};
     }
   }
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaFreeHost((void *)shared));
   fprintf(stderr, "clocks compared in %llu ns\n", (unsigned long long)fastest);
   return offset;
+}
+
+// The clocks drift: the offset of a moment lies between those that were measured before and after.
+static uint64_t on_host(uint64_t time, Offset first, Offset last) {
+  double part = ((double)time - first.at) / ((double)last.at - first.at);
+  return time - first.ns - (int64_t)(part * (last.ns - first.ns));
 }
 
 struct Numbers {
@@ -129,6 +140,7 @@ struct Program {
   std::vector<const char *> open;
   std::vector<State> states;
   std::vector<Operation> operations;
+  std::vector<std::pair<const char *, uint64_t>> unsure;
   size_t code_from = 0; // the first state since the last call
 
   const char *range() { return open.empty() ? "-" : open.back(); }
@@ -182,8 +194,11 @@ struct Program {
     case 1:
       if (open.size() < 3) {
         code_until(now());
+        unsure.push_back({range(), 0});
         open.push_back(NAMES[numbers.between(0, 4)]);
+        unsure.push_back({range(), 0});
         nvtxRangePushA(open.back());
+        took();
       }
       break;
     case 2:
@@ -240,7 +255,16 @@ struct Program {
     if (open.empty()) return;
     code_until(now());
     nvtxRangePop();
+    unsure.push_back({range(), 0});
     open.pop_back();
+    unsure.push_back({range(), 0});
+    took();
+  }
+
+  // The call of NVTX since the last phase.
+  void took() {
+    uint64_t ns = now() - states.back().to;
+    for (size_t i = unsure.size() - 2; i < unsure.size(); i++) unsure[i].second = ns;
   }
 
   void run() {
@@ -269,7 +293,7 @@ int main(int count, char **arguments) {
   }
   Numbers numbers = {strtoull(arguments[1], nullptr, 10)};
   int threads = 1 + numbers.next() % 3;
-  int64_t offset = clock_offset();
+  Offset first_offset = clock_offset();
   CUcontext first;
   CHECK_DRIVER(cuCtxGetCurrent(&first));
   std::vector<Program> programs(threads);
@@ -297,6 +321,8 @@ int main(int count, char **arguments) {
   std::vector<std::thread> all;
   for (Program &program : programs) all.emplace_back([&] { program.run(); });
   for (std::thread &thread : all) thread.join();
+  CHECK_DRIVER(cuCtxSetCurrent(first));
+  Offset last_offset = clock_offset();
 
   FILE *log = fopen(arguments[2], "w");
   if (!log) {
@@ -311,11 +337,13 @@ int main(int count, char **arguments) {
     for (State &state : program.states)
       fprintf(log, "state %d %llu %llu %s %s\n", program.thread, (unsigned long long)state.from,
               (unsigned long long)state.to, state.cause, state.range);
+    for (auto &call : program.unsure)
+      fprintf(log, "unsure %s %llu\n", call.first, (unsigned long long)call.second);
     for (Operation &operation : program.operations) {
       uint64_t start = operation.start, end = operation.end;
       if (operation.slot >= 0) {
-        start = times[2 * operation.slot] - offset;
-        end = times[2 * operation.slot + 1] - offset;
+        start = on_host(times[2 * operation.slot], first_offset, last_offset);
+        end = on_host(times[2 * operation.slot + 1], first_offset, last_offset);
       }
       fprintf(log, "operation %d %llu %llu %llu\n", program.thread, (unsigned long long)operation.launched,
               (unsigned long long)start, (unsigned long long)end);
