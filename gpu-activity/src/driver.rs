@@ -1,8 +1,7 @@
-//! The few functions of the CUDA driver that timing takes, found by name in the library that the program has loaded.
+//! The few functions of the CUDA driver that timing needs, found by name in the loaded library.
 //!
-//! Not through cudarc's bindings: those panic where a symbol is missing, and the version they were built for is the
-//! application's choice. Here a build for any CUDA runs on any driver that has these functions, which is every one
-//! since CUDA 11.4.
+//! cudarc's bindings are not used: they panic if a symbol is missing, and the application chooses the CUDA version they
+//! are built for. This table works with any driver that has these functions: every driver since CUDA 11.4.
 #![allow(unsafe_code)]
 
 use std::error::Error as _;
@@ -12,7 +11,7 @@ use std::fmt;
 use libloading::Library;
 use once_cell::sync::OnceCell;
 
-/// A number that the driver answered, 0 for success. Kept as it is: naming it would take a call to the driver.
+/// The driver's return code, 0 for success. It stays a number, because naming it would take a driver call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CudaError(pub c_int);
 
@@ -33,7 +32,7 @@ impl std::error::Error for CudaError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DriverMissing {
-    /// The library cannot be opened: what the system said.
+    /// The library cannot be opened; the reason of the system.
     Library(String),
     /// The library lacks a function.
     Function(&'static CStr),
@@ -52,7 +51,7 @@ impl fmt::Display for DriverMissing {
 
 impl std::error::Error for DriverMissing {}
 
-/// Handles as numbers, so that they can cross threads: a context, a stream and an event may be used on any.
+/// Handles as numbers, so that they can cross threads: any thread may use a context, a stream or an event.
 pub type Handle = usize;
 
 type Raw = *mut c_void;
@@ -73,7 +72,7 @@ fn first_function(library: &Library, names: &[&CStr]) -> Option<AnyFunction> {
 
 macro_rules! driver {
     ($($name:ident = $($symbol:literal)|+: fn($($argument:ty),*)),* $(,)?) => {
-        #[repr(C, align(64))] // what spans call is first, in one cache line
+        #[repr(C, align(64))] // the functions that spans call come first, in one cache line
         struct Table {
             $($name: unsafe extern "C" fn($($argument),*) -> c_int,)*
         }
@@ -127,16 +126,16 @@ impl fmt::Debug for Driver {
     }
 }
 
-/// What a stream says of captures.
+/// Whether a stream captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capture {
     /// Work is executed.
     None,
-    /// Work is recorded into a graph, or must not be touched while another stream does that.
+    /// Work is recorded into a graph, or the stream must not be used while another stream captures.
     Active,
 }
 
-/// Why a library is not loaded, in the words of the loader; the error itself says only which function failed.
+/// Why a library is not loaded, in the words of the loader; the error's own text names only the function that failed.
 pub(crate) fn reason(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
@@ -145,14 +144,14 @@ fn answer(code: c_int) -> Result<(), CudaError> {
     if code == 0 { Ok(()) } else { Err(CudaError(code)) }
 }
 
-/// Makes a call that puts back what the program had, and once more where the driver refuses: the error may be that of
-/// work before it, which is told once. Whether it was done.
+/// Makes a call that restores the program's state, and repeats it if the driver refuses: the driver may report an error
+/// of earlier work, once. Returns whether a call succeeded.
 fn twice(mut call: impl FnMut() -> c_int) -> bool {
     call() == 0 || call() == 0
 }
 
 impl Driver {
-    /// The driver of this process. Looked for once; does not initialise it.
+    /// The driver of this process. Searches for it once; does not initialise it.
     #[inline]
     pub fn get() -> Result<&'static Self, &'static DriverMissing> {
         static DRIVER: OnceCell<Result<Driver, DriverMissing>> = OnceCell::new();
@@ -161,15 +160,15 @@ impl Driver {
 
     fn load() -> Result<Self, DriverMissing> {
         let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
-        // SAFETY: the driver's initialisers are meant to run in any process; where the program uses CUDA they have run
-        // already, and this only counts one more user.
+        // SAFETY: the driver's initialisers may run in any process. If the program uses CUDA they have run already, and
+        // this call only adds a reference.
         let library = unsafe { Library::new(name) }.map_err(|error| DriverMissing::Library(reason(&error)))?;
         Ok(Self { table: Table::load(&library)?, _library: library })
     }
 
     // Every block below calls a function of the table with arguments of the declared types. The driver checks handles
-    // that were valid once and answers with an error; that they were is the contract of whoever registered the stream
-    // (a binding's `Arc`, or the contract of `RawStream`).
+    // that were once valid, and answers with an error. That they were valid is the contract of the code that registered
+    // the stream (a binding's `Arc`, or the contract of `RawStream`).
 
     /// Version of CUDA that the driver speaks, as 1000 * major + 10 * minor.
     pub fn version(&self) -> Result<i32, CudaError> {
@@ -196,7 +195,7 @@ impl Driver {
         Ok(text.unwrap_or_default())
     }
 
-    /// Runs `body` with `context` current, and whatever was current again afterwards.
+    /// Runs `body` with `context` current, then restores the former context.
     pub fn in_context<T>(&self, context: Handle, body: impl FnOnce() -> Result<T, CudaError>) -> Result<T, CudaError> {
         let pushed = self.enter_context(context)?;
         let result = body();
@@ -240,23 +239,23 @@ impl Driver {
         let _done = twice(|| unsafe { (self.table.pop_context)(&raw mut popped) });
     }
 
-    /// Runs `body`, which may change the current context, and makes the one from before current again.
+    /// Runs `body`, which may change the current context, then restores the former one.
     pub fn keeping_context<T>(&self, body: impl FnOnce() -> T) -> T {
         let mut current: Raw = std::ptr::null_mut();
         // SAFETY: writes one pointer.
         let known = unsafe { (self.table.current_context)(&raw mut current) } == 0;
         let result = body();
         if known {
-            // SAFETY: makes a context current that was so a moment ago, or none.
+            // SAFETY: makes a context current that was current a moment ago, or none.
             let _done = twice(|| unsafe { (self.table.set_current_context)(current) });
         }
         result
     }
 
-    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread. For whatever
-    /// is not enqueued into a stream: such calls are refused in other modes while a thread captures, and break its
-    /// capture. Not wanted to ask whether a stream captures, which is always allowed, nor to record an event in one
-    /// that does not, which is work in a stream like a launch.
+    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread. For calls that
+    /// enqueue nothing into a stream: in other modes they fail while a thread captures, and break its capture. Not
+    /// needed for the query whether a stream captures, which is always allowed, nor to record an event in a stream that
+    /// does not capture, which is as harmless as a launch.
     pub fn relaxed<T>(&self, body: impl FnOnce() -> T) -> T {
         const RELAXED: c_uint = 2;
         let mut mode = RELAXED;
@@ -267,7 +266,7 @@ impl Driver {
             let taken = mode;
             let _done = twice(|| {
                 mode = taken;
-                // SAFETY: as above; puts back what was taken.
+                // SAFETY: as above; restores the former mode.
                 unsafe { (self.table.capture_mode)(&raw mut mode) }
             });
         }
@@ -277,7 +276,8 @@ impl Driver {
     /// Whether work on this stream goes into a graph at present.
     #[inline]
     pub fn capture(&self, stream: Handle) -> Result<Capture, CudaError> {
-        /// The legacy stream must not be used while a stream captures that would wait for it; asking is harmless.
+        /// The answer for the legacy stream while a stream captures that would wait for it. The query itself is
+        /// harmless.
         const IMPLICIT: c_int = 906;
         let mut status = 0;
         // SAFETY: writes one integer.
@@ -288,7 +288,7 @@ impl Driver {
         }
     }
 
-    /// A stream of the current context that waits for no other.
+    /// A stream of the current context that does not synchronise with the default stream.
     pub fn create_stream(&self) -> Result<Handle, CudaError> {
         const NON_BLOCKING: c_uint = 1;
         let mut stream: Raw = std::ptr::null_mut();
@@ -297,13 +297,13 @@ impl Driver {
         Ok(stream.addr())
     }
 
-    /// Destroys a stream that [`create_stream`](Self::create_stream) gave.
+    /// Destroys a stream from [`create_stream`](Self::create_stream).
     pub fn destroy_stream(&self, stream: Handle) {
         // SAFETY: the stream is ours and is not used again.
         let _kept_at_worst = unsafe { (self.table.destroy_stream)(raw(stream)) };
     }
 
-    /// An event of the current context that keeps time.
+    /// A new event of the current context, with timing.
     pub fn create_event(&self) -> Result<Handle, CudaError> {
         let mut event: Raw = std::ptr::null_mut();
         // SAFETY: writes one pointer.
@@ -311,7 +311,7 @@ impl Driver {
         Ok(event.addr())
     }
 
-    /// Destroys an event that [`create_event`](Self::create_event) gave.
+    /// Destroys an event from [`create_event`](Self::create_event).
     pub fn destroy_event(&self, event: Handle) {
         // SAFETY: the event is ours and is not used again.
         let _kept_at_worst = unsafe { (self.table.destroy_event)(raw(event)) };
@@ -320,7 +320,7 @@ impl Driver {
     /// Puts an event into a stream.
     #[inline]
     pub fn record(&self, event: Handle, stream: Handle) -> Result<(), CudaError> {
-        // SAFETY: enqueues; both handles are of the current context or refused.
+        // SAFETY: only enqueues. Both handles belong to the current context, or the driver refuses them.
         answer(unsafe { (self.table.record_event)(raw(event), raw(stream)) })
     }
 
@@ -340,23 +340,23 @@ impl Driver {
 
     /// Waits until the work before an event has finished.
     pub fn wait(&self, event: Handle) -> Result<(), CudaError> {
-        // SAFETY: waits only.
+        // SAFETY: only waits.
         answer(unsafe { (self.table.synchronize_event)(raw(event)) })
     }
 
-    /// Nanoseconds between two events; [`NOT_READY`](CudaError::NOT_READY) while the work before either has not
-    /// finished. One call: it says what a query would.
+    /// Nanoseconds between two events, or [`NOT_READY`](CudaError::NOT_READY) until the work before both has finished.
+    /// This one call replaces a query.
     #[inline]
     pub fn elapsed_ns(&self, start: Handle, end: Handle) -> Result<u64, CudaError> {
         let mut milliseconds = 0f32;
         // SAFETY: writes one float.
         answer(unsafe { (self.table.elapsed)(&raw mut milliseconds, raw(start), raw(end)) })?;
-        // To the nearest; a signed number takes one instruction.
+        // Rounds to the nearest; the conversion to a signed number is a single instruction.
         Ok((f64::from(milliseconds.max(0.0)) * 1e6 + 0.5) as i64 as u64)
     }
 }
 
-/// A handle as the driver takes it.
+/// A handle in the driver's type.
 fn raw(handle: Handle) -> Raw {
     std::ptr::with_exposed_provenance_mut(handle)
 }

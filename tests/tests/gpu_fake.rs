@@ -1,4 +1,4 @@
-//! What a timed span asks of the driver, with one that counts the calls: `examples/fake_driver.rs`.
+//! The driver calls of timed spans, counted by a fake driver (`examples/fake_driver.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,41 +11,41 @@ use serde::Deserialize;
 use tracing_gpu::Summary;
 use tracing_gpu::summary::StreamLosses;
 
-/// What the child says.
+/// The output of `gpu_timed`.
 #[derive(Debug, Deserialize)]
 struct Told {
-    /// Timed spans while calls were counted, once warm.
+    /// Number of warm timed spans during which calls were counted.
     spans: u64,
     during: BTreeMap<String, u64>,
     so_far: BTreeMap<String, u64>,
     allocations: u64,
     pages: u64,
-    /// Of 20,032 timed spans.
+    /// After 20,032 timed spans.
     first: Summary,
-    /// Of three, after a reset.
+    /// After a reset and three more.
     second: Summary,
-    /// Of 701 with other names at the same heights of the stack, after another.
+    /// After another reset and 701 spans with other names at the same depths of the stack.
     mixed: Summary,
 }
 
-/// What `gpu_scopes` says.
+/// The output of `gpu_scopes`.
 #[derive(Debug, Deserialize)]
 struct Scopes {
     inside: Summary,
     outside: Summary,
     all: Summary,
-    /// Events recorded so far, after each exit of the entries of one span. One entry is timed.
+    /// Number of events recorded after each exit of one span's entries. Only one entry is timed.
     ends: [Vec<u64>; 4],
     again: Summary,
     losses: Summary,
-    /// On the stream, the program's own among them.
+    /// References to the stream, including the program's own.
     holds: [usize; 2],
     overwritten: u64,
 }
 
-/// A program on the fake driver, and a folder of its own.
+/// A command that runs the program on the fake driver, and its folder.
 fn command(program: &str, behavior: &str, tier: &str) -> (Command, PathBuf) {
-    // A folder each: a library that is copied anew while another test's child has it mapped kills that child.
+    // One folder per run: overwriting a library that another test's child has mapped kills that child.
     static RUNS: AtomicUsize = AtomicUsize::new(0);
     let number = RUNS.fetch_add(1, Relaxed);
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-driver-{number}"));
@@ -65,7 +65,7 @@ fn run<T: serde::de::DeserializeOwned>(program: &str, behavior: &str, tier: &str
     serde_json::from_slice(&output.stdout).expect("what the child says")
 }
 
-/// The summary that `gpu_ends` leaves, which ends with this code.
+/// The summary that `gpu_ends` writes. The program must exit with `code`.
 fn end(case: &str, behavior: &str, tier: &str, code: i32) -> Summary {
     let (mut child, folder) = command("gpu_ends", behavior, tier);
     let summary = folder.join("summary.json");
@@ -76,7 +76,7 @@ fn end(case: &str, behavior: &str, tier: &str, code: i32) -> Summary {
     Summary::read_json(text.as_slice()).expect("a summary")
 }
 
-/// Instances of `step` and its floor, if it has a row of stream time.
+/// Instances and floor of `step`, if it has a row of stream time.
 fn steps(summary: &Summary) -> Option<(u64, u64)> {
     let row = summary.stream_ranges.iter().find(|row| row.name == "step")?;
     Some((row.times.instances, row.floor_ns))
@@ -91,7 +91,7 @@ fn a_warm_timed_span_makes_seven_calls_and_allocates_nothing() {
         for name in ["cuEventRecord", "cuStreamIsCapturing", "cuCtxGetCurrent"] {
             assert_eq!(calls(name), 2 * spans, "{tier}: {name}: {told:#?}");
         }
-        // Each batch is read to its end, which is seen when nothing is left: no call more than pairs.
+        // The profiler stops at a batch's last pair, so that calls and pairs are equally many.
         assert_eq!(calls("cuEventElapsedTime_v2"), spans, "{tier}");
         assert_eq!(calls("cuThreadExchangeStreamCaptureMode"), 2 * batches, "{tier}");
         for name in ["cuCtxSetCurrent", "cuCtxPushCurrent_v2", "cuStreamCreate", "cuEventCreate", "cuEventQuery"] {
@@ -198,7 +198,7 @@ fn losses_are_those_of_the_window() {
 #[test]
 fn the_driver_is_not_loaded_where_no_stream_is_named() {
     for tier in ["subscriber", "layer"] {
-        let summary = end("no_stream", "", tier, 0); // it looks itself
+        let summary = end("no_stream", "", tier, 0); // the child checks the libraries itself
         assert_eq!(summary.notes, [""; 0], "{tier}");
     }
 }
@@ -234,7 +234,7 @@ fn default_streams_are_timed_whoever_named_their_context_first() {
 
 #[test]
 fn a_summary_of_many_streams_takes_as_long_as_they_are_many() {
-    // A second or two; were each looked for among all, minutes.
+    // Takes a second or two; a linear search for each stream would take minutes.
     let (summary, took) = in_time(Duration::from_secs(30), || end("many_streams", "", "subscriber", 0));
     let streams: BTreeSet<&str> = summary.stream_ranges.iter().map(|row| row.stream.as_str()).collect();
     assert_eq!((summary.stream_ranges.len(), streams.len()), (20_000, 20_000));
@@ -250,28 +250,28 @@ fn streams_on_which_nothing_is_timed_are_not_read() {
 #[test]
 fn a_forked_child_times_nothing_and_waits_for_nobody() {
     for tier in ["subscriber", "layer"] {
-        let summary = end("fork", "", tier, 0); // it looks at its child itself
+        let summary = end("fork", "", tier, 0); // the program checks its child itself
         let wanted = [("around", 1), ("before", 10), ("open", 1), ("outer", 1), ("there", 100), ("within", 1)];
         assert_eq!(timed(&summary), BTreeMap::from(wanted), "{tier}");
         assert_eq!(summary.losses.streams, StreamLosses::default(), "{tier}");
     }
 }
 
-/// What `gpu_refused` says.
+/// The output of `gpu_refused`.
 #[derive(Debug, Deserialize)]
 struct Refused {
-    /// Of 8 timed spans, and of 16.
+    /// After 8 timed spans; `summary` after 16.
     first: Summary,
     summary: Summary,
-    /// That the profiler made of the driver.
+    /// Driver calls of the profiler.
     calls: u64,
-    /// The program's own.
+    /// The program's own context and capture mode, afterwards.
     current: usize,
     mode: u32,
 }
 
-/// One call of the driver fails, each in turn, with one of its codes: the spans are counted, each time on a stream is
-/// in a row or counted as lost, and the program's context and capture mode are as they were.
+/// The driver refuses one call, each in turn, with one of the error codes. All spans are still counted, each stream
+/// time is in a row or counted as lost, and the program's context and capture mode are unchanged.
 #[test]
 fn a_call_that_the_driver_refuses_costs_what_is_counted() {
     /// Invalid value, no memory, not initialized, taken down, no device, bad context, bad handle, not ready, illegal
@@ -290,7 +290,8 @@ fn a_call_that_the_driver_refuses_costs_what_is_counted() {
         assert_eq!((timed(&whole.summary), whole.current, whole.mode), (BTreeMap::from([("step", 16)]), 0x1000, 0));
         assert!(whole.calls > 500, "{}", whole.calls);
         let all = std::env::var_os("FAULTS_ALL").is_some(); // `tests/faults`
-        // Most calls measure what a pair of events takes without work; those after it are taken in turn by the tiers.
+        // Most calls measure the floor (an event pair without work). The tiers share the last calls: each tests every
+        // second one.
         let is_tested = |number: &u64| {
             let is_turn = number.is_multiple_of(2) == (tier == "layer");
             all || number.is_multiple_of(31) || whole.calls - number < 220 && is_turn

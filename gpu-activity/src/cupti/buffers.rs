@@ -1,11 +1,11 @@
 //! Memory that CUPTI writes records to.
 //!
-//! CUPTI asks for buffers whenever it likes and must get one each time: libraries before CUDA 12.9 crash without.
-//! Within the budget it gets large ones, kept and used again. Beyond, it gets small ones whose records are counted and
-//! thrown away, so that what stays behind is no more work. A buffer that waits to be read is of the budget too.
+//! CUPTI may ask for a buffer at any time and must get one: libraries before CUDA 12.9 crash otherwise. Within the
+//! budget it gets large buffers, which are reused. Beyond the budget it gets small ones; their records are counted and
+//! discarded, so that the backlog stays bounded. Buffers that wait to be read belong to the budget, too.
 //!
-//! CUPTI asks on threads that launch. New memory costs them a page fault for every 19 launches, so a buffer that was
-//! written before is kept ready.
+//! CUPTI asks on threads that launch. New memory costs such a thread a page fault for every 19 launches. One touched
+//! buffer is therefore kept ready.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-/// Bytes of a buffer within the budget, and of one beyond it.
+/// Bytes of a buffer within the budget (`LARGE`) and beyond it (`SMALL`).
 const LARGE: usize = 4 << 20;
 const SMALL: usize = 64 << 10;
 
-/// Records begin at multiples of 8; a cache line keeps buffers of two threads apart.
+/// CUPTI aligns records to 8 bytes. Buffers of two threads share no cache line.
 const ALIGNMENT: usize = 64;
 
 /// What a buffer is for.
@@ -25,7 +25,7 @@ const ALIGNMENT: usize = 64;
 pub(crate) enum Role {
     /// Its records are read.
     Kept,
-    /// Its records are beyond the budget.
+    /// Its records are counted and discarded.
     Scratch,
 }
 
@@ -38,21 +38,21 @@ impl Role {
     }
 }
 
-/// All buffers of the process: CUPTI's requests say nothing of whom they are for.
+/// All buffers of the process: a request of CUPTI does not name the profiler.
 pub(crate) struct Pool(Mutex<Buffers>);
 
 struct Buffers {
-    /// Large buffers there may be, and are.
+    /// The allowed number of large buffers, and the present number.
     most: usize,
     large: usize,
-    /// Addresses that nobody has, and those that CUPTI has.
+    /// Addresses of buffers that are free (`idle`) and that CUPTI holds (`out`).
     idle: Vec<(usize, Role)>,
     out: Vec<(usize, Role)>,
     /// Whether idle buffers are kept.
     is_in_use: bool,
 }
 
-/// A buffer that CUPTI has handed back, until its records have been read: it is handed out again when this is dropped.
+/// A buffer that CUPTI has handed back. It returns to the pool when this value is dropped.
 pub struct Filled {
     pool: &'static Pool,
     address: usize,
@@ -68,9 +68,9 @@ impl Filled {
     /// Its records.
     pub(super) fn bytes(&mut self) -> &mut [u8] {
         let buffer = std::ptr::with_exposed_provenance_mut(self.address);
-        // SAFETY: the buffer has `role.bytes()` bytes, and `valid` is not more. It was zeroed when made, so every
-        // byte has a value. CUPTI does not write it any more, and it is in no list until this is dropped: it is ours
-        // alone, for as long as `self` is borrowed.
+        // SAFETY: the buffer has `role.bytes()` bytes, `valid` is at most that, and every byte was zeroed at
+        // allocation. CUPTI no longer writes it, and it is in no list until this value is dropped: nobody else has it
+        // while `self` is borrowed.
         unsafe { std::slice::from_raw_parts_mut(buffer, self.valid) }
     }
 }
@@ -99,13 +99,14 @@ impl Pool {
         buffers.is_in_use = true;
     }
 
-    /// Has a large buffer ready for the next request, if the budget allows one more. On a thread that nobody waits for.
+    /// Allocates a large buffer for the next request, if the budget allows one more. Call it on a thread that nobody
+    /// waits for.
     pub(crate) fn prepare(&self) {
         let lacks = |buffers: &Buffers| !buffers.has(Role::Kept) && buffers.large < buffers.most && buffers.is_in_use;
         if lacks(&self.0.lock()) {
             let address = make(Role::Kept); // without the lock: this takes a while
             let mut buffers = self.0.lock();
-            buffers.large += usize::from(address != 0); // perhaps one beyond the budget, and then
+            buffers.large += usize::from(address != 0); // perhaps one beyond the budget, which is freed below
             let is_wanted = buffers.large <= buffers.most && buffers.is_in_use;
             match address {
                 0 => {}
@@ -133,18 +134,18 @@ impl Pool {
         Some(Filled { pool: self, address, role, valid: valid.min(role.bytes()) })
     }
 
-    /// Buffers that CUPTI has.
+    /// Number of buffers that CUPTI holds.
     pub(crate) fn handed_out(&self) -> usize {
         self.0.lock().out.len()
     }
 
-    /// Those of them that hold records. CUPTI may keep one without for ever.
+    /// Number of those buffers that contain records. CUPTI may keep an empty buffer for ever.
     pub(crate) fn holding(&self) -> usize {
         let holds = |(address, _): &&(usize, Role)| kind_of_first(*address).load(Ordering::Relaxed) != 0;
         self.0.lock().out.iter().filter(holds).count()
     }
 
-    /// Returns to the system what CUPTI does not have, and what waits to be read, as soon as that was.
+    /// Frees all idle buffers. Buffers that wait to be read are freed as soon as they have been read.
     pub(crate) fn release(&self) {
         let mut buffers = self.0.lock();
         buffers.is_in_use = false;
@@ -159,7 +160,7 @@ impl Buffers {
         self.idle.iter().any(|(_, role)| *role == wanted)
     }
 
-    /// The address of an idle or of a new buffer; 0 where there is no memory.
+    /// The address of an idle or new buffer; 0 if the system has no memory.
     fn take(&mut self, wanted: Role) -> usize {
         let address = match self.idle.iter().rposition(|(_, role)| *role == wanted) {
             Some(place) => self.idle.swap_remove(place).0,
@@ -176,7 +177,7 @@ impl Buffers {
         address
     }
 
-    /// The address is in none of the lists.
+    /// The caller has removed the address from every list.
     fn put_back(&mut self, address: usize, role: Role) {
         if self.is_in_use {
             self.idle.push((address, role));
@@ -185,26 +186,26 @@ impl Buffers {
         }
     }
 
-    /// The address is in none of the lists any more.
+    /// The caller has removed the address from every list.
     fn free(&mut self, address: usize, role: Role) {
         self.large -= usize::from(role == Role::Kept);
-        // SAFETY: the address came from `make` with this role; it has left the only list it was in or its `Filled`,
-        // without which nobody has a slice of it.
+        // SAFETY: the address came from `make` with this role. It has left its only list or its `Filled`, so nobody has
+        // a slice of it.
         unsafe { dealloc(std::ptr::with_exposed_provenance_mut(address), layout(role)) };
     }
 }
 
-/// Where the first record of a buffer, which is in `out` or about to be, has its kind. No kind is 0, and CUPTI sets a
-/// buffer to zero before it writes a record.
+/// The place where the first record of a buffer stores its kind. The buffer is in `out` or about to be. 0 is no kind,
+/// and CUPTI zeroes a buffer before it writes a record.
 fn kind_of_first<'a>(address: usize) -> &'a AtomicU32 {
     // SAFETY: the buffer is large enough and aligned; it is not freed while the caller has the lock, under which it
     // enters and leaves the list. CUPTI writes it meanwhile, as another process would.
     unsafe { AtomicU32::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }
 }
 
-/// A new buffer, all of it written; 0 where there is no memory.
+/// The address of a new, zeroed buffer; 0 if the system has no memory.
 fn make(role: Role) -> usize {
-    // SAFETY: the layout has a size. Zeroed, so that all of it may be read as bytes, whatever CUPTI leaves out.
+    // SAFETY: the layout is not empty. Zeroing makes all bytes readable, even those that CUPTI does not write.
     unsafe { alloc_zeroed(layout(role)) }.expose_provenance()
 }
 

@@ -1,12 +1,13 @@
-//! The ranges of a comparison that a gate stops at.
+//! The ranges of a comparison at which a gate fails.
 
 use super::comparison::{ComparedRange, Comparison};
 use crate::analysis::{Added, Basis, Change, Gate, Regression, Repeats};
 use crate::stats::order;
 
 impl Comparison {
-    /// Ranges that a later run has and the first one has not, with a total of at least `least_ns` nanoseconds, the
-    /// longest first. They are no [`regressions`](Self::regressions); a gate that is to stop at them asks for both.
+    /// Ranges of later runs that the first run does not have, with a total of at least `least_ns` nanoseconds, the
+    /// longest first. [`regressions`](Self::regressions) does not contain them; a gate that must fail for them calls
+    /// both.
     ///
     /// ```
     /// use range_report::{Comparison, RangeStats, Summary, Times};
@@ -43,18 +44,18 @@ impl Comparison {
         added
     }
 
-    /// What became slower by more than `threshold_percent`, with the defaults of [`Gate`]: medians are judged, and
-    /// differences below 0.1 ms do not count. Ranges that the first run does not have are in [`added`](Self::added)
-    /// alone. In the order of [`check`](Self::check).
+    /// Ranges that became slower by more than `threshold_percent`, with the defaults of [`Gate`]: medians are judged,
+    /// and differences below 0.1 ms do not count. The order is that of [`check`](Self::check). New ranges are in
+    /// [`added`](Self::added) alone.
     #[must_use]
     pub fn regressions(&self, threshold_percent: f64) -> Vec<Regression> {
         self.check(&Gate::new(threshold_percent))
     }
 
-    /// What became slower by more than the gate allows, in any run. Medians and 99th percentiles come first, those that
-    /// surely changed most before others. Of totals, the cause comes first: ranges whose own time grew by
-    /// [`Gate::least_ns`] or more, by that; then those whose own time is not known, and those that became slower
-    /// through others inside of them, by the time lost.
+    /// Ranges that became slower by more than the gate allows, in any run. Medians and 99th percentiles come first, the
+    /// surest changes before others. Totals follow in two groups: first ranges whose own time grew by
+    /// [`Gate::least_ns`] or more, the largest growth first; then ranges with unknown own time and ranges slowed by
+    /// others inside them, the largest loss first.
     #[must_use]
     pub fn check(&self, gate: &Gate) -> Vec<Regression> {
         let mut found: Vec<Regression> = Vec::new();
@@ -68,8 +69,8 @@ impl Comparison {
         found
     }
 
-    /// The same comparison with the [`change`](crate::InRun::change) of each range, which is then printed and written,
-    /// too.
+    /// The same comparison with the [`change`](crate::InRun::change) of each range filled in, so that reports and files
+    /// show it.
     #[must_use]
     pub fn judged(mut self, gate: &Gate) -> Self {
         let changes = self.changes(gate);
@@ -82,7 +83,7 @@ impl Comparison {
         self
     }
 
-    /// By range and run.
+    /// The change of each range in each run.
     fn changes(&self, gate: &Gate) -> Vec<Vec<Option<Change>>> {
         let mut changes = vec![vec![None; self.runs.len()]; self.ranges.len()];
         for run in 1..self.runs.len() {

@@ -1,4 +1,4 @@
-//! The words for work on a GPU that timelines, and the records of CUPTI, share.
+//! Types of GPU work that timelines and CUPTI's records share.
 
 use crate::summary::MemoryKind;
 
@@ -7,7 +7,7 @@ use crate::summary::MemoryKind;
 pub enum Work {
     /// It runs a kernel.
     Kernel(Kernel),
-    /// A copy, or with [`MemoryKind::Set`] a set.
+    /// It copies memory, or sets it ([`MemoryKind::Set`]).
     Memory(Memory),
 }
 
@@ -31,11 +31,11 @@ pub struct Kernel {
 /// A copy or a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// From where to where, or a set.
+    /// Source and destination kinds of a copy, or a set.
     pub kind: MemoryKind,
     /// How many bytes.
     pub bytes: u64,
-    /// CUPTI's memory kinds: 1 pageable, 2 pinned, 3 device, 4 array, 5 managed, 6 and 7 static. For a set only
+    /// CUPTI's memory kinds: 1 pageable, 2 pinned, 3 device, 4 array, 5 managed, 6 and 7 static. A set has only a
     /// `destination`.
     pub source: u8,
     /// As `source`.

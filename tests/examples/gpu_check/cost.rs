@@ -1,4 +1,4 @@
-//! What a timed span costs on the CPU, in each tier, and what it allocates.
+//! The CPU time of a timed span in each tier, and its allocations.
 
 use std::ffi::c_void;
 use std::process::Command;
@@ -11,25 +11,25 @@ use tracing_gpu::with_stream;
 use super::allocations::Allocations;
 use super::device::profiler;
 
-/// More than the durations that a row keeps one by one, so that a pass makes it warm.
+/// More spans than a row keeps single durations, so that one pass makes the row warm.
 const SPANS: usize = 20_000;
-/// Spans of a pass, some 4 ms: short, since a machine's pace changes, and what is compared is what lies side by side.
+/// Spans of a pass. A pass is short (4 ms), because a machine's speed drifts and adjacent passes are compared.
 const PASS: usize = 2_000;
 const PASSES: usize = 150;
-/// Pairs are read in batches, as ours are.
+/// The profiler reads its pairs in batches of this size, too.
 const BATCH: usize = 64;
 
-/// The least of twenty, and the median.
+/// The 5th percentile and the median.
 fn spread(values: &mut [f64]) -> [f64; 2] {
     values.sort_by(f64::total_cmp);
     [values[values.len() / 20], values[values.len() / 2]]
 }
 
-/// Spans between two waits for the device, which are not timed: the device takes longer over two events than the CPU,
-/// and whoever enqueues more than a stream holds waits for it.
+/// Spans between two waits for the device. The device takes longer for two events than the CPU, and a thread that fills
+/// a stream blocks. The waits are not timed.
 const CHUNK: usize = 250;
 
-/// CPU time a span, of [`PASS`].
+/// CPU nanoseconds of a span, on average over [`PASS`] spans.
 fn per_span(mut chunk: impl FnMut(), wait: impl Fn()) -> f64 {
     let mut total = Duration::ZERO;
     for _ in 0..PASS / CHUNK {
@@ -41,8 +41,8 @@ fn per_span(mut chunk: impl FnMut(), wait: impl Fn()) -> f64 {
     total.as_nanos() as f64 / PASS as f64
 }
 
-/// The driver calls of a timed span that is warm, in a ring of events: two records, each after a look at the current
-/// context and one at captures; and the reading, batch by batch, in the relaxed capture mode. `between` runs between
+/// Makes the driver calls of a warm timed span, with a ring of events. Each record is preceded by a query of the
+/// current context and one of captures. Pairs are read in batches, in the relaxed capture mode. `between` runs between
 /// the two events of each pair.
 #[allow(unsafe_code)]
 fn by_hand(stream: sys::CUstream, context: sys::CUcontext, between: impl Fn()) -> impl FnMut() {
@@ -52,7 +52,7 @@ fn by_hand(stream: sys::CUstream, context: sys::CUcontext, between: impl Fn()) -
         assert!(unsafe { sys::cuEventCreate(event, 0) }.result().is_ok());
     }
     let record = move |event| {
-        // SAFETY: calls of the driver with live handles; what is written is on the stack.
+        // SAFETY: the handles are live; the driver writes to locals only.
         unsafe {
             let mut current = std::ptr::null_mut();
             sys::cuCtxGetCurrent(&raw mut current);
@@ -87,14 +87,14 @@ fn by_hand(stream: sys::CUstream, context: sys::CUcontext, between: impl Fn()) -
     }
 }
 
-/// Has the stream wait on the host for a while, so that what is enqueued next waits, as much of it as ever will.
+/// Blocks the stream on the host for a while, so that as many operations as possible queue up behind it.
 fn hold(stream: &CudaStream, time: Duration) {
     extern "C" fn sleep(ms: *mut c_void) {
         std::thread::sleep(Duration::from_millis(ms.addr() as u64));
     }
     let ms = std::ptr::without_provenance_mut(time.as_millis() as usize);
     #[allow(unsafe_code)]
-    // SAFETY: the function takes a number for a pointer, and calls nothing of CUDA.
+    // SAFETY: the function receives a number as its pointer and calls no CUDA function.
     let launched = unsafe { sys::cuLaunchHostFunc(stream.cu_stream(), Some(sleep), ms) };
     launched.result().expect("a host function in the stream");
 }
@@ -105,7 +105,7 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0)
 }
 
-/// Both tiers, each in a process of its own: as the global subscriber, which a program has one of.
+/// Runs each tier in a process of its own, because a process has one global subscriber.
 pub(crate) fn run(quick: bool) {
     if std::env::var_os("TIER").is_some() {
         return run_tier(quick);
@@ -131,15 +131,15 @@ fn run_tier(quick: bool) {
         by_hand(stream.cu_stream(), context.cu_ctx(), || info_span!("timed by hand").in_scope(|| ()));
     let profiler = profiler();
     let spans = |count: usize| (0..count).for_each(|_| info_span!("timed").in_scope(|| ()));
-    // Warm: rows have their samples, and more pairs have waited than will.
+    // Warm-up: rows get their samples, and more pairs wait at once than in any later pass.
     (0..SPANS / CHUNK).for_each(|_| hand());
     (0..SPANS / CHUNK).for_each(|_| hand_in_spans());
     spans(SPANS);
-    hold(&stream, Duration::from_millis(10)); // less than it takes to enqueue as many pairs as may wait
+    hold(&stream, Duration::from_millis(10)); // shorter than the time to enqueue all pairs that can wait
     with_stream(&stream, || spans(SPANS));
-    with_stream(&stream, || spans(3)); // the last one has taken the events of another
+    with_stream(&stream, || spans(3)); // the last span reuses the events of an earlier one
     synchronize();
-    let warm = profiler.summary(); // reads all, after which the events are the context's again
+    let warm = profiler.summary(); // reads all pairs and returns their events to the context
     assert!(warm.stream_ranges.iter().all(|row| row.times.instances == SPANS as u64 + 3), "{:?}", warm.losses);
     assert_eq!(std::sync::Arc::strong_count(&stream), 1, "a stream is held until its pairs are read, and no longer");
     let (mut hands, mut untimeds, mut timeds, mut added) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -170,8 +170,8 @@ fn run_tier(quick: bool) {
         added[1],
         timed[0] - untimed[0] - by_hand[0]
     );
-    // What it would be by hand in a program that has these spans: their code is found as cold after a driver call as it
-    // is where we time them.
+    // The same driver calls by hand, in a program with the same spans. The spans' code is then as cold after a driver
+    // call as in the timed program.
     let [together, above_together] = [together, above_together].map(|mut values| spread(&mut values));
     println!(
         "{tier:>10}: the same calls by hand around untimed spans {:.0} ns; a timed span above these {:+.0} ns ({:+.0} by the least of twenty of each)",
@@ -190,7 +190,7 @@ fn run_tier(quick: bool) {
         std::process::exit(1);
     }
     if quick {
-        return; // under a tool that records every call
+        return; // the caller runs a tool that records every call
     }
     let before = resident_kib();
     let start = Instant::now();

@@ -13,31 +13,31 @@ use crate::config::{Config, ConfigError, Domain, Gpu, Output, Parents};
 use crate::fold::Watch;
 use crate::outputs;
 
-/// The part of the settings that a program needs to print what other processes have measured.
+/// The settings that a program needs to print measurements of other processes.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Chosen {
     /// False after `off`.
     pub enabled: bool,
-    /// What is printed.
+    /// The reports.
     pub reports: Vec<Report>,
-    /// How.
+    /// Their layout.
     pub options: RenderOptions,
-    /// Where.
+    /// Where they go.
     pub output: Output,
     /// Paths of files with their placeholders, and before each the key of its output, in the order of the keys.
     pub files: Vec<(&'static str, PathBuf)>,
 }
 
 impl Chosen {
-    /// The name of a file for a process: what stands for its host, id and rank is replaced.
+    /// The name of a file for a process, with the placeholders of host, id and rank replaced.
     #[must_use]
     pub fn expand(path: &Path, process: &Process) -> PathBuf {
         outputs::path::expand(path, process)
     }
 
-    /// Whether the user's environment asks for colour, or for none, wherever reports are printed.
+    /// Whether the user's environment asks for colour (`true`) or for none (`false`) in reports.
     #[must_use]
     pub fn color() -> Option<bool> {
         environment::color(environment::variable)
@@ -49,17 +49,17 @@ impl Chosen {
         identity::read()
     }
 
-    /// The reports that a process of this id has printed itself, in a run of the command with this folder.
+    /// The reports that the process with this id has printed itself, in a run of the command with this folder.
     #[must_use]
     pub fn printed(run: &Path, process: u32) -> Vec<Report> {
         let names = std::fs::read_to_string(printed_in(run, process)).unwrap_or_default();
         names.split('+').filter_map(|name| name.parse().ok()).collect()
     }
 
-    /// Writes a file whole or not at all, as those of a profiler.
+    /// Writes a file whole or not at all, as a profiler does.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the file system.
     pub fn write(path: &Path, text: &[u8]) -> io::Result<()> {
         outputs::write(path, text)
     }
@@ -91,7 +91,7 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether durations are measured and counted. Without, spans only become NVTX ranges and nothing is printed.
+    /// Whether durations are measured and counted. If not, spans only become NVTX ranges and nothing is printed.
     /// Default: yes.
     pub fn statistics(mut self, on: bool) -> Self {
         self.config.statistics = on;
@@ -104,18 +104,18 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether kernels, copies and API calls are recorded only from
-    /// [`collect_in_injection`](Profiler::collect_in_injection) on, where the settings ask for them. Before that call
-    /// the profiler does not touch CUDA, and no thread of it does, so that a program that only annotates may fork. For
-    /// libraries that the CUDA driver loads (`CUDA_INJECTION64_PATH`). Default: no.
+    /// Whether kernels, copies and API calls are recorded only after
+    /// [`collect_in_injection`](Profiler::collect_in_injection), if the settings ask for them. Before that call the
+    /// profiler does not touch CUDA and starts no CUDA thread, so a program that only annotates may fork. For libraries
+    /// that the CUDA driver loads (`CUDA_INJECTION64_PATH`). Default: no.
     pub fn gpu_when_injected(mut self, on: bool) -> Self {
         self.config.gpu_when_injected = on;
         self
     }
 
-    /// A new file that has the counts and times of ranges whatever becomes of the process, for
-    /// [`Summary`](crate::Summary) of a process that has left none. It is removed when the profiler has finished.
-    /// `missed` is called once where a row has no room in it; locks may be held then.
+    /// Keeps counts and times of ranges in a new file, which survives a crash of the process and replaces its missing
+    /// [`Summary`](crate::Summary). The profiler removes the file when it finishes. `missed` is called once if a row
+    /// does not fit; the caller may hold locks.
     #[cfg(feature = "row-file")]
     #[doc(hidden)]
     pub fn row_file(mut self, path: impl Into<PathBuf>, missed: fn()) -> Self {
@@ -123,7 +123,7 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Has `see` called with each range, call, operation, call of the API and detail of these kinds, on the thread that
+    /// Calls `see` with each range, call, operation and API call, and with details of these kinds, on the thread that
     /// writes timelines. For tests.
     #[doc(hidden)]
     pub fn watch(mut self, details: Details, see: fn(&Item<'_>)) -> Self {
@@ -137,24 +137,24 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Which span a span stands under in the tree. Default: [`Parents::Entered`].
+    /// Which span is the parent in the tree. Default: [`Parents::Entered`].
     pub fn parents(mut self, parents: Parents) -> Self {
         self.config.parents = parents;
         self
     }
 
     /// Which spans are measured, decided once per call site. Other layers are not affected. Default: INFO and above, or
-    /// what the layer's own filter lets through, where it has one ([`GpuLayer::with_filter`](crate::GpuLayer)).
+    /// the layer's own filter ([`GpuLayer::with_filter`](crate::GpuLayer)).
     pub fn filter(mut self, filter: Targets) -> Self {
         self.config.filter = Some(filter);
         self
     }
 
-    /// Takes the name of a range from the first of these fields that the span has when it is created; `nvtx.name` wins.
-    /// For frameworks that give all spans one name, and put the real name into a field.
+    /// Names a range by the first of these fields that the span has when it is created; `nvtx.name` wins. For
+    /// frameworks that give all spans one name and put the real name into a field.
     ///
-    /// Default: `otel.name`, and `http.route` and `name` behind the span's own name (`system: movement`), as long as a
-    /// call site has at most 32 values. An empty list, `.name_from([""; 0])`, switches that off.
+    /// Default: `otel.name`; and `http.route` and `name`, appended to the span's own name (`system: movement`) while a
+    /// call site has at most 32 values. An empty list, `.name_from([""; 0])`, switches this off.
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -179,36 +179,34 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether NVTX ranges that other code makes are measured, in the same rows, tree and files as spans: those of C
-    /// and C++ code that is linked into the program, and of NVIDIA's crate `nvtx`. How they are counted:
-    /// [`Profiler::nvtx_tool`]. Default: no.
+    /// Whether NVTX ranges of other code are measured, in the same rows, tree and files as spans: ranges of C and C++
+    /// code that is linked into the program, and of NVIDIA's crate `nvtx`. [`Profiler::nvtx_tool`] describes how they
+    /// count. Default: no.
     ///
-    /// - Build the profiler before the first such call. A part of the program that finds no tool at its first call
-    ///   looks for none again.
-    /// - Shared libraries have copies of NVTX of their own, which find no tool in the program. Only a library that
-    ///   `NVTX_INJECTION64_PATH` names receives their calls.
-    /// - Where `NVTX_INJECTION64_PATH` is set, as under Nsight Systems, such code calls that tool and not the profiler.
+    /// - Build the profiler before the first such call. Code that finds no tool at its first call never looks again.
+    /// - A shared library has its own copy of NVTX, which finds no tool in the program. Only a library that
+    ///   `NVTX_INJECTION64_PATH` names receives its calls.
+    /// - If `NVTX_INJECTION64_PATH` is set, as under Nsight Systems, such code calls that tool and not the profiler.
     ///   The report says so.
     /// - Ranges that the program makes with `nvtx_rs` itself need
-    ///   `nvtx_rs::tool::attach(Box::new(profiler.nvtx_tool()))`. Spans then take the longer way on which they are
-    ///   shown to a tool.
-    /// - One profiler at a time measures such ranges; the report of another one that asks for them says so.
+    ///   `nvtx_rs::tool::attach(Box::new(profiler.nvtx_tool()))`. Spans then take the slower path through that tool.
+    /// - One profiler at a time measures such ranges. The report of a second profiler that asks for them says so.
     #[cfg(feature = "foreign")]
     pub fn foreign_ranges(mut self, on: bool) -> Self {
         self.config.foreign_ranges = on;
         self
     }
 
-    /// Whether the names of ranges that [`nvtx_tool`](Profiler::nvtx_tool) receives stay as they are. Otherwise
-    /// numbers with a key at their end are no part of them but values of the range in timelines, so that a name which
-    /// a program makes anew each time has one row: `aten::linear, seq = 84, op_id = 315` is `aten::linear`. Bare
-    /// numbers stay: `block 1` and `block 2` are two rows. Default: no.
+    /// Whether [`nvtx_tool`](Profiler::nvtx_tool) keeps the names of ranges as they are. Otherwise it cuts numbers with
+    /// keys from the end of a name and makes them values of the range in timelines: `aten::linear, seq = 84, op_id =
+    /// 315` becomes `aten::linear`, so all such ranges share a row. Numbers without keys stay: `block 1` and `block 2`
+    /// are two rows. Default: no.
     pub fn whole_names(mut self, on: bool) -> Self {
         self.config.whole_names = on;
         self
     }
 
-    /// What is printed at the end, in this order. Default: tree, calls where futures awaited at least 1 ms
+    /// The reports that are printed at the end, in this order. Default: tree, calls where futures awaited at least 1 ms
     /// and 1 % of the time in spans, and ranges.
     pub fn report(mut self, reports: impl IntoIterator<Item = Report>) -> Self {
         self.config.reports = reports.into_iter().collect();
@@ -249,21 +247,20 @@ impl ProfilerBuilder {
     }
 
     /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's
-    /// buffers and those that wait to be read, launches and instances of ranges whose operations have not all come, and
-    /// what threads note of their launches until that is collected, ten times a second. The report counts what does not
-    /// fit. Used only if kernels, copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
+    /// buffers, filled buffers that wait to be read, launches and range instances with outstanding operations, and the
+    /// launch notes of threads, which are collected ten times a second. The report counts losses. Used only if kernels,
+    /// copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
     ///
-    /// This limit does not cover the following, which does not grow with the number of launches:
-    /// - rows of tables: one for each kernel, function and direction, for each kernel by range and thread, and for each
-    ///   node of the tree, with at most 8 KiB for each device that its work ran on. There are at most 65,536 nodes, and
-    ///   as many names of kernels, each kept once; further ones share a row. Single durations are in
+    /// This limit does not cover the following memory, which does not grow with the number of launches:
+    /// - rows of tables: one for each kernel, function and direction; one for each kernel by range and thread; and one
+    ///   for each node of the tree, with at most 8 KiB for each device that ran its work. There are at most 65,536
+    ///   nodes and 65,536 kernel names, each kept once; further ones share a row. Single durations are in
     ///   [`sample_budget`](Self::sample_budget);
-    /// - for an instance that waits, 16 bytes for each kernel by name that was launched in it;
-    /// - the ends of instances that were noted to begin, for which there is always room, and 8 KiB a thread for the
-    ///   last of them;
-    /// - what CUPTI allocates itself, on the host and on devices, and the 64 KiB buffers it gets in place of those
-    ///   beyond the bound, whose records are counted and thrown away;
-    /// - the old memory of a table while it grows, for that moment;
+    /// - 16 bytes for each kernel name in an instance that waits for its operations;
+    /// - the ends of known instances, which always find room, and 8 KiB a thread for the last of them;
+    /// - CUPTI's own memory on the host and on devices, and its 64 KiB buffers beyond the limit, whose records are
+    ///   counted and discarded;
+    /// - the old memory of a table while the table grows;
     /// - timelines, which have [`timeline_memory`](Self::timeline_memory).
     pub fn gpu_memory(mut self, bytes: usize) -> Self {
         self.config.gpu_memory = bytes;
@@ -277,16 +274,16 @@ impl ProfilerBuilder {
         self
     }
 
-    /// How many rows of each table, and phases of the tree, are printed at most. One more row has the sum of the
-    /// others. `usize::MAX` prints all. Files have all rows. Default: 30.
+    /// The largest number of rows of each table and of phases of the tree. One more row has the sum of the others.
+    /// `usize::MAX` prints all. Files have all rows. Default: 30.
     pub fn rows(mut self, most: usize) -> Self {
         self.config.rows = most;
         self
     }
 
-    /// Percentiles of durations that are kept and shown: columns of the tree and of the calls, and the quantiles that
-    /// [`Times::quantile`](crate::summary::Times::quantile) finds. The 50th, 90th and 99th are always kept, and in the
-    /// calls. Nsight's tables do not change. Default: only these three, and none in the tree.
+    /// Additional percentiles of durations: columns of the tree and of the calls, and quantiles that
+    /// [`Times::quantile`](crate::summary::Times::quantile) finds. The 50th, 90th and 99th are always kept, and the
+    /// calls always show them. Nsight's tables do not change. Default: no additional ones.
     ///
     /// Percentiles are exact while every duration is kept (see [`sample_budget`](Self::sample_budget)). Otherwise their
     /// error is below 0.2 %, and reports mark them with `~`.
@@ -301,13 +298,13 @@ impl ProfilerBuilder {
     /// # Ok::<(), tracing_gpu::ConfigError>(())
     /// ```
     ///
-    /// [`build`](Self::build) refuses what is not within 0 and 100.
+    /// [`build`](Self::build) refuses values outside of 0 to 100.
     pub fn percentiles(mut self, percentiles: impl IntoIterator<Item = f64>) -> Self {
         self.config.ask_for(&percentiles.into_iter().collect::<Vec<f64>>());
         self
     }
 
-    /// Whether [`Report::Hot`] prints kernels by their whole names, as the tables of Nsight and nvprof do. Else C++
+    /// Whether [`Report::Hot`] prints the full names of kernels, as the tables of Nsight and nvprof do. Otherwise C++
     /// names are shortened by meaning: `vectorized_elementwise<FillFunctor<int>>`. Default: no.
     pub fn full_kernel_names(mut self, on: bool) -> Self {
         self.config.full_kernel_names = on;
@@ -414,15 +411,15 @@ impl ProfilerBuilder {
     }
 
     /// Writes a timeline while the program runs: Chrome trace events, which ui.perfetto.dev and chrome://tracing open.
-    /// Threads with their ranges and events, and, where CUPTI records, streams with their operations, the ranges
-    /// projected onto them, and arrows from launch to operation. With the feature `gzip` a name that ends in `.gz` is
-    /// compressed. A run that is killed leaves a file that opens. Its name may hold `%h`, `%p` and `%r`; see
+    /// It shows threads with their ranges and events. If CUPTI records, it also shows streams with their operations,
+    /// the ranges projected onto them, and arrows from launch to operation. With the feature `gzip` a name that ends in
+    /// `.gz` is compressed. A run that is killed leaves a file that opens. Its name may hold `%h`, `%p` and `%r`; see
     /// [`Output::File`](crate::Output::File).
     ///
     /// Each range costs about 30 ns more than without a timeline, and takes 32 bytes until it is written. A range of a
-    /// span with fields costs about 120 ns, and takes 32 bytes more for the values of its `nvtx.` fields, 32 for each
-    /// other field, and its texts. An event takes about 100 bytes, 32 more for each field, and its texts. The report
-    /// counts what does not fit into [`timeline_memory`](Self::timeline_memory).
+    /// span with fields costs about 120 ns. It takes 32 more bytes for its `nvtx.` fields, 32 for each other field, and
+    /// the length of its texts. An event takes about 100 bytes, 32 for each field, and the length of its texts. The
+    /// report counts losses beyond [`timeline_memory`](Self::timeline_memory).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -459,10 +456,10 @@ impl ProfilerBuilder {
         self.file("sqlite", path)
     }
 
-    /// Writes a page at the end: one file without a network, with the timeline, flame graphs and the tables of the run.
-    /// Its name may hold `%h`, `%p` and `%r`. A span costs as much as with [`trace`](Self::trace). Where a report or
-    /// [`Gpu::Cupti`](crate::Gpu::Cupti) has the GPU's work recorded, calls of CUDA are recorded too, and the summary
-    /// and the page have why the GPU was idle ([`Report::Idle`](crate::Report::Idle)).
+    /// Writes a page at the end: one file that needs no network, with the timeline, flame graphs and the tables of the
+    /// run. Its name may hold `%h`, `%p` and `%r`. A span costs as much as with [`trace`](Self::trace). If a report or
+    /// [`Gpu::Cupti`](crate::Gpu::Cupti) records the GPU's work, CUDA calls are recorded too, and the summary and the
+    /// page explain why the GPU was idle ([`Report::Idle`](crate::Report::Idle)).
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
@@ -504,8 +501,8 @@ impl ProfilerBuilder {
         self.file("baseline", path)
     }
 
-    /// Applies settings in the grammar of `TRACING_GPU`, over those that were made before. Returns a line for each part
-    /// that is not understood or given twice; the other parts take effect.
+    /// Applies settings in the grammar of `TRACING_GPU`, on top of earlier ones. Returns a line for each part that is
+    /// unknown, invalid or given twice; the other parts take effect.
     ///
     /// ```
     /// use tracing_gpu::Profiler;
@@ -520,8 +517,8 @@ impl ProfilerBuilder {
         (self, complaints)
     }
 
-    /// Writes these files and no others, by their keys in `TRACING_GPU`: for a program that tells other processes what
-    /// to write.
+    /// Writes these files and no others. The keys are those of `TRACING_GPU`. For a program that tells other processes
+    /// what to write.
     #[doc(hidden)]
     pub fn files(mut self, files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
         let row = |key: &str| outputs::TABLE.iter().find(|row| row.key == key);
@@ -540,7 +537,7 @@ impl ProfilerBuilder {
         self
     }
 
-    /// What these settings say of reports, for a program that prints what other processes have measured.
+    /// These settings as far as they concern reports, for a program that prints measurements of other processes.
     #[doc(hidden)]
     #[must_use]
     pub fn chosen(&self) -> Chosen {
@@ -556,7 +553,8 @@ impl ProfilerBuilder {
         }
     }
 
-    /// What these texts would set as `TRACING_GPU` and `TRACING_GPU_FILTER`, and complaints: for fuzzers.
+    /// The settings that these texts give as `TRACING_GPU` and `TRACING_GPU_FILTER`, and the complaints about them: for
+    /// fuzzers.
     #[doc(hidden)]
     #[must_use]
     pub fn told(mut self, settings: &str, filter: &str) -> (Chosen, Vec<String>) {
@@ -565,22 +563,20 @@ impl ProfilerBuilder {
     }
 
     /// Memory for ranges and events that wait to be written to a timeline, in bytes, for all threads together. If the
-    /// GPU's work is recorded, as much again for that work and for launches and instances whose work is not complete
-    /// yet. The report counts what does not fit. The values of up to 65,536 open ranges come on top of that. Default:
-    /// 128 MiB.
+    /// GPU's work is recorded, it may take the same amount again, with launches and instances that are not complete.
+    /// The report counts losses. The values of up to 65,536 open ranges come on top. Default: 128 MiB.
     pub fn timeline_memory(mut self, bytes: usize) -> Self {
         self.config.timeline_memory = bytes;
         self
     }
 
-    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override what was set here; for each part of them that
-    /// is not understood or given twice, one line is printed on standard error, and the other parts take effect. One
-    /// line is also printed for each file that cannot be written. Files that are written at the end are only checked
-    /// here, and tried again then.
+    /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override these settings. Each part that is unknown,
+    /// invalid or given twice prints one line on standard error; the other parts take effect. Each file that cannot be
+    /// written prints one line, too. Files of the end are only checked here, and tried again at the end.
     ///
     /// # Errors
     ///
-    /// Only for settings that cannot be used. A missing GPU or tool is no error.
+    /// Only for unusable settings. A missing GPU or tool is no error.
     pub fn build(mut self) -> Result<Profiler, ConfigError> {
         self.config.check()?;
         let complaints = environment::read(&mut self.config);
@@ -588,7 +584,7 @@ impl ProfilerBuilder {
         Ok(Profiler { inner: Inner::start(self.config) })
     }
 
-    /// Sets the path of the output that has this key in the table.
+    /// Sets the path of the output with this key in the table.
     fn file(mut self, key: &'static str, path: impl Into<PathBuf>) -> Self {
         self.config.files.insert(key, path.into());
         self

@@ -94,14 +94,14 @@ struct Inner {
     reported: OnceCell<Vec<String>>,
     extra_tiers: AtomicU64,
     nvtx_taken: bool,
-    /// Why no foreign ranges are measured that were asked for.
+    /// Why foreign ranges were asked for but are not measured.
     foreign_missing: OnceCell<&'static str>,
-    /// Collects the GPU's work, or says why not; empty where nobody asked for it.
+    /// Collects the GPU's work, or holds the reason why it cannot; empty if nobody asked for it.
     collector: OnceCell<Result<&'static Collector, String>>,
-    /// What collects operations that the program times, where that one collects nothing.
+    /// Collects the operations that the program times itself, if `collector` collects nothing.
     #[cfg(feature = "cuda")]
     timed: OnceCell<&'static Collector>,
-    /// Locked while one of these two starts: there is one of them.
+    /// Locked while `collector` or `timed` starts, so that each starts once.
     #[cfg(feature = "cuda")]
     starting: Mutex<()>,
     /// Writes timelines, where any is wanted.
@@ -132,17 +132,17 @@ impl Profiler {
         GpuSubscriber::new(self.take_tier())
     }
 
-    /// A tool that measures the NVTX ranges which other code of the process makes, in the same rows, tree and files as
-    /// spans: those of a C++ library, of NCCL, of Python. The library that NVTX loads hands it the calls
+    /// A tool that measures the NVTX ranges of other code in the process, such as a C++ library, NCCL or Python. They
+    /// appear in the same rows, tree and files as spans. The library that NVTX loads passes the calls to the tool
     /// ([`nvtx_rs::export_tool!`]). Ranges of the profiler's own spans never count twice.
     ///
-    /// - A push is a call and an instance, and stands under the innermost open range of its thread, whoever made that.
-    ///   A pop ends the uppermost range of its thread and domain. Start/end ranges may end on any thread.
+    /// - A push is a call and an instance. Its parent is the innermost open range of its thread, whoever opened it. A
+    ///   pop ends the uppermost range of its thread and domain. Start/end ranges may end on any thread.
     /// - A range of a named domain is shown as `domain:name`. To a filter it is a span of level INFO whose target is
     ///   the domain's name, `nvtx` for the default domain: `TRACING_GPU_FILTER=info,NCCL=off`.
     /// - Colours, payloads and marks go to timelines, names of categories and threads to reports as well.
-    /// - Numbers at the end of a name that have a key (`aten::linear, seq = 84, op_id = 315`) are no part of it, but
-    ///   values of the range in timelines. See [`whole_names`](ProfilerBuilder::whole_names).
+    /// - A name may end in numbers with keys (`aten::linear, seq = 84, op_id = 315`). They are cut from the name and
+    ///   become values of the range in timelines. See [`whole_names`](ProfilerBuilder::whole_names).
     ///
     /// ```
     /// use nvtx_rs::tool::{Tool, Call};
@@ -161,9 +161,9 @@ impl Profiler {
     }
 
     /// Receives the events of the OpenACC runtime in this process, from now on, into [`Summary::openacc`]. Events of
-    /// all threads count, whatever ranges are open around them. They go to the last profiler that this was called on.
+    /// all threads count, with or without open ranges. The last profiler on which this was called receives them.
     ///
-    /// For a library that the runtime loads: one that exports `acc_register_library`, and is named in `ACC_PROFLIB`.
+    /// Call it in a library that `ACC_PROFLIB` names and that exports `acc_register_library`.
     ///
     /// ```
     /// use std::ffi::{c_int, c_void};
@@ -214,11 +214,11 @@ impl Profiler {
         &self.inner.engine
     }
 
-    /// What was measured so far in the current window. Does not stop the measured threads, and does not reset. After
-    /// the finish: the final figures.
+    /// The measurements of the current window so far. Neither stops the measured threads nor resets. After the finish:
+    /// the final figures.
     ///
-    /// In the first 2 ms of a profiler's life this waits for the rest of them, to calibrate its clock. In a forked
-    /// child it is empty, except for a note.
+    /// In the first 2 ms of a profiler's life this call waits until the 2 ms are over, to calibrate the clock. In a
+    /// forked child the summary is empty, except for a note.
     #[must_use]
     pub fn summary(&self) -> Summary {
         if self.inner.engine.session.is_of_parent() {
@@ -232,9 +232,9 @@ impl Profiler {
     /// Records kernels, copies and API calls from now on, where the settings ask for them. The first call counts; a
     /// profiler that was built without [`gpu_when_injected`](ProfilerBuilder::gpu_when_injected) began in `build`.
     ///
-    /// Call it in `InitializeInjection`, which the CUDA driver calls inside `cuInit`, in a library that
-    /// `CUDA_INJECTION64_PATH` names. There it sets CUPTI up and starts a thread. It calls no function of the driver
-    /// except `cuDriverGetVersion`. Where CUPTI cannot be used, the report has the reason.
+    /// Call it in `InitializeInjection`, in a library that `CUDA_INJECTION64_PATH` names: the CUDA driver calls that
+    /// function inside `cuInit`. There it sets CUPTI up and starts a thread. It calls no function of the driver except
+    /// `cuDriverGetVersion`. If CUPTI cannot be used, the report gives the reason.
     ///
     /// ```no_run
     /// use std::sync::OnceLock;
@@ -258,8 +258,8 @@ impl Profiler {
         }
     }
 
-    /// Begins a new window, after a warm-up for example: what was counted is forgotten. Ranges that are open count from
-    /// now on.
+    /// Begins a new window, for example after a warm-up, and discards the counts of the last one. Ranges that are open
+    /// count from now on.
     pub fn reset(&self) {
         self.inner.engine.restart();
         if let Some(collector) = self.inner.collector() {
@@ -268,8 +268,8 @@ impl Profiler {
     }
 }
 
-/// Has forked children know that they are. For who holds a lock that a fork waits for: while it does, older C libraries
-/// let nobody register.
+/// Registers the handler by which a forked child knows that it is one. Call it before taking a lock that a fork waits
+/// for: older C libraries block the registration during a fork.
 #[doc(hidden)]
 pub fn watch_forks() {
     process::watch_forks(engine::forget_thread);
@@ -305,7 +305,7 @@ impl Inner {
             tape_room: (config.enabled && has_stream(&config))
                 .then(|| TapeRoom::new(config.timeline_memory, !begins_with_gpu(&config))),
             limits: LIMITS,
-            // Without it, a snapshot is all that is left of a process that is killed.
+            // If the process is killed, only this snapshot is left.
             row_file: config.row_file.as_ref().and_then(|(path, missed)| RowFile::create(path, *missed).ok()),
         });
         engine.session.log_process(&identity);
@@ -354,7 +354,7 @@ impl Inner {
         inner
     }
 
-    /// Receives the NVTX ranges of other code, where the settings ask for them.
+    /// Receives the NVTX ranges of other code, if the settings ask for them.
     #[cfg(feature = "foreign")]
     fn start_foreign_ranges(&'static self) {
         if !self.config.foreign_ranges {
@@ -371,7 +371,7 @@ impl Inner {
         let _once = self.foreign_missing.set(missing);
     }
 
-    /// Starts recording kernels, copies and API calls, where the settings ask for it. The first call counts.
+    /// Starts recording kernels, copies and API calls, if the settings ask for it. Only the first call has an effect.
     fn start_collector(&'static self) {
         let Config { statistics, gpu_memory, gpu_when_injected, .. } = self.config;
         if self.config.wants_activity() && statistics {
@@ -394,8 +394,8 @@ impl Inner {
         }
     }
 
-    /// Starts the stream of ranges, calls and GPU work, where a timeline or a fold asks for it. Reports what is in the
-    /// way, and returns it.
+    /// Starts the stream of ranges, calls and GPU work, if a timeline or a fold asks for it. Reports and returns the
+    /// errors.
     fn start_recorder(&'static self) -> Vec<String> {
         if !has_stream(&self.config) {
             return Vec::new();
@@ -409,7 +409,7 @@ impl Inner {
         errors
     }
 
-    /// The GPU is used from now on.
+    /// Called when the program starts to use the GPU.
     fn begin_with_gpu(&'static self) {
         if begins_with_gpu(&self.config) && self.recorder.get().is_none() {
             self.start_recorder();
@@ -423,7 +423,7 @@ impl Inner {
         }
     }
 
-    /// What collects the GPU's work, if anything does.
+    /// The collector of the GPU's work, if there is one.
     fn collector(&self) -> Option<&'static Collector> {
         let collector = self.collector.get().and_then(|started| started.as_ref().ok().copied());
         #[cfg(feature = "cuda")]
@@ -493,13 +493,13 @@ fn has_stream(config: &Config) -> bool {
     outputs::has_timeline(config) || !config.folds.is_empty() || config.watch.is_some() || config.needs_stream()
 }
 
-/// Whether reports of the GPU's time alone ask for the stream. They need ranges without values, and nothing of the time
-/// before the GPU is used; a process that never uses it gets no thread for them.
+/// Whether only reports of GPU time ask for the stream. Such reports need no values of ranges, and nothing before the
+/// first use of the GPU. A process that never uses the GPU gets no thread for them.
 fn begins_with_gpu(config: &Config) -> bool {
     has_stream(config) && !outputs::has_timeline(config) && config.folds.is_empty() && config.watch.is_none()
 }
 
-/// What the reports ask for, and the fold that shows everything to whoever asked for that.
+/// The folds that the reports need, and the one that passes every item to a watching test.
 fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
     let watch = config.watch.map(|watch| Box::new(watch) as Box<dyn Fold>);
     let asks = |asking: &[Report]| config.needs_stream() && config.reports.iter().any(|report| asking.contains(report));
@@ -513,8 +513,8 @@ fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
     config.folds.iter().map(|new| new()).chain(watch).chain(idle).chain(kernel_exec).collect()
 }
 
-/// On standard error, from a place that can return no error: one line, or one for each of several errors. No signal of
-/// a write that fails reaches the program.
+/// Prints one line for each error on standard error, for places that cannot return an error. The signal of a failed
+/// write (such as SIGPIPE) does not reach the program.
 #[doc(hidden)]
 pub fn complain(lines: &str) {
     let text: String = lines.lines().map(|line| format!("tracing-gpu: {}\n", escaped(line))).collect();
@@ -524,7 +524,7 @@ pub fn complain(lines: &str) {
     }
 }
 
-/// Has the profilers finish before a signal ends the process.
+/// Finishes the profilers before a signal ends the process.
 fn watch_signals() {
     #[cfg(all(unix, feature = "signals"))]
     if let Err(error) = crate::signals::finish_on_signal(finish_all) {

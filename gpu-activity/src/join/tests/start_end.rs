@@ -1,4 +1,4 @@
-//! Start/end ranges: those that end on their own thread, on another, or not at all.
+//! Start/end ranges that end on their own thread, on another thread, or never.
 
 use super::*;
 
@@ -7,8 +7,8 @@ fn lifetime(id: u64, parent: u64, label: u32) -> Note {
 }
 
 impl Join {
-    /// Range instances, executions and times of the kernel in a start/end range of this name, or in the row of no
-    /// range.
+    /// Counts of kernel 1 in the start/end ranges with this name, or outside ranges for `None`: range instances, kernel
+    /// executions, timed executions.
     fn kernels_in(&self, label: Option<u32>) -> (u64, u64, u64) {
         let range = label.map(|label| (label, RangeStyle::StartEnd));
         let row = self.totals(100).range_kernels.get(&(1, range, 1)).cloned().unwrap_or_default();
@@ -64,7 +64,7 @@ fn ranges_of_one_name_side_by_side() {
     assert_eq!(side_by_side([false, false]), ((0, 0, 0), (0, 2, 2)));
 }
 
-/// Lifetimes are nested in ranges on the stack, and nothing in them: neither those on the stack nor one another.
+/// A start/end range has a parent on the stack but is never a parent itself.
 #[test]
 fn a_lifetime_is_no_level() {
     let mut all = join(100, 100);
@@ -100,7 +100,7 @@ fn an_open_lifetime_begins_with_the_window() {
     assert_eq!((row(&all), all.kernels_in(Some(1))), ((1, 80 - 50, 10), (1, 1, 1)));
 }
 
-/// Launches share the ranges around them as long as none begins or ends. These ranges can be very many.
+/// Launches share one list of open ranges until a range begins or ends. The list can be very long.
 #[test]
 fn ranges_around_launches_take_of_their_memory() {
     for (changes, remembered) in [(true, 9), (false, 45)] {
@@ -126,7 +126,7 @@ fn ranges_around_launches_take_of_their_memory() {
     assert_eq!(all.losses(), AttributionLosses { outstanding: 1_000, ..AttributionLosses::default() });
 }
 
-/// Before the drain is over: of what was launched in it, some waits for its end still, and some came after that.
+/// A range that has ended still counts the kernels that finish before and after its end, until the drain is over.
 #[test]
 fn a_range_that_has_just_ended_is_one() {
     let mut all = join(100, 100);
@@ -139,8 +139,7 @@ fn a_range_that_has_just_ended_is_one() {
     assert_eq!((all.kernels_in(Some(1)), all.kernels_in(None)), ((1, 2, 2), (0, 0, 0)));
 }
 
-/// A server with very many requests at once, which end in any order: a summary takes no longer than what it looks at,
-/// and says what is counted when they have ended.
+/// Very many concurrent requests end in any order. A summary has the same counts before they end as afterwards.
 #[test]
 fn a_summary_in_many_open_lifetimes() {
     const OPEN: u32 = 600;
@@ -160,7 +159,8 @@ fn a_summary_in_many_open_lifetimes() {
     }
 }
 
-/// A duration is in the row of a range once for each open range around it: of these, too, no more are kept one by one.
+/// A duration counts once in the row of each open range around it. The number of single durations kept stays bounded
+/// all the same.
 #[test]
 fn a_summary_keeps_no_more_durations_than_wait() {
     let mut all = join(100, 100);
@@ -173,7 +173,7 @@ fn a_summary_keeps_no_more_durations_than_wait() {
     assert_eq!((times.total, times.min, times.max), (3 * 600 * 7, 7, 7));
 }
 
-/// What is kept one by one of undecided ranges is bounded, and is free again when they are decided.
+/// The single durations of undecided ranges are bounded. Their memory is free again once the ranges are decided.
 #[test]
 fn durations_of_undecided_ranges_are_bounded() {
     let mut all = join(100, 100);
@@ -181,7 +181,7 @@ fn durations_of_undecided_ranges_are_bounded() {
         all.notes(&[lifetime(instance, 0, 1), graph(1, 1, 0)]);
         (1..=1_100).for_each(|at| all.ran(1, at, at + 7));
         let times = all.totals(0).range_kernels[&(1, Some((1, RangeStyle::StartEnd)), 1)].times.clone();
-        let before = u64::from(instance > 1); // rounds that have counted
+        let before = u64::from(instance > 1); // earlier rounds that count here
         assert_eq!(
             (times.count, times.samples.len()),
             (1_100 * (before + 1), 1_000),

@@ -63,7 +63,7 @@ fn at_80_columns() {
     assert_eq!(text, expected);
 }
 
-/// In front of what the marks mean; without a tree, among the notes.
+/// Advice stands before the legend of the marks; without a tree it stands among the notes.
 #[test]
 fn advice_stands_right_below_the_verdict() {
     let mut advised = phases();
@@ -89,7 +89,7 @@ fn a_root_that_is_longer_than_everything_is_marked() {
     let twice = summary(vec![node("twice", 1, 190_000_000, 100_000_000, vec![])]);
     let text = tree(&twice, &RenderOptions::default().width(80));
     assert!(text.contains(" -* ") && text.contains("\n *  these phases together took"), "{text}");
-    // One that another root is in is no longer than everything, and rounding makes none longer.
+    // A root that runs inside another root is not marked, and rounding marks none.
     let in_each_other = summary(vec![
         node("outer", 1, 100_000_001, 40_000_000, vec![]),
         node("without a parent", 1, 60_000_000, 60_000_000, vec![]),
@@ -282,7 +282,7 @@ fn busy_and_stream_times_at_200_columns() {
     assert_eq!(tree(&recorded(layers()), &RenderOptions::default().width(200)), expected);
 }
 
-/// The exact times stay, those on streams give way.
+/// Exact times stay; times on streams are dropped first.
 #[test]
 fn busy_and_stream_times_at_80_columns() {
     let narrow = tree(&recorded(layers()), &RenderOptions::default().width(80));
@@ -293,7 +293,7 @@ fn busy_and_stream_times_at_80_columns() {
     assert!(narrow.contains(" GPU: most stream time of its own: conv2 12.30 ms (71.0%),\n"), "{narrow}");
 }
 
-/// Without a phase that launched anything there is nothing to compare with, but still what was launched elsewhere.
+/// If no phase launched work, the column of shares is missing, but work launched outside of spans is still shown.
 #[test]
 fn work_outside_of_any_span_has_a_row() {
     let mut summary = phases();
@@ -339,7 +339,7 @@ fn deep_phases_say_how_deep_they_are() {
     assert!(line.contains("+300 ") && line.ends_with("them all") && width_of(line) <= 80, "{line}");
 }
 
-/// Columns make room for long names where there are more than without stream times.
+/// Tables with stream times have more columns, and drop them for long names.
 #[test]
 fn names_that_need_it_get_the_room_of_columns() {
     let nested = |name: &str, stream_ns: Option<u64>, width, depth| {
@@ -387,7 +387,7 @@ fn the_sentence_on_stream_time_is_limited_to_the_width() {
     );
 }
 
-/// Without a single stream time nothing tells that there could be one.
+/// Without any stream time, the report does not mention streams.
 #[test]
 fn no_word_of_streams_without_stream_time() {
     assert!(!tree(&phases(), &RenderOptions::default().width(200)).contains("GPU"));
@@ -402,7 +402,7 @@ fn forget_streams(node: &mut TreeNode) {
     node.children.iter_mut().for_each(forget_streams);
 }
 
-/// The largest phases have the rows, each below its parent.
+/// The largest phases get the rows, each below its parent.
 #[test]
 fn phases_without_a_row_are_summed_up() {
     let layers = (1..=50).map(|layer| {
