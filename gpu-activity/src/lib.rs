@@ -6,16 +6,16 @@
 //! the program's log of its launches ----'
 //! ```
 //!
-//! - [`source`] is what records work: [`cupti`] finds and loads libcupti, keeps a session with it, and decodes its
-//!   buffers into [`record`]s; [`timed`] takes operations that the program has timed itself.
-//! - [`join`] joins these with the log that the program's threads keep of their launches: once, for [`totals`] and for
-//!   timelines. It is pure: data in, data out.
-//! - `driver` (the few driver functions that measuring takes, found by name in the library that the program has
-//!   loaded), `own_calls` (which calls are the profiler's own) and `forks` (whether this process is a forked child) are
-//!   for the crates of this workspace: they take handles as numbers, for which the caller vouches.
+//! - [`source`] records work: [`cupti`] finds and loads libcupti, keeps a session with it, and decodes its buffers into
+//!   [`record`]s; [`timed`] takes operations that the program has timed itself.
+//! - [`join`] joins these with the launch logs of the program's threads: once, for [`totals`] and for timelines. It is
+//!   pure: data in, data out.
+//! - `driver` (the few driver functions that measuring needs, found by name in the loaded library), `own_calls` (which
+//!   calls are the profiler's own) and `forks` (whether this process is a forked child) are for the crates of this
+//!   workspace: they take handles as numbers, for which the caller vouches.
 //!
-//! Nothing here knows spans, NVTX or how a report looks. A machine without CUDA is no error: whoever asks gets a
-//! sentence that says what is missing. Linux is where it is tested.
+//! Nothing here knows spans, NVTX or the layout of reports. A machine without CUDA is no error: the caller gets a
+//! sentence that names what is missing. It is tested on Linux.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]

@@ -1,4 +1,4 @@
-//! Which calls of the driver are our own: they are in no table.
+//! Marks driver calls that are our own; tables leave them out.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 thread_local! {
-    /// Depth of our own code around the driver on this thread. Needs no destructor.
+    /// Nesting depth of our own driver code on this thread. Needs no destructor.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
 /// See [`calls`].
 #[derive(Debug)]
 #[must_use]
-pub struct Calls(PhantomData<*const ()>); // dropped on the thread that made it
+pub struct Calls(PhantomData<*const ()>); // must be dropped on the thread that made it
 
 /// From here until what it returns is dropped, driver calls of this thread are our own.
 #[inline]
@@ -31,19 +31,19 @@ impl Drop for Calls {
     }
 }
 
-/// Runs driver calls of our own.
+/// Runs a closure whose driver calls are our own.
 pub fn during<T>(calls_of_ours: impl FnOnce() -> T) -> T {
     let _ours = calls();
     calls_of_ours()
 }
 
-/// All calls of this thread are our own from here on.
+/// Marks all further calls of this thread as our own.
 pub fn whole_thread() {
     DEPTH.set(1);
 }
 
-/// Runs `body`, whose driver calls are our own, on a thread of its own. `None` if it is not over within this time; it
-/// may then be over later, or never.
+/// Runs `body` on a new thread, as our own driver calls. Returns `None` if it takes longer than `time`; it may end
+/// later, or never.
 pub fn within<T: Send + 'static>(time: Duration, body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let ours = Arc::new((Mutex::new(None), Condvar::new()));
     let theirs = Arc::clone(&ours);

@@ -1,4 +1,4 @@
-//! What CUPTI reports, and what threads log of their launches: the input of the attribution.
+//! Records of CUPTI, and threads' logs of their launches: the input of the attribution.
 
 use range_report::RangeStyle;
 pub use range_report::timeline::{
@@ -6,15 +6,14 @@ pub use range_report::timeline::{
     OverheadKind, StreamKind, Wait, WaitKind, Work,
 };
 
-/// An operation that ran on a GPU. Times are nanoseconds of the clock that [`ApiCall`]s are stamped with; 0 where CUPTI
-/// had none.
+/// An operation that ran on a GPU. Times are nanoseconds of the clock of [`ApiCall`]s; 0 if CUPTI had none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuOp {
     /// When it began.
     pub start: u64,
     /// When it ended.
     pub end: u64,
-    /// Number of the API call that launched it. All operations of one graph launch have the same.
+    /// Correlation id of the API call that launched it. All operations of one graph launch share it.
     pub correlation: u32,
     /// Number of the device.
     pub device: u32,
@@ -22,7 +21,7 @@ pub struct GpuOp {
     pub context: u32,
     /// Number of the stream.
     pub stream: u32,
-    /// 0 outside of graphs.
+    /// Number of the graph node; 0 outside of graphs.
     pub graph_node: u64,
     /// What it does.
     pub work: Work,
@@ -46,26 +45,26 @@ pub struct ApiCall {
     pub start: u64,
     /// When it ended.
     pub end: u64,
-    /// CUPTI's number of the thread: of use for telling threads apart, not the operating system's.
+    /// CUPTI's number of the thread. It distinguishes threads, but is not the operating system's number.
     pub thread: u32,
-    /// Its number, which the operations that it launched have too.
+    /// Its correlation id, which the operations that it launched share.
     pub correlation: u32,
     /// What it returned, 0 for success.
     pub result: u32,
 }
 
-/// A moment on the clock of the program's spans, in ticks of that clock.
+/// A moment on the clock of the program's spans, in ticks.
 pub type Ticks = u64;
 
-/// Number of an instance of a range that launched something; unique in the process, never 0.
+/// Number of a range instance with launches; unique in the process, never 0.
 pub type InstanceId = u64;
 
-/// An instance of a range on a thread, noted when something is launched in it for the first time.
+/// An instance of a range on a thread, noted at the first launch in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instance {
     /// Its number.
     pub id: InstanceId,
-    /// The instance directly below it on the thread's stack, for a start/end range the innermost there that began
+    /// The instance directly below it on the thread's stack; for a start/end range the innermost one there that began
     /// before it; 0 for none.
     pub parent: InstanceId,
     /// Interned domain and name.
@@ -76,35 +75,35 @@ pub struct Instance {
     pub start: Ticks,
 }
 
-/// What a thread notes, in its order.
+/// A note of a thread, in the thread's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // each variant names its fields in a sentence
 pub enum Note {
-    /// An instance that something is about to be launched in. What began on the thread before it, and is open, has been
-    /// noted before.
+    /// An instance in which something is about to be launched. Open instances that began earlier on the thread have
+    /// been noted before.
     Began(Instance),
     /// That instance is over.
     Ended { instance: InstanceId, end: Ticks },
-    /// That start/end range ended on another thread than it began on, or where it could not be measured: it counts
-    /// nowhere. Noted in the log of the thread that it began on, by whichever thread ended it.
+    /// The start/end range ended on another thread than it began on, or where it could not be measured, and counts
+    /// nowhere. Whichever thread ended it, the log of the thread on which it began has the note.
     Left { instance: InstanceId },
-    /// An API call that enqueues work, or that is counted for its span. It is in all start/end ranges that were noted
-    /// to begin on the thread and not to end, too.
+    /// An API call that enqueues work or counts for its span. It is also inside all start/end ranges that are open in
+    /// the thread's notes.
     Called {
         correlation: u32,
         /// Node of the lineage tree; 0 outside of any span.
         node: u32,
-        /// The innermost instance of the thread's stack; 0 for none.
+        /// The innermost instance on the thread's stack; 0 for none.
         instance: InstanceId,
-        /// Whether it launches a graph, whose operations may come long after one another.
+        /// Whether it launches a graph, whose operations may arrive long after one another.
         graph: bool,
-        /// When, where a timeline is written; else 0.
+        /// Its time, if a timeline is written; else 0.
         at: Ticks,
-        /// The number of the call of a span that it was made in, where a timeline is written and that is known; else 0.
+        /// Number of the span's call in which it was made, if a timeline is written and it is known; else 0.
         call: u64,
-        /// Whether operations are to be expected of it; if not, it is only looked up for API calls.
+        /// Whether operations are expected of it. If not, it is only looked up for records of API calls.
         enqueues: bool,
     },
-    /// A call of the profiler's own, to be left out of all tables.
+    /// A call of the profiler, which all tables leave out.
     Own { correlation: u32 },
 }

@@ -10,20 +10,20 @@ use crate::forks;
 use crate::record::{Api, GpuOp, Kernel, Work};
 use crate::source::{Lost, Recorded, Source};
 
-/// Numbers of launches, kernels and queues count up from here, those of devices from the other. CUDA has none of these,
-/// except that its launches have such numbers too after 2^31 calls. Two launches that have the same then, and wait for
-/// their operations at the same time, would be taken for one another.
+/// Numbers of launches, kernels and queues count up from `FIRST`, those of devices from `FIRST_DEVICE`. CUDA uses none
+/// of these, except for launches after 2^31 calls. Two launches with the same number are confused only if both wait for
+/// their operations at the same time.
 const FIRST: u32 = 1 << 31;
 const FIRST_DEVICE: u32 = 32;
 
-/// The time in which a GPU was busy is kept apart for so many devices, CUDA's among them. Further ones share the last.
+/// Largest number of devices with a busy time of their own, including CUDA's. Further devices share the last.
 const MOST_DEVICES: u32 = 31;
 
-/// Names of operations at most, as the names that are made at run time. Further operations share one.
+/// Largest number of operation names, the same as for names made at run time. Further operations share one.
 const MOST_NAMES: usize = 1 << 16;
 const OTHER: &str = "(other)";
 
-/// A source that the program fills. Any thread.
+/// A source that the program fills, on any thread.
 #[derive(Debug)]
 pub struct TimedOperations {
     most: usize,
@@ -40,7 +40,7 @@ pub struct TimedOperations {
 #[derive(Debug, Default)]
 struct Arrived {
     operations: Vec<GpuOp>,
-    /// Whether nothing more comes.
+    /// Whether the source has ended.
     is_over: bool,
 }
 
@@ -75,11 +75,11 @@ pub struct Queue {
 }
 
 impl TimedOperations {
-    /// At most so many bytes of operations wait to be read.
+    /// A source in which at most this many bytes of operations wait to be read.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self {
-            most: bytes / (2 * size_of::<GpuOp>()), // lists have twice the room, at most
+            most: bytes / (2 * size_of::<GpuOp>()), // a list may have twice the room that it needs
             launches: AtomicU32::new(FIRST),
             queues: AtomicU32::new(FIRST),
             devices: Mutex::default(),
@@ -97,7 +97,7 @@ impl TimedOperations {
         Queue { device: FIRST_DEVICE + device, stream: self.queues.fetch_add(1, Relaxed) }
     }
 
-    /// Whether it has queues.
+    /// Whether it has any queue.
     pub fn is_used(&self) -> bool {
         self.queues.load(Relaxed) != FIRST
     }
@@ -155,7 +155,7 @@ impl Source for TimedOperations {
         self.devices.lock().all.get(number.checked_sub(FIRST_DEVICE)? as usize).cloned()
     }
 
-    /// What the program has not handed over by now is not known.
+    /// Operations that the program has not handed over by now are lost.
     fn finish(&'static self, _: bool) -> bool {
         self.arrived.lock().is_over = true;
         true
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(read(&source), (vec![], 0));
     }
 
-    /// Nobody reads it: it would wait for ever.
+    /// Nobody reads a late operation, so it would wait for ever.
     #[test]
     fn what_comes_after_the_end_is_thrown_away() {
         let source: &'static TimedOperations = Box::leak(Box::new(TimedOperations::new(1 << 10)));

@@ -1,8 +1,8 @@
 //! Functions of the driver that put work on a GPU, by CUPTI's number (cbid) and name.
 //!
-//! The numbers have not changed since they were given; a library that is older than a function does not know its
-//! number. Launches, copies and sets are here: what makes records of the kinds that are read. Prefetches, host
-//! functions and stream-ordered allocations are enqueued too, but no such record comes of them.
+//! A function keeps its number in all versions; a library that is older than a function does not know its number. This
+//! table has launches, copies and sets, because their records are read. Prefetches, host functions and stream-ordered
+//! allocations are enqueued too, but produce no such record.
 
 use crate::record::Details;
 
@@ -48,9 +48,8 @@ pub const ENQUEUE: &[(u32, &str)] = &[
     (839, "cuMemcpy3DWithAttributesAsync"), (840, "cuMemcpy3DWithAttributesAsync_ptsz"),
 ];
 
-/// Functions of the driver that only ask or set something, in well under a microsecond: entries of these are worth
-/// nothing but where our own calls must be distinguished from the program's. cudarc asks for the current context before
-/// each call that it makes.
+/// Functions of the driver that only query or set something, in well under a microsecond. Their entries matter only for
+/// telling our own calls from the program's. cudarc queries the current context before each of its calls.
 pub(crate) const SLIGHT: &[&str] = &[
     "cuCtxGetApiVersion",
     "cuCtxGetCurrent",
@@ -78,8 +77,8 @@ pub(crate) const SLIGHT: &[&str] = &[
     "cuThreadExchangeStreamCaptureMode",
 ];
 
-/// Functions of the driver that a detail comes of, and which detail. Each is noted where that is asked for, so that the
-/// detail has a place.
+/// Functions of the driver that produce a detail, by detail. If the detail is asked for, each call is noted, so that
+/// the detail has a place.
 #[doc(hidden)]
 pub const DETAILED: &[(Details, &[&str])] = &[
     (
@@ -105,7 +104,7 @@ pub const DETAILED: &[(Details, &[&str])] = &[
     (Details::STREAMS, &["cuStreamCreate", "cuStreamCreateWithPriority"]),
 ];
 
-/// Whether one of these details comes of the function of this name. Per-thread default streams have functions of their
+/// Whether the function of this name produces one of these details. Per-thread default streams have functions of their
 /// own, which end in `_ptsz`.
 pub(crate) fn is_detailed(name: &str, details: Details) -> bool {
     let name = name.strip_suffix("_ptsz").unwrap_or(name);
@@ -115,7 +114,7 @@ pub(crate) fn is_detailed(name: &str, details: Details) -> bool {
 /// Numbers of functions are below this.
 pub(crate) const NUMBERS: u32 = END as u32;
 
-/// A bit for each number.
+/// One bit per number, set for functions in [`ENQUEUE`].
 static BITS: [u64; END / 64] = {
     let mut bits = [0; END / 64];
     let mut next = 0;
@@ -127,14 +126,14 @@ static BITS: [u64; END / 64] = {
     bits
 };
 
-/// Whether operations on a GPU come of this function of the driver.
+/// Whether this function of the driver puts operations on a GPU.
 #[inline]
 pub(crate) fn enqueues(cbid: u32) -> bool {
-    const LAUNCH_KERNEL: u32 = 307; // the usual one: without a look at the table
+    const LAUNCH_KERNEL: u32 = 307; // the most frequent one: skips the table
     cbid == LAUNCH_KERNEL || BITS.get(cbid as usize / 64).is_some_and(|word| word >> (cbid % 64) & 1 == 1)
 }
 
-/// Whether this function of the driver launches a graph, so that many operations share its correlation id.
+/// Whether this function of the driver launches a graph. The operations of a graph share one correlation id.
 #[inline]
 #[must_use]
 pub fn is_graph_launch(cbid: u32) -> bool {

@@ -1,5 +1,5 @@
-//! What is asked of the CUDA driver for CUPTI's sake: that it is initialised, that there is a device, and that contexts
-//! come to rest.
+//! What a session needs from the CUDA driver besides CUPTI: an initialised driver, a device, and contexts without
+//! outstanding work.
 #![allow(unsafe_code)]
 
 use rustc_hash::FxHashMap;
@@ -17,10 +17,10 @@ use super::unavailable::Unavailable;
 use crate::driver::{CudaError, Driver, Handle, reason};
 use crate::own_calls;
 
-/// Contexts that are remembered; more than a process has.
+/// The largest number of contexts that are remembered; more than a process has.
 const MOST: usize = 64;
 
-/// How long a thread that destroys a context waits for the end of our use of it.
+/// How long a thread that destroys a context waits for our use of the context to end.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
 
 /// The driver and its devices.
@@ -33,15 +33,16 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// Finds the driver. Unless `in_init`, also initialises it, which does nothing where that has been done, and counts
-    /// its devices.
+    /// Finds the driver. Unless `in_init`, also initialises it (a second initialisation does nothing) and counts its
+    /// devices.
     ///
     /// With `in_init`, the driver is calling us inside `cuInit`. A second `cuInit` there breaks the first or waits for
-    /// it, and no device can be counted. Only `cuDriverGetVersion`, which wants no initialised driver, is called.
+    /// it, and devices cannot be counted. Only `cuDriverGetVersion` is called, which works without initialisation.
     pub(crate) fn find(in_init: bool) -> Result<Self, Unavailable> {
         let driver = Driver::get().map_err(|missing| Unavailable::Driver(missing.to_string()))?;
         let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
-        // SAFETY: the library is loaded already, `driver` holds it; this counts one more user, for ever.
+        // SAFETY: the library is loaded already, because `driver` holds it; this adds a reference that is never
+        // dropped.
         let library = unsafe { Library::new(name) }.map_err(|error| Unavailable::Driver(reason(&error)))?;
         let library = ManuallyDrop::new(library);
         let lacks = |function: &str| Unavailable::Driver(format!("the CUDA driver has no `{function}`"));
@@ -55,7 +56,7 @@ impl Device {
         let count = count.map_err(|_| lacks("cuDeviceGetCount"))?;
         let synchronize = *synchronize.map_err(|_| lacks("cuCtxSynchronize"))?;
         if !in_init {
-            // SAFETY: 0 is the one value that the flags may have.
+            // SAFETY: 0 is the only value allowed for the flags.
             match unsafe { init(0) } {
                 0 => {}
                 code => return Err(Unavailable::NoDevice { function: "cuInit", code }),
@@ -67,24 +68,25 @@ impl Device {
                 code => return Err(Unavailable::NoDevice { function: "cuDeviceGetCount", code }),
             }
         }
-        // Now, before CUPTI watches: this call is not the program's.
+        // Before CUPTI watches: this call is not the program's.
         let driver_version = driver.version().unwrap_or(0);
         Ok(Self { driver, synchronize, driver_version, names: Mutex::default() })
     }
 
-    /// Name of a device on which something ran; empty where the driver does not say. Asked for once.
+    /// Name of a device on which something ran; empty if the driver does not answer. Queries the driver once per
+    /// device.
     pub(crate) fn name(&self, device: u32) -> Arc<str> {
         if let Some(known) = self.names.lock().get(&device) {
             return Arc::clone(known);
         }
-        // Without the lock: CUPTI calls us from within this call.
+        // Without the lock: CUPTI calls us back from inside this call.
         let ask = |number| own_calls::during(|| self.driver.device_name(number)).ok();
         let name: Arc<str> = i32::try_from(device).ok().and_then(ask).unwrap_or_default().into();
         Arc::clone(self.names.lock().entry(device).or_insert(name))
     }
 
-    /// Waits until all work of these contexts is over. Stops at the first sign that CUDA is being taken down. Whether
-    /// each wait ended well: after one that did not, work may be missing.
+    /// Waits until all work of these contexts is over. Stops at the first sign that CUDA is being taken down. Returns
+    /// whether every wait succeeded; otherwise work may be missing.
     pub(crate) fn synchronize(&self, contexts: &Contexts) -> bool {
         const DEINITIALIZED: CudaError = CudaError(4);
         let mut all = true;
@@ -92,7 +94,7 @@ impl Device {
             let wait = || {
                 self.driver.relaxed(|| {
                     self.driver.in_context(context, || {
-                        // SAFETY: waits for the context that has just been made current; nothing is passed.
+                        // SAFETY: takes no arguments; waits for the context that has just been made current.
                         match unsafe { (self.synchronize)() } {
                             0 => Ok(()),
                             code => Err(CudaError(code)),
@@ -100,7 +102,7 @@ impl Device {
                     })
                 })
             };
-            // Destroyed meanwhile, and its work over.
+            // The context was destroyed meanwhile, so its work is over.
             let Some(waited) = contexts.using(context, wait) else { continue };
             all &= waited.is_ok();
             if waited == Err(DEINITIALIZED) {
@@ -111,10 +113,10 @@ impl Device {
     }
 }
 
-/// Contexts in which work was launched and that have not been destroyed. Written in callbacks, without a lock.
+/// Contexts in which work was launched and that have not been destroyed. Callbacks write it without a lock.
 ///
-/// One that another thread destroys is not used meanwhile: it leaves the list before it is destroyed, and its end waits
-/// for a use that has begun.
+/// A context is never used while another thread destroys it: it leaves the list before its destruction, and the
+/// destruction waits for a use that has begun.
 #[repr(C)] // the contexts first: see `Receiver`
 pub(crate) struct Contexts {
     live: [AtomicUsize; MOST],
@@ -125,11 +127,11 @@ pub(crate) struct Contexts {
 #[derive(Default)]
 struct Used {
     context: Handle,
-    /// Whether the use is no longer waited for.
+    /// Whether destruction no longer waits for the use.
     is_given_up: bool,
 }
 
-/// Where the first of them is.
+/// Offset of the first context.
 #[cfg(all(test, target_pointer_width = "64"))]
 pub(super) const FIRST: usize = std::mem::offset_of!(Contexts, live);
 
@@ -138,10 +140,10 @@ impl Contexts {
         Self { live: [const { AtomicUsize::new(0) }; MOST], used: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Runs `body`, which uses the context, unless it is gone. One use at a time.
+    /// Runs `body`, which uses the context, unless the context is gone. Uses exclude each other.
     fn using<T>(&self, context: Handle, body: impl FnOnce() -> T) -> Option<T> {
         {
-            // Under the lock: who takes it off the list sees this use, or is seen here.
+            // The check is under the lock: either `gone` sees this use, or this use sees that the context is gone.
             let mut used = self.used.lock();
             if !self.live.iter().any(|slot| slot.load(Relaxed) == context) {
                 return None;
@@ -154,7 +156,7 @@ impl Contexts {
         Some(result)
     }
 
-    /// A use that is not over after so long is not waited for: the process is about to end.
+    /// Stops waiting for a use that takes too long: the process is about to end.
     pub(crate) fn give_up(&self) {
         self.used.lock().is_given_up = true;
         self.changed.notify_all();
@@ -188,9 +190,9 @@ impl Contexts {
         }
     }
 
-    /// Forgets a context, which may be there twice where two threads met a hole. On the thread that is about to destroy
-    /// it: waits until it is not used, a second at most, since whoever uses it may wait for something that this thread
-    /// holds.
+    /// Forgets a context. It may be there twice, if two threads added it at once. The calling thread is about to
+    /// destroy the context, so this waits until its use has ended, but a second at most: the user may wait for
+    /// something that this thread holds.
     pub(crate) fn gone(&self, context: Handle) {
         for slot in &self.live {
             let _other = slot.compare_exchange(context, 0, Relaxed, Relaxed);
@@ -199,7 +201,7 @@ impl Contexts {
         let _in_time = self.changed.wait_while_for(&mut self.used.lock(), is_used, PATIENCE);
     }
 
-    /// Whether there is any.
+    /// Whether there is any context.
     pub(crate) fn any(&self) -> bool {
         self.live.iter().any(|slot| slot.load(Relaxed) != 0)
     }
@@ -224,7 +226,7 @@ mod tests {
         }
         assert_eq!(contexts.live(), [0x10, 0x20, 0x30]);
         contexts.gone(0x10);
-        contexts.saw(0x30); // into the hole
+        contexts.saw(0x30); // takes the free slot
         contexts.gone(0x40);
         assert_eq!(contexts.live(), [0x20, 0x30]);
         contexts.gone(0x30);

@@ -1,8 +1,8 @@
-//! Records of CUPTI, from bytes to the words of [`record`](crate::record).
+//! Decodes CUPTI's records from bytes to the types of [`record`](crate::record).
 //!
-//! The offsets are the same from CUDA 11.8 on; what a record of an older library does not have reads as 0. Names of
-//! kernels are addresses, and once they were `number`ed numbers, in the records themselves: the rest of a record can
-//! wait.
+//! The offsets are the same from CUDA 11.8 on; fields that an older library does not have read as 0. A kernel's record
+//! holds the address of its name; [`number`] replaces it by a number in the buffer. The rest of the record can then be
+//! decoded later.
 
 use super::strides::{Kind, Strides};
 use crate::record::{
@@ -14,11 +14,11 @@ use range_report::MemoryKind;
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// An operation, and for a kernel the address of its name, or its number; in the operation it is not filled in.
+    /// An operation. For a kernel, the name is separate and not filled in.
     Op {
         /// The operation; the name of a kernel is 0.
         op: GpuOp,
-        /// Address of the name of a kernel, or what was put there instead.
+        /// A kernel's name: its address, or the number that replaced it.
         name: u64,
     },
     /// A call of the driver or the runtime.
@@ -29,16 +29,16 @@ pub enum Record {
     Other,
 }
 
-/// What comes next in a buffer.
+/// The next item of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A record.
     Record(Record),
-    /// A record at this place whose length is not known; [`Records::go_on_at`] gets beyond it.
+    /// A record of unknown length at this place; [`Records::go_on_at`] continues after it.
     Unknown(usize),
-    /// Fewer bytes are left than the record at this place has.
+    /// The record at this place is longer than the remaining bytes.
     Cut(usize),
-    /// There is none left.
+    /// There are no more records.
     End,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Records<'a> {
         self.at
     }
 
-    /// The next record. The same again after [`Step::Unknown`] and [`Step::Cut`].
+    /// The next record. After [`Step::Unknown`] and [`Step::Cut`] it is the same again.
     #[inline]
     pub fn step(&mut self) -> Step {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
@@ -79,18 +79,18 @@ impl<'a> Records<'a> {
         Step::Record(known.map_or(Record::Other, |kind| read(kind, Fields(record))))
     }
 
-    /// Has the record at `place` come next.
+    /// Continues with the record at `place`.
     #[inline]
     pub fn go_on_at(&mut self, place: usize) {
         self.at = place;
     }
 }
 
-/// Where a kernel's record has its name.
+/// Offset of the name in a kernel's record.
 const NAME: usize = 104;
 
-/// Puts numbers in place of the addresses of kernels' names, from the record at `place` on. Returns the place of a
-/// record whose length is not known, where that ends it.
+/// Replaces the addresses of kernels' names by numbers, from the record at `place` on. Stops at a record of unknown
+/// length and returns its place.
 #[doc(hidden)]
 pub fn number(
     bytes: &mut [u8],
@@ -114,7 +114,7 @@ pub fn number(
     }
 }
 
-/// One record. Fields past its end, which a library of that age does not write, read as 0.
+/// The fields of one record. Fields past its end, which an older library does not write, read as 0.
 #[derive(Clone, Copy)]
 struct Fields<'a>(&'a [u8]);
 
@@ -147,7 +147,7 @@ impl Fields<'_> {
         self.bytes(at).map_or(0, u64::from_le_bytes)
     }
 
-    /// A number for which CUPTI has `u32::MAX` where there is none.
+    /// A number, or `None` for `u32::MAX`, which is CUPTI's mark of absence.
     fn number(&self, at: usize) -> Option<u32> {
         self.u32(at).filter(|number| *number != u32::MAX)
     }
@@ -156,7 +156,7 @@ impl Fields<'_> {
         [self.signed(at), self.signed(at + 4), self.signed(at + 8)]
     }
 
-    /// What copies of both kinds and sets have at the same places.
+    /// Decodes the fields that both kinds of copies, and sets, share.
     fn memory(&self, correlation: usize, graph_node: usize, memory: Memory) -> Record {
         let op = GpuOp {
             start: self.long(16),
@@ -182,7 +182,7 @@ fn read(kind: Kind, fields: Fields<'_>) -> Record {
         Kind::Memcpy => fields.memory(44, 64, fields.copy(copy_kind(fields.byte(4)))),
         Kind::MemcpyPeer => fields.memory(60, 72, fields.copy(MemoryKind::PtoP)),
         Kind::Memset => {
-            // CUPTI's kinds of memory are small numbers; one that is not would be none that is known.
+            // CUPTI's kinds of memory are small numbers; a larger number is an unknown kind.
             let destination = u8::try_from(fields.half(50)).unwrap_or(0);
             let set =
                 Memory { kind: MemoryKind::Set, bytes: fields.long(8), source: 0, destination, value: fields.word(4) };

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// How long a flush waits for the first buffer, which CUPTI's thread may be about to hand over: where perhaps none is
-/// complete, and where all are due.
+/// How long a flush waits for the first buffer, which CUPTI's thread may be about to hand over: if perhaps no buffer is
+/// complete (`MAY_COME`), and if all of them are due (`IS_DUE`).
 pub(super) const MAY_COME: Duration = Duration::from_millis(10);
 pub(super) const IS_DUE: Duration = Duration::from_millis(100);
 
-/// How long for the next one where none is known to be due, and for all that comes.
+/// How long a flush waits for the next buffer if none is known to be due, and for all buffers together.
 const NEXT: Duration = Duration::from_millis(2);
 const ALL: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 
@@ -27,7 +27,7 @@ struct Reading {
 }
 
 impl Delivery {
-    /// A buffer is being read until the answer is dropped.
+    /// Marks a buffer as being read, until the returned value is dropped.
     pub(super) fn begin(&self) -> impl Drop + '_ {
         let mut state = self.state.lock();
         state.begun += 1;
@@ -40,8 +40,8 @@ impl Delivery {
         self.state.lock().begun
     }
 
-    /// Waits until no buffer is being read and none seems to come: none is out, or the `first` since `before` or the
-    /// next one takes too long. One that `is_due` gets as long as the first.
+    /// Waits until no buffer is being read and no further one is likely. None is likely if no buffer is out, or if the
+    /// `first` since `before` or the next one takes too long. A buffer that `is_due` gets as much time as the first.
     pub(super) fn settle(&self, before: u64, first: Duration, out: impl Fn() -> usize, is_due: impl Fn() -> bool) {
         let began = Instant::now();
         let mut state = self.state.lock();

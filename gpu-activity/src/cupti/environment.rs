@@ -3,10 +3,11 @@
 
 use std::ffi::OsString;
 
-/// A variable of the environment. A program that has rights which its user lacks has none: it would load any library.
+/// A variable of the environment. `None` in a program with more rights than its user: a variable could make it load any
+/// library.
 pub(super) fn variable(name: &str) -> Option<OsString> {
     #[cfg(target_os = "linux")]
-    // SAFETY: reads a number that the kernel left for this process when it began.
+    // SAFETY: reads a number that the kernel set when the process started.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return None;
     }

@@ -1,8 +1,8 @@
-//! libcupti: loading it, and its functions behind safe ones.
+//! Loads libcupti and wraps its functions in safe ones.
 //!
-//! Not through cudarc's bindings, which panic where the library or a symbol is missing and take CUPTI's codes for enums
-//! of the version they were built for. Codes and kinds are plain integers here, and no record is ever looked at through
-//! a struct.
+//! cudarc's bindings are not used: they panic if the library or a symbol is missing, and treat CUPTI's codes as enums
+//! of the version that they were built for. Here codes and kinds are plain integers, and records are read as bytes, not
+//! as structs.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -18,20 +18,20 @@ use super::unavailable::{Unavailable, cuda_version};
 use crate::driver;
 use crate::record::Api;
 
-/// What a library of CUDA 11.8 says.
+/// The version number of CUDA 11.8's library.
 const OLDEST: u32 = 18;
 
-/// A code of CUPTI's, 0 for success.
+/// A return code of CUPTI, 0 for success.
 pub type Code = i32;
 
-/// What CUPTI calls at the entry and exit of calls: its user's word, domain, number of the function, and data of the
-/// domain.
+/// CUPTI calls this at the entry and exit of calls, with the user's pointer, the domain, the number of the function,
+/// and data of the domain.
 pub(crate) type OnCall = unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void);
-/// What CUPTI calls for a buffer, which it wants the address, the size and the largest number of records of.
+/// CUPTI calls this to request a buffer: its address, its size and its largest number of records.
 pub(crate) type OnRequest = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
-/// What CUPTI calls with a buffer: context and stream (not set), buffer, its size, and bytes of records in it.
+/// CUPTI calls this to return a buffer: context and stream (not set), buffer, its size, and bytes of records in it.
 pub(crate) type OnComplete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
-/// What CUPTI reads the time with.
+/// CUPTI reads the time with this function.
 pub(crate) type Clock = extern "C" fn() -> u64;
 
 macro_rules! functions {
@@ -41,7 +41,7 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// Its functions, or the name of one that it lacks.
+            /// The functions of a library, or the name of a missing one.
             fn of(library: &Shared) -> Result<Self, &'static str> {
                 $(
                     let found = driver::function(library, $symbol).ok_or($symbol.to_str().unwrap_or_default())?;
@@ -133,12 +133,12 @@ fn answer(code: Code) -> Result<(), Code> {
 }
 
 impl Library {
-    /// The library to use with a driver of this version (13000 for CUDA 13.0); `search` says where it is looked for.
-    /// Call it with the driver loaded: libcupti 13.2 crashes in its first function without.
+    /// The library for a driver of this version (13000 for CUDA 13.0); `search` lists the places. The driver must be
+    /// loaded: otherwise libcupti 13.2 crashes in its first function.
     ///
     /// # Errors
     ///
-    /// When there is no library, or none that can be used: of the first that was found, why.
+    /// When there is no usable library: the reason for the first one that was found.
     pub fn find(driver_version: i32) -> Result<Self, Unavailable> {
         if let Some(library) = already_mapped() {
             return library;
@@ -148,8 +148,7 @@ impl Library {
         for candidate in environment.candidates(u32::try_from(driver_version / 1000).unwrap_or(0)) {
             match Self::open(&candidate) {
                 Ok(library) => return Ok(library),
-                // A bare name that the loader does not find is no news; anything else may be what the user wants to
-                // know.
+                // It is normal that the loader does not find a bare name. Any other error may interest the user.
                 Err(Unavailable::NotLoadable { reason, .. })
                     if environment.chosen.is_none() && reason.contains("No such file or directory") => {}
                 Err(reason) => failed = failed.or(Some(reason)),
@@ -162,10 +161,9 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// When it cannot be loaded, or is no CUPTI that can be used.
+    /// When it cannot be loaded, or is no usable CUPTI.
     pub fn open(path: &Path) -> Result<Self, Unavailable> {
-        // SAFETY: the file is called libcupti or was named by the user as such; its initialisers are meant to run in
-        // any process.
+        // SAFETY: the file is called libcupti, or the user named it as such; its initialisers may run in any process.
         let library = unsafe { Shared::new(path) };
         let path = path.display().to_string();
         let library =
@@ -190,19 +188,19 @@ impl Library {
         }
     }
 
-    /// The file that it came from.
+    /// The file from which the library was loaded.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The number that the library gives; 18 is CUDA 11.8, 12.0 and 12.1 alike, and from 13.0 on it is like 130001.
+    /// The library's own version number: 18 for CUDA 11.8, 12.0 and 12.1 alike; from 13.0 on of the form 130001.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// The version as a person would say it.
+    /// The version in CUDA's notation.
     #[must_use]
     pub fn version_name(&self) -> String {
         match i32::try_from(self.version) {
@@ -211,29 +209,29 @@ impl Library {
         }
     }
 
-    /// How long records are.
+    /// Lengths of records by kind.
     #[must_use]
     pub fn strides(&self) -> Strides {
         Strides::measure(|buffer, before| self.next_record(buffer, before))
     }
 
-    /// The place of the record that follows the one at `before`, or of the first.
+    /// The place of the record after the one at `before`, or of the first record.
     ///
     /// # Errors
     ///
-    /// The code of the library, as where no record follows.
+    /// The code of the library, also if no record follows.
     pub fn next_record(&self, buffer: &mut [u8], before: Option<usize>) -> Result<usize, Code> {
         const INVALID_PARAMETER: Code = 1;
         let start = buffer.as_mut_ptr();
         let mut record = match before {
             None => std::ptr::null_mut(),
-            // An address with four readable bytes, in which the library looks for the kind.
+            // The address must have four readable bytes, because the library reads the kind there.
             Some(place) if place.checked_add(4).is_some_and(|end| end <= buffer.len()) => start.wrapping_add(place),
             Some(_) => return Err(INVALID_PARAMETER),
         };
-        // SAFETY: the buffer is as long as said and ours alone; a record before it is within it. The library reads that
-        // one's kind, adds the length that it knows, and compares with the end: nothing behind the buffer is read, and
-        // nothing is written to it.
+        // SAFETY: the buffer has the given length and is ours alone; a record before is within it. The library reads
+        // the kind of that record, adds the length that it knows, and compares with the end: it reads nothing behind
+        // the buffer and writes nothing.
         answer(unsafe { (self.functions.next_record)(start, buffer.len(), &raw mut record) })?;
         Ok(record.addr().wrapping_sub(start.addr()))
     }
@@ -246,17 +244,17 @@ impl Library {
             Api::Runtime => Domain::Runtime,
         };
         let mut name: *const c_char = std::ptr::null();
-        // SAFETY: looks a number up in a table of the library's and writes one pointer.
+        // SAFETY: looks a number up in a table of the library and writes one pointer.
         answer(unsafe { (self.functions.callback_name)(domain as u32, number, &raw mut name) }).ok()?;
         text(name)
     }
 
-    /// With its version and path.
+    /// The library's name with its version and path.
     pub(super) fn full_name(&self) -> String {
         format!("CUPTI {} ({})", self.version_name(), self.path())
     }
 
-    /// What a code of this function means for whoever wants CUPTI.
+    /// The reason that a return code of this function gives for not using CUPTI.
     pub(super) fn refused(&self, driver: i32, function: &'static str, code: Code) -> Unavailable {
         const NOT_INITIALIZED: Code = 15;
         const NOT_PERMITTED: [Code; 2] = [35, 40];
@@ -274,71 +272,71 @@ impl Library {
     /// CUPTI's name of a code.
     pub(crate) fn code_name(&self, code: Code) -> String {
         let mut name: *const c_char = std::ptr::null();
-        // SAFETY: looks a number up in a table of the library's and writes one pointer.
+        // SAFETY: looks a number up in a table of the library and writes one pointer.
         let known = answer(unsafe { (self.functions.code_name)(code, &raw mut name) });
         known.ok().and_then(|()| text(name)).unwrap_or_default()
     }
 
-    /// Has `on_call` called with `user` for what is enabled later.
+    /// Subscribes `on_call`, with `user`, to the callbacks that are enabled later.
     ///
     /// # Safety
     ///
-    /// `on_call` may be called with `user`, on any thread, until the process ends.
+    /// CUPTI may call `on_call` with `user`, on any thread, until the process ends.
     pub(crate) unsafe fn subscribe(&self, on_call: OnCall, user: *mut c_void) -> Result<Subscriber, Code> {
         let mut subscriber = std::ptr::null_mut();
-        // SAFETY: writes one handle; the callback is the caller's promise.
+        // SAFETY: writes one handle; the caller vouches for the callback.
         answer(unsafe { (self.functions.subscribe)(&raw mut subscriber, on_call, user) })?;
         Ok(Subscriber(subscriber.expose_provenance()))
     }
 
     /// Ends a subscription and its callbacks.
     pub(crate) fn unsubscribe(&self, subscriber: Subscriber) -> Result<(), Code> {
-        // SAFETY: the handle is one that `subscribe` gave; one that has ended is refused.
+        // SAFETY: the handle is from `subscribe`; CUPTI refuses one that has ended.
         answer(unsafe { (self.functions.unsubscribe)(subscriber.handle()) })
     }
 
-    /// Asks for callbacks of one function.
+    /// Enables the callbacks of one function.
     pub(crate) fn enable_callback(&self, subscriber: Subscriber, domain: Domain, number: u32) -> Result<(), Code> {
-        // SAFETY: the handle is `subscribe`'s; numbers that are not known are refused.
+        // SAFETY: the handle is from `subscribe`; CUPTI refuses unknown numbers.
         answer(unsafe { (self.functions.enable_callback)(1, subscriber.handle(), domain as u32, number) })
     }
 
-    /// Asks for no more callbacks of one function.
+    /// Disables the callbacks of one function.
     pub(crate) fn disable_callback(&self, subscriber: Subscriber, domain: Domain, number: u32) -> Result<(), Code> {
         // SAFETY: as above.
         answer(unsafe { (self.functions.enable_callback)(0, subscriber.handle(), domain as u32, number) })
     }
 
-    /// Asks for callbacks of all functions of a domain.
+    /// Enables the callbacks of all functions of a domain.
     pub(crate) fn enable_domain(&self, subscriber: Subscriber, domain: Domain) -> Result<(), Code> {
-        // SAFETY: the handle is `subscribe`'s.
+        // SAFETY: the handle is from `subscribe`.
         answer(unsafe { (self.functions.enable_domain)(1, subscriber.handle(), domain as u32) })
     }
 
-    /// Asks for no more callbacks of a domain.
+    /// Disables the callbacks of a domain.
     pub(crate) fn disable_domain(&self, subscriber: Subscriber, domain: Domain) -> Result<(), Code> {
         // SAFETY: as above.
         answer(unsafe { (self.functions.enable_domain)(0, subscriber.handle(), domain as u32) })
     }
 
-    /// Says who gives and takes buffers.
+    /// Registers the functions that give buffers and take them back.
     ///
     /// # Safety
     ///
-    /// Both may be called, on any thread, until the process ends, and do what CUPTI asks of them.
+    /// CUPTI may call both, on any thread, until the process ends, and both fulfil CUPTI's requirements.
     pub(crate) unsafe fn register_callbacks(&self, request: OnRequest, complete: OnComplete) -> Result<(), Code> {
-        // SAFETY: the callbacks are the caller's promise.
+        // SAFETY: the caller vouches for the callbacks.
         answer(unsafe { (self.functions.register_callbacks)(request, complete) })
     }
 
-    /// Has records stamped by `clock`.
+    /// Makes CUPTI stamp records with `clock`.
     pub(crate) fn register_clock(&self, clock: Clock) -> Result<(), Code> {
-        // SAFETY: a safe function without arguments may be called by anybody at any time.
+        // SAFETY: `clock` is a safe function without arguments.
         answer(unsafe { (self.functions.register_clock)(clock) })
     }
 
     pub(crate) fn enable_kind(&self, kind: u32) -> Result<(), Code> {
-        // SAFETY: kinds that are not known are refused.
+        // SAFETY: CUPTI refuses unknown kinds.
         answer(unsafe { (self.functions.enable_kind)(kind) })
     }
 
@@ -347,9 +345,10 @@ impl Library {
         answer(unsafe { (self.functions.disable_kind)(kind) })
     }
 
-    /// Whether event records say when their stream reached them. `None` where the library cannot.
+    /// Whether event records contain the time at which their stream reached them. `None` if the library cannot record
+    /// it.
     pub(crate) fn time_events(&self, on: bool) -> Option<Result<(), Code>> {
-        // SAFETY: takes a truth value.
+        // SAFETY: takes a boolean.
         self.newer.time_events.map(|time_events| answer(unsafe { time_events(on.into()) }))
     }
 
@@ -357,10 +356,10 @@ impl Library {
     ///
     /// # Safety
     ///
-    /// `node` is one that CUPTI has just passed to a callback.
+    /// CUPTI has just passed `node` to a callback.
     pub(crate) unsafe fn graph_node(&self, node: *mut c_void) -> Option<u64> {
         let mut number = 0;
-        // SAFETY: the caller's promise; writes one integer.
+        // SAFETY: the caller vouches for the node; writes one integer.
         answer(unsafe { self.newer.graph_node_id?(node, &raw mut number) }).ok().map(|()| number)
     }
 
@@ -371,20 +370,20 @@ impl Library {
     /// As for [`graph_node`](Self::graph_node).
     pub(crate) unsafe fn graph(&self, graph: *mut c_void) -> Option<u32> {
         let mut number = 0;
-        // SAFETY: the caller's promise; writes one integer.
+        // SAFETY: the caller vouches for the graph; writes one integer.
         answer(unsafe { self.newer.graph_exec_id?(graph, &raw mut number) }).ok().map(|()| number)
     }
 
-    /// Has buffers handed back: those whose records are complete, or with `forced` all of them.
+    /// Makes CUPTI hand back buffers with complete records, or with `forced` all buffers.
     pub(crate) fn flush_all(&self, forced: bool) -> Result<(), Code> {
-        // SAFETY: calls back into functions that `register_callbacks` was promised.
+        // SAFETY: calls back into functions that `register_callbacks` requires to be callable.
         answer(unsafe { (self.functions.flush_all)(u32::from(forced)) })
     }
 
-    /// Records that CUPTI had no room for since it was asked last.
+    /// Number of records that CUPTI dropped for lack of room since the last query.
     pub(crate) fn take_dropped(&self) -> Result<usize, Code> {
         let mut dropped = 0;
-        // SAFETY: writes one integer. No context and stream 0 mean all of them, in the buffers that all share.
+        // SAFETY: writes one integer. No context and stream 0 stand for the shared buffers of all.
         answer(unsafe { (self.functions.dropped)(std::ptr::null_mut(), 0, &raw mut dropped) })?;
         Ok(dropped)
     }
@@ -396,19 +395,18 @@ impl Subscriber {
     }
 }
 
-/// A text of the library's own.
+/// A constant text of the library.
 fn text(name: *const c_char) -> Option<String> {
-    // SAFETY: CUPTI answers with a pointer to a constant of its own, which is never unloaded, or leaves the null it was
-    // given.
+    // SAFETY: CUPTI returns a pointer to a constant of its own, which is never unloaded, or leaves the null.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
 }
 
-/// The library that somebody else has loaded: the program, a framework, a tool.
+/// The library that another part of the process has loaded: the program, a framework, a tool.
 #[cfg(unix)]
 fn already_mapped() -> Option<Result<Library, Unavailable>> {
     use libloading::os::unix::{Library as UnixShared, RTLD_LAZY};
     let loaded = |name: &Path| {
-        // SAFETY: RTLD_NOLOAD opens what is mapped already and runs no initialisers.
+        // SAFETY: RTLD_NOLOAD opens only mapped libraries and runs no initialisers.
         let shared = unsafe { UnixShared::open(Some(name), RTLD_LAZY | libc::RTLD_NOLOAD) }.ok()?;
         Some(Library::of(shared.into(), name.display().to_string()))
     };
@@ -422,7 +420,7 @@ fn already_mapped() -> Option<Result<Library, Unavailable>> {
     None
 }
 
-/// What is mapped into this process, where the system tells.
+/// The list of files mapped into this process, if the system has one.
 fn maps() -> String {
     std::fs::read("/proc/self/maps").map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
@@ -433,18 +431,18 @@ pub(crate) fn other_tool() -> Option<String> {
     search::other_tool(&maps(), injection.as_deref())
 }
 
-/// Name of the profiler that the program's framework has, if the mapped libraries show one.
+/// Name of the profiler that belongs to the program's framework, if the mapped libraries show one.
 pub(crate) fn own_profiler() -> Option<&'static str> {
     search::own_profiler(&maps())
 }
 
-/// Whether this code is in that file.
+/// Whether this code was loaded from that file.
 fn is_ours(path: &Path) -> bool {
     let ours = file_of(is_ours as *const c_void).and_then(|file| Path::new(&file).canonicalize().ok());
     ours.is_some() && ours == path.canonicalize().ok()
 }
 
-/// The file that a function was loaded from.
+/// The file from which a function was loaded.
 #[cfg(unix)]
 fn file_of(function: *const c_void) -> Option<String> {
     let mut found = libc::Dl_info {
@@ -457,7 +455,7 @@ fn file_of(function: *const c_void) -> Option<String> {
     if unsafe { libc::dladdr(function, &raw mut found) } == 0 || found.dli_fname.is_null() {
         return None;
     }
-    // SAFETY: the loader's own text for the file, which lasts while it is loaded, for ever here.
+    // SAFETY: the loader's own text for the file. It lasts while the file is loaded, which here is for ever.
     let name = unsafe { CStr::from_ptr(found.dli_fname) };
     Some(name.to_string_lossy().into_owned())
 }
@@ -471,7 +469,7 @@ fn file_of(_function: *const c_void) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// `Library::find` goes on where the loader knows no such name, so it needs the loader's own words.
+    /// `Library::find` continues if the loader knows no such name, and recognises this by the loader's words.
     #[test]
     #[cfg(unix)]
     fn a_file_that_is_not_there_is_named_in_the_words_of_the_loader() {

@@ -6,10 +6,10 @@
 //!            strides    context    buffers, names, calls
 //! ```
 //!
-//! The library is found and loaded when a session starts, asked how long its records are, and subscribed to. From then
-//! on CUPTI calls `receive`: at the entry of driver calls, and with buffers of records, which the sink gets unchanged,
-//! except for the names of kernels: threads that launch may wait for the end of CUPTI's call. The sink has them
-//! decoded. A session that cannot start says why in one sentence, and changes nothing.
+//! When a session starts, the library is found and loaded, the lengths of its records are measured, and callbacks are
+//! subscribed. CUPTI then calls `receive` at the entry of driver calls and with buffers of records. The sink gets these
+//! buffers undecoded, because threads that launch may wait for CUPTI's call; only kernels' names are replaced. The sink
+//! decodes them later. A session that cannot start returns the reason in one sentence, and changes nothing.
 
 mod buffers;
 mod calls;

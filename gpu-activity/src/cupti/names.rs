@@ -1,7 +1,7 @@
-//! Names of kernels: interned as CUPTI hands them out, demangled when somebody asks.
+//! Names of kernels: interned when CUPTI delivers them, demangled on demand.
 //!
-//! A name arrives as an address that is good while its module is loaded; afterwards it may mean another kernel. So an
-//! address that has been met is compared with what it meant.
+//! A name arrives as an address that is valid while its module is loaded; later it may mean another kernel. So a known
+//! address is compared with the name that it meant.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,16 +11,16 @@ use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-/// Names kept; kernels beyond share [`REST`].
+/// The largest number of names; further kernels share [`REST`].
 const MOST: usize = 65_536;
 
-/// Letters of a demangled name; what is longer is cut.
+/// The largest length of a demangled name, in characters; longer ones are cut.
 const LONGEST: usize = 4096;
 
 const NONE: u32 = 0;
 const REST: u32 = 1;
 
-/// Interned names. A number is good for as long as this is.
+/// Interned names. A number is valid as long as this value.
 pub(crate) struct Names(Mutex<Interned>);
 
 struct Interned {
@@ -41,7 +41,7 @@ impl Names {
         Self(Mutex::new(Interned { by_address: FxHashMap::default(), by_symbol: HashMap::new(), names }))
     }
 
-    /// Number of the kernel whose symbol, not demangled, is `symbol`, found at `address`.
+    /// Number of the kernel with the mangled `symbol`, found at `address`.
     pub(crate) fn intern(&self, address: u64, symbol: &[u8]) -> u32 {
         if symbol.is_empty() {
             return NONE;
@@ -65,20 +65,20 @@ impl Names {
             },
         };
         if interned.by_address.len() >= 2 * MOST {
-            interned.by_address.clear(); // modules come and go: start anew rather than keep addresses of the dead
+            interned.by_address.clear(); // modules come and go: drops addresses that may be stale
         }
         interned.by_address.insert(address, number);
         number
     }
 
-    /// The name as a person writes it, and the symbol.
+    /// The readable name, and the symbol.
     pub(crate) fn both(&self, number: u32) -> Option<(Arc<str>, Arc<str>)> {
         let shown = self.shown(number)?;
         let symbol = Arc::clone(&self.0.lock().names.get(number as usize)?.symbol);
         Some((shown, String::from_utf8_lossy(&symbol).into()))
     }
 
-    /// The name as a person writes it; `None` for a number that was not given out.
+    /// The readable name; `None` for an unknown number.
     pub(crate) fn shown(&self, number: u32) -> Option<Arc<str>> {
         let symbol = {
             let interned = self.0.lock();
@@ -95,7 +95,7 @@ impl Names {
     }
 }
 
-/// A kernel's symbol as a person writes it; itself where it is no mangled name.
+/// A kernel's symbol in readable form; unchanged if it is not a mangled name.
 pub(crate) fn demangle(symbol: &[u8]) -> String {
     let text = String::from_utf8_lossy(symbol);
     if let Ok(rust) = rustc_demangle::try_demangle(&text) {
@@ -105,14 +105,14 @@ pub(crate) fn demangle(symbol: &[u8]) -> String {
 }
 
 fn cpp(symbol: &[u8]) -> Option<String> {
-    // Names nest as deep as templates do; the limits keep a hostile one within a small thread's stack.
+    // Names nest as deep as templates do. The limits keep a hostile name within a small thread's stack.
     let parse = ParseOptions::default().recursion_limit(160);
     let options = DemangleOptions::new().recursion_limit(160);
     let symbol = BorrowedSymbol::new_with_options(symbol, &parse).ok()?;
     cut(|out| symbol.structured_demangle(out, &options))
 }
 
-/// What `write` writes, at most [`LONGEST`] letters of it; `None` where it fails for a reason of its own.
+/// The output of `write`, cut at [`LONGEST`] characters; `None` if `write` fails for another reason.
 fn cut(write: impl FnOnce(&mut Cut) -> fmt::Result) -> Option<String> {
     let mut out = Cut { text: String::new(), full: false };
     match write(&mut out) {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_grows_without_end_is_cut() {
-        // Each template argument is the whole of the argument before it, twice.
+        // Each template argument contains the previous argument twice.
         let mut symbol = String::from("_Z1fI1AIiiE");
         for level in 0..30 {
             let before = if level == 0 { "S0_".to_owned() } else { format!("S{}_", level) };

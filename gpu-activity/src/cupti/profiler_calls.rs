@@ -1,8 +1,9 @@
-//! The calls by which a program selects the part that is measured: `cuProfilerStart` and `cuProfilerStop`, which
-//! `cudaProfilerStart` and `cudaProfilerStop` come to.
+//! The calls by which a program selects the measured part: `cuProfilerStart` and `cuProfilerStop`, to which
+//! `cudaProfilerStart` and `cudaProfilerStop` lead.
 //!
-//! They are seen before there is a session, so the subscription is made here, and the session that begins in the first
-//! of these calls shares it: CUPTI has one at a time. It stays until the process ends, because these are its callbacks.
+//! They must be seen before there is a session, so the subscription is made here. The session that begins in the first
+//! of these calls shares it, because CUPTI has one subscription at a time. It stays until the process ends, because its
+//! callbacks are these functions.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -23,7 +24,7 @@ const STOP: u32 = 309;
 
 static WATCH: OnceCell<Watch> = OnceCell::new();
 
-/// A subscription to the two functions, and to what a session adds.
+/// A subscription to the two functions, which a session extends.
 pub(super) struct Watch {
     library: Library,
     subscriber: Subscriber,
@@ -31,15 +32,15 @@ pub(super) struct Watch {
     session: AtomicPtr<Shared>,
 }
 
-/// What a session would have subscribed with. Never freed.
+/// The callback that a session would subscribe. Never freed.
 struct Shared {
     on_call: OnCall,
     user: *mut c_void,
 }
 
-/// Has `tell` called where the program calls `cuProfilerStart` (with true, at the end of the call) and `cuProfilerStop`
-/// (with false, at its beginning), on the calling thread. A session may be started and finished there. To be called
-/// once, inside `cuInit` (`InitializeInjection`).
+/// Calls `tell` on the calling thread when the program calls `cuProfilerStart` (with true, at the end of the call) and
+/// `cuProfilerStop` (with false, at its beginning). `tell` may start and finish a session. To be called once, inside
+/// `cuInit` (`InitializeInjection`).
 ///
 /// ```no_run
 /// use gpu_activity::cupti::watch_profiler;
@@ -56,7 +57,7 @@ struct Shared {
 ///
 /// # Errors
 ///
-/// When CUPTI cannot be used: why.
+/// The reason why CUPTI cannot be used.
 pub fn watch_profiler(tell: fn(bool)) -> Result<(), Unavailable> {
     if WATCH.get().is_some() {
         return Ok(());
@@ -66,7 +67,8 @@ pub fn watch_profiler(tell: fn(bool)) -> Result<(), Unavailable> {
     // SAFETY: `on_call` ignores its user.
     let subscriber = unsafe { library.subscribe(on_call, std::ptr::null_mut()) }
         .map_err(|code| library.refused(device.driver_version, "cuptiSubscribe", code))?;
-    // The call in which a session begins has a record that is stamped at its beginning, too.
+    // The clock must be registered now: the call that starts a session has a record too, which is stamped at its
+    // beginning.
     let clock = std::iter::once(library.register_clock(receive::clock));
     let functions = PROFILER.iter().map(|(number, _)| library.enable_callback(subscriber, Domain::Driver, *number));
     let mut enabled = clock.chain(functions);
@@ -85,7 +87,7 @@ impl Watch {
         WATCH.get()
     }
 
-    /// Hands callbacks on, from now on, and says what to enable them with.
+    /// Forwards callbacks from now on. Returns the subscription, for enabling more of them.
     ///
     /// # Safety
     ///
@@ -95,7 +97,7 @@ impl Watch {
         self.subscriber
     }
 
-    /// Hands callbacks on no more.
+    /// Stops forwarding callbacks.
     pub(super) fn end(&self) -> Result<(), Code> {
         self.session.store(std::ptr::null_mut(), Ordering::Release);
         self.library.disable_domain(self.subscriber, Domain::Resource)?;
@@ -105,11 +107,11 @@ impl Watch {
 
 /// # Safety
 ///
-/// `data` is what CUPTI passes for the domain.
+/// `data` is CUPTI's data for the domain.
 unsafe extern "C" fn on_call(_user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
     let Some(watch) = WATCH.get() else { return };
     if domain == Domain::Driver as u32 && matches!(number, START | STOP) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller vouches for `data`.
         let site = unsafe { receive::site(data) };
         let begins = number == START;
         let is_time = site == Some(if begins { Site::Exit } else { Site::Entry });
@@ -117,9 +119,9 @@ unsafe extern "C" fn on_call(_user: *mut c_void, domain: u32, number: u32, data:
             receive::guarded(|| (watch.tell)(begins))
         };
     }
-    // SAFETY: null, or a box that `share` made, and that is never freed.
+    // SAFETY: null, or a box that `share` made and that is never freed.
     if let Some(session) = unsafe { watch.session.load(Ordering::Acquire).as_ref() } {
-        // SAFETY: the promise of who shared it, and the caller's.
+        // SAFETY: the caller of `share` vouches for the callback, and the caller of this function for `data`.
         unsafe { (session.on_call)(session.user, domain, number, data) }
     }
 }

@@ -1,7 +1,7 @@
-//! What CUPTI calls: for a buffer, with a buffer, at the entry of an API call, and for the time.
+//! The functions that CUPTI calls: to request and return a buffer, at the entry of an API call, and for the time.
 //!
-//! No panic leaves these functions, and none of them calls CUDA. They run on threads of the program, of CUPTI, and of
-//! whoever flushes.
+//! No panic leaves these functions, and none of them calls CUDA. They run on threads of the program, on threads of
+//! CUPTI, and on the thread that flushes.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -21,11 +21,11 @@ use crate::forks;
 use crate::record::{Detail, GraphNode, NewGraph, Work};
 use crate::source::{Lost, Recorded};
 
-/// Where buffers come from.
+/// The source of all buffers.
 pub(super) static POOL: Pool = Pool::new();
 
-/// What CUPTI's calls touch of a session. Lives as long as the process.
-#[repr(C, align(64))] // what each call of the driver touches comes first: the sink, and the first of the contexts
+/// The part of a session that CUPTI's callbacks use. Lives as long as the process.
+#[repr(C, align(64))] // fields that each call of the driver uses come first: the sink, and the first of the contexts
 pub(super) struct Receiver {
     pub(super) sink: &'static dyn Sink,
     pub(super) contexts: Contexts,
@@ -35,28 +35,28 @@ pub(super) struct Receiver {
     pub(super) delivery: Delivery,
 }
 
-/// Whom buffers are for: null between sessions.
+/// The receiver of buffers; null between sessions.
 static CURRENT: AtomicPtr<Receiver> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sends buffers to `receiver`, or to nobody.
+/// Sends buffers to `receiver`, or discards them.
 pub(super) fn set_current(receiver: Option<&'static Receiver>) {
     let receiver = receiver.map_or(std::ptr::null_mut(), |receiver| std::ptr::from_ref(receiver).cast_mut());
     CURRENT.store(receiver, Ordering::Release);
 }
 
 fn current() -> Option<&'static Receiver> {
-    // SAFETY: null, or made from a `&'static Receiver` in `set_current`.
+    // SAFETY: null, or a `&'static Receiver` from `set_current`.
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
 }
 
-/// Tells the sink in a forked child, before the child goes on: so calls of CUDA need not ask whether this is one.
+/// Tells the sink of a forked child, before the child continues. So callbacks need not check for a fork.
 pub(super) extern "C" fn forked() {
     if let Some(receiver) = current() {
         receiver.sink.forked();
     }
 }
 
-/// Runs `body`, whose panic ends here: above is C.
+/// Runs `body` and stops its panic, because the caller is C code.
 pub(super) fn guarded(body: impl FnOnce()) {
     let _reported_by_the_panic_hook = catch_unwind(AssertUnwindSafe(body));
 }
@@ -78,15 +78,15 @@ pub extern "C" fn clock() -> u64 {
     FIRST.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
 }
 
-/// CUPTI wants a buffer.
+/// CUPTI requests a buffer.
 ///
 /// # Safety
 ///
-/// The three pointers may be written through.
+/// The three pointers are writable.
 pub(super) unsafe extern "C" fn on_request(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     guarded(|| {
         let (address, bytes) = if forks::is_child() { (std::ptr::null_mut(), 0) } else { POOL.take() };
-        // SAFETY: CUPTI passes pointers to three variables of its own. 0 records mean as many as there is room for.
+        // SAFETY: CUPTI passes pointers to three variables of its own. 0 records mean no limit.
         unsafe {
             buffer.write(address);
             size.write(if address.is_null() { 0 } else { bytes });
@@ -95,18 +95,18 @@ pub(super) unsafe extern "C" fn on_request(buffer: *mut *mut u8, size: *mut usiz
     });
 }
 
-/// CUPTI hands a buffer back.
+/// CUPTI returns a buffer.
 ///
 /// # Safety
 ///
-/// A buffer of [`POOL`]'s is not written any more.
+/// CUPTI no longer writes the buffer, if it is one of [`POOL`].
 pub(super) unsafe extern "C" fn on_complete(_: *mut c_void, _: u32, buffer: *mut u8, _size: usize, valid: usize) {
     guarded(|| {
         if forks::is_child() {
             return;
         }
         let Some(receiver) = current() else { return drop(POOL.take_back(buffer, valid)) };
-        // Begun while the buffer still counts as out: a flush that finds none out takes all for delivered.
+        // Begins while the buffer still counts as out: a flush that finds no buffer out assumes that all are delivered.
         let _delivery = receiver.delivery.begin();
         let Some(mut filled) = POOL.take_back(buffer, valid) else { return };
         match filled.role() {
@@ -124,7 +124,7 @@ pub(super) unsafe extern "C" fn on_complete(_: *mut c_void, _: u32, buffer: *mut
     });
 }
 
-/// Reads the records of a buffer, whose kernels' names are numbers by now. Returns how many cannot be read.
+/// Reads the records of a buffer in which kernels' names are already numbers. Returns how many cannot be read.
 pub(super) fn read(receiver: &Receiver, bytes: &mut [u8], mut each: impl FnMut(Recorded)) -> u64 {
     let (mut place, mut unreadable) = (0, 0);
     loop {
@@ -154,18 +154,17 @@ pub(super) fn read(receiver: &Receiver, bytes: &mut [u8], mut each: impl FnMut(R
     }
 }
 
-/// The place after a record of a kind that was not there when strides were measured. The library knows how to step over
-/// it, or nobody does.
+/// The place after a record of a kind that was unknown when strides were measured, if the library can skip it.
 fn step_over(receiver: &Receiver, bytes: &mut [u8], unknown: usize) -> Option<usize> {
     receiver.library.next_record(bytes, Some(unknown)).ok().filter(|next| *next > unknown && *next < bytes.len())
 }
 
-/// Takes the names of kernels, and puts their numbers in their place.
+/// Interns the names of kernels, and replaces them by their numbers.
 fn number(receiver: &Receiver, bytes: &mut [u8]) {
     let (mut address, mut number) = (0, 0);
     let mut number_of = |name| {
         if name != address || address == 0 {
-            // SAFETY: the address is from a kernel's record that CUPTI has just delivered, with which its name comes.
+            // SAFETY: the address is from a kernel's record that CUPTI has just delivered together with the name.
             number = unsafe { intern(receiver, name) };
             address = name;
         }
@@ -182,46 +181,46 @@ fn number(receiver: &Receiver, bytes: &mut [u8]) {
 ///
 /// # Safety
 ///
-/// The address is 0 or that of a text that ends with NUL.
+/// The address is 0 or that of a NUL-terminated text.
 unsafe fn intern(receiver: &Receiver, address: u64) -> u32 {
     let Ok(place @ 1..) = usize::try_from(address) else { return receiver.names.intern(0, b"") };
-    // SAFETY: the caller's promise; it is read before anything can unload the kernel's module on this thread.
+    // SAFETY: the caller vouches for the address. The text is read before anything on this thread can unload the
+    // kernel's module.
     let symbol = unsafe { CStr::from_ptr(std::ptr::with_exposed_provenance::<c_char>(place)) };
     receiver.names.intern(address, symbol.to_bytes())
 }
 
-/// Places in the data that CUPTI passes with a call of the API.
+/// Offsets in CUPTI's data of an API callback.
 const SITE: usize = 0;
 const CONTEXT: usize = 40;
 const CORRELATION: usize = 64;
 
-/// Where a callback of a call comes.
+/// Whether a callback is at the entry or exit of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Site {
     Entry,
     Exit,
 }
 
-/// Where this callback comes; `None` without data.
+/// The site of this callback; `None` without data.
 ///
 /// # Safety
 ///
 /// `data` is null or what CUPTI passes for the domains of the driver and the runtime.
 #[inline]
 pub(super) unsafe fn site(data: *const c_void) -> Option<Site> {
-    // SAFETY: the data of an API callback is 72 bytes long in every CUPTI from 11.8 on, aligned for pointers, and lasts
-    // for the call; the site is its first word.
+    // SAFETY: the data of an API callback has 72 bytes in every CUPTI from 11.8 on, is aligned for pointers, and lasts
+    // for the call. The site is its first word.
     let site = (!data.is_null()).then(|| unsafe { data.byte_add(SITE).cast::<u32>().read() })?;
     Some(if site == 0 { Site::Entry } else { Site::Exit })
 }
 
-/// A call begins or ends, a context is about to be destroyed, or part of a graph was made. Of calls in forked children
-/// the sink knows: see [`forked`].
+/// A call begins or ends, a context is about to be destroyed, or part of a graph was made. The sink ignores calls in
+/// forked children itself: see [`forked`].
 ///
 /// # Safety
 ///
-/// `user` is the `&'static Receiver` that subscribed, whose sink is an `S`, and `data` what CUPTI passes for the
-/// domain.
+/// `user` is the `&'static Receiver` that subscribed, its sink is an `S`, and `data` is CUPTI's data for the domain.
 pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
     user: *mut c_void,
     domain: u32,
@@ -232,12 +231,12 @@ pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
         return;
     }
     if domain != Domain::Driver as u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller vouches for the arguments.
         return unsafe { on_resource(user, domain, number, data) };
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller vouches for the arguments.
     if unsafe { site(data) } == Some(Site::Entry) {
-        // Half of all calls here are exits, with which nothing is done: CUPTI reports both ends of a call or none.
+        // Exits are half of all calls here and are ignored: CUPTI reports both ends of a call or none.
         // SAFETY: the caller's promise.
         unsafe { on_entry::<S>(user, number, data) }
     }
@@ -251,7 +250,7 @@ pub(super) unsafe extern "C" fn on_call<S: Sink + 'static>(
 #[inline(never)]
 unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32, data: *const c_void) {
     guarded(|| {
-        // SAFETY: the caller's promise: receivers are never freed.
+        // SAFETY: the caller vouches for `user`, and receivers are never freed.
         let Some(receiver) = (unsafe { user.cast::<Receiver>().as_ref() }) else { return };
         // SAFETY: as for the site in `on_call`.
         let (context, correlation) = unsafe {
@@ -261,7 +260,8 @@ unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32,
         if enqueues {
             receiver.contexts.saw(context.expose_provenance());
         }
-        // SAFETY: the caller's promise. So nothing is looked up by the type: this is on the way of each launch.
+        // SAFETY: the caller vouches for the type of the sink. The cast avoids a dynamic call, because each launch
+        // comes here.
         let sink = unsafe { &*std::ptr::from_ref(receiver.sink).cast::<S>() };
         sink.entered(number, correlation, enqueues);
     });
@@ -279,7 +279,7 @@ unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const 
         return;
     }
     guarded(|| {
-        // SAFETY: the caller's promise: receivers are never freed.
+        // SAFETY: the caller vouches for `user`, and receivers are never freed.
         let Some(receiver) = (unsafe { user.cast::<Receiver>().as_ref() }) else { return };
         if number == CONTEXT_ENDS {
             // SAFETY: the data of a resource callback begins with the context.
@@ -292,41 +292,40 @@ unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const 
     });
 }
 
-/// Callbacks of the domain of resources: a context is about to be destroyed, a node of a graph was created or cloned,
-/// an executable graph was created.
+/// Callbacks of the resource domain: a context is about to be destroyed, a node of a graph was created or cloned, an
+/// executable graph was created.
 pub(super) const CONTEXT_ENDS: u32 = 2;
 pub(super) const GRAPHS: [u32; 3] = [NODE_CREATED, NODE_CLONED, GRAPH_CREATED];
 const NODE_CREATED: u32 = 13;
 const NODE_CLONED: u32 = 20;
 const GRAPH_CREATED: u32 = 18;
 
-/// Places in the data of such a callback, and in what that names, of a graph.
+/// Offsets in the data of a graph callback, and in the descriptor to which it points.
 const DESCRIPTOR: usize = 16;
 const NODE: usize = 16;
 const ORIGINAL: usize = 24;
 const GRAPH: usize = 48;
 
-/// The number of the next creation. CUPTI counts calls up from 1; the program's own operations have the numbers from
-/// 2^31 on. After 2^30 of these a creation may have the number of another one, and is taken for it if both are made
-/// within a second.
+/// The number of the next creation. CUPTI counts calls up from 1, and the program's own operations count up from 2^31.
+/// After 2^30 creations a number repeats; two creations are confused only if both are made within a second.
 static NEXT_CREATION: AtomicU32 = AtomicU32::new(0);
 const FIRST_CREATION: u32 = 3 << 30;
 
-/// A node of a graph was created or cloned, or an executable graph created. That is noted as a call of this thread, by
-/// which its detail is placed.
+/// A node of a graph was created or cloned, or an executable graph was created. The sink notes it as a call of this
+/// thread, which places its detail.
 ///
 /// # Safety
 ///
-/// `data` is what CUPTI passes with one of [`GRAPHS`].
+/// `data` is CUPTI's data for one of [`GRAPHS`].
 unsafe fn on_graph(receiver: &Receiver, number: u32, data: *const c_void) {
-    // SAFETY: the caller's promise. The data is three pointers, the last of which leads to seven words, the same from
+    // SAFETY: the caller vouches for `data`. It is three pointers. The last one points to seven words, the same from
     // 11.8 to 13.5.
     let word = |place| unsafe {
         let graph = data.byte_add(DESCRIPTOR).cast::<*const c_void>().read();
         if graph.is_null() { std::ptr::null_mut() } else { graph.byte_add(place).cast::<*mut c_void>().read() }
     };
     let correlation = NEXT_CREATION.fetch_add(1, Ordering::Relaxed) | FIRST_CREATION;
-    // SAFETY: CUPTI has just passed it.
+    // SAFETY: CUPTI has just passed the node.
     let number_of = |place| unsafe { receiver.library.graph_node(word(place)) };
     let detail = match number {
         // SAFETY: as above.
@@ -343,7 +342,7 @@ unsafe fn on_graph(receiver: &Receiver, number: u32, data: *const c_void) {
     receiver.sink.made(detail);
 }
 
-/// The number of no function.
+/// A number that no function has.
 const NO_FUNCTION: u32 = 0;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Where libcupti may be.
+//! Searches for libcupti.
 //!
 //! In this order; the first that loads is used:
 //!
-//! 1. one that is mapped into the process already: two would fight for the driver;
-//! 2. the file that `TRACING_GPU_CUPTI` names, and then nothing else;
+//! 1. a library that the process has mapped already, because two would compete for the driver;
+//! 2. the file that `TRACING_GPU_CUPTI` names; then no other place is searched;
 //! 3. the sonames of the driver's CUDA major, then older ones, the unversioned one, and newer ones, each in these
 //!    places, in this order:
 //!    - on the loader's path;
@@ -21,10 +21,10 @@ use range_report::stats::order;
 
 use super::environment::variable;
 
-/// Names that the library is installed under, newest first, with their CUDA major.
+/// Sonames of the library, newest first, with their CUDA major.
 pub(super) const SONAMES: [(&str, u32); 3] = [("libcupti.so.13", 13), ("libcupti.so.12", 12), ("libcupti.so.11.8", 11)];
 
-/// The name in toolkits, of any version.
+/// The name in toolkits of any version.
 pub(super) const UNVERSIONED: &str = "libcupti.so";
 
 /// The environment variable that names the library.
@@ -33,10 +33,10 @@ pub(super) const OVERRIDE: &str = "TRACING_GPU_CUPTI";
 /// The toolkit's default prefix.
 const TOOLKIT: &str = "/usr/local/cuda";
 
-/// Libraries that stand in the same folder as libcupti, or in the same toolkit.
+/// Libraries in the same folder or toolkit as libcupti.
 const NEIGHBOURS: [&str; 3] = ["libcudart.so", "libcublas.so", "libnvrtc.so"];
 
-/// Folders of Python packages: pip's, and that of Debian.
+/// Names of Python package folders: pip's, and Debian's.
 const PACKAGES: [&str; 2] = ["site-packages", "dist-packages"];
 
 /// The variables that the search reads, and what it looks for among the mapped files.
@@ -70,7 +70,7 @@ impl Environment {
         }
     }
 
-    /// What to try to open, in order: bare names for the loader's path, and files that exist.
+    /// Candidates to open, in order: bare names for the loader's path, and files that exist.
     pub(super) fn candidates(&self, driver_major: u32) -> Vec<PathBuf> {
         if let Some(chosen) = &self.chosen {
             return vec![chosen.clone()];
@@ -84,7 +84,7 @@ impl Environment {
         candidates
     }
 
-    /// In words, where [`candidates`](Self::candidates) come from.
+    /// The places of the [`candidates`](Self::candidates), in words.
     pub(super) fn places(&self) -> String {
         let mut places = vec!["on the loader's path".to_owned()];
         places.extend(self.toolkits.iter().map(|prefix| format!("below {}", prefix.display())));
@@ -103,7 +103,7 @@ impl Environment {
         }
         for folder in &self.neighbours {
             folders.push(folder.clone());
-            // In a toolkit they stand in `lib64` or `targets/x86_64-linux/lib`.
+            // Libraries of a toolkit stand in `lib64` or `targets/x86_64-linux/lib`.
             folders.extend(folder.ancestors().skip(1).take(3).map(|prefix| prefix.join("extras/CUPTI/lib64")));
         }
         folders.extend(self.packages.iter().cloned().flat_map(wheels));
@@ -115,7 +115,7 @@ impl Environment {
     }
 }
 
-/// The folders of libraries of NVIDIA's wheels.
+/// The library folders of NVIDIA's wheels.
 fn wheels(packages: PathBuf) -> impl Iterator<Item = PathBuf> {
     below(packages.join("nvidia")).map(|wheel| wheel.join("lib"))
 }
@@ -128,7 +128,7 @@ fn names(driver_major: u32) -> impl Iterator<Item = &'static str> {
     fitting.map(|(name, _)| name).chain([UNVERSIONED]).chain(newer.map(|(name, _)| name))
 }
 
-/// What is in a folder, in order; nothing where there is none.
+/// The entries of a folder, sorted; empty if there is no such folder.
 fn below(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -136,13 +136,12 @@ fn below(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
     paths.into_iter()
 }
 
-/// The files that a process has mapped, by the text of `/proc/self/maps`. A file with several mappings comes several
-/// times.
+/// The files in the text of `/proc/self/maps`. A file with several mappings appears several times.
 fn mapped_files(maps: &str) -> impl Iterator<Item = &str> {
     maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]))
 }
 
-/// The mapped files that are called libcupti.
+/// The mapped files named libcupti.
 pub(super) fn mapped(maps: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for path in mapped_files(maps) {
@@ -154,7 +153,7 @@ pub(super) fn mapped(maps: &str) -> Vec<&str> {
     found
 }
 
-/// The folders that `folder` finds in the paths of mapped files.
+/// The folders that `folder` derives from the paths of mapped files.
 fn folders_of(maps: &str, folder: impl Fn(&Path) -> Option<&Path>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for folder in mapped_files(maps).filter_map(|path| folder(Path::new(path))) {
@@ -165,10 +164,10 @@ fn folders_of(maps: &str, folder: impl Fn(&Path) -> Option<&Path>) -> Vec<PathBu
     found
 }
 
-/// Which other tool may be profiling, by the mapped libraries and by the library that the driver was set to load, if
-/// that is not ours.
+/// The name of another profiling tool, by the mapped libraries and by the library that `injection` names, if that is
+/// not ours.
 pub(super) fn other_tool(maps: &str, injection: Option<&str>) -> Option<String> {
-    // What is particular comes first: Nsight Compute brings Nsight Systems along, in a folder of its own.
+    // More specific names come first: Nsight Compute contains Nsight Systems, in a folder of its own.
     let known = [
         ("libToolsInjection", "Nsight Systems"),
         ("libcuda-injection.so", "Nsight Compute"),
@@ -178,12 +177,12 @@ pub(super) fn other_tool(maps: &str, injection: Option<&str>) -> Option<String> 
     let tool = |text: &str| known.into_iter().find(|(part, _)| text.contains(part)).map(|(_, tool)| tool.to_owned());
     match injection.filter(|path| !path.is_empty()) {
         Some(path) => tool(path).or_else(|| Some(path.to_owned())),
-        // A program with one of the others in it may never use that.
+        // The framework's profiler comes last: a program may contain it and never use it.
         None => tool(maps).or_else(|| own_profiler(maps).map(str::to_owned)),
     }
 }
 
-/// The profiler that the program's framework has, which uses CUPTI too.
+/// The profiler of the program's framework, which uses CUPTI too.
 pub(super) fn own_profiler(maps: &str) -> Option<&'static str> {
     let known = [("/libtorch_cuda", "torch.profiler"), ("/xla_cuda_plugin", "jax.profiler")];
     known.into_iter().find(|(part, _)| maps.contains(part)).map(|(_, profiler)| profiler)

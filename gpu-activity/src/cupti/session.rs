@@ -27,26 +27,27 @@ use crate::source::{Lost, Recorded, Source};
 /// What to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Records of the calls of the runtime and the driver too, and the entry of every driver call; else only the
-    /// entries of those that put work on a GPU.
+    /// Whether to record all calls of the runtime and the driver, with the entry of every driver call. Otherwise only
+    /// the entries of calls that put work on a GPU are noted.
     pub api_records: bool,
     /// Kinds of details to record.
     pub details: Details,
-    /// Host memory for buffers that are read. Those beyond are small, and their records lost and counted.
+    /// Host memory for buffers. Beyond it, buffers are small, and their records are lost and counted.
     pub buffer_bytes: usize,
-    /// Whether the driver is calling us inside `cuInit` (`InitializeInjection`). Then nothing is asked of it except its
-    /// version.
+    /// Whether the driver is calling us inside `cuInit` (`InitializeInjection`). Then only the driver's version is
+    /// queried.
     pub in_init: bool,
 }
 
-/// Details without records that wait for their reader at most: as a graph of so many nodes makes while it looks away.
+/// The largest number of unread details without records: as many as nodes of a large graph that is created between two
+/// reads.
 const MOST_DETAILS: usize = 1 << 16;
 
-/// How long the end of the process waits for the GPU, and then for CUPTI to hand over what there is.
+/// How long the end of the process waits for the GPU (`PATIENCE`), and then for CUPTI's last buffers (`LAST_PATIENCE`).
 const PATIENCE: Duration = Duration::from_millis(1_500);
 const LAST_PATIENCE: Duration = Duration::from_millis(400);
 
-/// Whether there is a session that has not been finished.
+/// Whether a session is running.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 /// Whether the last session records API calls and does not watch slight functions yet.
@@ -54,7 +55,7 @@ static UNWATCHED: AtomicBool = AtomicBool::new(false);
 /// The last session that was started.
 static LAST: Mutex<Option<&'static Session>> = Mutex::new(None);
 
-/// To be called before calls of our own on streams. These are slight, and a session that records API calls must watch
+/// To be called before our own calls on streams. Such calls are slight, and a session that records API calls must watch
 /// slight functions from then on, to tell our calls from the program's.
 #[inline]
 pub fn before_own_calls() {
@@ -71,7 +72,7 @@ fn watch_last() {
     }
 }
 
-/// CUPTI at work for one sink. Lives as long as the process, as do all that CUPTI may still call.
+/// A session of CUPTI for one sink. Lives as long as the process, because CUPTI may still call it.
 pub struct Session {
     receiver: Receiver,
     device: Device,
@@ -81,12 +82,12 @@ pub struct Session {
     dropped: AtomicU64,
     over: AtomicBool,
     process: u32,
-    /// What its reader has not read: what came, and the batch that is read next.
+    /// Unread buffers: those that arrived, and the batch that is read next.
     arrived: Mutex<Arrived>,
     held: Mutex<Arrived>,
 }
 
-/// Buffers in the order in which they came, and what was lost.
+/// Buffers in order of arrival, and losses.
 #[derive(Debug, Default)]
 struct Arrived {
     details: Vec<Detail>,
@@ -100,17 +101,17 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Starts a session: from here on, work on all devices of the process is recorded, and `sink` is called. CUDA is
-/// initialised, except with [`in_init`](Options::in_init). There is one session at a time.
+/// Starts a session: from now on, work on all devices of the process is recorded, and `sink` is called. Initialises
+/// CUDA, except with [`in_init`](Options::in_init). Only one session runs at a time.
 ///
 /// # Errors
 ///
-/// When CUPTI cannot be used: why. Nothing is changed then.
+/// The reason why CUPTI cannot be used. Nothing is changed then.
 pub fn start<S: Sink + 'static>(options: Options, sink: &'static S) -> Result<&'static Session, Unavailable> {
     start_with(options, sink, receive::on_call::<S>)
 }
 
-/// `on_call` is for sinks of this type.
+/// `on_call` must be the callback for the type of `sink`.
 fn start_with(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> Result<&'static Session, Unavailable> {
     if RUNNING.swap(true, Ordering::AcqRel) {
         return Err(Unavailable::Running);
@@ -166,8 +167,8 @@ impl Session {
     fn subscribe(&'static self, on_call: OnCall) -> Result<(), Unavailable> {
         let user = std::ptr::from_ref(&self.receiver).cast_mut().cast();
         let subscriber = match Watch::current() {
-            // SAFETY: `user` is this session's receiver, which is never freed, and whose sink is of the type that
-            // `on_call` is for.
+            // SAFETY: `user` is this session's receiver, which is never freed. Its sink has the type that `on_call`
+            // expects.
             Some(watch) => Ok(unsafe { watch.share(on_call, user) }),
             // SAFETY: as above.
             None => unsafe { self.receiver.library.subscribe(on_call, user) },
@@ -176,7 +177,7 @@ impl Session {
         Ok(())
     }
 
-    /// Everything after the subscription, in the order that CUPTI wants.
+    /// Enables everything after the subscription, in the order that CUPTI requires.
     fn enable(&'static self, options: Options) -> Result<(), Unavailable> {
         let refused = |function| move |code| self.refused(function, code);
         self.receiver
@@ -184,7 +185,7 @@ impl Session {
             .register_clock(receive::clock)
             .map_err(refused("cuptiActivityRegisterTimestampCallback"))?;
         receive::set_current(Some(&self.receiver));
-        // SAFETY: both functions are static and do what CUPTI asks of them.
+        // SAFETY: both functions are static and fulfil CUPTI's requirements.
         unsafe { self.receiver.library.register_callbacks(receive::on_request, receive::on_complete) }
             .map_err(refused("cuptiActivityRegisterCallbacks"))?;
         let Some(subscriber) = self.subscriber.get().copied() else { return Ok(()) };
@@ -224,8 +225,7 @@ impl Session {
         let mut refused = None;
         for (number, name) in calls::ENQUEUE {
             let enabled = self.receiver.library.enable_callback(subscriber, Domain::Driver, *number);
-            // A number from after the library's time is refused, which is no harm: its program cannot call that
-            // function through it.
+            // An older library refuses a newer number. That is harmless: its program cannot call the function.
             if *name == "cuLaunchKernel" {
                 refused = enabled.err();
             }
@@ -238,13 +238,13 @@ impl Session {
         self.numbers_of(|name| calls::SLIGHT.contains(&name))
     }
 
-    /// The numbers of the driver's functions whose names are such, as this library has them.
+    /// The numbers, in this library, of the driver's functions whose names match.
     fn numbers_of(&self, is_such: impl Fn(&str) -> bool) -> impl Iterator<Item = u32> {
         let name = |number: &u32| self.receiver.library.function_name(Api::Driver, *number);
         (1..calls::NUMBERS).filter(move |number| name(number).is_some_and(|name| is_such(&name)))
     }
 
-    /// From now on the sink is also called at the entries of slight functions. For sessions with API records.
+    /// Also calls the sink at the entries of slight functions from now on. For sessions with API records.
     fn watch_slight(&self) {
         let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
         for number in self.slight() {
@@ -256,7 +256,7 @@ impl Session {
         self.receiver.library.refused(self.device.driver_version, function, code)
     }
 
-    /// Whether CUPTI may be called: not in a child of the process, and not when the session is over.
+    /// Whether CUPTI may be called: not in a forked child, and not after the end of the session.
     fn usable(&self) -> bool {
         !self.forked() && !self.over.load(Ordering::Acquire)
     }
@@ -265,18 +265,18 @@ impl Session {
         let before = self.receiver.delivery.begun();
         if self.receiver.library.flush_all(forced).is_ok() {
             let first = if forced { IS_DUE } else { MAY_COME };
-            // Without force, records may be there that are not complete and do not come.
+            // Without force, some records may be incomplete, so their buffers are not due.
             let is_due = || forced && POOL.holding() > 0;
             self.receiver.delivery.settle(before, first, || POOL.handed_out(), is_due);
         }
     }
 
-    /// Keeps a buffer that the sink was given for [`Source::read`].
+    /// Keeps a buffer from the sink for [`Source::read`].
     pub fn keep(&self, buffer: Filled) {
         self.arrived.lock().buffers.push(buffer);
     }
 
-    /// Keeps a detail that the sink was given, likewise, or counts it as lost.
+    /// Keeps a detail from the sink for [`Source::read`], or counts it as lost.
     pub fn keep_detail(&self, detail: Detail) {
         let mut arrived = self.arrived.lock();
         if arrived.details.len() < MOST_DETAILS {
@@ -286,20 +286,20 @@ impl Session {
         }
     }
 
-    /// Counts what the sink was told to be lost, likewise.
+    /// Adds losses from the sink, which [`Source::read`] returns.
     pub fn lose(&self, records: Lost) {
         let lost = &mut self.arrived.lock().lost;
         lost.unreadable += records.unreadable;
         lost.over_budget += records.over_budget;
     }
 
-    /// Reads the records of a buffer that the sink was given. Returns how many cannot be read.
+    /// Reads the records of a buffer from the sink. Returns how many cannot be read.
     pub fn read_buffer(&self, buffer: &mut Filled, each: impl FnMut(Recorded)) -> u64 {
         receive::read(&self.receiver, buffer.bytes(), each)
     }
 
-    /// Waits for the GPU, takes everything, and lets go of CUPTI. Whether the wait ended well and everything came: what
-    /// comes later is thrown away.
+    /// Waits for the GPU, takes all records, and releases CUPTI. Returns whether the wait succeeded and all records
+    /// arrived; later ones are discarded.
     fn end(&self, orderly: bool) -> bool {
         let waited = self.device.synchronize(&self.receiver.contexts);
         self.flush_all(false);
@@ -308,14 +308,14 @@ impl Session {
         if orderly || self.receiver.contexts.any() {
             self.stop();
         } else {
-            // CUPTI 13.0 crashes where kinds are disabled that were enabled inside of `cuInit`, and no context was made
-            // since. The process ends, so nobody else needs CUPTI.
+            // CUPTI 13.0 crashes on disabling kinds that were enabled inside `cuInit` if no context was made since. The
+            // process ends, so nobody else needs CUPTI.
             receive::set_current(None);
         }
         all
     }
 
-    /// No more records and callbacks.
+    /// Stops records and callbacks.
     fn stop(&self) {
         for kind in std::mem::take(&mut *self.enabled.lock()) {
             let _nothing_to_be_done = self.receiver.library.disable_kind(kind as u32);
@@ -336,7 +336,7 @@ impl Session {
 
     fn count_dropped(&self) {
         let take = || self.receiver.library.take_dropped();
-        // Once more where that is refused: nobody else counts them.
+        // Tries again if CUPTI refuses, because nobody else counts these records.
         if let Ok(dropped) = take().or_else(|_| take()) {
             self.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
         }
@@ -348,7 +348,7 @@ impl Session {
 }
 
 impl Source for Session {
-    /// Returns when the sink has the complete buffers.
+    /// Returns when the sink has all complete buffers.
     fn flush(&self) {
         if self.usable() {
             self.flush_all(false);
@@ -367,7 +367,7 @@ impl Source for Session {
     fn read(&self, each: &mut dyn FnMut(Recorded)) -> Lost {
         let Arrived { details, buffers, mut lost } = std::mem::take(&mut *self.held.lock());
         if !buffers.is_empty() {
-            POOL.prepare(); // memory for what CUPTI asks for next
+            POOL.prepare(); // memory for CUPTI's next request
         }
         details.into_iter().for_each(|detail| each(Recorded::Detail(detail)));
         for mut buffer in buffers {
@@ -387,7 +387,7 @@ impl Source for Session {
         if self.forked() { None } else { self.receiver.names.both(number) }
     }
 
-    /// Such as `cuLaunchKernel` or `cudaMemcpyAsync_v3020`.
+    /// For example `cuLaunchKernel` or `cudaMemcpyAsync_v3020`.
     fn function(&self, api: Api, number: u32) -> Option<Arc<str>> {
         if self.forked() { None } else { self.receiver.library.function_name(api, number).map(Arc::from) }
     }
@@ -396,7 +396,7 @@ impl Source for Session {
         (!self.forked()).then(|| self.device.name(number))
     }
 
-    /// At the exit of the process, waits as long as `PATIENCE` lasts; then what there is is delivered.
+    /// At the exit of the process, waits at most `PATIENCE`; then delivers the records that have arrived.
     fn finish(&'static self, orderly: bool) -> bool {
         if self.forked() || self.over.swap(true, Ordering::AcqRel) {
             return false;
@@ -411,7 +411,7 @@ impl Source for Session {
         })
     }
 
-    /// Which library and which driver this is.
+    /// Names the library and the driver.
     fn describe(&self) -> String {
         let is_missing = |kind: &Kind| kind.is_asked(self.details) && !self.receiver.strides.readable(*kind);
         let left_out: Vec<&str> = Kind::ALL.into_iter().filter(is_missing).map(Kind::name).collect();
@@ -429,7 +429,7 @@ impl Source for Session {
         ))
     }
 
-    /// Locks may be held by threads that are not here.
+    /// In a forked child, locks may be held by threads that do not exist there.
     fn forked(&self) -> bool {
         forks::is_child() || std::process::id() != self.process
     }

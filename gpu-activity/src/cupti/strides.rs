@@ -1,7 +1,7 @@
-//! How long the records of a library are, by kind, as the library itself tells.
+//! Lengths of a library's records by kind, measured with the library itself.
 //!
-//! A record grows at its end from one CUDA to the next, and the version that the library states is ambiguous; so the
-//! library is asked to walk over a page on which every word is the number of the kind.
+//! A record grows at its end from one CUDA to the next, and the library's version number is ambiguous. So the library
+//! walks over a page on which every word is the number of the kind.
 
 use crate::record::Details;
 
@@ -40,7 +40,7 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 
-    /// The details that have records of this kind; none for a kind that is no detail.
+    /// The details for which records of this kind are needed; none if the kind is no detail.
     pub(crate) const fn details(self) -> Details {
         match self {
             Self::Synchronization => Details::WAITS,
@@ -52,12 +52,12 @@ impl Kind {
         }
     }
 
-    /// Whether it is recorded where these details are asked for, if it is to be recorded at all.
+    /// Whether it is recorded when these details are asked for; always for a kind that is no detail.
     pub(crate) const fn is_asked(self, details: Details) -> bool {
         self.details().is_empty() || details.has(self.details())
     }
 
-    /// The shortest record in which the reader finds what it cannot do without.
+    /// The length of the shortest record with all fields that the reader needs.
     pub(crate) const fn minimum(self) -> usize {
         match self {
             Self::Kernel => 112,
@@ -86,17 +86,17 @@ impl Kind {
     }
 }
 
-/// Kinds that are measured, those that are only stepped over included.
+/// Kinds that are measured, including kinds that are only skipped.
 const KINDS: usize = 64;
 
-/// A page that is aligned as records are.
+/// A page with the alignment of records.
 #[repr(align(8))]
 pub(crate) struct Page(pub(crate) [u8; Self::BYTES]);
 
 impl Page {
     const BYTES: usize = 4096;
 
-    /// A page on which each word of eight bytes is this number.
+    /// A page on which each eight-byte word is this number.
     pub(crate) fn of(kind: u32) -> Self {
         let mut page = Self([0; Self::BYTES]);
         for word in page.0.chunks_exact_mut(8) {
@@ -111,8 +111,8 @@ impl Page {
 pub struct Strides([u16; KINDS]);
 
 impl Strides {
-    /// Asks `next` for all kinds: given a buffer and the place of a record, it answers with the place of the record
-    /// after it, and with the first where there is none before; or with CUPTI's code.
+    /// Asks `next` for all kinds. `next` gets a buffer and the place of a record, or `None` before the first. It
+    /// returns the place of the next record, or CUPTI's code.
     pub(crate) fn measure(mut next: impl FnMut(&mut [u8], Option<usize>) -> Result<usize, i32>) -> Self {
         let mut strides = Self([0; KINDS]);
         for (kind, stride) in (0..).zip(&mut strides.0).skip(1) {
@@ -127,7 +127,7 @@ impl Strides {
         strides
     }
 
-    /// Bytes of a record of this kind, where they are known.
+    /// Bytes of a record of this kind, if known.
     #[must_use]
     pub fn of(&self, kind: u32) -> Option<usize> {
         let bytes = *self.0.get(usize::try_from(kind).ok()?)?;
@@ -139,7 +139,7 @@ impl Strides {
         self.of(kind as u32).is_some_and(|bytes| bytes >= kind.minimum())
     }
 
-    /// Those of a library that tests make up: kinds beyond the last are ignored.
+    /// The strides of a made-up library, for tests. Kinds beyond the last are ignored.
     #[doc(hidden)]
     #[must_use]
     pub fn from_table(table: &[(u32, u16)]) -> Self {

@@ -3,31 +3,31 @@
 use std::fmt;
 
 /// Why CUPTI cannot be used.
-#[allow(missing_docs)] // the fields are what the sentences of `Display` name
+#[allow(missing_docs)] // `Display` names the fields
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unavailable {
     /// The CUDA driver is missing or lacks functions: the reason.
     Driver(String),
-    /// The driver is there, and answered this function with this code.
+    /// The driver is there, but returned this code from this function.
     NoDevice { function: &'static str, code: i32 },
     /// No libcupti was found: the places that were searched.
     NotFound { looked: String },
-    /// There is a file, and the system does not load it.
+    /// A file exists, but the system does not load it.
     NotLoadable { path: String, reason: String },
-    /// It was loaded, and lacks a function that every CUPTI since 11.8 has.
+    /// The library lacks a function that every CUPTI since 11.8 has.
     Lacks { path: String, function: &'static str },
-    /// Older than the oldest that this was tested with.
+    /// The library is older than the oldest tested one.
     TooOld { path: String, version: u32 },
     /// Records of this kind do not have the size that the reader needs.
     UnknownLayout { path: String, kind: &'static str },
     /// Another profiler uses CUPTI, which serves one profiler per process: its name, if known.
     OtherTool(Option<String>),
-    /// The library does not work with a driver that is older than itself, nor without a GPU.
+    /// The library works neither with a driver older than itself nor without a GPU.
     NewerThanDriver { library: String, driver: i32 },
     /// Users are not allowed to profile, on this machine or on this virtual device.
     NotPermitted { code: i32 },
-    /// A function answered with a code that means something else.
+    /// A function returned a code with another meaning.
     Refused { function: &'static str, code: i32, meaning: String },
     /// A session of this process has not been finished.
     Running,

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-/// What is known elsewhere at the time of a drain.
+/// The caller's knowledge at the time of a drain.
 pub struct Context<'a> {
-    /// Parent of each node of the lineage tree, which is a lower number. Node 0 is the root and its own parent.
+    /// Parent of each node of the lineage tree. A parent has a lower number than its child. Node 0 is the root and its
+    /// own parent.
     pub parents: &'a [u32],
-    /// Whether one more duration is kept by itself, by the number of those kept in its row.
+    /// Whether a row keeps one more single duration, given the number that it keeps already.
     pub keep: &'a dyn Fn(u64) -> bool,
 }
 

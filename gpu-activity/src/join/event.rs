@@ -1,4 +1,4 @@
-//! What comes out of the join, for timelines.
+//! The join's output for timelines.
 
 use crate::record::{ApiCall, Detail, GpuOp, Ticks};
 use crate::totals::Function;
@@ -10,13 +10,13 @@ pub struct Launch {
     pub thread: u32,
     /// Node of the lineage tree; [`OUTSIDE`](super::OUTSIDE) outside of any span.
     pub node: u32,
-    /// When; 0 where that was not noted.
+    /// Time of the call; 0 if it was not noted.
     pub at: Ticks,
-    /// The number of the call of a span that it was made in; 0 where that was not noted.
+    /// Number of the span's call in which it was made; 0 if it was not noted.
     pub call: u64,
 }
 
-/// First start and last end of what an instance of a range launched on one stream.
+/// First start and last end of an instance's work on one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the numbers are those of the operations
 pub struct StreamSpan {
@@ -27,39 +27,39 @@ pub struct StreamSpan {
     pub end: u64,
 }
 
-/// What is joined.
+/// A joined event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An operation, with its launch where that is known.
+    /// An operation, with its launch if known.
     Operation(GpuOp, Option<Launch>),
-    /// A call that the program made: none that the runtime makes of the driver, and none of the profiler's. With the
-    /// operating system's number of its thread; 0 where that is not known.
+    /// A call of the program (neither a driver call made by the runtime nor a call of the profiler), with the operating
+    /// system's number of its thread; 0 if that is not known.
     Call(ApiCall, u32),
-    /// A detail that the program caused, with its launch where that is known: of a node of a graph that was cloned, the
-    /// launch of the first creation.
+    /// A detail that the program caused, with its launch if known. The launch of a cloned graph node is that of the
+    /// first original.
     Detail(Detail, Option<Launch>),
-    /// An instance of a range on a thread's stack with work on the GPU, when it is over and its work has come. Where
-    /// more may come, of a graph or of a kernel that runs for long: a minute or two after the last that came. At the
-    /// bound on instances, earlier. What comes after that is another projection.
+    /// An instance of a range on a thread's stack with GPU work, once the instance is over and its work has arrived. If
+    /// more work may arrive (of a graph or a long kernel), a minute or two after the last arrival; at the bound on
+    /// instances, earlier. Later work makes another projection.
     Projection {
         /// Interned domain and name.
         label: u32,
-        /// Number of instances with launches that it is nested in.
+        /// Number of instances with launches around it.
         level: u32,
-        /// By the stream that the work ran on.
+        /// Its work by stream.
         streams: Vec<StreamSpan>,
     },
 }
 
-/// A call of the API, where it was made, and whether it counts.
+/// A call of the API, with its place, and whether it counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MadeCall {
     pub(super) call: ApiCall,
     /// The operating system's number of its thread; 0 where that is not known.
     pub(super) thread: u32,
-    /// Where it was noted: the node.
+    /// The node in which it was noted.
     pub(super) node: Option<u32>,
-    /// Whether it is of the window.
+    /// Whether it belongs to the current window.
     pub(super) counts: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Instances of ranges, projected onto the GPU: from the start of the first operation that was launched inside to the
+//! Projections of range instances onto the GPU: from the start of the first operation that was launched inside to the
 //! end of the last.
 
 use std::collections::VecDeque;
@@ -13,47 +13,47 @@ use rustc_hash::FxHashMap;
 
 /// No instance.
 pub(super) const NO_SLOT: u32 = u32::MAX;
-/// An instance that there was no slot for.
+/// Stands for an instance that got no slot.
 pub(super) const REFUSED: u32 = NO_SLOT - 1;
 
 /// Totals by label and style.
 type Projections = Keyed<Range, Projection>;
 
-/// An instance that is kept: until it is over, nothing more can come of what was launched in it, and those inside it
+/// An instance that is kept: until it is over, its launches have no more outstanding work, and the instances inside it
 /// are gone.
 #[derive(Debug)]
 pub(super) struct InstanceState {
     /// 0 in a free slot.
     id: InstanceId,
-    /// The thread that noted its beginning.
+    /// The thread that noted its begin.
     thread: u32,
-    /// The instance directly below it, for one on the stack.
+    /// The instance directly below it on the stack, if it is on the stack.
     parent: u32,
     label: u32,
     style: RangeStyle,
-    /// Instances on the stack that it is nested in, and the innermost of these.
+    /// Number of instances on the stack around it, and the innermost of them.
     level: u32,
     nested_in: Option<Range>,
     start: Ticks,
     end: Ticks,
     over: bool,
-    /// Whether it is in the totals: by the bound on instances, or as one of an older window. What comes of it later is
-    /// in its ancestors and in the tables of kernels, and no longer in its projection.
+    /// Whether it is already in the totals, because of the bound on instances or because it belongs to an older window.
+    /// Its later work counts in its ancestors and in the tables of kernels, but no longer in its projection.
     folded: bool,
-    /// Whether it is a start/end range that ended on another thread, and so is in no table.
+    /// Whether it is a start/end range that ended on another thread and is therefore in no table.
     left: bool,
-    /// Remembered launches in it, and kept instances directly above it on the stack.
+    /// Remembered launches in it (`launches`), and kept instances directly above it on the stack (`above`).
     launches: u32,
     above: u32,
-    /// Of its operations.
+    /// First start and last end of its operations.
     first: u64,
     last: u64,
     operations: u64,
-    /// The last operation that it counted, so that none counts twice.
+    /// The last operation that it counted. It keeps an operation from counting twice.
     mark: u64,
     /// Rows of the kernels launched in it, in the order of the keys.
     pub(super) kernels: Vec<(u64, u32)>,
-    /// Its work by stream, where events are asked for, in all windows; and whether any came in this period.
+    /// Its work by stream in all windows, if events are asked for; and whether work arrived in this period.
     streams: Vec<StreamSpan>,
     grew: bool,
 }
@@ -63,7 +63,7 @@ impl InstanceState {
         self.launches > 0 || self.above > 0
     }
 
-    /// Whether it has operations that are not in the totals.
+    /// Whether it has operations that are not in the totals yet.
     fn counts(&self) -> bool {
         self.last > 0 && !self.folded
     }
@@ -91,7 +91,7 @@ impl InstanceState {
         }
     }
 
-    /// Hands over what it has on each stream.
+    /// Emits its work on each stream as a projection.
     fn project(&mut self, projections: &mut Option<Vec<Event>>) {
         let streams = std::mem::take(&mut self.streams);
         if let Some(projections) = projections.as_mut().filter(|_| !streams.is_empty()) {
@@ -105,14 +105,14 @@ impl InstanceState {
     }
 }
 
-/// An operation, for the instances that it counts in.
+/// An operation, as the instances around it count it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timed {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Whether it is the first of its launch: those of one launch count once.
+    /// Whether it is the first of its launch: the operations of one launch count once.
     pub(super) first: bool,
-    /// Its number.
+    /// Its serial number.
     pub(super) mark: u64,
 }
 
@@ -120,33 +120,33 @@ pub(super) struct Timed {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     pub(super) slot: u32,
-    /// The thread it began on.
+    /// The thread on which it began.
     pub(super) thread: u32,
-    /// `None` where it does not count.
+    /// `None` if it does not count.
     pub(super) range: Option<Range>,
 }
 
-/// All instances that are kept, and the totals of those that no longer are.
+/// All kept instances, and the totals of former ones.
 #[derive(Debug)]
 pub(super) struct Instances {
     limit: usize,
     pub(super) kept: Vec<InstanceState>,
     free: Vec<u32>,
     by_id: FxHashMap<InstanceId, u32>,
-    /// Instances that are kept and not folded.
+    /// Number of kept instances that are not folded.
     open: usize,
-    /// Those that are over, in that order; those that are gone are passed over.
+    /// Instances that are over, in order of their ends; freed ones are skipped.
     over: VecDeque<(u32, InstanceId)>,
-    /// Those that nothing may hold any more.
+    /// Instances that nothing may hold any more.
     loose: Vec<u32>,
     totals: Projections,
-    /// Where events are asked for: those whose work has come.
+    /// Projections of complete instances, if events are asked for.
     projections: Option<Vec<Event>>,
-    /// Drains until the period ends after which what is over and had no work in it is projected.
+    /// Drains until the end of the period. Then finished instances without new work are projected.
     period: u32,
 }
 
-/// Drains of a period, ten a second: a minute.
+/// Drains of a period: a minute at ten drains a second.
 const PERIOD: u32 = 600;
 
 impl Instances {
@@ -173,8 +173,8 @@ impl Instances {
         self.projections.as_mut().map(std::mem::take).unwrap_or_default().into_iter()
     }
 
-    /// A drain that counts is over. Instances in which a graph was launched are kept as long as that is remembered, and
-    /// projected before: in a file that is written while the program runs, they are not to be missing.
+    /// A counting drain is over. Instances in which a graph was launched are kept as long as the graph is remembered,
+    /// but are projected earlier: a file that is written while the program runs must contain them.
     pub(super) fn project_quiet(&mut self) {
         let Self { kept, projections, period, .. } = self;
         *period -= 1;
@@ -189,13 +189,13 @@ impl Instances {
         }
     }
 
-    /// Projects those that are kept as they are now.
+    /// Projects the kept instances in their present state.
     pub(super) fn project_all(&mut self) {
         let Self { kept, projections, .. } = self;
         kept.iter_mut().for_each(|kept| kept.project(projections));
     }
 
-    /// An operation that was launched in it ran on a stream. For events alone.
+    /// Adds an operation on a stream to the instance and those around it. For events alone.
     pub(super) fn ran(&mut self, mut slot: u32, op: &GpuOp) {
         while let Some(kept) = self.kept.get_mut(slot as usize) {
             kept.grew = true;
@@ -214,7 +214,7 @@ impl Instances {
         self.by_id.get(&id).copied().unwrap_or(NO_SLOT)
     }
 
-    /// All that have a slot, in the totals or not.
+    /// Number of instances with a slot, whether in the totals or not.
     pub(super) fn kept(&self) -> usize {
         self.kept.len() - self.free.len()
     }
@@ -223,18 +223,18 @@ impl Instances {
         self.kept.get_mut(slot as usize)
     }
 
-    /// Whether those that are in the totals, and kept by launches alone, are too many.
+    /// Whether too many instances are in the totals already and kept by launches alone.
     pub(super) fn is_crowded(&self) -> bool {
         self.kept() - self.open > self.limit
     }
 
-    /// Its slot, if there is one for it.
+    /// Begins an instance. Returns its slot, if there is room for one.
     pub(super) fn begin(&mut self, thread: u32, began: &Instance) -> Option<u32> {
         if began.id == 0 || self.by_id.contains_key(&began.id) {
             return None;
         }
         if self.kept() >= self.limit.saturating_mul(5) / 2 + 64 {
-            return None; // calls in it find no slot
+            return None; // its calls find no slot
         }
         let below = self.slot(began.parent);
         let (level, nested_in) =
@@ -271,7 +271,7 @@ impl Instances {
             Some(place) => *place = kept,
             None if slot != NO_SLOT => {
                 if self.kept.len() == self.kept.capacity() {
-                    self.kept.reserve_exact(64 + self.kept.len() / 8); // not twice as many: they are large
+                    self.kept.reserve_exact(64 + self.kept.len() / 8); // does not double, because entries are large
                 }
                 self.kept.push(kept);
             }
@@ -285,7 +285,7 @@ impl Instances {
         Some(slot)
     }
 
-    /// It is over. Without an `end` it is a start/end range that ended on another thread, and counts for nothing.
+    /// Ends an instance. Without an `end` it is a start/end range that ended on another thread, and counts for nothing.
     /// Returns start/end ranges alone.
     pub(super) fn end(&mut self, id: InstanceId, end: Option<Ticks>) -> Option<Ended> {
         let slot = self.slot(id);
@@ -306,14 +306,14 @@ impl Instances {
         (kept.style == RangeStyle::StartEnd).then_some(Ended { slot, thread: kept.thread, range })
     }
 
-    /// One more launch in it is remembered.
+    /// Adds a remembered launch to an instance.
     pub(super) fn hold(&mut self, slot: u32) {
         if let Some(kept) = self.get_mut(slot) {
             kept.launches += 1;
         }
     }
 
-    /// A launch in it is forgotten.
+    /// Removes a forgotten launch from an instance.
     pub(super) fn release(&mut self, slot: u32) {
         let Some(kept) = self.get_mut(slot) else { return };
         kept.launches = kept.launches.saturating_sub(1);
@@ -322,8 +322,8 @@ impl Instances {
         }
     }
 
-    /// Counts an operation in an instance. Returns the instance, and whether the operation was too late for its
-    /// projection; `None` if it was counted before, or the instance counts for nothing.
+    /// Counts an operation in an instance. Returns the instance, and whether the operation was too late for the
+    /// projection; `None` if it was counted before, or if the instance counts for nothing.
     pub(super) fn count(&mut self, slot: u32, timed: Timed) -> Option<(&mut InstanceState, bool)> {
         let kept = self.kept.get_mut(slot as usize).filter(|kept| kept.mark != timed.mark && !kept.left)?;
         kept.mark = timed.mark;
@@ -345,7 +345,7 @@ impl Instances {
         self.kept.get(slot as usize).map_or(NO_SLOT, |kept| kept.parent)
     }
 
-    /// Folds instances that nothing more can come of, and beyond the bound the oldest that are over.
+    /// Folds instances that can get no more work, and beyond the bound the oldest finished ones.
     pub(super) fn fold(&mut self, context: &Context<'_>) {
         while let Some(slot) = self.loose.pop() {
             self.let_go(slot, context);
@@ -366,7 +366,7 @@ impl Instances {
         }
     }
 
-    /// Frees the slot of an instance that is over and not held, and those of its ancestors that only it held.
+    /// Frees the slot of a finished instance that nothing holds, and the slots of ancestors that only it held.
     fn let_go(&mut self, mut slot: u32, context: &Context<'_>) {
         while let Some(kept) = self.kept.get_mut(slot as usize) {
             if kept.id == 0 || !kept.over || kept.is_held() {
@@ -386,7 +386,7 @@ impl Instances {
         }
     }
 
-    /// The totals, with those that are kept as they are now.
+    /// The totals, including kept instances in their present state.
     pub(super) fn totals(&self, now: Ticks) -> Projections {
         let context = Context { parents: &[], keep: &|_| true };
         let mut totals = self.totals.clone();
@@ -396,8 +396,8 @@ impl Instances {
         totals.into_iter().filter(|(_, row)| row.projected.count > 0).collect()
     }
 
-    /// A new window: instances that are over count no more, and go when no launch in them is kept. The others begin
-    /// now.
+    /// Begins a new window. Finished instances no longer count, and are freed when none of their launches is kept. The
+    /// others begin now.
     pub(super) fn clear(&mut self, now: Ticks) {
         self.totals.clear();
         for (slot, kept) in (0..).zip(&mut self.kept).filter(|(_, kept)| kept.id != 0) {

@@ -1,4 +1,4 @@
-//! Kernels by the ranges that they were launched in.
+//! Kernels by the ranges in which they were launched.
 
 use super::instances::{InstanceState, Instances};
 use crate::totals::{Range, RangeKernel};
@@ -14,8 +14,8 @@ struct KernelRow {
     ranges: u64,
     executions: u64,
     times: Distribution,
-    /// The last execution that was counted: in one that is nested in two instances of a range the row has it once, and
-    /// its time twice.
+    /// The last execution that was counted. An execution inside two nested instances of one range is one execution of
+    /// the row, but adds its time twice.
     mark: u64,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Execution {
     pub(super) kernel: u32,
     pub(super) thread: u32,
     pub(super) duration: u64,
-    /// Its number as an operation.
+    /// Its serial number as an operation.
     pub(super) mark: u64,
 }
 
@@ -35,12 +35,12 @@ pub(super) struct RangeKernels {
     by_key: FxHashMap<Key, u32>,
 }
 
-/// A kernel of a thread, in an instance.
+/// The key of a kernel and thread, within an instance.
 fn known(kernel: u32, thread: u32) -> u64 {
     u64::from(kernel) << 32 | u64::from(thread)
 }
 
-/// Whether that instance counts in the row of this kernel already.
+/// Whether that instance already counts in the row of this kernel.
 pub(super) fn is_known(instances: &Instances, slot: u32, kernel: u32, thread: u32) -> bool {
     let key = known(kernel, thread);
     let is_there = |instance: &InstanceState| instance.kernels.binary_search_by_key(&key, |&(known, _)| known).is_ok();
@@ -48,8 +48,8 @@ pub(super) fn is_known(instances: &Instances, slot: u32, kernel: u32, thread: u3
 }
 
 impl RangeKernels {
-    /// Counts it in an instance. An instance that was folded early has forgotten which kernels it launched: it counts
-    /// as one that launched this kernel before, unless the row has no instance yet.
+    /// Counts an execution in an instance. An instance that was folded early has lost its list of kernels: it counts as
+    /// one that had launched this kernel before, unless the row has no instance yet.
     pub(super) fn inside(
         &mut self,
         instance: &mut InstanceState,
@@ -61,13 +61,13 @@ impl RangeKernels {
         self.add(row, ran, keep);
     }
 
-    /// Counts it outside of all ranges.
+    /// Counts an execution outside of all ranges.
     pub(super) fn outside(&mut self, ran: Execution, keep: &dyn Fn(u64) -> bool) {
         let row = self.row((ran.thread, None, ran.kernel));
         self.add(row, ran, keep);
     }
 
-    /// The row of a kernel that was launched in this instance, which the row counts.
+    /// The row of a kernel that was launched in this instance. Counts the instance in the row.
     pub(super) fn row_in(&mut self, instances: &mut Instances, slot: u32, key: Key) -> u32 {
         match instances.kept.get_mut(slot as usize) {
             Some(instance) => self.row_of(instance, false, key),
@@ -106,7 +106,7 @@ impl RangeKernels {
         row.mark = ran.mark;
     }
 
-    /// Adds times that were kept apart.
+    /// Adds times that were kept separately.
     pub(super) fn add_all(&mut self, row: u32, times: Distribution, executions: u64, keep: &dyn Fn(u64) -> bool) {
         let Some(row) = self.rows.get_mut(row as usize) else { return };
         row.times.take_over(times, keep);
@@ -122,7 +122,7 @@ impl RangeKernels {
         self.rows.iter().map(row).collect()
     }
 
-    /// Instances must have forgotten their rows.
+    /// Clears the rows. The caller must have cleared the instances' references to rows first.
     pub(super) fn clear(&mut self) {
         self.rows.clear();
         self.by_key.clear();

@@ -1,23 +1,23 @@
-//! One join: what ran on the GPU with the call, the thread, the span and the ranges that launched it.
+//! The join: matches each operation on the GPU with the call, the thread, the span and the ranges that launched it.
 //!
-//! Threads note what they launch; the source of records delivers later, in any order, what ran. Both have the
-//! correlation id of the call, by which `pending` finds the launch of a record. There is one limit on what is
-//! remembered, one order (a drain: notes first, then records), and one rule for the driver calls inside calls of the
-//! runtime (`nested`).
+//! Threads note their launches; the source of records later delivers operations, in any order. Both have the
+//! correlation id of the call, by which `pending` finds the launch of a record. There is one limit on remembered calls,
+//! one order (a drain: notes first, then records), and one rule for driver calls inside calls of the runtime
+//! (`nested`).
 //!
-//! What is joined goes two ways. The totals take it at once: by kind and by span (`totals`), and by the instances of
-//! ranges around its launch (`instances`, `kernels`, `start_end`), as Nsight Systems counts them. Where a timeline asks
-//! for it, it comes out as [`Event`]s too.
+//! Joined data goes two ways. The totals count it at once: by kind and by span (`totals`), and by the instances of
+//! ranges around its launch (`instances`, `kernels`, `start_end`), as Nsight Systems does. If a timeline asks for it,
+//! it is also emitted as [`Event`]s.
 //!
-//! **Records that come late.** A launch is remembered until two drains after its last operation and its own record; a
-//! graph, and a launch of which nothing has come, until the limit. So a kernel that runs for a minute, and with it the
-//! buffer that its record is in, finds its launch. A driver call waits for two drains for the runtime's call around it,
+//! **Late records.** A launch is remembered until two drains after its last operation and its own record. A graph, and
+//! a launch without any operation yet, is remembered until the limit. So a kernel that runs for a minute, which also
+//! delays the buffer of its record, finds its launch. A driver call waits two drains for the runtime's call around it,
 //! and longer while its thread has made no other call.
 //!
 //! Memory is bounded: calls by [`Limits::launches`], instances by [`Limits::instances`], unions of time by node and
-//! device, and what waits for the end of a drain by what came in it. Tables have a row for each name.
+//! device, and data that waits for the end of a drain by the arrivals in it. Tables have a row for each name.
 //!
-//! All of it is pure: data in, data out.
+//! The join is pure: data in, data out.
 
 mod context;
 mod event;
@@ -50,20 +50,20 @@ pub const OUTSIDE: u32 = 0;
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Calls remembered until what they launched has come: at most 168 bytes each. Where API calls are recorded, in
-    /// each of three drains as many of these, at most 124 bytes each.
+    /// Calls that are remembered until their work has arrived: at most 168 bytes each. If API calls are recorded, as
+    /// many again in each of three drains, at most 124 bytes each.
     pub launches: usize,
     /// Whether API calls are recorded.
     pub has_calls: bool,
-    /// Instances that are not in the totals yet: some 250 bytes each, and 16 for each kernel launched in it. In a drain
-    /// there may be more, and one that was folded early stays while a launch in it is remembered: at most 64 and two
-    /// and a half times as many. What runs in others counts as late.
+    /// Instances that are not in the totals yet: some 250 bytes each, and 16 for each kernel launched in it. During a
+    /// drain there may be more. An instance that was folded early stays while a launch in it is remembered: at most 64
+    /// and two and a half times as many. Work of further instances counts as late.
     pub instances: usize,
 }
 
-/// Notes and records in, [`Totals`] and [`Event`]s out.
+/// Takes notes and records, returns [`Totals`] and [`Event`]s.
 ///
-/// In each drain, first the notes of all threads, then operations and calls in any order, then
+/// The order of each drain: first the notes of all threads, then operations and calls in any order, then
 /// [`drained`](Self::drained).
 #[derive(Debug)]
 pub struct Join {
@@ -74,17 +74,17 @@ pub struct Join {
     range_kernels: RangeKernels,
     start_end: StartEnd,
     nodes: GraphNodes,
-    /// Nodes of graphs that are remembered at most.
+    /// The largest number of remembered graph nodes.
     most_nodes: usize,
     losses: AttributionLosses,
-    /// Operations so far, as their numbers.
+    /// Number of operations so far, which gives each one its serial number.
     operations: u64,
-    /// Those that wait to be taken, where they are asked for.
+    /// Events that wait to be taken, if they are asked for.
     events: Option<Vec<Event>>,
 }
 
 impl Join {
-    /// Nothing seen yet.
+    /// An empty join.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -102,34 +102,34 @@ impl Join {
         }
     }
 
-    /// From now on there are events: each is to be taken soon.
+    /// Collects events from now on. The caller must take them regularly.
     pub fn ask_for_events(&mut self) {
         self.events.get_or_insert_with(Vec::new);
         self.instances.ask_for_projections();
     }
 
-    /// From now on there are details. A call that is noted, and that no operations are expected of, is remembered until
-    /// its detail has come, or its record where calls are recorded. A detail that comes later has no launch. Where
-    /// calls are recorded, the [`Event::Call`] of its correlation id has the thread.
+    /// Collects details from now on. A noted call without expected operations is remembered until its detail has
+    /// arrived, or its record if calls are recorded. A detail that arrives later has no launch. If calls are recorded,
+    /// the [`Event::Call`] of its correlation id has the thread.
     ///
-    /// Nodes of graphs are remembered, as many as launches, and at most 80 bytes each.
+    /// Nodes of graphs are remembered: as many as launches, at most 80 bytes each.
     pub fn ask_for_details(&mut self) {
         self.pending.ask_for_details();
     }
 
-    /// Nodes of graphs that there was no room for: what is cloned from them has no launch.
+    /// Number of graph nodes without room. Their clones have no launch.
     #[must_use]
     pub fn forgotten_nodes(&self) -> u64 {
         self.nodes.forgotten
     }
 
-    /// The events since this was asked last.
+    /// The events since the last call.
     pub fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
         let projections = self.instances.take_projections();
         self.events.iter_mut().flat_map(|events| events.drain(..)).chain(projections)
     }
 
-    /// Nothing more comes: driver calls that wait count, and for events what is open is over.
+    /// Ends the join: waiting driver calls count, and open instances are over for events.
     pub fn finish(&mut self, context: &Context<'_>) {
         for made in self.nested.take_waiting() {
             self.count_call(made, context.keep);
@@ -137,7 +137,7 @@ impl Join {
         self.instances.project_all();
     }
 
-    /// What a thread noted: all of it, in its order, before the operations of the same drain.
+    /// Takes a thread's note. Pass all notes of a thread, in order, before the operations of the same drain.
     pub fn note(&mut self, tid: u32, note: &Note) {
         let Self { pending, instances, start_end, .. } = self;
         pending.goes_on(tid, note);
@@ -188,7 +188,7 @@ impl Join {
         }
     }
 
-    /// An operation that ran.
+    /// Takes an operation that ran.
     pub fn operation(&mut self, op: &GpuOp, context: &Context<'_>) {
         let timed = op.is_timed();
         let pending = self.pending.came(op.correlation, timed);
@@ -226,8 +226,8 @@ impl Join {
         }
     }
 
-    /// An operation that was over before the window. Its launch may have been noted in the window, and waits for it no
-    /// longer.
+    /// Takes an operation that was over before the window. Its launch may have been noted in the window and stops
+    /// waiting for it.
     pub fn passed(&mut self, op: &GpuOp) {
         let pending = self.pending.came(op.correlation, false);
         if op.is_timed() {
@@ -235,7 +235,7 @@ impl Join {
         }
     }
 
-    /// The event of an operation with a time, unless it is the profiler's own.
+    /// Emits an operation with a time, unless it is the profiler's own.
     fn emit_operation(&mut self, op: &GpuOp, pending: Option<&PendingCall>) {
         if self.events.is_none() || pending.is_some_and(PendingCall::is_own) {
             return;
@@ -246,9 +246,9 @@ impl Join {
         emit(&mut self.events, || Event::Operation(*op, pending.map(|pending| pending.launch)));
     }
 
-    /// Counts an operation in the instance of its launch, in those below it on the stack, and in the start/end ranges
-    /// around it. False if there are none. Where only open start/end ranges are around a kernel, it counts in them or
-    /// outside when these end.
+    /// Counts an operation in the instance of its launch, in the instances below on the stack, and in the start/end
+    /// ranges around it. Returns false if there are none. If only open start/end ranges surround a kernel, it counts in
+    /// them or outside when they end.
     fn in_instances(
         &mut self,
         launch: &PendingCall,
@@ -291,17 +291,17 @@ impl Join {
         inside
     }
 
-    /// A call of the API that is over.
+    /// Takes a finished call of the API.
     pub fn call(&mut self, call: &ApiCall, context: &Context<'_>) {
         self.called(call, true, context);
     }
 
-    /// A call that began before the window.
+    /// Takes a call that began before the window.
     pub fn passed_call(&mut self, call: &ApiCall, context: &Context<'_>) {
         self.called(call, false, context);
     }
 
-    /// A detail. It is of no window: all that is made of it is an event.
+    /// Takes a detail. It belongs to no window, because it becomes only an event.
     pub fn detail(&mut self, detail: &Detail) {
         let pending = self.pending.detailed(detail);
         if pending.is_some_and(|pending| pending.is_own()) {
@@ -343,9 +343,9 @@ impl Join {
         emit(&mut self.events, || Event::Call(made.call, made.thread));
     }
 
-    /// A drain is over: instances that are over go into the totals. If the drain `counts`, what is old is forgotten,
-    /// and driver calls that have waited for two such drains count, unless a call of the runtime has their id. A drain
-    /// does not count if it follows another sooner than CUPTI delivers what belongs together.
+    /// Ends a drain: finished instances go into the totals. If the drain `counts`, old calls are forgotten, and driver
+    /// calls that have waited for two such drains count, unless a call of the runtime has their id. A drain does not
+    /// count if it follows another too soon for CUPTI to deliver related records.
     pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
         self.work.lineage.drained();
         if counts {
@@ -362,8 +362,8 @@ impl Join {
         }
     }
 
-    /// What was counted so far. Open instances count up to `now`, and waiting driver calls as if no call of the runtime
-    /// had their id. Changes nothing.
+    /// The counts so far. Open instances count up to `now`; waiting driver calls count as if no call of the runtime had
+    /// their id. Changes nothing.
     #[must_use]
     pub fn totals(&self, now: Ticks) -> Totals {
         let mut totals = self.work.totals();
@@ -382,8 +382,8 @@ impl Join {
         totals
     }
 
-    /// A new window from `now` on: all that was counted is forgotten, and what launches of before still bring is
-    /// dropped. Open instances go on, as if they began now.
+    /// Begins a new window at `now`: discards all counts, and drops later operations of earlier launches. Open
+    /// instances continue as if they began now.
     pub fn clear(&mut self, now: Ticks) {
         self.pending.clear(self.events.is_some(), |slot| self.instances.release(slot));
         self.instances.clear(now);
@@ -395,7 +395,7 @@ impl Join {
     }
 }
 
-/// Adds an event, where events are asked for.
+/// Adds an event, if events are asked for.
 fn emit(events: &mut Option<Vec<Event>>, event: impl FnOnce() -> Event) {
     if let Some(events) = events {
         events.push(event());

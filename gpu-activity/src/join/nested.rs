@@ -1,7 +1,7 @@
-//! The rule for driver calls inside calls of the runtime: they are left out.
+//! Leaves out driver calls inside calls of the runtime.
 //!
-//! The record of the runtime's call comes after those of its driver calls, since it ends later. So a driver call waits
-//! until that record must have come.
+//! The runtime's call ends after its driver calls, so its record arrives after theirs. A driver call therefore waits
+//! until that record must have arrived.
 
 use std::collections::VecDeque;
 
@@ -9,26 +9,27 @@ use super::event::MadeCall;
 use crate::record::{Api, ApiCall};
 use rustc_hash::FxHashSet;
 
-/// Drains for which a driver call waits, and for which a call of the runtime is remembered before them.
+/// Drains for which a driver call waits, and for which an earlier call of the runtime is remembered.
 const DRAINS: usize = 2;
 
-/// Driver calls that wait, and the calls of the runtime that they may be made by.
+/// Waiting driver calls, and calls of the runtime that may have made them.
 #[derive(Debug)]
 pub(super) struct NestedCalls {
     limit: usize,
-    /// Driver calls of this drain and of those before.
+    /// Driver calls of this drain and of earlier ones.
     waiting: VecDeque<Vec<MadeCall>>,
-    /// Ids of calls of the runtime, likewise.
+    /// Ids of calls of the runtime, by drain, too.
     runtime: VecDeque<FxHashSet<u32>>,
 }
 
 impl NestedCalls {
-    /// At most `limit` calls wait, and as many are remembered, a drain. Beyond, nested driver calls are counted.
+    /// Per drain, at most `limit` calls wait, and at most `limit` are remembered. Beyond, nested driver calls are
+    /// counted.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, waiting: VecDeque::from([Vec::new()]), runtime: VecDeque::from([FxHashSet::default()]) }
     }
 
-    /// Remembers that this is a call of the runtime, if it is.
+    /// Remembers this call if it is one of the runtime.
     pub(super) fn remember(&mut self, call: &ApiCall) {
         let Some(now) = self.runtime.back_mut().filter(|now| now.len() < self.limit) else { return };
         if call.api == Api::Runtime {
@@ -40,20 +41,20 @@ impl NestedCalls {
         self.runtime.iter().any(|drain| drain.contains(&correlation))
     }
 
-    /// Whether this is a driver call that is known to be made by the runtime.
+    /// Whether this is a driver call that the runtime is known to have made.
     pub(super) fn leaves_out(&self, call: &ApiCall) -> bool {
         call.api == Api::Driver && self.is_nested(call.correlation)
     }
 
-    /// Has a driver call wait. Whether there was room.
+    /// Lets a driver call wait. Returns whether there was room.
     pub(super) fn hold(&mut self, made: MadeCall) -> bool {
         let Some(now) = self.waiting.back_mut().filter(|now| now.len() < self.limit) else { return false };
         now.push(made);
         true
     }
 
-    /// A drain that counts is over: the driver calls that have waited long enough. One waits on while the last call of
-    /// its thread has its id: the call of the runtime that it may be of is not over then.
+    /// Ends a counting drain: returns driver calls that have waited long enough. A call waits on while the last call of
+    /// its thread has its id: the runtime's call around it may not be over then.
     pub(super) fn drained(&mut self, running: &FxHashSet<u32>) -> Vec<MadeCall> {
         let (mut over, mut still) = (Vec::new(), Vec::new());
         if self.waiting.len() >= DRAINS {
@@ -69,20 +70,20 @@ impl NestedCalls {
         over
     }
 
-    /// Driver calls that wait, without those that are known to be nested.
+    /// Waiting driver calls, without known nested ones.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &MadeCall> {
         self.waiting.iter().flatten().filter(|made| !self.is_nested(made.call.correlation))
     }
 
-    /// Takes them.
+    /// Takes the waiting driver calls.
     pub(super) fn take_waiting(&mut self) -> Vec<MadeCall> {
         let waiting = self.waiting().copied().collect();
         self.waiting.iter_mut().for_each(Vec::clear);
         waiting
     }
 
-    /// A new window: what waits is of the one before. Calls of the runtime are still remembered, for driver calls that
-    /// come after them.
+    /// Begins a new window: waiting calls belong to the old one. Calls of the runtime are still remembered, for driver
+    /// calls that arrive later.
     pub(super) fn clear(&mut self) {
         self.waiting.iter_mut().flatten().for_each(|made| made.counts = false);
     }

@@ -1,4 +1,4 @@
-//! Where the nodes of graphs were made.
+//! The places where nodes of graphs were made.
 
 use rustc_hash::FxHashMap;
 
@@ -9,13 +9,13 @@ use crate::record::GraphNode;
 #[derive(Debug, Default)]
 pub(super) struct GraphNodes {
     made: FxHashMap<u64, Launch>,
-    /// Nodes that there was no room for.
+    /// Number of nodes without room.
     pub(super) forgotten: u64,
 }
 
 impl GraphNodes {
-    /// A node was created or cloned at `launch`. Returns where the first of its originals was created; `None` where
-    /// that is not known, as for a node of before the measuring.
+    /// A node was created or cloned at `launch`. Returns where the first of its originals was created; `None` if that
+    /// is not known, for example for a node from before the measuring.
     pub(super) fn made(&mut self, node: &GraphNode, launch: Option<Launch>, limit: usize) -> Option<Launch> {
         let made = match node.original {
             0 => launch,

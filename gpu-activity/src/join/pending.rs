@@ -1,4 +1,4 @@
-//! The API calls that are remembered until their operations and records have come.
+//! The API calls that are remembered until their operations and records have arrived.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,68 +9,68 @@ use super::event::Launch;
 use super::instances::NO_SLOT;
 use crate::record::{ApiCall, Detail, Details, Note};
 
-/// Threads whose last call is remembered from one drain to the next: what follows a call comes in the same.
+/// Threads whose last call is remembered across drains: records that follow a call arrive in its drain.
 const MOST_THREADS: usize = 1 << 12;
 
-/// Drains for which a call is remembered after the last that was heard of it.
+/// Drains for which a call is remembered after its last news.
 const DRAINS: usize = 2;
 
-/// Start/end ranges around calls that count as one more call, by their memory; a call in any of them counts as two.
-/// Calls between which no such range began or ended on the thread share them, and they count once. So memory is
-/// bounded, and calls are forgotten early only where very many ranges are open and, for each call, others.
+/// This much memory of start/end ranges around calls counts as one more call; a call in any of them counts as two.
+/// Calls share their list until such a range begins or ends on the thread, and the list counts once. So memory is
+/// bounded, and calls are forgotten early only if very many ranges are open and change at each call.
 const AROUND: usize = 8;
 
-/// The part of the bound that is left to calls whose record alone is awaited, however many launches there are: of what
-/// is captured into a graph nothing ever comes.
+/// The fraction of the bound that is left to calls waiting only for their records, however many launches there are: a
+/// launch that is captured into a graph never gets an operation.
 const RECORDS: usize = 4;
 
-/// What is expected of a call. In the order of how long it is remembered.
+/// What is expected of a call, ordered by how long the call is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Expected {
     /// At most its own record.
     Record,
     /// Operations, which come together.
     Operations,
-    /// Operations of a graph, which may come long after one another.
+    /// Operations of a graph, which may arrive long after one another.
     Graph,
 }
 
-/// What has come of a call.
+/// What has arrived for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Nothing,
-    /// Operations without a time only.
+    /// Only operations without a time.
     Untimed,
     Operation,
 }
 
-/// What becomes of what comes of a call.
+/// What happens to the operations and records of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Counted,
-    /// Dropped: it is a call of the profiler's own, made of the driver itself, so that its record is all that comes.
+    /// Dropped: a call of the profiler, made to the driver directly, so that only its record arrives.
     Own,
-    /// Dropped: it is of an older window.
+    /// Dropped: the call belongs to an older window.
     Past,
 }
 
-/// A remembered call: 40 bytes, 49 in the table with its id and the table's own byte, which at its fullest is filled to
-/// 7/8 and after growth to 7/16: 56 to 112. Then 8 to 32 in the order of arrival, and 4 to 8 for each of three drains
-/// in which something was heard of it. At most 168 bytes a launch, and half as much again for the moment in which a
-/// table grows.
+/// A remembered call takes 40 bytes, and 49 in the table, with its id and the table's own byte. A table is filled to
+/// between 7/16 (after growth) and 7/8: 56 to 112 bytes. 8 to 32 bytes follow in the order of arrival, and 4 to 8 for
+/// each of three drains with news of the call. That is at most 168 bytes a launch, and half as much again while a table
+/// grows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingCall {
     pub(super) launch: Launch,
-    /// Slot of the innermost instance, or [`NO_SLOT`], as it is where no operations are expected.
+    /// Slot of the innermost instance, or [`NO_SLOT`], also if no operations are expected.
     pub(super) instance: u32,
-    /// Tells it from an earlier call of the same id.
+    /// Distinguishes it from an earlier call with the same id.
     serial: u32,
-    /// The drain from which its last two drains count; 0 while it stays.
+    /// The drain from which its last two drains count; 0 while it does not age.
     ageing: u32,
     pub(super) expected: Expected,
     pub(super) came: Progress,
     fate: Fate,
-    /// Whether a record of the call itself has come.
+    /// Whether a record of the call itself has arrived.
     is_recorded: bool,
 }
 
@@ -86,7 +86,7 @@ impl PendingCall {
         Self { fate: Fate::Own, ..Self::new(launch, NO_SLOT, Expected::Record) }
     }
 
-    /// Whether it is a call of the profiler's.
+    /// Whether it is a call of the profiler.
     pub(super) fn is_own(&self) -> bool {
         self.fate == Fate::Own
     }
@@ -99,7 +99,7 @@ impl PendingCall {
         self.expected > Expected::Record && self.came == Progress::Nothing && !self.is_dropped()
     }
 
-    /// Whether nothing comes of it but a record, of a call that the program made.
+    /// Whether it is a call of the program from which only a record is expected.
     fn is_mere_call(&self) -> bool {
         self.expected == Expected::Record && self.fate != Fate::Own
     }
@@ -109,50 +109,49 @@ impl PendingCall {
     }
 }
 
-/// How a call goes with one of the same id that is remembered.
+/// How a call relates to a remembered one of the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joins {
-    /// It is another one.
+    /// It is another call.
     No,
-    /// It is one with it.
+    /// It is part of the same call.
     Yes,
-    /// It is part of the remembered call, and its first part that expects operations.
+    /// It is part of the remembered call, and the first part that expects operations.
     AsLaunch,
 }
 
-/// Remembered calls by correlation id. What it forgets lets go of the slots of instances, through the function that is
-/// given for it.
+/// Remembered calls by correlation id. A forgotten call releases the slots of its instances through the given function.
 #[derive(Debug)]
 pub(super) struct Pending {
     limit: usize,
-    /// Whether calls are recorded. Then each is remembered until its record has come, however long CUPTI keeps that
-    /// back.
+    /// Whether calls are recorded. Then each is remembered until its record has arrived, however long CUPTI delays the
+    /// record.
     has_records: bool,
-    /// Whether details come of calls.
+    /// Whether calls produce details.
     has_details: bool,
     known: FxHashMap<u32, PendingCall>,
-    /// Start/end ranges around some of them.
+    /// Start/end ranges around some of the calls.
     within: FxHashMap<u32, Arc<[u32]>>,
-    /// Summed lengths of these, of what is shared once.
+    /// Summed lengths of these lists; a shared list counts once.
     around: usize,
-    /// Ids and serials in order of arrival; those that are gone are skipped. At the limit, calls without operations are
+    /// Ids and serials in order of arrival; forgotten calls are skipped. At the limit, calls without operations are
     /// dropped first.
     arrived: VecDeque<(u32, u32)>,
     mere_calls: VecDeque<(u32, u32)>,
-    /// How many of the latter wait for their records.
+    /// Number of the latter that wait for their records.
     unrecorded: usize,
     serial: u32,
-    /// The operating system's numbers of threads by those that records have.
+    /// The operating system's thread numbers, by the thread numbers of records.
     threads: FxHashMap<u32, u32>,
-    /// The last call of each thread: where calls are recorded, or where at most the record is expected. It may still
-    /// run, as one that waits may for many drains, and does not age before the next note of its thread.
+    /// The last call of each thread, if calls are recorded or at most its record is expected. It may still run, for
+    /// many drains if it waits, and does not age before the next note of its thread.
     running: FxHashMap<u32, u32>,
     /// Ids that age from a drain on, for this drain and those before.
     ageing: VecDeque<Vec<u32>>,
     drain: u32,
-    /// Those that went by the bound before anything of them had come.
+    /// Number of calls dropped at the bound before anything had arrived for them.
     pub(super) forgotten: u64,
-    /// Those that went by the bound before their record had come, where nothing else was to come.
+    /// Number of calls dropped at the bound before their record had arrived, if nothing else was expected.
     pub(super) forgotten_calls: u64,
 }
 
@@ -202,7 +201,7 @@ impl Pending {
         self.known.values().filter(|launch| launch.is_awaited()).count() as u64
     }
 
-    /// The last calls of all threads, as far as they may still run.
+    /// The last calls of all threads that may still run.
     pub(super) fn running(&self) -> FxHashSet<u32> {
         self.running.values().copied().collect()
     }
@@ -232,12 +231,12 @@ impl Pending {
         Joins::AsLaunch
     }
 
-    /// A thread noted something: its last call is over, unless this is about that.
+    /// A thread noted something. Its last call is therefore over, unless the note is about that call.
     pub(super) fn goes_on(&mut self, thread: u32, note: &Note) {
         let same = match *note {
             Note::Called { correlation, .. } | Note::Own { correlation } => Some(correlation),
             Note::Began(_) | Note::Ended { .. } => None,
-            Note::Left { .. } => return, // it may be another thread that noted this
+            Note::Left { .. } => return, // another thread may have noted this
         };
         if self.running.is_empty() || self.running.get(&thread).copied() == same {
             return;
@@ -248,7 +247,7 @@ impl Pending {
         }
     }
 
-    /// Has a call age from this drain on, if nothing but what comes together with what has come is expected of it.
+    /// Lets a call age from this drain on, if the rest of its records must arrive together with those that have.
     fn age(&mut self, id: u32) {
         let awaits_records = self.awaits_records();
         let Some(launch) = self.known.get_mut(&id).filter(|launch| launch.ageing != self.drain) else { return };
@@ -288,7 +287,7 @@ impl Pending {
             let known = &self.known;
             for order in [&mut self.mere_calls, &mut self.arrived] {
                 order.retain(|(id, serial)| known.get(id).is_some_and(|launch| launch.serial == *serial));
-                order.shrink_to(2 * order.len()); // what one of them does not need is the other's
+                order.shrink_to(2 * order.len()); // spare room of one list goes to the other
             }
         }
     }
@@ -312,7 +311,7 @@ impl Pending {
         true
     }
 
-    /// Forgets the oldest of those that operations come of, and of the profiler's own. False where there is none.
+    /// Forgets the oldest call that expects operations or is the profiler's own. False if there is none.
     pub(super) fn forget_oldest(&mut self, free: impl FnMut(u32)) -> bool {
         let known = &self.known;
         let is_known = |(id, serial): &(u32, u32)| known.get(id).is_some_and(|launch| launch.serial == *serial);
@@ -332,8 +331,8 @@ impl Pending {
         self.remove(id, free);
     }
 
-    /// Remembers the start/end ranges around a launch. Whether it is there. Nothing but what is remembered here, and
-    /// the caller meanwhile, has them.
+    /// Remembers the start/end ranges around a launch. Returns whether the launch is remembered. Nobody holds the list
+    /// except this table and, for the moment, the caller.
     pub(super) fn put_within(&mut self, id: u32, slots: &Arc<[u32]>) -> bool {
         let is_launch = |launch: &PendingCall| !launch.is_dropped() && launch.expected > Expected::Record;
         let is_there = !slots.is_empty() && self.known.get(&id).is_some_and(is_launch);
@@ -353,7 +352,7 @@ impl Pending {
         self.within.get(&id).map_or(&[], |slots| slots)
     }
 
-    /// An operation of it has come: the call, as it was before.
+    /// An operation of the call has arrived. Returns the call as it was before.
     #[inline]
     pub(super) fn came(&mut self, id: u32, timed: bool) -> Option<PendingCall> {
         let launch = self.known.get_mut(&id)?;
@@ -369,11 +368,11 @@ impl Pending {
         Some(before)
     }
 
-    /// The record of a call has come: the call, if it is remembered, and the operating system's number of its thread,
-    /// 0 where no call of that thread was remembered yet.
+    /// The record of a call has arrived. Returns the call, if it is remembered, and the operating system's number of
+    /// its thread; 0 if no call of that thread was remembered yet.
     pub(super) fn recorded(&mut self, call: &ApiCall) -> (Option<PendingCall>, u32) {
         let pending = self.record(call.correlation);
-        // A thread that has no state any more, as at its end, notes its calls as those of none.
+        // A thread without a state, for example at its end, notes calls without a thread.
         if let Some(noted) = pending.filter(|pending| !pending.is_own() && pending.launch.thread != 0) {
             if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&call.thread) {
                 self.threads.clear();
@@ -396,12 +395,12 @@ impl Pending {
         Some(launch)
     }
 
-    /// Whether a call is remembered until something comes of it, where no operations are expected.
+    /// Whether a call without expected operations is remembered until its record or detail arrives.
     fn awaits_records(&self) -> bool {
         self.has_records || self.has_details
     }
 
-    /// A detail has come: its call, if that is remembered. It ages where nothing else comes of it.
+    /// A detail has arrived. Returns its call, if remembered. The call ages if nothing else is expected of it.
     pub(super) fn detailed(&mut self, detail: &Detail) -> Option<PendingCall> {
         let (id, kind) = (detail.correlation(), detail.kind());
         let known = *self.known.get(&id)?;
@@ -425,10 +424,10 @@ impl Pending {
         }
     }
 
-    /// A drain that counts is over: forgets calls that age and had no record in the last two drains.
+    /// Ends a counting drain: forgets ageing calls without a record in the last two drains.
     pub(super) fn drained(&mut self, mut free: impl FnMut(u32)) {
         if self.running.len() > MOST_THREADS {
-            // Most of them have ended.
+            // Most of these threads have ended.
             std::mem::take(&mut self.running).into_values().for_each(|id| self.age(id));
         }
         if self.ageing.len() > DRAINS {
@@ -443,8 +442,7 @@ impl Pending {
         self.drain = self.drain.wrapping_add(1).max(1);
     }
 
-    /// From here on all of them are of an older window. Where their work `is_shown` all the same, they keep the
-    /// instances that they were made in.
+    /// Moves all calls to an older window. If their work `is_shown` all the same, they keep their instances.
     pub(super) fn clear(&mut self, is_shown: bool, mut free: impl FnMut(u32)) {
         for launch in self.known.values_mut() {
             if !is_shown && launch.instance != NO_SLOT {

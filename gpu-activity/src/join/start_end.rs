@@ -1,12 +1,11 @@
 //! Start/end ranges (`nvtx.lifetime`), which are on no stack.
 //!
-//! What a thread launches is in all start/end ranges that began on it and are open. As in Nsight Systems, such a range
-//! counts if it ends on that thread too, and else not at all. So the kernels launched in it are kept apart until it
-//! ends.
+//! A launch is inside every start/end range that is open and began on its thread. As in Nsight Systems, such a range
+//! counts only if it also ends on that thread. So its kernels are kept separately until it ends.
 //!
-//! The limit: start/end ranges are no level and no child of the ranges inside them. A range on the stack is nested in
-//! ranges on the stack alone, and a start/end range in those on the stack at its beginning. Nsight Systems takes all
-//! that began before and ended after.
+//! A limit: a start/end range is neither a level nor a child for the ranges inside it. A range on the stack is nested
+//! only in ranges on the stack, and a start/end range only in those on the stack at its begin. Nsight Systems nests a
+//! range in all ranges that begin before and end after it.
 
 use std::sync::{Arc, Weak};
 
@@ -16,18 +15,18 @@ use crate::totals::{Range, RangeKernel};
 use range_report::stats::{Distribution, Keyed, order};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Bound on durations that are kept one by one: 8 MiB. They are not of the profiler's budget, which nothing would give
-/// back to.
+/// Bound on single durations kept here: 8 MiB. They do not use the profiler's budget, because nothing would return them
+/// to it.
 const APART: usize = if cfg!(test) { 1_000 } else { 1 << 20 };
 
-/// What is around some executions of kernels.
+/// The ranges around some executions of kernels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Around {
-    /// Slots of the start/end ranges that are open, in order.
+    /// Slots of open start/end ranges, sorted.
     open: Vec<u32>,
-    /// The start/end ranges that count.
+    /// Start/end ranges that count already.
     counted: Vec<Range>,
-    /// Whether a range on the stack is around them, too.
+    /// Whether a range on the stack surrounds them, too.
     on_stack: bool,
 }
 
@@ -37,26 +36,26 @@ type Kernels = Keyed<(u32, u32), Distribution>;
 /// Open start/end ranges of one thread.
 #[derive(Debug, Default)]
 struct OpenRanges {
-    /// In the order of their beginnings.
+    /// In order of their begins.
     slots: Vec<u32>,
-    /// The same in their own order, while launches share it.
+    /// The same slots, sorted, while launches share the list.
     shared: Option<Weak<[u32]>>,
 }
 
-/// The start/end ranges that are open, and the kernels in them.
+/// The open start/end ranges, and the kernels in them.
 ///
-/// Of one thread, what is around a launch is all that began before it and is still open: as many sets as open ranges.
-/// What has counted around it, and whether a range on the stack is there, tells more of them apart: nothing bounds
-/// these but the names of ranges, which are few in practice.
+/// Around a launch are all start/end ranges of its thread that began before and are still open: as many sets as open
+/// ranges. Sets also differ by the ranges that have counted, and by whether a range on the stack is there. Only the
+/// number of range names bounds these, which is small in practice.
 #[derive(Debug, Default)]
 pub(super) struct StartEnd {
-    /// By thread.
+    /// Open ranges by thread.
     open: FxHashMap<u32, OpenRanges>,
-    /// Those that have ended since the last drain.
+    /// Ranges that have ended since the last drain.
     ended: Vec<Ended>,
-    /// Times of kernels, by thread and name.
+    /// Times of waiting kernels, by thread and name.
     waiting: Vec<(Around, Kernels)>,
-    /// Durations of these that are kept one by one.
+    /// Number of single durations among these.
     apart: usize,
 }
 
@@ -78,8 +77,8 @@ impl StartEnd {
         self.ended.push(ended);
     }
 
-    /// Slots of those that what a thread launches now is in, in order. Launches between which none begins or ends share
-    /// them.
+    /// Slots of the open start/end ranges around the thread's next launch, sorted. Launches share the list until a
+    /// range begins or ends.
     #[inline]
     pub(super) fn around(&mut self, thread: u32) -> Option<Arc<[u32]>> {
         if self.open.is_empty() {
@@ -96,7 +95,7 @@ impl StartEnd {
         Some(shared)
     }
 
-    /// Keeps an execution until the `open` ranges around it have ended, which are in order. Those of `counted` have it
+    /// Keeps an execution until the sorted `open` ranges around it have ended. The `counted` ranges have counted it
     /// already.
     pub(super) fn wait(&mut self, open: Vec<u32>, counted: Vec<Range>, on_stack: bool, ran: Execution) {
         let kernels = kernels(&mut self.waiting, Around { open, counted, on_stack });
@@ -106,15 +105,15 @@ impl StartEnd {
         self.apart += times.samples.len() - before;
     }
 
-    /// A drain is over: the kernels in ranges that have ended are counted.
+    /// Ends a drain: counts the kernels of ranges that have ended.
     pub(super) fn drained(&mut self, instances: &mut Instances, rows: &mut RangeKernels, keep: &dyn Fn(u64) -> bool) {
         for ended in std::mem::take(&mut self.ended) {
             self.count(ended, instances, rows, keep);
         }
     }
 
-    /// The rows of kernels as if all ranges had ended now, and counted. Of the durations that wait, as many as may be
-    /// kept one by one are so here: one that is in many open ranges is in the rows as many times.
+    /// The rows of kernels as if all ranges ended now and counted. The number of single durations stays bounded,
+    /// although a duration in many open ranges is in the rows as many times.
     pub(super) fn totals(&self, instances: &Instances, rows: &RangeKernels) -> Keyed<Key, RangeKernel> {
         let mut totals = rows.totals();
         let ended: FxHashMap<u32, Option<Range>> = self.ended.iter().map(|ended| (ended.slot, ended.range)).collect();
@@ -124,7 +123,7 @@ impl StartEnd {
         for (around, kernels) in &self.waiting {
             let mut counted = Vec::new();
             let ranges = around.open.iter().filter_map(|&slot| Some((slot, range_of(slot)?)));
-            // An execution in two instances of a range is one of its row, and its time is there twice.
+            // An execution in two instances of a range is one execution of the row, but adds its time twice.
             let mut is_first = |range| !around.counted.contains(&range) && insert(&mut counted, range);
             let ranges: Vec<_> = ranges.map(|(slot, range)| (slot, range, is_first(range))).collect();
             let is_outside = ranges.is_empty() && around.counted.is_empty() && !around.on_stack;
@@ -165,7 +164,7 @@ impl StartEnd {
             }
             for ((thread, kernel), times) in kernels_within {
                 if let Some(range) = range {
-                    // An execution in two instances of a range is one of its row, and its time is there twice.
+                    // An execution in two instances of a range is one execution of the row, but adds its time twice.
                     let executions = if around.counted.contains(&range) { 0 } else { times.count };
                     let row = rows.row_in(instances, slot, (thread, Some(range), kernel));
                     rows.add_all(row, times.clone(), executions, keep);
@@ -183,7 +182,7 @@ impl StartEnd {
         }
     }
 
-    /// A new window. Open ranges go on.
+    /// Begins a new window. Open ranges continue.
     pub(super) fn clear(&mut self) {
         self.ended.clear();
         self.waiting.clear();
@@ -196,14 +195,14 @@ impl StartEnd {
     }
 }
 
-/// The same, with none kept by itself.
+/// The same distribution without single durations.
 fn bucketed(times: &Distribution) -> Distribution {
     let mut all = Distribution::default();
     all.take_over(times.clone(), |_| false);
     all
 }
 
-/// Adds a range to a list in order. False where it is there.
+/// Adds a range to a sorted list. False if it is already there.
 pub(super) fn insert(ranges: &mut Vec<Range>, range: Range) -> bool {
     let place = ranges.binary_search(&range);
     place.map_err(|place| ranges.insert(place, range)).is_err()

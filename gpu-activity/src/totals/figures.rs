@@ -1,16 +1,16 @@
-//! The figures that the join ends in, by numbers in place of names.
+//! The figures that result from the join, with numbers in place of names.
 
 use crate::record::Api;
 use range_report::stats::{Distribution, Keyed};
 use range_report::{GpuWork, MemoryKind, RangeStyle};
 
-/// A function of the CUDA API: CUPTI's number of it (cbid), which is one of its API's.
+/// A function of the CUDA API: its API, and CUPTI's number (cbid) within that API.
 pub type Function = (Api, u32);
 
 /// A range: interned label, and style.
 pub type Range = (u32, RangeStyle);
 
-/// Everything that was counted in one window.
+/// All counts of one window.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Totals {
@@ -18,12 +18,11 @@ pub struct Totals {
     pub kernels: Keyed<u32, Distribution>,
     /// Times and sizes of copies and sets.
     pub memory: Keyed<MemoryKind, (Distribution, Distribution)>,
-    /// Durations of API calls on the CPU.
+    /// CPU durations of API calls.
     pub calls: Keyed<Function, Distribution>,
-    /// Nodes of the lineage tree with work or calls in them or below. What node 0 has of its own is outside of any
-    /// span.
+    /// Nodes of the lineage tree with work or calls in them or below. Node 0 itself stands for outside of any span.
     pub nodes: Keyed<u32, NodeTotals>,
-    /// All operations, unmatched ones included.
+    /// All operations, including unmatched ones.
     pub total: GpuWork,
     /// Operations without a note of their launch.
     pub unmatched: GpuWork,
@@ -31,7 +30,7 @@ pub struct Totals {
     pub projections: Keyed<Range, Projection>,
     /// Kernels by launching thread (0: not known), range (`None`: outside of any) and number of the kernel's name.
     pub range_kernels: Keyed<(u32, Option<Range>, u32), RangeKernel>,
-    /// What is missing.
+    /// What the other figures lack.
     pub losses: AttributionLosses,
 }
 
@@ -39,9 +38,9 @@ pub struct Totals {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct NodeTotals {
-    /// Launched directly in it.
+    /// Work launched directly in it.
     pub own: GpuWork,
-    /// Launched in it and below.
+    /// Work launched in it and below.
     pub total: GpuWork,
     /// Calls made directly in it: number and summed nanoseconds.
     pub calls: Keyed<Function, (u64, u64)>,
@@ -59,7 +58,7 @@ pub struct Projection {
     pub operations: u64,
     /// Sum over the instances of the number of ranges on the stack that each is nested in.
     pub level_sum: u64,
-    /// Sum over the instances of the number of ranges directly in each.
+    /// Sum over the instances of the number of child ranges.
     pub children_sum: u64,
 }
 
@@ -75,7 +74,7 @@ pub struct RangeKernel {
     pub times: Distribution,
 }
 
-/// What is missing.
+/// What the figures of a window lack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AttributionLosses {
@@ -87,11 +86,11 @@ pub struct AttributionLosses {
     pub outstanding: u64,
     /// Launches that were dropped at their limit before any of their operations arrived.
     pub forgotten_launches: u64,
-    /// API calls that were forgotten by the bound on them before their record had come: it is in no span, and where the
-    /// call was the profiler's own, in the table.
+    /// API calls that were forgotten at their limit before their record had arrived. They are in no span; the
+    /// profiler's own are in the table by mistake.
     pub forgotten_calls: u64,
-    /// Operations that came after an instance around them had been folded by the bound on instances: its projection is
-    /// without them.
+    /// Operations that arrived after the bound on instances had folded an instance around them. The projection lacks
+    /// them.
     pub late: u64,
 }
 

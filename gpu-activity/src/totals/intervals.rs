@@ -1,19 +1,19 @@
 //! The time in which at least one operation ran: the union of intervals, in bounded memory.
 
-/// Intervals kept apart for one device. Beyond, the older half becomes a sum.
+/// Single intervals kept for one device. Beyond, the older half becomes a sum.
 const MOST_INTERVALS: usize = 512;
-/// Devices kept apart; further ones share the last place, where their union is less than the sum of theirs.
+/// Devices kept separately; further ones share the last place, where their union is less than the sum of theirs.
 const MOST_DEVICES: u32 = 64;
 
 /// The union of intervals on one device.
 ///
-/// When it is full, the older half of its intervals becomes a sum, and the time up to their end, the horizon, is
-/// closed: of an interval that comes later only the part after the horizon counts. So nothing counts twice, and what is
-/// missing is at most that part of late intervals that is before the horizon, in gaps between the earlier ones.
-/// Intervals that are added in the order of their starts lose nothing.
+/// When the list is full, the older half of its intervals becomes a sum, and the time up to their end, the horizon, is
+/// closed: of a later interval only the part after the horizon counts. So nothing counts twice. At most those parts of
+/// late intervals are missing that lie before the horizon, in gaps between earlier ones. Intervals that are added in
+/// order of their starts lose nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Intervals {
-    /// In order, disjoint, not touching, all after the horizon.
+    /// Sorted, disjoint, not touching, all after the horizon.
     apart: Vec<(u64, u64)>,
     collapsed: u64,
     horizon: u64,
@@ -62,7 +62,7 @@ impl Intervals {
     }
 }
 
-/// The union of intervals on each of some devices.
+/// The union of intervals on each device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Busy(Vec<(u32, Intervals)>);
 
@@ -79,7 +79,7 @@ impl Busy {
         }
     }
 
-    /// Summed over the devices.
+    /// The sum over the devices.
     pub(crate) fn sum(&self) -> u64 {
         self.0.iter().fold(0, |sum, (_, intervals)| sum.saturating_add(intervals.sum()))
     }
@@ -102,7 +102,8 @@ mod tests {
             prop_assert!(union.apart.windows(2).all(|pair| pair[0].1 < pair[1].0));
         }
 
-        /// Beyond the bound: exact in order of starts; otherwise never too much, and memory stays bounded.
+        /// Beyond the bound, the union is exact for intervals in order of starts, otherwise never too large, and memory
+        /// stays bounded.
         #[test]
         fn a_full_union_counts_nothing_twice(
             mut intervals in prop::collection::vec((1u64..60_000, 0u64..20), 2_000..4_000),

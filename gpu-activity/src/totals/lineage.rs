@@ -6,13 +6,13 @@ use crate::record::{GpuOp, Work};
 use range_report::stats::Keyed;
 use range_report::{GpuWork, MemoryWork};
 
-/// In place of a node, for operations whose launch is not known.
+/// Stands in place of a node for operations without a known launch.
 pub(crate) const UNMATCHED: u32 = u32::MAX;
 
 /// Intervals for which room is kept from one drain to the next.
 const MOST_ROOM: usize = 1 << 15;
 
-/// Counts and sums of operations; the time in which they ran is apart, since it needs them in order.
+/// Counts and sums of operations. Their busy time is separate, because it needs operations in order.
 #[derive(Clone, Debug, Default)]
 struct Sums {
     operations: u64,
@@ -61,12 +61,12 @@ struct Node {
     parent: u32,
     own: Sums,
     own_busy: Busy,
-    /// Of the whole subtree; while it has work of its own only, that.
+    /// The busy time of the whole subtree; `None` while the node alone has work.
     total_busy: Option<Busy>,
     calls: Keyed<Function, (u64, u64)>,
 }
 
-/// The interval of an operation that is not in any union yet.
+/// The interval of an operation that is in no union yet.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     start: u64,
@@ -75,21 +75,21 @@ struct Interval {
     device: u32,
 }
 
-/// All nodes that did something, and their ancestors.
+/// All active nodes and their ancestors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lineage {
     nodes: Vec<Option<Box<Node>>>,
     unmatched: Sums,
     unmatched_busy: Busy,
     total_busy: Busy,
-    /// Of one drain, to be added in the order of their starts, so that unions lose nothing in a drain however it is
-    /// ordered.
+    /// Intervals of one drain. They are added in order of their starts, so that unions lose nothing whatever the order
+    /// in the drain.
     waiting: Vec<Interval>,
 }
 
 impl Lineage {
-    /// A node that is there, with its ancestors: node 0 for one that the tree does not have. A parent that was made
-    /// after its child is none.
+    /// Makes a node with its ancestors. Returns node 0 for a node that is not in the tree. A parent with a higher
+    /// number than its child counts as none.
     pub(crate) fn place(&mut self, node: u32, parents: &[u32]) -> u32 {
         let place = if (node as usize) < parents.len() { node } else { 0 };
         let mut node = place;
@@ -113,7 +113,7 @@ impl Lineage {
         self.nodes.get_mut(node as usize)?.as_deref_mut()
     }
 
-    /// Counts an operation in a node that is there, or as [`UNMATCHED`].
+    /// Counts an operation in an existing node, or as [`UNMATCHED`].
     pub(crate) fn add(&mut self, node: u32, op: &GpuOp, duration: u64) {
         match self.nodes.get_mut(node as usize) {
             Some(Some(node)) => node.own.add(op, duration),
@@ -122,7 +122,7 @@ impl Lineage {
         self.waiting.push(Interval { start: op.start, end: op.end, node, device: op.device });
     }
 
-    /// Counts an API call in a node that is there.
+    /// Counts an API call in an existing node.
     pub(crate) fn call(&mut self, node: u32, function: Function, duration: u64) {
         if let Some(node) = self.node(node) {
             let calls = node.calls.row(function);
@@ -130,7 +130,7 @@ impl Lineage {
         }
     }
 
-    /// Adds the intervals that wait to the unions of their nodes and of all above these.
+    /// Adds the waiting intervals to the unions of their nodes and of all ancestors.
     pub(crate) fn drained(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_unstable_by_key(|interval| (interval.start, interval.end));
@@ -162,7 +162,7 @@ impl Lineage {
         }
     }
 
-    /// Nodes that did something, everything together, and what no launch is known of.
+    /// Active nodes, the work of all operations, and the unmatched work.
     pub(crate) fn totals(&self) -> (Keyed<u32, NodeTotals>, GpuWork, GpuWork) {
         if !self.waiting.is_empty() {
             let mut drained = self.clone();

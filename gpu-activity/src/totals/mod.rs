@@ -1,4 +1,4 @@
-//! What the join ends in: the figures of a summary, by numbers in place of names.
+//! The result of the join: the figures of a summary, with numbers in place of names.
 
 mod figures;
 mod intervals;
@@ -11,7 +11,7 @@ use crate::record::{GpuOp, Work};
 use range_report::MemoryKind;
 use range_report::stats::{Distribution, Keyed};
 
-/// Work and calls by what they are, and by node of the lineage tree.
+/// Work and calls by kind, and by node of the lineage tree.
 #[derive(Debug, Default)]
 pub(crate) struct WorkTotals {
     pub(crate) lineage: Lineage,
@@ -21,8 +21,8 @@ pub(crate) struct WorkTotals {
 }
 
 impl WorkTotals {
-    /// Counts an operation with a time in a node that is there, or as [`UNMATCHED`]. Its duration is kept by itself
-    /// where `keep` allows.
+    /// Counts a timed operation in an existing node, or as [`UNMATCHED`]. The single duration is kept if `keep` allows
+    /// it.
     pub(crate) fn operation(&mut self, node: u32, op: &GpuOp, keep: &dyn Fn(u64) -> bool) {
         let duration = op.end - op.start;
         match op.work {
@@ -36,7 +36,7 @@ impl WorkTotals {
         self.lineage.add(node, op, duration);
     }
 
-    /// Counts a call of the API, and in a node that is there.
+    /// Counts a call of the API, and adds it to `node`, which exists.
     pub(crate) fn call(&mut self, function: Function, duration: u64, node: Option<u32>, keep: &dyn Fn(u64) -> bool) {
         self.calls.row(function).add(duration, keep);
         if let Some(node) = node {
@@ -44,7 +44,7 @@ impl WorkTotals {
         }
     }
 
-    /// What was counted, without what is by instances.
+    /// The counts, except those by instances.
     pub(crate) fn totals(&self) -> Totals {
         let (nodes, total, unmatched) = self.lineage.totals();
         Totals {

@@ -1,9 +1,9 @@
-//! Buffers made up in the layouts of all libraries from CUDA 11.8 to 13.5.
+//! Made-up buffers in the layouts of all libraries from CUDA 11.8 to 13.5.
 
 use super::*;
 
-/// Bytes of kernels, copies and sets, as the libraries tell; calls have 40 and copies between devices 96 in all of
-/// them.
+/// Bytes of kernels, copies and sets in each library. In all of them calls have 40 bytes, and copies between devices
+/// 96.
 const LAYOUTS: [(&str, u16, u16, u16); 8] = [
     ("11.8", 200, 88, 88),
     ("12.0 to 12.6", 208, 88, 88),
@@ -17,11 +17,11 @@ const LAYOUTS: [(&str, u16, u16, u16); 8] = [
 
 fn strides(layout: (&str, u16, u16, u16)) -> Strides {
     let (_, kernel, copy, set) = layout;
-    // 12 stands for the kinds that are stepped over.
+    // 12 stands for kinds that are skipped.
     Strides::from_table(&[(10, kernel), (1, copy), (2, set), (4, 40), (5, 40), (22, 96), (12, 56)])
 }
 
-/// A record of this kind, filled with a byte that would show where it is not meant, with these fields at their places.
+/// A record of this kind with these fields. A filler byte elsewhere exposes reads at wrong places.
 fn record(kind: u32, stride: Option<usize>, fields: &[(usize, &[u8])]) -> Vec<u8> {
     let stride = stride.expect("a kind with a stride");
     let mut bytes = vec![0xee; stride];
@@ -234,7 +234,7 @@ fn kinds_of_copies_are_cuptis() {
 }
 
 proptest::proptest! {
-    /// Whatever bytes come, reading ends, goes forward, and stays within them.
+    /// Reading arbitrary bytes ends, only moves forward, and stays within them.
     #[test]
     fn any_bytes_are_read_to_an_end(bytes in proptest::collection::vec(0u8..12, 0..2_000)) {
         let strides = strides(LAYOUTS[6]);
@@ -247,7 +247,8 @@ proptest::proptest! {
     }
 }
 
-/// From anywhere in a buffer, over what is not read, up to what nobody knows; and nothing else changes.
+/// Numbering may start anywhere in a buffer. It skips unread kinds, stops at a record of unknown length, and changes
+/// nothing but names.
 #[test]
 fn names_become_numbers() {
     for layout in LAYOUTS {
@@ -288,8 +289,8 @@ fn names_become_numbers() {
     assert_eq!(number(&mut cut, 0, &strides, |_| panic!("it is cut off")), None);
 }
 
-/// Versions of CUDA, and the bytes of synchronisations, event records, memory operations and overheads in their
-/// headers; creations of streams have 24.
+/// Bytes of synchronisations, event records, memory operations and overheads, from the headers of each CUDA version.
+/// Stream creations have 24 in all of them.
 const DETAILS: [(&str, u16, u16, u16, u16); 4] = [
     ("11.8", 40, 24, 120, 40),
     ("12.4", 40, 24, 120, 56),
@@ -297,7 +298,7 @@ const DETAILS: [(&str, u16, u16, u16, u16); 4] = [
     ("13.5", 56, 80, 128, 56),
 ];
 
-/// The places are those that `offsetof` gives with the headers of each version.
+/// The offsets are those of `offsetof` with the headers of each version.
 #[test]
 fn details_of_every_layout_are_read() {
     for (cuda, wait, event, memory, overhead) in DETAILS {

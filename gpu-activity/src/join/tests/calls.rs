@@ -11,9 +11,9 @@ use range_report::stats::Distribution;
 fn a_call_is_remembered_until_its_record_has_come() {
     let mut all = with_calls(100);
     all.notes(&[waits(1, 2)]);
-    all.drain(10); // it waits for long
+    all.drain(10); // the call waits for long
     all.notes(&[waits(2, 2), called(3, 3, 0)]);
-    all.drain(10); // and CUPTI keeps it back, with something that still runs
+    all.drain(10); // CUPTI delays its record, because other work still runs
     all.call(&api(Api::Driver, 1, 10, 90), &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (1, 80));
@@ -27,8 +27,8 @@ fn a_call_is_remembered_until_its_record_has_come() {
     assert_eq!((all.pending.remembered(), all.losses()), (0, AttributionLosses::default()));
 }
 
-/// Calls that nothing but their records come of are many more than launches; they must not push out these, nor the
-/// profiler's own.
+/// Calls with nothing but records are far more numerous than launches. They must push out neither launches nor the
+/// profiler's own calls.
 #[test]
 fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
     let mut all = with_calls(100);
@@ -48,7 +48,7 @@ fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
     assert_eq!((totals.nodes[&2].own.operations, totals.unmatched.operations), (35, 0));
     assert_eq!(totals.calls[&(Api::Driver, 1)].count, 1_000, "and none of our own");
     assert_eq!(totals.nodes[&3].calls[&(Api::Driver, 1)], (30, 30));
-    // What has been answered makes no difference, and a launch is counted as one.
+    // Calls whose records have arrived make no difference, and a launch still counts as one.
     (0..200).for_each(|id| all.notes(&[called(3_000 + id, 2, 0)]));
     let losses = AttributionLosses {
         outstanding: 100,
@@ -61,7 +61,7 @@ fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
     assert_eq!(all.losses(), AttributionLosses::default());
 }
 
-/// Nothing ever comes of what is captured into a graph, and a program may capture for days.
+/// Captured launches never get operations, and a program may capture for days.
 #[test]
 fn launches_of_which_nothing_comes_leave_room_for_calls() {
     let mut all = with_calls(100);
@@ -79,14 +79,14 @@ fn launches_of_which_nothing_comes_leave_room_for_calls() {
     let totals = all.totals(100);
     assert_eq!(totals.nodes[&3].calls[&(Api::Driver, 1)], (50 * 25, 50 * 25));
     assert_eq!((totals.losses.forgotten_calls, totals.losses.forgotten_launches), (0, 110 + 25));
-    // Those that have their records go before launches.
+    // Calls with records are dropped before launches.
     (0..75).for_each(|id| all.notes(&[called(6_000 + id, 3, 0)]));
     (0..25).for_each(|id| all.notes(&[called(7_000 + id, 3, 0)]));
     assert_eq!((all.pending.remembered(), all.losses().outstanding), (100, 100));
 }
 
-/// The order of arrival takes what [`PendingCall`](crate::join::pending::PendingCall) says, of whichever kind the calls
-/// were before.
+/// The order of arrival takes as much memory as [`PendingCall`](crate::join::pending::PendingCall) states, whatever the
+/// kinds of earlier calls.
 #[test]
 fn the_order_of_calls_and_launches_has_one_bound() {
     let mut all = with_calls(2_000);
@@ -116,19 +116,19 @@ fn calls_of_the_profiler_are_in_no_table() {
     all.notes(&[Note::Own { correlation: 5 }, Note::Own { correlation: 6 }, Note::Own { correlation: 7 }]);
     all.call(&api(Api::Driver, 5, 10, 90), &KEEP);
     all.ran(6, 10, 20);
-    all.drain(10); // the record of another is kept back, over the end of the window too
+    all.drain(10); // CUPTI delays another record, past the end of the window, too
     all.call(&api(Api::Driver, 6, 10, 90), &KEEP);
     all.clear(50);
     all.call(&api(Api::Driver, 7, 10, 90), &KEEP);
     assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
-    // Without records of calls nothing comes of them.
+    // Without records of calls, nothing arrives for these calls.
     let mut all = join(100, 100);
     all.notes(&[Note::Own { correlation: 5 }]);
     all.drain(3);
     assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
 }
 
-/// Of a thread that has ended nothing is heard any more.
+/// A thread that has ended makes no more notes.
 #[test]
 fn last_calls_of_threads_do_not_stay_for_ever() {
     let mut all = with_calls(1 << 20);
@@ -142,7 +142,7 @@ fn last_calls_of_threads_do_not_stay_for_ever() {
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (20_000, 200_000));
 }
 
-/// The first call of all may take seconds, in which it makes many of the driver.
+/// A program's first call may take seconds, during which it makes many driver calls.
 #[test]
 fn a_call_of_the_runtime_may_last_for_long() {
     let mut all = with_calls(100);
@@ -158,7 +158,7 @@ fn a_call_of_the_runtime_may_last_for_long() {
     let totals = all.totals(100);
     assert_eq!(totals.calls, Keyed::from_iter([((Api::Runtime, 1), Distribution::of([30]))]));
     assert_eq!(totals.nodes[&2].calls, Keyed::from_iter([((Api::Runtime, 1), (1, 30))]));
-    // A call that was not nested counts when the thread has gone on.
+    // A driver call that was not nested counts once its thread has made another call.
     all.call(&api(Api::Driver, 2, 50, 60), &KEEP);
     all.drain(10);
     all.notes(&[waits(3, 2)]);
@@ -166,7 +166,7 @@ fn a_call_of_the_runtime_may_last_for_long() {
     assert_eq!((all.nested.waiting().count(), all.totals(100).calls[&(Api::Driver, 1)].count), (0, 1));
 }
 
-/// Records of one call may come in several drains, in any order.
+/// Records of one call may arrive in several drains, in any order.
 #[test]
 fn a_driver_call_that_comes_after_its_runtime_call_is_left_out() {
     let mut all = with_calls(100);

@@ -1,4 +1,4 @@
-//! Details: where their calls were made, for how long that is known, and the nodes of graphs.
+//! Details: where their calls were made, how long the join remembers it, and nodes of graphs.
 
 use super::*;
 use crate::record::{EventRecord, GraphNode};
@@ -19,8 +19,7 @@ fn node(correlation: u32, node: u64, original: u64) -> Detail {
 }
 
 impl Join {
-    /// A detail comes: the node of the lineage tree that its call was made in, where that is known. `None` where it is
-    /// the profiler's.
+    /// Passes a detail to the join. Returns the node of its call, if known; `None` if the detail is the profiler's.
     fn comes(&mut self, detail: &Detail) -> Option<Option<u32>> {
         self.detail(detail);
         let event = self.take_events().next()?;
@@ -34,7 +33,7 @@ impl Join {
 fn a_detail_has_the_place_of_its_call() {
     let mut all = with_details(100, false);
     all.notes(&[waits(1, 2), Note::Own { correlation: 2 }, waits(3, 3), called(4, 1, 0)]);
-    all.drain(9); // the stream reaches an event when it may
+    all.drain(9); // the stream may reach an event late
     assert_eq!(
         (all.comes(&event(1)), all.comes(&event(2)), all.comes(&event(3))),
         (Some(Some(2)), None, Some(Some(3)))
@@ -45,7 +44,7 @@ fn a_detail_has_the_place_of_its_call() {
     assert_eq!(all.losses(), AttributionLosses { outstanding: 1, ..AttributionLosses::default() });
 }
 
-/// The record of a call may come before its detail.
+/// The record of a call may arrive before its detail.
 #[test]
 fn with_records_of_calls_a_detail_has_two_drains() {
     let mut all = with_details(100, true);
@@ -80,7 +79,7 @@ fn clones_of_a_node_lead_to_where_it_was_captured() {
         assert_eq!(all.comes(&node(MADE + 2, 201, 101)), Some(Some(2)));
         assert_eq!(all.comes(&node(MADE + 3, 301, 201)), Some(Some(2)), "a clone of a clone");
         assert_eq!(all.comes(&node(MADE + 4, 302, 99)), Some(None), "a node of before the measuring");
-        all.notes(&[waits(1, 1)]); // the thread goes on
+        all.notes(&[waits(1, 1)]); // the thread makes another call
         all.drain(3);
         assert_eq!((all.pending.remembered(), all.forgotten_nodes()), (1, 0));
     }

@@ -1,4 +1,4 @@
-//! What is handed to timelines: the same operations, calls and projections that the totals count.
+//! Events for timelines: the same operations, calls and projections that the totals count.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn ended(instance: u64) -> Note {
 }
 
 impl Join {
-    /// Label, first start and last end of the projections since the last time, in order.
+    /// Label, first start and last end of the new projections, sorted.
     fn projected(&mut self) -> Vec<(u32, u64, u64)> {
         let rows = self.take_events().filter_map(|event| match event {
             Event::Projection { label, streams, .. } => Some((label, first(&streams), last(&streams))),
@@ -28,7 +28,7 @@ impl Join {
         rows
     }
 
-    /// The operations and calls since the last time: `call 5 on 42`.
+    /// The new operations and calls, as text: `call 5 on 42`.
     fn said(&mut self) -> Vec<String> {
         let say = |event| match event {
             Event::Operation(op, launch) => {
@@ -43,7 +43,7 @@ impl Join {
         self.take_events().map(say).collect()
     }
 
-    /// A record of a launch, and of its call, which is the runtime's.
+    /// Records of a launch, and of its call to the runtime.
     fn ran_and_returned(&mut self, correlation: u32, start: u64) {
         self.ran(correlation, start, start + 10);
         self.call(&api(Api::Runtime, correlation, 5, 9), &KEEP);
@@ -79,17 +79,17 @@ fn an_open_range_is_projected_when_it_is_over() {
     all.ran_and_returned(1, 100);
     all.drain(4);
     all.ran_and_returned(2, 200);
-    all.ran(2, 300, 310); // the other part of a copy, say
+    all.ran(2, 300, 310); // for example the second part of a copy
     all.drain(4);
     assert_eq!(all.projected(), []);
     all.notes(&[ended(1)]);
     all.drain(1);
     assert_eq!(all.projected(), [(1, 100, 310)]);
-    // A call that enqueues nothing holds nothing up.
+    // A call that enqueues nothing delays nothing.
     all.notes(&[began(2, 0, 2), waits(3, 0), ended(2), began(3, 0, 3), Note::Left { instance: 3 }]);
     all.drain(1);
     assert_eq!((all.instances.kept(), all.projected()), (1, vec![]), "a range on the stack does not leave");
-    // At the end what is open is as it is.
+    // At the end, open instances are projected in their present state.
     all.notes(&[began(4, 0, 4), called(5, 1, 4)]);
     all.ran(5, 400, 410);
     all.finish(&KEEP);
@@ -199,7 +199,7 @@ fn an_operation_has_the_number_of_the_call_that_launched_it() {
     assert_eq!(launches, [None, launch((1 << 52) - 1), launch(77)]);
 }
 
-/// A thread that has no state any more, as at its end, is none: that takes no thread from other calls.
+/// A thread without a state, for example at its end, takes no thread number from other calls.
 #[test]
 fn a_call_that_no_thread_noted_leaves_others_on_theirs() {
     let mut all = with_events(100, 100);
@@ -211,7 +211,7 @@ fn a_call_that_no_thread_noted_leaves_others_on_theirs() {
     assert_eq!(all.said(), ["call 11 on 42", "call 12 on 42", "call 13 on 42"]);
 }
 
-/// However late its record comes, and however many calls of our own there were.
+/// This holds however late a record arrives, and however many calls of our own there were.
 #[test]
 fn what_is_nested_or_our_own_or_without_a_time_is_left_out() {
     let mut all = with_events(100, 100);
@@ -230,14 +230,14 @@ fn what_is_nested_or_our_own_or_without_a_time_is_left_out() {
     all.call(&api(Api::Driver, 1_000, 5, 9), &KEEP);
     all.drain(3);
     assert_eq!(all.said(), ["call 11 on 0", "call 13 on 0"]);
-    // A driver call that waits at the end counts.
+    // A driver call that still waits at the end counts.
     all.call(&api(Api::Driver, 16, 5, 9), &KEEP);
     assert_eq!(all.said(), [""; 0]);
     all.finish(&KEEP);
     assert_eq!(all.said(), ["call 16 on 0"]);
 }
 
-/// A timeline has no windows: what was launched before one begins, or ran before, is in it, with its launch.
+/// A timeline has no windows: it also contains work from before a window, with its launch.
 #[test]
 fn a_new_window_takes_nothing_from_a_timeline() {
     let mut all = with_events(100, 100);
@@ -258,7 +258,7 @@ fn a_new_window_takes_nothing_from_a_timeline() {
 }
 
 proptest! {
-    /// What a timeline gets, summed, is what the totals have, of programs and drains at random.
+    /// The events of random programs, with random drains, sum up to the totals.
     #[test]
     fn events_are_what_the_totals_count(
         threads in threads(), parents in prop::collection::vec(any::<u32>(), 1..6),

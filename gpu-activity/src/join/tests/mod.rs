@@ -1,4 +1,4 @@
-//! What is forgotten, and when; and what hostile input does.
+//! When calls and instances are forgotten, and the effects of hostile input.
 
 use range_report::stats::Keyed;
 
@@ -21,7 +21,7 @@ pub(super) fn join(launches: usize, instances: usize) -> Join {
     Join::new(Limits { launches, has_calls: false, instances })
 }
 
-/// Where calls are recorded.
+/// A join with API calls recorded.
 pub(super) fn with_calls(launches: usize) -> Join {
     Join::new(Limits { launches, has_calls: true, instances: 100 })
 }
@@ -111,7 +111,7 @@ fn beyond_the_bound_the_oldest_launches_go() {
     assert_eq!(none.pending.remembered(), 1);
 }
 
-/// A summary may be asked for at any time: what CUPTI has not delivered by then is not old for that.
+/// A summary may be asked for at any time. It must not age records that CUPTI has not delivered yet.
 #[test]
 fn only_drains_that_count_make_things_old() {
     let mut all = with_calls(100);
@@ -236,7 +236,7 @@ fn beyond_the_bound_instances_are_folded_early() {
     assert_eq!(all.instances.kept(), 0);
 }
 
-/// Of captures nothing comes. Each keeps its launch, and that its instance, until the bound on either.
+/// Captured launches get no operations. Each is kept with its instance until the bound on either.
 #[test]
 fn instances_of_launches_that_nothing_comes_of_are_let_go_of() {
     let mut all = join(10_000, 100);
@@ -271,7 +271,7 @@ fn there_are_no_more_instances_than_there_is_room_for() {
     assert_eq!(all.instances.kept(), 0);
 }
 
-/// The figures in the comments, from which the collector makes numbers of what goes into its memory.
+/// The sizes in the comments, on which the collector bases its limits.
 #[test]
 fn launches_and_instances_are_as_large_as_is_said() {
     let in_table = |entry: usize| (entry + 1) * 16 / 7; // after growth
@@ -328,8 +328,8 @@ fn any_note() -> impl Strategy<Value = Note> {
 }
 
 proptest! {
-    /// Whatever comes in whatever order: nothing panics, every operation with a time is in the table of all unless it
-    /// is dropped, and in the end nothing is kept but what is open or awaited.
+    /// Hostile input in any order does not cause a panic. Every timed operation is in the table of all unless it is
+    /// dropped, and in the end only open or awaited items are kept.
     #[test]
     fn hostile_input_does_no_harm(
         steps in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! Programs made at random: what there was in them, and what the profiler is told of it, in drains made at random.
+//! Random programs: their truth, and the notes and records that the profiler gets, in random drains.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ pub(super) struct Span {
     pub(super) end: u64,
     /// Whether it ended on another thread.
     pub(super) left: bool,
-    /// The range on the stack that it is nested in: of a start/end range, as it is when it is noted.
+    /// The range on the stack around it; for a start/end range, around the moment of its note.
     pub(super) nested_in: Option<u64>,
 }
 
@@ -28,17 +28,17 @@ pub(super) struct Launched {
     pub(super) ops: Vec<GpuOp>,
 }
 
-/// A program that ran: what there was, and what the profiler is told of it, in order.
+/// A program that ran: the truth, and the profiler's notes and records in order.
 #[derive(Default)]
 pub(super) struct Program {
     pub(super) parents: Vec<u32>,
     pub(super) spans: Vec<Span>,
     pub(super) launched: Vec<Launched>,
     pub(super) notes: Vec<(u32, Note)>,
-    /// With the number of its launch.
+    /// Records, each with the number of its launch.
     pub(super) records: Vec<(usize, ApiCall)>,
     pub(super) now: u64,
-    /// Instances that ended, and others that began, since one below them on the stack ended.
+    /// Number of instances that ended or began because an instance below them on the stack ended.
     pub(super) moves: u64,
 }
 
@@ -64,7 +64,7 @@ impl Program {
         let (mut stack, mut lifetimes) = (Vec::<usize>::new(), Vec::<usize>::new());
         let mut noted = BTreeMap::<usize, u64>::new();
         let mut time = 100 + u64::from(thread) * 7;
-        // One half of the threads has mostly start/end ranges.
+        // Half of the threads have mostly start/end ranges.
         let is_lively = steps.first().is_some_and(|step| step.1 % 2 == 0);
         for &(kind, a, b, c, d) in steps {
             let kind = match kind % 16 {
@@ -88,7 +88,7 @@ impl Program {
                     let ended = if kind == 6 && a % 2 == 0 && !stack.is_empty() {
                         let at = b as usize % stack.len();
                         self.split(thread, time, &mut stack[at..], &mut noted);
-                        Some(stack.remove(at)) // those above are of other domains
+                        Some(stack.remove(at)) // those above belong to other domains
                     } else if kind != 8 {
                         stack.pop()
                     } else if lifetimes.is_empty() {
@@ -143,7 +143,7 @@ impl Program {
             }
             let instance = stack.last().map_or(0, |span| noted[span]);
             if d % 4 == 1 {
-                // A driver call of the same call of the runtime, before the one that enqueues.
+                // Another driver call of the same call to the runtime, before the one that enqueues.
                 self.notes.push((
                     thread,
                     Note::Called { correlation, node, instance, graph: false, at: 0, call: 0, enqueues: false },
@@ -215,14 +215,14 @@ fn operation(correlation: u32, called: u64, nth: u32, flavour: u32, (a, b, c, d)
     GpuOp { start, end, correlation, device: a % 3, context: 1, stream: b % 4, graph_node: 0, work }
 }
 
-/// Everything in drains, at random: each thread's notes in its order, records no earlier than their note, in any order,
-/// some drains later.
+/// Delivers everything in random drains: each thread's notes in order; each record after its note, in any order, some
+/// drains later.
 pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
     let join = Join::new(Limits { launches: 10_000, has_calls: true, instances: 10_000 });
     deliver(program, dice, peek, join).0
 }
 
-/// The same to the end, and the events of it.
+/// Delivers everything to the end. Returns the events, too.
 pub(super) fn delivered_with_events(program: &Program, dice: &[u8]) -> (Totals, Vec<Event>) {
     let mut join = Join::new(Limits { launches: 10_000, has_calls: true, instances: 10_000 });
     join.ask_for_events();

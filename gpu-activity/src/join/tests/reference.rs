@@ -1,5 +1,5 @@
-//! Join against a slow, obvious reference: it looks at everything at once, and tells what encloses what by time
-//! alone, as Nsight does, where the profiler goes by the stack that each thread notes.
+//! Compares the join with a slow, obvious reference. The reference sees all data at once and finds enclosing ranges by
+//! time alone, as Nsight does; the profiler uses the noted stacks of threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ fn timed(op: &&GpuOp) -> bool {
     op.start != 0
 }
 
-/// Operations, summed; the time in which any ran nanosecond by nanosecond.
+/// Sums operations. The busy time is counted nanosecond by nanosecond.
 fn work(ops: &[&GpuOp]) -> GpuWork {
     let mut memory = BTreeMap::new();
     let mut ran = BTreeSet::new();
@@ -55,7 +55,7 @@ impl Program {
         }
     }
 
-    /// Ranges on the stack that a range is nested in.
+    /// Number of ranges on the stack around a range.
     fn level(&self, span: &Span) -> u64 {
         span.nested_in.map_or(0, |around| 1 + self.level(&self.spans[around as usize - 1]))
     }
@@ -178,7 +178,8 @@ impl Program {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// However it is delivered, the totals are those of the reference; looking at them in between changes nothing.
+    /// In whatever order data is delivered, the totals are those of the reference. Reading them in between changes
+    /// nothing.
     #[test]
     fn totals_are_those_of_the_reference_in_any_order(
         threads in threads(), parents in prop::collection::vec(any::<u32>(), 1..8),
@@ -198,7 +199,7 @@ proptest! {
     }
 }
 
-/// The programs above are worth comparing: they contain every case that the join must distinguish.
+/// The random programs contain every case that the join must distinguish.
 #[test]
 fn the_programs_have_everything_in_them() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
