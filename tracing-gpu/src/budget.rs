@@ -1,4 +1,4 @@
-//! The bound on memory for durations that are kept one by one.
+//! The memory bound for single durations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -7,17 +7,17 @@ use range_report::stats::histogram::BUCKETS;
 
 use crate::sync::AtomicU64;
 
-/// Memory of another kind for durations, which lies beside the rows. The owner is the address of what has them.
+/// Memory for durations outside of the heap, beside the rows. The owner is the address of the samples.
 pub(crate) trait SampleMemory: std::fmt::Debug + Send + Sync {
-    /// Room for so many durations, the chunk of this number, each of them [`EMPTY`](crate::samples::EMPTY).
+    /// Memory for the chunk of this number, with `length` durations, each [`EMPTY`](crate::samples::EMPTY).
     fn chunk(&self, owner: usize, number: usize, length: usize) -> Option<&'static [AtomicU64]>;
 
     /// Counters for the durations of an octave, all 0.
     fn page(&self, owner: usize, octave: usize) -> Option<&'static [AtomicU32; BUCKETS]>;
 }
 
-/// Memory that sample chunks and histogram pages of all threads may still take, in bytes; and where it is, if not the
-/// process's own.
+/// Memory that sample chunks and histogram pages of all threads may still take, in bytes, and the source of that memory
+/// if it is not the heap.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: AtomicUsize,
@@ -29,25 +29,25 @@ impl Budget {
         Self { left: AtomicUsize::new(bytes), memory: None }
     }
 
-    /// The same of this memory.
+    /// The same budget with this memory.
     pub(crate) fn of(self, memory: Option<Arc<dyn SampleMemory>>) -> Self {
         Self { memory, ..self }
     }
 
-    /// Where else there may be memory.
+    /// The memory outside of the heap, if there is any.
     pub(crate) fn memory(&self) -> Option<&dyn SampleMemory> {
         self.memory.as_deref()
     }
 
-    /// Whether there is memory for one more duration in a vector that holds `kept`. Takes the memory where the vector
-    /// doubles.
+    /// Whether there is memory for one more duration in a vector with `kept` durations. Takes the memory when the
+    /// vector doubles.
     #[cfg(feature = "cuda")]
     pub(crate) fn covers(&self, kept: u64) -> bool {
         let grows = kept == 0 || kept.is_power_of_two();
         !grows || self.take(kept.max(1) as usize * 8).is_ok()
     }
 
-    /// Memory that is free again.
+    /// Returns memory.
     #[cfg(feature = "cuda")]
     pub(crate) fn give_back(&self, bytes: usize) {
         self.left.fetch_add(bytes, Relaxed);

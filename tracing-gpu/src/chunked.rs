@@ -10,8 +10,8 @@ const CHUNKS: usize = 22;
 
 /// A growable table with stable addresses. The first `N` entries are in place; later ones come in chunks that double.
 ///
-/// Entries are shared (`&T`), so they hold atomics where they change. Reading never locks. Chunks are never freed: what
-/// has such a table lives as long as the process.
+/// Entries are shared (`&T`); mutable ones hold atomics. Reading never locks. Chunks are never freed, because the owner
+/// of a table lives as long as the process.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Chunked<T: 'static, const N: usize> {
@@ -24,10 +24,10 @@ impl<T: Default + 'static, const N: usize> Chunked<T, N> {
         Self { first: std::array::from_fn(|_| T::default()), rest: std::array::from_fn(|_| OnceCell::new()) }
     }
 
-    /// Makes a new one at this place, entry by entry: a whole one may be larger than the stack of the caller.
+    /// Makes a new table at this place, entry by entry: a whole table may be larger than the caller's stack.
     ///
     /// # Safety
-    /// There is room for one at `place`, and what is there is not read before this returns.
+    /// `place` has room for a table, and nobody reads it before this returns.
     pub(crate) unsafe fn new_at(place: *mut Self) {
         // SAFETY: the caller vouches for the room; both arrays are inside of it, and each entry is written once.
         unsafe {
@@ -74,7 +74,7 @@ impl<T: Default + 'static, const N: usize> Chunked<T, N> {
         self.get_or_grow_by(index, |_| None)
     }
 
-    /// The same. `make` may have memory for new entries, of these numbers; else it is the process's.
+    /// The same, with memory for new entries from `make` if it has any for these numbers; otherwise from the heap.
     #[inline]
     pub(crate) fn get_or_grow_by(
         &self,
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn one_that_is_made_in_place_is_new() {
         let mut place = Box::new(std::mem::MaybeUninit::<Chunked<AtomicUsize, 4>>::uninit());
-        // SAFETY: room for one, which is made before it is taken for one.
+        // SAFETY: there is room for a table, which is initialised before it is used.
         let table = unsafe {
             Chunked::new_at(place.as_mut_ptr());
             place.assume_init()

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::process;
 
-/// A drain sooner than this after the creation of the clock waits until it is reached: with two readings some 50 ns
-/// uncertain, the rate is then good to 0.005 %.
+/// A drain waits until the clock is this old. Two readings are each uncertain by some 50 ns; the rate is then exact to
+/// 0.005 %.
 const SHORTEST_CALIBRATION: Duration = Duration::from_millis(2);
 
 /// A reading of the clock, in ticks since an arbitrary origin.
@@ -23,14 +23,14 @@ pub(crate) struct Clock {
     tsc: bool,
     origin: Instant,
     origin_ticks: Ticks,
-    /// The creation by CLOCK_MONOTONIC, in nanoseconds.
+    /// Time of creation by CLOCK_MONOTONIC, in nanoseconds.
     origin_ns: u64,
-    /// The rate as last measured, 0 before the first time, and the largest change from one measurement to the next.
+    /// The last measured rate (0 before the first measurement), and the largest change between two measurements.
     last_rate: AtomicU64,
     worst_correction_ppm: AtomicU64,
 }
 
-/// How ticks become nanoseconds, as known at one drain.
+/// The conversion from ticks to nanoseconds at one drain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rate {
     /// Nanoseconds a tick, as a fixed-point number with 40 fractional bits.
@@ -41,7 +41,7 @@ impl Rate {
     /// One tick is one nanosecond.
     pub(crate) const IDENTITY: Self = Self { ns_per_tick_q40: 1 << 40 };
 
-    /// Converts a span of ticks, rounding to the nearest nanosecond.
+    /// Converts a duration in ticks, rounding to the nearest nanosecond.
     pub(crate) fn ns(self, ticks: u128) -> u64 {
         let scaled = ticks.saturating_mul(u128::from(self.ns_per_tick_q40)).saturating_add(1 << 39) >> 40;
         u64::try_from(scaled).unwrap_or(u64::MAX)
@@ -78,8 +78,8 @@ impl Clock {
         if self.tsc { tsc::read() } else { self.instant_ticks() }
     }
 
-    /// [`now`](Self::now), not before all that stands before it is done: a processor may read the counter ahead of
-    /// loads that wait for memory, and whoever reads a clock next does not.
+    /// [`now`](Self::now), after everything that stands before it: a processor may read the counter ahead of loads that
+    /// wait for memory, and another reader of the clock does not.
     pub(crate) fn now_in_order(&self) -> Ticks {
         if self.tsc { tsc::read_in_order() } else { self.instant_ticks() }
     }
@@ -94,12 +94,12 @@ impl Clock {
         self.origin_ticks
     }
 
-    /// The creation of the clock by CLOCK_MONOTONIC, in nanoseconds: what CUPTI's records are stamped with.
+    /// Time of creation of the clock by CLOCK_MONOTONIC, in nanoseconds. CUPTI's records have this clock.
     pub(crate) fn origin_monotonic_ns(&self) -> u64 {
         self.origin_ns
     }
 
-    /// Measures the rate from the creation of the clock to now. Waits up to 2 ms where the clock is younger than that.
+    /// Measures the rate from the creation of the clock to now. Waits up to 2 ms if the clock is younger than that.
     pub(crate) fn calibrate(&self) -> Rate {
         if !self.tsc {
             return Rate::IDENTITY;
@@ -117,7 +117,7 @@ impl Clock {
         Rate { ns_per_tick_q40: rate }
     }
 
-    /// A moment by both clocks: in ticks, and in nanoseconds since the creation of the clock.
+    /// One moment by both clocks: in ticks, and in nanoseconds since the creation of the clock.
     pub(crate) fn anchor(&self) -> (Ticks, u64) {
         let (instant, ticks) = if self.tsc { paired_reading() } else { (Instant::now(), self.instant_ticks()) };
         (ticks, u64::try_from(instant.duration_since(self.origin).as_nanos()).unwrap_or(u64::MAX))
@@ -129,8 +129,8 @@ impl Clock {
     }
 }
 
-/// The rate of a clock whose process has ended, by its first reading: in ticks, and by CLOCK_MONOTONIC. Of the same
-/// start of this machine.
+/// The rate of a clock whose process has ended, from its first reading in ticks and by CLOCK_MONOTONIC. The machine
+/// must not have restarted since.
 pub(crate) fn rate_since(is_tsc: bool, origin: Ticks, origin_ns: u64) -> Rate {
     if !is_tsc {
         return Rate::IDENTITY;
@@ -142,9 +142,8 @@ pub(crate) fn rate_since(is_tsc: bool, origin: Ticks, origin_ns: u64) -> Rate {
     Rate { ns_per_tick_q40: u64::try_from((ns << 40) / ticks).unwrap_or(1 << 40) }
 }
 
-/// Waits until a clock is old enough for its rate to be measured. Not by `std::thread::sleep`: each signal that
-/// interrupts it makes it longer by the slack of the system's timers, so that many signals keep it asleep. Nor for long
-/// where the clock was made to stand still.
+/// Waits until a clock is old enough to measure its rate. `std::thread::sleep` will not do: each signal that interrupts
+/// it prolongs it by the timer slack, so many signals keep it asleep. Gives up soon on a clock that stands still.
 fn wait_until_older(age: impl Fn() -> Duration) {
     for _interrupted in 0..100 {
         let Some(wait) = SHORTEST_CALIBRATION.checked_sub(age()) else { break };
@@ -160,7 +159,7 @@ pub(crate) fn read_tsc() -> Ticks {
     tsc::read()
 }
 
-/// Both clocks at one moment: the tightest of a few readings, so that a preemption between the two is not believed.
+/// Reads both clocks at one moment. Takes the tightest of a few readings, to discard one with a preemption in between.
 fn paired_reading() -> (Instant, Ticks) {
     let mut best = (Instant::now(), tsc::read());
     let mut narrowest = u64::MAX;
@@ -224,7 +223,7 @@ mod tsc {
 mod tests {
     use super::*;
 
-    /// As under `faketime`.
+    /// `faketime` makes clocks stand still.
     #[test]
     fn a_clock_that_stands_still_is_not_waited_for() {
         wait_until_older(|| Duration::ZERO);
@@ -243,7 +242,8 @@ mod tests {
     #[test]
     fn ticks_agree_with_the_monotonic_clock() {
         let clock = Clock::new();
-        // One reading of the wall clock before and one after each of ours: the thread may stop between two of them.
+        // Each of our readings lies between two readings of the wall clock, because the thread may stop between any
+        // two.
         let (before, begun, after) = (Instant::now(), clock.now(), Instant::now());
         while after.elapsed() < Duration::from_millis(20) {
             std::hint::spin_loop();

@@ -14,7 +14,7 @@ use crate::fold::{NewFold, Watch};
 
 /// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
 ///
-/// Its words are those of `TRACING_GPU=domain=..`:
+/// Settings in `TRACING_GPU=domain=..`:
 ///
 /// ```
 /// use tracing_gpu::Domain;
@@ -32,26 +32,27 @@ pub enum Domain {
     Default,
     /// One domain of this name.
     Named(String),
-    /// A domain for every `tracing` target; that is the module path where a span does not set one.
+    /// A domain for every `tracing` target. The target is the module path unless a span sets one.
     PerTarget,
 }
 
-/// Which span a span stands under in the tree.
+/// Which span is the parent of a span in the tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Parents {
-    /// The range that the span runs in: the innermost open range of its thread. If that range is an ancestor of the
-    /// span by creation, or no range is open, the span's parent by creation. So a layer of a model that was created at
-    /// load time stands under the forward pass that runs it, and a task that a worker polls stands under its request.
+    /// The range in which the span runs: the innermost open range of its thread. If that range is an ancestor of the
+    /// span by creation, or no range is open, the parent is the one by creation. So a layer of a model that was created
+    /// at load time stands under the forward pass that runs it, and a task that a worker polls stands under its
+    /// request.
     #[default]
     Entered,
-    /// The parent that the span was created with, wherever the span is entered.
+    /// The span's parent at creation, wherever it is entered.
     Created,
 }
 
 /// How GPU time is measured.
 ///
-/// Its words are those of `TRACING_GPU=gpu=..`:
+/// Settings in `TRACING_GPU=gpu=..`:
 ///
 /// ```
 /// use tracing_gpu::Gpu;
@@ -71,15 +72,15 @@ pub enum Gpu {
     Off,
     /// With CUDA events. If no stream was named, a note in the report warns.
     Events,
-    /// Exactly, through CUPTI: every kernel, copy and set, attributed to the span that launched it; with CUDA events
-    /// besides, on named streams. CUDA is initialised in `build`. [`Auto`](Self::Auto) does the same where a report
-    /// asks for it.
+    /// Exactly, through CUPTI: every kernel, copy and set, attributed to the span that launched it. Named streams are
+    /// timed with CUDA events, too. CUDA is initialised in `build`. [`Auto`](Self::Auto) does the same if a report asks
+    /// for it.
     Cupti,
 }
 
 /// Where reports are printed.
 ///
-/// Its words are those of `TRACING_GPU=out=..`; anything else is a path:
+/// Settings in `TRACING_GPU=out=..`; any other value is a path:
 ///
 /// ```
 /// use tracing_gpu::Output;
@@ -207,16 +208,16 @@ pub enum ConfigError {
     EmptyDomain,
     /// The memory for durations is too small to be of use.
     SampleBudget {
-        /// Bytes asked for.
+        /// Bytes that were asked for.
         bytes: usize,
-        /// Bytes needed at least.
+        /// The smallest allowed number of bytes.
         least: usize,
     },
     /// The memory for GPU records is too small to be of use.
     GpuMemory {
-        /// Bytes asked for.
+        /// Bytes that were asked for.
         bytes: usize,
-        /// Bytes needed at least.
+        /// The smallest allowed number of bytes.
         least: usize,
     },
     /// A percentile is not from 0 to 100.
@@ -253,13 +254,13 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The fields of spans that the profiler reads, beside those whose names begin with `nvtx.` and `gpu.`.
+/// The fields of spans that the profiler reads besides `nvtx.` and `gpu.` fields.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldNames {
-    /// Those of NVIDIA's own layer, which come without a prefix.
+    /// The fields of NVIDIA's own layer, which have no prefix.
     pub(crate) bare: bool,
-    /// The first of these that a span has is its name. `None` where they were not chosen: then known fields split their
-    /// call sites by themselves.
+    /// The first of these fields that a span has gives its name. `None` if none were chosen: then known fields split
+    /// their call sites automatically.
     pub(crate) name_from: Option<Vec<String>>,
 }
 
@@ -274,18 +275,18 @@ pub(crate) struct Config {
     pub(crate) gpu: Gpu,
     /// Whether CUPTI is left alone until the driver calls us inside `cuInit`.
     pub(crate) gpu_when_injected: bool,
-    /// A file that has the rows whatever becomes of the process.
-    /// Beside it, what is called when the first row is not in it.
+    /// Path of a file that keeps the rows even if the process crashes, and a function that is called when the first row
+    /// is not in it.
     pub(crate) row_file: Option<(PathBuf, fn())>,
     pub(crate) domain: Domain,
     pub(crate) parents: Parents,
-    /// `None` for the default, INFO, for which a filter of the layer's own stands in.
+    /// `None` for the default, INFO, which a filter of the layer's own replaces.
     pub(crate) filter: Option<Targets>,
     pub(crate) fields: FieldNames,
     /// Whether NVTX ranges of other code in the program are measured.
     #[cfg(feature = "foreign")]
     pub(crate) foreign_ranges: bool,
-    /// Whether foreign ranges keep what their names have at their end and never repeat.
+    /// Whether foreign ranges keep the unique numbers at the end of their names.
     pub(crate) whole_names: bool,
     pub(crate) reports: Vec<Report>,
     pub(crate) style: TableStyle,
@@ -298,14 +299,14 @@ pub(crate) struct Config {
     pub(crate) gpu_memory: usize,
     pub(crate) timeline_memory: usize,
     pub(crate) hot_percent: f64,
-    /// Folds that the reports ask for.
+    /// Additional folds.
     pub(crate) folds: Vec<NewFold>,
-    /// Who sees all that folds see.
+    /// Sees every item that folds see.
     pub(crate) watch: Option<Watch>,
-    /// Quantiles that were asked for, from 0 to 1, in rising order.
+    /// Quantiles that were asked for, from 0 to 1, ascending.
     pub(crate) quantiles: Vec<f64>,
     pub(crate) notes: usize,
-    /// Whether reports of our own print kernels by their whole names.
+    /// Whether our own reports print full names of kernels.
     pub(crate) full_kernel_names: bool,
     /// Findings that are switched off.
     pub(crate) without: FindingKinds,
@@ -314,14 +315,14 @@ pub(crate) struct Config {
     pub(crate) rows: usize,
 }
 
-/// The reports that are printed by default; `Calls` only if they awaited long enough. What names the slow part comes
+/// The default reports. `Calls` is printed only if calls awaited long enough. The report that names the slow part comes
 /// first.
 pub(crate) const DEFAULT_REPORTS: [Report; 3] = [Report::Tree, Report::Calls, Report::Ranges];
 
-/// Least memory for GPU records: a few of CUPTI's buffers, and what is remembered of launches.
+/// Smallest memory for GPU records: a few of CUPTI's buffers, and remembered launches.
 const LEAST_GPU_MEMORY: usize = 32 << 20;
 
-/// Least memory for durations: a few rows' worth.
+/// Smallest memory for durations: a few rows.
 const LEAST_BUDGET: usize = 64 << 10;
 
 impl Default for Config {
@@ -376,7 +377,7 @@ impl Config {
 
     /// Sets the quantiles, from percentiles.
     pub(crate) fn ask_for(&mut self, percentiles: &[f64]) {
-        // 99.9 / 100 is not 0.999.
+        // In floating point, 99.9 / 100 is not 0.999.
         self.quantiles = percentiles.iter().map(|percent| (percent * 1e7).round() / 1e9).collect();
         order::numbers(&mut self.quantiles);
     }
@@ -390,7 +391,7 @@ impl Config {
         }
     }
 
-    /// Whether single calls of the CUDA API are.
+    /// Whether single calls of the CUDA API are recorded.
     pub(crate) fn wants_calls(&self) -> bool {
         self.reports.iter().any(|report| report.needs_calls()) || self.has_page()
     }
@@ -400,12 +401,12 @@ impl Config {
         cfg!(feature = "html") && self.files.contains_key("html")
     }
 
-    /// Whether a report needs all ranges, calls and operations in their order, and CUPTI may record what that takes.
+    /// Whether a report needs all ranges, calls and operations in order, and the settings allow CUPTI to record them.
     pub(crate) fn needs_stream(&self) -> bool {
         self.wants_activity() && self.reports.iter().any(|report| report.needs_stream())
     }
 
-    /// Whether there is a report at the end.
+    /// Whether reports are printed at the end.
     pub(crate) fn prints(&self) -> bool {
         self.statistics && !self.reports.is_empty()
     }

@@ -145,7 +145,7 @@
 //!   not built; [`Summary::write_folded`] writes the files that inferno's programs read.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 
-// Helpers of what is left out. With all features, nothing may be unused.
+// Helpers of features that are off. With all features, nothing may be unused.
 #![cfg_attr(not(all(feature = "cudarc", feature = "nvtx-tool", feature = "row-file")), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]

@@ -1,14 +1,14 @@
-//! Work that needs more stack than a caller may have: it runs on a stack of our own, on the caller's thread.
+//! Runs work that needs much stack on a stack of our own, on the caller's thread.
 //!
-//! A coroutine may have 16 KiB, and a thread whose static thread-locals are large has as little left. Another thread is
-//! no way out: its thread-locals are as large, and it may wait for the lock of the dynamic loader, which the caller
-//! holds.
+//! A coroutine may have only 16 KiB of stack, and a thread with large static thread-locals may have as little left.
+//! Another thread is no solution: its thread-locals are as large, and it may wait for the dynamic loader's lock, which
+//! the caller holds.
 #![allow(unsafe_code)]
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 pub use switch::on_own_stack;
 
-/// Runs this where it is called: there is no other stack here.
+/// Runs the work on the caller's stack: this system has no other.
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
 pub fn on_own_stack<R>(run: impl FnOnce() -> R) -> R {
     run()
@@ -26,19 +26,19 @@ mod switch {
 
     use crate::process::undisturbed;
 
-    /// Bytes of a stack. Pages of it that nothing reaches take no memory.
+    /// Bytes of a stack. Untouched pages of it take no memory.
     const STACK: usize = 1 << 20;
-    /// What nobody may touch, below it.
+    /// Inaccessible bytes below the stack.
     const GUARD: usize = 64 << 10;
-    /// Zeros above it, where whoever walks the stack finds its end.
+    /// Zeros above the stack, where a stack walk ends.
     const END: usize = 4096;
     const ALL: usize = GUARD + STACK + END;
 
-    /// A stack that is kept for the next caller.
+    /// A spare stack for the next caller.
     static SPARE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
     thread_local! {
-        /// Whether this thread is on a stack of ours.
+        /// Whether this thread runs on a stack of ours.
         static IS_SWITCHED: Cell<bool> = const { Cell::new(false) };
     }
 
@@ -47,9 +47,9 @@ mod switch {
         result: Option<thread::Result<R>>,
     }
 
-    /// Runs this on a stack of our own, of 1 MiB, so that it takes little of the caller's. Where this thread is on
-    /// one already, or there is no memory, it runs where it is called. A panic goes on at the caller. It makes no
-    /// system call where a stack is kept.
+    /// Runs the work on a stack of our own, of 1 MiB, so that it takes little of the caller's. If this thread is on one
+    /// already, or there is no memory, runs it on the caller's stack. A panic continues in the caller. With a spare
+    /// stack there is no system call.
     pub fn on_own_stack<R>(run: impl FnOnce() -> R) -> R {
         let Some(stack) = (if IS_SWITCHED.get() { None } else { take() }) else { return run() };
         IS_SWITCHED.set(true);
@@ -59,7 +59,7 @@ mod switch {
         match result {
             Some(Ok(result)) => result,
             Some(Err(panic)) => resume_unwind(panic),
-            None => std::process::abort(), // the work has run, and left a result
+            None => std::process::abort(), // the work has run and left a result
         }
     }
 
@@ -69,9 +69,9 @@ mod switch {
         let function: extern "C" fn(*mut c_void) = start::<F, R>;
         let (top, argument) = (stack.wrapping_add(GUARD + STACK), (&raw mut work).cast::<c_void>());
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a call as the C ABI has it, of a function that does not unwind. `top` is aligned by pages, and the
-        // memory below it is this call's alone. The register that keeps the caller's stack pointer is one that a
-        // function leaves as it was.
+        // SAFETY: an ordinary call in the C ABI, of a function that does not unwind. `top` is page-aligned, and only
+        // this call uses the memory below it. The register that keeps the caller's stack pointer is one that functions
+        // preserve.
         unsafe {
             asm!(
                 "mov r12, rsp", "mov rsp, {top}", "call {function}", "mov rsp, r12",
@@ -91,9 +91,9 @@ mod switch {
         work.result
     }
 
-    /// The first function on the stack of ours.
+    /// The first function on our stack.
     extern "C" fn start<F: FnOnce() -> R, R>(work: *mut c_void) {
-        // SAFETY: the work of `call_on`, which waits for the end of this call.
+        // SAFETY: the work of `call_on`, which waits until this call ends.
         let work = unsafe { &mut *work.cast::<Work<F, R>>() };
         if let Some(run) = work.run.take() {
             work.result = Some(catch_unwind(AssertUnwindSafe(|| undisturbed(run))));
@@ -105,8 +105,8 @@ mod switch {
         if !spare.is_null() {
             return Some(spare);
         }
-        // SAFETY: new memory, which is nobody's; its lowest part is then closed to all, so that what outgrows the stack
-        // ends at once.
+        // SAFETY: new memory, which nobody else has. Its lowest part is made inaccessible, so that a stack overflow
+        // faults at once.
         unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
             let stack = libc::mmap(null_mut(), ALL, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
@@ -120,7 +120,7 @@ mod switch {
 
     fn give_back(stack: *mut u8) {
         if SPARE.compare_exchange(null_mut(), stack, AcqRel, Relaxed).is_err() {
-            // SAFETY: mapped by `take`, and nobody is on it any more.
+            // SAFETY: mapped by `take`, and no thread runs on it any more.
             unsafe { libc::munmap(stack.cast(), ALL) };
         }
     }
@@ -129,7 +129,7 @@ mod switch {
     mod tests {
         use super::*;
 
-        /// Where the caller of this is in memory, about.
+        /// An address near the caller's stack pointer.
         #[inline(never)]
         fn here() -> usize {
             let here = std::hint::black_box(0u8);

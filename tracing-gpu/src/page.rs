@@ -1,7 +1,7 @@
-//! Lines that one thread writes and others read: a line is four plain stores, and one that publishes it.
+//! Lines that one thread writes and others read. Writing a line takes four plain stores and a publishing one.
 //!
-//! A lock beside the page belongs to its readers, and keeps how far they are, a [`Cursor`]. The thread takes it where
-//! the page is full, once a page: to have what is in it put elsewhere, and to begin anew.
+//! The readers share a lock outside of the page, which holds their position, a [`Cursor`]. The writing thread takes
+//! this lock only when the page is full, once a page: to let the lines be moved elsewhere, and to begin anew.
 
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -13,14 +13,14 @@ use crate::sync::{AtomicU64, AtomicUsize};
 /// Four words, half a cache line.
 pub(crate) type Line = [u64; 4];
 
-/// Written by one thread alone. It stays in that thread's cache, whoever reads it now and then. What says where it is
-/// and how full is not in it, so that it may lie with what else its writer touches.
+/// Written by one thread alone. It stays in that thread's cache although others read it now and then. The position and
+/// fill count are stored outside of the lines, so that they can lie beside other data of the writer.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Page {
-    /// From the first [`begin`](Cursor::begin) on.
+    /// Allocated at the first [`begin`](Cursor::begin).
     lines: OnceBox<Lines>,
-    /// So many lines are there.
+    /// Number of lines written.
     written: AtomicUsize,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Page {
 #[repr(align(64))]
 struct Lines([[AtomicU64; 4]; PAGE]);
 
-/// Takes nothing before [`begin`](Cursor::begin).
+/// A page that takes no line before [`begin`](Cursor::begin).
 impl Default for Page {
     fn default() -> Self {
         Self { lines: OnceBox::new(), written: AtomicUsize::new(PAGE) }
@@ -69,11 +69,11 @@ impl Page {
     }
 }
 
-/// How many lines of a page were read: for whoever holds the lock of its readers.
+/// How many lines of a page were read. The lock of its readers guards it.
 #[derive(Debug)]
 pub(crate) struct Cursor(usize);
 
-/// Of a page that has not begun.
+/// The cursor of a page that has not begun.
 impl Default for Cursor {
     fn default() -> Self {
         Self(PAGE)
@@ -81,7 +81,7 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    /// The lines that were not read yet. On any thread.
+    /// The unread lines. On any thread.
     pub(crate) fn read<'a>(&mut self, page: &'a Page) -> impl ExactSizeIterator<Item = Line> + use<'a> {
         let written = page.written.load(Acquire); // pairs with `write`: the lines below it are whole
         let new = page.lines.get().and_then(|lines| lines.0.get(self.0..written)).unwrap_or_default();
@@ -89,15 +89,15 @@ impl Cursor {
         new.iter().map(|line| line.each_ref().map(|word| word.load(Relaxed)))
     }
 
-    /// Begins the page, or begins it anew when all its lines have been read. On the thread that writes it.
+    /// Begins the page, or begins it anew after all its lines have been read. Only on the writing thread.
     pub(crate) fn begin(&mut self, page: &Page) {
         page.lines.get_or_init(|| Box::new(Lines(std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))))));
         page.written.store(0, Relaxed);
         self.0 = 0;
     }
 
-    /// From now on the page takes nothing before [`begin`](Self::begin). On the thread that writes it, when all its
-    /// lines have been read. Returns how many more it had room for.
+    /// Closes the page until the next [`begin`](Self::begin). Only on the writing thread, after all lines have been
+    /// read. Returns how many more lines it had room for.
     pub(crate) fn close(&mut self, page: &Page) -> usize {
         page.written.store(PAGE, Relaxed);
         PAGE - std::mem::replace(&mut self.0, PAGE)
@@ -108,7 +108,7 @@ impl Cursor {
 mod tests {
     use super::*;
 
-    /// What is beside it in a cache line counts on that, and on its lines being in no more lines than they fill.
+    /// Its neighbours in the cache line rely on its size, and its lines must fill whole cache lines.
     #[cfg(target_pointer_width = "64")]
     #[test]
     fn a_page_is_two_words_and_its_lines_elsewhere() {

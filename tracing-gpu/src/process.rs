@@ -1,5 +1,5 @@
-//! What only the operating system can do: call us at exit, in handlers of signals and after a fork, and tell who and
-//! where we are, how wide the terminal is and where we may write.
+//! Services of the operating system: exit hooks, signal handlers and fork hooks, the identity of process and host, the
+//! width of the terminal, and permissions to write.
 //!
 //! `libc` makes the calls: a crate that wraps them takes longer to build than these few wrappers.
 #![allow(unsafe_code)]
@@ -9,48 +9,49 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 
-/// What runs when the process exits.
+/// The function that runs when the process exits.
 static EXIT_HOOK: OnceLock<extern "C" fn()> = OnceLock::new();
 
-/// Sets what runs when the process exits. The first call counts. `hook` must do nothing the second time it runs.
+/// Sets the exit hook. Only the first call counts. `hook` must do nothing when it runs a second time.
 pub(crate) fn set_exit_hook(hook: extern "C" fn()) {
     let _is_set = EXIT_HOOK.set(hook);
 }
 
-/// Registers the exit hook: it runs when the process ends by `process::exit` or by returning from `main`, and not on
-/// abort or a signal. The first call counts.
+/// Registers the exit hook: it runs when the process ends by `process::exit` or by returning from `main`, but not on
+/// abort or a signal. Only the first call counts.
 pub(crate) fn at_exit() {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(at_exit_again);
 }
 
-/// Registers the exit hook once more, so that it runs before everything that is registered so far.
+/// Registers the exit hook once more, so that it runs before all hooks registered so far.
 pub(crate) fn at_exit_again() {
     let Some(&hook) = EXIT_HOOK.get() else { return };
     // SAFETY: `atexit` takes any function without arguments; `hook` is one, lives as long as the program, and does not
     // unwind (the compiler turns a panic that reaches the edge of an `extern "C"` function into an abort).
-    // Where there is no memory for one more entry, nothing is printed at exit.
+    // If there is no memory for one more entry, nothing is printed at exit.
     let _refused = unsafe { libc::atexit(hook) };
 }
 
-/// The process that was forked off last on the way to this one, where [`watch_forks`] was called before; 0 in others.
+/// Id of the forked child that set it, which is inherited by children of the child; 0 in a process that was not forked
+/// after [`watch_forks`].
 static CHILD: AtomicU32 = AtomicU32::new(0);
 
-/// Whether this process was forked off the one that has this id. If another process has the id by now, it was not.
+/// Whether this process was forked from the process with this id. False if another process has the id by now.
 #[inline]
 pub(crate) fn is_child_of(process: u32) -> bool {
     let child = CHILD.load(Relaxed);
     child != 0 && child != process
 }
 
-/// Sleeps for so long, less than a second, or until a signal comes. Whether one came.
+/// Sleeps for this time, less than a second, or until a signal arrives. Returns whether one arrived.
 #[cfg(not(unix))]
 pub(crate) fn sleep(time: std::time::Duration) -> bool {
     std::thread::sleep(time);
     false
 }
 
-/// Sleeps for so long, less than a second, or until a signal comes. Whether one came.
+/// Sleeps for this time, less than a second, or until a signal arrives. Returns whether one arrived.
 #[cfg(unix)]
 pub(crate) fn sleep(time: std::time::Duration) -> bool {
     let time = libc::timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
@@ -59,24 +60,25 @@ pub(crate) fn sleep(time: std::time::Duration) -> bool {
     slept != 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
 }
 
-/// Whether this process, or one that it was forked off, has given up measuring.
+/// Whether this process, or one from which it was forked, has given up measuring.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
-/// From now on nothing is measured, printed or written: there is no memory left. Safe anywhere, even in an allocator.
+/// Stops all measuring, printing and writing, because there is no memory left. Safe anywhere, even in an allocator.
 #[doc(hidden)]
 pub fn give_up() {
     GIVEN_UP.store(true, Relaxed);
 }
 
-/// Whether there was no memory left.
+/// Whether memory has run out.
 #[doc(hidden)]
 #[inline]
 pub fn has_given_up() -> bool {
     GIVEN_UP.load(Relaxed)
 }
 
-/// From now on a forked child knows that it is one, and calls `hook` before it goes on, which may do nothing but store:
-/// any lock may be held by a thread that does not exist in the child. The first call counts.
+/// Lets forked children know that they are children, and registers `hook` to run at the start of each child. The hook
+/// may only store values, because a thread that does not exist in the child may hold any lock. Only the first call
+/// counts.
 #[cfg(unix)]
 pub(crate) fn watch_forks(hook: extern "C" fn()) {
     if CHILD_HOOK.set(hook).is_ok() {
@@ -86,12 +88,11 @@ pub(crate) fn watch_forks(hook: extern "C" fn()) {
     }
 }
 
-/// What a child calls.
+/// The hook for children.
 #[cfg(unix)]
 static CHILD_HOOK: OnceLock<extern "C" fn()> = OnceLock::new();
 
-/// This process is a child of one that watches forks. For one that was made by the system call alone,
-/// which calls nothing.
+/// Marks this process as a forked child. For a child that was made by the bare system call, which runs no hooks.
 #[cfg(unix)]
 pub extern "C" fn begin_child() {
     CHILD.store(std::process::id(), Relaxed);
@@ -100,19 +101,19 @@ pub extern "C" fn begin_child() {
     }
 }
 
-/// There are no forks here.
+/// This system has no forks.
 #[cfg(not(unix))]
 pub(crate) fn watch_forks(_hook: extern "C" fn()) {}
 
-/// What handles a signal: it gets the signal, who sent it, and what was interrupted.
+/// A signal handler: it gets the signal, its sender, and the interrupted state.
 #[cfg(all(unix, feature = "signals"))]
 pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Has this function handle a signal. The function must be safe in a handler of signals.
+/// Installs a signal handler. The function must be async-signal-safe.
 #[cfg(all(unix, feature = "signals"))]
 pub(crate) fn handle_signal(signal: i32, handler: Handler) -> io::Result<()> {
-    // SAFETY: zeros are a valid `sigaction`, whose mask is empty. The handler has the signature that goes with these
-    // flags, lives as long as the program, and is safe in a handler: our caller promises it.
+    // SAFETY: zeros are a valid `sigaction` with an empty mask. The handler has the signature for these flags and lives
+    // as long as the program; our caller vouches that it is async-signal-safe.
     let refused = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as libc::sighandler_t;
@@ -122,13 +123,13 @@ pub(crate) fn handle_signal(signal: i32, handler: Handler) -> io::Result<()> {
     if refused == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether a signal takes its default course: nobody handles or ignores it. A handler of signals may ask.
+/// Whether a signal has its default action: nobody handles or ignores it. Async-signal-safe.
 #[cfg(all(unix, feature = "signals"))]
 pub(crate) fn takes_default_course(signal: i32) -> bool {
     handler_of(signal) == libc::SIG_DFL
 }
 
-/// Whether this function is what handles a signal. A handler of signals may ask.
+/// Whether this function handles a signal. Async-signal-safe.
 #[cfg(all(unix, feature = "signals"))]
 pub(crate) fn is_handled_by(signal: i32, handler: Handler) -> bool {
     handler_of(signal) == handler as *const () as libc::sighandler_t
@@ -136,7 +137,7 @@ pub(crate) fn is_handled_by(signal: i32, handler: Handler) -> bool {
 
 #[cfg(all(unix, feature = "signals"))]
 fn handler_of(signal: i32) -> libc::sighandler_t {
-    // SAFETY: zeros are a valid `sigaction`. Nothing is set, and one struct is written.
+    // SAFETY: zeros are a valid `sigaction`. Sets nothing, and writes one struct.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &raw mut action);
@@ -144,10 +145,10 @@ fn handler_of(signal: i32) -> libc::sighandler_t {
     }
 }
 
-/// Has a signal take its default course now, on this thread. A handler of signals may call this.
+/// Performs the default action of a signal now, on this thread. Async-signal-safe.
 #[cfg(all(unix, feature = "signals"))]
 pub(crate) fn take_default_course(signal: i32) {
-    // SAFETY: POSIX lists all four functions as safe in a handler. Zeros are a valid set of signals.
+    // SAFETY: POSIX lists all four functions as async-signal-safe. Zeros are a valid set of signals.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -159,33 +160,33 @@ pub(crate) fn take_default_course(signal: i32) {
     }
 }
 
-/// Whether this process sent itself the signal, by `raise` or `kill`. For a handler of signals, with what it got.
+/// Whether this process sent itself the signal, by `raise` or `kill`. For a signal handler, with its argument.
 #[cfg(all(unix, feature = "signals"))]
 pub(crate) fn is_from_itself(info: *const libc::siginfo_t) -> bool {
     const BY_RAISE: i32 = -6; // `SI_TKILL` of Linux
     let is_sent = |code| matches!(code, libc::SI_USER | libc::SI_QUEUE | BY_RAISE);
-    // SAFETY: null, or what the system gives a handler. With these codes the sender is in it.
+    // SAFETY: null, or the system's argument of a handler. With these codes it contains the sender.
     unsafe {
         info.as_ref().is_some_and(|info| is_sent(info.si_code) && info.si_pid().cast_unsigned() == std::process::id())
     }
 }
 
-/// Holds up the calling thread. A handler of signals may call this.
+/// Blocks the calling thread for this many seconds. Async-signal-safe.
 #[cfg(all(unix, feature = "signals"))]
 pub(crate) fn sleep_in_handler(seconds: u8) {
-    // SAFETY: POSIX lists the function as safe in a handler; it writes what is left to where it reads.
+    // SAFETY: POSIX lists the function as async-signal-safe; it writes the remaining time to the struct that it reads.
     unsafe {
         let mut left = libc::timespec { tv_sec: seconds.into(), tv_nsec: 0 };
         while libc::nanosleep(&raw const left, &raw mut left) != 0 {}
     }
 }
 
-/// Has a thread sleep until a handler of signals rings. It is memory alone: a program may close any descriptor.
+/// Wakes a thread from a signal handler. It uses memory alone, because a program may close any descriptor.
 #[cfg(all(unix, feature = "signals"))]
 pub(crate) struct Bell(std::cell::UnsafeCell<std::mem::MaybeUninit<libc::sem_t>>);
 
 #[cfg(all(unix, feature = "signals"))]
-// SAFETY: a semaphore is for several threads.
+// SAFETY: a semaphore may be used by several threads.
 unsafe impl Sync for Bell {}
 
 #[cfg(all(unix, feature = "signals"))]
@@ -194,18 +195,18 @@ impl Bell {
         Self(std::cell::UnsafeCell::new(std::mem::MaybeUninit::zeroed()))
     }
 
-    /// Is called before the other two, and while nobody is inside of them.
+    /// Must be called before the other two functions, and not at the same time.
     pub(crate) fn hang(&'static self) -> io::Result<()> {
-        // SAFETY: room for a semaphore that stays where it is.
+        // SAFETY: room for a semaphore that does not move.
         match unsafe { libc::sem_init(self.0.get().cast(), 0, 0) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
     }
 
-    /// A handler of signals may call this.
+    /// Async-signal-safe.
     pub(crate) fn ring(&'static self) {
-        // SAFETY: POSIX lists the function as safe in a handler; `hang` has made the semaphore, which nothing destroys.
+        // SAFETY: POSIX lists the function as async-signal-safe; `hang` has made the semaphore, which nothing destroys.
         let _too_often = unsafe { libc::sem_post(self.0.get().cast()) };
     }
 
@@ -217,25 +218,25 @@ impl Bell {
     }
 }
 
-/// Runs what writes files. Where a limit on their size is in the way (`ulimit -f`), the write fails: its signal, which
-/// would end the program, is not delivered.
+/// Runs a closure that writes files. If a write exceeds the limit on file sizes (`ulimit -f`), it fails, and its
+/// signal, which would end the program, is not delivered.
 #[cfg(target_os = "linux")]
 pub fn without_file_limit_signal<R>(run: impl FnOnce() -> R) -> R {
     without([libc::SIGXFSZ], run)
 }
 
-/// Runs what writes to files or to pipes. The signals by which a write that fails would end the program are not
-/// delivered: that of a limit on the size of files, and that of a pipe that nobody reads.
+/// Runs a closure that writes to files or pipes. The signals of failed writes, which would end the program, are not
+/// delivered: for the limit on file sizes, and for a pipe without a reader.
 #[cfg(target_os = "linux")]
 pub(crate) fn without_write_signals<R>(run: impl FnOnce() -> R) -> R {
     without([libc::SIGXFSZ, libc::SIGPIPE], run)
 }
 
-/// Runs this with these signals blocked in the calling thread, and takes away those that came meanwhile.
+/// Runs a closure with these signals blocked in the calling thread, and discards those that arrive meanwhile.
 #[cfg(target_os = "linux")]
 fn without<R, const N: usize>(signals: [i32; N], run: impl FnOnce() -> R) -> R {
-    // SAFETY: zeros are a valid set of signals; the mask of this thread is changed. A signal that waits already is
-    // blocked, and is the program's.
+    // SAFETY: zeros are a valid set of signals; the mask of this thread is changed. A signal that is already pending
+    // was blocked before and belongs to the program.
     let (ours, before) = unsafe {
         let (mut ours, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
         libc::sigpending(&raw mut before);
@@ -248,7 +249,7 @@ fn without<R, const N: usize>(signals: [i32; N], run: impl FnOnce() -> R) -> R {
         (ours, before)
     };
     let result = run();
-    // SAFETY: takes what came meanwhile without waiting, and puts back the mask that was there.
+    // SAFETY: takes pending signals without waiting, and restores the former mask.
     unsafe {
         let at_once: libc::timespec = std::mem::zeroed();
         while libc::sigtimedwait(&raw const ours, std::ptr::null_mut(), &raw const at_once) > 0 {}
@@ -257,41 +258,41 @@ fn without<R, const N: usize>(signals: [i32; N], run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs this: what a limit on the size of files does is not known here.
+/// Runs the closure: this system has no known signal for the limit on file sizes.
 #[cfg(not(target_os = "linux"))]
 pub fn without_file_limit_signal<R>(run: impl FnOnce() -> R) -> R {
     run()
 }
 
-/// Runs this: the signals of writes that fail are not known here.
+/// Runs the closure: this system has no known signals for failed writes.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn without_write_signals<R>(run: impl FnOnce() -> R) -> R {
     run()
 }
 
-/// The operating system's number of the calling thread; 0 where it has none.
+/// The operating system's number of the calling thread; 0 if it has none.
 #[cfg(target_os = "linux")]
 pub(crate) fn thread_id() -> u32 {
-    // SAFETY: takes nothing, and has no function in older C libraries.
+    // SAFETY: takes no arguments. Older C libraries have no function for it.
     u32::try_from(unsafe { libc::syscall(libc::SYS_gettid) }).unwrap_or(0)
 }
 
-/// The operating system's number of the calling thread: not known here.
+/// The operating system's number of the calling thread: unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn thread_id() -> u32 {
     0
 }
 
-/// Runs what calls the system on the way of a call of the program: that finds `errno` as it was, and no thread is
-/// cancelled in the middle of it.
+/// Runs a closure with system calls inside a call of the program: restores `errno` afterwards, and defers thread
+/// cancellation.
 #[cfg(target_os = "linux")]
 pub(crate) fn undisturbed<R>(run: impl FnOnce() -> R) -> R {
     unsafe extern "C" {
         fn pthread_setcancelstate(state: i32, old: *mut i32) -> i32;
     }
-    const DISABLE: i32 = 1; // PTHREAD_CANCEL_DISABLE, of glibc and of musl
+    const DISABLE: i32 = 1; // PTHREAD_CANCEL_DISABLE of glibc and musl
     let mut state = 0;
-    // SAFETY: a state of this thread is changed and put back; its `errno` is read and written.
+    // SAFETY: changes and restores a state of this thread; reads and writes its `errno`.
     let before = unsafe {
         pthread_setcancelstate(DISABLE, &raw mut state);
         *libc::__errno_location()
@@ -305,21 +306,21 @@ pub(crate) fn undisturbed<R>(run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs this.
+/// Runs the closure.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn undisturbed<R>(run: impl FnOnce() -> R) -> R {
     run()
 }
 
-/// Zeroed memory that stays for good and takes none before it is written to. `None` where there is none.
+/// Zeroed memory that stays for good and takes no pages before it is written. `None` if there is none.
 #[cfg(unix)]
 pub(crate) fn map_zeroed(layout: std::alloc::Layout) -> Option<*mut u8> {
-    const PAGE: usize = 4096; // at least
+    const PAGE: usize = 4096; // the smallest page size
     if layout.align() > PAGE {
         return None;
     }
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: new memory, where the system likes.
+    // SAFETY: new memory at an address that the system chooses.
     let memory = unsafe { libc::mmap(std::ptr::null_mut(), layout.size(), access, flags, -1, 0) };
     if memory == libc::MAP_FAILED {
         return None;
@@ -328,11 +329,11 @@ pub(crate) fn map_zeroed(layout: std::alloc::Layout) -> Option<*mut u8> {
     Some(memory.cast())
 }
 
-/// In a program with LeakSanitizer: what this memory points to is in use. It does not look into mapped memory itself.
+/// Tells LeakSanitizer, if present, that the pointers in this memory are in use. It does not scan mapped memory by
+/// itself.
 #[cfg(unix)]
 pub(crate) fn show_to_leak_checker(memory: *const libc::c_void, bytes: usize) {
-    // SAFETY: the name ends in NUL. Where the sanitizer is in the program, this is how its interface declares the
-    // function.
+    // SAFETY: the name ends in NUL. If the sanitizer is present, its interface declares the function like this.
     let register = unsafe {
         let found = libc::dlsym(libc::RTLD_DEFAULT, c"__lsan_register_root_region".as_ptr());
         std::mem::transmute::<*mut libc::c_void, Option<unsafe extern "C" fn(*const libc::c_void, usize)>>(found)
@@ -343,10 +344,10 @@ pub(crate) fn show_to_leak_checker(memory: *const libc::c_void, bytes: usize) {
     }
 }
 
-/// Zeroed memory that stays for good. `None` where there is none.
+/// Zeroed memory that stays for good. `None` if there is none.
 #[cfg(not(unix))]
 pub(crate) fn map_zeroed(layout: std::alloc::Layout) -> Option<*mut u8> {
-    // SAFETY: the caller's struct has a size.
+    // SAFETY: the layout is not empty, because it is that of a struct of the caller.
     let memory = unsafe { std::alloc::alloc_zeroed(layout) };
     (!memory.is_null()).then_some(memory)
 }
@@ -355,22 +356,22 @@ pub(crate) fn map_zeroed(layout: std::alloc::Layout) -> Option<*mut u8> {
 #[cfg(unix)]
 pub(crate) fn host_name() -> String {
     let mut name = [0_u8; 256];
-    // SAFETY: writes at most so many bytes.
+    // SAFETY: writes at most `name.len()` bytes.
     let refused = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
     let name = std::ffi::CStr::from_bytes_until_nul(&name).ok().filter(|_| refused == 0);
     name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Name of this machine, as Windows tells it; empty where it is not known.
+/// Name of this machine, from Windows' environment; empty if it is not known.
 #[cfg(not(unix))]
 pub(crate) fn host_name() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
 }
 
-/// Nanoseconds of the clock that [`Instant`](std::time::Instant) reads (CLOCK_MONOTONIC), which CUPTI's records are
-/// stamped with.
+/// Nanoseconds of the clock that [`Instant`](std::time::Instant) reads (CLOCK_MONOTONIC). CUPTI's records have the same
+/// clock.
 ///
-/// A signal handler calls this: POSIX lists the function as safe there.
+/// Async-signal-safe: POSIX lists the function.
 #[cfg(unix)]
 pub(crate) fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -379,13 +380,13 @@ pub(crate) fn monotonic_ns() -> u64 {
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
 
-/// Nanoseconds of a clock: not known here.
+/// Nanoseconds of a clock: unknown on this system.
 #[cfg(not(unix))]
 pub(crate) fn monotonic_ns() -> u64 {
     0
 }
 
-/// Whether this process may make files in a folder, by the error that it would meet.
+/// Whether this process may create files in a folder; otherwise the error that it would get.
 #[cfg(unix)]
 pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
@@ -394,54 +395,54 @@ pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
     succeeded(unsafe { libc::access(folder.as_ptr(), libc::W_OK | libc::X_OK) }).map(drop)
 }
 
-/// Whether there is such a folder: more is not known here.
+/// Whether the folder exists; permissions are unknown on this system.
 #[cfg(not(unix))]
 pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {
     std::fs::metadata(folder).map(drop)
 }
 
-/// Has writes to a pipe wait until there is room, where it was opened so as not to wait for its reader.
+/// Makes writes to a pipe wait for room, if it was opened as non-blocking.
 #[cfg(unix)]
 pub(crate) fn wait_for_room(pipe: &std::fs::File) -> io::Result<()> {
     use std::os::fd::AsRawFd as _;
-    // SAFETY: changes flags of an open file. It was opened for writing alone, without others that can be set.
+    // SAFETY: changes flags of an open file. It was opened for writing, without any other flag that can be set.
     succeeded(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, 0) }).map(drop)
 }
 
-/// The same open file under a number from this one on, closed by `exec`.
+/// The same open file under another descriptor, at least `lowest`, which `exec` closes.
 #[cfg(unix)]
 pub(crate) fn duplicate(file: &std::fs::File, lowest: i32) -> io::Result<std::fs::File> {
     use std::os::fd::{AsRawFd as _, FromRawFd as _};
     // SAFETY: takes a number.
     let copy = succeeded(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) })?;
-    // SAFETY: it is new, and nobody else's.
+    // SAFETY: the descriptor is new, and nobody else has it.
     Ok(unsafe { std::fs::File::from_raw_fd(copy) })
 }
 
-/// The user by whose rights this process opens files.
+/// The user id with which this process opens files.
 #[cfg(unix)]
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: takes nothing, and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// What a function of the C library returned, where that is not -1.
+/// The result of a C library function, or the system's error for -1.
 #[cfg(unix)]
 fn succeeded(returned: i32) -> io::Result<i32> {
     if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
-/// Columns of the terminal that standard error (2) or standard output (1) is, if it is one.
+/// Columns of the terminal at standard error (2) or standard output (1), if it is one.
 #[cfg(unix)]
 pub(crate) fn terminal_columns(descriptor: i32) -> Option<usize> {
-    // SAFETY: zeros are a size.
+    // SAFETY: zeros are a valid size.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
-    // SAFETY: writes one struct, where the descriptor is open and a terminal.
+    // SAFETY: writes one struct if the descriptor is an open terminal.
     succeeded(unsafe { libc::ioctl(descriptor, libc::TIOCGWINSZ, &raw mut size) }).ok()?;
     Some(usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
-/// Columns of the terminal: not known here.
+/// Columns of the terminal: unknown on this system.
 #[cfg(not(unix))]
 pub(crate) fn terminal_columns(_descriptor: i32) -> Option<usize> {
     None
@@ -463,7 +464,7 @@ mod tests {
         let missing = may_add_to(Path::new("/nowhere/at/all")).unwrap_err();
         assert_eq!((missing.kind(), missing.raw_os_error()), (io::ErrorKind::NotFound, Some(libc::ENOENT)));
         assert!(may_add_to(&std::env::temp_dir()).is_ok());
-        assert!(may_add_to(Path::new("/proc/self/status")).is_err()); // not a folder, and not to be executed
+        assert!(may_add_to(Path::new("/proc/self/status")).is_err()); // neither a folder nor executable
         assert_eq!(terminal_columns(-1), None);
     }
 }

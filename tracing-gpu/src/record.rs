@@ -1,4 +1,4 @@
-//! The words the parts of the profiler speak to each other in.
+//! Types that several parts of the profiler share.
 
 use range_report::RangeStyle;
 use range_report::stats::Distribution;
@@ -15,44 +15,44 @@ pub(crate) type StreamRow = (StreamId, u32, RangeKey, StreamTime);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamTime {
     pub(crate) times: Distribution,
-    /// Instances that read no more than two events with nothing between them.
+    /// Instances whose two events have nothing between them.
     pub(crate) empty: u64,
-    /// What those instances read together: the time of nothing.
+    /// Summed readings of those instances: the time of an empty pair.
     pub(crate) empty_ns: u128,
 }
 
 /// Number of a call that follows a span; 0 for none.
 pub(crate) type CallId = u32;
 
-/// Number of an instance in what is noted of it; 0 for none. A lifetime has one too.
+/// Number of an instance in notes; 0 for none. A lifetime has one too.
 pub(crate) type InstanceId = u64;
 
-/// Where instances of a span are counted: a node of the tree, the node that this one is entered under by creation, and,
-/// on the thread that made this, its row.
+/// Where instances of a span are counted: a node of the tree, the node under which it is entered by creation, and its
+/// row on the thread that made this.
 ///
-/// Packed in one word, so that it is read and written in one go: parent, node, two flags, row, from the top down. The
-/// flags say that the span has values of its own (a colour, a payload, ...) to be looked up, and that a
+/// Packed in one word, so that it is read and written at once: parent, node, two flags, row, from the top down. The
+/// flags mean that the span has values of its own (a colour, a payload, ...) to be looked up, and that a
 /// [`Call`](crate::session::calls::Call) follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place(u64);
 
-/// Why a new span is looked at before its name is known.
+/// Why the fields of a new span are examined before its name is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unnamed {
     /// It may have values of its own.
     WithValues,
-    /// It has none, and fields that may tell spans apart are only looked at.
+    /// It has none; its fields are only examined because they may distinguish spans.
     Sampled,
-    /// A field that nobody chose may name it; it has no other values.
+    /// A known field that nobody chose may name it; it has no other values.
     Split,
 }
 
-/// Bits of a node's number: room for twice the limit on nodes, because each node may have a `(more)` below it.
+/// Bits of a node's number: room for twice the limit on nodes, because each node may have a `(more)` node below.
 const NODE_BITS: u32 = 20;
 const NODES: u64 = (1 << NODE_BITS) - 1;
 const ROW_BITS: u32 = 22;
 const FLAGGED_ROW_BITS: u32 = ROW_BITS + 2;
-/// Rows that a thread can have: the last number stands for none.
+/// The largest number of rows of a thread; this last number stands for none.
 pub(crate) const MAX_ROWS: u32 = (1 << ROW_BITS) - 1;
 
 impl Place {
@@ -75,18 +75,18 @@ impl Place {
         Self(self.0 & ((1 << BELOW) - 1) | u64::from(parent) << BELOW)
     }
 
-    /// [`under`](Self::under), where it is one.
+    /// [`under`](Self::under), unless the place is none.
     pub(crate) fn under_if_any(self, parent: u32) -> Self {
         if self.is_none() { self } else { self.under(parent) }
     }
 
-    /// [`NONE`](Self::NONE), of a span that was created under this node: what is created inside is under that too.
+    /// [`NONE`](Self::NONE) for a span that was created under this node. Spans created inside are also under this node.
     pub(crate) fn hidden(parent: u32) -> Self {
         Self(u64::from(parent) << FLAGGED_ROW_BITS | Self::FLAGGED_ROW)
     }
 
-    /// The place of a span that is not measured and stands for its nearest measured ancestor: spans created inside are
-    /// under that. It has no row, so nothing is counted.
+    /// The place of an unmeasured span that stands for its nearest measured ancestor: spans created inside are under
+    /// that ancestor. It has no row, so nothing is counted.
     pub(crate) fn stand_in(node: u32) -> Self {
         Self::new(node, MAX_ROWS)
     }
@@ -95,8 +95,8 @@ impl Place {
         self.row() == MAX_ROWS as usize
     }
 
-    /// The place of a new span under this node that has values of its own: its name, and so its node, is known only
-    /// when it is created.
+    /// The place of a new span under this node that has values of its own: its name, and so its node, is known only at
+    /// creation.
     pub(crate) fn unnamed(parent: u32, kind: Unnamed) -> Self {
         Self::new(parent, kind as u32).under(parent).with_own_values()
     }
@@ -167,18 +167,18 @@ impl Place {
         Self(self.0 | Self::CALLED)
     }
 
-    /// Without flags.
+    /// The place without flags.
     pub(crate) fn plain(self) -> Self {
         Self(self.0 & !(Self::OWN_VALUES | Self::CALLED))
     }
 
-    /// With the flags of another.
+    /// The place with the flags of another one.
     pub(crate) fn flagged_as(self, other: Self) -> Self {
         Self(self.0 | other.0 & (Self::OWN_VALUES | Self::CALLED))
     }
 }
 
-/// What makes two ranges the same row: an interned domain and name, a category (0 for none) and how they are opened.
+/// The identity of a range's row: an interned domain and name, a category (0 for none) and a style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RangeKey {
     pub(crate) label: u32,
@@ -186,7 +186,7 @@ pub(crate) struct RangeKey {
     pub(crate) style: RangeStyle,
 }
 
-/// What makes two calls the same row of a thread: their node and their label; and the crate of their call site.
+/// The identity of a call's row on a thread: its node and its label; and the crate of its call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallIdentity<'a> {
     pub(crate) node: u32,
@@ -199,9 +199,9 @@ pub(crate) struct CallIdentity<'a> {
 pub(crate) struct RangeNumbers {
     pub(crate) span: u64,
     pub(crate) call: u64,
-    /// Of the call that this one runs in.
+    /// Number of the call in which this one runs.
     pub(crate) parent: u64,
-    /// Whether the span was created with fields, which the recorder knows by its number.
+    /// Whether the span was created with fields. The recorder knows them by the span's number.
     pub(crate) has_fields: bool,
 }
 
@@ -211,22 +211,22 @@ pub(crate) struct Ended {
     pub(crate) place: Place,
     pub(crate) entered: Ticks,
     pub(crate) duration: u64,
-    /// Time that ranges directly above it took on the same thread: a two's-complement number, at most `duration` but
-    /// for the time between two readings of the clock.
+    /// Time of ranges directly above it on the same thread: a two's-complement number, at most `duration` except for
+    /// the time between two readings of the clock.
     pub(crate) nested: u64,
 }
 
-/// A row of a process that has ended, as the file of its rows has it.
+/// A row of a process that has ended, from its row file.
 pub(crate) struct RowImage<'a> {
     pub(crate) words: &'a [u64],
-    /// Its durations one by one, as far as they were kept so: the number of the first one, and they.
+    /// Its single durations, as far as they were kept: chunks, each with the number of the first duration.
     pub(crate) chunks: Vec<(u64, &'a [u64])>,
-    /// Counters of those after them: of an octave, two in a word.
+    /// Counters of the durations after them: pages of an octave, two counters in a word.
     pub(crate) pages: Vec<(usize, &'a [u64])>,
 }
 
 impl RowImage<'_> {
-    /// Its words from this byte on; zeros where it has not so many.
+    /// Its words from this byte on; zeros if it has too few.
     pub(crate) fn words<const N: usize>(&self, offset: usize) -> [u64; N] {
         self.words.get(offset / 8..).and_then(|words| words.first_chunk()).copied().unwrap_or([0; N])
     }

@@ -1,9 +1,9 @@
-//! A file that has the rows of this process, and their names, whatever becomes of it: `_exit`, a crash and SIGKILL
-//! leave what was written to a mapped file.
+//! A file with the rows of this process and their names, which survives `_exit`, a crash and SIGKILL, because writes to
+//! a mapped file remain.
 //!
-//! Rows lie in the file as they are, in blocks that are mapped where a thread would have them in memory. So counting an
-//! instance costs what it costs in memory. What does not change of a row is logged beside them once, when the row is
-//! new. Rows of calls lie in pages of their own, and the log has the place of each.
+//! Rows lie in the file unchanged, in blocks that are mapped where a thread would have them in memory. So counting an
+//! instance costs the same as in memory. The constant part of a row is logged once, when the row is new. Rows of calls
+//! lie in separate pages, and the log has the place of each.
 //!
 //! ```text
 //! file:  log block | rows of thread 0 | rows of thread 1 | log block | more rows of thread 0 | ...
@@ -11,8 +11,8 @@
 //!        says where the next block is.
 //! ```
 //!
-//! All room is taken from the file system before it is mapped, so that a full disk ends no program. Where a file system
-//! cannot promise that, or the file cannot be opened any more, rows are in memory alone, and the file says so.
+//! All room is taken from the file system before it is mapped, so that a full disk ends no program. If a file system
+//! cannot promise room, or the file cannot be reopened, further rows are in memory alone, and the file records that.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -23,21 +23,21 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Relea
 
 use parking_lot::Mutex;
 
-/// Words of the first block of the log, and of the others.
+/// Words of the first block of the log, and of later ones.
 const FIRST_LOG: usize = (16 << 10) / 8;
 const NEXT_LOG: usize = (64 << 10) / 8;
-/// Words that are mapped at once for durations, at least.
+/// The smallest number of words mapped at once for durations.
 const SPARE: usize = (16 << 10) / 8;
-/// Words at the start of the first block: how many of it are written, and the losses.
+/// Words at the start of the first block: its fill count, and the losses.
 const HEAD: usize = 5;
-/// Words of a record that says where the next block is.
+/// Words of a record with the place of the next block.
 const LINK: usize = 2;
-/// The kind of that record. The others are the caller's.
+/// The kind of that record. The caller defines the other kinds.
 const NEXT: u64 = 0;
-/// Blocks of rows begin at a page.
+/// Blocks of rows begin at a page boundary.
 const PAGE: usize = 4096;
 
-/// What is counted beside the rows, by its place in the file.
+/// Losses that the file counts, by their place in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lost {
     /// Rows and records that are not in the file.
@@ -46,15 +46,15 @@ pub(crate) enum Lost {
     Spans = 2,
     /// Ends of ranges that were not open.
     Exits = 3,
-    /// What is measured beside ranges.
+    /// Measurements other than ranges.
     Others = 4,
 }
 
-/// The file, open for one process.
+/// The row file of one process, open for writing.
 #[derive(Debug)]
 pub(crate) struct RowFile {
     path: PathBuf,
-    /// Called when the first row is not in the file. Locks may be held.
+    /// Called when the first row is not in the file. The caller may hold locks.
     missed: fn(),
     /// The first words of the file.
     head: &'static [AtomicU64],
@@ -63,19 +63,19 @@ pub(crate) struct RowFile {
 
 #[derive(Debug)]
 struct Log {
-    /// The block that is written; its first word is how many of it are.
+    /// The current block; its first word is its fill count.
     block: &'static [AtomicU64],
     /// Bytes of the file.
     length: u64,
-    /// Numbers that the caller has logged: see [`RowFile::log_once`].
+    /// Which numbers the caller has logged: see [`RowFile::log_once`].
     once: Vec<bool>,
-    /// Where the caller's bytes are in memory, and in the file.
+    /// The caller's mapped bytes: addresses in memory, and offset in the file.
     mapped: Vec<(Range<usize>, u64)>,
-    /// Words for durations that are not taken yet, and where they are in the file.
+    /// Unused words for durations, and their offset in the file.
     spare: (&'static [AtomicU64], u64),
 }
 
-/// A record that is being made.
+/// A record under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Words(Vec<u64>);
 
@@ -101,13 +101,13 @@ impl RowFile {
     /// A new file of this name.
     ///
     /// # Errors
-    /// Where there is such a file, or the file system cannot promise room.
+    /// If the file exists, or the file system cannot promise room.
     pub(crate) fn create(path: &Path, missed: fn()) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
         let kept = || {
             may_be_mapped(&file)?;
             take_room(&file, 0, FIRST_LOG * 8)?;
-            // SAFETY: nobody asks for a place.
+            // SAFETY: no place is requested.
             let block = words(unsafe { map(&file, 0, FIRST_LOG * 8, None)? }, FIRST_LOG);
             Ok(block)
         };
@@ -130,7 +130,7 @@ impl RowFile {
         }
     }
 
-    /// Removes the file: what it has is elsewhere.
+    /// Removes the file; its contents are elsewhere.
     pub(crate) fn remove(&self) {
         let _gone_already = std::fs::remove_file(&self.path);
     }
@@ -143,16 +143,16 @@ impl RowFile {
         }
     }
 
-    /// Whether all rows are in it so far.
+    /// Whether the file has all rows so far.
     pub(crate) fn is_whole(&self) -> bool {
         self.head[Lost::Rows as usize].load(Relaxed) == 0
     }
 
-    /// Maps new bytes of the file, zeros, to this place or to one of the system's choice. Returns where they are in the
-    /// file and in memory; `None` where that fails: then the place is as it was.
+    /// Maps new zeroed bytes of the file, to this place or to one of the system's choice. Returns their offset in the
+    /// file and their address; `None` on failure, which leaves the place unchanged.
     ///
     /// # Safety
-    /// There are so many bytes at `place`, which begin and end with pages, and which nobody uses yet.
+    /// `place` has this many bytes, in whole pages, and nobody uses them yet.
     pub(crate) unsafe fn map_more(&self, bytes: usize, place: Option<*mut u8>) -> Option<(u64, *mut u8)> {
         if place.is_some_and(|place| !place.addr().is_multiple_of(PAGE)) || !bytes.is_multiple_of(PAGE) {
             return None;
@@ -164,19 +164,19 @@ impl RowFile {
         Some((offset, memory))
     }
 
-    /// Where in the file this address of the rows is, if it is in the file.
+    /// The offset in the file of this address, if it is in the file.
     pub(crate) fn offset_of(&self, address: usize) -> Option<u64> {
         self.log.lock().offset_of(address)
     }
 
-    /// Takes words beside the rows, for what is at this address in a row. Returns where that is in the file, where the
-    /// words are, and the words, zeros.
+    /// Takes zeroed words outside of the rows, for the part of a row at this address. Returns the offset of the row's
+    /// part, the offset of the words, and the words.
     pub(crate) fn take_words(&self, owner: usize, length: usize) -> Option<(u64, u64, &'static [AtomicU64])> {
         let mut log = self.log.lock();
         let owner = log.offset_of(owner)?;
         if log.spare.0.len() < length {
             let new = length.max(SPARE).next_multiple_of(PAGE / 8);
-            // SAFETY: nobody asks for a place.
+            // SAFETY: no place is requested.
             let (offset, memory) = unsafe { self.map_under(&mut log, new * 8, None) }.ok()?;
             log.spare = (words(memory, new), offset);
         }
@@ -187,9 +187,9 @@ impl RowFile {
     }
 
     /// # Safety
-    /// As above.
+    /// As for [`map_more`](Self::map_more).
     unsafe fn map_under(&self, log: &mut Log, bytes: usize, place: Option<*mut u8>) -> io::Result<(u64, *mut u8)> {
-        // By its name: a descriptor that is kept may be closed, and its number be another file's.
+        // Opened by name: a descriptor kept open may be closed by the program, and its number be another file's.
         let file = File::options().read(true).write(true).open(&self.path)?;
         let offset = log.length;
         take_room(&file, offset, bytes)?;
@@ -204,7 +204,7 @@ impl RowFile {
         self.log_under(&mut self.log.lock(), kind, record);
     }
 
-    /// Logs a record of this number, which is made the first time only.
+    /// Logs a record with this number, which is made only the first time.
     pub(crate) fn log_once(&self, kind: u64, number: u32, record: impl FnOnce() -> Words) {
         let mut log = self.log.lock();
         let number = number as usize;
@@ -227,7 +227,7 @@ impl RowFile {
     #[cold]
     fn next_block(&self, log: &mut Log, needed: usize) -> bool {
         let length = NEXT_LOG.max((1 + needed + LINK).next_multiple_of(PAGE / 8));
-        // SAFETY: nobody asks for a place.
+        // SAFETY: no place is requested.
         let Ok((offset, memory)) = (unsafe { self.map_under(log, length * 8, None) }) else { return false };
         let block = words(memory, length);
         block[0].store(1, Relaxed);
@@ -247,24 +247,24 @@ impl Log {
         usize::try_from(self.block[0].load(Relaxed)).unwrap_or(usize::MAX)
     }
 
-    /// There is room for it.
+    /// The block must have room.
     fn append(&self, kind: u64, record: &[u64]) {
         let written = self.written();
         let words = std::iter::once((record.len() as u64) << 32 | kind).chain(record.iter().copied());
         let to = self.block.get(written..).unwrap_or_default();
         to.iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
-        self.block[0].store((written + 1 + record.len()) as u64, Release); // the record is whole
+        self.block[0].store((written + 1 + record.len()) as u64, Release); // publishes the whole record
     }
 }
 
-/// Whether room that was taken from the file system of this file can be written to for good. Where a write goes to
-/// another place of the disk, it may find none, and the program would end by SIGBUS.
+/// Whether room taken from this file system stays writable. If a file system moves a write to another place of the
+/// disk, there may be no room, and the program would end by SIGBUS.
 fn may_be_mapped(file: &File) -> io::Result<()> {
     const EXT: i64 = 0xEF53;
     const XFS: i64 = 0x5846_5342;
     const OVERLAY: i64 = 0x794C_7630;
     let kind = kind_of_system(file)?;
-    // SAFETY: reads a number of the system.
+    // SAFETY: reads a constant of the system.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     match [EXT, XFS, TMPFS, OVERLAY].contains(&kind) && usize::try_from(page) == Ok(PAGE) {
         true => Ok(()),
@@ -282,7 +282,7 @@ fn is_in_memory(file: &File) -> io::Result<bool> {
     Ok(kind_of_system(file)? == TMPFS)
 }
 
-/// Half of the file system stays for others: in a container `/dev/shm` has 64 MiB, and a program that finds no room
+/// Leaves half of the file system to others: in a container `/dev/shm` has 64 MiB, and a program that finds no room
 /// there ends by SIGBUS.
 fn take_room(file: &File, offset: u64, bytes: usize) -> io::Result<()> {
     let system = rustix::fs::fstatvfs(file)?;
@@ -306,26 +306,26 @@ unsafe fn map(file: &File, offset: u64, bytes: usize, place: Option<*mut u8>) ->
     if memory == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(memory.cast()) }
 }
 
-/// The same words as twice as many counters.
+/// The same words as counters, two in each word.
 pub(crate) fn counters(words: &'static [AtomicU64]) -> &'static [AtomicU32] {
-    // SAFETY: the words are twice as many of the smaller numbers, which need no more than their alignment; nobody uses
-    // them as words any more.
+    // SAFETY: each word holds two of the smaller counters, which need no larger alignment; nobody uses the words any
+    // more.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<AtomicU32>(), words.len() * 2) }
 }
 
 /// Memory of a file as words.
 fn words(memory: *mut u8, length: usize) -> &'static [AtomicU64] {
-    // SAFETY: so much was mapped just now, by pages and for good, and all of it are zeros.
+    // SAFETY: these bytes were mapped just now, in whole pages and for good, and are all zero.
     unsafe { std::slice::from_raw_parts(memory.cast::<AtomicU64>(), length) }
 }
 
-/// What such a file has, read after the end of its process.
+/// The contents of a row file, read after the end of its process.
 #[derive(Debug, Default)]
 pub(crate) struct RowFileReader {
     words: Vec<u64>,
 }
 
-/// A record, and what was read of it.
+/// A record, and the position of the reader in it.
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) kind: u64,
@@ -358,7 +358,7 @@ impl RowFileReader {
         })
     }
 
-    /// How much of this was lost.
+    /// The number of losses of this kind.
     pub(crate) fn lost(&self, what: Lost) -> u64 {
         self.words.get(what as usize).copied().unwrap_or(0)
     }
@@ -385,7 +385,7 @@ impl RowFileReader {
                 let next = usize::try_from(words.first()? / 8).ok()?;
                 (block, at, blocks) = (self.words.get(next..)?, 1, blocks + 1);
                 if blocks > self.words.len() / NEXT_LOG {
-                    return None; // a file that somebody has made
+                    return None; // a forged file
                 }
             }
         })
@@ -396,7 +396,7 @@ impl RowFileReader {
 mod tests {
     use super::*;
 
-    /// A file of this name in a folder of the test's own.
+    /// A file of this name in the test's own folder.
     fn path(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("tracing-gpu-row-file-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -442,7 +442,7 @@ mod tests {
     fn words_for_durations_are_found_by_what_has_them() {
         let path = path("words");
         let file = RowFile::create(&path, || {}).unwrap();
-        // SAFETY: no place is asked for.
+        // SAFETY: no place is requested.
         let (offset, memory) = unsafe { file.map_more(2 * PAGE, None) }.unwrap();
         assert!(file.take_words(memory.addr() - 1, 8).is_none(), "not in the file");
         for (owner, length) in [(100, 16), (PAGE + 8, 3 * SPARE), (0, 256)] {

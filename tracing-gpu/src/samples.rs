@@ -1,4 +1,4 @@
-//! The durations of one row on one thread: kept one by one up to a bound, counted in histogram pages after that.
+//! The durations of one row on one thread: single durations up to a bound, then histogram pages.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -12,16 +12,16 @@ use crate::sync::{AtomicU64, AtomicUsize, Mutex};
 /// Chunk `c` ends at `16 << 2c` durations; the last one at 16,384.
 const CHUNKS: usize = 6;
 const FIRST_CHUNK: usize = 16;
-/// Durations a row keeps one by one on each thread.
+/// The number of single durations that a row keeps on each thread.
 pub(crate) const KEPT: u64 = (FIRST_CHUNK as u64) << (2 * (CHUNKS - 1));
 
-/// Written by the thread that owns the row, read by whoever takes a summary. Its memory is never freed: rows live as
-/// long as the process.
+/// Written by the thread that owns the row, read by the one that takes a summary. Its memory is never freed: rows live
+/// as long as the process.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Samples {
-    /// The chunk that the next duration goes to, and the number of its first one: they save the fast path the
-    /// arithmetic of `place`, and are only changed where a chunk is full.
+    /// The chunk for the next duration, and the number of its first duration: they save the fast path the arithmetic of
+    /// `place`, and change only when a chunk is full.
     chunk: AtomicUsize,
     chunk_start: AtomicU64,
     chunks: [OnceCell<&'static [AtomicU64]>; CHUNKS],
@@ -31,11 +31,11 @@ pub(crate) struct Samples {
 #[derive(Debug)]
 struct Pages {
     octaves: [OnceCell<&'static Page>; OCTAVES],
-    /// Buckets of which 2^32 were counted, each time: their counters have begun again.
+    /// A bucket for each time that 2^32 durations were counted in it and its counter wrapped around.
     full: Mutex<Vec<(usize, usize)>>,
 }
 
-/// Counters of an octave.
+/// The counters of an octave.
 type Page = [AtomicU32; BUCKETS];
 
 impl Pages {
@@ -56,7 +56,7 @@ impl Pages {
     #[cold]
     #[inline(never)]
     fn begin_again(&self, counter: &AtomicU32, octave: usize, bucket: usize) {
-        let mut full = self.full.lock(); // a reader finds the counter as it was, or the bucket there
+        let mut full = self.full.lock(); // a reader sees either the old counter or the entry in `full`
         full.push((octave, bucket));
         counter.store(0, Relaxed);
     }
@@ -70,7 +70,7 @@ impl Samples {
         self.chunks.get(self.chunk.load(Relaxed))?.get()?.get(offset as usize)
     }
 
-    /// Keeps duration number `index` of the row. Allocates a chunk or a page now and then; when the budget is spent the
+    /// Keeps duration number `index` of the row. Sometimes allocates a chunk or a page. When the budget is spent the
     /// duration is not kept, and the median of the row is unknown from then on.
     #[inline]
     pub(crate) fn keep(&self, index: u64, duration: u64, budget: &Budget) {
@@ -108,7 +108,7 @@ impl Samples {
                 Some((pages, page)) => pages.count(page, octave, bucket),
                 None => {
                     self.count(duration, budget);
-                    (pages, octave) = (self.pages.get(), OCTAVES); // its page may be there now
+                    (pages, octave) = (self.pages.get(), OCTAVES); // its page may exist now
                 }
             }
         }
@@ -162,13 +162,13 @@ impl Samples {
             let all = pages.octaves.iter().filter_map(OnceCell::get).flat_map(|page| page.iter());
             all.for_each(|count| count.store(0, Relaxed));
         }
-        // A chunk position that no duration of the new window was written to must not read as kept.
+        // Unwritten positions of the new window must not read as durations of the old one.
         for chunk in self.chunks.iter().filter_map(OnceCell::get) {
             chunk.iter().for_each(|sample| sample.store(EMPTY, Relaxed));
         }
     }
 
-    /// What it has taken of the budget, in bytes.
+    /// Its share of the budget, in bytes.
     #[cfg(feature = "cuda")]
     pub(crate) fn bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().filter_map(OnceCell::get).map(|chunk| chunk.len() * 8).sum();
@@ -179,7 +179,7 @@ impl Samples {
         chunks + pages
     }
 
-    /// Copies what is kept of the first `count` durations into `into`.
+    /// Copies the first `count` durations, as far as they were kept, into `into`.
     pub(crate) fn copy_into(&self, count: u64, into: &mut Distribution) {
         for (number, chunk) in self.chunks.iter().enumerate().filter_map(|(i, chunk)| Some((i, chunk.get()?))) {
             let start = start_of(number);
@@ -187,7 +187,7 @@ impl Samples {
             into.samples.extend(chunk[..length].iter().map(|sample| sample.load(Relaxed)).filter(|&d| d != EMPTY));
         }
         let Some(pages) = self.pages.get() else { return };
-        let full = pages.full.lock(); // no counter begins again meanwhile
+        let full = pages.full.lock(); // no counter wraps around meanwhile
         for &bucket in full.iter() {
             into.buckets.add(bucket, 1 << 32);
         }
@@ -202,7 +202,7 @@ impl Samples {
     }
 }
 
-/// No duration: no range lasts 2^64 - 1 ticks.
+/// Marks a slot without a duration: no range lasts 2^64 - 1 ticks.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
 /// The number of the first duration of a chunk.
@@ -262,7 +262,7 @@ mod tests {
         let (octave, bucket) = bucket_of(5_000);
         for _ in 0..3 {
             let page = samples.pages.get().and_then(|pages| pages.page(octave)).unwrap();
-            page[bucket].store(u32::MAX, Relaxed); // as if that many had come
+            page[bucket].store(u32::MAX, Relaxed); // as if that many had been counted
             samples.keep_all(KEPT, [5_000, 9].into_iter(), &budget);
         }
         let mut counted = [((octave, bucket), count), (bucket_of(9), 3)];

@@ -5,11 +5,11 @@ use range_report::timeline::Details;
 use crate::clock::Ticks;
 use crate::thread::engine::Engine;
 
-/// There is none.
+/// There is no collector.
 #[derive(Debug)]
 pub(crate) enum Collector {}
 
-/// There are none.
+/// There are no totals.
 #[derive(Debug)]
 pub(crate) enum ActivityTotals {}
 

@@ -1,4 +1,4 @@
-//! What CUPTI calls: the thread that makes a call of CUDA notes it, and buffers of records are kept for the collector.
+//! CUPTI's callbacks: a thread notes its own CUDA calls, and buffers of records are kept for the collector.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -12,13 +12,13 @@ use super::Collector;
 use crate::process;
 use crate::thread::engine::Engine;
 
-/// All that a call needs, in one cache line. There is nothing to do before the session that it belongs to is known.
+/// The data that each call needs, in one cache line. Nothing happens before the session is known.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Entry {
     engine: &'static Engine,
-    /// Whether calls are noted. Set by the first call, which registers the exit hook once more, so that it runs before
-    /// CUDA's. Cleared in a forked child.
+    /// Whether calls are noted. The first call sets this and registers the exit hook once more, so that it runs before
+    /// CUDA's. A forked child clears it.
     hooked: AtomicBool,
     collector: OnceCell<(&'static Collector, &'static cupti::Session)>,
 }
@@ -28,12 +28,12 @@ impl Entry {
         Self { engine, hooked: AtomicBool::new(false), collector: OnceCell::new() }
     }
 
-    /// From here on there is something to do.
+    /// Starts noting calls.
     pub(super) fn open(&self, collector: &'static Collector, session: &'static cupti::Session) {
         let _first = self.collector.set((collector, session));
     }
 
-    /// Whether the calls of this process are noted.
+    /// Whether this process notes calls.
     #[cold]
     #[inline(never)]
     fn hook(&self) -> bool {
@@ -44,7 +44,7 @@ impl Entry {
         is_there
     }
 
-    /// A call on a thread that has no state.
+    /// Notes a call on a thread without a state.
     #[cold]
     #[inline(never)]
     fn note_stray(&self, called: Note) {
@@ -58,10 +58,10 @@ impl Entry {
 }
 
 impl Sink for Entry {
-    /// On the thread that makes a driver call.
+    /// Runs on the thread that makes a driver call.
     #[inline(always)]
     fn entered(&self, function: u32, correlation: u32, enqueues: bool) {
-        // Read first: a write would be one to what all threads that launch read.
+        // Reads first, because a write would take the cache line from all other launching threads.
         if !self.hooked.load(Relaxed) && !self.hook() {
             return;
         }
@@ -75,8 +75,8 @@ impl Sink for Entry {
         }
     }
 
-    /// Sends calls to [`hook`](Self::hook) again, which knows that this is a child. Any lock may be held by a thread
-    /// that does not exist here.
+    /// Sends calls to [`hook`](Self::hook) again, which recognises the child. A thread that does not exist here may
+    /// hold any lock.
     fn forked(&self) {
         self.hooked.store(false, Relaxed);
     }
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(size_of::<Entry>(), 64);
     }
 
-    /// A thread's first call takes a lock to find it a state.
+    /// A thread's first call takes a lock to find its state.
     #[test]
     fn a_forked_child_notes_nothing() {
         let entry = Entry::new(Box::leak(Box::new(Engine::new(SessionOptions {

@@ -1,9 +1,9 @@
-//! The collector: a thread that joins the launch logs of all threads with what sources record: CUPTI, and the program
-//! itself.
+//! The collector: a thread that joins the launch logs of all threads with the records of sources: CUPTI, and the
+//! program itself.
 //!
-//! It does so ten times a second, sooner where much is noted; a summary does it once more. CUPTI's callbacks only put
-//! buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines it hands [`GpuRecords`] to whoever
-//! [`TakesRecords`] (`records`).
+//! It does so ten times a second, sooner if threads note many launches, and once more for a summary. CUPTI's callbacks
+//! only put buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines the collector passes
+//! [`GpuRecords`] to an implementation of [`TakesRecords`] (`records`).
 //!
 //! It imports the threads' state, the session and the crate gpu-activity. It does not know who drains it, who writes
 //! timelines, or how the process ends.
@@ -38,49 +38,48 @@ use entry::Entry;
 use records::Names;
 pub(crate) use records::{GpuRecords, TakesRecords};
 
-/// How often records are asked for and collected.
+/// The interval between two collections.
 const PERIOD: Duration = Duration::from_millis(100);
-/// What of the bound on memory, in parts of 16, is for what: CUPTI's buffers, with those that wait to be read; launches
-/// and instances whose operations have not all come; and what threads note until it is collected.
+/// Shares of the memory limit, in sixteenths: CUPTI's buffers, with those that wait to be read; launches and instances
+/// with outstanding operations; and uncollected notes of threads.
 const BUFFERS: usize = 9;
 const LAUNCHES: usize = 3;
 const INSTANCES: usize = 3;
 const NOTES: usize = 1;
 const PARTS: usize = BUFFERS + LAUNCHES + INSTANCES + NOTES;
-/// Records after which events are handed over, so that few wait.
+/// Number of records after which events are handed over, so that few wait.
 const EVENTS: usize = 1 << 14;
-/// A round comes early where so much of the calls that can be remembered is noted, as a part of them: more is, by the
-/// time that these are read.
+/// A round starts early once threads have noted this fraction of the calls that can be remembered. More are noted until
+/// the round reads them.
 const EARLY: usize = 5;
 
-/// Memory per remembered launch, and per API call that waits for what it was made in, as [`Limits`] says; and per
-/// instance that is not in the totals: there may be two and a half times as many instances.
+/// Memory per remembered launch, and per waiting API call, as [`Limits`] states; and per instance that is not in the
+/// totals. There may be two and a half times as many instances.
 const LAUNCH_BYTES: usize = 168;
 const CALL_BYTES: usize = 3 * 124;
 const INSTANCE_BYTES: usize = 280 * 5 / 2;
-/// For each launch that can be remembered, a node of a graph, where these are asked for.
+/// Memory of a graph node, one for each launch that can be remembered, if nodes are asked for.
 const NODE_BYTES: usize = 80;
 
-/// The profiler that CUPTI belongs to, by id; 0 for none. Taken (`AcqRel`) at `start`, given back at the end of
-/// `finish`.
+/// The profiler that owns CUPTI, by id; 0 for none. Taken (`AcqRel`) at `start`, returned at the end of `finish`.
 static OWNER: AtomicU64 = AtomicU64::new(0);
 
-/// Kernels, copies and API calls of this process, as they are collected for one profiler. Lives as long as the process.
+/// Collects kernels, copies and API calls of this process for one profiler. Lives as long as the process.
 #[derive(Debug)]
 pub(crate) struct Collector {
     engine: &'static Engine,
     session: &'static Session,
-    /// CUPTI, if this collector has it, and what the program has timed itself.
+    /// CUPTI, if this collector has it, and operations that the program has timed itself.
     cupti: Option<&'static cupti::Session>,
     timed: TimedOperations,
     calls: bool,
     details: Details,
-    /// Notes of threads that have no state.
+    /// Notes of threads without a state.
     strays: Mutex<Notes>,
     state: Mutex<State>,
-    /// Who writes timelines, where any is written.
+    /// The writer of timelines, if there is one.
     recorder: OnceCell<&'static dyn TakesRecords>,
-    /// Whether everything that was launched has been delivered.
+    /// Whether all launched work has been delivered.
     is_over: AtomicBool,
     stop: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -91,18 +90,18 @@ struct State {
     join: Join,
     /// Parent of each node of the lineage tree.
     parents: Vec<u32>,
-    /// What ran before is not of this window, in nanoseconds of CUPTI's clock.
+    /// Start of the window, in nanoseconds of CUPTI's clock. Earlier work does not belong to it.
     window: u64,
     notes: Taken,
     dropped_notes: Dropped,
-    /// When the last drain was that counts for what is old.
+    /// Time of the last drain that made old calls age.
     counted: Instant,
     /// CUPTI's count of dropped records at the start of the window.
     dropped_before: u64,
     losses: ActivityLosses,
 }
 
-/// Attributed work, and the names of what it is of.
+/// Attributed work, with the names of its kernels, functions and devices.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityTotals {
     pub(crate) totals: Totals,
@@ -125,8 +124,8 @@ impl ActivityTotals {
 }
 
 impl Collector {
-    /// Starts collecting what CUPTI records, in at most `memory` bytes. With `calls`, single calls of the CUDA API are
-    /// collected too; `in_init` where the driver calls us inside `cuInit`. The error is a sentence for the report.
+    /// Starts collecting CUPTI's records, in at most `memory` bytes. `calls`: also collects single calls of the CUDA
+    /// API. `in_init`: the driver calls us inside `cuInit`. The error is a sentence for the report.
     pub(crate) fn start(
         engine: &'static Engine,
         calls: bool,
@@ -148,7 +147,7 @@ impl Collector {
         start().inspect_err(|_: &String| OWNER.store(0, Release))
     }
 
-    /// Starts collecting what the program times itself, and nothing else. Any number of profilers may.
+    /// Starts collecting only operations that the program times itself. Any number of profilers may do so.
     pub(crate) fn start_alone(engine: &'static Engine, memory: usize) -> Result<&'static Self, String> {
         Self::new(engine, None, false, Details::NONE, memory).begin(memory)
     }
@@ -195,7 +194,7 @@ impl Collector {
         }))
     }
 
-    /// From now on threads note their launches, and a thread of ours collects them.
+    /// Lets threads note their launches from now on, and starts the thread that collects them.
     fn begin(&'static self, memory: usize) -> Result<&'static Self, String> {
         self.session.note_room.allow(share(memory, NOTES));
         self.session.set_collecting(true);
@@ -209,13 +208,13 @@ impl Collector {
             }
             Err(error) => {
                 self.session.set_collecting(false);
-                own::during(|| self.finish_sources(true)); // an end that is not orderly takes threads
+                own::during(|| self.finish_sources(true)); // a disorderly end would start threads
                 Err(format!("no thread could be started to collect GPU records: {error}"))
             }
         }
     }
 
-    /// Ends all sources. Whether all that was launched has come.
+    /// Ends all sources. Returns whether all launched work has arrived.
     fn finish_sources(&'static self, orderly: bool) -> bool {
         let mut all_came = true;
         for source in self.sources() {
@@ -224,7 +223,7 @@ impl Collector {
         all_came
     }
 
-    /// Whether one more duration is kept by itself, by the number of those kept in its row.
+    /// Whether a row keeps one more single duration, given the number that it keeps.
     fn keeps(&self, kept: u64) -> bool {
         kept < KEPT && self.session.budget.covers(kept)
     }
@@ -234,7 +233,7 @@ impl Collector {
         cupti.into_iter().chain([&self.timed as &dyn Source])
     }
 
-    /// Whether this is a child of the process that is measured.
+    /// Whether this is a forked child of the measured process.
     fn forked(&'static self) -> bool {
         self.sources().any(Source::forked)
     }
@@ -243,13 +242,13 @@ impl Collector {
         self.sources().map(Source::dropped).sum()
     }
 
-    /// What the program times itself.
+    /// The source of operations that the program times itself.
     pub(crate) fn timed(&self) -> &TimedOperations {
         &self.timed
     }
 
-    /// Whether nobody reads what the program times: after the end, and in a forked child, where locks may be held by
-    /// threads that do not exist.
+    /// Whether nobody reads operations that the program times: after the end, and in a forked child, where threads that
+    /// do not exist may hold locks.
     pub(crate) fn has_ended(&self) -> bool {
         self.stop.load(Relaxed) || self.session.is_of_parent()
     }
@@ -272,7 +271,7 @@ impl Collector {
         correlation
     }
 
-    /// A note of a thread that has no state.
+    /// Takes a note of a thread without a state.
     #[cold]
     #[inline(never)]
     fn note_stray(&self, note: Note) {
@@ -282,7 +281,7 @@ impl Collector {
     fn run(&'static self) {
         own::whole_thread();
         while !self.stop.load(Acquire) {
-            std::thread::park_timeout(PERIOD); // less where much is noted; and now and then for nothing
+            std::thread::park_timeout(PERIOD); // returns early after many notes, and sometimes without a reason
             if self.stop.load(Acquire) {
                 return;
             }
@@ -290,22 +289,22 @@ impl Collector {
         }
     }
 
-    /// A round. Each has a flush: calls are forgotten by the number of rounds that count.
+    /// One round. It always flushes, because the number of counting rounds decides when calls are forgotten.
     fn flush_and_collect(&'static self) {
-        self.session.note_room.begin_collecting(); // what is noted during the flush may be left for the next
+        self.session.note_room.begin_collecting(); // notes made during the flush may wait for the next round
         self.sources().for_each(Source::flush);
         self.collect();
     }
 
-    /// Attributes what has arrived.
+    /// Attributes the records that have arrived.
     fn collect(&'static self) {
         let mut state = self.state.lock();
-        // Sooner than this CUPTI may not have delivered what belongs together; a drain may be asked for at any time.
+        // Within a shorter time CUPTI may not have delivered related records, and a drain may be asked for at any time.
         let counts = state.counted.elapsed() >= PERIOD;
         if counts {
             state.counted = Instant::now();
         }
-        // Records first: whatever launched them has been noted by now.
+        // Records first, so that their launches have been noted by now.
         self.sources().for_each(Source::hold);
         let State { join, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
         for thread in self.engine.all_threads() {
@@ -320,7 +319,7 @@ impl Collector {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });
         let context = Context { parents: parents.as_slice(), keep: &|kept| self.keeps(kept) };
-        // What had no time is counted; what was over before the window is not of it.
+        // Operations without a time are counted; operations that ended before the window do not belong to it.
         let of_window = |end: u64| end == 0 || end >= *window;
         for source in self.sources() {
             let mut events_wait = 0;
@@ -344,21 +343,21 @@ impl Collector {
         self.hand_over(join);
     }
 
-    /// Hands what is joined to whoever writes timelines.
+    /// Passes joined events to the writer of timelines.
     fn hand_over(&'static self, join: &mut Join) {
         if let Some(recorder) = self.recorder.get() {
             recorder.take_over(&mut |records| join.take_events().for_each(|event| records.add(event, &self)));
         }
     }
 
-    /// From now on everything that is collected goes into timelines too.
+    /// Passes everything that is collected from now on to a writer of timelines, too.
     pub(crate) fn record_to(&self, recorder: &'static dyn TakesRecords) {
         if self.recorder.set(recorder).is_ok() {
             self.state.lock().join.ask_for_events();
         }
     }
 
-    /// Everything up to now; `now` in ticks. Waits for CUPTI to hand over what has finished, not for the GPU.
+    /// The totals up to now; `now` is in ticks. Waits for CUPTI to hand over finished work, not for the GPU.
     pub(crate) fn totals(&'static self, now: Ticks) -> ActivityTotals {
         if self.forked() {
             return ActivityTotals::default();
@@ -372,7 +371,8 @@ impl Collector {
         losses.without_time = totals.losses.without_time;
         losses.unmatched = totals.losses.unmatched;
         losses.late = totals.losses.late + state.dropped_notes.ranges;
-        // What is outstanding after the end is calls that nothing comes of: captured into a graph, or of no bytes.
+        // Calls that are outstanding after the end have no operations: they were captured into a graph, or had no
+        // bytes.
         losses.outstanding = if self.is_over.load(Acquire) { 0 } else { totals.losses.outstanding };
         losses.forgotten_launches = totals.losses.forgotten_launches + state.dropped_notes.launches;
         losses.forgotten_calls = totals.losses.forgotten_calls + state.dropped_notes.calls;
@@ -391,7 +391,7 @@ impl Collector {
         ActivityTotals { totals, losses, kernels, functions, calls: self.calls }
     }
 
-    /// A new window begins.
+    /// Begins a new window.
     pub(crate) fn restart(&'static self) {
         if self.forked() {
             return;
@@ -406,9 +406,8 @@ impl Collector {
         state.dropped_before = dropped;
     }
 
-    /// Has everything that is in flight delivered, and lets go of CUPTI. This waits for the GPU: without bound where
-    /// the program is alive (`orderly`), else, at the end of the process, for 1.5 s at most, and then takes what there
-    /// is.
+    /// Waits for all work in flight, and releases CUPTI. While the program is alive (`orderly`) this waits for the GPU
+    /// without a limit. At the end of the process it waits 1.5 s at most and takes the records that have arrived.
     pub(crate) fn finish(&'static self, orderly: bool) {
         cupti::before_own_calls();
         self.session.set_collecting(false);
@@ -420,7 +419,7 @@ impl Collector {
             }
         }
         let all_came = own::during(|| self.finish_sources(orderly));
-        self.collect(); // what came last belongs into timelines before they are closed
+        self.collect(); // timelines need the last records before they are closed
         let mut state = self.state.lock();
         let State { join, parents, .. } = &mut *state;
         join.finish(&Context { parents: parents.as_slice(), keep: &|kept| self.keeps(kept) });
@@ -430,30 +429,30 @@ impl Collector {
         let _not_ours = OWNER.compare_exchange(self.session.id, 0, Release, Relaxed);
     }
 
-    /// Nodes of graphs that there was no room for.
+    /// Number of graph nodes without room.
     pub(crate) fn forgotten_nodes(&'static self) -> u64 {
         if self.forked() { 0 } else { self.state.lock().join.forgotten_nodes() }
     }
 
-    /// Where the records come from, for the footer.
+    /// For the footer: where the records come from.
     pub(crate) fn describe(&'static self) -> Vec<String> {
         let has_timed = self.cupti.is_none() || self.timed.is_used();
         self.sources().take(1 + usize::from(has_timed)).map(Source::describe).collect()
     }
 
-    /// For the footer: who gets no records.
+    /// For the footer: which other profilers get no records.
     pub(crate) fn describe_others(&'static self) -> Option<String> {
         self.sources().find_map(Source::describe_others)
     }
 }
 
-/// Memory for each call that is remembered.
+/// Memory for each remembered call.
 fn launch_bytes(calls: bool, details: Details) -> usize {
     let nodes = if details.has(Details::NODES) { NODE_BYTES } else { 0 };
     LAUNCH_BYTES + nodes + if calls { CALL_BYTES } else { 0 }
 }
 
-/// So many parts of a bound on memory.
+/// This many sixteenths of a memory limit.
 fn share(memory: usize, parts: usize) -> usize {
     memory / PARTS * parts
 }
@@ -468,7 +467,7 @@ impl Names for &'static Collector {
     }
 
     fn device(&self, number: u32) -> Arc<str> {
-        // The program's first: CUPTI has the driver asked for any number.
+        // The program's source goes first: CUPTI's source asks the driver about any number.
         self.sources().rev().find_map(|source| source.device(number)).unwrap_or_else(|| "".into())
     }
 }

@@ -1,4 +1,4 @@
-//! What the collector hands over for timelines.
+//! The records that the collector passes to timelines.
 
 use rustc_hash::FxHashMap;
 use std::fmt::Debug;
@@ -7,38 +7,38 @@ use std::sync::Arc;
 use gpu_activity::join::Event;
 use gpu_activity::record::{Api, Details, Work};
 
-/// Who takes over what is collected.
+/// Takes over collected records.
 pub(crate) trait TakesRecords: Debug + Sync {
-    /// Has `add` add to what waits to be written.
+    /// Calls `add` with the records that wait to be written, so that it can add some.
     fn take_over(&self, add: &mut dyn FnMut(&mut GpuRecords));
 }
 
-/// Names of what events have numbers of.
+/// Names for the numbers in events.
 pub(crate) trait Names {
-    /// A kernel's as a person writes it, and its symbol.
+    /// A kernel's readable name, and its symbol.
     fn kernel(&self, number: u32) -> (Arc<str>, Arc<str>);
     fn function(&self, api: Api, number: u32) -> Arc<str>;
     fn device(&self, number: u32) -> Arc<str>;
 }
 
-/// The part of the bound that waits of each kind of details, so that none of them crowds out operations.
+/// Each kind of details may take this fraction of the limit, so that none crowds out operations.
 const DETAILS_PART: usize = 16;
 
-/// What waits to be written, a bounded queue. Its times are those of the source of records.
+/// Records that wait to be written, a bounded queue. Times are those of the source.
 #[derive(Debug)]
 pub(crate) struct GpuRecords {
-    /// Bound on the memory of what waits.
+    /// Memory limit of the queue.
     most_bytes: usize,
     pub(crate) events: Vec<Event>,
-    /// Streams of projections among the events, as they count for the bound.
+    /// Number of streams in waiting projections, which count towards the limit.
     streams: usize,
-    /// Kernels by number: as a person writes them, and their symbols.
+    /// Readable names and symbols of kernels, by number.
     pub(crate) kernels: FxHashMap<u32, (Arc<str>, Arc<str>)>,
     pub(crate) functions: FxHashMap<(Api, u32), Arc<str>>,
     /// Names of devices by number.
     pub(crate) devices: FxHashMap<u32, Arc<str>>,
     pub(crate) lost: u64,
-    /// Details among the events, and those that there was no room for, by kind.
+    /// Number of waiting details, and of details without room, by kind.
     details: [usize; Details::EACH.len()],
     pub(crate) lost_details: [u64; Details::EACH.len()],
 }
@@ -68,10 +68,10 @@ impl GpuRecords {
         self.events.is_empty() && self.lost == 0 && self.lost_details.iter().all(|lost| *lost == 0)
     }
 
-    /// Has an event wait, with the names in it; or counts it as lost.
+    /// Adds an event with its names, or counts it as lost.
     pub(crate) fn add(&mut self, event: Event, names: &dyn Names) {
         let streams = self.streams * size_of::<gpu_activity::join::StreamSpan>();
-        // Lists have twice the room, at most.
+        // A list has at most twice the room that it needs.
         let is_full = 2 * (self.events.len() * size_of::<Event>() + streams) >= self.most_bytes;
         if let Event::Detail(detail, _) = &event {
             let kind = Details::EACH.iter().position(|(kind, _)| *kind == detail.kind());
@@ -148,7 +148,7 @@ mod tests {
         assert!(records.events.len() < 20 && records.lost > 80, "{}", records.events.len());
     }
 
-    /// Each kind of details has a part of the room, and operations and calls have the rest.
+    /// Each kind of details has a part of the room; operations and calls have the rest.
     #[test]
     fn details_crowd_out_nothing_and_are_counted() {
         let mut records = GpuRecords::new(100_000);

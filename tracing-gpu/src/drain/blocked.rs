@@ -1,9 +1,9 @@
-//! The part of a node's self time in which it only waited for its children: spans that ran on other threads meanwhile,
-//! as under rayon's `join`, or futures that were awaited, as in `block_on`.
+//! The part of a node's self time in which it only waited for its children: spans that ran on other threads meanwhile
+//! (as under rayon's `join`) or awaited futures (as in `block_on`).
 //!
-//! No callback looks for it. Rows are kept by thread, so it is known what children took on a thread in which their
-//! parent was not open directly below them. When they ran is not known, so this is an estimate: children that took
-//! longer than their parent was open elsewhere did not run inside it, and count for nothing.
+//! No callback measures it. Rows are kept by thread, so the time of children is known on threads where their parent was
+//! not open directly below them. When they ran is not known, so this is an estimate: children that took longer than
+//! their parent was open elsewhere did not run inside it, and do not count.
 
 use range_report::RangeStyle;
 use range_report::stats::Keyed;
@@ -14,18 +14,18 @@ use crate::record::RangeKey;
 use crate::session::catalog::{Node, ROOT};
 use crate::thread::row::RowCopy;
 
-/// What the rows of one thread say of a node.
+/// The figures of a node on one thread.
 #[derive(Default)]
 struct OnThread {
     total: u128,
     nested: u128,
-    /// Of its children: total time, longest instance, and number of instances.
+    /// Figures of its children: total time, longest instance, and number of instances.
     below: u128,
     longest_below: u64,
     instances_below: u64,
 }
 
-/// What children took on threads where they did not run directly inside of their parent.
+/// The time of children on threads where they did not run directly inside their parent.
 #[derive(Default)]
 struct Elsewhere {
     sum: u128,
@@ -33,7 +33,7 @@ struct Elsewhere {
     instances: u64,
 }
 
-/// By node, in ticks. `threads` are the rows of each thread, `calls` those of futures.
+/// Blocked time by node, in ticks. `threads` are the rows of each thread, `calls` those of futures.
 #[inline(never)]
 pub(super) fn blocked<'a>(
     nodes: &[Node],
@@ -43,7 +43,7 @@ pub(super) fn blocked<'a>(
 ) -> Keyed<u32, u128> {
     let mut elsewhere: Keyed<u32, Elsewhere> = Keyed::default();
     let parent = |node: u32| nodes.get(node as usize).map(|node| node.parent).filter(|&parent| parent != ROOT);
-    // A future's own time is that of its polls, which do not wait.
+    // A future's own time is the time of its polls, which do not wait.
     let plain = |node: u32| totals.get(node as usize).filter(|all| all.instances > 0 && !calls.contains_key(&node));
     for rows in threads {
         let mut here: Keyed<u32, OnThread> = Keyed::default();
@@ -71,7 +71,8 @@ pub(super) fn blocked<'a>(
     }
     let mut blocked: Keyed<u32, u128> = Keyed::default();
     for (node, elsewhere) in elsewhere {
-        // Those of one thread follow each other; those of several threads may run at once, as many as one instance has.
+        // Children on one thread run one after another. Children on several threads may run at once: as many as one
+        // instance has.
         let at_once = totals.get(node as usize).map_or(1, |all| elsewhere.instances.div_ceil(all.instances.max(1)));
         *blocked.row(node) = elsewhere.most.max(elsewhere.sum / u128::from(at_once.max(1)));
     }
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
     use crate::session::catalog::{Catalog, Limits};
 
-    /// What a node waits that had one instance on each of these threads, for a child on each of the others.
+    /// The blocked time of a node with one instance on each of these threads and a child on each of the others.
     fn waited(parents: &[u64], children: &[u64]) -> u128 {
         let mut catalog = Catalog::new(Limits { nodes: 10, run_time_names: 1 });
         let key = RangeKey { label: catalog.label(0, "a"), category: 0, style: RangeStyle::PushPop };

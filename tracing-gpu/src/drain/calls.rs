@@ -1,4 +1,4 @@
-//! Calls of futures: rows of all threads to what a summary says of them.
+//! Calls of futures: merges the rows of all threads into the figures of a summary.
 
 use range_report::stats::{Distribution, Keyed, Named, order};
 use range_report::summary::CallStats;
@@ -17,10 +17,10 @@ pub(super) struct NodeCalls {
     busy: u128,
     cancelled: u64,
     dropped: u64,
-    /// Time that a call awaited what is no call.
+    /// Time in which a call awaited something other than a call.
     awaited_self: u128,
-    /// Calls that ended as spans do that are kept and entered again and again; and their uses that are calls each, and
-    /// are not counted yet.
+    /// Calls of spans that are kept and entered again and again, and their uses that are calls of their own but not
+    /// counted yet.
     kept: u64,
     uncounted: u64,
 }
@@ -47,14 +47,14 @@ impl NodeCalls {
     }
 }
 
-/// By node, the calls of futures; and how many calls more there are of spans that are no futures but kept: a model's
+/// The calls of futures by node, and the number of additional calls of kept spans that are no futures: a model's
 /// layers, an executor's systems.
 #[inline(never)]
 pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32, u64)>) {
     let mut all: Keyed<u32, (&str, NodeCalls)> = Keyed::default();
     for CallCopy { identity, latency, sums } in rows {
         if latency.count == 0 && sums.uncounted == 0 {
-            continue; // it is of an earlier window
+            continue; // the row is from an earlier window
         }
         let (source, node) = all.row(identity.node);
         *source = identity.source;
@@ -80,8 +80,9 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
     (nodes.into_iter().map(|(id, _, node)| (id, node)).collect(), uncounted)
 }
 
-/// Where futures are not entered to be dropped, a last poll after a wait looks like the drop of a cancelled one. So as
-/// many calls must look dropped after they have finished: of the same node, and where none does, of the same crate.
+/// If futures are not entered for their drop, a last poll after a wait looks like the drop of a cancelled future. A
+/// cancellation is therefore believed only if as many finished calls look dropped: of the same node or, if none does
+/// there, of the same crate.
 #[inline(never)]
 fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
     let mut crates: Named<Shown, [u64; 2]> = Keyed::default();
@@ -98,7 +99,7 @@ fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
     }
 }
 
-/// A sentence about kept spans that had entries on threads without an open range, if there are any.
+/// A sentence about kept spans with entries on threads without an open range, if there are any.
 #[inline(never)]
 pub(super) fn at_the_root(uncounted: &[(u32, u64)], names: &Names) -> Option<String> {
     let node = |node: u32| names.catalog.nodes().get(node as usize).map(|node| label_shown(names, node.label));
@@ -116,13 +117,13 @@ pub(super) fn at_the_root(uncounted: &[(u32, u64)], names: &Names) -> Option<Str
     ))
 }
 
-/// Names that have a sentence about calls that still wait.
+/// The largest number of names with a sentence about waiting calls.
 const MOST_NAMES: usize = 3;
-/// What a call has waited at the least, so that it is worth a sentence: this part of the window, and 100 ms.
+/// A call gets a sentence if it has waited at least this fraction of the window, and at least 100 ms.
 const LONG: u64 = 10;
 const LONG_NS: u64 = 100_000_000;
 
-/// A sentence for each name whose calls have waited long and have not ended. The longest wait comes first.
+/// A sentence for each name with calls that have waited long and not ended. The longest wait comes first.
 #[inline(never)]
 pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &Names, rate: Rate) -> Vec<String> {
     let mut waiting: Named<Shown, (u64, u64)> = Named::default();
@@ -153,7 +154,7 @@ pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &
     waiting.into_iter().take(MOST_NAMES).map(sentence).collect()
 }
 
-/// A row a name, those first that awaited most themselves.
+/// A row for each name, the largest own awaiting first.
 #[inline(never)]
 pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, asked: &[f64]) -> Vec<CallStats> {
     let mut merged: Named<Shown, NodeCalls> = Named::default();

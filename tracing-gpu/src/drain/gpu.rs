@@ -1,4 +1,4 @@
-//! From attributed GPU work, by numbers, to the part of a summary that has names.
+//! Converts attributed GPU work from numbers to the named part of a summary.
 
 use gpu_activity::join;
 use gpu_activity::totals;
@@ -14,8 +14,8 @@ use crate::collector::ActivityTotals;
 use crate::session::Names;
 use crate::session::splits::Joined;
 
-/// Counts the work of nodes and ranges that became others as theirs. When each operation ran is not known any more, so
-/// busy times are sums: more than the time that passed where work of several such nodes ran at once.
+/// Adds the work of joined nodes and ranges to the ones they became. The times of single operations are no longer
+/// known, so busy times are summed: too much if work of several such nodes ran at once.
 #[inline(never)]
 pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
     for (node, other) in std::mem::take(&mut all.totals.nodes) {
@@ -54,7 +54,7 @@ fn add_work(sum: &mut GpuWork, other: &GpuWork) {
     order::by_key(&mut sum.memory, |memory| memory.kind);
 }
 
-/// What a node of the lineage tree had the GPU do, with what is below it. `None` where that is nothing.
+/// The GPU work of a node of the lineage tree and of the nodes below. `None` if there is none.
 #[inline(never)]
 pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
     let work = all.totals.nodes.get(&node)?;
@@ -69,7 +69,7 @@ pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
     Some(work)
 }
 
-/// All of it. `pid` is that of this process.
+/// All GPU work. `pid` is the id of this process.
 #[inline(never)]
 pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64], pid: u32) -> GpuActivity {
     let mut activity = GpuActivity::default();
@@ -96,12 +96,12 @@ fn ns(distribution: &Distribution, asked: &[f64]) -> range_report::Times {
 
 #[inline(never)]
 fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
-    let mut merged: Named<Shown, Distribution> = Named::default(); // two modules may have a kernel of one name
+    let mut merged: Named<Shown, Distribution> = Named::default(); // two modules may each have a kernel of this name
     for (&id, times) in all.totals.kernels.iter() {
         merged.row((all.kernel(id), 0)).merge(times);
     }
     let mut rows: Vec<_> = merged.into_iter().map(|((name, _), all)| KernelStats::new(name, ns(&all, asked))).collect();
-    // Stable: equal totals stay in the order of their names.
+    // Stable: equal totals stay in order of their names.
     order::by_most(&mut rows, |row| row.times.total_ns);
     rows
 }
@@ -117,7 +117,7 @@ fn memory(all: &ActivityTotals, asked: &[f64]) -> Vec<MemoryStats> {
 
 #[inline(never)]
 fn sizes(bytes: &Distribution) -> Sizes {
-    let as_times = ns(bytes, &[]); // the same figures, of bytes
+    let as_times = ns(bytes, &[]); // the same figures, for bytes
     let mut sizes = Sizes::new(as_times.instances, as_times.total_ns);
     sizes.min_bytes = as_times.min_ns;
     sizes.max_bytes = as_times.max_ns;
@@ -140,7 +140,7 @@ fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
 
 #[inline(never)]
 fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -> Vec<ProjectionStats> {
-    // By the name that is shown, as the ranges themselves.
+    // By the shown name, as for ranges.
     let mut merged: Named<Shown, (u32, totals::Projection)> = Named::default();
     for (&(label, style), projection) in all.totals.projections.iter() {
         let shown = (label_shown(names, label), style_number(style));

@@ -1,4 +1,4 @@
-//! The GPU's part of a summary without the feature `cuda`: nobody collects it.
+//! The GPU's part of a summary without the feature `cuda`: empty.
 
 use range_report::{ActivityLosses, GpuActivity, NodeWork};
 

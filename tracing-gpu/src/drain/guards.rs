@@ -1,4 +1,4 @@
-//! Spans whose exits did not nest, because a guard was held across `.await`: finds their call sites, and folds each
+//! Spans whose exits did not nest because a guard was held across `.await`. Finds their call sites, and folds each
 //! chain of one name that they leave in the tree into one node.
 
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ use crate::session::misnested::Misnested;
 use crate::session::splits::Joined;
 use crate::thread::state::ThreadState;
 
-/// Call sites that have a note.
+/// The largest number of call sites with a note.
 const MAX_SITES: usize = 3;
 
 /// The call sites to blame.
@@ -21,7 +21,7 @@ const MAX_SITES: usize = 3;
 pub(super) struct HeldGuards {
     /// The names of their rows.
     labels: Keyed<u32, ()>,
-    /// A sentence each.
+    /// One sentence for each.
     pub(super) notes: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ impl HeldGuards {
     pub(super) fn find(session: &Session, threads: &[&'static ThreadState]) -> Self {
         let mut sites: Vec<Seen> =
             session.losses.misnested.all().into_iter().map(|site| Seen::of(site, threads)).collect();
-        // Of two ranges that do not nest, one is a future that is entered once per poll, and the other a guard.
+        // Of two ranges that do not nest, one is a future, which is entered once per poll, and the other a guard.
         if sites.iter().any(|seen| !seen.is_polled) {
             sites.retain(|seen| !seen.is_polled);
         }
@@ -40,12 +40,13 @@ impl HeldGuards {
         Self { labels: sites.into_iter().flat_map(|seen| seen.labels).collect(), notes }
     }
 
-    /// The names of the rows, where some became others.
+    /// Updates the names of rows after some were joined to others.
     pub(super) fn join(&mut self, joined: &Joined) {
         self.labels = self.labels.iter().map(|(&label, ())| (joined.label(label), ())).collect();
     }
 
-    /// By node, the one that it is counted as: a chain of such a name is its uppermost node. Beside it, those nodes.
+    /// For each node, the node under which it counts: a chain of such a name counts under its uppermost node. Also
+    /// returns those uppermost nodes.
     pub(super) fn fold(&self, catalog: &mut Catalog) -> (Vec<u32>, Keyed<u32, ()>) {
         let (mut to, mut folded) = (vec![ROOT], Keyed::default());
         if self.labels.is_empty() {
@@ -72,7 +73,7 @@ impl HeldGuards {
     }
 }
 
-/// A call site, and what its rows say.
+/// A call site, and the figures of its rows.
 struct Seen {
     site: Misnested,
     labels: Keyed<u32, ()>,
@@ -130,7 +131,7 @@ mod tests {
     use crate::Profiler;
     use crate::span::samples::tests::measured;
 
-    /// Pending once.
+    /// A future that is pending once.
     async fn give_way() {
         let mut given = false;
         std::future::poll_fn(|_| if std::mem::replace(&mut given, true) { Poll::Ready(()) } else { Poll::Pending })
@@ -185,7 +186,7 @@ mod tests {
         }
     }
 
-    /// The task is entered and left at each poll, as it must be; it is not to blame.
+    /// The task is correctly entered and left at each poll, so it is not to blame.
     #[test]
     fn a_future_around_a_held_guard_is_not_named() {
         for summary in measured(Profiler::builder, || {

@@ -1,10 +1,10 @@
-//! Rows of all threads to a [`Summary`], without stopping the threads.
+//! Merges the rows of all threads into a [`Summary`], without stopping the threads.
 //!
-//! Here ticks become nanoseconds, and numbers become names: of ranges in this file, of the GPU's work in `gpu`.
-//! `recursion` finds the time that a node inside itself would count twice, `blocked` the time in which a span waited
-//! for its children.
+//! Here ticks become nanoseconds, and numbers become names: for ranges in this file, for the GPU's work in `gpu`.
+//! `recursion` finds time that would count twice because a node is inside itself. `blocked` finds the time in which a
+//! span waited for its children.
 //!
-//! It imports the threads' state, the session, the streams and the collector. Nothing below it calls it.
+//! It imports the threads' state, the session, the streams and the collector. Nothing below calls it.
 
 mod blocked;
 mod calls;
@@ -44,28 +44,28 @@ use calls::NodeCalls;
 #[cfg(feature = "row-file")]
 pub use row_file_summary::{RowFileSummary, read_row_file};
 
-/// A correction of the clock that is worth a line: more than an ordinary adjustment by the network's time.
+/// A correction of the clock above this gets a note: it is more than an ordinary NTP adjustment.
 const WORTH_A_NOTE_PPM: u64 = 100;
 
-/// Ranges that the finish ended, by label, and the thread it ran on.
+/// Ranges that the finish ended, by label, and the thread of the finish.
 pub(crate) struct Cut {
     pub(crate) labels: Vec<u32>,
     pub(crate) thread: String,
 }
 
-/// What the last summary knows beside the rows.
+/// Facts about the end of the measurement, for the last summary.
 #[derive(Default)]
 pub(crate) struct End {
     pub(crate) cut: Option<Cut>,
-    /// When there was nothing more to measure: what is written after that takes time that is not the program's.
+    /// End of the measurement. The time to write files afterwards is not the program's.
     pub(crate) at: Ticks,
-    /// How long the GPU is waited for, at the end of the process; else as long as it takes.
+    /// How long to wait for the GPU at the end of the process; `None` for no limit.
     pub(crate) patience: Option<Duration>,
 }
 
-/// Everything measured so far in the current window, or in the last one.
+/// All measurements so far in the current window, or in the last one.
 ///
-/// `asked` are the quantiles that are kept beside those that always are.
+/// `asked` are additional quantiles.
 #[inline(never)]
 pub(crate) fn summarise(
     engine: &'static Engine,
@@ -75,7 +75,7 @@ pub(crate) fn summarise(
 ) -> Summary {
     let session = &engine.session;
     if session.gpu {
-        // Waits for the GPU, for what was recorded on named streams; the measured threads go on.
+        // Waits for the GPU to reach the events on named streams. The measured threads continue.
         stream::read_all(end.and_then(|end| end.patience));
     }
     let rate = session.clock.calibrate();
@@ -84,14 +84,14 @@ pub(crate) fn summarise(
     let window = session.window();
     let all_threads = engine.all_threads();
     let (mut rows, mut calls): (Vec<(RangeKey, RowCopy)>, Vec<CallCopy<'_>>) = (Vec::new(), Vec::new());
-    let mut ends = Vec::new(); // of each thread's rows
+    let mut ends = Vec::new(); // the end of each thread's rows
     let abandoned = engine.abandoned().into_iter();
     let mut open: Vec<OpenRanges> = abandoned
         .map(|range| OpenRanges { count: range.count, ..OpenRanges::pushed(range.label, range.thread) })
         .collect();
     let mut lifetimes = Vec::new();
     for thread in &all_threads {
-        // Rows of a thread that has not called since the window began are of an older one.
+        // A thread that has made no call since the window began still has rows of an older window.
         if thread.window.is(window) {
             rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
             calls.extend(thread.call_rows().into_iter().filter_map(CallRow::copy));
@@ -111,11 +111,11 @@ pub(crate) fn summarise(
     }
     let mut activity = collector.map(|collector| collector.totals(session.clock.now()));
     open.extend(lifetimes.into_iter().map(OpenRanges::lifetimes));
-    // After the rows: none of their durations is longer than the window.
+    // After the rows, so that no duration is longer than the window.
     let now = end.map_or_else(|| session.clock.now(), |end| end.at);
     let mut stream_rows = session.streams.rows();
     let mut held = guards::HeldGuards::find(session, &all_threads);
-    // A copy: a thread that gives a range its first name waits no longer than this takes.
+    // A copy, so that a thread that needs a new name waits only for the copying.
     let names = &mut session.copy_of_names();
     let joined = names.join_splits();
     if !joined.is_empty() {
@@ -130,7 +130,7 @@ pub(crate) fn summarise(
     }
     let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
     let mut folded = Keyed::default();
-    // The GPU's work stays at the nodes that it was attributed to, and so do the rows.
+    // GPU work stays at the nodes to which it was attributed, and so do the rows.
     if activity.is_none() {
         let to;
         (to, folded) = held.fold(&mut names.catalog);
@@ -216,8 +216,8 @@ fn of_one(ended: Ended) -> RowCopy {
     RowCopy { node: ended.place.node(), first: ended.entered, nested: ended.nested, times, ..RowCopy::default() }
 }
 
-/// A name as it is shown, and a number that tells rows of that name apart. All rows by name have this one type of key:
-/// see [`Keyed`].
+/// The shown name, and a number that distinguishes rows of that name. All rows by name use this key type: see
+/// [`Keyed`].
 type Shown = (String, u32);
 
 fn style_number(style: RangeStyle) -> u32 {
@@ -231,7 +231,7 @@ fn style_of(number: u32) -> RangeStyle {
 /// Distributions of all threads and parents together.
 #[derive(Default)]
 struct Merged {
-    /// By the name that is shown, as Nsight Systems groups: `a:b` in the default domain is `b` in the domain `a`.
+    /// By the shown name, as Nsight Systems groups: `a:b` in the default domain is `b` in the domain `a`.
     ranges: Named<Shown, (u32, Distribution)>,
     categories: Named<Shown, Distribution>,
 }
@@ -242,7 +242,7 @@ impl Merged {
         for (key, times) in rows.filter(|(_, times)| times.count > 0) {
             let shown = (label_shown(names, key.label), style_number(key.style));
             merged.ranges.row_or(shown, || (key.label, Distribution::default())).1.merge(times);
-            // A category may be written as a number here and as the same digits there: one row.
+            // A category may be a number in one place and the same digits as text in another: they share a row.
             let category = names.catalog.category_of(key.category).map(|category| match category {
                 CategoryName::Text(text) => text.to_string(),
                 CategoryName::Number(number) => number.to_string(),
@@ -258,7 +258,7 @@ impl Merged {
 /// Quantiles that are always kept, beside the median.
 const ALWAYS: [f64; 2] = [0.9, 0.99];
 
-/// Those of these durations, in nanoseconds; none where they are not known.
+/// The asked quantiles, in nanoseconds; empty if durations are not known.
 #[inline(never)]
 fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Vec<Quantile> {
     let ns = |ticks: u64| rate.ns(u128::from(ticks)) as f64;
@@ -272,14 +272,13 @@ fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Vec<Quan
 #[inline(never)]
 fn times(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Times {
     let mut kept = [&ALWAYS[..], asked].concat();
-    kept.retain(|&q| q != 0.5); // which has a field of its own
+    kept.retain(|&q| q != 0.5); // the median has a field of its own
     order::numbers(&mut kept);
     let median = distribution.median();
     let mut times = Times::new(distribution.count, rate.ns(distribution.total));
     times.min_ns = rate.ns(u128::from(distribution.min));
     times.max_ns = rate.ns(u128::from(distribution.max));
-    // Each middle duration is a whole number of nanoseconds, so the mean of two ends in .0 or .5, and one is
-    // itself.
+    // Each of the two middle durations is a whole number of nanoseconds, so their mean ends in .0 or .5.
     times.median_ns = median.map(|median| {
         (u128::from(rate.ns(u128::from(median.lower))) + u128::from(rate.ns(u128::from(median.upper)))) as f64 / 2.0
     });
@@ -357,34 +356,34 @@ fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<Stream
     stats
 }
 
-/// What all rows of one node add up to, in ticks.
+/// The sums over all rows of one node, in ticks.
 #[derive(Clone, Default)]
 struct NodeTotals {
     calls: u64,
     instances: u64,
     total: u128,
     longest: u64,
-    /// All durations, where quantiles were asked for.
+    /// All durations, if quantiles were asked for.
     times: Distribution,
     nested: u128,
-    /// Part of the total that was spent inside of the same node on the same thread.
+    /// Part of the total that was spent inside the same node on the same thread.
     again: u128,
     /// Part of its self time in which it waited for its children.
     blocked: u128,
-    /// First entry of such a span in the window; before an entry has ended, which is said before it, its creation.
+    /// First entry of such a span in the window. Before any entry has ended, its creation; the flag tells which.
     first: Option<(bool, u64)>,
-    /// In nanoseconds, where any instance was timed on a stream.
+    /// In nanoseconds, if any instance was timed on a stream.
     stream: Option<u128>,
 }
 
 impl NodeTotals {
-    /// None where more spans were entered elsewhere than created in the window.
+    /// 0 if more spans were entered elsewhere than created in the window.
     fn calls(&self) -> u64 {
         u64::try_from(self.calls.cast_signed()).unwrap_or(0)
     }
 }
 
-/// By node; `ends` says where the rows of each thread end.
+/// Totals by node; `ends` are the ends of each thread's rows.
 #[inline(never)]
 fn node_totals(
     rows: &[(RangeKey, RowCopy)],
@@ -406,7 +405,7 @@ fn node_totals(
                 node.times.merge(&row.times);
             }
             node.nested += u128::from(row.nested);
-            // Where a thread has entered one, what others have only created says nothing.
+            // If any thread has entered one, creation times of others do not matter.
             let first = (row.times.count == 0, row.first);
             if row.first > 0 {
                 node.first = Some(node.first.map_or(first, |before| before.min(first)));
@@ -414,7 +413,7 @@ fn node_totals(
         }
     }
     for (_, node, _, row) in stream_rows {
-        // What enqueued nothing has no time on the GPU; what its markers read is not made up into one.
+        // A row whose instances all enqueued nothing has no GPU time, whatever its markers read.
         let node = totals.get_mut(*node as usize).filter(|_| row.empty < row.times.count);
         if let Some(node) = node {
             node.stream = Some(node.stream.unwrap_or(0) + row.times.total.saturating_sub(row.empty_ns));
@@ -428,7 +427,7 @@ fn node_totals(
     totals
 }
 
-/// Adds the calls of kept spans that rows do not have.
+/// Adds the calls of kept spans that are in no row.
 #[inline(never)]
 fn add_uncounted(totals: &mut [NodeTotals], uncounted: &[(u32, u64)]) {
     for &(node, more) in uncounted {
@@ -456,8 +455,8 @@ fn tree(
     asked: &[f64],
 ) -> Vec<TreeNode> {
     let nodes = names.catalog.nodes();
-    // A parent has a lower number than its children: from the last node to the first, every node is complete when it is
-    // handed up.
+    // A parent has a lower number than its children. From the last node to the first, every node is complete when it is
+    // moved to its parent.
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
         let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
@@ -468,7 +467,7 @@ fn tree(
             continue;
         };
         order::by_key(&mut below, |child| child.first_ns);
-        // A node that no span was entered of is as old as what is below it.
+        // A node without an entry is as old as its children.
         let first_ns = match own.first {
             Some((_, first)) => rate.ns(u128::from(first.saturating_sub(window))),
             None => below.first().map_or(0, |child| child.first_ns),
@@ -503,7 +502,7 @@ fn tree(
     roots
 }
 
-/// Spans counted in the tree under another name than their own: those in `(more)` rows.
+/// Spans that the tree counts under another name than their own: those in `(more)` rows.
 #[inline(never)]
 fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
     let nodes = names.catalog.nodes();
@@ -513,7 +512,7 @@ fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
     u64::try_from(spans.cast_signed()).unwrap_or(0) // as in `NodeTotals::calls`
 }
 
-/// Rows of the tree that stand for recursion beyond its bound on depth. Those in `(more)` rows are counted as such.
+/// Rows of the tree that stand for recursion beyond the depth limit. Recursion in `(more)` rows counts there.
 #[inline(never)]
 fn recursive_rows(totals: &[NodeTotals], names: &Names) -> u64 {
     let catalog = &names.catalog;
@@ -521,7 +520,7 @@ fn recursive_rows(totals: &[NodeTotals], names: &Names) -> u64 {
     count(rows.filter(|((id, node), _)| catalog.recursion_of(*id).is_some() && !catalog.is_more(node)))
 }
 
-/// Ranges that are open, with their names still numbers.
+/// Open ranges, with numbers in place of names.
 struct OpenRanges {
     label: u32,
     thread: String,

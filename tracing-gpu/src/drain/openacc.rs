@@ -1,4 +1,4 @@
-//! Rows of OpenACC's events: those of all threads together, with names for numbers and lines for addresses.
+//! Rows of OpenACC's events: merges all threads, and replaces numbers by names and addresses by lines.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::thread::openacc::{Key, OpenAccLog, OpenAccLosses, Site};
 use crate::thread::state::ThreadState;
 
-/// Logs that have something of this window.
+/// Logs with events of this window.
 fn logs<'a>(threads: &'a [&'static ThreadState], window: Ticks) -> impl Iterator<Item = &'a OpenAccLog> {
     let of_window = threads.iter().filter(move |thread| thread.window.is(window));
     of_window.filter_map(|thread| thread.openacc.get().map(Box::as_ref))
@@ -45,7 +45,7 @@ pub(super) fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate,
     rows
 }
 
-/// What is in no row.
+/// A note about events that are in no row.
 pub(super) fn notes(threads: &[&'static ThreadState], window: Ticks, session: &Session) -> Option<String> {
     let all = logs(threads, window).map(OpenAccLog::losses).fold(OpenAccLosses::default(), |all, more| OpenAccLosses {
         unended: all.unended.saturating_add(more.unended),

@@ -1,10 +1,10 @@
-//! What a total would count more than once: the time of a node inside of itself.
+//! Time that a total would count more than once: a node inside itself.
 //!
 //! A node that recursion shares is open several times on one thread, and each instance has its whole duration. Its
-//! inclusive time is that of the outermost one, which is known where a node calls itself: all that it and the nodes
-//! below it took themselves on that thread. Of nodes that call each other it is at most what all of them took, and at
-//! most that is their total. By creation, ranges inside may stand elsewhere in the tree: their time is missing then,
-//! and the longest instance is the least that the total is.
+//! inclusive time is that of the outermost instance. If the node calls itself, that is known: the sum of the self times
+//! of it and the nodes below on that thread. If nodes call each other, it is at most the sum of all their self times,
+//! and that bound is their total. With parents by creation, ranges inside may stand elsewhere in the tree, so their
+//! time is missing; then the longest instance is the lower bound of the total.
 
 use range_report::stats::Keyed;
 
@@ -12,8 +12,8 @@ use crate::record::RangeKey;
 use crate::session::catalog::{Catalog, ROOT};
 use crate::thread::row::RowCopy;
 
-/// By node, the ticks to take off its total. Only nodes that may be open inside themselves: by recursion, or because a
-/// chain was `folded` into them. `threads` are the rows of each thread.
+/// Ticks to subtract from each node's total. Only for nodes that may be open inside themselves: through recursion, or
+/// because a chain was `folded` into them. `threads` are the rows of each thread.
 #[inline(never)]
 pub(super) fn counted_again<'a>(
     catalog: &Catalog,
@@ -28,7 +28,7 @@ pub(super) fn counted_again<'a>(
         return again;
     }
     for rows in threads {
-        // Totals and longest instances of nodes, and, of the uppermost ones, self times of all that is below.
+        // Totals and longest instances of nodes; for the uppermost ones also the self times of everything below.
         let (mut totals, mut covered) = (Keyed::<u32, (u128, u64)>::default(), Keyed::<u32, i128>::default());
         for (_, row) in rows.iter().filter(|(_, row)| row.times.count > 0) {
             if tops.contains_key(&row.node) {
@@ -66,7 +66,7 @@ mod tests {
         (key, row)
     }
 
-    /// `a` under `b` under `a` and so on, down to where they share nodes; those two nodes.
+    /// `a` under `b` under `a` and so on, down to where they share nodes. Returns these two nodes.
     fn shared() -> (Catalog, RangeKey, [u32; 2]) {
         let mut catalog = Catalog::new(Limits { nodes: 1_000, run_time_names: 1 });
         let key = |label| RangeKey { label, category: 0, style: RangeStyle::PushPop };
@@ -86,12 +86,12 @@ mod tests {
     #[test]
     fn time_inside_itself_is_counted_once() {
         let (catalog, key, [a, b]) = shared();
-        // For 100 a, in it for 90 b, in it for 80 a, in it for 70 b: 10 + 10 of it are a's own, 10 + 70 are b's.
+        // `a` runs for 100, in it `b` for 90, in it `a` for 80, in it `b` for 70: 10 + 10 are a's own, 10 + 70 are b's.
         let thread = [row(key, a, 180, 160), row(key, b, 160, 80)];
         assert_eq!(again(&catalog, &[&thread]), [(a, 80), (b, 60)], "100 of a; b was open for 90 of them");
     }
 
-    /// For 100 a, in it for 95 a, and in that for 90 a range that stands elsewhere by creation.
+    /// `a` runs for 100, in it `a` for 95, and in that for 90 a range that stands elsewhere by creation.
     #[test]
     fn a_total_is_no_less_than_the_longest_instance() {
         let (catalog, key, [a, _]) = shared();
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(again(&catalog, &threads.each_ref().map(|rows| &rows[..])), [(a, 0), (b, 0)]);
     }
 
-    /// A task that begins with `b`, whose parent is on another thread.
+    /// A task begins with `b`, whose parent is on another thread.
     #[test]
     fn what_begins_below_the_uppermost_keeps_its_total() {
         let (catalog, key, [a, b]) = shared();
@@ -126,7 +126,7 @@ mod tests {
         let mut catalog = Catalog::new(Limits { nodes: 1_000, run_time_names: 1 });
         let key = RangeKey { label: catalog.label(0, "a"), category: 0, style: RangeStyle::PushPop };
         let node = catalog.child(ROOT, key);
-        // Inside there was a range without a parent, which is no child.
+        // Inside was a range without a parent, which is no child.
         assert_eq!(again(&catalog, &[&[row(key, node, 100, 90)]]), []);
     }
 }

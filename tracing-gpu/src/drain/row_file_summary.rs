@@ -1,4 +1,4 @@
-//! The summary of a process that has left none, from the file of its rows.
+//! The summary of a process that left none, from its row file.
 
 use std::io;
 use std::path::Path;
@@ -20,23 +20,23 @@ use crate::thread::row::{self, RowCopy};
 use crate::thread::rows::FIRST_ROWS;
 use crate::thread::state::{OPEN_WORDS, open_in_file};
 
-/// A summary from the file of the rows of a process.
+/// A summary from the row file of a process.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct RowFileSummary {
-    /// All of its ranges; and the rest of the snapshot, if there is one.
+    /// All of its ranges, and the other parts of the snapshot if there is one.
     pub summary: Summary,
-    /// Whether all rows were in the file, so that counts and times are exact.
+    /// Whether the file has all rows, so that counts and times are exact.
     pub is_whole: bool,
-    /// Whether more was measured than ranges: the GPU, or OpenACC. Of that there is the snapshot.
+    /// Whether the process measured more than ranges: the GPU, or OpenACC. Only the snapshot has these figures.
     pub has_more: bool,
 }
 
-/// What a process has measured that has ended without its summary: from the file of its rows, and the last summary that
-/// it wrote before, if it did.
+/// The measurements of a process that ended without a summary: from its row file, and from the last snapshot that it
+/// wrote, if any.
 ///
 /// # Errors
-/// Where there is no such file, or it is none.
+/// If there is no such file, or it is no row file.
 #[doc(hidden)]
 pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFileSummary> {
     let mut log = RowLog::read(path, Limits { nodes: usize::MAX, run_time_names: usize::MAX })?;
@@ -70,7 +70,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
     let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
     let mut totals = node_totals(&rows, &ends, &[], names, &Keyed::default(), false);
     add_uncounted(&mut totals, &uncounted);
-    // The least that it can be: the ranges of an outermost row follow one another.
+    // A lower bound: the ranges of an outermost row follow one another.
     let end = |(key, row): &(RangeKey, RowCopy)| {
         let nodes = names.catalog.nodes();
         let is_outermost = nodes.get(row.node as usize).is_some_and(|node| node.parent == ROOT);
@@ -80,7 +80,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
     };
     let longest = rows.iter().map(end).max().unwrap_or(0);
     summary.elapsed_ns = summary.elapsed_ns.max(rate.ns(u128::from(longest)));
-    (summary.outside_ns, summary.threads) = (None, Vec::new()); // when the process ended is not in the file
+    (summary.outside_ns, summary.threads) = (None, Vec::new()); // the file does not have the end of the process
     summary.ranges = ranges(&merged, names, rate, &[]);
     let before = std::mem::replace(&mut summary.tree, tree(&totals, &calls, None, names, rate, log.origin, &[]));
     take_gpu(&mut summary.tree, &before);
@@ -109,7 +109,7 @@ fn open(log: &RowLog) -> Vec<OpenRange> {
     log.open(OPEN_WORDS).flat_map(of_thread).collect()
 }
 
-/// The work of the GPU stays below the ranges that launched it.
+/// GPU work stays below the ranges that launched it.
 fn take_gpu(nodes: &mut [TreeNode], before: &[TreeNode]) {
     for node in nodes {
         if let Some(before) = before.iter().find(|other| (&other.domain, &other.name) == (&node.domain, &node.name)) {
@@ -161,7 +161,7 @@ mod tests {
                     info_span!("outer").in_scope(|| call("often", 2));
                     call("dropped", 1);
                 }
-                // More kinds than a page of the file has rows for.
+                // More kinds than one page of the file has rows for.
                 ["a", "b", "c", "d", "e", "f", "g", "h"]
                     .into_iter()
                     .for_each(|name| (0..4).for_each(|_| call(name, 2)));

@@ -1,4 +1,4 @@
-//! What threads spent in spans, and how long no span was open at all.
+//! Time of threads in spans, and time in which no span was open at all.
 
 use range_report::stats::{Keyed, order};
 use range_report::summary::ThreadStats;
@@ -12,8 +12,8 @@ use crate::session::Session;
 use crate::session::catalog::{Node, ROOT};
 use crate::thread::row::RowCopy;
 
-/// The threads on which spans ran, those that spent most in them first. `threads` are the rows of each, `calls` those
-/// of futures.
+/// The threads on which spans ran, the most time in spans first. `threads` are the rows of each, `calls` those of
+/// futures.
 #[inline(never)]
 pub(super) fn threads<'a>(
     nodes: &[Node],
@@ -41,8 +41,8 @@ pub(super) fn threads<'a>(
     threads
 }
 
-/// By node, whether its own time keeps a thread from other tasks. That of a span around `block_on` does not, which
-/// waits for its futures.
+/// For each node, whether its own time keeps a thread from other tasks. The own time of a span around `block_on` does
+/// not, because the span waits for its futures.
 #[inline(never)]
 fn polled(nodes: &[Node], calls: &Keyed<u32, NodeCalls>) -> Vec<bool> {
     // A parent has a lower number than its children.
@@ -77,8 +77,8 @@ pub(super) fn all_is_known(
     has_rows && !is_lost && !is_open && !(0..).zip(totals).any(is_unfollowed)
 }
 
-/// Ticks of the window in which no span was open, at the least: without what ranges took on all threads, what calls
-/// awaited, and lifetimes.
+/// A lower bound of the window's ticks in which no span was open: the window minus the ranges on all threads, the
+/// awaiting of calls, and lifetimes.
 #[inline(never)]
 pub(super) fn outside(window: u64, rows: &[(RangeKey, RowCopy)], calls: &Keyed<u32, NodeCalls>) -> u128 {
     let took = |(key, row): &(RangeKey, RowCopy)| match key.style {

@@ -1,5 +1,5 @@
-//! From the launch of a kernel to its end: the call, the queue and the execution, as Nsight Systems'
-//! `cuda_kern_exec_sum` has them, and by the range of the launch.
+//! The time from the launch of a kernel to its end, split into call, queue and execution, as in Nsight Systems'
+//! `cuda_kern_exec_sum`; and the same by range.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -12,16 +12,17 @@ use rustc_hash::FxHashMap;
 
 use super::Fold;
 
-/// Calls, and kernels, that wait for each other, at most. The kernels of a graph come long after its launch.
+/// The largest number of calls, and of kernels, that wait for each other. Kernels of a graph arrive long after its
+/// launch.
 const MOST_WAITING: usize = 1 << 16;
-/// Durations of one figure that are kept, for an exact median.
+/// The largest number of durations of one figure that are kept for an exact median.
 const MOST_KEPT: u64 = 1 << 16;
 
 /// The fold.
 #[derive(Debug, Default)]
 pub(crate) struct KernelExec {
     names: FxHashMap<String, u32>,
-    /// Calls, by correlation id, and in which order they came.
+    /// Calls by correlation id, and their order of arrival.
     calls: FxHashMap<u32, Call>,
     order: VecDeque<u32>,
     kernels: FxHashMap<u32, Vec<Kernel>>,
@@ -29,7 +30,7 @@ pub(crate) struct KernelExec {
     rows: FxHashMap<[u32; 4], Parts>,
     /// By range, call and kernel.
     ranges: FxHashMap<(Option<u32>, [u32; 2]), Parts>,
-    /// Kernels whose launch did not come.
+    /// Number of kernels without a launch.
     unmatched: u64,
 }
 
@@ -102,7 +103,7 @@ impl KernelExec {
     }
 }
 
-/// What the fold finds in these items, for tests beside Nsight Systems.
+/// The result of the fold for these items, for tests beside Nsight Systems.
 #[must_use]
 pub fn kernel_executions(items: &[Item<'_>]) -> Summary {
     let mut folds: Vec<Box<dyn Fold>> = vec![Box::<KernelExec>::default()];
@@ -165,7 +166,7 @@ impl Fold for KernelExec {
             summary.range_exec.push(row);
         }
         let mean = |execution: &KernelExecution| {
-            Reverse(execution.total.total_ns / execution.total.instances.max(1)) // as Nsight Systems orders
+            Reverse(execution.total.total_ns / execution.total.instances.max(1)) // the order of Nsight Systems
         };
         order::by_key(&mut summary.kernel_exec, |row| {
             (mean(&row.execution), row.kernel.clone(), row.api.clone(), row.tid, row.device)

@@ -1,4 +1,4 @@
-//! A fold: one question about a whole run, answered from the stream of its ranges, calls and GPU work.
+//! A fold answers one question about a whole run, from the stream of its ranges, calls and GPU work.
 
 pub(crate) mod idle;
 pub(crate) mod kernel_exec;
@@ -6,9 +6,9 @@ pub(crate) mod kernel_exec;
 use range_report::Summary;
 use range_report::timeline::{ApiCall, Call, Details, Item, Operation, PlacedDetail, Range};
 
-/// Gets all that timelines get, whether or not one is written, in the same order: ranges of a thread by their ends, and
-/// no order across threads and devices. Runs on the thread that writes timelines. Where no report asks for a fold,
-/// nothing is recorded for it.
+/// Gets everything that timelines get, whether or not one is written, in the same order: ranges of a thread by their
+/// ends, with no order across threads and devices. Runs on the thread that writes timelines. If no report asks for a
+/// fold, nothing is recorded for it.
 pub(crate) trait Fold: Send {
     /// The kinds of details that it needs. Asked once, before the run.
     fn details(&self) -> Details {
@@ -18,20 +18,19 @@ pub(crate) trait Fold: Send {
     fn range(&mut self, _: &Range<'_>) {}
     /// A call of a span that was entered several times, at its close.
     fn call(&mut self, _: &Call<'_>) {}
-    /// An operation on a GPU, with where it was launched.
+    /// An operation on a GPU, with the place of its launch.
     fn operation(&mut self, _: &Operation<'_>) {}
     /// A call of the GPU's API.
     fn api(&mut self, _: &ApiCall<'_>) {}
-    /// A detail, of the kinds that any fold needs.
+    /// A detail of the kinds that any fold needs.
     fn detail(&mut self, _: &PlacedDetail<'_>) {}
-    /// All has come: adds the answer to the last summary, before it is printed and before files end with it.
+    /// Everything has arrived. Adds the answer to the last summary, before it is printed and before files end with it.
     fn finish(&mut self, summary: &mut Summary);
-    /// Hands over what files show of the answer, as far as it is known and has not been handed over. Called every 50 ms
-    /// or so, and once after `finish`.
+    /// Passes new parts of the answer to files that show it. Called about every 50 ms, and once after `finish`.
     fn show(&mut self, _give: &mut dyn FnMut(&Item<'_>)) {}
 }
 
-/// Shows all that it gets, and has no answer.
+/// Shows everything that it gets, and has no answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     pub(crate) details: Details,
@@ -60,7 +59,7 @@ impl Fold for Watch {
     fn finish(&mut self, _: &mut Summary) {}
 }
 
-/// Makes one for a run.
+/// Makes a fold for a run.
 pub(crate) type NewFold = fn() -> Box<dyn Fold>;
 
 /// Hands an item to all folds.
@@ -93,7 +92,7 @@ mod tests {
     struct Counts {
         ranges: u64,
         calls: u64,
-        /// Of ranges.
+        /// Summed duration of ranges.
         ns: u64,
     }
 
@@ -118,7 +117,7 @@ mod tests {
 
     static FOUND: Mutex<Option<(BTreeMap<String, Counts>, Summary)>> = Mutex::new(None);
 
-    /// Though no file is written.
+    /// Folds get everything, although no file is written.
     #[test]
     fn ranges_and_calls_of_all_threads_reach_a_fold() {
         let builder = ProfilerBuilder::with_folds(vec![|| Box::<Counting>::default()]);

@@ -1,17 +1,17 @@
-//! The OpenACC profiling interface, as `acc_prof.h` of the OpenACC specification has it.
+//! The OpenACC profiling interface, from `acc_prof.h` of the OpenACC specification.
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// What a runtime calls for each event: about the place, the event, and the API below.
+/// The runtime calls this for each event, with the place, the event, and the API below.
 pub type OpenAccCallback = unsafe extern "C" fn(info: *const c_void, event: *const c_void, api: *const c_void);
 
-/// The first argument of `acc_register_library`: asks the runtime to call for one kind of event. Null as `None`.
+/// The first argument of `acc_register_library`: asks the runtime to call back for one kind of event. Null is `None`.
 pub type OpenAccRegister = Option<extern "C" fn(event: c_int, callback: OpenAccCallback, toggle: c_int)>;
 
-/// `acc_reg`: from now on, on all threads.
+/// `acc_reg`: enables the event from now on, on all threads.
 pub(super) const REGISTER: c_int = 0;
 
-/// Where the program is: `acc_prof_info`. A runtime fills the first `valid_bytes`.
+/// The place in the program: `acc_prof_info`. A runtime fills the first `valid_bytes`.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Info {
@@ -28,7 +28,7 @@ pub(super) struct Info {
     pub(super) line: c_int,
 }
 
-/// What `acc_data_event_info` and `acc_launch_event_info` have in common; `acc_other_event_info` ends before the name.
+/// The common fields of `acc_data_event_info` and `acc_launch_event_info`; `acc_other_event_info` ends before the name.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Event {
@@ -37,28 +37,28 @@ pub(super) struct Event {
     parent_construct: c_int,
     implicit: c_int,
     tool_info: *mut c_void,
-    /// Of the variable, or of the kernel.
+    /// Name of the variable, or of the kernel.
     pub(super) name: *const c_char,
 }
 
-/// What an event tells of what the runtime does.
+/// Whether an event starts or ends something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     Start,
     End,
-    /// It has no duration.
+    /// The event has no duration.
     Instant,
 }
 
 /// A kind of event that has rows.
 #[derive(Debug)]
 struct Kind {
-    /// Of the only event, or of the start; the end has the next number.
+    /// Number of the only event, or of the start; the end has the next number.
     number: c_int,
-    /// As nvprof printed it.
+    /// The name in nvprof's output.
     name: &'static str,
     is_instant: bool,
-    /// Whether nvprof's rows are told apart by variable or kernel, where the runtime says which.
+    /// Whether nvprof has a row for each variable or kernel, if the runtime names it.
     is_detailed: bool,
 }
 
@@ -74,7 +74,7 @@ const fn detailed(number: c_int, name: &'static str) -> Kind {
     Kind { number, name, is_instant: false, is_detailed: true }
 }
 
-/// All but `acc_ev_runtime_shutdown`, which says nothing of the program.
+/// All but `acc_ev_runtime_shutdown`, which tells nothing about the program.
 const KINDS: &[Kind] = &[
     lasting(1, "acc_device_init"),
     lasting(3, "acc_device_shutdown"),
@@ -97,7 +97,7 @@ pub(super) fn events() -> impl Iterator<Item = c_int> {
     KINDS.iter().flat_map(|kind| [Some(kind.number), (!kind.is_instant).then_some(kind.number + 1)]).flatten()
 }
 
-/// The kind of an event as its place in the table, whether it is told apart by a name, and what it tells.
+/// The kind of an event as its index in the table, whether its rows have names, and its moment.
 pub(super) fn kind_of(event: c_int) -> Option<(u8, bool, Moment)> {
     let mut kinds = (0..).zip(KINDS);
     kinds.find_map(|(place, kind)| match event.checked_sub(kind.number)? {
@@ -108,7 +108,7 @@ pub(super) fn kind_of(event: c_int) -> Option<(u8, bool, Moment)> {
     })
 }
 
-/// The name of a kind by its place in the table.
+/// The name of a kind, by its index in the table.
 pub(crate) fn name_of(kind: u8) -> &'static str {
     KINDS.get(usize::from(kind)).map_or("", |kind| kind.name)
 }
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// As the C compiler lays out the structures of the header.
+    /// The layout of the header's structures, from the C compiler.
     #[test]
     fn fields_are_where_the_runtime_writes_them() {
         let info = [offset_of!(Info, valid_bytes), offset_of!(Info, source_file), offset_of!(Info, line)];

@@ -1,6 +1,6 @@
-//! Events of an OpenACC runtime, by the profiling interface of the OpenACC specification.
+//! Events of an OpenACC runtime, through the profiling interface of the OpenACC specification.
 //!
-//! `abi` has the interface, `receive` takes the runtime's calls, `source` turns addresses into lines. The rows are a
+//! `abi` is the interface, `receive` takes the runtime's calls, `source` converts addresses to lines. The rows are a
 //! part of a thread's state (`thread/openacc.rs`).
 
 mod abi;
@@ -19,16 +19,16 @@ pub struct OpenAcc {
 }
 
 impl OpenAcc {
-    /// From now on this profiler gets all events.
+    /// Sends all events to this profiler from now on.
     pub(crate) fn new(engine: &'static Engine) -> Self {
         receive::take_over(engine);
         Self { engine }
     }
 
-    /// Has a runtime report its events: all that have a row in [`Summary::openacc`](range_report::Summary::openacc). To
-    /// be called once, from `acc_register_library`, with its first argument.
+    /// Makes a runtime report all events that have a row in [`Summary::openacc`](range_report::Summary::openacc). To be
+    /// called once, from `acc_register_library`, with its first argument.
     ///
-    /// Of a runtime that is linked statically into the program, such as libgomp with `-static-libgomp`, the place of
+    /// If the runtime is linked statically into the program, such as libgomp with `-static-libgomp`, the place of
     /// events is not known.
     pub fn register(self, register: OpenAccRegister) {
         if let Some(register) = register.filter(|_| self.engine.session.is_running()) {

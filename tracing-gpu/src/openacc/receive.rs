@@ -1,7 +1,7 @@
-//! The runtime's calls: from the C structures to the rows of the calling thread.
+//! Converts the runtime's calls from C structures to rows of the calling thread.
 //!
-//! A runtime that does not name the source (GCC's) was called from the place in question: the stack is walked up to the
-//! first frame outside of the runtime. With GCC 12 and glibc 2.35 or later that takes no lock.
+//! GCC's runtime does not name the source, but its caller is the place in question: the stack is walked up to the first
+//! frame outside of the runtime. With GCC 12 and glibc 2.35 or later the walk takes no lock.
 #![allow(unsafe_code)]
 
 use std::borrow::Cow;
@@ -19,13 +19,13 @@ use super::source::Object;
 use crate::thread::engine::Engine;
 use crate::thread::openacc::{Key, Site};
 
-/// Who gets the events; null as long as nobody does.
+/// The receiver of events; null while there is none.
 static RECEIVER: AtomicPtr<Engine> = AtomicPtr::new(ptr::null_mut());
 
-/// Where the code of the runtime is; empty where it cannot be told from that of the program.
+/// Addresses of the runtime's code; empty if it cannot be distinguished from the program's.
 static RUNTIME: OnceCell<Range<usize>> = OnceCell::new();
 
-/// Frames that are looked at.
+/// The largest number of frames that are examined.
 const DEEPEST: usize = 64;
 
 pub(super) fn take_over(engine: &'static Engine) {
@@ -44,12 +44,12 @@ pub(super) fn register(register: extern "C" fn(c_int, OpenAccCallback, c_int)) {
 
 /// # Safety
 ///
-/// The first two arguments point to the structures of `acc_prof.h`, or are null, for the time of the call.
+/// For the time of the call, the first two arguments point to structures of `acc_prof.h` or are null.
 unsafe extern "C" fn receive(info: *const c_void, event: *const c_void, _api: *const c_void) {
     // SAFETY: null, or an engine that lives as long as the process.
     let Some(engine) = (unsafe { RECEIVER.load(Acquire).as_ref::<'static>() }) else { return };
     let now = engine.session.clock.now();
-    // SAFETY: as the caller says; the structure begins with its event and its valid bytes.
+    // SAFETY: the caller vouches for `info`. The structure begins with its event and its valid bytes.
     let number = unsafe { field::<c_int>(info, offset_of!(Info, event)) };
     let Some((kind, is_detailed, moment)) = number.and_then(kind_of) else { return };
     let Some(thread) = engine.thread() else {
@@ -67,7 +67,7 @@ unsafe extern "C" fn receive(info: *const c_void, event: *const c_void, _api: *c
         log.end(kind, now, &session.budget);
         return;
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller vouches for both pointers.
     let (site, detail) = unsafe { (site(info), is_detailed.then(|| text(event, offset_of!(Event, name))).flatten()) };
     let key = Key { kind, site, detail: detail.map(Cow::Borrowed) };
     match moment {
@@ -78,9 +78,9 @@ unsafe extern "C" fn receive(info: *const c_void, event: *const c_void, _api: *c
 
 /// # Safety
 ///
-/// That of [`receive`]; what is returned is read before its end.
+/// As for [`receive`]. The result must be read before the call ends.
 unsafe fn site<'a>(info: *const c_void) -> Site<'a> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller vouches for `info`.
     let named = unsafe { (text(info, offset_of!(Info, source_file)), field::<c_int>(info, offset_of!(Info, line))) };
     match named {
         (Some(file), Some(line)) if line > 0 => Site::Line(Cow::Borrowed(file), line.unsigned_abs()),
@@ -88,12 +88,12 @@ unsafe fn site<'a>(info: *const c_void) -> Site<'a> {
     }
 }
 
-/// Where the call of the runtime that we are in returns to.
+/// The return address of the present call of the runtime.
 fn caller() -> Option<usize> {
     let runtime = RUNTIME.get().filter(|runtime| !runtime.is_empty())?;
     let (mut left, mut inside, mut found) = (DEEPEST, false, None);
-    // SAFETY: the crate asks for a lock where the system's walk of the stack is not safe for threads, which is on
-    // Windows. The closure only reads and writes what is above.
+    // SAFETY: a walk of the stack needs a lock only where the system's walk is not thread-safe, which is on Windows.
+    // The closure only accesses the variables above.
     unsafe {
         backtrace::trace_unsynchronized(|frame| {
             let address = frame.ip() as usize;
@@ -109,33 +109,33 @@ fn caller() -> Option<usize> {
     found
 }
 
-/// A text that a field points to; `None` where it is empty.
+/// The text to which a field points; `None` if it is empty.
 ///
 /// # Safety
 ///
-/// That of [`field`], of a field that is null or points to a text which outlives what is returned.
+/// As for [`field`]. The field is null, or points to a text that outlives the result.
 unsafe fn text<'a>(structure: *const c_void, offset: usize) -> Option<&'a CStr> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller vouches for the field.
     let text = unsafe { field::<*const c_char>(structure, offset) }.filter(|text| !text.is_null())?;
-    // SAFETY: as the caller says.
+    // SAFETY: the caller vouches for the text.
     Some(unsafe { CStr::from_ptr(text) }).filter(|text| !text.is_empty())
 }
 
-/// A field of a structure that the runtime has filled so far; `None` where it has not, and of a null pointer.
+/// A field of a structure; `None` if the runtime has not filled it, or if the pointer is null.
 ///
 /// # Safety
 ///
-/// `structure` is null, or points to a structure of the interface. It begins with two numbers, and the second one
-/// says how many bytes of it are there. At the offset it has a `T`, which is a number or a pointer.
+/// `structure` is null, or points to a structure of the interface. It begins with two numbers, and the second one is
+/// the number of valid bytes. At `offset` it has a `T`, which is a number or a pointer.
 unsafe fn field<T: Copy>(structure: *const c_void, offset: usize) -> Option<T> {
     const VALID_BYTES: usize = offset_of!(Info, valid_bytes);
     const { assert!(VALID_BYTES == offset_of!(Event, valid_bytes)) };
     if structure.is_null() {
         return None;
     }
-    // SAFETY: as the caller says, every such structure has this number.
+    // SAFETY: the caller vouches that every such structure has this number.
     let valid_bytes = unsafe { structure.byte_add(VALID_BYTES).cast::<c_int>().read() };
     let is_there = usize::try_from(valid_bytes).is_ok_and(|valid| valid >= offset + size_of::<T>());
-    // SAFETY: within what the runtime has filled, as `valid_bytes` says; aligned, since a C compiler placed it.
+    // SAFETY: `valid_bytes` says that the runtime has filled it. It is aligned, because a C compiler placed it.
     is_there.then(|| unsafe { structure.byte_add(offset).cast::<T>().read() })
 }

@@ -1,6 +1,6 @@
-//! Where in the program an event comes from: its address as a line of source, a function, or an offset in a file.
+//! The place of an event in the program: converts an address to a line of source, a function, or an offset in a file.
 //!
-//! An event stores an address. What it means is looked up when a summary is made, once an address.
+//! An event stores an address. A summary resolves each address once.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -9,10 +9,10 @@ use std::path::Path;
 
 use parking_lot::Mutex;
 
-/// What is known of addresses. They are looked up by one thread at a time, as summaries are made.
+/// Resolved addresses. One thread at a time resolves them, for a summary.
 static KNOWN: Mutex<Option<HashMap<usize, Option<String>>>> = Mutex::new(None);
 
-/// For each of these return addresses what is printed of it.
+/// The printed form of each return address.
 pub(crate) fn places(addresses: impl Iterator<Item = usize>) -> HashMap<usize, Option<String>> {
     let mut known = KNOWN.lock();
     let known = known.get_or_insert_default();
@@ -20,7 +20,7 @@ pub(crate) fn places(addresses: impl Iterator<Item = usize>) -> HashMap<usize, O
     let places = addresses.map(|address| {
         let place = known.entry(address).or_insert_with(|| {
             if !std::mem::replace(&mut looked_again, true) {
-                backtrace::clear_symbol_cache(); // it does not know what was loaded since
+                backtrace::clear_symbol_cache(); // it lacks libraries that were loaded since
             }
             resolve(address)
         });
@@ -31,7 +31,7 @@ pub(crate) fn places(addresses: impl Iterator<Item = usize>) -> HashMap<usize, O
 
 fn resolve(address: usize) -> Option<String> {
     let mut found = None;
-    // It looks at the call before a return address, and tells of inlined functions first.
+    // The resolver examines the call before a return address, and reports inlined functions first.
     backtrace::resolve(address as *mut c_void, |symbol| {
         if found.is_none() {
             let line =
@@ -45,12 +45,12 @@ fn resolve(address: usize) -> Option<String> {
     })
 }
 
-/// The last part of a path, which nvprof printed.
+/// The last part of a path, as nvprof prints it.
 fn file_name(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()
 }
 
-/// A place that a runtime names itself.
+/// A place that the runtime names.
 pub(crate) fn line(file: &[u8], line: u32) -> String {
     let file = String::from_utf8_lossy(file);
     format!("{}:{line}", file_name(Path::new(&*file)).unwrap_or(&file))
@@ -64,12 +64,12 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// The one that has this address.
+    /// The object at this address.
     pub(super) fn at(address: usize) -> Option<Self> {
         Self::find(&std::fs::read_to_string("/proc/self/maps").ok()?, address)
     }
 
-    /// The same, where `maps` are the lines that the system has of this process.
+    /// The same, with `maps` as the text of `/proc/self/maps`.
     fn find(maps: &str, address: usize) -> Option<Self> {
         let mapped = || maps.lines().filter_map(mapping);
         let (_, path) = mapped().find(|(range, _)| range.contains(&address))?;
@@ -83,7 +83,7 @@ impl Object {
     }
 }
 
-/// Addresses and file of a line; `None` for memory that is of no file.
+/// Addresses and file of a line; `None` for memory without a file.
 fn mapping(line: &str) -> Option<(Range<usize>, &str)> {
     let mut words = line.splitn(6, ' '); // addresses, rights, offset, device, inode, path
     let (start, end) = words.next()?.split_once('-')?;
@@ -117,7 +117,7 @@ mod tests {
         let mut here = None;
         backtrace::trace(|frame| {
             here = Some(frame.ip() as usize);
-            false // the innermost: in the other crate
+            false // the innermost one, in the other crate
         });
         let address = here.unwrap();
         let place = places([address, 8].into_iter());

@@ -1,5 +1,5 @@
-//! Every way to end: `finish`, drop, the exit hook, a signal, and without a report. Prints the reports and writes the
-//! files.
+//! All ways to end a profiler: `finish`, drop, the exit hook, a signal, and without a report. Prints the reports and
+//! writes the files.
 
 use std::io;
 use std::path::Path;
@@ -21,23 +21,23 @@ use crate::row_file::Lost;
 use crate::stream;
 use crate::thread::engine;
 
-/// All profilers that have not finished, for the exit hook.
+/// All unfinished profilers, for the exit hook.
 static LIVE: Mutex<Vec<&'static Inner>> = Mutex::new(Vec::new());
 
-/// The process in which the last of these was started. A forked child inherits this number. Stored before the list is
-/// locked.
+/// The process in which the last of these was started. A forked child inherits this number. It is stored before the
+/// list is locked.
 static LIVE_IN: AtomicU32 = AtomicU32::new(0);
 
-/// How long a finish waits for another thread's at most.
+/// How long a finish waits at most for another thread's finish.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// How long the end of the process waits for the GPU in all.
+/// How long the end of the process waits for the GPU in total.
 const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
 
-/// Awaiting shorter than this is in no table of its own, unless somebody asks for it.
+/// Shorter total awaiting gets no table of calls, unless it is asked for.
 const LEAST_AWAITED_NS: u128 = 1_000_000;
 
-/// How far the end of one profiler has come.
+/// The phase of a profiler's end.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
     phase: Mutex<Phase>,
@@ -48,14 +48,14 @@ pub(super) struct Ending {
 enum Phase {
     #[default]
     Running,
-    /// The thread of this number finishes it.
+    /// The thread with this number finishes the profiler.
     Finishing(u64),
     Done,
 }
 
 impl Ending {
-    /// Returns whether the calling thread has to finish the profiler. Where another thread does it already, waits until
-    /// that has printed: the process may end right after this call, and would cut the report off.
+    /// Returns whether the calling thread must finish the profiler. If another thread is finishing it, waits until that
+    /// thread has printed: the process may end right after this call, and would cut the report off.
     fn begin(&self) -> bool {
         let mut phase = self.phase.lock();
         match *phase {
@@ -92,21 +92,20 @@ impl Profiler {
     ///
     /// # Errors
     ///
-    /// When the report cannot be written to its file; it is then printed to standard error. When another file cannot be
-    /// written: the report is printed all the same. Each has a line that names the file. A standard output or error
-    /// that nobody reads any more is no error.
+    /// When a file cannot be written; the error has a line for each and names the file. If it is the report's file, the
+    /// report goes to standard error instead. A standard output or error without a reader is no error.
     pub fn finish(self) -> io::Result<()> {
         together(self.inner.finish(true))
     }
 
-    /// Ends the measurement as dropping the profiler does. `orderly` where the program goes on, and the end may wait
-    /// for the GPU; else it waits as the hook of an exit does, not for long.
+    /// Ends the measurement as dropping the profiler does. `orderly`: the program continues, and the end may wait for
+    /// the GPU. Otherwise the end waits only for a short time, as the exit hook does.
     #[doc(hidden)]
     pub fn end(&self, orderly: bool) {
         on_own_stack(|| self.inner.finish_and_complain(orderly));
     }
 
-    /// Has the profiler finish before a signal ends the process, from now on, unless the settings say no.
+    /// From now on the profiler finishes before a signal ends the process, unless the settings disable it.
     #[doc(hidden)]
     pub fn finish_on_signal(&self) {
         if self.inner.config.on_signal != Some(false) {
@@ -114,14 +113,14 @@ impl Profiler {
         }
     }
 
-    /// Whether the counts and times of ranges are kept in a file whatever becomes of this process: all so far.
+    /// Whether the row file has the counts and times of all ranges so far, even if the process crashes.
     #[doc(hidden)]
     #[must_use]
     pub fn keeps_rows(&self) -> bool {
         self.inner.engine.session.row_file.as_ref().is_some_and(|file| file.is_whole())
     }
 
-    /// From now on the file of rows has not all that is measured.
+    /// Notes in the row file that the profiler measures more than the file contains.
     #[doc(hidden)]
     pub fn measures_more(&self) {
         self.inner.engine.session.row_file.iter().for_each(|file| file.count(Lost::Others));
@@ -133,7 +132,7 @@ impl Profiler {
         self.inner.engine.session.drop_span();
     }
 
-    /// Ends it without a report.
+    /// Ends the profiler without a report.
     pub(crate) fn cancel(self) {
         self.inner.abandon();
     }
@@ -146,7 +145,7 @@ impl Drop for Profiler {
 }
 
 impl Inner {
-    /// Has the exit hook finish this profiler.
+    /// Registers this profiler for the exit hook.
     pub(super) fn join_live(&'static self) {
         LIVE_IN.store(self.process, Relaxed);
         LIVE.lock().push(self);
@@ -159,12 +158,12 @@ impl Inner {
             collector.finish(false);
         }
         if let Some(recorder) = self.recorder.get() {
-            recorder.abandon(); // before another profiler may have its files
+            recorder.abandon(); // before another profiler may take its files
         }
         self.end();
     }
 
-    /// Gives up what a live profiler has, and wakes the threads that wait for the end.
+    /// Releases everything that a live profiler holds, and wakes threads that wait for the end.
     fn end(&'static self) {
         LIVE.lock().retain(|live| live.engine.session.id != self.engine.session.id);
         self.claim.give_back();
@@ -174,10 +173,10 @@ impl Inner {
         self.ending.complete();
     }
 
-    /// Ends the measurement once; later calls do nothing. `orderly` where the program is alive and may wait for the
-    /// GPU; not in an exit hook. Returns what could not be written.
+    /// Ends the measurement once; later calls do nothing. `orderly`: the program is alive and may wait for the GPU;
+    /// false in an exit hook. Returns the errors of files that could not be written.
     fn finish(&'static self, orderly: bool) -> Vec<io::Error> {
-        // A forked child has no part in what was measured: it prints nothing.
+        // A forked child did not do the measuring, and prints nothing.
         if process::has_given_up() || std::process::id() != self.process || !self.ending.begin() {
             return Vec::new();
         }
@@ -186,7 +185,7 @@ impl Inner {
         errors
     }
 
-    /// The same, where no error can be returned: prints those that the start has not reported.
+    /// The same, for places that cannot return errors: prints the errors that the start has not reported.
     fn finish_and_complain(&'static self, orderly: bool) {
         let reported = self.reported.get().map_or(&[][..], Vec::as_slice);
         let errors = self.finish(orderly).into_iter().map(|error| error.to_string());
@@ -213,7 +212,7 @@ impl Inner {
         }
         let at = self.engine.session.clock.now();
         if let Some(recorder) = self.recorder.get() {
-            recorder.complete(); // the summary then says what was lost
+            recorder.complete(); // the summary then includes its losses
         }
         let mut summary = self.summarise(Some(&End { cut, at, patience: patience() }));
         if let Some(recorder) = self.recorder.get() {
@@ -257,7 +256,7 @@ impl Inner {
         }
     }
 
-    /// What is printed: nothing on calls where they awaited next to nothing and nobody asked.
+    /// The reports to print. By default, calls are left out if they awaited next to nothing.
     fn reports(&self, summary: &Summary) -> &[Report] {
         match self.config.reports.as_slice() {
             reports if reports == DEFAULT_REPORTS && !is_awaiting_worth_it(summary) => &[Report::Tree, Report::Ranges],
@@ -269,7 +268,7 @@ impl Inner {
         let mut text = Vec::new();
         summary.render(self.reports(summary), options, &mut text)?;
         outputs::REPORT.write(path, &text).inspect_err(|_| {
-            // What was measured is worth more than where it was to go.
+            // The report matters more than its destination.
             let _nowhere_left = io::Write::write_all(&mut io::stderr(), &text);
         })
     }
@@ -285,10 +284,10 @@ fn self_time(nodes: &[TreeNode]) -> u128 {
     nodes.iter().map(|node| u128::from(node.self_ns) + self_time(&node.children)).sum()
 }
 
-/// Finishes every profiler that has not finished. For exits that drop no guard.
+/// Finishes every unfinished profiler. For exits that drop no guard.
 pub(super) extern "C" fn finish_all() {
-    // A forked child prints nothing unless a profiler was started there: the lock may be held by a thread that does not
-    // exist in the child.
+    // A forked child prints nothing unless it started a profiler itself: a thread that does not exist in the child may
+    // hold the lock.
     if LIVE_IN.load(Relaxed) != std::process::id() {
         return;
     }
@@ -298,14 +297,15 @@ pub(super) extern "C" fn finish_all() {
     });
 }
 
-/// Under the command `tracing-gpu`, which measures this program, too: its report leaves out what this process prints.
+/// If the command `tracing-gpu` measures this program too, tells it which reports this process prints, so that its own
+/// report leaves them out.
 fn tell_command(reports: &[Report], process: u32) {
     let Some(run) = variable("TRACING_GPU_RUN") else { return };
     let names: Vec<&str> = reports.iter().map(|report| report.name()).collect();
     let _prints_it_again = std::fs::write(printed_in(Path::new(&run), process), names.join("+"));
 }
 
-/// The result of printing to a stream of the program. It is no error that nobody reads it any more (`| head`).
+/// The result of printing to a stream of the program. A stream without a reader (`| head`) is no error.
 fn of_stream(stream: &str, printed: io::Result<()>) -> io::Result<()> {
     match printed {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -314,7 +314,7 @@ fn of_stream(stream: &str, printed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Several errors as one: the kind of the first, a line each.
+/// Several errors as one, with the kind of the first and a line for each.
 fn together(errors: Vec<io::Error>) -> io::Result<()> {
     let Some(kind) = errors.first().map(io::Error::kind) else { return Ok(()) };
     let lines: Vec<String> = errors.iter().map(io::Error::to_string).collect();

@@ -11,19 +11,19 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use crate::config::{Config, Gpu};
 use crate::outputs::{self, How};
 
-/// Applies both variables, or the filter alone. Returns a line for each part that does not count.
+/// Applies both variables, or the filter alone. Returns a line for each rejected part.
 pub(super) fn read(config: &mut Config) -> Vec<String> {
     config.color = color(variable);
     let text = if config.environment { variable("TRACING_GPU") } else { String::new() };
     apply_both(config, &text, &variable("TRACING_GPU_FILTER"))
 }
 
-/// Empty where it is not set, or must not be read.
+/// The value of a variable; empty if it is not set or must not be read.
 pub(super) fn variable(name: &str) -> String {
     nvtx_rs::environment::variable(name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Whether the user wants colour, or none, wherever reports are printed, as these variables have it for any program.
+/// Whether the user wants colour (`true`) or none (`false`) in reports, by the usual variables.
 pub(super) fn color(variable: impl Fn(&str) -> String) -> Option<bool> {
     match (&*variable("NO_COLOR"), &*variable("CLICOLOR_FORCE"), &*variable("TERM")) {
         ("", "" | "0", "dumb") => Some(false),
@@ -72,8 +72,8 @@ const SETTINGS: [(&str, Set); 15] = [
     ("signals", |config, value| signals(value).map(|on| config.on_signal = Some(on))),
 ];
 
-/// Applies the text of `TRACING_GPU`. Returns one line for every part that is not understood, and for every key that
-/// has a value already; the rest counts.
+/// Applies the text of `TRACING_GPU`. Returns a line for every part that is unknown or invalid, and for every key that
+/// already has a value; the other parts take effect.
 pub(super) fn apply(config: &mut Config, text: &str) -> Vec<String> {
     let items = split_unescaped(text);
     let mut given: Vec<(&str, &str)> = Vec::new();
@@ -139,7 +139,7 @@ fn apply_filter(config: &mut Config, text: &str) -> Vec<String> {
     if text.trim().is_empty() {
         return Vec::new(); // an empty variable is no filter
     }
-    // `Targets` takes what `EnvFilter` writes in brackets, and then enables nothing by it.
+    // `Targets` accepts the bracket syntax of `EnvFilter` but then enables nothing.
     let filter = if text.contains(['[', ']', '{', '}']) {
         Err("spans and fields cannot be chosen".to_owned())
     } else {
@@ -148,7 +148,7 @@ fn apply_filter(config: &mut Config, text: &str) -> Vec<String> {
     match filter {
         Ok(filter) => {
             config.filter = Some(filter);
-            // A target without a level has all levels: right where it is meant, and seldom meant.
+            // A target without a level enables all levels, which is seldom intended.
             let words = text.split(',').map(str::trim).filter(|word| !word.is_empty() && !word.contains('='));
             words.filter(|word| word.parse::<LevelFilter>().is_err()).map(bare_target).collect()
         }
@@ -246,7 +246,7 @@ impl Refused {
     }
 }
 
-/// If the last value won in silence, a file that somebody waits for would not be written.
+/// If the last value won silently, an expected file would not be written.
 fn refused_again(key: &str, first: &str, again: &str) -> String {
     let (first, again) = (first.escape_debug(), again.escape_debug());
     format!("TRACING_GPU: `{key}` is given twice: `{first}` is used, `{again}` is ignored")

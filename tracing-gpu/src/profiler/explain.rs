@@ -1,4 +1,4 @@
-//! Why something is not in the report: what the filter has rejected, and why there is no range at all.
+//! Explains why spans are missing from the report: those that the filter rejects, and an empty report.
 
 use range_report::Summary;
 use tracing::dispatcher;
@@ -10,16 +10,16 @@ use super::rejected;
 use crate::session::front_end::Stage;
 use crate::session::{DEFAULT_LEVEL, Session};
 
-/// A guard that is dropped so soon may be bound to `_`. Whether it is cannot be known.
+/// A guard that is dropped within this time may be bound to `_`; that cannot be known for sure.
 const AT_ONCE_NS: u64 = 20_000_000;
 
-/// What the filter has rejected, and how to measure it. `None` where it has rejected nothing.
+/// A note about spans that the filter has rejected, and how to measure them. `None` if it has rejected nothing.
 pub(super) fn not_measured(session: &Session) -> Option<String> {
     let by_default = || Targets::new().with_default(DEFAULT_LEVEL);
     rejected::not_measured(&session.filter().cloned().unwrap_or_else(by_default), &session.front_end.met())
 }
 
-/// The one cause why no range was recorded, or what it may be.
+/// The cause, or the possible causes, of an empty report.
 pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
     let met = session.front_end.met();
     let most = session.filter().map_or(LevelFilter::from_level(DEFAULT_LEVEL), |filter| {
@@ -95,7 +95,7 @@ pub(super) fn why_empty(session: &Session, summary: &Summary) -> String {
     .to_owned()
 }
 
-/// What a filter of this level lets through.
+/// The name of a filter's level.
 fn shown(level: LevelFilter) -> String {
     match level {
         LevelFilter::OFF => "nothing".to_owned(),
@@ -103,7 +103,7 @@ fn shown(level: LevelFilter) -> String {
     }
 }
 
-/// Whether a subscriber is installed here, of whatever kind.
+/// Whether another subscriber is installed here, of any kind.
 fn is_other_installed() -> bool {
     dispatcher::get_default(|installed| !installed.is::<NoSubscriber>())
 }

@@ -7,13 +7,12 @@ use range_report::Process;
 
 use crate::process;
 
-/// Who says which of many processes this is, in the order in which they are believed: Open MPI, Slurm, and what
-/// `torchrun` and others set.
+/// Variables with the rank of this process, in order of precedence: Open MPI, Slurm, and `torchrun` and others.
 const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK"];
-/// Who says what the processes of one run have in common.
+/// Variables that are common to the processes of one run.
 const RUNS: [&str; 2] = ["TRACING_GPU_RUN_ID", "SLURM_JOB_ID"];
 
-/// This process, from its environment, its arguments and the clock.
+/// The identity of this process, from its environment, its arguments and the clock.
 pub(crate) fn read() -> Process {
     let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -40,7 +39,7 @@ fn run_id(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// An environment of these variables.
+    /// An environment with these variables.
     fn of<'a>(variables: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
         |name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     }

@@ -11,24 +11,23 @@ use super::{Inner, Profiler};
 use crate::collector::Collector;
 use crate::config::Gpu;
 
-/// One moment on the clock of a GPU and on that of the CPU.
+/// One moment on both clocks, that of a GPU and that of the CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockPair {
-    /// What the GPU's clock reads, in nanoseconds. Its zero may be anywhere.
+    /// The reading of the GPU's clock, in nanoseconds. It may count from any moment.
     pub gpu_ns: u64,
     /// The same moment on the CPU.
     pub cpu: Instant,
 }
 
 impl ClockPair {
-    /// The GPU's clock reads this now.
+    /// A pair of this GPU reading and the present moment.
     #[must_use]
     pub fn now(gpu_ns: u64) -> Self {
         Self { gpu_ns, cpu: Instant::now() }
     }
 
-    /// What is to be added to times of the GPU's clock for nanoseconds of the monotonic clock. The same for the same
-    /// pair.
+    /// The offset from the GPU's clock to the monotonic clock, in nanoseconds. Always the same for the same pair.
     fn offset(self) -> i64 {
         static ANCHOR: OnceLock<(Instant, u64)> = OnceLock::new();
         let &(anchor, anchor_ns) = ANCHOR.get_or_init(|| (Instant::now(), now()));
@@ -44,26 +43,26 @@ impl ClockPair {
 /// A queue of a GPU whose operations the program times itself, from [`Profiler::ingest`]. Any thread.
 #[derive(Debug)]
 pub struct TimedQueue {
-    /// Where nothing is measured there is none.
+    /// `None` if nothing is measured.
     collector: Option<&'static Collector>,
     queue: Queue,
     offset: AtomicI64,
 }
 
-/// Where operations were submitted: the span that was entered on the thread then.
+/// The place of a submission: the span that was entered on the thread at that moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submission(u32);
 
 impl Profiler {
     /// A queue of a GPU whose operations the program times itself, with the queries of another API: timestamps of wgpu,
-    /// Vulkan or Metal, events of HIP. Its operations are GPU work of the spans that submit them, as kernels of CUDA
-    /// are: in the tree, in tables, in timelines. `device` is the name of the GPU, and queues of one device have the
-    /// same.
+    /// Vulkan or Metal, events of HIP. Its operations count as GPU work of the spans that submit them, like CUDA
+    /// kernels: in the tree, in tables, in timelines. `device` is the name of the GPU; queues of one device have the
+    /// same name.
     ///
-    /// Where the profiler measures nothing, or with [`Gpu::Off`](crate::Gpu::Off), operations are ignored. Work that
-    /// CUPTI records must not be handed over a second time. Where CUPTI begins later, in
-    /// [`collect_in_injection`](Self::collect_in_injection), call this after it: else CUPTI records nothing, and the
-    /// report has a note.
+    /// If the profiler measures nothing, or with [`Gpu::Off`](crate::Gpu::Off), operations are ignored. Do not hand
+    /// over work that CUPTI records, too. If CUPTI begins later, in
+    /// [`collect_in_injection`](Self::collect_in_injection), call this after it: otherwise CUPTI records nothing, and
+    /// the report has a note.
     ///
     /// ```
     /// use tracing_gpu::{ClockPair, Output, Profiler};
@@ -95,18 +94,18 @@ impl Profiler {
 }
 
 impl TimedQueue {
-    /// The calling thread submits work, in the span that is entered on it. One submission may have any number of
-    /// operations.
+    /// Records that the calling thread submits work, in the span that is entered on it. One submission may have any
+    /// number of operations.
     #[must_use]
     pub fn submit(&self) -> Submission {
         Submission(self.collector().map_or(0, Collector::launch))
     }
 
-    /// An operation of this submission ran: its name, such as that of a pass, and when it began and ended, in
+    /// Adds an operation of this submission, with its name (for example of a pass), its begin and its end, in
     /// nanoseconds of the GPU's clock. An operation that ends before it begins counts as one without a time.
     ///
-    /// Hand operations over within some seconds, and all of one submission together: what a submission belongs to is
-    /// remembered until its operations have come, as far as `gpu_memory` allows.
+    /// Hand operations over within some seconds, and all of one submission together: the profiler remembers a
+    /// submission until its operations have arrived, as far as `gpu_memory` allows.
     pub fn ran(&self, submission: Submission, name: &str, begin_ns: u64, end_ns: u64) {
         let Some(collector) = self.collector() else { return };
         let offset = self.offset.load(Relaxed);
@@ -118,15 +117,15 @@ impl TimedQueue {
         self.collector.filter(|collector| !collector.has_ended())
     }
 
-    /// Both clocks have been read again: for operations that are handed over from now on. The clocks of GPUs drift by
-    /// some microseconds a second.
+    /// Updates both clocks, for operations that are handed over from now on. The clocks of GPUs drift by some
+    /// microseconds a second.
     pub fn set_clocks(&self, clocks: ClockPair) {
         self.offset.store(clocks.offset(), Relaxed);
     }
 }
 
 impl Inner {
-    /// What collects operations that the program times: what collects CUPTI's, if that runs.
+    /// The collector for operations that the program times: CUPTI's, if it runs.
     fn collector_for_timed(&'static self) -> Option<&'static Collector> {
         if !self.config.enabled || !self.config.statistics || self.config.gpu == Gpu::Off {
             return None;
@@ -148,7 +147,7 @@ impl Inner {
         };
         let collector = *self.timed.get_or_try_init(start).inspect_err(|error| super::complain(error)).ok()?;
         if self.ending.has_begun() {
-            collector.finish(true); // the end may not have seen it
+            collector.finish(true); // the end may have missed it
         }
         Some(collector)
     }
@@ -164,7 +163,7 @@ mod tests {
         Profiler::builder().output(Output::None).nvtx(false)
     }
 
-    /// It would start a thread that collects for ever, and have threads note what nobody reads.
+    /// It would start a thread that collects for ever, and make threads write notes that nobody reads.
     #[test]
     fn after_the_end_nothing_starts() {
         let profiler = builder().build().unwrap();
@@ -174,7 +173,7 @@ mod tests {
         assert!(profiler.inner.timed.get().is_none());
     }
 
-    /// One collector takes what threads note.
+    /// Only one collector may take the threads' notes.
     #[test]
     fn cupti_does_not_begin_beside_a_collector_that_has_begun() {
         let profiler = builder().gpu(Gpu::Cupti).gpu_when_injected(true).build().unwrap();

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use super::{Profiler, ProfilerBuilder, complain};
 use crate::config::ConfigError;
 
-/// What became of the first [`init`]: for the words of the next one alone, so that nothing is published by it.
+/// The result of the first [`init`]. Only the wording of a later one's message depends on it, so relaxed ordering
+/// suffices.
 static FIRST: AtomicU8 = AtomicU8::new(NONE);
 const NONE: u8 = 0;
 const MEASURING: u8 = 1;
@@ -20,8 +21,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The profiler behind the guard; `None` where [`init`] could not install one, and after
-    /// `TRACING_GPU=off`.
+    /// The profiler behind the guard; `None` if [`init`] could not install one, and after `TRACING_GPU=off`.
     #[must_use]
     pub fn profiler(&self) -> Option<&Profiler> {
         self.profiler.as_ref()
@@ -42,15 +42,16 @@ impl Drop for Guard {
 pub enum InstallError {
     /// A setting cannot be used.
     Config(ConfigError),
-    /// A profiler was installed before, and goes on measuring.
+    /// An earlier profiler is installed and still measures.
     Installed,
-    /// A profiler was installed before, and its guard is dropped. A program can install a global subscriber only once.
+    /// An earlier profiler was installed, and its guard is dropped. A program can install a global subscriber only
+    /// once.
     Ended,
     /// The program has installed another global subscriber: add [`Profiler::layer`] to it instead.
     OtherSubscriber,
 }
 
-/// The sentence: that is what a `main` prints which returns the error.
+/// The same sentence as `Display`, because a `main` that returns the error prints its `Debug` form.
 impl fmt::Debug for InstallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -99,10 +100,9 @@ impl ProfilerBuilder {
     ///
     /// # Errors
     ///
-    /// For settings that cannot be used, and where the program has a global subscriber already. Nothing is then
-    /// measured.
+    /// For settings that cannot be used, and if the program has a global subscriber already. Then nothing is measured.
     pub fn install(mut self) -> Result<Guard, InstallError> {
-        // Before a second profiler opens the files of the first.
+        // Must come before a second profiler opens the files of the first.
         match FIRST.load(Relaxed) {
             MEASURING => return Err(InstallError::Installed),
             ENDED => return Err(InstallError::Ended),
@@ -150,7 +150,7 @@ mod tests {
     use crate::config::Output;
     use crate::profiler::Profiler;
 
-    /// What becomes of it where a global subscriber is installed already.
+    /// This happens if a global subscriber is installed already.
     #[test]
     fn a_profiler_that_is_cancelled_has_no_file_open() -> io::Result<()> {
         let path = std::env::temp_dir().join(format!("cancelled-{}.json", std::process::id()));

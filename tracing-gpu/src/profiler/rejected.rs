@@ -1,8 +1,8 @@
-//! What the filter has rejected, and the cheapest filter that measures some of it.
+//! Spans that the filter has rejected, and the cheapest filter that measures some of them.
 //!
-//! A call site that is rejected costs the program nothing, so nobody counts its spans. How many a more verbose level
-//! measures is therefore not known: the advice is the least verbose level of each crate. TRACE is offered only where
-//! nothing else is left, for crates of which nothing is measured yet.
+//! A rejected call site costs the program nothing, so nobody counts its spans, and the number that a more verbose level
+//! would measure is unknown. The advice is therefore the least verbose level of each crate. TRACE is offered only if
+//! nothing else is left, for crates without any measured span.
 
 use std::cmp::Reverse;
 
@@ -13,11 +13,11 @@ use tracing_subscriber::filter::Targets;
 
 use crate::session::front_end::{CallSites, Rejected};
 
-/// Crates that are named; of more there is the number.
+/// The largest number of crates that are named; further ones are counted.
 const MAX_CRATES: usize = 4;
 const TRACE: &str = " Spans of TRACE can be so many that they slow down what they measure.";
 
-/// What the filter has rejected, and how to measure it. `None` where it has rejected nothing.
+/// A note about spans that the filter has rejected, and how to measure them. `None` if it has rejected nothing.
 pub(super) fn not_measured(filter: &Targets, sites: &CallSites) -> Option<String> {
     let mut crates: Vec<(&str, &Rejected)> = sites.rejected.iter().map(|(name, of)| (name.as_str(), of)).collect();
     order::by_key(&mut crates, |(_, rejected)| Reverse(rejected.call_sites())); // stable: else by name
@@ -36,7 +36,7 @@ pub(super) fn not_measured(filter: &Targets, sites: &CallSites) -> Option<String
     (!crates.is_empty()).then(|| format!("Not measured, because of {by}: {named}.{advice}{trace}"))
 }
 
-/// `2 spans of h2, those of 3 more crates`.
+/// For example `2 spans of h2, those of 3 more crates`.
 fn named(crates: &[(&str, &Rejected)]) -> String {
     let name = |(name, rejected): &(&str, &Rejected)| match rejected.call_sites() {
         1 => format!("`{}` of {name}", rejected.name),
@@ -51,8 +51,8 @@ fn named(crates: &[(&str, &Rejected)]) -> String {
     named.join(", ")
 }
 
-/// The filter with the least verbose level of each crate that measures more of it. A level for all where there are more
-/// crates than are named: a list of some would leave out the others, in which the time may be.
+/// The filter with, for each crate, the least verbose level that measures more of it. With more crates than are named,
+/// one level for all: a partial list would leave out crates in which the time may be.
 fn advised(filter: &Targets, sites: &CallSites, crates: &[(&str, &Rejected)]) -> Option<Targets> {
     let levels = crates.iter().filter_map(|&(name, rejected)| Some((name, *rejected.levels.keys().next()?)));
     let (cheap, trace): (Vec<_>, Vec<_>) = levels.partition(|&(_, level)| level < Level::TRACE);
@@ -66,8 +66,8 @@ fn advised(filter: &Targets, sites: &CallSites, crates: &[(&str, &Rejected)]) ->
     (!offered.is_empty()).then(|| offered.into_iter().fold(filter.clone(), raise))
 }
 
-/// The filter with at least this level for a crate, or for all: one directive for each target, and none left that lets
-/// less through.
+/// The filter with at least this level for a crate, or for all. It has one directive for each target, and none that is
+/// less verbose.
 fn raised(filter: &Targets, name: Option<&str>, level: Level) -> Targets {
     let level = LevelFilter::from_level(level);
     let is_inside = |target: &str| {
@@ -83,7 +83,7 @@ fn raised(filter: &Targets, name: Option<&str>, level: Level) -> Targets {
     }
 }
 
-/// Of so many rejected call sites, how many this filter lets through, by their crates.
+/// The number of rejected call sites of these crates, and how many of them the filter lets through.
 fn counted(crates: &[(&str, &Rejected)], filter: &Targets) -> (usize, usize) {
     let sites = crates.iter().flat_map(|(name, rejected)| rejected.levels.iter().map(move |of| (*name, of)));
     sites.fold((0, 0), |(all, some), (name, (level, count))| {
@@ -91,7 +91,7 @@ fn counted(crates: &[(&str, &Rejected)], filter: &Targets) -> (usize, usize) {
     })
 }
 
-/// The default level, then the targets by their names.
+/// The filter as text: the default level, then the targets by name.
 fn written(filter: &Targets) -> String {
     let level = |level: LevelFilter| level.to_string().to_ascii_lowercase();
     let mut targets: Vec<(&str, LevelFilter)> = filter.iter().collect();
@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// Of each crate its name and the levels of what is rejected.
+    /// For each crate, its name and the levels of its rejected spans.
     fn note(filter: &str, measured: &[&str], rejected: &[(&str, &[Level])]) -> String {
         let mut sites = CallSites::default();
         sites.measured_crates = measured.iter().map(|&name| (name.to_owned(), ())).collect();
@@ -133,7 +133,7 @@ mod tests {
             ("info", &["db"], &[("db", &[A, B, B])], format!("info,db=debug measures 1 of these 3. {TRACED}")),
             ("info", &[], &[("db", &[A]), ("nn", &[B])], format!("info,db=debug measures 1 of these 2. {TRACED}")),
             ("warn", &[], &[("db", &[Level::INFO, A])], "warn,db=info measures 1 of these 2.".to_owned()),
-            // TRACE alone is left: of a crate without a measured span, nothing cheaper can be known.
+            // Only TRACE is left: for a crate without a measured span, there is no cheaper level.
             ("info", &["app"], &[("nn", &[B, B])], format!("info,nn=trace measures them. {TRACED}")),
             ("info,db=debug", &["db"], &[("db", &[B])], TRACED.to_owned()),
             ("", &[], &[("db", &[Level::INFO])], "db=info measures them.".to_owned()),

@@ -1,10 +1,10 @@
-//! No file keeps rows here: it takes what only Linux has.
+//! There is no row file on this system: it needs features of Linux.
 
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What is counted beside the rows, by its place in the file.
+/// Losses that the file counts, by their place in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lost {
     /// Rows and records that are not in the file.
@@ -13,15 +13,15 @@ pub(crate) enum Lost {
     Spans = 2,
     /// Ends of ranges that were not open.
     Exits = 3,
-    /// What is measured beside ranges.
+    /// Measurements other than ranges.
     Others = 4,
 }
 
-/// There is none.
+/// There is no row file.
 #[derive(Debug)]
 pub(crate) enum RowFile {}
 
-/// A record that is being made.
+/// A record under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Words(());
 
@@ -72,11 +72,11 @@ pub(crate) fn counters(_words: &'static [AtomicU64]) -> &'static [AtomicU32] {
     &[]
 }
 
-/// What no file has.
+/// There are no contents.
 #[derive(Debug, Default)]
 pub(crate) struct RowFileReader(());
 
-/// There is none.
+/// There are no records.
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) kind: u64,

@@ -18,118 +18,119 @@ use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, Place, RangeNumbers};
 
-/// Calls that are followed at one time.
+/// The largest number of calls that are followed at one time.
 const CALLS: usize = 1 << 18;
-/// In ticks: a finished future is dropped right after its last poll; a cancelled future has waited in between. If the
-/// thread has entered something else meanwhile, about 100 us are such a wait; otherwise the thread may have been
-/// interrupted, and only about 20 ms are. A timeout polls once more before it gives up, and `select!` may, so a future
-/// that they cancel looks finished.
+/// Limits in ticks. A finished future is dropped right after its last poll; a cancelled future has waited before its
+/// drop. If the thread has entered another span meanwhile, about 100 us count as a wait; otherwise the thread may have
+/// been interrupted, and only about 20 ms do. A timeout polls once more before it gives up, and `select!` may, so a
+/// future that they cancel looks finished.
 const PAUSE: u64 = 1 << 18;
 const LONG_PAUSE: u64 = 1 << 26;
-/// In ticks, about 12 us: the drop of a finished future follows its last poll as fast.
+/// In ticks, about 12 us: a finished future is dropped within this time after its last poll.
 const AT_ONCE: u64 = 1 << 15;
 
-/// In [`Call::state`]: the instances that are open, the calls below that are alive, and whether the span is closed.
+/// Parts of [`Call::state`]: the number of open instances, the number of live child calls, and whether the span is
+/// closed.
 const OPEN: u64 = 1;
 const CHILD: u64 = 1 << 24;
 const CLOSED: u64 = 1 << 63;
 const ALL_OPEN: u64 = CHILD - 1;
 const ACTIVE: u64 = CLOSED - 1;
 
-/// In [`Call::last`]: the last entry came so long after the exit before that the call was suspended; or at once after
-/// it, on the same thread, as the drop of a finished future does; or after an entry that did, by somebody else then
-/// who has the span still.
+/// Flags of [`Call::last`] about the last entry. It came so long after the previous exit that the call was suspended;
+/// or at once after it on the same thread, as the drop of a finished future does; or after such an entry, by another
+/// owner of the span.
 const SUSPENDED: u8 = 1;
 const DROPPED: u8 = 2;
 const AFTERWARDS: u8 = 4;
 
-/// One call. Any thread; times of one that is entered on several threads at once are not exact.
+/// One call. Any thread may use it; the times of a call that is entered on several threads at once are not exact.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
     state: AtomicU64,
     created: AtomicU64,
-    /// Since when it is busy, and how long it was before.
+    /// Start of its current busy time, and earlier busy time.
     busy_since: AtomicU64,
     busy: AtomicU64,
-    /// Since when neither it nor a call below does anything, and how long that was before.
+    /// Start of the current time in which neither it nor a child call is active, and earlier such time.
     idle_since: AtomicU64,
     idle: AtomicU64,
     entries: AtomicU64,
-    /// Its last entry and exit; and how long before its last entry the exit before was.
+    /// Its last entry and exit, and the pause between the last entry and the exit before it.
     entered: AtomicU64,
     exited: AtomicU64,
     pause: AtomicU64,
-    /// What the last entry looks like.
+    /// Flags about the last entry.
     last: AtomicU8,
-    /// Whether it was entered when none of its instances was open, after the first.
+    /// Whether it was entered again while none of its instances was open.
     has_paused: AtomicBool,
-    /// Whether calls below were alive at its last exit: they keep the span from closing.
+    /// Whether child calls were alive at its last exit; they keep the span from closing.
     outlived: AtomicBool,
-    /// Whether it was entered in several ranges, and created in or below none of them.
+    /// Whether it was entered in several ranges and was created neither in nor below any of them.
     used_again: AtomicBool,
-    /// Whether its first entry was where it was created. Elsewhere it is then a visit, as of a span that is handed over
-    /// in a message, until there are two without coming back.
+    /// Whether its first entry was where it was created. An entry elsewhere is then a visit, like that of a span handed
+    /// over in a message, until there are two without a return.
     begins_at_home: AtomicBool,
-    /// Whether it was created as `parent: None`, as an executor's systems are. Each entry of such a span that is kept
-    /// is a call, also on a thread without an open range.
+    /// Whether it was created with `parent: None`, like an executor's systems. Each entry of such a kept span is a
+    /// call, even on a thread without an open range.
     is_alone: AtomicBool,
     parent: AtomicU32,
     /// The state of the thread that created it.
     thread: AtomicU32,
-    /// Where it is counted on that thread by creation; and the node where it was entered last.
+    /// Its place by creation on that thread, and the node where it was entered last.
     place: AtomicU64,
     node: AtomicU32,
-    /// Start of the range that it was last entered in, from the first entry elsewhere than it was created on.
+    /// Start of the range in which it was entered last, once it was entered elsewhere than it was created.
     inside: AtomicU64,
     /// Its first entry.
     began: AtomicU64,
-    /// Entries on threads without an open range that are calls if the span is kept, and not counted yet.
+    /// Entries on threads without an open range that are calls if the span is kept, but not counted yet.
     uncounted: AtomicU64,
-    /// While a timeline is written: its number, 0 from the second call of the span on; and that of the call that it
-    /// runs in.
+    /// While a timeline is written: its number (0 from the second call of the span on), and the number of the call in
+    /// which it runs.
     number: AtomicU64,
     under: AtomicU64,
     has_fields: AtomicBool,
 }
 
-/// What a call came to, in ticks.
+/// The result of a call, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EndedCall {
     pub(crate) created: Ticks,
     pub(crate) latency: u64,
     pub(crate) busy: u64,
-    /// Time in which neither it nor a call below was doing anything.
+    /// Time in which neither it nor a child call was active.
     pub(crate) idle: u64,
     pub(crate) entries: u64,
-    /// Whether it was entered when none of its instances was open, after the first.
+    /// Whether it was entered again while none of its instances was open.
     pub(crate) has_paused: bool,
-    /// Whether calls below were alive at its last exit, so that it could not close then. Not what is kept, as its
-    /// children may be, and used in one range after another.
+    /// Whether child calls were alive at its last exit, so that it could not close then. False for a kept span that is
+    /// used in one range after another, because its children may be kept too.
     pub(crate) is_outlived: bool,
-    /// Whether it was dropped while it waited, if its last entry was for that.
+    /// Whether it was dropped while it waited, assuming that its last entry was for the drop.
     pub(crate) is_cancelled: bool,
-    /// Whether its last entry was for the drop of what had finished.
+    /// Whether its last entry was for the drop of a finished future.
     pub(crate) is_dropped: bool,
-    /// Whether its last entries look like those of a future that was polled and then dropped, and of nothing else.
+    /// Whether its last entries look exactly like those of a future that was polled and then dropped.
     pub(crate) has_finished: bool,
-    /// Uses that are calls if the span is kept, and not counted yet.
+    /// Uses that are calls if the span is kept, but not counted yet.
     pub(crate) uncounted: u64,
     pub(crate) thread: u32,
     pub(crate) place: Place,
     pub(crate) node: u32,
     /// Its last exit.
     pub(crate) exited: Ticks,
-    /// If a timeline is written and it was the only call of its span.
+    /// Its numbers, if a timeline is written and it was the only call of its span.
     pub(crate) numbers: Option<RangeNumbers>,
 }
 
 impl Call {
-    /// Opens an instance; `next` says that its thread has entered nothing since the one before.
+    /// Opens an instance. `next`: its thread has entered nothing since the previous instance.
     #[inline]
     fn enter(&self, now: Ticks, next: bool) {
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
-            // While another instance is open, it does not wait.
+            // While another instance is open, the call does not wait.
             let is_open = self.state.load(Relaxed) & ALL_OPEN != 0;
             let pause = if is_open { 0 } else { now.saturating_sub(self.exited.load(Relaxed)) };
             let is_after = self.last.load(Relaxed) & DROPPED != 0 && !self.outlived.load(Relaxed);
@@ -156,13 +157,13 @@ impl Call {
         self.wake(before, now);
     }
 
-    /// Ends an instance. Returns whether nobody needs it any more.
+    /// Ends an instance. Returns whether nobody needs the call any more.
     #[inline]
     fn exit(&self, now: Ticks) -> bool {
         let (since, before) = (self.busy_since.load(Relaxed), self.state.load(Relaxed));
         self.exited.store(now, Relaxed);
         self.outlived.store(before & ACTIVE >= CHILD, Relaxed);
-        self.idle_since.store(now, Relaxed); // pairs with `wake`: whoever finds it idle sees since when
+        self.idle_since.store(now, Relaxed); // pairs with `wake`: a thread that finds it idle sees the start of the idle time
         let before = self.state.fetch_sub(OPEN, AcqRel);
         if before & ALL_OPEN == OPEN {
             self.busy.store(self.busy.load(Relaxed) + now.saturating_sub(since), Relaxed);
@@ -170,7 +171,7 @@ impl Call {
         before == CLOSED | OPEN
     }
 
-    /// Ends the time in which it was idle, if it was.
+    /// Ends its idle time, if it was idle.
     #[inline]
     fn wake(&self, before: u64, now: Ticks) {
         if before & ACTIVE == 0 {
@@ -184,7 +185,7 @@ impl Call {
         self.wake(before, now);
     }
 
-    /// Returns whether nobody needs it any more.
+    /// Ends a child call. Returns whether nobody needs this call any more.
     fn end_child(&self, now: Ticks) -> bool {
         self.idle_since.store(now, Relaxed);
         self.state.fetch_sub(CHILD, Release) == CLOSED | CHILD
@@ -206,7 +207,7 @@ impl Call {
         Some(RangeNumbers { span: call, call, parent, has_fields })
     }
 
-    /// It was entered as the call of this number.
+    /// Notes that it was entered as the call with this number.
     pub(crate) fn enter_numbered(&self, number: u64, under: u64) {
         if self.number.load(Relaxed) == number {
             self.under.store(under, Relaxed);
@@ -215,7 +216,7 @@ impl Call {
         }
     }
 
-    /// If it is open and one instance does not show it: since when, its numbers, and where it is counted by creation.
+    /// If it is open and one instance does not show it: its start, its numbers, and its place by creation.
     pub(crate) fn open_numbers(&self) -> Option<(Ticks, RangeNumbers, (u32, Place))> {
         let state = self.state.load(Acquire);
         let is_one = match self.entries.load(Relaxed) {
@@ -227,24 +228,24 @@ impl Call {
         Some((self.created.load(Relaxed), numbers, self.home()))
     }
 
-    /// Since when it has waited, where it was entered before and is not now. Not what is kept and used elsewhere.
+    /// Start of its wait, if it was entered before and is not now. `None` for a kept span that is used elsewhere.
     pub(crate) fn waits_since(&self) -> Option<Ticks> {
         let is_waiting = self.state.load(Acquire) & (CLOSED | ALL_OPEN) == 0 && self.entries.load(Relaxed) > 0;
         let is_here = self.inside.load(Relaxed) == 0 || self.is_visiting();
         (is_waiting && is_here).then(|| self.exited.load(Relaxed))
     }
 
-    /// When it was entered last.
+    /// Time of its last entry.
     pub(crate) fn entered(&self) -> Ticks {
         self.entered.load(Relaxed)
     }
 
-    /// Where it is counted by creation.
+    /// Its place by creation.
     pub(crate) fn home(&self) -> (u32, Place) {
         (self.thread.load(Relaxed), Place::from_bits(self.place.load(Relaxed)))
     }
 
-    /// Whether it is a future that others may enter elsewhere, as far as is known, and is now.
+    /// Whether, as far as is known, it is a future that another thread may enter elsewhere, and is entered there now.
     pub(crate) fn is_visiting(&self) -> bool {
         self.inside.load(Relaxed) != 0 && self.is_visitor()
     }
@@ -253,17 +254,17 @@ impl Call {
         self.begins_at_home.load(Relaxed) && !self.used_again.load(Relaxed)
     }
 
-    /// Whether it was created after the first entry of another, or visits it: each use of that other is then one range
-    /// for it, and not each poll. Returns when that range began.
+    /// Whether it was created after the first entry of `outer`, or visits it: each use of `outer` is then one range for
+    /// it, and not each poll. Returns the start of that range.
     pub(crate) fn range_in(&self, outer: &Self) -> Option<Ticks> {
         let began = outer.began.load(Relaxed);
         let is_inside = began <= self.created.load(Relaxed) || self.is_visitor();
         is_inside.then(|| Some(outer.inside.load(Relaxed)).filter(|range| *range != 0).unwrap_or(began))
     }
 
-    /// It is about to be entered elsewhere than it was created, in a range that began then. Returns how many uses more
-    /// there are: one if it is the first entry in that range and no visit, two if it shows that the one before was no
-    /// visit either; and whether it is the first entry of all.
+    /// It is about to be entered elsewhere than it was created, in a range with this start. Returns the number of
+    /// additional uses: one if this is the first entry in that range and no visit, two if it shows that the previous
+    /// entry was no visit either. Also returns whether this is its first entry of all.
     pub(crate) fn enter_elsewhere(&self, node: u32, range: Ticks) -> (i64, bool) {
         let before = self.inside.swap(range, Relaxed);
         let is_again = ![0, range].contains(&before);
@@ -278,8 +279,9 @@ impl Call {
         (i64::from(before != range) + i64::from(is_visitor), self.entries.load(Relaxed) == 0)
     }
 
-    /// It is about to be entered where it was created, in a range that began then if in any. Returns whether that is a
-    /// use of its own: the first in that range after others elsewhere; without a range, each of a span that is kept.
+    /// It is about to be entered where it was created, perhaps in a range with this start. Returns whether this is a
+    /// use of its own: the first in that range after others elsewhere. Without a range, each entry of a kept span is
+    /// one.
     pub(crate) fn enter_at_home(&self, range: Option<impl FnOnce() -> Ticks>) -> bool {
         if self.entries.load(Relaxed) == 0 {
             self.begins_at_home.store(true, Relaxed);
@@ -308,7 +310,7 @@ impl Call {
         let last = self.last.load(Relaxed);
         let is_cancelled = entries == 1 || last & SUSPENDED != 0;
         let is_dropped = last & (DROPPED | AFTERWARDS) != 0 && !is_cancelled;
-        // What has finished awaits nothing until it is dropped. The last entry of another was its last poll.
+        // A finished future awaits nothing until its drop. In other cases the last entry was the last poll.
         let pause = if is_dropped { self.pause.load(Relaxed) } else { 0 };
         EndedCall {
             created,
@@ -336,7 +338,7 @@ impl Call {
 pub(crate) struct Calls {
     all: Chunked<Call, 1>,
     free: Mutex<Free>,
-    /// Spans that were not followed because too many were.
+    /// Number of spans that were not followed because of the limit.
     over_limit: AtomicU64,
 }
 
@@ -346,7 +348,7 @@ struct Free {
     unused: CallId,
 }
 
-/// Free calls of one thread, so that threads share a lock once in [`BATCH`] calls only.
+/// Free calls of one thread, so that threads take the shared lock only once in [`BATCH`] calls.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Mutex<Vec<CallId>>);
 
@@ -362,7 +364,7 @@ impl Calls {
         if id == 0 { None } else { self.all.get_inline(id as usize) }
     }
 
-    /// Follows a new span of a thread, which was created in another call, 0 for none. 0 where too many are followed.
+    /// Follows a new span of a thread, created in another call or in none (0). Returns 0 if too many are followed.
     pub(crate) fn begin(&self, spare: &Spare, thread: u32, place: Place, parent: CallId, now: Ticks) -> CallId {
         let Some((id, call)) = self.take(spare) else {
             self.over_limit.fetch_add(1, Relaxed);
@@ -402,11 +404,12 @@ impl Calls {
         id
     }
 
-    /// A call without a parent is about to be entered first, inside of another that is open: that awaits it from now.
+    /// A call without a parent is about to be entered for the first time, inside another open call, which awaits it
+    /// from now on.
     pub(crate) fn adopt(&self, id: CallId, outer: CallId) {
         let (Some(call), Some(above)) = (self.get(id), self.get(outer)) else { return };
         if call.parent.compare_exchange(0, outer, AcqRel, Relaxed).is_ok() {
-            above.begin_child(0); // it is not idle, so the moment is not asked for
+            above.begin_child(0); // it is not idle, so the time is not needed
         }
     }
 
@@ -472,7 +475,7 @@ impl Calls {
         free.unused as usize - free.ids.len() - spare
     }
 
-    /// All calls, those that are free too. Any thread.
+    /// All calls, including free ones. On any thread.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Call> {
         let unused = self.free.lock().unused;
         (1..=unused).filter_map(|id| self.get(id))
@@ -482,7 +485,7 @@ impl Calls {
         self.over_limit.load(Acquire)
     }
 
-    /// A new window begins.
+    /// Begins a new window.
     pub(crate) fn forget_losses(&self) {
         self.over_limit.store(0, Relaxed);
     }
@@ -599,7 +602,7 @@ mod tests {
         assert_eq!(is_cancelled(&[(1, 2)], true), Some(true), "it was only dropped");
     }
 
-    /// As a server does that keeps the span of a request, and enters it to send the answer.
+    /// A server does this: it keeps the span of a request and enters it again to send the answer.
     #[test]
     fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
         let (calls, spare) = (Calls::new(), Spare::default());

@@ -1,6 +1,7 @@
-//! What has a name: domains and labels, categories, and the nodes of the lineage tree, each interned once a process.
+//! Everything with a name: domains and labels, categories, and the nodes of the lineage tree, each interned once a
+//! process.
 //!
-//! Behind one lock that is taken only when a thread meets something for the first time.
+//! It is behind one lock, which a thread takes only for a new name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,9 +13,9 @@ use rustc_hash::FxHashMap;
 
 /// Number of the root node.
 pub(crate) const ROOT: u32 = 0;
-/// Levels of the tree. Below, recursion shares the nodes above it, and what is not recursion is `(more)`.
+/// Levels of the tree. Deeper recursion shares the nodes above; other deeper ranges go to `(more)`.
 const DEPTH: u32 = 64;
-/// Label of the node that stands for what did not fit the bound.
+/// Label of the node for ranges beyond a limit.
 const MORE: &str = "(more)";
 
 /// Bounds on what one process may intern.
@@ -44,13 +45,13 @@ pub(crate) struct Node {
     pub(crate) parent: u32,
     pub(crate) label: u32,
     pub(crate) style: RangeStyle,
-    /// Where it may be open inside of itself, since it stands for levels below it too: the uppermost node that
-    /// recursion comes back to, perhaps itself.
+    /// If it may be open inside itself, because it also stands for deeper levels: the uppermost node to which recursion
+    /// returns, perhaps itself.
     recursion: Option<u32>,
     depth: u32,
 }
 
-/// Everything interned so far. Numbers count up from 0 and are never taken back.
+/// All interned names. Numbers count up from 0 and are never reused.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
     limits: Limits,
@@ -87,7 +88,7 @@ impl<T: Clone + Eq + std::hash::Hash> Interner<T> {
         id
     }
 
-    /// A number that `get` does not find.
+    /// A number that `get` never returns.
     fn push(&mut self, value: T) -> u32 {
         let id = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
         self.values.push(value);
@@ -114,12 +115,12 @@ impl Catalog {
         }
     }
 
-    /// Number of a name that is written in the program.
+    /// Number of a name from the source code.
     pub(crate) fn label(&mut self, domain: u32, name: &str) -> u32 {
         self.labels.intern(Label { domain, name: Arc::from(name) })
     }
 
-    /// Number of a name made at run time; `None` (and counted) when the bound on such names is reached.
+    /// Number of a name made at run time; `None`, and counted, if the limit on such names is reached.
     pub(crate) fn run_time_label(&mut self, domain: u32, name: &str) -> Option<u32> {
         let label = Label { domain, name: Arc::from(name) };
         if let Some(id) = self.labels.get(&label) {
@@ -128,8 +129,7 @@ impl Catalog {
         self.has_room_for_name().then(|| self.labels.intern(label))
     }
 
-    /// The same of a name that no other shares the number of, though it may read the same: see
-    /// [`relabel`](Self::relabel).
+    /// The same, with a number that no other name shares, even one with the same text: see [`relabel`](Self::relabel).
     pub(crate) fn label_alone(&mut self, domain: u32, name: &str) -> Option<u32> {
         self.has_room_for_name().then(|| self.labels.push(Label { domain, name: Arc::from(name) }))
     }
@@ -142,7 +142,7 @@ impl Catalog {
         has_room
     }
 
-    /// Number of a category; from 1 up. 0, which is none, and counted, when the bound on run-time names is reached.
+    /// Number of a category, from 1 up. 0 (none), and counted, if the limit on run-time names is reached.
     pub(crate) fn category(&mut self, name: CategoryName) -> u32 {
         if self.categories.get(&name).is_none() && self.categories.values.len() > self.limits.run_time_names {
             self.categories_over_limit += 1;
@@ -151,17 +151,17 @@ impl Catalog {
         self.categories.intern(name)
     }
 
-    /// Counts what does not fit from 0 again, for a new window.
+    /// Resets the counts of losses, for a new window.
     pub(crate) fn forget_losses(&mut self) {
         (self.names_over_limit, self.categories_over_limit) = (0, 0);
     }
 
-    /// The label of a number that this catalog gave.
+    /// The label of a number from this catalog.
     pub(crate) fn label_of(&self, label: u32) -> Option<&Label> {
         self.labels.values.get(label as usize)
     }
 
-    /// The category of a number that this catalog gave; `None` for 0.
+    /// The category of a number from this catalog; `None` for 0.
     pub(crate) fn category_of(&self, category: u32) -> Option<&CategoryName> {
         self.categories.values.get(category as usize).filter(|_| category != 0)
     }
@@ -170,8 +170,8 @@ impl Catalog {
         &self.nodes
     }
 
-    /// The node of a range under a parent. Beyond 64 levels recursion shares the node of the same label above it.
-    /// Whatever else is as deep, or beyond the bound on nodes, goes to the parent's `(more)` node.
+    /// The node of a range under a parent. Beyond 64 levels recursion shares the node of the same label above. Other
+    /// ranges at that depth, or beyond the limit on nodes, go to the parent's `(more)` node.
     pub(crate) fn child(&mut self, parent: u32, key: RangeKey) -> u32 {
         if let Some(&node) = self.node_ids.get(&(parent, key.label, key.style)) {
             return node;
@@ -190,7 +190,7 @@ impl Catalog {
         self.insert(parent, key.label, key.style)
     }
 
-    /// Whether this node stands for what did not fit.
+    /// Whether this node stands for ranges beyond a limit.
     pub(crate) fn is_more(&self, node: &Node) -> bool {
         self.label_of(node.label).is_some_and(|label| label.domain == 0 && &*label.name == MORE)
     }
@@ -207,19 +207,19 @@ impl Catalog {
         }
     }
 
-    /// The uppermost node of the recursion that this one is in, if it may be open inside of itself.
+    /// The uppermost node of the recursion that contains this node, if it may be open inside itself.
     pub(crate) fn recursion_of(&self, node: u32) -> Option<u32> {
         let recursion = |node: u32| self.nodes.get(node as usize).and_then(|node| node.recursion);
         let mut top = recursion(node)?;
-        // Recursion to a node further down may be inside of one that goes further up.
+        // Recursion to a lower node may be inside recursion to a higher one.
         while let Some(above) = recursion(top).filter(|&above| above < top) {
             top = above;
         }
         Some(top)
     }
 
-    /// Notes that recursion comes back to `above` from `below`: both, and all between, are open inside of themselves
-    /// from here on.
+    /// Notes that recursion returns to `above` from `below`: both nodes, and all between them, may be open inside
+    /// themselves from now on.
     fn stand_inside(&mut self, below: u32, above: u32) {
         let mut at = below;
         while let Some(node) = self.nodes.get_mut(at as usize).filter(|_| at != ROOT) {
@@ -239,7 +239,7 @@ impl Catalog {
         id
     }
 
-    /// The number of what a label reads.
+    /// The number of the first label with the same text.
     pub(crate) fn shared_label(&mut self, label: u32) -> u32 {
         match self.label_of(label).cloned() {
             Some(text) => self.labels.intern(text),
@@ -247,8 +247,8 @@ impl Catalog {
         }
     }
 
-    /// Makes these labels others, by number: from now on they read as those, and nodes that are the same then are one.
-    /// Returns which one that is, by node.
+    /// Replaces labels by others, by number: they then have the others' text, and nodes that become equal are joined.
+    /// Returns the resulting node for each node.
     pub(crate) fn relabel(&mut self, labels: &Keyed<u32, u32>) -> Vec<u32> {
         for (&label, &other) in labels.iter() {
             let text = self.label_of(other).cloned();
@@ -278,7 +278,7 @@ impl Catalog {
         to
     }
 
-    /// Whether a node is another or below it.
+    /// Whether a node is another one or below it.
     pub(crate) fn is_within(&self, node: u32, other: u32) -> bool {
         self.ancestors(node).any(|(above, _)| above == other)
     }
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!((catalog.label_alone(0, "a"), catalog.names_over_limit), (None, 1));
         let [of_a, of_b] = [a, b].map(|label| catalog.child(ROOT, key(label)));
         let [under_a, under_b] = [of_a, of_b].map(|node| catalog.child(node, key(below)));
-        // Recursion that comes back to a node: below 64 levels.
+        // Recursion below 64 levels returns to a node above.
         let mut node = under_b;
         for _ in 0..100 {
             node = catalog.child(node, key(a));

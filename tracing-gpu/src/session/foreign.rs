@@ -1,4 +1,4 @@
-//! NVTX ranges that other code of the process makes: names of their categories, and start/end ranges that are open.
+//! NVTX ranges of other code in the process: names of their categories, and open start/end ranges.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::record::RangeKey;
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, Lifetime};
 
-/// This bit and above in the number of a domain: it is of foreign ranges. So no foreign range has the label of a span,
-/// and the end of one never closes the other.
+/// Domain numbers with this bit belong to foreign ranges. So no foreign range has the label of a span, and the end of
+/// one never closes the other.
 pub(crate) const FOREIGN: u32 = 1 << 31;
-/// Foreign domains that have a number, which are more than the tool keeps apart; ranges of others are in the default
+/// The largest number of foreign domains, more than the tool distinguishes; ranges of further ones are in the default
 /// domain.
 const MOST_DOMAINS: usize = 1 << 17;
-/// Categories whose names are remembered.
+/// The largest number of categories with a name.
 const MOST_CATEGORIES: usize = 1 << 16;
-/// Names of fields that are kept for good; further ones share a name.
+/// The largest number of field names, which are kept for good; further ones share a name.
 const MOST_FIELD_NAMES: usize = 4_096;
-/// Start/end ranges that are open at once.
+/// The largest number of start/end ranges open at once.
 const MOST_STARTED: usize = 1 << 16;
-/// Start/end ranges are spread over this number of locks.
+/// Start/end ranges are spread over this many locks.
 const SHARDS: usize = 64;
 
 /// A start/end range that has begun.
@@ -39,12 +39,12 @@ pub(crate) struct Started {
 #[derive(Debug)]
 pub(crate) struct Foreign {
     is_received: AtomicBool,
-    /// Goes up when a category gets a name.
+    /// Increases when a category gets a name.
     names: AtomicU32,
     categories: Mutex<HashMap<(u32, u32), Arc<str>>>,
-    /// No static: a forked child, which has a session of its own, may find a lock of its parent's taken for ever.
+    /// Not a static: a forked child has its own session, but might find its parent's lock taken for ever.
     field_names: Mutex<FxHashSet<&'static str>>,
-    /// None for those that the filter rejects.
+    /// `None` for ranges that the filter rejects.
     started: [Mutex<FxHashMap<u64, Option<Started>>>; SHARDS],
 }
 
@@ -61,7 +61,7 @@ impl Default for Foreign {
 }
 
 impl Foreign {
-    /// Foreign ranges are received from now on.
+    /// Receives foreign ranges from now on.
     pub(crate) fn receive(&self) {
         self.is_received.store(true, Relaxed);
     }
@@ -70,7 +70,7 @@ impl Foreign {
         self.is_received.load(Relaxed)
     }
 
-    /// How often categories got names: what was looked up by their numbers before must be looked up again.
+    /// How often categories got names. When it changes, cached categories must be looked up again.
     #[inline]
     pub(crate) fn category_names(&self) -> u32 {
         self.names.load(Acquire) // pairs with `name_category`
@@ -85,13 +85,13 @@ impl Foreign {
         }
     }
 
-    /// The category of this number: its name, if it has one.
+    /// The category of this number, with its name if it has one.
     pub(crate) fn category(&self, domain: u32, number: u32) -> CategoryName {
         let name = self.categories.lock().get(&(domain, number)).cloned();
         name.map_or(CategoryName::Number(number), CategoryName::Text)
     }
 
-    /// A name of a field that is made at run time.
+    /// The interned name of a field, from a name made at run time.
     pub(crate) fn field_name(&self, name: &str) -> &'static str {
         let mut names = self.field_names.lock();
         match names.get(name) {
@@ -106,18 +106,18 @@ impl Foreign {
     }
 
     fn shard(&self, id: u64) -> &Mutex<FxHashMap<u64, Option<Started>>> {
-        // By Fibonacci hashing: the numbers may be addresses, or follow one another.
+        // Fibonacci hashing, because the numbers may be addresses or consecutive.
         &self.started[(id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % SHARDS]
     }
 
-    /// Keeps a start/end range until it ends, none for one that is not measured. Returns the range that is lost: an
-    /// open one of this number, or this one where too many are open.
+    /// Keeps a start/end range until it ends; `None` is one that is not measured. Returns a lost range: an open one
+    /// with the same number, or this one if too many are open.
     pub(crate) fn start(&self, id: u64, range: Option<Started>) -> Option<Started> {
         let mut started = self.shard(id).lock();
         if started.len() < MOST_STARTED / SHARDS { started.insert(id, range).flatten() } else { range }
     }
 
-    /// The range of this number, if there is one, and if it is measured.
+    /// Removes the range of this number, if there is one; the inner `None` means that it is not measured.
     pub(crate) fn end(&self, id: u64) -> Option<Option<Started>> {
         self.shard(id).lock().remove(&id)
     }
@@ -131,7 +131,7 @@ pub(super) struct ForeignDomains {
 }
 
 impl ForeignDomains {
-    /// The number of a domain, with the bit.
+    /// The number of a domain, including the bit.
     pub(super) fn number(&mut self, name: Option<&str>) -> u32 {
         let Some(name) = name else { return FOREIGN };
         if let Some(known) = self.numbers.get(name) {
@@ -147,7 +147,7 @@ impl ForeignDomains {
         number
     }
 
-    /// The name of a domain of this number, which has the bit.
+    /// The name of the domain with this number, which includes the bit.
     pub(super) fn name(&self, number: u32) -> Option<&'static str> {
         self.names.get(((number ^ FOREIGN) as usize).checked_sub(1)?).copied()
     }

@@ -1,5 +1,5 @@
-//! What is known of the front end, a layer or a subscriber: whether there is one, and which spans it has met and the
-//! filter has rejected. Written where a front end is made, installed or dropped, and once a call site.
+//! State of the front end (a layer or a subscriber): whether there is one, which spans it has met, and which ones the
+//! filter has rejected. Written when a front end is made, installed or dropped, and once a call site.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
@@ -11,7 +11,7 @@ use tracing_core::{Level, LevelFilter, Metadata};
 use crate::clock::Ticks;
 use crate::span::site::site_key;
 
-/// The front end of one profiler. One at a time measures; when it is dropped, the next one may.
+/// The front end of one profiler. Only one measures at a time; after its drop the next one may.
 #[derive(Debug, Default)]
 pub(crate) struct FrontEnd {
     is_taken: AtomicBool,
@@ -19,12 +19,12 @@ pub(crate) struct FrontEnd {
     was_installed: AtomicBool,
     has_own_filter: AtomicBool,
     is_alone: AtomicBool,
-    /// When the last one was dropped; 0 before.
+    /// Time of the last drop; 0 before.
     left: AtomicU64,
     met: Mutex<CallSites>,
 }
 
-/// How far a front end has come.
+/// Lifecycle of a front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     NotMade,
@@ -33,24 +33,24 @@ pub(crate) enum Stage {
     Dropped,
 }
 
-/// Call sites of spans that have been met.
+/// Call sites of spans that the front end has met.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallSites {
     known: HashSet<u64>,
-    /// The most verbose level that the layer's own filter lets through, where that filter says one.
+    /// The most verbose level of the layer's own filter, if the filter states one.
     pub(crate) own_level: Option<LevelFilter>,
-    /// Those that the filter lets through.
+    /// Number of call sites that the filter lets through.
     pub(crate) measured: usize,
-    /// The crates that those are in.
+    /// Crates of those call sites.
     pub(crate) measured_crates: Keyed<String, ()>,
-    /// Those that it does not, by crate.
+    /// Rejected call sites, by crate.
     pub(crate) rejected: Keyed<String, Rejected>,
 }
 
 /// Call sites of one crate that the filter rejects.
 #[derive(Clone, Debug)]
 pub(crate) struct Rejected {
-    /// How many of each level.
+    /// Number of call sites by level.
     pub(crate) levels: Keyed<Level, usize>,
     /// The name of the first one.
     pub(crate) name: &'static str,
@@ -63,7 +63,7 @@ impl Rejected {
 }
 
 impl FrontEnd {
-    /// Whether the caller has made the front end that measures: false where there is one.
+    /// Makes the caller's front end the measuring one; false if there is one already.
     pub(crate) fn take(&self) -> bool {
         let is_free = !self.is_taken.swap(true, AcqRel);
         self.was_made.store(true, Relaxed);
@@ -73,12 +73,12 @@ impl FrontEnd {
         is_free
     }
 
-    /// It is part of a dispatcher.
+    /// Notes that it is part of a dispatcher.
     pub(crate) fn install(&self) {
         self.was_installed.store(true, Relaxed);
     }
 
-    /// It was dropped: the next one may measure.
+    /// Notes its drop: the next one may measure.
     pub(crate) fn leave(&self, now: Ticks) {
         self.left.store(now, Relaxed);
     }
@@ -87,12 +87,12 @@ impl FrontEnd {
         self.is_taken.store(false, Release);
     }
 
-    /// When the last one was dropped; 0 where none was.
+    /// Time of the last drop; 0 if none was dropped.
     pub(crate) fn left(&self) -> Ticks {
         self.left.load(Relaxed)
     }
 
-    /// It has a filter of its own, for which the profiler's default makes room.
+    /// Notes a filter of its own, which replaces the profiler's default.
     pub(crate) fn set_own_filter(&self, level: Option<LevelFilter>) {
         self.has_own_filter.store(true, Relaxed);
         self.met.lock().own_level = level;
@@ -102,7 +102,7 @@ impl FrontEnd {
         self.has_own_filter.load(Relaxed)
     }
 
-    /// It is the whole subscriber: nobody hides spans from it.
+    /// Notes that it is the whole subscriber: nobody hides spans from it.
     pub(crate) fn set_alone(&self) {
         self.is_alone.store(true, Relaxed);
     }
@@ -120,8 +120,8 @@ impl FrontEnd {
         }
     }
 
-    /// Remembers the call site of a span. `tracing` tells of each more than once, and of nothing else a layer that is
-    /// put into a dispatcher later.
+    /// Remembers the call site of a span. `tracing` reports each more than once. A layer that joins a dispatcher later
+    /// gets no other report.
     pub(crate) fn meet(&self, metadata: &'static Metadata<'static>, is_enabled: bool) {
         self.install();
         let mut met = self.met.lock();

@@ -1,5 +1,5 @@
-//! The gate of a session: which window callbacks are counted in, and whether they are. Callbacks read it, each; `reset`
-//! and `finish` write it.
+//! The gate of a session: the window in which callbacks count, and whether they count at all. Each callback reads it;
+//! `reset` and `finish` write it.
 
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -11,16 +11,16 @@ pub(crate) const FINISHED: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(crate) struct SessionGate {
-    /// Number of the window, or [`FINISHED`]; no two windows of a process have the same one.
+    /// Number of the window, or [`FINISHED`]; unique in the process.
     number: AtomicU64,
-    /// Start of the window, or of the last one after the finish.
+    /// Start of the window; after the finish, of the last one.
     start: AtomicU64,
-    /// Held while a window begins, and while one is read.
+    /// Locked while a window begins, and while one is read.
     window: Mutex<()>,
 }
 
 impl SessionGate {
-    /// `number` is that of the first window.
+    /// `number` is the number of the first window.
     pub(crate) fn new(number: u64, start: Ticks) -> Self {
         Self { number: AtomicU64::new(number), start: AtomicU64::new(start), window: Mutex::new(()) }
     }
@@ -41,27 +41,28 @@ impl SessionGate {
         self.start.load(Relaxed)
     }
 
-    /// No window begins while this is held: the rows of a thread that are of the current window stay so.
+    /// Blocks new windows while the guard lives: rows of the current window stay in it.
     pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
         self.window.lock()
     }
 
-    /// Begins a new window, whose start `begin` returns, unless the session has finished: one at a time.
+    /// Begins a new window unless the session has finished; `begin` returns its start. Calls exclude each other.
     pub(crate) fn restart(&self, begin: impl FnOnce() -> Ticks, next: impl Fn() -> u64) {
-        let _one_at_a_time = self.hold(); // all parts have the same window after it
+        let _one_at_a_time = self.hold(); // afterwards all parts have the same window
         if self.number() != FINISHED {
             self.start.store(begin(), Relaxed);
             self.change(next);
         }
     }
 
-    /// Has every thread look again before it goes on.
+    /// Makes every thread check the window again before it continues.
     pub(crate) fn change(&self, next: impl Fn() -> u64) {
-        // Release: who sees the number in order sees what was stored before. A finish meanwhile stays one.
+        // Release: a thread that reads the number in order sees earlier stores. A finish meanwhile stays one.
         let _finished = self.number.fetch_update(Release, Relaxed, |number| (number != FINISHED).then(&next));
     }
 
-    /// From now on every callback does nothing. Whether the session had not finished: true for the first caller only.
+    /// Makes every callback do nothing from now on. Returns whether the session had not finished: true only for the
+    /// first caller.
     pub(crate) fn close(&self) -> bool {
         self.number.swap(FINISHED, Acquire) != FINISHED // pairs with `change`: the caller reads the last window
     }

@@ -1,4 +1,4 @@
-//! Call sites of spans whose exits did not nest: each is named in the report. Written on slow paths only.
+//! Call sites of spans whose exits did not nest. The report names each of them. Written on slow paths only.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use tracing_core::Metadata;
 
 use crate::span::site::site_key;
 
-/// What happened to the spans of one call site.
+/// The misnested exits of one call site's spans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Misnested {
     pub(crate) metadata: &'static Metadata<'static>,
-    /// Exits below another range, of this span or of one directly below it.
+    /// Exits below another open range, of this span or of the one directly below it.
     pub(crate) exits: u64,
-    /// Instances that were closed and opened again by such an exit.
+    /// Instances that such an exit closed and opened again.
     pub(crate) reopened: u64,
-    /// Exits on a thread that had no such range open.
+    /// Exits on a thread without such an open range.
     pub(crate) elsewhere: u64,
 }
 

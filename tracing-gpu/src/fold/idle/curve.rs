@@ -1,18 +1,18 @@
-//! How busy a device was up to each moment, so that any interval can be asked for.
+//! Cumulative use of a device, for queries of any interval.
 
 use std::ops::Sub;
 
 use range_report::summary::{IdleCause, IdleCauses};
 
-/// Points that are kept of the time before the last settling, at most. Between two of them time counts evenly.
+/// The largest number of points kept from before the last settling. Between two points, use is interpolated.
 const MOST_OLD: usize = 1 << 13;
 
-/// What a device did up to a moment, or in an interval.
+/// Use of a device up to a moment, or in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use {
     pub(super) busy: u64,
     pub(super) causes: IdleCauses,
-    /// Operations that began, and the sum of their durations.
+    /// Number of operations that began, and the sum of their durations.
     pub(super) operations: u64,
     pub(super) operations_ns: u64,
 }
@@ -25,7 +25,7 @@ impl Use {
         IdleCause::ALL.iter().for_each(|&cause| self.causes.add(cause, more.causes.of(cause)));
     }
 
-    /// Each figure by a function of both.
+    /// Combines each figure of both by a function.
     fn with(&self, other: &Self, figure: impl Fn(u64, u64) -> u64) -> Self {
         let mut causes = IdleCauses::default();
         for cause in IdleCause::ALL {
@@ -48,14 +48,14 @@ impl Sub for Use {
     }
 }
 
-/// Moments in order, with what the device did up to each.
+/// Moments in order, with the device's use up to each.
 #[derive(Debug, Default)]
 pub(super) struct Curve {
     points: Vec<(u64, Use)>,
 }
 
 impl Curve {
-    /// Goes on from the last point to another, in one state.
+    /// Continues from the last point to another one, in one state.
     pub(super) fn go_on(&mut self, from: u64, until: u64, change: impl FnOnce(&mut Use, u64)) {
         if self.points.is_empty() {
             self.points.push((from, Use::default()));
@@ -68,7 +68,7 @@ impl Curve {
         }
     }
 
-    /// What the device did in an interval.
+    /// The use of the device in an interval.
     pub(super) fn between(&self, start: u64, end: u64) -> Use {
         self.at(end) - self.at(start)
     }
@@ -86,8 +86,7 @@ impl Curve {
         }
     }
 
-    /// What is there now is old: ranges that begin later do not ask for it. Every second point goes where there are too
-    /// many.
+    /// Drops every second point while there are too many. The present points are old: later ranges do not query them.
     pub(super) fn thin(&mut self) {
         while self.points.len() > MOST_OLD {
             let (last, mut at) = (self.points.len(), 0);
@@ -103,7 +102,7 @@ impl Curve {
 mod tests {
     use super::*;
 
-    /// Busy half of the time, one microsecond in two.
+    /// The device is busy every other microsecond.
     #[test]
     fn a_thinned_curve_keeps_sums_and_the_last_point() {
         let mut curve = Curve::default();

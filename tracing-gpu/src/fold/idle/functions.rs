@@ -1,11 +1,11 @@
-//! What a thread does in a call of the CUDA API, as far as it explains an idle device.
+//! What a CUDA API call tells about an idle device.
 
 use range_report::summary::CallKind;
 
 /// Code between two calls is part of launching if it is shorter, in nanoseconds.
 pub(super) const BETWEEN_LAUNCHES: u64 = 100_000;
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// It enqueues a kernel, a graph or a set.
@@ -14,16 +14,16 @@ pub(super) enum Purpose {
     CopyLater,
     /// It copies before it returns.
     Copy,
-    /// It waits for the device, or asks whether the device has come so far.
+    /// It waits for the device, or polls it.
     Wait,
     Allocate,
     Load,
-    /// The runtime's first step of a launch, before CUPTI's record of that begins.
+    /// The runtime's first step of a launch, before the launch's own CUPTI record begins.
     Prepare,
     Other,
 }
 
-/// Beginnings of names, without the `cu` or `cuda` of the API. The first that fits decides.
+/// Prefixes of names, without the API's `cu` or `cuda`. The first match decides.
 const BEGINNINGS: &[(&str, Purpose)] = &[
     ("StreamSynchronize", Purpose::Wait),
     ("DeviceSynchronize", Purpose::Wait),
@@ -69,7 +69,7 @@ const BEGINNINGS: &[(&str, Purpose)] = &[
     ("KernelGetName", Purpose::Prepare),
 ];
 
-/// By the name of a function, as CUPTI gives it (`cudaMemcpyAsync_v3020`, `cuMemAlloc_v2`).
+/// The purpose of a function by CUPTI's name (`cudaMemcpyAsync_v3020`, `cuMemAlloc_v2`).
 pub(super) fn purpose(name: &str) -> Purpose {
     let name = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or(name);
     if name.starts_with("Memcpy") || name.starts_with("GraphMemcpy") {

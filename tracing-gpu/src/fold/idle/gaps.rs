@@ -1,4 +1,4 @@
-//! When a device was idle, from its operations.
+//! Idle times of a device, derived from its operations.
 
 use range_report::summary::MemoryKind;
 
@@ -11,18 +11,18 @@ pub(super) struct DeviceOperation {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) name: Name,
-    /// Whether its beginning is settled.
+    /// Whether this is the unsettled rest of an operation.
     pub(super) is_rest: bool,
     /// Whether its kernel ran for the first time.
     pub(super) is_first: bool,
     pub(super) context: u32,
     pub(super) stream: u32,
     pub(super) correlation: u32,
-    /// Thread and moment of its launch.
+    /// Thread and time of its launch.
     pub(super) launch: Option<(u32, u64)>,
 }
 
-/// What an operation is called.
+/// Name of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Name {
     /// Number of its kernel.
@@ -38,7 +38,7 @@ pub(super) struct Gap {
     pub(super) ended_by: DeviceOperation,
 }
 
-/// What a device did next.
+/// The next state of a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Settled {
     Idle(Gap),
@@ -56,10 +56,10 @@ pub(super) enum Settled {
 #[derive(Debug, Default)]
 pub(super) struct DeviceLog {
     operations: Vec<DeviceOperation>,
-    /// Start of the first operation, and the moment up to which the device is known to be busy or its idle time is
-    /// known to be over; `None` before the first operation.
+    /// Start of the first operation, and the moment up to which busy and idle times are known; `None` before the first
+    /// operation.
     known: Option<(u64, u64)>,
-    /// Operations that start earlier come too late.
+    /// Operations that start before this are too late.
     settled: u64,
     pub(super) busy: u64,
     pub(super) copy: u64,
@@ -79,17 +79,17 @@ impl DeviceLog {
         self.operations.len()
     }
 
-    /// Start of the first operation, and end of the last, of what is settled.
+    /// Start of the first operation and end of the last one, as far as they are settled.
     pub(super) const fn known(&self) -> Option<(u64, u64)> {
         self.known
     }
 
-    /// Where the next gap begins, or would.
+    /// Start of the next gap.
     pub(super) fn cursor(&self) -> u64 {
         self.known.map_or(self.settled, |(_, until)| until)
     }
 
-    /// Takes operations up to a moment into the sums, and hands over what the device did.
+    /// Adds operations up to a moment to the sums, and reports the states of the device.
     pub(super) fn settle(&mut self, until: u64, mut each: impl FnMut(Settled)) {
         let mut taken = Vec::new();
         self.operations.retain_mut(|operation| {
@@ -98,7 +98,7 @@ impl DeviceLog {
             }
             taken.push(*operation);
             let goes_on = operation.end > until;
-            (operation.start, operation.is_rest) = (until, true); // the rest of it is for the next time
+            (operation.start, operation.is_rest) = (until, true); // keeps the rest for the next call
             goes_on
         });
         taken.sort_unstable_by_key(|operation| (operation.start, operation.launch.map(|(_, at)| at), operation.end));
@@ -131,7 +131,7 @@ impl DeviceLog {
     }
 }
 
-/// Adds an interval, which starts no earlier than those before, to a union.
+/// Adds an interval to a union. It must not start before earlier ones.
 fn extend(union: &mut Vec<(u64, u64)>, start: u64, end: u64) {
     match union.last_mut() {
         Some(last) if start <= last.1 => last.1 = last.1.max(end),
@@ -139,7 +139,7 @@ fn extend(union: &mut Vec<(u64, u64)>, start: u64, end: u64) {
     }
 }
 
-/// Time that is in both of two unions.
+/// Time that is in both unions.
 fn common(one: &[(u64, u64)], other: &[(u64, u64)]) -> u64 {
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
     let mut sum = 0;

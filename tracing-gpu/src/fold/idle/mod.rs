@@ -1,11 +1,11 @@
 //! Why the GPU was idle.
 //!
-//! Each moment in which a device ran nothing has one cause and one span: those of the thread that launched the
-//! operation which ended the idle time. `gaps` finds the idle times. `functions` knows what a call of the CUDA API is
-//! for. `thread` knows what a thread did at a moment: in a call, between two of them, and in which range.
+//! Each moment in which a device ran nothing has one cause and one span, taken from the thread that launched the
+//! operation which ended the idle time. `gaps` finds idle times. `functions` knows the purpose of CUDA API calls.
+//! `thread` knows a thread's state at a moment: in a call or between two calls, and in which range.
 //!
-//! Records arrive late and in any order. So what is older than [`Limits::lateness`] is settled whenever
-//! [`Limits::batch`] records have come, and memory does not grow with the run.
+//! Records arrive late and in any order. So records older than [`Limits::lateness`] are settled whenever
+//! [`Limits::batch`] records have arrived, and memory does not grow with the run.
 
 mod curve;
 mod functions;
@@ -41,11 +41,11 @@ use super::Fold;
 /// How long records are kept.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// How much later than the last record others may come, in nanoseconds.
+    /// How far records may arrive behind the latest one, in nanoseconds.
     lateness: u64,
-    /// Records after which the older ones are settled: some 10 MB.
+    /// Number of records after which the older ones are settled: some 10 MB.
     batch: usize,
-    /// Records at which all are settled, and those that an idle device still needs are dropped: some 80 MB.
+    /// Number of records at which all are settled, even those that an idle device still needs: some 80 MB.
     most: usize,
 }
 
@@ -78,31 +78,31 @@ pub(crate) struct Idle {
     streams: FxHashMap<(u32, u32), StreamKind>,
     /// Moments at which a stream was told to wait for an event.
     waits: FxHashMap<u32, Vec<u64>>,
-    /// Records since the last settling, and the end of the latest one.
+    /// Number of records since the last settling, and the end of the latest one.
     arrived: usize,
     latest: u64,
     gaps: u64,
-    /// Explained idle time with its thread that no file has yet, where a file shows it.
+    /// Explained idle times, with their threads, that no file has yet; `None` if no file shows them.
     unshown: Option<Vec<(Option<u32>, Piece)>>,
 }
 
-/// Kernels that ran: the number of each by its symbol, and their names.
+/// Kernels that ran: their numbers by symbol, and their names.
 #[derive(Debug, Default)]
 struct Kernels {
     numbers: FxHashMap<String, u32>,
     names: Vec<String>,
 }
 
-/// Names of ranges by numbers.
+/// Names of ranges, by number.
 #[derive(Debug, Default)]
 struct Labels {
-    /// By name: the domains that have it, and the number of each such label.
+    /// For each name, its domains and the number of each label.
     numbers: FxHashMap<String, Vec<(Option<String>, u32)>>,
     count: u32,
 }
 
 impl Labels {
-    /// Copies the name once for each label.
+    /// The number of a label. Copies the name only for a new label.
     fn number(&mut self, domain: Option<&str>, name: &str) -> u32 {
         let known = self.numbers.get(name).into_iter().flatten().find(|(of, _)| of.as_deref() == domain);
         if let Some((_, number)) = known {
@@ -114,7 +114,7 @@ impl Labels {
         number
     }
 
-    /// Domain and name of each number.
+    /// Domain and name for each number.
     fn take(&mut self) -> FxHashMap<u32, (Option<String>, String)> {
         let labels = std::mem::take(&mut self.numbers).into_iter();
         labels
@@ -160,7 +160,7 @@ struct Device {
 struct SpanSums {
     causes: IdleCauses,
     gaps: u64,
-    /// Number, time and start of the gap that was counted last, and time and start of the longest one.
+    /// Number, time and start of the last counted gap; time and start of the longest one.
     last: (u64, u64, u64),
     longest: (u64, u64),
 }
@@ -200,7 +200,7 @@ impl Fold for Idle {
 
     fn operation(&mut self, operation: &Operation<'_>) {
         let (name, is_first) = match operation.work {
-            Work::Memory(memory) if memory.kind == MemoryKind::HtoH => return, // not on the device
+            Work::Memory(memory) if memory.kind == MemoryKind::HtoH => return, // host memory only
             Work::Memory(memory) => (Name::Memory(memory.kind), false),
             Work::Kernel(_) => {
                 let (number, is_first) = self.kernels.number(operation);
@@ -278,7 +278,7 @@ impl Fold for Idle {
 }
 
 impl Kernels {
-    /// The number of an operation's kernel, and whether it is new.
+    /// The number of an operation's kernel, and whether the kernel is new.
     fn number(&mut self, operation: &Operation<'_>) -> (u32, bool) {
         if let Some(&number) = self.numbers.get(operation.symbol) {
             return (number, false);
@@ -292,12 +292,12 @@ impl Kernels {
 }
 
 impl Idle {
-    /// One that has files show each idle time.
+    /// A fold for files that show each idle time.
     pub(crate) fn shown() -> Self {
         Self { unshown: Some(Vec::new()), ..Self::default() }
     }
 
-    /// Settles what is old when much has come.
+    /// Settles old records after many have arrived.
     fn arrived(&mut self, end: u64) {
         self.arrived += 1;
         self.latest = self.latest.max(end);
@@ -367,7 +367,7 @@ impl Idle {
             });
         }
         lend_range(threads);
-        // Where the next gap of any device begins; before the first operation there is none.
+        // Start of the next gap of any device; before the first operation there is none.
         let needed = devices.values().map(|device| device.log.cursor()).min().unwrap_or(until);
         let needed = if until == u64::MAX { until } else { needed };
         for (&number, thread) in threads.iter_mut() {
@@ -469,8 +469,8 @@ fn find_call(copy: &PageableCopy, threads: &mut FxHashMap<u32, ThreadLog>) -> bo
     true
 }
 
-/// Where one thread alone has ranges, threads without any work for the range that it has open: PyTorch runs the
-/// backward pass of `loss.backward()` on a thread of its own.
+/// If only one thread has ranges, threads without ranges work for its open range: PyTorch runs the backward pass of
+/// `loss.backward()` on a thread of its own.
 fn lend_range(threads: &mut FxHashMap<u32, ThreadLog>) {
     let mut with_ranges = threads.iter().filter(|(_, thread)| thread.has_ranges).map(|(&number, _)| number);
     let (Some(lender), None) = (with_ranges.next(), with_ranges.next()) else { return };
@@ -499,7 +499,7 @@ fn explain(gap: &Gap, threads: &FxHashMap<u32, ThreadLog>, waits: &FxHashMap<u32
     if let Some(call) = call {
         pieces.until(call_end.min(gap.end), thread::in_call(call, gap.ended_by.is_first));
     }
-    // The device had the operation, and did not begin it.
+    // The device had the operation but did not begin it.
     let rest = gap.end.saturating_sub(pieces.at);
     let waited = waits.get(&gap.ended_by.stream).is_some_and(|waits| {
         let before = waits.partition_point(|&at| at <= launched);

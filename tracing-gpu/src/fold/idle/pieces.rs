@@ -1,4 +1,4 @@
-//! Parts of an idle time, a cause each.
+//! Parts of an idle time, each with one cause.
 
 use range_report::summary::IdleCause;
 
@@ -10,18 +10,18 @@ pub(super) struct Piece {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) cause: IdleCause,
-    /// Which gap it is part of, on which device, and which operation ended that.
+    /// Number of its gap, the device, and the operation that ended the gap.
     pub(super) gap: u64,
     pub(super) device: u32,
     pub(super) ended_by: Name,
 }
 
-/// The parts of one gap, in order, each as long as one cause holds.
+/// The parts of one gap, in order. A part lasts as long as its cause.
 pub(super) struct Pieces {
     pub(super) gap: u64,
     pub(super) device: u32,
     pub(super) ended_by: Name,
-    /// Where the next part begins.
+    /// Start of the next part.
     pub(super) at: u64,
     pub(super) pieces: Vec<Piece>,
 }

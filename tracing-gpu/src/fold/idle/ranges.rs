@@ -1,4 +1,4 @@
-//! How busy the devices were while ranges were open, first and later instances apart.
+//! Use of the devices while ranges were open, separate for first and later instances.
 
 use range_report::summary::{InstancesUse, RangeUse};
 use rustc_hash::FxHashMap;
@@ -6,14 +6,14 @@ use rustc_hash::FxHashMap;
 use super::curve::{Curve, Use};
 use super::thread::OpenSpan;
 
-/// Ranges that wait for what the devices did meanwhile, at most.
+/// The largest number of ranges that wait for the devices' use.
 const MOST_WAITING: usize = 1 << 20;
-/// A first instance is apart if it lasts so many times as long as the mean of the others.
+/// A first instance is separate if it takes this many times as long as the mean of the others.
 const LONGER: u64 = 3;
-/// An instance is apart if this part of it is idle time in which something was loaded.
+/// An instance is separate if more than this fraction of it is idle time with loading.
 const LOADING_PART: u64 = 10;
 
-/// Instances together.
+/// A group of instances.
 #[derive(Clone, Copy, Debug, Default)]
 struct Instances {
     count: u64,
@@ -47,13 +47,13 @@ struct RangeInstances {
 
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
-    /// Instances that have ended.
+    /// Instances that have ended and are not evaluated yet.
     pub(super) ended: Vec<OpenSpan>,
     rows: FxHashMap<u32, RangeInstances>,
 }
 
 impl Ranges {
-    /// Takes in those that ended before a moment up to which all devices are settled.
+    /// Evaluates instances that ended before the moment up to which all devices are settled.
     pub(super) fn evaluate(&mut self, settled: u64, curves: &[&Curve]) {
         let settled = if self.ended.len() > MOST_WAITING { u64::MAX } else { settled };
         let rows = &mut self.rows;
@@ -75,7 +75,7 @@ impl Ranges {
         });
     }
 
-    /// By the number of the label.
+    /// Rows by number of the label.
     pub(super) fn rows(&self) -> impl Iterator<Item = (u32, RangeUse)> + '_ {
         self.rows.iter().map(|(&label, RangeInstances { first, loading, steady })| {
             let (mut warm_up, mut steady) = (*loading, *steady);

@@ -1,5 +1,4 @@
-//! Programs made at random, whose causes are known: the generator writes down what each thread does, and shares no code
-//! with the fold.
+//! Random programs with known causes: the generator records what each thread does, and shares no code with the fold.
 
 mod planted;
 
@@ -25,7 +24,7 @@ impl Numbers {
         mixed ^ mixed >> 31
     }
 
-    /// Microseconds, in nanoseconds.
+    /// A random number of microseconds, in nanoseconds.
     fn us(&mut self, from: u64, to: u64) -> u64 {
         from * 1_000 + self.next() % ((to - from) * 1_000)
     }
@@ -69,7 +68,7 @@ enum Made {
 }
 
 impl Made {
-    /// When its record is delivered, at the earliest.
+    /// The earliest time at which its record is delivered.
     fn end(&self) -> u64 {
         match *self {
             Self::Range { end, .. } | Self::Call { end, .. } | Self::Operation { end, .. } => end,
@@ -115,7 +114,7 @@ impl Made {
     }
 }
 
-/// What a thread does from a moment on.
+/// State of a thread from a moment on.
 #[derive(Clone, Copy, Debug)]
 struct State {
     from: u64,
@@ -125,14 +124,14 @@ struct State {
 
 const NAMES: [&str; 4] = ["load", "forward", "backward", "log"];
 
-/// One thread with a stream of its own.
+/// A thread with its own stream.
 struct Program<'a> {
     numbers: &'a mut Numbers,
     thread: u32,
     stream: u32,
     device: u32,
     now: u64,
-    /// When the stream is done.
+    /// When the stream has finished its work.
     ready: u64,
     open: Vec<(&'static str, u64)>,
     states: Vec<State>,
@@ -176,7 +175,7 @@ impl<'a> Program<'a> {
         self.now += duration;
     }
 
-    /// Code of the program. What it is for is known when it is over: a phase of the host, or the way to a call.
+    /// Code of the program. Its purpose is known only at its end: a phase of the host, or the way to a call.
     fn code(&mut self, duration: u64) {
         self.is(Unexplained, duration);
         self.code += duration;
@@ -340,7 +339,7 @@ impl<'a> Program<'a> {
 
 #[derive(Debug, Default)]
 struct Truth {
-    /// By device: wall, busy, causes.
+    /// By device: wall time, busy time, time by cause.
     devices: BTreeMap<u32, (u64, u64, BTreeMap<IdleCause, u64>)>,
     spans: BTreeMap<(Option<&'static str>, IdleCause), u64>,
     /// By range, kind, function and result: calls, instances, time and bytes.
@@ -350,7 +349,7 @@ struct Truth {
 }
 
 impl Truth {
-    /// What the devices did while ranges of a name were open: their number, busy and idle time.
+    /// States of the devices while ranges of a name were open: number of ranges, busy and idle time.
     fn during(&self, made: &[Made], name: &str) -> (u64, BTreeMap<Option<IdleCause>, u64>) {
         let (mut count, mut sums) = (0, BTreeMap::new());
         for made in made {
@@ -385,7 +384,7 @@ fn program(seed: u64) -> Run {
         let mut program = Program::new(&mut numbers, thread, device);
         program.code(begins);
         program.open.push(("main", begins));
-        program.close(); // so each thread has a range
+        program.close(); // so that each thread has a range
         for _ in 0..300 {
             program.act();
         }
@@ -411,7 +410,7 @@ fn program(seed: u64) -> Run {
     Run { truth: Truth { calls, ..truth(&made, &states, &held) }, made }
 }
 
-/// Nanosecond by nanosecond would be the same; this goes from change to change.
+/// Moves from change to change, with the same result as nanosecond by nanosecond.
 fn truth(made: &[Made], states: &BTreeMap<u32, Vec<State>>, held: &[u32]) -> Truth {
     let mut truth = Truth::default();
     let mut operations: BTreeMap<u32, Vec<(u64, u64, u32, u32)>> = BTreeMap::new();
@@ -481,7 +480,7 @@ fn show(idle: &mut Idle, shown: &mut Vec<ShownTime>) {
     });
 }
 
-/// What files show adds up to the answer, by device and by the innermost range of the thread that they name.
+/// Idle times in files add up to the answer, by device and by the innermost range of their thread.
 fn check_shown(mut shown: Vec<ShownTime>, found: &GpuIdle, made: &[Made], seed: u64) {
     shown.sort_unstable_by_key(|&(device, start, ..)| (device, start));
     for pair in shown.windows(2) {
@@ -515,7 +514,7 @@ fn check_shown(mut shown: Vec<ShownTime>, found: &GpuIdle, made: &[Made], seed: 
 fn check(run: &Run, limits: Limits, seed: u64) -> GpuIdle {
     let mut idle = Idle { limits, ..Idle::shown() };
     let mut shown = Vec::new();
-    // Delivered as they end, but each up to a millisecond later; ranges of a thread in their order.
+    // Records arrive in order of their ends, each up to a millisecond later; ranges of a thread arrive in order.
     let mut numbers = Numbers(!seed);
     let mut order: Vec<(u64, &Made)> = run
         .made
@@ -583,7 +582,7 @@ fn causes_of_programs_at_random_are_found() {
     assert!(IdleCause::ALL.iter().all(|&cause| cause == Unexplained || all.of(cause) > 1_000_000), "{all:?}");
 }
 
-/// As PyTorch's backward pass, which runs on a thread of its own.
+/// PyTorch's backward pass runs like this, on a thread of its own.
 #[test]
 fn a_thread_without_ranges_works_for_the_range_of_the_only_other() {
     let kernel = |correlation, thread, start| Made::Operation {
@@ -611,7 +610,7 @@ fn a_thread_without_ranges_works_for_the_range_of_the_only_other() {
     assert_eq!(idle_in(&made, None), Some(885_000));
 }
 
-/// The same where records are settled while the program runs.
+/// The same, with records settled while the program runs.
 #[test]
 fn settling_in_between_changes_nothing() {
     for seed in 0..200 {
@@ -620,7 +619,7 @@ fn settling_in_between_changes_nothing() {
     }
 }
 
-/// Of a program that never uses a GPU, or uses it no longer, no more is kept than the limit allows.
+/// For a program that never uses a GPU, or no longer does, memory stays within the limit.
 #[test]
 fn memory_is_bounded_where_a_device_stays_idle() {
     for has_device in [false, true] {

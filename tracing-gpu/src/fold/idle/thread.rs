@@ -1,4 +1,4 @@
-//! What one thread did at each moment: its calls of the CUDA API, and its ranges.
+//! States of one thread over time: its calls of the CUDA API, and its ranges.
 
 use std::cmp::Reverse;
 
@@ -7,14 +7,14 @@ use range_report::summary::{CallKind, IdleCause};
 use super::functions::{BETWEEN_LAUNCHES, Purpose};
 use super::pieces::{Piece, Pieces};
 
-/// In place of the label of a range.
+/// Stands for no range in place of a label.
 pub(super) const NO_RANGE: u32 = u32::MAX;
 
 /// An asynchronous copy that takes so long blocked, in nanoseconds.
 pub(super) const BLOCKING_COPY: u64 = 20_000;
 /// The first launch of a kernel loaded it if it took so long, in nanoseconds.
 const LOADING_LAUNCH: u64 = 200_000;
-/// Pieces that wait for a range around them, of one thread.
+/// The largest number of pieces of one thread that wait for a range around them.
 const MOST_WAITING: usize = 1 << 16;
 
 /// A call of the CUDA API.
@@ -66,9 +66,9 @@ struct Part {
 pub(super) struct ThreadLog {
     pub(super) calls: Vec<ApiSpan>,
     pub(super) ranges: Vec<OpenSpan>,
-    /// Whether there ever was a range.
+    /// Whether the thread ever had a range.
     pub(super) has_ranges: bool,
-    /// Idle time that has no range yet.
+    /// Idle time without a range so far.
     pub(super) pieces: Vec<Piece>,
     /// Calls that have no range yet.
     pub(super) costly: Vec<CostlyCall>,
@@ -87,19 +87,20 @@ pub(super) fn in_call(call: &ApiSpan, is_first: bool) -> IdleCause {
         Purpose::Wait => IdleCause::Synchronising,
         Purpose::Allocate => IdleCause::Allocating,
         Purpose::Load => IdleCause::Loading,
-        // Asks for a device, a stream or an attribute: part of the code around it.
+        // Queries of a device, a stream or an attribute belong to the code around them.
         Purpose::Prepare => IdleCause::Launching,
         Purpose::Other => between(duration, Purpose::Other, Purpose::Other),
     }
 }
 
-/// The cause of idle time in the code between two calls, by how long it takes, wherever in it the idle time begins.
+/// The cause of idle time in the code between two calls. It depends on the length of the code, not on where the idle
+/// time begins.
 fn between(duration: u64, before: Purpose, next: Purpose) -> IdleCause {
     match (before, next) {
-        // Inside of a launch: a lock that another thread holds may take milliseconds here.
+        // Inside a launch: waiting for another thread's lock may take milliseconds here.
         (Purpose::Prepare, Purpose::Launch) => IdleCause::Launching,
         _ if duration >= BETWEEN_LAUNCHES => IdleCause::Host,
-        (_, Purpose::Wait) => IdleCause::Synchronising, // such as a loop that asks whether an event has come
+        (_, Purpose::Wait) => IdleCause::Synchronising, // for example a loop that polls an event
         _ => IdleCause::Launching,
     }
 }
@@ -113,7 +114,7 @@ impl ThreadLog {
         self.calls.sort_unstable_by_key(|call| (call.start, call.end));
     }
 
-    /// The call with a correlation id that a launch at this moment belongs to.
+    /// The call of a launch at this moment with this correlation id.
     pub(super) fn call(&self, at: u64, correlation: u32) -> Option<&ApiSpan> {
         const NEAR: usize = 8;
         let after = self.calls.partition_point(|call| call.start <= at);
@@ -202,12 +203,12 @@ impl ThreadLog {
 
     /// Forgets what is of no use for gaps that begin at a moment or later.
     pub(super) fn forget(&mut self, moment: u64) {
-        let old = self.calls.partition_point(|call| call.end <= moment).saturating_sub(1); // one before
+        let old = self.calls.partition_point(|call| call.end <= moment).saturating_sub(1); // keeps one before
         self.calls.drain(..old);
         self.ranges.retain(|range| range.end > moment);
     }
 
-    /// Drops what ended before a moment, whether or not it is of use.
+    /// Drops records that ended before a moment, even useful ones.
     pub(super) fn drop_until(&mut self, moment: u64) {
         let before = self.calls.len();
         self.calls.retain(|call| call.end > moment);

@@ -43,7 +43,7 @@ fn every_key_is_read() {
     );
 }
 
-/// A path may hold anything, and would be written in silence.
+/// A path may contain any other character, and a misread one would be written silently.
 #[test]
 fn parts_are_joined_by_a_comma_alone() {
     let (config, complaints) = applied("out=stdout;report=tree");
@@ -97,11 +97,11 @@ fn of_a_key_that_is_given_twice_the_first_value_counts() {
         twice("trace", "a", ""),
     ];
     assert_eq!(complaints, expected);
-    // What is refused is not there: the next value is the only one. So are the switches without a value.
+    // A rejected value does not count as the first one, and neither does a switch without a value.
     let (config, complaints) = applied("folded=,folded=a,style,style=legacy,on,on,1,off,off");
     assert_eq!((path(&config, "folded"), config.style, config.enabled), (Some("a"), TableStyle::Legacy, false));
     assert_eq!(complaints.len(), 2, "{complaints:?}");
-    // The environment and the program do not count as two.
+    // The program's value and the environment's do not count as two.
     let mut config = Config::default();
     assert!(
         apply(&mut config, "hot=50").is_empty()
@@ -200,7 +200,7 @@ fn an_escape_stands_for_itself() {
     assert_eq!(split_unescaped(r"a\,b,c\\,d\e,"), [r"a,b", r"c\", r"d\e", ""]);
 }
 
-/// A row without which the builder's method, or the key, would come to nothing.
+/// A missing row would leave the builder's method or the key without effect.
 #[test]
 fn the_key_of_every_output_is_read() {
     for row in outputs::TABLE {
