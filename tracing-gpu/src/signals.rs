@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM print the reports, where they would end the program.
+//! Prints the reports on SIGINT and SIGTERM, if the signal would end the program.
 
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -8,30 +8,30 @@ use crate::process::{self, Bell};
 
 const WATCHED: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
 
-/// The process whose thread waits for signals. In a forked child, which has no such thread, this still says so. Nothing
-/// is published by it.
+/// The process whose thread waits for signals. A forked child inherits the number, but has no such thread. The number
+/// publishes nothing, so relaxed ordering suffices.
 static WATCHED_IN: AtomicU32 = AtomicU32::new(0);
 
-/// The signal that has come, and what wakes the thread.
+/// The signal that arrived, and the bell that wakes the thread.
 static CAME: AtomicI32 = AtomicI32::new(0);
 static BELL: Bell = Bell::new();
 
-/// When the first signal came, by CLOCK_MONOTONIC in nanoseconds; 0 before.
+/// Time of the first signal, by CLOCK_MONOTONIC in nanoseconds; 0 before.
 static FIRST: AtomicU64 = AtomicU64::new(0);
 
-/// A signal that comes so long after the first is meant once more. `timeout` sends one twice at a time.
+/// After this time a further signal counts as a second one. `timeout` sends each signal twice at once.
 const ONCE_MORE: Duration = Duration::from_secs(1);
 
-/// A thread that sends its own process a signal waits this number of seconds for the reports. Then the signal ends the
-/// process without them: the thread may hold a lock that they wait for.
+/// A thread that sends its own process a signal waits this many seconds for the reports. Then the signal ends the
+/// process without them: the thread may hold a lock that they need.
 const LONGEST: u8 = 30;
 
-/// Starts a thread, one in a process, that waits for SIGINT and SIGTERM, calls `finish`, and lets the signal take its
-/// default course. A signal takes its default course at once in a forked child, and where it comes again: `finish` may
-/// wait for ever, for a lock of standard error that the program holds.
+/// Starts one thread per process that waits for SIGINT and SIGTERM, calls `finish`, and then performs the signal's
+/// default action. In a forked child, and at a second signal, the default action follows at once: `finish` may wait for
+/// ever for a lock of standard error that the program holds.
 ///
-/// Only a signal whose course is the default one is watched: whoever ignores or handles it wants the program to go on.
-/// That is asked again when it comes, since a handler that is installed later may call ours first, as tokio's does.
+/// Only a signal with its default action is watched: a program that ignores or handles a signal wants to continue. The
+/// handler checks that again, because a handler that is installed later, such as tokio's, may call ours first.
 pub(crate) fn finish_on_signal(finish: extern "C" fn()) -> io::Result<()> {
     let process = std::process::id();
     if WATCHED_IN.swap(process, Relaxed) == process {
@@ -42,7 +42,7 @@ pub(crate) fn finish_on_signal(finish: extern "C" fn()) -> io::Result<()> {
 }
 
 fn watch(finish: extern "C" fn()) -> io::Result<()> {
-    // In a forked child it is ours already.
+    // A forked child has our handler already.
     let is_free = |signal: &i32| process::takes_default_course(*signal) || process::is_handled_by(*signal, came);
     let watched: Vec<i32> = WATCHED.into_iter().filter(is_free).collect();
     if watched.is_empty() {
@@ -57,7 +57,7 @@ fn watch(finish: extern "C" fn()) -> io::Result<()> {
     watched.into_iter().try_for_each(|signal| process::handle_signal(signal, came))
 }
 
-/// Handles a signal. Calls only what is safe in a handler.
+/// The signal handler. Calls only async-signal-safe functions.
 extern "C" fn came(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     if !process::is_handled_by(signal, came) {
         return; // called by the program's own handler
@@ -68,13 +68,13 @@ extern "C" fn came(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void
     CAME.store(signal, Relaxed);
     BELL.ring();
     if process::is_from_itself(info) {
-        // What follows a `raise` must not run.
+        // Code after a `raise` must not run.
         process::sleep_in_handler(LONGEST);
         process::take_default_course(signal);
     }
 }
 
-/// Whether a signal is not for the thread that waits for one.
+/// Whether the waiting thread must not handle the signal.
 fn is_not_for_the_thread() -> bool {
     if WATCHED_IN.load(Relaxed) != std::process::id() {
         return true;

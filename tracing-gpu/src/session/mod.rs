@@ -45,16 +45,16 @@ use note_room::NoteRoom;
 use split::Split;
 use tape_room::TapeRoom;
 
-/// What is measured by default: this level, and all that are less verbose.
+/// Spans of this level and of less verbose ones are measured by default.
 pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;
 
-/// What a filter calls the default domain of foreign ranges.
+/// The target of foreign ranges in the default domain, for filters.
 const DEFAULT_DOMAIN_TARGET: &str = "nvtx";
 
-/// Name of foreign ranges whose own does not fit the bound.
+/// Name of foreign ranges whose own name exceeds the limit.
 const OTHER_NAMES: &str = "(other)";
 
-/// What a session is made with.
+/// The settings of a session.
 pub(crate) struct SessionOptions {
     pub(crate) active: bool,
     pub(crate) nvtx: bool,
@@ -67,10 +67,10 @@ pub(crate) struct SessionOptions {
     pub(crate) fields: FieldNames,
     pub(crate) whole_names: bool,
     pub(crate) sample_budget: usize,
-    /// For records that wait to be written into a timeline; `None` where none is written and no fold asks.
+    /// Room for records that wait to be written to a timeline; `None` if neither a timeline nor a fold needs records.
     pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) limits: Limits,
-    /// Where rows are kept beyond the end of the process.
+    /// Keeps rows beyond the end of the process.
     pub(crate) row_file: Option<RowFile>,
 }
 
@@ -102,16 +102,16 @@ pub(crate) struct LossCounters {
     pub(crate) stray_exits: AtomicU64,
     pub(crate) spans_dropped: AtomicU64,
     pub(crate) misnested: MisnestedSites,
-    /// Events of OpenACC on threads that are being torn down.
+    /// OpenACC events on threads that are being torn down.
     #[cfg(feature = "openacc")]
     pub(crate) openacc_unfollowed: AtomicU64,
 }
 
-/// Shared by all threads; lives as long as the process, since any thread may be inside a callback at any time.
+/// Shared by all threads. Lives as long as the process, because any thread may be inside a callback at any time.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: u64,
-    /// The process that it was made in. In a forked child a thread that is not there may hold any lock of it.
+    /// The process that made it. In a forked child, a thread that does not exist there may hold any of its locks.
     pub(crate) process: u32,
     pub(crate) gate: SessionGate,
     pub(crate) clock: Clock,
@@ -119,30 +119,31 @@ pub(crate) struct Session {
     pub(crate) statistics: bool,
     pub(crate) gpu: bool,
     pub(crate) streams: StreamTotals,
-    /// Whether a span has named a stream by its field, so that those below it must look for it.
+    /// Whether a span has named a stream by its field, so that spans below must look for it.
     has_streams: AtomicBool,
-    /// Whether the GPU's work is collected, so that threads note what is around their launches.
+    /// Whether the GPU's work is collected, so that threads note the ranges around their launches.
     #[cfg(feature = "cuda")]
     is_collecting: AtomicBool,
-    /// For what threads note until it is collected.
+    /// Room for the notes of threads until they are collected.
     #[cfg(feature = "cuda")]
     pub(crate) note_room: NoteRoom,
     pub(crate) budget: Arc<Budget>,
-    /// Where a timeline is written.
+    /// Room for a timeline's records, if there is one.
     pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) losses: LossCounters,
     pub(crate) calls: Calls,
-    /// Whether the tree goes by the creation of spans alone.
+    /// Whether the tree follows only the creation of spans.
     by_creation: bool,
     pub(crate) misread: MisreadValues,
     pub(crate) samples: NameSamples,
-    /// How many call sites are whole that were split by a field: what threads know of split ones is then out of date.
+    /// How many call sites, formerly split by a field, are whole. When it changes, threads' caches of split sites are
+    /// out of date.
     whole_sites: AtomicU32,
     pub(crate) fields: FieldNames,
     pub(crate) front_end: FrontEnd,
     pub(crate) foreign: Foreign,
     pub(crate) row_file: Option<Arc<RowFile>>,
-    /// Whether foreign ranges keep what their names have at their end and never repeat.
+    /// Whether foreign ranges keep the unique numbers at the end of their names.
     pub(crate) whole_names: bool,
     was_reset: AtomicBool,
     filter: Option<Targets>,
@@ -154,9 +155,9 @@ pub(crate) struct Session {
 pub(crate) struct Names {
     pub(crate) catalog: Catalog,
     sites: FxHashMap<u64, Site>,
-    /// By call site, as `sites`.
+    /// Split call sites, with the keys of `sites`.
     splits: FxHashMap<u64, Split>,
-    /// Call sites of the labels that values gave.
+    /// Call sites of the labels that come from field values.
     split_labels: FxHashMap<u32, &'static Metadata<'static>>,
     /// Call sites whose fields a timeline shows, by their addresses.
     with_fields: FxHashMap<u64, &'static Metadata<'static>>,
@@ -166,7 +167,7 @@ pub(crate) struct Names {
     named_levels: HashSet<(Domain, u32)>,
 }
 
-/// What a tool is shown of such ranges.
+/// How a tool shows the ranges of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NvtxRange {
     pub(crate) domain: Domain,
@@ -215,7 +216,7 @@ impl Session {
         }
     }
 
-    /// One that measures nothing.
+    /// A session that measures nothing.
     pub(crate) fn new_inert() -> Self {
         Self::new(SessionOptions::default())
     }
@@ -230,12 +231,13 @@ impl Session {
         self.gate.number() != FINISHED && !self.is_of_parent()
     }
 
-    /// Whether this is a forked child of its process: nothing is measured here, and no lock of it is waited for.
+    /// Whether this is a forked child of its process. Nothing is measured in a child, and none of its locks may be
+    /// taken.
     pub(crate) fn is_of_parent(&self) -> bool {
         process::is_child_of(self.process)
     }
 
-    /// Forgets what was lost so far: a new window is about to begin.
+    /// Resets the counts of losses, before a new window begins.
     fn forget_losses(&self) {
         for counter in [&self.losses.split_instances, &self.losses.stray_exits, &self.losses.spans_dropped] {
             counter.store(0, Relaxed);
@@ -247,13 +249,13 @@ impl Session {
         self.names.lock().catalog.forget_losses();
     }
 
-    /// Begins a new window: what was counted before it is forgotten, here and by `forget`.
+    /// Begins a new window: the session and `forget` discard earlier counts.
     pub(crate) fn restart(&self, forget: impl FnOnce()) {
         let begin = || {
             let start = self.clock.now();
             self.forget_losses();
             forget();
-            // Before the window: no thread times a range of the new window until its rows are empty.
+            // Before the window: no thread may time a range of the new window until its rows are empty.
             self.streams.restart(start);
             self.was_reset.store(true, Relaxed);
             start
@@ -265,7 +267,7 @@ impl Session {
         self.has_streams.load(Relaxed)
     }
 
-    /// A span has named a stream by its field: from now on all threads look for it.
+    /// A span has named a stream by its field: all threads look for streams from now on.
     pub(crate) fn announce_streams(&self) {
         if self.gpu && !self.has_streams.swap(true, Relaxed) {
             self.gate.change(next_gate);
@@ -277,13 +279,13 @@ impl Session {
         self.is_collecting.load(Relaxed)
     }
 
-    /// The collector begins or ends. For CUPTI, and in most programs, it begins before any span is made.
+    /// Notes that the collector begins or ends. With CUPTI, and in most programs, it begins before any span is created.
     #[cfg(feature = "cuda")]
     pub(crate) fn set_collecting(&self, collecting: bool) {
         self.is_collecting.store(collecting, Relaxed);
     }
 
-    /// Whether durations are measured with the one clock that fast paths know, or not at all.
+    /// Whether durations are measured with the one clock of the fast paths, or not at all.
     pub(crate) fn has_one_clock(&self) -> bool {
         if self.statistics { self.clock.is_tsc() } else { self.tape_room.is_none() }
     }
@@ -294,7 +296,7 @@ impl Session {
         self.tape_room.as_ref().is_some_and(|room| room.with_values)
     }
 
-    /// Counts the end of a foreign range where none is open.
+    /// Counts a pop of a foreign range without an open one.
     #[cold]
     pub(crate) fn count_stray_pop(&self) {
         self.losses.stray_exits.fetch_add(1, Relaxed);
@@ -306,8 +308,8 @@ impl Session {
         self.row_file.iter().for_each(|file| file.count(Lost::Spans));
     }
 
-    /// Whether what this call site makes is measured. Asked once a call site, and for each event that a tool or a
-    /// timeline gets.
+    /// Whether spans and events of this call site are measured. Called once a call site, and for each event that goes
+    /// to a tool or a timeline.
     pub(crate) fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
         match &self.filter {
             Some(filter) => filter.would_enable(metadata.target(), metadata.level()),
@@ -315,41 +317,41 @@ impl Session {
         }
     }
 
-    /// Whether ranges that other code makes in this domain are measured: as spans of this target at the default level.
+    /// Whether foreign ranges of this domain are measured. They count as spans of this target at the default level.
     pub(crate) fn is_foreign_enabled(&self, domain: Option<&str>) -> bool {
         let target = domain.unwrap_or(DEFAULT_DOMAIN_TARGET);
         self.filter.as_ref().is_none_or(|filter| filter.would_enable(target, &DEFAULT_LEVEL))
     }
 
-    /// Number of a domain that other code makes ranges in.
+    /// Number of a foreign domain.
     pub(crate) fn foreign_domain(&self, name: Option<&str>) -> u32 {
         self.names.lock().foreign_domain(name)
     }
 
-    /// Label of the names in this domain that do not fit the bound.
+    /// Label for names beyond the limit in this domain.
     pub(crate) fn other_label(&self, domain: u32) -> u32 {
         self.names.lock().catalog.label(domain, OTHER_NAMES)
     }
 
-    /// The filter that was set; `None` for the default.
+    /// The configured filter; `None` for the default.
     pub(crate) fn filter(&self) -> Option<&Targets> {
         self.filter.as_ref()
     }
 
-    /// A call site is met, by a front end that is alive.
+    /// A live front end has met this call site.
     pub(crate) fn meet(&self, metadata: &'static Metadata<'static>) {
         if metadata.is_span() && self.is_running() {
             self.front_end.meet(metadata, self.is_enabled(metadata));
         }
     }
 
-    /// The front end was dropped: what is open has ended by now. Each thread closes its ranges when it comes by.
+    /// The front end was dropped, and open ranges end now. Each thread closes its own at its next callback.
     pub(crate) fn leave(&self) {
         self.front_end.leave(self.clock.now());
         self.gate.change(next_gate);
     }
 
-    /// Whether a window was begun anew.
+    /// Whether the window was ever restarted.
     pub(crate) fn was_reset(&self) -> bool {
         self.was_reset.load(Relaxed)
     }
@@ -358,12 +360,12 @@ impl Session {
         read(&mut self.names.lock())
     }
 
-    /// The names so far, for whoever reads them for longer than threads should wait.
+    /// A copy of the names, for readers that would hold the lock too long.
     pub(crate) fn copy_of_names(&self) -> Names {
         self.names.lock().clone()
     }
 
-    /// What is known of a call site.
+    /// The cached facts about a call site.
     pub(crate) fn site(&self, metadata: &'static Metadata<'static>) -> Site {
         let mut names = self.names.lock();
         let key = site_key(metadata);
@@ -395,13 +397,13 @@ impl Session {
         site
     }
 
-    /// Whether a node's parent is the one at creation.
+    /// Whether a node's parent is always the parent at creation.
     pub(crate) fn by_creation(&self) -> bool {
         self.by_creation
     }
 
-    /// Whether an entry of this node's spans stays there, though this is the node of the innermost open range: it is
-    /// the same or above it, or only creation counts.
+    /// Whether an entry of this node's spans stays at this node: because only creation counts, or because the node is
+    /// within `innermost`, the node of the innermost open range.
     pub(crate) fn stays(&self, node: u32, innermost: u32) -> bool {
         self.by_creation || self.names.lock().catalog.is_within(node, innermost)
     }
@@ -421,7 +423,7 @@ impl Session {
         self.names.lock().catalog.run_time_label(domain, name)
     }
 
-    /// Number of a category; 0, and counted, beyond the bound.
+    /// Number of a category; 0, and counted, beyond the limit.
     pub(crate) fn category(&self, name: CategoryName) -> u32 {
         self.names.lock().catalog.category(name)
     }
@@ -431,7 +433,7 @@ impl Session {
         self.names.lock().catalog.label_of(label).map_or(0, |label| label.domain)
     }
 
-    /// What a tool is shown of such ranges. May call the tool.
+    /// How a tool shows the ranges of this row. May call the tool.
     pub(crate) fn nvtx_range(&self, key: RangeKey) -> NvtxRange {
         let (name, domain, category) = {
             let names = self.names.lock();
@@ -454,7 +456,7 @@ impl Session {
         NvtxRange { domain, attributes }
     }
 
-    /// The domain that marks of this target go to, and whether a mark of this category is the first one there.
+    /// The domain for marks of this target, and whether a mark of this category is the first one there.
     pub(crate) fn domain_of_mark(&self, target: &str, category: u32) -> (Domain, bool) {
         let mut names = self.names.lock();
         let domain = names.domain(&self.choice, target);
@@ -478,7 +480,7 @@ impl Names {
         }
     }
 
-    /// Number of a domain that other code makes ranges in.
+    /// Number of a foreign domain.
     pub(crate) fn foreign_domain(&mut self, name: Option<&str>) -> u32 {
         self.foreign_domains.number(name)
     }
@@ -488,8 +490,8 @@ impl Names {
         &self.with_fields
     }
 
-    /// Number of the domain for a target. Where a domain cannot be made (the name is empty, or there are too many) it
-    /// is the default one.
+    /// Number of the domain for a target. If a domain cannot be made (the name is empty, or there are too many), it is
+    /// the default one.
     fn domain(&mut self, choice: &DomainChoice, target: &str) -> u32 {
         let name = match choice {
             DomainChoice::Default => return 0,

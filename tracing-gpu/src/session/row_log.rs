@@ -1,4 +1,4 @@
-//! What is logged beside the rows that a file keeps, and read of it when the process has ended.
+//! The records beside the rows of a row file: written by the process, and read after it has ended.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -28,12 +28,12 @@ const THREAD: u64 = 6;
 const CHUNK: u64 = 7;
 const PAGE: u64 = 8;
 const CALL_ROW: u64 = 9;
-/// Kinds of categories.
+/// The kinds of categories.
 const NUMBER: u64 = 1;
 const TEXT: u64 = 2;
 
 impl Session {
-    /// Logs whose rows these are, and its clock.
+    /// Logs the process that owns the rows, and its clock.
     pub(crate) fn log_process(&self, process: &Process) {
         let Some(file) = &self.row_file else { return };
         let mut record = Words::default();
@@ -43,7 +43,7 @@ impl Session {
         file.log(PROCESS, &record);
     }
 
-    /// Logs where the open ranges of a thread are in the file.
+    /// Logs the place of a thread's open ranges in the file.
     pub(crate) fn log_open(&self, thread: u32, offset: u64) {
         let Some(file) = &self.row_file else { return };
         let mut record = Words::default();
@@ -59,7 +59,7 @@ impl Session {
         file.log(THREAD, &record);
     }
 
-    /// Logs where rows of a thread are in the file, from this one on.
+    /// Logs the place of a thread's rows in the file, from this row on.
     pub(crate) fn log_rows(&self, thread: u32, first: usize, offset: u64) {
         let Some(file) = &self.row_file else { return };
         let mut record = Words::default();
@@ -67,7 +67,7 @@ impl Session {
         file.log(ROWS, &record);
     }
 
-    /// Logs what a new row is of, and the nodes above it.
+    /// Logs the identity of a new row, and the nodes above it.
     pub(crate) fn log_row(&self, thread: u32, row: u32, node: u32, key: RangeKey) {
         let Some(file) = &self.row_file else { return };
         let names = self.names.lock();
@@ -83,7 +83,7 @@ impl Session {
         file.log(ROW, &record);
     }
 
-    /// Logs what a new row of calls at this address is of, and the nodes above it.
+    /// Logs the identity of a new row of calls at this address, and the nodes above it.
     pub(crate) fn log_call_row(&self, address: usize, identity: CallIdentity<'_>) {
         let Some((file, offset)) = self.row_file.as_ref().and_then(|file| Some((file, file.offset_of(address)?)))
         else {
@@ -99,7 +99,7 @@ impl Session {
 }
 
 impl RowFile {
-    /// Logs a node and those above it, each the first time.
+    /// Logs a node and its ancestors, each only once.
     fn log_nodes(&self, node: u32, names: &Names) {
         let nodes = names.catalog.nodes();
         let above = std::iter::successors(Some(node), |node| Some(nodes.get(*node as usize)?.parent));
@@ -118,7 +118,7 @@ impl RowFile {
     }
 }
 
-/// Durations lie beside the rows.
+/// Durations are stored outside of the rows.
 impl SampleMemory for RowFile {
     fn chunk(&self, owner: usize, number: usize, length: usize) -> Option<&'static [AtomicU64]> {
         undisturbed(|| {
@@ -169,27 +169,27 @@ impl Names {
     }
 }
 
-/// What a file of rows has, beside the rows.
+/// The contents of a row file besides the rows.
 pub(crate) struct RowLog {
     file: RowFileReader,
     pub(crate) process: Process,
     pub(crate) is_tsc: bool,
     pub(crate) origin: Ticks,
     pub(crate) origin_ns: u64,
-    /// Their numbers are of this process.
+    /// Names, with numbers of this process.
     pub(crate) names: Names,
-    /// By the numbers of then, the numbers of now.
+    /// Nodes of this process by nodes of the ended process.
     nodes: HashMap<u32, u32>,
-    /// By thread, and the first row.
+    /// Offsets of blocks by thread and first row.
     blocks: HashMap<(u32, usize), u64>,
-    /// By thread, number and node.
+    /// Thread, number, node and key of each row.
     rows: Vec<(u32, u32, u32, RangeKey)>,
-    /// By place: node, label and crate.
+    /// Offset, node, label and crate of each row of calls.
     call_rows: Vec<(u64, u32, u32, String)>,
-    /// By thread, where its open ranges are.
+    /// Offset of the open ranges, by thread.
     open: BTreeMap<u32, u64>,
     threads: HashMap<u32, String>,
-    /// By where their owner is: number, place and length.
+    /// Chunks by the offset of their owner: number, offset and length.
     chunks: HashMap<u64, Vec<(usize, u64, usize)>>,
     pages: HashMap<u64, Vec<(usize, u64, usize)>>,
 }
@@ -278,13 +278,13 @@ impl RowLog {
         }
     }
 
-    /// The rows of ranges with their threads, nodes and keys, those of a thread one after another. `size` is that of a
-    /// row in words, and `first` how many are in the first block of a thread. `samples` is where in a row its durations
-    /// have their owner, in bytes.
+    /// Rows of ranges with their threads, nodes and keys, grouped by thread. `size` is the number of words of a row,
+    /// `first` the number of rows in the first block of a thread, and `samples` the offset in a row, in bytes, that
+    /// owns its durations.
     pub(crate) fn rows(&self, size: usize, first: usize, samples: usize) -> Vec<(u32, u32, RangeKey, RowImage<'_>)> {
         let image = |&(thread, row, node, key): &(u32, u32, u32, RangeKey)| {
             let row = row as usize;
-            // Each block but the first has as many rows as all before it.
+            // Each later block has as many rows as all blocks before it.
             let start = if row < first { 0 } else { first << (row / first).ilog2() };
             let in_block = ((row - start) * size * 8) as u64;
             let offset = self.blocks.get(&(thread, start))?.checked_add(in_block)?;
@@ -295,7 +295,7 @@ impl RowLog {
         rows
     }
 
-    /// The rows of calls, as above.
+    /// Rows of calls, with the same parameters.
     pub(crate) fn call_rows(
         &self,
         size: usize,
@@ -318,7 +318,7 @@ impl RowLog {
         })
     }
 
-    /// What the file has of the open ranges of each thread, in so many words, beside its name.
+    /// The words of each thread's open ranges, with the thread's name.
     pub(crate) fn open(&self, words: usize) -> impl Iterator<Item = (&str, &[u64])> {
         self.open.iter().filter_map(move |(thread, offset)| {
             let name = self.threads.get(thread).map_or("", String::as_str);
@@ -326,17 +326,17 @@ impl RowLog {
         })
     }
 
-    /// How much of this was lost.
+    /// The number of losses of this kind.
     pub(crate) fn lost(&self, what: Lost) -> u64 {
         self.file.lost(what)
     }
 
-    /// The node of now of one of then.
+    /// The node of this process for a node of the ended process.
     pub(crate) fn node(&self, then: u32) -> u32 {
         self.nodes.get(&then).copied().unwrap_or(ROOT)
     }
 
-    /// Whether there were rows that are not in the file.
+    /// Whether rows are missing from the file.
     pub(crate) fn is_incomplete(&self) -> bool {
         let threads: HashSet<u32> = self.rows.iter().map(|(thread, ..)| *thread).collect();
         self.file.lost(Lost::Rows) > 0 || threads.iter().any(|thread| !self.blocks.contains_key(&(*thread, 0)))

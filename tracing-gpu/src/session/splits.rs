@@ -1,8 +1,8 @@
-//! Call sites whose spans are named by the values of a field that nobody chose, as long as the values are few.
+//! Call sites whose spans are named by the values of a known field that nobody chose, while there are few values.
 //!
-//! At one value more, or with too many nodes, the call site is whole: its spans take its own name from then on, and
-//! what was counted under the values becomes that one row in each summary. Which rows those are is known by their
-//! labels: each call site has its own, so that a row of another one that reads the same stays as it is.
+//! At one value more, or with too many nodes, the call site becomes whole: its spans take its own name from then on,
+//! and summaries merge the counts of its values into that one row. Each call site has labels of its own, which identify
+//! its rows. So a row of another call site with the same text stays as it is.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,12 +18,13 @@ use super::{Names, Session};
 use crate::span::site::site_key;
 use crate::span::values::KNOWN_NAMES;
 
-/// Values of a call site that have a row each.
+/// The largest number of values of a call site that have rows of their own.
 const MOST_VALUES: usize = 32;
-/// Nodes of a call site's values. A recursion has one for each path of values, and would fill the tree.
+/// The largest number of nodes of a call site's values. A recursion has one for each path of values, and would fill the
+/// tree.
 const MOST_NODES: usize = 1_024;
 
-/// Which labels and nodes of a summary became others.
+/// Labels and nodes of a summary that were merged into others.
 #[derive(Debug, Default)]
 pub(crate) struct Joined {
     labels: Keyed<u32, u32>,
@@ -31,7 +32,7 @@ pub(crate) struct Joined {
 }
 
 impl Joined {
-    /// Whether all are as they were.
+    /// Whether nothing was merged.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -46,13 +47,13 @@ impl Joined {
 }
 
 impl Session {
-    /// How many call sites are whole again.
+    /// Number of call sites that became whole.
     pub(crate) fn whole_sites(&self) -> u32 {
         self.whole_sites.load(Relaxed)
     }
 
-    /// Label of a span of this call site, by the value of the known field at this place. `None` where the call site is
-    /// whole, or beyond the bound on names made at run time.
+    /// Label of a span of this call site, by the value of a known field, given by its index. `None` if the call site is
+    /// whole, or beyond the limit on names made at run time.
     pub(crate) fn split_label(&self, metadata: &'static Metadata<'static>, field: usize, value: &str) -> Option<u32> {
         let mut names = self.names.lock();
         let Names { catalog, sites, splits, split_labels, .. } = &mut *names;
@@ -75,7 +76,7 @@ impl Session {
         None
     }
 
-    /// A new node has this label.
+    /// Counts a new node with this label.
     pub(super) fn count_split_node(&self, mut names: MutexGuard<'_, Names>, label: u32) {
         let Some(&metadata) = names.split_labels.get(&label) else { return };
         let Some(split) = names.splits.get_mut(&site_key(metadata)).filter(|split| !split.is_whole) else { return };
@@ -85,7 +86,7 @@ impl Session {
         }
     }
 
-    /// What this call site has counted under its values becomes one row. One value more may have had no row.
+    /// Merges the counts of this call site's values into one row. The last value may have had no row.
     fn join(
         &self,
         mut names: MutexGuard<'_, Names>,
@@ -101,7 +102,7 @@ impl Session {
         self.samples.fill(metadata, values);
     }
 
-    /// Fields that name spans so far: those that were chosen, or else those that split a call site.
+    /// The fields that name spans: the chosen ones, or else those that split a call site.
     pub(crate) fn naming_fields(&self) -> Vec<String> {
         if let Some(chosen) = &self.fields.name_from {
             return chosen.clone();
@@ -114,7 +115,7 @@ impl Session {
         places.into_iter().filter_map(|place| KNOWN_NAMES.get(place)).map(|&field| field.to_owned()).collect()
     }
 
-    /// The first spans of this call site had no value when they were created: it is whole, unless others had one.
+    /// The first spans of this call site had no value at creation. Makes it whole, unless others had a value.
     pub(crate) fn settle_split(&self, metadata: &'static Metadata<'static>) {
         let mut names = self.names.lock();
         if !names.splits.contains_key(&site_key(metadata)) {
@@ -122,7 +123,7 @@ impl Session {
         }
     }
 
-    /// From now on spans of this call site have its own name.
+    /// Gives spans of this call site its own name from now on.
     fn make_whole(&self, names: &mut Names, metadata: &'static Metadata<'static>) {
         if let Some(site) = names.sites.get_mut(&site_key(metadata)).filter(|site| site.is_split) {
             site.is_split = false;
@@ -132,7 +133,7 @@ impl Session {
     }
 }
 
-/// The name that a value gives a span.
+/// The name of a span with this value.
 fn name<'a>(plain: &str, (field, value): &'a (usize, Box<str>)) -> Cow<'a, str> {
     match field {
         0 => Cow::Borrowed(value),
@@ -141,7 +142,8 @@ fn name<'a>(plain: &str, (field, value): &'a (usize, Box<str>)) -> Cow<'a, str> 
 }
 
 impl Names {
-    /// In a copy: labels of call sites that are whole become the name of their call site, and others what they read.
+    /// Merges labels, in a copy of the names: labels of whole call sites become the call site's name, and others their
+    /// text.
     pub(crate) fn join_splits(&mut self) -> Joined {
         let mut labels = Keyed::default();
         for split in self.splits.values() {

@@ -1,4 +1,4 @@
-//! The bound on what all threads have recorded for a timeline and nobody has written yet.
+//! The memory limit for timeline records of all threads that are not written yet.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -6,31 +6,30 @@ use parking_lot::Condvar;
 
 use crate::page::Line;
 
-/// What all tapes of a profiler share. Room is counted in lines.
+/// Shared by all tapes of a profiler. Room is counted in lines.
 #[derive(Debug)]
 pub(crate) struct TapeRoom {
     pub(crate) left: AtomicUsize,
     all: usize,
-    /// The process that it was made in. In a forked child a thread that does not exist there may hold the lock of a
-    /// tape.
+    /// The process that made it. In a forked child, a thread that does not exist there may hold the lock of a tape.
     process: u32,
-    /// Whether anything is recorded: reports of the GPU's time need nothing before it is used.
+    /// Whether threads record: reports of the GPU's time need nothing before its first use.
     is_open: AtomicBool,
-    /// Whether anybody shows more than ranges: their values and fields, their numbers, and marks.
+    /// Whether a timeline shows more than ranges: their values, fields and numbers, and marks.
     pub(crate) with_values: bool,
-    /// Wakes whoever takes the records away.
+    /// Wakes the thread that writes the records.
     pub(crate) wake: Condvar,
 }
 
 impl TapeRoom {
-    /// Room for as many records as go into `bytes`. It is open.
+    /// Room for `bytes` of records. It is open.
     pub(crate) fn new(bytes: usize, with_values: bool) -> Self {
         let all = bytes / size_of::<Line>();
         let (left, process, is_open) = (AtomicUsize::new(all), std::process::id(), AtomicBool::new(true));
         Self { left, all, process, is_open, with_values, wake: Condvar::new() }
     }
 
-    /// From now on threads record, or do not.
+    /// Starts or stops recording on all threads.
     pub(crate) fn set_open(&self, is_open: bool) {
         self.is_open.store(is_open, Relaxed);
     }
@@ -49,17 +48,17 @@ impl TapeRoom {
         taken.is_ok()
     }
 
-    /// Whether so much is left that some may be taken and not used.
+    /// Whether there is enough room to take some in advance.
     pub(crate) fn is_ample(&self) -> bool {
         self.left.load(Relaxed) > self.all / 2
     }
 
-    /// Whether this process is a child of the one that it was made in.
+    /// Whether this process is a forked child of the one that made it.
     pub(crate) fn is_forked(&self) -> bool {
         self.process != std::process::id()
     }
 
-    /// So much has been written.
+    /// Returns the room of written records.
     pub(crate) fn give_back(&self, lines: usize) {
         self.left.fetch_add(lines, Relaxed);
     }

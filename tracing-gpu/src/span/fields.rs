@@ -1,11 +1,12 @@
-//! Fields of spans that are not ours, and of events: the values of many in one list and their texts in one string, so
-//! that no field takes an allocation of its own, and nothing that one thread allocates is freed by another.
+//! Fields of spans and events that this crate does not read itself. The values of many fields share one list, and their
+//! texts one string, so that no field needs an allocation of its own, and no thread frees memory that another
+//! allocated.
 
 use std::fmt::{self, Write as _};
 
 use range_report::timeline::Value;
 
-/// A value; texts are in the order of the list, so that their lengths say where they are.
+/// A value. Texts are stored in the order of the list, so their lengths give their places.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stored {
     Integer(i64),
@@ -15,7 +16,7 @@ enum Stored {
     Text(usize),
 }
 
-/// The fields of one span, or of many one behind the other.
+/// The fields of one span, or of several in sequence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fields {
     list: Vec<(&'static str, Stored)>,
@@ -39,7 +40,7 @@ pub(crate) struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// The place of the fields of the next span, which has `count` fields.
+    /// The place of the next span's fields, of which there are `count`.
     pub(crate) fn next(&mut self, count: usize) -> FieldsAt {
         let at = FieldsAt { first: self.first, count, texts: self.texts };
         self.first += count;
@@ -52,7 +53,7 @@ impl Places<'_> {
     }
 }
 
-/// Where the fields of a span are among those of many.
+/// The place of a span's fields among those of many.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FieldsAt {
     first: usize,
@@ -69,7 +70,7 @@ impl Fields {
         self.list.len()
     }
 
-    /// Bytes that they take.
+    /// Bytes of all fields.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(self.list.as_slice()) + self.texts.len()
     }
@@ -88,25 +89,25 @@ impl Fields {
         self.list.push((name, stored));
     }
 
-    /// A value that is a text once it is formatted; what fails in the middle is there up to then.
+    /// Adds a value as formatted text. If formatting fails, the text up to the failure stays.
     pub(crate) fn push_formatted(&mut self, name: &'static str, value: &dyn fmt::Debug) {
         let from = self.texts.len();
         let _failed = write!(self.texts, "{value:?}");
         self.list.push((name, Stored::Text(self.texts.len() - from)));
     }
 
-    /// Puts those of a span behind what is there.
+    /// Appends the fields of a span.
     pub(crate) fn append(&mut self, other: &Self) {
         self.list.extend_from_slice(&other.list);
         self.texts.push_str(&other.texts);
     }
 
-    /// Where those of the spans are that were appended, in their order.
+    /// The places of the appended spans, in order.
     pub(crate) const fn places(&self) -> Places<'_> {
         Places { fields: self, first: 0, texts: 0 }
     }
 
-    /// Those of one of them.
+    /// The fields of one span.
     pub(crate) fn at(&self, at: FieldsAt) -> impl Iterator<Item = (&'static str, Value<'_>)> {
         let list = self.list.get(at.first..at.first + at.count).unwrap_or_default();
         let mut texts = self.texts.get(at.texts..).unwrap_or_default();
@@ -126,12 +127,12 @@ impl Fields {
         })
     }
 
-    /// All of them.
+    /// All fields.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, Value<'_>)> {
         self.at(FieldsAt { first: 0, count: self.list.len(), texts: 0 })
     }
 
-    /// Takes over others that come: one that is recorded again has the new value.
+    /// Merges newly recorded fields; a field that is recorded again gets the new value.
     pub(crate) fn update(&mut self, others: Self) {
         if self.is_empty() && others.are_apart() {
             *self = others;
@@ -145,14 +146,14 @@ impl Fields {
         *self = all.into_iter().collect();
     }
 
-    /// Whether no name is there twice.
+    /// Whether no name occurs twice.
     fn are_apart(&self) -> bool {
         let is_first =
             |(place, (name, _)): (usize, &(&str, Stored))| self.list.iter().take(place).all(|(other, _)| other != name);
         self.list.iter().enumerate().all(is_first)
     }
 
-    /// Forgets the fields, and keeps at most `kept` bytes of their memory.
+    /// Clears the fields, and keeps at most `kept` bytes of their memory.
     pub(crate) fn clear(&mut self, kept: usize) {
         self.list.clear();
         self.list.shrink_to(kept / size_of::<(&str, Stored)>());

@@ -1,44 +1,44 @@
-//! Values that our fields do not accept, and misspelt fields of ours: the first of each call site and field, for a
-//! note.
+//! Invalid values of our fields, and misspelt names of our fields: a note for the first one of each call site and
+//! field.
 
 use std::fmt::Write as _;
 
 use parking_lot::Mutex;
 use tracing_core::Metadata;
 
-/// Notes that there are at most; more are counted.
+/// The largest number of notes; further ones are counted.
 const MAX_NOTES: usize = 8;
-/// What is shown of a value, in characters.
+/// The largest number of characters shown of a value.
 const MAX_VALUE: usize = 40;
 
 const KNOWN: &str = "the fields are nvtx.name, nvtx.color, nvtx.category, nvtx.payload and nvtx.lifetime.";
 
-/// A field that was given something else than it takes.
+/// A field with a value that it does not accept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Misread {
     pub(crate) field: &'static str,
-    /// What its values are.
+    /// The values that it accepts.
     pub(crate) takes: &'static str,
 }
 
-/// What all threads found, once per call site and field: a thread remembers what it has reported.
+/// The findings of all threads, once per call site and field, because each thread remembers what it has reported.
 #[derive(Debug, Default)]
 pub(crate) struct MisreadValues(Mutex<Told>);
 
 #[derive(Debug, Default)]
 struct Told {
-    /// Call site and field of each note; the note.
+    /// The notes, with their call sites and fields.
     first: Vec<((u64, &'static str), String)>,
     more: bool,
 }
 
 impl MisreadValues {
-    /// Takes down what one span had, unless its call site and field are there.
+    /// Notes an invalid value of one span, unless its call site and field have a note.
     pub(crate) fn tell(&self, site: u64, metadata: &Metadata<'_>, misread: Misread, value: &str) {
         self.note((site, misread.field), || sentence(metadata, misread, value));
     }
 
-    /// Takes down a field that is misspelt.
+    /// Notes a misspelt field.
     pub(crate) fn tell_unknown(&self, site: u64, metadata: &Metadata<'_>, field: &'static str) {
         self.note((site, field), || subject(metadata, field) + " was ignored: " + KNOWN);
     }
@@ -77,7 +77,7 @@ fn sentence(metadata: &Metadata<'_>, misread: Misread, value: &str) -> String {
     note
 }
 
-/// The field, and where it is.
+/// The field and its place in the source.
 fn subject(metadata: &Metadata<'_>, field: &str) -> String {
     let mut text = format!("{field} of `{}`", metadata.name());
     if let (Some(file), Some(line)) = (metadata.file(), metadata.line()) {

@@ -1,4 +1,4 @@
-//! What is known of a span: its call site, name, fields and values.
+//! Properties of a span: its call site, name, fields and values.
 
 pub(crate) mod fields;
 pub(crate) mod misread;

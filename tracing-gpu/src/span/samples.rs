@@ -1,9 +1,9 @@
 //! Fields that may distinguish the spans of one row: collects their values in some spans of a call site, for advice.
 //!
-//! A call site that declares such a field, and none that is read anyway or splits it (`session/splits.rs`), takes the
-//! slow way for its first spans on each thread and under each parent. Then its spans are as fast as any, and one is
-//! looked at each time that the number of instances or calls of a row has doubled: the first spans may be equal. A
-//! field that is recorded after the creation of its span counts as well.
+//! Sampling applies to a call site that declares such a field, unless all its fields are read anyway or one of them
+//! splits it (`session/splits.rs`). Its first spans on each thread and under each parent take the slow path. Later
+//! spans are as fast as any, except for one each time that the instances or calls of a row have doubled, because the
+//! first spans may be equal. A field that is recorded after the creation of its span counts as well.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,13 +21,13 @@ use tracing_core::callsite::Identifier;
 use tracing_core::field::{Field, Visit};
 use tracing_core::span::{Attributes, Record};
 
-/// Fields that frameworks put the real name of a span in, the best one first.
+/// Fields in which frameworks put the real name of a span, the best one first.
 const CANDIDATES: [&str; 7] = ["otel.name", "http.route", "rpc.method", "route", "name", "system", "return_type"];
-/// Spans of a call site that are looked at first, without a gap.
+/// The number of a call site's first spans that are all sampled.
 pub(crate) const FIRST: usize = 64;
-/// Values of a field that are told apart.
+/// The largest number of values of a field that are distinguished.
 const MAX_VALUES: usize = 256;
-/// Call sites that there is advice on.
+/// The largest number of call sites with advice.
 const MAX_ADVICE: usize = 2;
 
 /// Whether a call site declares such a field.
@@ -35,14 +35,14 @@ pub(crate) fn is_worth_it(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && metadata.fields().iter().any(|field| CANDIDATES.contains(&field.name()))
 }
 
-/// The call site of a span, if such a field of it is recorded. Nothing is formatted.
+/// The call site of a span, if such a field of it is recorded. Formats nothing.
 pub(crate) fn named_in(record: &Record<'_>) -> Option<Identifier> {
     let mut named = Named(None);
     record.record(&mut named);
     named.0
 }
 
-/// By call site.
+/// Samples by call site.
 #[derive(Debug, Default)]
 pub(crate) struct NameSamples {
     sites: Mutex<HashMap<Identifier, Sampled>>,
@@ -53,12 +53,12 @@ pub(crate) struct NameSamples {
 struct Sampled {
     name: &'static str,
     spans: usize,
-    /// Hashes of the values of each field, by its place among the candidates: first of fields that spans have when they
-    /// are created, then of those that are recorded later.
+    /// Hashes of the values of each field, with the field's index in `CANDIDATES`: separate for values at creation and
+    /// values recorded later.
     values: Vec<((When, usize), FxHashSet<u64>)>,
 }
 
-/// When a span has a field.
+/// When a span gets a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum When {
     Created,
@@ -86,7 +86,7 @@ impl Sampled {
 }
 
 impl NameSamples {
-    /// Takes a span. Returns whether that is enough for now. Code of the values runs, so the gate must be closed.
+    /// Samples a span. Returns whether that is enough for now. It runs code of the values, so the gate must be closed.
     pub(crate) fn take(&self, attributes: &Attributes<'_>) -> bool {
         let metadata = attributes.metadata();
         let mut read = Values::default();
@@ -99,7 +99,7 @@ impl NameSamples {
         sampled.spans >= FIRST
     }
 
-    /// Takes the values that a call site has too many of, each with the name of its field, instead of its first spans.
+    /// Stores the values of a call site that has too many, each with the name of its field, in place of samples.
     pub(crate) fn fill<'a>(
         &self,
         metadata: &'static Metadata<'static>,
@@ -113,14 +113,14 @@ impl NameSamples {
         self.are_taken.store(true, Relaxed);
     }
 
-    /// Whether any span was taken: only then is a record worth a look.
+    /// Whether any span was sampled; otherwise records need no attention.
     #[inline]
     pub(crate) fn are_taken(&self) -> bool {
         self.are_taken.load(Relaxed)
     }
 
-    /// Takes what is recorded of a span after its creation, if spans of its call site are taken. As for
-    /// [`take`](Self::take).
+    /// Samples values that are recorded after a span's creation, if its call site is sampled. The gate must be closed,
+    /// as for [`take`](Self::take).
     pub(crate) fn take_recorded(&self, record: &Record<'_>) {
         let mut read = Values::default();
         record.record(&mut read);
@@ -131,8 +131,9 @@ impl NameSamples {
         }
     }
 
-    /// For the call sites whose spans have more than one name, those first whose rows took most time: which field tells
-    /// the spans apart. `named_by` are the fields that name spans so far, which a choice of fields has to name as well.
+    /// Advice for call sites whose spans have more than one name, the most expensive rows first: the field that
+    /// distinguishes the spans. `named_by` are the fields that already name spans; a choice of fields must include
+    /// them.
     pub(crate) fn advice(&self, ranges: &[RangeStats], named_by: &[String]) -> Vec<String> {
         let sites = self.sites.lock();
         let split = |sampled: &Sampled| {
@@ -164,7 +165,7 @@ impl NameSamples {
     }
 }
 
-/// The call site of a field that may tell spans apart.
+/// The call site of a field that may distinguish spans.
 struct Named(Option<Identifier>);
 
 impl Visit for Named {
@@ -175,13 +176,13 @@ impl Visit for Named {
     }
 }
 
-/// The hash of a value, with the place of its field among the candidates.
+/// The hash of a value, with the index of its field in `CANDIDATES`.
 fn hash(field: &str, value: &str) -> Option<(usize, u64)> {
     let candidate = CANDIDATES.iter().position(|name| *name == field)?;
     Some((candidate, FxBuildHasher.hash_one(&*sanitize(value))))
 }
 
-/// Hashes of values, each with the place of its field among the candidates.
+/// Hashes of values, each with the index of its field in `CANDIDATES`.
 #[derive(Default)]
 struct Values(Vec<(usize, u64)>);
 
@@ -192,7 +193,7 @@ impl Visit for Values {
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let mut text = String::new();
-        // `format!` panics where `Debug` or `Display` of a value gives an error.
+        // `format!` panics if `Debug` or `Display` of a value returns an error.
         if CANDIDATES.contains(&field.name()) && write!(text, "{value:?}").is_ok() {
             self.record_str(field, &text);
         }

@@ -1,4 +1,4 @@
-//! Call sites: what is known of a span before it is created.
+//! Call sites: properties of a span before it is created.
 
 use tracing_core::Metadata;
 
@@ -11,11 +11,11 @@ pub(crate) struct Site {
     pub(crate) label: u32,
     /// Number of that domain.
     pub(crate) domain: u32,
-    /// Whether it declares a field that this crate reads, so that each span must be looked at.
+    /// Whether it declares a field that this crate reads, so that the fields of each span must be read.
     pub(crate) own_values: bool,
-    /// Whether a field that nobody chose names its spans, as long as it has few values.
+    /// Whether a known field that nobody chose names its spans, which holds while it has few values.
     pub(crate) is_split: bool,
-    /// Whether a field that may tell its spans apart is looked at when the first of them are created, for a note.
+    /// Whether fields of its first spans are sampled at creation, for a note about fields that distinguish its spans.
     pub(crate) is_sampled: bool,
 }
 

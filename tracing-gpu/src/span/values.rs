@@ -13,21 +13,21 @@ use crate::clock::Ticks;
 use crate::config::FieldNames;
 use crate::record::{CallId, InstanceId, Place, RangeNumbers, StreamId};
 
-/// Fields that frameworks put the name of a span into, the best one first. Where nobody chooses fields, these split
-/// the rows of their call sites. The first has the whole name, the others tell spans of one name apart.
+/// Fields in which frameworks put the name of a span, the best one first. If nobody chooses fields, these split the
+/// rows of their call sites. The first one holds the whole name, the others distinguish spans of one name.
 pub(crate) const KNOWN_NAMES: [&str; 3] = ["otel.name", "http.route", "name"];
 
 /// A field that this crate reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Own {
     Name,
-    /// A field of the program's, by its place in the order of preference.
+    /// A field of the program, by its index in the order of preference.
     NameFrom(usize),
     Color,
     Category,
     Payload,
     Lifetime,
-    /// A number that `stream_id` gave.
+    /// A number from `stream_id`.
     Stream,
 }
 
@@ -50,19 +50,19 @@ impl FieldNames {
         })
     }
 
-    /// The fields of a call site that a timeline shows, in their order; in place of each of ours, none.
+    /// The fields of a call site that a timeline shows, in order; `None` in place of each of ours.
     pub(crate) fn shown(&self, metadata: &'static Metadata<'static>) -> Box<[Option<&'static str>]> {
         let is_shown = |name: &&str| self.own(name).is_none_or(Own::is_of_the_program);
         metadata.fields().iter().map(|field| Some(field.name()).filter(is_shown)).collect()
     }
 
-    /// Whether a call site declares a field that is read.
+    /// Whether a call site declares a field that this crate reads.
     pub(crate) fn are_declared(&self, metadata: &Metadata<'_>) -> bool {
         let is_read = |own: Own| self.name_from.is_some() || !own.is_of_the_program();
         metadata.fields().iter().any(|field| self.own(field.name()).is_some_and(is_read))
     }
 
-    /// Whether a call site declares a field that names its spans though nobody chose it.
+    /// Whether a call site declares a known field that names its spans although nobody chose it.
     pub(crate) fn split(&self, metadata: &Metadata<'_>) -> bool {
         let declares =
             |wanted: fn(Own) -> bool| metadata.fields().iter().any(|field| self.own(field.name()).is_some_and(wanted));
@@ -90,26 +90,26 @@ impl Own {
     }
 }
 
-/// Whether a field is called as ours are, and is none of them.
+/// Whether a field's name looks like one of ours but is none of them.
 pub(crate) fn is_unknown_field(name: &str) -> bool {
     name.starts_with("nvtx.") && FieldNames::default().own(name).is_none()
 }
 
-/// A category as a span has it.
+/// The category of a span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Category<'a> {
     Text(&'a str),
     Number(u32),
 }
 
-/// What was read from the fields of a span, at its creation or in one `record`.
+/// The values of a span's fields, from its creation or from one `record`.
 #[derive(Debug)]
 pub(crate) struct FieldValues<'a> {
     names: &'a FieldNames,
-    /// Those of the name and the category, one behind the other.
+    /// The texts of the name and the category, in sequence.
     texts: String,
     name: Option<ops::Range<usize>>,
-    /// How many fields are preferred to the one that the name is from: 0 for `nvtx.name`.
+    /// How many fields would be preferred to the one that gave the name: 0 for `nvtx.name`.
     name_rank: usize,
     category_name: Option<ops::Range<usize>>,
     category_number: Option<u32>,
@@ -117,12 +117,12 @@ pub(crate) struct FieldValues<'a> {
     pub(crate) payload: Option<Payload>,
     pub(crate) lifetime: bool,
     pub(crate) stream: Option<StreamId>,
-    /// The first field that was given something else than it takes, and where that is among the texts.
+    /// The first field with an invalid value, and the place of the value in `texts`.
     misread: Option<(Misread, ops::Range<usize>)>,
 }
 
 impl<'a> FieldValues<'a> {
-    /// Nothing yet. `texts` is memory that is used again.
+    /// No values yet. `texts` is memory to reuse.
     pub(crate) fn new(texts: String, names: &'a FieldNames) -> Self {
         Self {
             names,
@@ -139,12 +139,12 @@ impl<'a> FieldValues<'a> {
         }
     }
 
-    /// The name that is its own, or from a field that was chosen.
+    /// The span's own name, from `nvtx.name` or a chosen field.
     pub(crate) fn name(&self) -> Option<&str> {
         self.texts.get(self.name.clone().filter(|_| !self.is_split())?)
     }
 
-    /// The value of the field that names the span though nobody chose it, and the place of that field among
+    /// The value of the known field that names the span although nobody chose it, and the field's index in
     /// [`KNOWN_NAMES`].
     pub(crate) fn split(&self) -> Option<(usize, &str)> {
         let value = self.texts.get(self.name.clone().filter(|_| self.is_split())?)?;
@@ -160,19 +160,19 @@ impl<'a> FieldValues<'a> {
         text.map(Category::Text).or(self.category_number.map(Category::Number))
     }
 
-    /// What was ignored, and its value.
+    /// The ignored field, and its value.
     pub(crate) fn misread(&self) -> Option<(Misread, &str)> {
         let (misread, place) = self.misread.clone()?;
         Some((misread, self.texts.get(place)?))
     }
 
-    /// What a span has that has no values yet, with the number of its category; and the memory of what was read.
+    /// The values of a new span, with the number of its category; and the memory of the texts, to reuse.
     pub(crate) fn begin(self, category: u32) -> (Changing, String) {
         let Self { color, payload, stream, texts, .. } = self;
         (Changing { category, color, payload, stream: stream.unwrap_or(0) }, texts)
     }
 
-    /// Takes over a text that was put at the end of the texts, from there on.
+    /// Takes the text that begins at `from` in `texts` as the field's value.
     fn text(&mut self, field: &Field, own: Own, from: usize) {
         match own {
             Own::Name => (self.name, self.name_rank) = (Some(from..self.texts.len()), 0),
@@ -185,7 +185,7 @@ impl<'a> FieldValues<'a> {
                 Some(color) => self.color = Some(color),
                 None => self.ignored(field, own, from),
             },
-            // A number or a bool is a text where it comes with `%` or `?`.
+            // A number or a bool arrives as text if it is written with `%` or `?`.
             Own::Payload | Own::Lifetime | Own::Stream => {
                 let text = self.texts.get(from..).unwrap_or_default();
                 match (own, text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
@@ -207,7 +207,7 @@ impl<'a> FieldValues<'a> {
         match (own, u32::try_from(value).ok()) {
             (Own::Name | Own::NameFrom(_), _) => self.formatted(field, own, format_args!("{value}")),
             (Own::Payload, _) => self.payload = Some(value.into()),
-            // Without an alpha value (0xRRGGBB) a colour would be fully transparent: it is meant opaque.
+            // A colour without alpha (0xRRGGBB) would be fully transparent, so it is made opaque.
             (Own::Color, Some(rgb)) if rgb >> 24 == 0 => self.color = Some(Color::argb(rgb | 0xff00_0000)),
             (Own::Color, Some(argb)) => self.color = Some(Color::argb(argb)),
             (Own::Stream, Some(stream)) => self.stream = Some(stream),
@@ -232,8 +232,8 @@ impl<'a> FieldValues<'a> {
         }
     }
 
-    /// Remembers the text that was put at the end of the texts. Fields of NVIDIA's layer may be the program's own, and
-    /// mean something else.
+    /// Remembers an invalid text that begins at `from` in `texts`. Fields of NVIDIA's layer are exempt: they may be the
+    /// program's own, with another meaning.
     fn ignored(&mut self, field: &Field, own: Own, from: usize) {
         let field = field.name();
         if self.misread.is_none() && field.contains('.') {
@@ -241,7 +241,7 @@ impl<'a> FieldValues<'a> {
         }
     }
 
-    /// What a field is to us, where it is anything.
+    /// Our use of a field, if there is any.
     fn own(&self, field: &Field) -> Option<Own> {
         self.names.own(field.name())
     }
@@ -287,7 +287,7 @@ impl Visit for FieldValues<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // `%value` and `?value` come here; whatever else the span carries is not formatted.
+        // `%value` and `?value` arrive here. Other fields of the span are not formatted.
         if let Some(own) = self.own(field) {
             self.formatted(field, own, format_args!("{value:?}"));
         }
@@ -302,14 +302,14 @@ pub(crate) struct SpanValues {
     pub(crate) node: u32,
     /// Interned name, which never changes.
     pub(crate) label: u32,
-    /// The number of the state of the thread that created it, the category it had there, and where it was counted.
+    /// The state number of the creating thread, the category there, and its place there.
     created: (u32, u32, Place),
     /// The call that follows it; 0 for none.
     pub(crate) call: CallId,
     kept: Mutex<LockedValues>,
 }
 
-/// One lock for all: an entry asks for most of it.
+/// One lock for all fields, because an entry needs most of them.
 #[derive(Debug)]
 struct LockedValues {
     changing: Changing,
@@ -323,12 +323,12 @@ pub(crate) struct Changing {
     pub(crate) category: u32,
     pub(crate) color: Option<Color>,
     pub(crate) payload: Option<Payload>,
-    /// Stream that the span names; 0 for none.
+    /// The stream that the span names; 0 for none.
     pub(crate) stream: StreamId,
 }
 
 impl Changing {
-    /// The attributes of the row, with this span's own.
+    /// The attributes of the row, with this span's own values applied.
     pub(crate) fn apply<'a>(&self, mut attributes: Attributes<'a>) -> Attributes<'a> {
         if let Some(color) = self.color {
             attributes = attributes.color(color);
@@ -345,18 +345,18 @@ impl Changing {
 pub(crate) struct Lifetime {
     pub(crate) start: Ticks,
     pub(crate) range: Option<RangeId>,
-    /// The number of the state of the thread that it began on.
+    /// The state number of the thread on which it began.
     pub(crate) state: u32,
-    /// The operating system's number of the thread that it began on.
+    /// The operating system's number of the thread on which it began.
     pub(crate) thread: u32,
     /// Its number.
     pub(crate) instance: InstanceId,
-    /// The numbers of its span, where a timeline is written.
+    /// The numbers of its span, if a timeline is written.
     pub(crate) numbers: RangeNumbers,
 }
 
 impl SpanValues {
-    /// `place` is where the span is counted on the state of this number.
+    /// `place` is where the span counts, on the state with this number.
     pub(crate) fn new(
         metadata: &'static Metadata<'static>,
         (node, label): (u32, u32),
@@ -371,19 +371,18 @@ impl SpanValues {
         self.kept.lock().changing
     }
 
-    /// The node that it was created under.
+    /// The parent node at creation.
     pub(crate) fn parent(&self) -> u32 {
         self.created.2.parent()
     }
 
-    /// Where it is counted on the state of this number, if that is known from its creation.
+    /// Where the span counts on the state with this number, if that is known from its creation.
     pub(crate) fn place(&self, state: u32, category: u32) -> Option<Place> {
         let (created_on, created_with, place) = self.created;
         ((created_on, created_with) == (state, category)).then_some(place)
     }
 
-    /// Takes over what was recorded; `category` is the interned number of the category in it. Returns memory that is
-    /// not used any more.
+    /// Merges recorded values; `category` is the interned number of their category. Returns memory to reuse.
     pub(crate) fn update(&self, recorded: FieldValues<'_>, category: Option<u32>) -> String {
         let mut kept = self.kept.lock();
         let changing = &mut kept.changing;
@@ -398,7 +397,7 @@ impl SpanValues {
         self.kept.lock().lifetime = Some(lifetime);
     }
 
-    /// The lifetime, once.
+    /// Takes the lifetime; the second call finds none.
     pub(crate) fn end(&self) -> (Option<Lifetime>, Changing) {
         let mut kept = self.kept.lock();
         (kept.lifetime.take(), kept.changing)

@@ -1,4 +1,4 @@
-//! Streams of any CUDA binding: what the public functions take, and what keeps a stream alive.
+//! Streams of any CUDA binding: the argument of the public functions, and the owner that keeps a stream alive.
 
 use gpu_activity::driver::Handle;
 use std::ffi::c_void;
@@ -6,12 +6,12 @@ use std::ffi::c_void;
 use super::naming;
 use crate::record::StreamId;
 
-/// A CUDA stream, as [`with_stream`](crate::with_stream), [`stream_id`](crate::stream_id) and
-/// [`on_stream`](crate::OnStream::on_stream) take it.
+/// A CUDA stream, as an argument of [`with_stream`](crate::with_stream), [`stream_id`](crate::stream_id) and
+/// [`on_stream`](crate::OnStream::on_stream).
 ///
-/// It is implemented for the `Arc<CudaStream>` of cudarc 0.19 (feature `cudarc`), which candle hands out too, and for
-/// [`RawStream`], which stands for the stream of any other binding. A later version of cudarc can be supported beside
-/// this one, so functions that take a stream name no type of cudarc's. The trait cannot be implemented elsewhere.
+/// It is implemented for the `Arc<CudaStream>` of cudarc 0.19 (feature `cudarc`), which candle also uses, and for
+/// [`RawStream`], which stands for the stream of any other binding. Functions with a stream name no type of cudarc, so
+/// that a later version can be supported beside this one. The trait cannot be implemented elsewhere.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no stream that tracing-gpu takes",
     label = "expected an `Arc<CudaStream>` of cudarc 0.19 (feature `cudarc`), or a `RawStream`",
@@ -55,13 +55,13 @@ pub struct RawStream {
 }
 
 impl RawStream {
-    /// A stream of a context: a `CUcontext` and a `CUstream`, cast to pointers to anything.
+    /// A stream of a context, from a `CUcontext` and a `CUstream` cast to untyped pointers.
     ///
     /// # Safety
     ///
-    /// `stream` must be a stream of `context`. Both must stay alive as long as spans are entered that are timed on it,
-    /// and after the last of them until a summary is taken. That is true for copies of the value too, and for numbers
-    /// that [`stream_id`](crate::stream_id) gives for it.
+    /// `stream` must be a stream of `context`. Both must stay alive while spans are timed on the stream, and after the
+    /// last such span until a summary is taken. The same holds for copies of this value, and for numbers from
+    /// [`stream_id`](crate::stream_id).
     #[allow(unsafe_code)]
     pub unsafe fn new(context: *mut c_void, stream: *mut c_void) -> Self {
         Self { context: context.expose_provenance(), stream: stream.expose_provenance() }
@@ -135,7 +135,7 @@ mod tests {
     #[allow(unsafe_code)]
     fn raw_handles_are_a_stream() {
         let at = std::ptr::without_provenance_mut;
-        // SAFETY: nothing is timed on it.
+        // SAFETY: nothing is timed on these streams.
         let [a, b] = [0x10, 0x20].map(|stream| unsafe { RawStream::new(at(0x4a3), at(stream)) });
         assert_eq!(Named::name(&&a), a.name());
         assert_ne!(a.name(), b.name());

@@ -1,4 +1,4 @@
-//! The contexts of named streams: their spare events, and what is asked and measured once a context, at its first timed
+//! The contexts of named streams: their spare events, and facts that are determined once a context, at its first timed
 //! entry.
 
 use std::fmt::Debug;
@@ -14,8 +14,8 @@ use crate::process;
 
 /// A binding's stream or context, which its last `Arc` destroys.
 pub(super) trait Owned: Debug + Send + Sync {
-    /// Drops a hold, and leaves the current context as it was: to destroy a stream or context changes it. The caller
-    /// holds no lock.
+    /// Drops a hold, and restores the current context, which the destruction of a stream or context changes. The caller
+    /// must hold no lock.
     fn let_go(self: Arc<Self>, driver: &Driver);
 }
 
@@ -27,28 +27,28 @@ impl<T: Debug + Send + Sync> Owned for T {
     }
 }
 
-/// A context that a named stream belongs to. Lives as long as the process; the context itself may be gone.
+/// The context of named streams. Lives as long as the process; the CUDA context itself may be gone.
 #[derive(Debug)]
 pub(super) struct NamedContext {
     pub(super) handle: Handle,
-    /// The context, where its last `Arc` destroys it.
+    /// The owner of the context, if its last `Arc` destroys it.
     owner: Option<Weak<dyn Owned>>,
-    /// Pairs that no stream has taken.
+    /// Event pairs that no stream has taken.
     pub(super) spare: Mutex<Vec<EventPair>>,
     pub(super) facts: OnceCell<ContextFacts>,
 }
 
-/// What is asked and measured once a context.
+/// Facts that are determined once a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ContextFacts {
     pub(super) device: i32,
     pub(super) device_name: String,
-    /// A pair with nothing between its events reads up to this many nanoseconds, so such readings say nothing. Or why
-    /// it is not known.
+    /// The floor: a pair with nothing between its events reads up to this many nanoseconds, so such readings mean
+    /// nothing. An error if it could not be measured.
     pub(super) floor: Result<u64, CudaError>,
 }
 
-/// The longest time that the measurement of a floor takes. Usually it takes a millisecond.
+/// Limit on the time to measure a floor. Usually it takes a millisecond.
 const FLOOR_PATIENCE: Duration = Duration::from_millis(100);
 
 impl NamedContext {
@@ -66,27 +66,28 @@ impl NamedContext {
         self.owner.as_ref()?.upgrade()
     }
 
-    /// Whether [`hold`](Self::hold) would hold it now.
+    /// Whether [`hold`](Self::hold) would succeed now.
     pub(super) fn lives(&self) -> bool {
         self.owner.as_ref().is_some_and(|context| context.strong_count() > 0)
     }
 
-    /// The floor in nanoseconds; 0 where it is not known.
+    /// The floor in nanoseconds; 0 if it is not known.
     pub(super) fn floor_ns(&self) -> u64 {
         self.facts.get().and_then(|facts| facts.floor.ok()).unwrap_or(0)
     }
 
-    /// Asks and measures the facts, unless they are known. The context is the current one.
+    /// Determines the facts, unless they are known. The context must be current.
     pub(super) fn prepare(&self, driver: &Driver) -> Result<(), CudaError> {
         if self.facts.get().is_some() {
             return Ok(());
         }
         static HOOKED: Once = Once::new();
-        // CUDA has registered its end by now. The exit hook runs before that, so that pairs can still be read.
+        // CUDA has registered its own exit hook by now. Ours is registered again to run before that, so that pairs can
+        // still be read.
         HOOKED.call_once(process::at_exit_again);
         self.facts.get_or_try_init(|| {
             let (device, device_name) = driver.current_device()?;
-            // Measured once, also where it fails: at the next entry it would fail again, and cost as much.
+            // Measured only once, even if it fails: it would fail again at the next entry, at the same cost.
             let floor = driver.relaxed(|| measure_floor(driver, self.handle));
             Ok(ContextFacts { device, device_name, floor })
         })?;
@@ -94,8 +95,9 @@ impl NamedContext {
     }
 }
 
-/// Measures the floor: twice the time that nine in ten pairs read with nothing between their events, on an idle stream
-/// of our own, recorded as entries and exits record them. Twice, since caches are colder in a program.
+/// Measures the floor on an idle stream of our own. Records pairs with nothing between their events, as entries and
+/// exits record them; nine in ten read at most half of the floor. The factor of two is there because caches are colder
+/// in a program.
 fn measure_floor(driver: &Driver, context: Handle) -> Result<u64, CudaError> {
     const PAIRS: usize = 64;
     let began = Instant::now();
@@ -115,7 +117,7 @@ fn measure_floor(driver: &Driver, context: Handle) -> Result<u64, CudaError> {
             }
             readings.push(loop {
                 // No call waits for the GPU here: a span of the program is being entered, and a busy device may have
-                // other work before ours.
+                // other work queued.
                 match driver.elapsed_ns(pair[0], pair[1]) {
                     Err(CudaError::NOT_READY) if began.elapsed() < FLOOR_PATIENCE => std::hint::spin_loop(),
                     read => break read?,

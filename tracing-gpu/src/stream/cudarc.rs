@@ -1,4 +1,4 @@
-//! Streams of cudarc 0.19. Another version is a file like this one.
+//! Streams of cudarc 0.19. Another version gets a file like this one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The same port without the feature `cuda`: no stream can be named, so nothing is timed.
+//! The same interface without the feature `cuda`: no stream can be named, so nothing is timed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,9 +2,8 @@
 //!
 //! A start event is recorded just before a range begins, an end event just after it ends.
 //!
-//! Every call leaves the thread's current context, its stored errors and all captures as they were. Events are only
-//! enqueued into a stream that captures nothing, which harms no capture. Events are created
-//! in the relaxed capture mode.
+//! Every call leaves the thread's current context, its stored errors and all captures unchanged. Events are enqueued
+//! only into streams that do not capture, and are created in the relaxed capture mode, so no capture breaks.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,7 +20,7 @@ use super::scope;
 use super::totals::StreamTotals;
 use crate::record::StreamId;
 
-/// A pair whose first event is recorded on this stream, and whose second is not.
+/// A pair with a recorded start on this stream, and no recorded end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StartedPair {
     stream: StreamId,
@@ -45,7 +44,7 @@ impl StartedPair {
 /// Records the start of a range on a stream. `None` where that cannot be: counted.
 #[inline]
 pub(super) fn begin(totals: &'static StreamTotals, id: StreamId) -> Option<StartedPair> {
-    let driver = Driver::get().ok()?; // the footer has the reason
+    let driver = Driver::get().ok()?; // the footer gives the reason
     let next = scope::lane(totals, id).and_then(|(stream, lane)| Some((stream, lane?.start()?)));
     let (stream, events) = match next {
         Some(next) => next,
@@ -74,7 +73,7 @@ pub(super) fn end(started: StartedPair, target: Target) {
     }
 }
 
-/// [`end`] without a lane.
+/// [`end`] for a pair outside of any lane.
 #[inline(never)]
 fn end_beside(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
     let RecordedPair { events, target } = pair;
@@ -95,7 +94,7 @@ fn record(driver: &Driver, stream: &NamedStream, event: Handle) -> Result<bool, 
     driver.record_in(stream.context_handle, event, stream.handle)
 }
 
-/// Counts an event that was not recorded, and gives the pair back.
+/// Counts an event that was not recorded, and returns the pair.
 #[cold]
 fn forgo(
     driver: &Driver,
@@ -108,7 +107,7 @@ fn forgo(
     close(driver, stream, events);
 }
 
-/// Counts one more start on a stream, and gives its events. `None` where that cannot be: counted.
+/// Counts one more start on a stream, and returns its events. `None`, and counted, if that fails.
 #[inline(never)]
 fn open(driver: &Driver, totals: &'static StreamTotals, id: StreamId) -> Option<(&'static NamedStream, EventPair)> {
     let known = named::get(id).filter(|_| !forks::is_child());
@@ -130,7 +129,7 @@ fn open(driver: &Driver, totals: &'static StreamTotals, id: StreamId) -> Option<
     }
 }
 
-/// [`open`] where there are no spare events: it creates some, after it has prepared the context.
+/// [`open`] without spare events: prepares the context and creates some.
 #[cold]
 fn open_new(
     driver: &Driver,
@@ -152,7 +151,7 @@ fn open_new(
     None
 }
 
-/// Queues the pairs of a lane that is full, and gives it events for as many starts.
+/// Queues the pairs of a full lane, and gives it events for as many starts.
 #[inline(never)]
 fn turn(driver: &Driver, stream: &NamedStream, lane: &Lane) {
     let mut queue = stream.queue.lock();
@@ -173,7 +172,7 @@ fn queue(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
     }
 }
 
-/// Gives back a pair whose range will not end.
+/// Returns a pair whose range will not end.
 pub(super) fn abandon(started: StartedPair) {
     if forks::is_child() {
         return;
@@ -183,8 +182,8 @@ pub(super) fn abandon(started: StartedPair) {
     }
 }
 
-/// Creates some pairs for a stream whose context has none to spare, and gives one of them. The context is the current
-/// one.
+/// Creates event pairs for a stream whose context has no spare ones, and returns one of them. The context must be
+/// current.
 fn create_events(driver: &Driver, stream: &NamedStream) -> Result<EventPair, CudaError> {
     let pair = || {
         let start = driver.create_event()?;

@@ -1,9 +1,9 @@
-//! The events and pairs of one thread inside one `with_stream`: its spans take events and leave pairs there without a
+//! The events and pairs of one thread inside one `with_stream`. Its spans take events and leave pairs there without a
 //! lock.
 //!
-//! The queue of a stream lends a lane to a scope for as long as the scope lasts. Starts take events from the lane, ends
-//! leave pairs in it. The pairs go to the queue when the lane is full of them, and when the scope ends. Whoever wants
-//! all pairs earlier takes them out under the lock of the queue.
+//! The queue of a stream lends a lane to a scope for as long as the scope lasts. Starts take events from the lane, and
+//! ends leave pairs in it. The pairs go to the queue when the lane is full, and when the scope ends. A thread that
+//! needs all pairs earlier takes them out under the queue's lock.
 
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -16,24 +16,24 @@ use super::pair::{EventPair, RecordedPair, Target};
 use super::totals::StreamTotals;
 use crate::record::RangeKey;
 
-/// Pairs that a lane holds. It holds at most as many spare events.
+/// The largest number of pairs in a lane, and of spare events.
 pub(super) const LENGTH: usize = 64;
 
-/// The owner of a lane is the thread that it is lent to; a lane that is not lent has none. Fields of the owner are
-/// written by the owner, and where there is none, under the lock of the queue. The other fields are always written
-/// under that lock. Loads and stores are plain ones, except those of `ended`.
+/// A lane's owner is the thread to which it is lent; otherwise there is none. The owner's fields are written by the
+/// owner, or under the queue's lock if there is none. Other fields are always written under that lock. Loads and stores
+/// are plain, except those of `ended`.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Lane {
     totals: &'static StreamTotals,
-    /// How many pairs were left so far: pair `n` is in place `n % LENGTH`. The owner's.
+    /// Number of pairs left so far; pair `n` is in place `n % LENGTH`. The owner's.
     ended: AtomicUsize,
-    /// How many of `spare`, from the first, are events for starts. The owner's.
+    /// How many of `spare`, from the first, hold events for starts. The owner's.
     spares: AtomicUsize,
-    /// Starts less ends of this lane; wraps. A pair that is given up counts in the queue's number instead. The owner's.
+    /// Starts minus ends of this lane; wraps. An abandoned pair counts in the queue's number instead. The owner's.
     open: AtomicU32,
     is_lent: AtomicBool,
-    /// How many of the pairs left so far the queue has taken.
+    /// How many of the pairs so far the queue has taken.
     taken: AtomicUsize,
     spare: [Spare; LENGTH],
     pairs: [Left; LENGTH],
@@ -45,7 +45,7 @@ struct Spare {
     end: AtomicUsize,
 }
 
-/// A pair that was left, as numbers.
+/// A finished pair, as numbers.
 #[derive(Debug, Default)]
 struct Left {
     start: AtomicUsize,
@@ -57,11 +57,11 @@ struct Left {
     window: AtomicU64,
 }
 
-/// Lanes that no stream has.
+/// Lanes without a stream.
 static UNUSED: Mutex<Vec<&'static Lane>> = Mutex::new(Vec::new());
 
 impl Lane {
-    /// A lane for the pairs of a profiler: one that no stream has, or a new one. It lives as long as the process.
+    /// A lane for the pairs of a profiler: an unused one, or a new one. It lives as long as the process.
     pub(super) fn find(totals: &'static StreamTotals) -> &'static Self {
         let mut unused = UNUSED.lock();
         let known = unused.iter().rposition(|lane| lane.is_of(totals));
@@ -112,14 +112,13 @@ impl Lane {
         left.category_style.store(u64::from(key.category) << 32 | style, Relaxed);
         left.window.store(window, Relaxed);
         self.open.store(self.open.load(Relaxed).wrapping_sub(1), Relaxed);
-        self.ended.store(ended.wrapping_add(1), Release); // pairs with `take_out`, which reads what is stored above
+        self.ended.store(ended.wrapping_add(1), Release); // pairs with `take_out`, which reads the stores above
         ended % LENGTH == LENGTH - 1
     }
 
-    /// Gives the pairs that were left since the last call, in their order. Called on any thread, under the lock of the
-    /// queue.
+    /// Passes the new pairs to `to`, in order. On any thread, under the queue's lock.
     pub(super) fn take_out(&self, mut to: impl FnMut(RecordedPair)) {
-        // Pairs with `end`, which stores to a place that is taken here only after the owner has called this.
+        // Pairs with `end`, which reuses a place taken here only after the owner has called this function.
         let ended = self.ended.load(Acquire);
         let mut number = self.taken.load(Relaxed);
         while number != ended {
@@ -129,7 +128,7 @@ impl Lane {
         self.taken.store(ended, Relaxed);
     }
 
-    /// Fills up with events. Called by the owner.
+    /// Fills the lane with events. Only for the owner.
     pub(super) fn refill(&self, from: &mut Vec<EventPair>) {
         let spares = self.spares.load(Relaxed);
         let kept = from.len().saturating_sub(LENGTH - spares.min(LENGTH));
@@ -142,7 +141,7 @@ impl Lane {
         self.spares.store(filled, Relaxed);
     }
 
-    /// Lends it, if it is of this profiler and not lent. Called under the lock of the queue.
+    /// Lends the lane if it belongs to this profiler and is not lent. Under the queue's lock.
     pub(super) fn lend(&self, totals: &StreamTotals) -> bool {
         let is_free = self.is_of(totals) && !self.is_lent.load(Relaxed);
         if is_free {
@@ -151,8 +150,8 @@ impl Lane {
         is_free
     }
 
-    /// Takes it back, and returns the starts less the ends since it was lent. Called by the owner under the lock of the
-    /// queue, after [`take_out`](Self::take_out).
+    /// Ends the loan. Returns starts minus ends during it. For the owner under the queue's lock, after
+    /// [`take_out`](Self::take_out).
     pub(super) fn take_back(&self) -> i32 {
         let open = self.open.load(Relaxed) as i32;
         self.open.store(0, Relaxed);
@@ -160,7 +159,7 @@ impl Lane {
         open
     }
 
-    /// Gives its events to `into`, and itself to any stream. Called under the lock of the queue, where it is not lent.
+    /// Moves its events to `into`, and makes it available to any stream. Under the queue's lock, while it is not lent.
     pub(super) fn put_away(&'static self, into: &mut Vec<EventPair>) {
         let events = self.spare.iter().take(self.spares.load(Relaxed));
         into.extend(events.map(|spare| EventPair { start: spare.start.load(Relaxed), end: spare.end.load(Relaxed) }));
@@ -197,7 +196,7 @@ mod tests {
         EventPair { start: number, end: number << 1 }
     }
 
-    /// One thread leaves the pairs, another takes them out at any time, under a lock such as the queue's.
+    /// One thread leaves pairs; another takes them out at any time, under a lock like the queue's.
     #[test]
     fn pairs_come_out_once_and_whole_and_in_their_order() {
         const PAIRS: usize = 400_000;

@@ -1,8 +1,8 @@
-//! CUDA events on named streams: which stream a range is timed on, and the one port through which ranges are timed.
+//! CUDA events on named streams: decides on which stream a range is timed, and is the only interface for timing ranges.
 //!
 //! A range is timed on the stream of its span's field `gpu.stream`. Without the field it is timed on the stream of the
-//! innermost [`with_stream`] of its thread; outside of those, on the stream of the nearest parent with the field; else
-//! on none. There is no default stream: events on the legacy stream would make other streams wait.
+//! innermost [`with_stream`] of its thread; outside of those, on the stream of the nearest parent with the field;
+//! otherwise on none. There is no default stream: events on the legacy stream would make other streams wait.
 
 mod binding;
 mod context;
@@ -40,10 +40,9 @@ use crate::record::{RangeKey, StreamId};
 /// Runs `body`; spans entered inside, on this thread, are timed on `stream` with CUDA events.
 ///
 /// The table shows *stream time*: from the moment the stream reaches the entry to the moment it reaches the exit,
-/// waiting and idling included. It is read later, without stopping the program. Calls may be nested, with any streams;
-/// a span's own `gpu.stream` goes first. A span that was entered before is not timed. The stream and its context are
-/// kept alive (a [`RawStream`] is not) from the first timed span to the end of `body`, and until all that was measured
-/// is read.
+/// including waiting and idling. It is read later, without stopping the program. Calls may be nested, with any streams;
+/// a span's own `gpu.stream` has priority. A span that was entered before is not timed. The stream and its context are
+/// kept alive (a [`RawStream`] is not) from the first timed span until `body` has ended and all measurements are read.
 ///
 #[cfg_attr(feature = "cudarc", doc = "```no_run")]
 #[cfg_attr(not(feature = "cudarc"), doc = "```ignore")]

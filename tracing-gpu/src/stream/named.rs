@@ -9,8 +9,8 @@ use super::queue::Queue;
 use crate::chunked::Chunked;
 use crate::record::StreamId;
 
-/// A stream that was named. Lives as long as the process; the stream itself may be gone. Entries and exits read one
-/// cache line of it, which nobody writes.
+/// A named stream. Lives as long as the process; the CUDA stream itself may be gone. Entries and exits read one cache
+/// line of it, which nobody writes.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct NamedStream {
@@ -24,17 +24,17 @@ pub(super) struct NamedStream {
 
 static STREAMS: OnceCell<Chunked<OnceCell<&'static NamedStream>, 64>> = OnceCell::new();
 
-/// The stream of a number. Takes no lock.
+/// The stream with this number. Takes no lock.
 pub(super) fn get(id: StreamId) -> Option<&'static NamedStream> {
     STREAMS.get()?.get(id as usize)?.get().copied()
 }
 
-/// The place of a number; `None` beyond the bound on streams.
+/// The slot of a number; `None` beyond the limit on streams.
 pub(super) fn slot(id: StreamId) -> Option<&'static OnceCell<&'static NamedStream>> {
     STREAMS.get_or_init(Chunked::new).get_or_grow(id as usize)
 }
 
-/// All streams named so far, in the order of their numbers.
+/// All streams named so far, in order of their numbers.
 pub(super) fn all() -> impl Iterator<Item = &'static NamedStream> {
     (1..).map_while(get)
 }

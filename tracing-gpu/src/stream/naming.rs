@@ -1,4 +1,4 @@
-//! Giving numbers to streams.
+//! Assigns numbers to streams.
 
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
@@ -26,16 +26,16 @@ struct Names {
 static NAMES: OnceCell<Mutex<Names>> = OnceCell::new();
 
 thread_local! {
-    /// The stream that this thread named last: handle of its context, handle, number.
+    /// The stream that this thread named last: context handle, stream handle, number.
     static LAST: Cell<(Handle, Handle, StreamId)> = const { Cell::new((0, 0, 0)) };
 }
 
-/// Names a stream that lives as long as its last `Arc`, or, a default stream, as long as its context's.
+/// Names a stream that lives as long as its last `Arc`; a default stream lives as long as its context.
 pub(super) fn name<C: Owned + 'static, S: Owned + 'static>(
     (context, context_alive): (Handle, &Arc<C>),
     (handle, alive): (Handle, &Arc<S>),
 ) -> StreamId {
-    // 0 and 1 are the legacy default stream, 2 the per-thread one. cudarc makes a new wrapper for them at each call.
+    // 0 and 1 are the legacy default stream, 2 is the per-thread one. cudarc makes a new wrapper for them at each call.
     let owner = if handle <= 2 { OwnerKind::Context } else { OwnerKind::Binding(downgrade(alive)) };
     register(context, Some(downgrade(context_alive)), handle, owner)
 }
@@ -51,20 +51,20 @@ pub(super) fn name_raw(context: Handle, stream: Handle) -> StreamId {
 }
 
 fn register(context: Handle, alive: Option<Weak<dyn Owned>>, handle: Handle, owner: OwnerKind) -> StreamId {
-    // The same handle is the same stream only while the known one lives: after that the driver may give the handle to
-    // another.
+    // The same handle is the same stream only while the known one lives. Later the driver may give the handle to
+    // another stream.
     let is_same = |id: StreamId| {
         get(id).is_some_and(|known| {
             known.owner.lives() && matches!(known.owner.kind, OwnerKind::Caller) == matches!(owner, OwnerKind::Caller)
         })
     };
-    // A thread that names one stream over and over takes no lock.
+    // A thread that names the same stream again and again takes no lock.
     let (last_context, last_handle, last) = LAST.get();
     if (last_context, last_handle) == (context, handle) && is_same(last) {
         return last;
     }
     if forks::is_child() {
-        return 0; // no stream: a child times nothing, and the footer says so
+        return 0; // a child times nothing, and the footer says so
     }
     watch_forks();
     let mut names = NAMES.get_or_init(Mutex::default).lock();
@@ -82,19 +82,19 @@ fn register(context: Handle, alive: Option<Weak<dyn Owned>>, handle: Handle, own
     id
 }
 
-/// Prepares for children that are forked off. Must be called before anything is locked that a child may lock.
+/// Prepares for forked children. Must be called before taking a lock that a child may take.
 fn watch_forks() {
     static WATCHED: Once = Once::new();
     forks::watch();
     WATCHED.call_once(|| forks::in_forked_child(scope::forget));
 }
 
-/// Retires some of the streams that were named before this one, the oldest first. A program that makes streams again
-/// and again leaves a few unread pairs on each, and without this all of them would stay until a summary.
+/// Retires some of the streams that were named before this one, the oldest first. A program that repeatedly makes
+/// streams leaves a few unread pairs on each. Without this call all of them would stay until a summary.
 fn retire_some(new: StreamId) {
     static IN_USE: Mutex<VecDeque<StreamId>> = Mutex::new(VecDeque::new());
     for _ in 0..2 {
-        // The list is not locked during calls of the driver.
+        // The list is not locked during driver calls.
         let Some(oldest) = IN_USE.lock().pop_front() else { break };
         if get(oldest).is_some_and(|stream| !own_calls::during(|| reading::retire(stream))) {
             IN_USE.lock().push_back(oldest);
@@ -104,7 +104,7 @@ fn retire_some(new: StreamId) {
 }
 
 impl Names {
-    /// Gives a number to a stream that has none. `None` beyond the bound on streams.
+    /// Numbers a new stream. `None` beyond the limit on streams.
     fn add(
         &mut self,
         context: Handle,
@@ -118,7 +118,7 @@ impl Names {
         let context_handle = context.handle;
         let owner = StreamOwner { context, kind: owner };
         let stream = NamedStream { handle, context_handle, id, owner, queue: Mutex::default() };
-        slot.set(Box::leak(Box::new(stream))).ok()?; // it is empty: a number is given once, under the lock
+        slot.set(Box::leak(Box::new(stream))).ok()?; // the slot is empty: numbers are unique, under the lock
         self.next = id;
         self.streams.insert((context.handle, handle), id);
         Some(id)
@@ -126,13 +126,13 @@ impl Names {
 
     fn context(&mut self, handle: Handle, alive: Option<Weak<dyn Owned>>) -> &'static NamedContext {
         if let Some(known) = self.contexts.get(&handle) {
-            // A caller's context cannot be held, so it does not serve where one that can be is wanted.
+            // A caller's context cannot be held, so it does not serve if a holdable one is needed.
             let serves = if known.can_be_held() { known.lives() } else { alive.is_none() };
             if serves {
                 return known;
             }
         }
-        // A context that is gone took its events along; a new one with the same handle starts with none.
+        // A destroyed context takes its events along; a new one with the same handle starts with none.
         let context: &'static NamedContext = Box::leak(Box::new(NamedContext::new(handle, alive)));
         self.contexts.insert(handle, context);
         context

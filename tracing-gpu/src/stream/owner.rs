@@ -1,4 +1,4 @@
-//! What keeps a stream alive.
+//! The owner that keeps a stream alive.
 
 use std::sync::{Arc, Weak};
 
@@ -6,7 +6,7 @@ use gpu_activity::driver::Driver;
 
 use super::context::{NamedContext, Owned};
 
-/// Who keeps a stream alive.
+/// The owner that keeps a stream alive.
 #[derive(Debug)]
 pub(super) struct StreamOwner {
     pub(super) context: &'static NamedContext,
@@ -15,7 +15,7 @@ pub(super) struct StreamOwner {
 
 #[derive(Debug)]
 pub(super) enum OwnerKind {
-    /// Its last `Arc`, with which it is gone.
+    /// Its last `Arc`: the stream is destroyed with it.
     Binding(Weak<dyn Owned>),
     /// A default stream: gone with its context.
     Context,
@@ -23,12 +23,12 @@ pub(super) enum OwnerKind {
     Caller,
 }
 
-/// Keeps the stream alive while it is held.
+/// Keeps the stream alive while this value exists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Alive(Option<Arc<dyn Owned>>);
 
 impl Alive {
-    /// Drops it. The caller holds no lock.
+    /// Drops the hold. The caller must hold no lock.
     pub(super) fn let_go(this: Option<Self>, driver: &Driver) {
         if let Some(Self(Some(held))) = this {
             held.let_go(driver);
@@ -46,7 +46,7 @@ impl StreamOwner {
         }
     }
 
-    /// The number of holders, the queue included, of a stream that its last `Arc` destroys. `None` for other streams.
+    /// The number of holders, including the queue, of a stream that its last `Arc` destroys. `None` for other streams.
     pub(super) fn holders(&self) -> Option<usize> {
         match &self.kind {
             OwnerKind::Binding(stream) => Some(stream.strong_count()),
@@ -54,8 +54,8 @@ impl StreamOwner {
         }
     }
 
-    /// Whether it can be held now. This takes no hold: it could become the last one, which must not be dropped under a
-    /// lock.
+    /// Whether it can be held now. Takes no hold, because that could become the last one, which must not be dropped
+    /// under a lock.
     pub(super) fn lives(&self) -> bool {
         match &self.kind {
             OwnerKind::Binding(stream) => stream.strong_count() > 0,

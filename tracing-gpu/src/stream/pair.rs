@@ -1,11 +1,11 @@
-//! Pairs of events, and whose time they measure.
+//! Pairs of events, and the ranges that they measure.
 
 use gpu_activity::driver::Handle;
 
 use super::totals::StreamTotals;
 use crate::record::RangeKey;
 
-/// Whose time a pair measures.
+/// The range that a pair measures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub(super) totals: &'static StreamTotals,
@@ -34,7 +34,7 @@ pub(super) struct EventPair {
     pub(super) end: Handle,
 }
 
-/// A pair whose events are both recorded.
+/// A pair with both events recorded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedPair {
     pub(super) events: EventPair,

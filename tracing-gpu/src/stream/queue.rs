@@ -1,6 +1,6 @@
-//! Pairs that are recorded and not yet read: one queue per stream.
+//! Recorded pairs that are not read yet: one queue per stream.
 //!
-//! Pairs are in stream order, with one exception: of several scopes in one stream at the same time, one may be some 64
+//! Pairs are in stream order, with one exception: if several scopes use one stream at the same time, one may be some 64
 //! pairs ahead of another.
 
 use super::lane::Lane;
@@ -8,29 +8,29 @@ use super::owner::{Alive, StreamOwner};
 use super::pair::{EventPair, RecordedPair, Target};
 use super::totals::StreamTotals;
 
-/// Pairs that may wait on one stream. Pairs beyond that are dropped, the newest first, and counted.
+/// The largest number of waiting pairs of one stream. Further pairs are dropped, the newest first, and counted.
 pub(super) const PENDING: usize = 16_384;
-/// Pairs that a stream takes from its context at once, or creates where the context has none to spare.
+/// Number of pairs that a stream takes from its context at once, or creates if the context has no spare ones.
 pub(super) const BATCH: usize = 32;
 
 /// The pairs of one stream.
 #[derive(Debug, Default)]
-#[repr(align(64))] // so its lock shares no cache line with what entries and exits read of the stream
+#[repr(align(64))] // so that its lock shares no cache line with the fields of the stream that entries and exits read
 pub(super) struct Queue {
-    /// Pairs that are not in use, those used last on top.
+    /// Unused pairs, the most recently used on top.
     spare: Vec<EventPair>,
-    /// Starts less ends, recorded or about to be, apart from those that lent lanes count. Below zero where pairs
-    /// started in a lane end here.
+    /// Starts minus ends, recorded or about to be, without those that lent lanes count. Negative if pairs that started
+    /// in a lane end here.
     open: i64,
-    /// Ends since finished pairs were last read.
+    /// Ends since the last reading of finished pairs.
     ends: usize,
-    /// Lanes that scopes of the stream have, or had.
+    /// Lanes that scopes of the stream use or have used.
     lanes: Vec<&'static Lane>,
     /// How many of them are lent.
     lent: usize,
     pairs: Vec<RecordedPair>,
-    /// How many of `pairs`, from the oldest, have been read. The others move to the front when they are the lesser
-    /// part: so a queue that is read as fast as it grows stays in the same few cache lines.
+    /// How many of `pairs`, from the oldest, have been read. The others move to the front once they are the smaller
+    /// part. So a queue that is read as fast as it grows stays in the same few cache lines.
     read: usize,
     /// Keeps the stream alive while pairs on it are started or wait to be read.
     alive: Option<Alive>,
@@ -48,7 +48,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Counts one more start, and gives its events, if there are any to spare.
+    /// Counts one more start, and returns its events, if there are spare ones.
     pub(super) fn open(&mut self, owner: &StreamOwner) -> Result<Option<EventPair>, Gone> {
         self.hold(owner)?;
         self.open += 1;
@@ -58,10 +58,11 @@ impl Queue {
         Ok(self.spare.pop())
     }
 
-    /// [`open`](Self::open) in the lane of a scope, which is filled with spare events. Called by the owner of the lane.
+    /// [`open`](Self::open) in the lane of a scope, and fills the lane with spare events. Only for the owner of the
+    /// lane.
     pub(super) fn open_in(&mut self, owner: &StreamOwner, lane: &Lane) -> Result<Option<EventPair>, Gone> {
         if let Some(events) = lane.start() {
-            return Ok(Some(events)); // kept from the scope that had the lane before
+            return Ok(Some(events)); // left over from the scope that had the lane before
         }
         if self.spare.is_empty() {
             self.refill(owner);
@@ -73,7 +74,7 @@ impl Queue {
         }
     }
 
-    /// Lends a lane to a scope. That keeps the stream alive.
+    /// Lends a lane to a scope, which keeps the stream alive.
     pub(super) fn lend(&mut self, owner: &StreamOwner, totals: &'static StreamTotals) -> Result<&'static Lane, Gone> {
         self.hold(owner)?;
         self.lent += 1;
@@ -86,21 +87,21 @@ impl Queue {
         Ok(lane)
     }
 
-    /// Takes a lane back when its scope is left. Called by the owner of the lane.
+    /// Takes a lane back when its scope ends. Only for the owner of the lane.
     pub(super) fn take_back(&mut self, lane: &Lane) {
         self.take_in(lane);
         self.open += i64::from(lane.take_back());
         self.lent = self.lent.saturating_sub(1);
     }
 
-    /// Takes over the pairs that were left in a lane.
+    /// Takes over the pairs in a lane.
     pub(super) fn take_in(&mut self, lane: &Lane) {
         let before = self.pairs.len();
         lane.take_out(|pair| self.pairs.push(pair));
         self.ends += self.pairs.len() - before;
     }
 
-    /// Takes over the pairs that were left in all lanes of the stream.
+    /// Takes over the pairs in all lanes of the stream.
     pub(super) fn take_in_all(&mut self) {
         for index in 0..self.lanes.len() {
             if let Some(&lane) = self.lanes.get(index) {
@@ -109,7 +110,7 @@ impl Queue {
         }
     }
 
-    /// Gives a lane events for its next starts. Called by the owner of the lane.
+    /// Gives a lane events for its next starts. Only for the owner of the lane.
     pub(super) fn fill(&mut self, lane: &Lane) {
         lane.refill(&mut self.spare);
     }
@@ -121,12 +122,12 @@ impl Queue {
         self.spare.extend(all.drain(kept..));
     }
 
-    /// Counts one start less: its pair has ended, or was given up.
+    /// Counts one start less: its pair has ended or was abandoned.
     pub(super) fn close(&mut self) {
         self.open -= 1;
     }
 
-    /// Whether there were enough ends since it last said so: then it is time to look which pairs have finished.
+    /// Whether there were enough ends since this last returned true, so that finished pairs should be read.
     pub(super) fn is_time_to_read(&mut self, every: usize) -> bool {
         let is_time = self.ends >= every;
         if is_time {
@@ -141,12 +142,12 @@ impl Queue {
         self.pairs.push(pair);
     }
 
-    /// Whether more pairs wait than may.
+    /// Whether too many pairs wait.
     pub(super) fn is_over(&self) -> bool {
         self.len() > PENDING
     }
 
-    /// Drops pairs beyond the bound, the newest first.
+    /// Drops pairs beyond the limit, the newest first.
     pub(super) fn drop_newest(&mut self, mut dropped: impl FnMut(&Target)) {
         while self.is_over() {
             let Some(pair) = self.pairs.pop() else { return };
@@ -155,23 +156,23 @@ impl Queue {
         }
     }
 
-    /// Takes back pairs that are free again.
+    /// Takes back free pairs.
     pub(super) fn give_back(&mut self, events: impl IntoIterator<Item = EventPair>) {
         self.spare.extend(events);
     }
 
-    /// Number of pairs that wait.
+    /// Number of waiting pairs.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.pairs.len() - self.read
     }
 
-    /// The pairs that wait, in the order in which they came.
+    /// The waiting pairs, in order of arrival.
     pub(super) fn waiting(&self) -> &[RecordedPair] {
         self.pairs.get(self.read..).unwrap_or_default()
     }
 
-    /// Takes off the oldest `count` pairs, which have been read.
+    /// Removes the oldest `count` pairs, which have been read.
     pub(super) fn done(&mut self, count: usize) {
         let done = self.pairs.iter().skip(self.read).take(count);
         self.spare.extend(done.map(|pair| pair.events));
@@ -187,7 +188,7 @@ impl Queue {
         self.alive.is_some()
     }
 
-    /// Frees the memory of a queue that is [idle](Self::idle) and whose stream nobody can use any more.
+    /// Frees the memory of an [idle](Self::idle) queue whose stream nobody can use any more.
     pub(super) fn end(&mut self) {
         (self.spare, self.lanes, self.pairs) = (Vec::new(), Vec::new(), Vec::new());
     }
@@ -197,8 +198,8 @@ impl Queue {
         self.alive.clone()
     }
 
-    /// Its hold on the stream, if nothing needs it any more; the caller lets it go outside the lock. The spare events
-    /// then go to the context, for any of its streams.
+    /// Takes its hold on the stream if nothing needs it any more; the caller must release it outside of the lock. The
+    /// spare events then go to the context, for any of its streams.
     pub(super) fn idle(&mut self, owner: &StreamOwner) -> Option<Alive> {
         if self.lent > 0 || self.open > 0 || self.len() > 0 {
             return None;
@@ -232,7 +233,7 @@ mod tests {
                 queue.push(pair(pushed));
                 pushed += 1;
             }
-            // The device lags by some 30 to 60 pairs.
+            // The device lags behind by some 30 to 60 pairs.
             let count = queue.len().saturating_sub(30 + round % 31);
             let numbers: Vec<usize> = queue.waiting().iter().map(|pair| pair.events.start).collect();
             assert_eq!(numbers, (read..pushed).collect::<Vec<_>>());
@@ -269,7 +270,7 @@ mod tests {
         queue.take_in_all();
         assert_eq!(starts(&queue), [8], "once");
         queue.done(1);
-        // The first ends when its scope has been left.
+        // The first pair ends after its scope.
         assert!(queue.idle(&stream.owner).is_none(), "a lane is lent");
         queue.take_back(lane);
         assert!(queue.idle(&stream.owner).is_none(), "a start has no end");
@@ -278,9 +279,9 @@ mod tests {
         assert!(queue.idle(&stream.owner).is_none(), "a pair has not been read");
         queue.done(1);
         assert!(queue.idle(&stream.owner).is_some() && queue.lanes.is_empty());
-        // All events are the context's: ten went in.
+        // All events are back at the context: ten were taken.
         assert_eq!((stream.owner.context.spare.lock().len(), queue.spare.len()), (10, 0));
-        // One that begins beside the lane and ends in it.
+        // A pair that begins outside of the lane and ends in it.
         let outside = queue.open(&stream.owner).ok().flatten().unwrap();
         let lane = queue.lend(&stream.owner, StreamTotals::shared()).ok().unwrap();
         lane.end(outside, &pair(0).target);

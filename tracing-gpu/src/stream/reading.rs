@@ -1,8 +1,8 @@
 //! Reading pairs of CUDA events.
 //!
-//! The program never waits for the GPU: pairs are read in the order in which they came, once they have finished. Only a
-//! summary waits, for the newest pair of each stream first. Calls that read events or wait are made in the relaxed
-//! capture mode.
+//! The program never waits for the GPU: pairs are read in order of arrival, once they have finished. Only a summary
+//! waits, for the newest pair of each stream first. Calls that read events or wait are made in the relaxed capture
+//! mode.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use super::queue::Queue;
 use super::totals::{StreamKey, StreamTotals};
 use crate::record::StreamId;
 
-/// After this number of ended ranges, the finished pairs of a stream are read.
+/// Finished pairs of a stream are read after this many ended ranges.
 const READ_EVERY: usize = 64;
 
-/// Takes back the lane that a scope has borrowed from its stream.
+/// Returns the lane that a scope has borrowed from its stream.
 pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
     let Ok(driver) = Driver::get() else { return };
     let mut queue = stream.queue.lock();
@@ -32,8 +32,8 @@ pub(super) fn leave(stream: &NamedStream, lane: &Lane) {
     Alive::let_go(idle, driver);
 }
 
-/// Reads the pairs of a stream that only its queue holds, then lets go of the stream and of the queue's memory. False
-/// where it must be tried again: the stream is in use, or its work has not finished.
+/// Reads the pairs of a stream that only its queue holds, then releases the stream and the queue's memory. Returns
+/// false if it must be tried again, because the stream is in use or its work has not finished.
 pub(super) fn retire(stream: &NamedStream) -> bool {
     let Some(holders) = stream.owner.holders() else { return true };
     let queue = stream.queue.try_lock().filter(|queue| holders <= usize::from(queue.is_holding()));
@@ -51,11 +51,10 @@ pub(super) fn retire(stream: &NamedStream) -> bool {
     }
     drop(queue);
     Alive::let_go(idle, driver);
-    stream.owner.holders() == Some(0) // a holder may have recorded since the holders were counted
+    stream.owner.holders() == Some(0) // a holder may have recorded a pair before it let go
 }
 
-/// Reads finished pairs if it is time to. Then drops pairs beyond the bound on those that wait, and counts them. Says
-/// whether it was time.
+/// Reads finished pairs if it is time to. Then drops and counts pairs beyond the limit. Returns whether it was time.
 pub(super) fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Queue) -> bool {
     let is_time = queue.is_time_to_read(READ_EVERY) || queue.is_over();
     if is_time {
@@ -69,18 +68,18 @@ pub(super) fn read_in_time(driver: &Driver, stream: &NamedStream, queue: &mut Qu
     is_time
 }
 
-/// The streams whose queues may be locked: all of them, and in a forked child none.
+/// The streams whose queues may be locked: all of them, but none in a forked child.
 fn reachable() -> impl Iterator<Item = &'static NamedStream> {
     named::all().filter(|_| !forks::is_child())
 }
 
-/// Reads all pairs that are recorded so far, and waits for them.
+/// Reads all pairs recorded so far, and waits for them.
 pub(super) fn read_all() {
-    // Where no stream was named, the driver is not even loaded.
+    // If no stream was named, the driver is not even loaded.
     reachable().for_each(|stream| _ = Driver::get().map(|driver| read_stream(driver, stream)));
 }
 
-/// [`read_all`] at the end of the process: pairs that do not finish in this time are left.
+/// [`read_all`] at the end of the process: gives up on pairs that do not finish in this time.
 pub(super) fn read_within(patience: Duration) {
     let is_left = |stream: &'static NamedStream| {
         let Ok(driver) = Driver::get() else { return false };
@@ -95,9 +94,8 @@ pub(super) fn read_within(patience: Duration) {
     }
 }
 
-/// Waits for the newest pair, then for pairs that were queued before it and are not done. There may be some: threads
-/// that share a stream may queue in another order than they record in, and a per-thread default stream is really one
-/// stream for each thread.
+/// Waits for the newest pair, then for unfinished ones queued before it. There may be some: threads that share a stream
+/// may record in one order and queue in another, and a per-thread default stream is really one stream for each thread.
 fn read_stream(driver: &Driver, stream: &NamedStream) {
     let mut left = {
         let mut queue = stream.queue.lock();
@@ -114,8 +112,8 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
             (pair.events.end, queue.alive())
         };
         newest = false;
-        // Waits outside the lock, so that the measured threads go on; `alive` keeps stream and context meanwhile. An
-        // error comes again when the pair is read, and that takes the pair off the queue.
+        // Waits outside of the lock, so that measured threads continue; `alive` keeps stream and context meanwhile. The
+        // reading of the pair returns the same error, and removes the pair from the queue.
         let _read_below = driver.relaxed(|| driver.in_context(stream.owner.context.handle, || driver.wait(event)));
         let mut queue = stream.queue.lock();
         let before = queue.len();
@@ -128,7 +126,7 @@ fn read_stream(driver: &Driver, stream: &NamedStream) {
     }
 }
 
-/// Number of pairs of a profiler's window that are recorded and not read.
+/// Number of recorded but unread pairs in a profiler's window.
 pub(super) fn pending(totals: &StreamTotals) -> u64 {
     let is_meant =
         |pair: &&RecordedPair| std::ptr::eq(pair.target.totals, totals) && pair.target.window == totals.window();
@@ -140,7 +138,7 @@ pub(super) fn pending(totals: &StreamTotals) -> u64 {
     reachable().map(of_stream).sum()
 }
 
-/// Counts one start less: its end was not recorded.
+/// Counts one start less, because its end was not recorded.
 pub(super) fn close(driver: &Driver, stream: &NamedStream, events: Option<EventPair>) {
     let mut queue = stream.queue.lock();
     queue.give_back(events);
@@ -150,15 +148,14 @@ pub(super) fn close(driver: &Driver, stream: &NamedStream, events: Option<EventP
     Alive::let_go(idle, driver);
 }
 
-/// Reads finished pairs in the order in which they came, up to the first that has not finished.
+/// Reads finished pairs in order of arrival, up to the first unfinished one.
 #[inline(never)]
 fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
     let floor = stream.owner.context.floor_ns();
     driver.relaxed(|| {
         let mut readings = [0; READ_EVERY];
         loop {
-            // All readings first: so a profiler's rows are locked once, not for each pair, and not during calls of the
-            // driver.
+            // Takes all readings first, so that a profiler's rows are locked only once, and not during driver calls.
             let (mut count, mut stopped) = (0, Ok(()));
             for (reading, pair) in readings.iter_mut().zip(queue.waiting()) {
                 match driver.elapsed_ns(pair.events.start, pair.events.end) {
@@ -187,7 +184,7 @@ fn read_finished(driver: &Driver, stream: &NamedStream, queue: &mut Queue) {
     });
 }
 
-/// Adds the readings of the first of these pairs, in nanoseconds, to the rows of their profilers.
+/// Adds the readings of these first pairs, in nanoseconds, to the rows of their profilers.
 fn add(stream: StreamId, floor: u64, pairs: &[RecordedPair], mut readings: &[u64]) {
     let mut locked: Option<(&StreamTotals, _)> = None;
     let read = pairs.get(..readings.len()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the report says about streams.
+//! The lines of the report about streams.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -10,7 +10,7 @@ use super::named::{self, NamedStream};
 use super::reading;
 use super::totals::StreamTotals;
 
-/// What could not be timed in the profiler's window so far.
+/// Times that are missing in the profiler's window so far.
 pub(crate) fn losses(totals: &StreamTotals) -> StreamLosses {
     let losses = &totals.losses;
     let mut all = StreamLosses::default();
@@ -22,10 +22,10 @@ pub(crate) fn losses(totals: &StreamTotals) -> StreamLosses {
     all
 }
 
-/// For each stream, by its number: its name in tables, and the floor of its context in nanoseconds (0 where it is not
-/// known). The name has the device, and the stream's number among the named ones there or which default stream it is.
+/// For each stream, by number: its name in tables, and the floor of its context in nanoseconds (0 if unknown). The name
+/// consists of the device, and of the stream's number on that device or the kind of default stream.
 pub(crate) fn stream_facts() -> Vec<(String, u64)> {
-    let mut numbers = Vec::new(); // the last one of each device
+    let mut numbers = Vec::new(); // the last number on each device
     let facts = |stream: &'static NamedStream| {
         let device = stream.owner.context.facts.get().map(|facts| facts.device);
         let shown = device.map_or_else(|| "GPU ?".to_owned(), |device| format!("GPU {device}"));
@@ -41,11 +41,11 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
         };
         (label, stream.owner.context.floor_ns())
     };
-    // Number 0 is no stream.
+    // Number 0 stands for no stream.
     std::iter::once(("-".to_owned(), 0)).chain(named::all().map(facts)).collect()
 }
 
-/// Lines for the footer: the devices, or why nothing was timed. None where no stream was named.
+/// Lines for the footer: the devices, or the reason why nothing was timed. Empty if no stream was named.
 pub(super) fn notes(totals: &StreamTotals) -> Vec<String> {
     if named::all().next().is_none() {
         return Vec::new();

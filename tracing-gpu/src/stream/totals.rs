@@ -1,4 +1,4 @@
-//! What was measured on streams, for one profiler.
+//! The measurements on streams, for one profiler.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::clock::Ticks;
 use crate::record::{RangeKey, StreamId, StreamRow, StreamTime};
 use crate::samples::Samples;
 
-/// The stream times of one profiler's window, and what could not be timed in it. Lives as long as the process.
+/// The stream times of one profiler's window, and its losses. Lives as long as the process.
 #[derive(Debug)]
-#[repr(align(64))] // so their lock shares no cache line with what callbacks read of the profiler
+#[repr(align(64))] // so that their lock shares no cache line with the fields of the profiler that callbacks read
 pub(crate) struct StreamTotals {
     /// Start of the profiler's window. Changes while `rows` are locked.
     window: AtomicU64,
@@ -35,7 +35,7 @@ impl StreamTotals {
         self.window.load(Relaxed)
     }
 
-    /// Locks the rows. The callback of a span does so only where it adds pairs that it has read.
+    /// Locks the rows. A span's callback does so only to add pairs that it has read.
     pub(super) fn lock(&self) -> MutexGuard<'_, StreamRows> {
         self.rows.lock()
     }
@@ -52,8 +52,7 @@ impl StreamTotals {
         .collect()
     }
 
-    /// Starts over for a new window. Rows of the last window keep their memory; rows that it did not use give theirs
-    /// back.
+    /// Begins a new window. Rows that the last window used keep their memory; the others return it.
     pub(crate) fn restart(&self, window: Ticks) {
         self.losses.clear();
         let mut all = self.lock();
@@ -80,21 +79,21 @@ impl StreamTotals {
         Box::leak(Box::new(Self::new(0, Arc::new(Budget::new(0)))))
     }
 
-    /// The totals of the one profiler that most tests are about.
+    /// The totals of the profiler that most tests use.
     pub(super) fn shared() -> &'static Self {
         static SHARED: std::sync::OnceLock<&StreamTotals> = std::sync::OnceLock::new();
         SHARED.get_or_init(Self::leak)
     }
 }
 
-/// How many entries, exits and pairs were lost in the window, by what stood in the way.
+/// How many entries, exits and pairs were lost in the window, by reason.
 #[derive(Debug, Default)]
 pub(super) struct EventLosses {
     /// Entries or exits during a capture of their stream.
     pub(super) captured: AtomicU64,
-    /// Entries or exits on a stream that was gone, or that the driver refused.
+    /// Entries or exits on a destroyed stream, or refused by the driver.
     pub(super) refused: AtomicU64,
-    /// Pairs beyond the bound on pairs that wait.
+    /// Pairs beyond the limit on waiting pairs.
     pub(super) dropped: AtomicU64,
     /// Pairs that could not be read: their context failed or is gone.
     pub(super) unreadable: AtomicU64,
@@ -110,7 +109,7 @@ impl EventLosses {
         self.last_error.store(0, Relaxed);
     }
 
-    /// Counts an event that was not recorded: because of this error, or else because the stream captures.
+    /// Counts an event that was not recorded, because of this error or, without one, because the stream captures.
     pub(super) fn count_unrecorded(&self, error: Option<CudaError>) {
         match error {
             Some(error) => self.count(&self.refused, error),
@@ -129,7 +128,7 @@ impl EventLosses {
     }
 }
 
-/// What makes two pairs the same row.
+/// The identity of a pair's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StreamKey {
     pub(super) stream: StreamId,
@@ -139,29 +138,29 @@ pub(super) struct StreamKey {
 
 impl Hash for StreamKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Two words are enough: rows that differ only in their style are rare, and `Eq` compares it.
+        // Two words are enough for the hash: rows that differ only in style are rare, and `Eq` compares it.
         state.write_u64(u64::from(self.stream) << 32 | u64::from(self.node));
         state.write_u64(u64::from(self.range.category) << 32 | u64::from(self.range.label));
     }
 }
 
-/// Places in the cache that leads from a key to its row.
+/// Size of the cache from keys to rows.
 const NEAR: usize = 32;
 
-/// All rows. Once they are warm, adding to them allocates nothing but samples.
+/// All rows. Adding to warm rows allocates nothing but samples.
 #[derive(Debug, Default)]
 pub(super) struct StreamRows {
     rows: Vec<TotalsRow>,
-    /// Where in `rows` the row of a key is.
+    /// Index in `rows` by key.
     index: FxHashMap<StreamKey, usize>,
-    /// The rows that were added to last, by node: they are found without hashing.
+    /// The rows that were used last, by node, which are found without hashing.
     near: [usize; NEAR],
 }
 
 #[derive(Debug)]
 struct TotalsRow {
     key: StreamKey,
-    /// All but the single times, which `samples` has.
+    /// All figures but the single times in `samples`.
     time: StreamTime,
     samples: Samples,
 }

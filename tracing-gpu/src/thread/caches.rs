@@ -1,22 +1,21 @@
-//! Two caches that lead from a callback to a place without a lock: of call sites under their parents, and of a
-//! registry's span ids.
+//! Two lock-free caches of places for callbacks: by call site and parent, and by a registry's span id.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::record::{CallId, Place, StreamId};
 
-/// Pairs of entries of [`Children`].
+/// The number of entry pairs of [`Children`], as a power of two.
 const PAIRS_BITS: u32 = 8;
 const PAIRS: usize = 1 << PAIRS_BITS;
-/// Entries of [`Remembered`].
+/// The number of entries of [`Remembered`].
 const SPANS: usize = 1024;
 
-/// From a parent node, and a call site or what stands for one, to a place.
+/// Places by parent node and call site (or a stand-in for one).
 #[derive(Debug)]
 #[repr(transparent)]
 pub(super) struct Children([[Child; 2]; PAIRS]);
 
-/// A place that was looked up. Empty where the call site is 0.
+/// A cached place. Empty if the call site is 0.
 #[derive(Debug, Default)]
 struct Child {
     site: AtomicU64,
@@ -39,7 +38,7 @@ impl Child {
 }
 
 impl Children {
-    /// Zeros, as a new state has them.
+    /// All zeros, as in a new state.
     #[cfg(test)]
     pub(super) fn new() -> Self {
         Self(std::array::from_fn(|_| Default::default()))
@@ -51,7 +50,7 @@ impl Children {
         first.get(parent, site).or_else(|| second.get(parent, site))
     }
 
-    /// Remembers a place; of the other two that share its entries, the one that was remembered first is forgotten.
+    /// Caches a place. Of the two in its pair, the older one is dropped.
     pub(super) fn insert(&self, parent: u32, site: u64, place: Place) {
         let [first, second] = self.pair(parent, site);
         second.set(first.parent.load(Relaxed), first.site.load(Relaxed), first.place.load(Relaxed));
@@ -60,23 +59,23 @@ impl Children {
 
     #[inline]
     fn pair(&self, parent: u32, site: u64) -> &[Child; 2] {
-        // Both numbers reach the upper bits of the product, which spreads what lies at equal distances.
+        // Both numbers affect the upper bits of the product, which spreads equidistant values.
         let hash = (site ^ u64::from(parent) << 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         &self.0[(hash >> (u64::BITS - PAIRS_BITS)) as usize]
     }
 }
 
-/// From a registry's span id to the place of that span, and to the stream that a parent of it names.
+/// By a registry's span id: the place of the span, and the stream that a parent of it names.
 ///
-/// Only for spans created on this thread: the registry gives an id again only on the thread that made it, and then its
-/// entry is written anew.
+/// Only for spans created on this thread: the registry reuses an id only on the thread that made it, and its entry is
+/// then rewritten.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Remembered {
     spans: [Span; SPANS],
-    /// Read only where any span names a stream.
+    /// Read only if any span names a stream.
     streams: [AtomicU32; SPANS],
-    /// Read only where the place says that a call follows the span.
+    /// Read only if the place has the flag for a call.
     calls: [AtomicU32; SPANS],
 }
 
@@ -87,7 +86,7 @@ struct Span {
 }
 
 impl Remembered {
-    /// Zeros, as a new state has them.
+    /// All zeros, as in a new state.
     #[cfg(test)]
     pub(super) fn new() -> Self {
         Self {
@@ -111,17 +110,17 @@ impl Remembered {
         entry.place.store(place.bits(), Relaxed);
     }
 
-    /// The stream that a parent of a remembered span names; 0 for none.
+    /// The stream that a parent of a cached span names; 0 for none.
     pub(super) fn stream(&self, id: u64) -> StreamId {
         self.streams[id as usize % SPANS].load(Relaxed)
     }
 
-    /// For each new span from the time on that any span names a stream; before, there is none.
+    /// Stores the stream for each new span, once any span has named a stream. Before, all are 0.
     pub(super) fn inherit_stream(&self, id: u64, stream: StreamId) {
         self.streams[id as usize % SPANS].store(stream, Relaxed);
     }
 
-    /// The call of a remembered span whose place says that there is one.
+    /// The call of a cached span whose place has the flag for one.
     #[inline]
     pub(super) fn call(&self, id: u64) -> CallId {
         self.calls[id as usize % SPANS].load(Relaxed)
@@ -162,8 +161,7 @@ mod tests {
         }
     }
 
-    /// Call sites lie side by side in memory, and nodes are numbered from 1 up: that must not make some pairs full and
-    /// others empty.
+    /// Call sites are adjacent in memory, and nodes are numbered from 1 up. The hash must still fill pairs evenly.
     #[test]
     fn call_sites_side_by_side_go_to_pairs_of_their_own() {
         for distance in [8, 104, 112, 120, 128, 136, 144, 152, 160, 4096] {

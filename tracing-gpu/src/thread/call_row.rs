@@ -1,4 +1,4 @@
-//! One row of the calls of one thread: latencies and sums that only the owning thread writes and anyone may read.
+//! One row of the calls of one thread: latencies and sums that only the owning thread writes and any thread may read.
 
 use std::mem::offset_of;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,34 +12,34 @@ use crate::budget::Budget;
 use crate::record::{CallIdentity, RowImage};
 use crate::sync::AtomicU64;
 
-/// Calls of a node that ended on one thread, in ticks. Eight such rows fill a page of a file.
+/// The calls of a node that ended on one thread, in ticks. Eight such rows fill a page of a file.
 #[derive(Debug, Default)]
 #[repr(C, align(512))]
 pub(crate) struct CallRow {
     identity: OnceCell<CallIdentity<'static>>,
     latencies: Durations,
     sums: [AtomicU64; SUMS],
-    /// Of `latencies` and `sums`.
+    /// Guards `latencies` and `sums`.
     sequence: Sequence,
 }
 
-/// What calls come to beside their latencies.
+/// Sums over calls, besides their latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallSums {
     pub(crate) busy: u64,
-    /// Time in which neither the call nor a call below was doing anything.
+    /// Time in which neither the call nor a child call was active.
     pub(crate) idle: u64,
     /// Calls that were dropped while they waited.
     pub(crate) cancelled: u64,
-    /// Calls that were entered to be dropped after they had finished.
+    /// Calls that were entered for their drop after they had finished.
     pub(crate) dropped: u64,
-    /// Calls that ended as spans do that are kept and entered again and again.
+    /// Calls of spans that are kept and entered again and again.
     pub(crate) kept: u64,
-    /// Uses of kept spans that are calls each, and are counted nowhere else.
+    /// Uses of kept spans that are calls of their own and counted nowhere else.
     pub(crate) uncounted: u64,
 }
 
-/// Words of [`CallSums`].
+/// Number of words of [`CallSums`].
 const SUMS: usize = 6;
 
 impl CallSums {
@@ -78,7 +78,7 @@ impl CallRow {
         });
     }
 
-    /// Adds what is of no call that is counted here.
+    /// Adds sums that belong to no call counted here.
     pub(crate) fn add_sums(&self, sums: &CallSums) {
         self.sequence.change(|| self.add_words(sums));
     }
@@ -89,7 +89,7 @@ impl CallRow {
         }
     }
 
-    /// Starts over for a new window. Called by the owning thread.
+    /// Begins a new window. Only for the owning thread.
     pub(crate) fn clear(&self) {
         self.sequence.change(|| {
             self.latencies.write(&Default::default());
@@ -98,7 +98,7 @@ impl CallRow {
         self.latencies.samples.clear();
     }
 
-    /// A copy of one moment; `None` of a row without an identity. Any thread.
+    /// A copy as of one moment; `None` for a row without an identity. On any thread.
     pub(crate) fn copy(&self) -> Option<CallCopy<'static>> {
         let identity = *self.identity.get()?;
         let sums = || self.sums.each_ref().map(|word| word.load(Relaxed));
@@ -109,14 +109,14 @@ impl CallRow {
     }
 }
 
-/// Words of a row.
+/// Number of words of a row.
 pub(crate) const WORDS: usize = size_of::<CallRow>() / 8;
 
-/// Where in a row its latencies have their owner.
+/// Offset in a row that owns its latencies.
 pub(crate) const SAMPLES: usize = offset_of!(CallRow, latencies) + offset_of!(Durations, samples);
 
 impl<'a> CallCopy<'a> {
-    /// What a row comes to whose process has ended, and whether its thread was stopped while it changed.
+    /// The row of a process that has ended, and whether its thread was stopped during a change of the row.
     pub(crate) fn in_image(identity: CallIdentity<'a>, row: &RowImage<'_>) -> (Self, bool) {
         let latency = Durations::in_image(row, offset_of!(CallRow, latencies));
         let sums = CallSums::of(row.words(offset_of!(CallRow, sums)));

@@ -1,5 +1,5 @@
-//! Durations that one thread adds and any thread copies: their count and sums, and the durations themselves as far as
-//! there is room for them.
+//! Durations that one thread adds and any thread copies: their count and sums, and single durations as far as there is
+//! room.
 
 use std::mem::offset_of;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,9 +10,9 @@ use crate::record::RowImage;
 use crate::samples::{self, Samples};
 use crate::sync::AtomicU64;
 
-/// Part of a row, which writes the sums within [`Sequence::change`](super::sequence::Sequence::change), and keeps the
-/// durations before that, since a reader looks only as far as the count goes. If this allocates, no reader waits for
-/// it.
+/// Part of a row. The row writes the sums within [`Sequence::change`](super::sequence::Sequence::change), and keeps
+/// single durations before that, because a reader reads only as many as the count. So no reader waits for an
+/// allocation.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Durations {
@@ -20,7 +20,7 @@ pub(super) struct Durations {
     sums: [AtomicU64; SUMS],
 }
 
-/// Words of [`Sums`].
+/// Number of words of [`Sums`].
 const SUMS: usize = 6;
 
 impl Durations {
@@ -36,7 +36,7 @@ impl Durations {
         self.sums.iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
     }
 
-    /// What they come to in a file that has the row, which has them from this byte on.
+    /// The durations in a row of a file, from this byte on.
     pub(super) fn in_image(row: &RowImage<'_>, offset: usize) -> Distribution {
         let mut all = Sums::of(row.words(offset + offset_of!(Self, sums))).distribution();
         for (start, chunk) in &row.chunks {
@@ -53,18 +53,18 @@ impl Durations {
     }
 }
 
-/// What durations come to.
+/// Sums over durations.
 #[derive(Clone, Copy)]
 pub(super) struct Sums {
     pub(super) count: u64,
     total: u64,
-    /// Of none the greatest number.
+    /// The largest number if there are no durations.
     min: u64,
     max: u64,
     squares: u128,
 }
 
-/// Of no durations.
+/// The sums of no durations.
 impl Default for Sums {
     fn default() -> Self {
         Self::of([0; SUMS])
@@ -87,7 +87,7 @@ impl Sums {
         self.squares = self.squares.wrapping_add(u128::from(duration) * u128::from(duration));
     }
 
-    /// Without the durations themselves.
+    /// A distribution without single durations.
     pub(super) fn distribution(&self) -> Distribution {
         let Self { count, total, min, max, squares } = *self;
         let min = if count == 0 { 0 } else { min };

@@ -1,8 +1,8 @@
-//! A profiler's engine: its session, the states of its threads, and which state and which path a callback takes.
+//! A profiler's engine: its session, the states of its threads, and the choice of a state and a path for each callback.
 //!
-//! A thread gets a state at its first span, finds it again by a thread-local, and gives it back when it ends.
+//! A thread gets a state at its first span, finds it again through a thread-local, and returns it when the thread ends.
 //!
-//! A front end tries the paths of an entry or an exit in this order, and the first one that applies does it all:
+//! A front end tries the paths of an entry or an exit in this order. The first one that applies does everything:
 //!
 //! | path | applies where the session | and on the thread | what it does |
 //! |---|---|---|---|
@@ -11,10 +11,10 @@
 //! | `recording` | writes a timeline, and measures by the time-stamp counter; or measures nothing and writes none | no stream is in play | stack, row and tape; or the stack alone |
 //! | `general` | in all other cases | | all of it, a tool's ranges too |
 //!
-//! [`choose_paths`] decides between the first three, when the thread meets a session or something in this table has
-//! changed. They are for spans that were created on the thread, have no values of their own and no call, and stand
-//! under the innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open. In all
-//! other cases they do nothing, and `general` does it.
+//! [`choose_paths`] chooses among the first three, when the thread first uses a session or when a condition of this
+//! table has changed. They handle spans that were created on the thread, have neither values of their own nor a call,
+//! and stand under the innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open.
+//! In all other cases they change nothing, and `general` does the work.
 //!
 //! New and closed spans read no clock: [`Engine::creating`] applies where no timeline is written and no span has named
 //! a stream. Where a timeline is written, theirs is `recording`.
@@ -39,24 +39,25 @@ use crate::session::gate::FINISHED;
 use crate::session::{Session, SessionOptions};
 use crate::stream;
 
-/// Open ranges of ended threads that are remembered with the thread; of more there is the name alone.
+/// The largest number of open ranges of ended threads that are remembered with their thread; for further ones only the
+/// name is.
 const ABANDONED: usize = 256;
-/// States with open ranges of ended threads that are kept.
+/// The largest number of kept states that have open ranges of ended threads.
 const ORPHANS: usize = 64;
-/// Names of threads that have no state yet.
+/// The largest number of names for threads without a state.
 const NAMED: usize = 1024;
-/// Threads whose names are not remembered.
+/// Stands for threads whose names are not remembered.
 const OTHERS: &str = "other ended threads";
 
-/// What the front ends of one profiler share. Lives as long as the process, since any thread may be inside a callback
+/// Shared by the front ends of one profiler. Lives as long as the process, because any thread may be inside a callback
 /// at any time.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) session: Session,
     threads: Mutex<Threads>,
-    /// The states of ended threads.
+    /// The free states of ended threads.
     free: HandOver<&'static ThreadState>,
-    /// The states by their numbers.
+    /// The states by number.
     states: Chunked<OnceCell<&'static ThreadState>, 64>,
 }
 
@@ -64,9 +65,9 @@ pub(crate) struct Engine {
 struct Threads {
     all: Vec<&'static ThreadState>,
     abandoned: Vec<Abandoned>,
-    /// States of ended threads whose ranges are still open, by thread.
+    /// States of ended threads with open ranges, by thread.
     orphans: Vec<(u64, &'static ThreadState)>,
-    /// Names that were given to threads before they had a state, by the operating system's numbers.
+    /// Names given to threads before they had a state, by the operating system's numbers.
     named: Vec<(u32, String)>,
 }
 
@@ -79,20 +80,20 @@ pub(crate) struct Abandoned {
 }
 
 thread_local! {
-    /// The state of the engine that was last called on this thread, where the path `counting` applies. Needs no
+    /// The state of the engine that was last called on this thread, if the path `counting` applies. It needs no
     /// destructor, so that reading it is one load.
     static COUNTING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// The same, where the fast paths of new and closed spans apply.
+    /// The same, if the fast paths of created and closed spans apply.
     static CREATING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// The same, where the path `recording` applies.
+    /// The same, if the path `recording` applies.
     static RECORDING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// The same, where the path `on_stream` applies.
+    /// The same, if the path `on_stream` applies.
     static ON_STREAM: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// The state of the engine that was last called on this thread.
     static LAST: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// A number for this thread, which outlives the destructors of its thread-locals; 0 before it has a state.
+    /// A number for this thread, which is valid even while its thread-locals are destroyed; 0 before it has a state.
     static THREAD: Cell<u64> = const { Cell::new(0) };
-    /// All states of this thread; gives them back when it ends.
+    /// All states of this thread. The destructor returns them when the thread ends.
     static HELD: ThreadStates = const { ThreadStates(RefCell::new(Vec::new())) };
 }
 
@@ -104,19 +105,19 @@ impl Drop for ThreadStates {
         let process = std::process::id();
         for (engine, thread) in self.0.take() {
             if engine.session.process == process {
-                // Not in a forked child, where a thread that does not exist there may hold the lock that this takes.
+                // Not in a forked child: a thread that does not exist there may hold the lock taken here.
                 engine.release(thread);
             }
         }
     }
 }
 
-/// Chooses the paths of this thread's entries and exits again, after something they depend on has changed.
+/// Chooses the paths of this thread's entries and exits again, after a condition has changed.
 pub(crate) fn look_again() {
     choose_paths(LAST.get());
 }
 
-/// In a forked child, each callback looks for the state of its thread, and finds that it is to do nothing.
+/// In a forked child: makes each callback search for its state, and so find that it must do nothing.
 pub(crate) extern "C" fn forget_thread() {
     choose_paths(None);
     CREATING.set(None);
@@ -133,13 +134,13 @@ fn choose_paths(thread: Option<&'static ThreadState>) {
     RECORDING.set(off_stream.filter(|_| COUNTING.get().is_none()));
 }
 
-/// Whether streams are in play on this thread.
+/// Whether streams may matter on this thread.
 fn has_streams(thread: &ThreadState) -> bool {
     let session = thread.session;
     session.gpu && (stream::current() != 0 || session.has_streams() || thread.pairs.any())
 }
 
-/// A number for the calling thread, also while it is being torn down.
+/// A number for the calling thread, even while it is being torn down.
 pub(crate) fn number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if THREAD.get() == 0 {
@@ -158,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// What a layer or subscriber holds that measures nothing.
+    /// The engine of a layer or subscriber that measures nothing.
     pub(crate) fn inert() -> &'static Self {
         static INERT: OnceCell<Engine> = OnceCell::new();
         INERT.get_or_init(|| Self {
@@ -169,31 +170,31 @@ impl Engine {
         })
     }
 
-    /// The state of this thread where the path `counting` applies.
+    /// The state of this thread, if the path `counting` applies.
     #[inline(always)]
     pub(crate) fn counting(&self) -> Option<&'static ThreadState> {
         COUNTING.get().filter(|thread| self.is_open(thread))
     }
 
-    /// The state of this thread where the fast paths of new and closed spans apply.
+    /// The state of this thread, if the fast paths of created and closed spans apply.
     #[inline(always)]
     pub(crate) fn creating(&self) -> Option<&'static ThreadState> {
         CREATING.get().filter(|thread| self.is_open(thread))
     }
 
-    /// The state of this thread where the path `recording` applies.
+    /// The state of this thread, if the path `recording` applies.
     #[inline(always)]
     pub(crate) fn recording(&self) -> Option<&'static ThreadState> {
         RECORDING.get().filter(|thread| self.is_open(thread))
     }
 
-    /// The state of this thread where the path `on_stream` applies.
+    /// The state of this thread, if the path `on_stream` applies.
     #[inline(always)]
     pub(crate) fn on_stream(&self) -> Option<&'static ThreadState> {
         ON_STREAM.get().filter(|thread| self.is_open(thread))
     }
 
-    /// The state of this thread, ready to be written; `None` when this callback is to do nothing.
+    /// The state of this thread, ready to be written; `None` if this callback must do nothing.
     pub(crate) fn thread(&'static self) -> Option<&'static ThreadState> {
         LAST.get().filter(|thread| self.is_open(thread)).or_else(|| self.find_thread())
     }
@@ -203,7 +204,7 @@ impl Engine {
         thread.gate.is(self.session.gate.number())
     }
 
-    /// The state of this thread for a call into CUDA that is made on it, also while callbacks do nothing.
+    /// The state of this thread for a CUDA call on it, even while callbacks do nothing.
     #[cfg(feature = "cuda")]
     #[inline]
     pub(crate) fn calling_thread(&'static self) -> Option<&'static ThreadState> {
@@ -217,7 +218,7 @@ impl Engine {
 
     #[inline(never)]
     fn find_thread(&'static self) -> Option<&'static ThreadState> {
-        let gate = self.session.gate.number_in_order(); // the window read below is this one
+        let gate = self.session.gate.number_in_order(); // the window read below belongs to it
         if gate == FINISHED || self.session.is_of_parent() {
             return None;
         }
@@ -237,7 +238,7 @@ impl Engine {
         Some(thread)
     }
 
-    /// Counts a span or a range, if it is measured, that no state was found for because its thread is being torn down.
+    /// Counts a measured span or range without a state, because its thread is being torn down.
     pub(crate) fn count_unfollowed(&self, is_measured: impl FnOnce() -> bool) {
         if self.session.is_running() && HELD.try_with(|_| ()).is_err() && is_measured() {
             self.session.drop_span();
@@ -245,7 +246,7 @@ impl Engine {
     }
 
     fn held_thread(&'static self, held: &ThreadStates) -> Option<&'static ThreadState> {
-        let mut held = held.0.try_borrow_mut().ok()?; // borrowed: this callback comes from inside the lines below
+        let mut held = held.0.try_borrow_mut().ok()?; // already borrowed if this callback comes from within the lines below
         if let Some((_, thread)) = held.iter().find(|(_, thread)| self.owns(thread)) {
             return Some(thread);
         }
@@ -254,7 +255,7 @@ impl Engine {
         Some(thread)
     }
 
-    /// A state for the calling thread.
+    /// Gives the calling thread a state.
     fn begin_thread(&'static self) -> Option<&'static ThreadState> {
         let thread = self.acquire()?;
         number();
@@ -270,7 +271,7 @@ impl Engine {
         Some(thread)
     }
 
-    /// Other code names a thread, by the operating system's number. For a caller whose own thread has a state.
+    /// Names a thread for other code, by the operating system's number. The caller's thread must have a state.
     pub(crate) fn name_thread(&'static self, id: u32, name: &str) {
         let mut threads = self.threads.lock();
         let is_its =
@@ -295,7 +296,7 @@ impl Engine {
         }
     }
 
-    /// The name that was given to a thread before it had a state.
+    /// The name given to a thread before it had a state.
     fn given_name(&self, id: u32) -> Option<String> {
         let mut threads = self.threads.lock();
         let given = threads.named.iter().position(|(named, _)| *named == id)?;
@@ -325,9 +326,9 @@ impl Engine {
         Some(thread)
     }
 
-    /// Takes a state back from a thread that has ended. One with open ranges is kept as it is for a while:
-    /// `process::exit` runs the destructors of thread-locals first and the exit hook after them, on the same thread,
-    /// and the hook ends those ranges.
+    /// Takes a state back from a thread that has ended. A state with open ranges is kept for a while: `process::exit`
+    /// runs the destructors of thread-locals first and then the exit hook, on the same thread, and the hook ends those
+    /// ranges.
     fn release(&self, thread: &'static ThreadState) {
         thread.gate.close();
         if !thread.is_up_to_date() {
@@ -348,13 +349,13 @@ impl Engine {
         });
     }
 
-    /// A state by its number. Any thread, no lock.
+    /// The state with this number. On any thread, without a lock.
     #[inline(always)]
     pub(crate) fn thread_at(&self, index: u32) -> Option<&'static ThreadState> {
         self.states.get(index as usize)?.get().copied()
     }
 
-    /// The states of all threads so far, those of ended threads too. Any thread, no lock.
+    /// The states of all threads so far, including ended ones. On any thread, without a lock.
     pub(crate) fn states(&self) -> impl Iterator<Item = &'static ThreadState> {
         (0..).map_while(|index| self.thread_at(index))
     }
@@ -371,7 +372,7 @@ impl Engine {
         self.threads.lock().abandoned.clone()
     }
 
-    /// An exit on a thread that has no such range open: notifies the threads that have it open.
+    /// Counts an exit on a thread without such an open range, and notifies the threads that have it open.
     #[inline(never)]
     pub(crate) fn stray_exit(&self, span: u64, from: &ThreadState) {
         self.session.losses.stray_exits.fetch_add(1, Relaxed);
@@ -382,26 +383,26 @@ impl Engine {
         }
     }
 
-    /// The front end was dropped, and nobody else calls: ends what it has left open. This thread's ranges end now,
-    /// those of others when they come by, counted up to now.
+    /// The front end was dropped, and nobody else calls: ends the ranges that it has left open. Those of this thread
+    /// end now; other threads end theirs at their next callback, counted up to now.
     pub(crate) fn leave(&'static self) {
         if !self.session.is_running() {
-            return; // finished, made to measure nothing, or in a forked child
+            return; // finished, inert, or in a forked child
         }
         self.session.leave();
         let _caught_up = self.own_thread();
         self.session.front_end.give_back();
     }
 
-    /// Begins a new window: what was counted so far is forgotten.
+    /// Begins a new window, and discards earlier counts.
     pub(crate) fn restart(&self) {
-        // Before the lock that this takes: in a forked child nobody may give it back.
+        // Checked before taking the lock: in a forked child nobody may release it.
         if self.session.is_running() {
             self.session.restart(|| self.forget_ended_threads());
         }
     }
 
-    /// Forgets what ended threads have left open.
+    /// Forgets the open ranges of ended threads.
     fn forget_ended_threads(&self) {
         let orphans = {
             let mut threads = self.threads.lock();
@@ -409,7 +410,7 @@ impl Engine {
             std::mem::take(&mut threads.orphans)
         };
         for (_, thread) in orphans {
-            // Not under the lock: it may let a stream go, and what the driver calls then may look for a state.
+            // Not under the lock: it may release a stream, and the driver may then call back and search for a state.
             self.free.offer(thread, |thread| thread.abandon());
         }
     }
@@ -432,7 +433,7 @@ impl Engine {
 }
 
 impl Threads {
-    /// Counts what a thread that has ended left open.
+    /// Counts the ranges that an ended thread left open.
     fn count_abandoned(&mut self, labels: Vec<u32>, thread: &str) {
         for label in labels {
             let is_same = |range: &&mut Abandoned| range.label == label && [thread, OTHERS].contains(&&*range.thread);

@@ -1,16 +1,16 @@
-//! Whether callbacks on a thread may go straight on, and the window that its rows are of.
+//! Whether callbacks on a thread may take the fast way, and the window of its rows.
 
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use crate::clock::Ticks;
 use crate::sync::AtomicU64;
 
-/// While foreign code runs on the thread: callbacks do nothing.
+/// Foreign code runs on the thread, so callbacks do nothing.
 const CLOSED: u64 = u64::MAX - 1;
 /// The thread has just got its state.
 const OPENING: u64 = u64::MAX - 2;
 
-/// Equal to the session's gate while callbacks may go straight on; something else while they must stop and look.
+/// Equal to the session's gate while callbacks may proceed directly; otherwise they must check first.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Gate(AtomicU64);
@@ -34,7 +34,7 @@ impl Gate {
         self.0.store(session, Relaxed);
     }
 
-    /// The next callback stops and looks.
+    /// Makes the next callback check first.
     pub(crate) fn begin(&self) {
         self.0.store(OPENING, Relaxed);
     }
@@ -58,7 +58,7 @@ impl Gate {
     }
 }
 
-/// Start of the window that the rows of a thread are of. The thread writes it, any thread reads it.
+/// Start of the window of a thread's rows. The thread writes it, any thread reads it.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct RowsWindow(AtomicU64);
@@ -68,12 +68,12 @@ impl RowsWindow {
         Self(AtomicU64::new(start))
     }
 
-    /// On the thread of the rows.
+    /// Only for the thread of the rows.
     pub(crate) fn start(&self) -> Ticks {
         self.0.load(Relaxed)
     }
 
-    /// Begins a window, by `clear`, where the rows are of another one. On the thread of the rows.
+    /// Moves the rows to this window, by `clear`, if they belong to another one. Only for the thread of the rows.
     pub(crate) fn catch_up(&self, start: Ticks, clear: impl FnOnce()) {
         if self.start() != start {
             clear();
@@ -81,7 +81,8 @@ impl RowsWindow {
         }
     }
 
-    /// Whether the rows are of the window that begins then. They stay so while the session's gate is held. Any thread.
+    /// Whether the rows belong to the window with this start. They stay in it while the session's gate is held. On any
+    /// thread.
     pub(crate) fn is(&self, start: Ticks) -> bool {
         self.0.load(Acquire) == start
     }

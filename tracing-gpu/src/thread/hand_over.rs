@@ -1,8 +1,8 @@
-//! States that no thread has: a thread that ends leaves its own, and the next new thread takes it.
+//! States without a thread: an ending thread leaves its state, and the next new thread takes it.
 
 use crate::sync::Mutex;
 
-/// Each is with one thread at most.
+/// Each state belongs to at most one thread.
 #[derive(Debug)]
 pub(crate) struct HandOver<T>(Mutex<Vec<T>>);
 
@@ -13,14 +13,14 @@ impl<T> Default for HandOver<T> {
 }
 
 impl<T> HandOver<T> {
-    /// Offers a state that `leave` has put in order, which nobody else does from then on.
+    /// Offers a state after `leave` has tidied it. Nobody else runs `leave` on it afterwards.
     pub(crate) fn offer<R>(&self, state: T, leave: impl FnOnce(&T) -> R) -> R {
         let left = leave(&state);
         self.0.lock().push(state);
         left
     }
 
-    /// A state whose thread has ended. What that thread has stored is seen.
+    /// Takes the state of a thread that has ended. All stores of that thread are visible.
     pub(crate) fn take(&self) -> Option<T> {
         self.0.lock().pop()
     }

@@ -1,4 +1,4 @@
-//! What a thread has met before: so that the profiler's lock is taken the first time only.
+//! A thread's cache of numbers and places, so that the profiler's lock is needed only for new ones.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -24,7 +24,7 @@ use crate::span::site::{Site, site_key};
 use crate::span::values::{Category, KNOWN_NAMES};
 use range_report::RangeStyle;
 
-/// Where a thread looks up what it does not know: in its session, which may call a tool; a new row is one of its own.
+/// Sources for cache misses: the thread's session, which may call a tool, and the thread's own rows.
 pub(crate) struct Lookup<'a> {
     pub(super) session: &'static Session,
     pub(super) thread: u32,
@@ -33,49 +33,49 @@ pub(crate) struct Lookup<'a> {
     pub(super) call_rows: &'a CallRows,
 }
 
-/// Numbers that one thread has asked for. Behind a lock of the thread's own that only this thread takes.
+/// Cached numbers of one thread. Only this thread takes the lock around it.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     sites: FxHashMap<u64, Site>,
     labels: HashMap<u32, HashMap<Box<str>, u32>>,
     recent_labels: Recent,
-    /// Names by the values of fields that nobody chose: by call site and place of the field.
+    /// Names by the values of known fields that nobody chose: by call site and index of the field.
     split_labels: FxHashMap<(u64, usize), HashMap<Box<str>, u32>>,
     recent_split_labels: Recent,
-    /// How many call sites were whole again when `sites` were looked up.
+    /// The session's number of whole call sites when `sites` were looked up.
     whole_sites: u32,
     categories: HashMap<CategoryName, u32>,
     recent_categories: Recent,
-    /// Call sites and fields whose values mean nothing.
+    /// Call sites and fields with an invalid value that was reported.
     misread: FxHashSet<(u64, usize)>,
-    /// How many spans had such a field recorded that may tell them apart, by call site.
+    /// How many spans recorded a field that may distinguish them, by call site.
     recorded: FxHashMap<callsite::Identifier, u64>,
-    /// By parent, label and style: the catalog's rule for what is one node.
+    /// By parent, label and style, like the catalog's nodes.
     nodes: FxHashMap<(u32, u32, RangeStyle), u32>,
     rows: FxHashMap<(u32, RangeKey), u32>,
     /// By node and label.
     call_rows: FxHashMap<(u32, u32), &'static CallRow>,
-    /// Rows of the file that no calls have yet.
+    /// Unused rows of the file for calls.
     spare_call_rows: &'static [CallRow],
-    /// Places of call sites, and of what stands for one, under their parents: for those that the cache has no room for.
+    /// Places by parent and call site (or a stand-in), for those beyond the cache.
     places: FxHashMap<(u32, u64), Place>,
-    /// By domain: open ranges of other code that are not on the stack. No number is 0.
+    /// By domain: open foreign ranges that are not on the stack. 0 does not occur.
     pub(super) untracked: FxHashMap<u32, u64>,
     /// Memory for the texts of the next span.
     texts: String,
 }
 
-/// Places that are known before they are all looked up anew: a filtered call site has one under each parent.
+/// Limit on cached places; beyond it all are looked up anew. A filtered call site has one under each parent.
 const PLACES: usize = 1 << 16;
-/// How much memory is kept for the texts that are read of the next span, in bytes.
+/// Bytes of text memory that are kept for the next span.
 const SPARE_TEXTS: usize = 4096;
 
-/// Names made at run time that were asked for last, as they were given. The maps behind it have a hash that no keys can
-/// be made to collide under, which costs more than all the rest; here a collision only sends to them.
+/// The most recently used run-time names, by their text. The maps behind this cache use a hash that is safe against
+/// collisions on purpose, which costs more than everything else; here a collision only leads to those maps.
 #[derive(Debug, Default)]
 struct Recent(Vec<Option<(u64, Box<str>, u32)>>);
 
-/// Names that are remembered so, and their length in bytes at most.
+/// Number of cached names, and the largest length of each in bytes.
 const RECENT: usize = 32;
 const RECENT_BYTES: usize = 256;
 
@@ -101,7 +101,7 @@ impl Recent {
 }
 
 impl Known {
-    /// What is known of a call site.
+    /// The facts about a call site.
     pub(crate) fn site(&mut self, lookup: &Lookup<'_>, metadata: &'static Metadata<'static>) -> Site {
         let whole_sites = lookup.session.whole_sites();
         if std::mem::replace(&mut self.whole_sites, whole_sites) != whole_sites {
@@ -113,7 +113,7 @@ impl Known {
             .or_insert_with(|| lookup.gate.while_closed(|| lookup.session.site(metadata)))
     }
 
-    /// Number of a name made at run time; `None` beyond the bound on such names.
+    /// Number of a name made at run time; `None` beyond the limit on such names.
     pub(crate) fn run_time_label(&mut self, lookup: &Lookup<'_>, domain: u32, name: &str) -> Option<u32> {
         if let Some(label) = self.recent_labels.get(domain.into(), name) {
             return Some(label);
@@ -132,15 +132,15 @@ impl Known {
         Some(label)
     }
 
-    /// Number of the name that a value of the known field at this place gives a span. `None` where the call site has
-    /// too many values, or beyond the bound on names made at run time.
+    /// Number of the name from the value of a known field, given by its index. `None` if the call site has too many
+    /// values, or beyond the limit on names made at run time.
     pub(crate) fn split_label(
         &mut self,
         lookup: &Lookup<'_>,
         metadata: &'static Metadata<'static>,
         (field, value): (usize, &str),
     ) -> Option<u32> {
-        // No other call site lies at the next addresses.
+        // No other call site has one of the next addresses.
         let (site, recent) = (site_key(metadata), site_key(metadata) + field as u64);
         if let Some(label) = self.recent_split_labels.get(recent, value) {
             return Some(label);
@@ -159,17 +159,17 @@ impl Known {
         Some(label)
     }
 
-    /// Whether spans of this call site may still turn out to have no such values at all.
+    /// Whether spans of this call site may still turn out to have no such values.
     pub(crate) fn is_perhaps_unsplit(&self, metadata: &'static Metadata<'static>) -> bool {
         (0..KNOWN_NAMES.len()).all(|field| !self.split_labels.contains_key(&(site_key(metadata), field)))
     }
 
-    /// They turned out to have some.
+    /// Notes that they have such values.
     pub(crate) fn know_split(&mut self, metadata: &'static Metadata<'static>) {
         self.split_labels.entry((site_key(metadata), 0)).or_default();
     }
 
-    /// Number of a category; 0 beyond the bound on categories.
+    /// Number of a category; 0 beyond the limit.
     pub(crate) fn category(&mut self, lookup: &Lookup<'_>, category: Category<'_>) -> u32 {
         match category {
             Category::Number(number) => self.known_category(lookup, CategoryName::Number(number)),
@@ -189,13 +189,13 @@ impl Known {
         }
         let category = lookup.session.category(name.clone());
         if category != 0 {
-            // What is beyond the bound on categories is no more kept here, and counts each time.
+            // A category beyond the limit is not cached, so it counts each time.
             self.categories.insert(name, category);
         }
         category
     }
 
-    /// Tells of a value that means nothing, the first time that this thread meets one of that call site and field.
+    /// Reports an invalid value, the first time that this thread sees one of that call site and field.
     pub(crate) fn misread(
         &mut self,
         lookup: &Lookup<'_>,
@@ -203,14 +203,13 @@ impl Known {
         misread: Misread,
         value: &str,
     ) {
-        // A call site has its names of fields once: their addresses tell them apart, and no text is hashed.
+        // A call site has one copy of each field name, so the address identifies it, and no text is hashed.
         if self.misread.insert((site_key(metadata), misread.field.as_ptr().addr())) {
             lookup.session.misread.tell(site_key(metadata), metadata, misread, value);
         }
     }
 
-    /// Whether the field that was recorded of a span of this call site is looked at: of the first spans, and at each
-    /// power of two.
+    /// Whether a recorded field of this call site's span is sampled: for the first spans, and at each power of two.
     pub(crate) fn is_record_due(&mut self, site: callsite::Identifier) -> bool {
         let count = self.recorded.entry(site).or_default();
         *count += 1;
@@ -222,8 +221,8 @@ impl Known {
         *self.nodes.entry((parent, key.label, key.style)).or_insert_with(|| lookup.session.node(parent, key))
     }
 
-    /// The place of a node and key on this thread, with a row of its own from the first time on. Without a call site of
-    /// foreign ranges: their labels are theirs alone.
+    /// The place of a node and key on this thread. Makes the row the first time. Foreign ranges have no call site:
+    /// their labels belong to them alone.
     pub(crate) fn place(
         &mut self,
         lookup: &Lookup<'_>,
@@ -249,7 +248,7 @@ impl Known {
         Place::new(node, index)
     }
 
-    /// The row of the calls of a node and label on this thread; `None` where there is no room for more.
+    /// The row of the calls of a node and label on this thread; `None` if there is no room.
     pub(super) fn call_row(
         &mut self,
         lookup: &Lookup<'_>,
@@ -275,7 +274,7 @@ impl Known {
         Some(row)
     }
 
-    /// The place of a call site, or what stands for one, under a parent, if it was looked up before.
+    /// The cached place of a call site, or of a stand-in, under a parent.
     pub(super) fn child(&self, parent: u32, site: u64) -> Option<Place> {
         self.places.get(&(parent, site)).copied()
     }
@@ -287,12 +286,12 @@ impl Known {
         self.places.insert((parent, site), place);
     }
 
-    /// Memory to read a span into.
+    /// Memory for reading a span's texts.
     pub(crate) fn scratch(&mut self) -> String {
         std::mem::take(&mut self.texts)
     }
 
-    /// Keeps the memory of texts for the next span.
+    /// Keeps text memory for the next span.
     pub(crate) fn keep_texts(&mut self, mut texts: String) {
         texts.clear();
         texts.shrink_to(SPARE_TEXTS);
@@ -306,7 +305,7 @@ mod tests {
 
     #[test]
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {
-        let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // which has room for none
+        let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // which has room for no names
         let (gate, rows, call_rows) = (Gate::closed(), Rows::new(), CallRows::default());
         let lookup = &Lookup { session, thread: 0, gate: &gate, rows: &rows, call_rows: &call_rows };
         let mut known = Known::default();

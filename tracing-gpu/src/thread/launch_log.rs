@@ -1,12 +1,12 @@
-//! What a thread notes of its calls into CUDA: which call was made in which span, and in which instance of it.
+//! A thread's log of its CUDA calls: in which span, and in which instance of it, each call was made.
 //!
-//! Beside the stack, not in it, so that spans which launch nothing pay nothing: an instance gets a number when the
-//! first call is made in it, and its exit, which the stack tells from others, notes when it ended.
+//! It is separate from the stack, so that spans without launches pay nothing. An instance gets a number at the first
+//! call in it. The stack marks such instances, so that their exits note their ends.
 //!
-//! Lifetimes (`nvtx.lifetime`) that began on the thread are around its calls, too, wherever its stack is. Nsight
-//! Systems counts what was launched in them if they also end on it, and else leaves them out: their end is noted by the
-//! thread on which they end, in the log of the one on which they began. A call is noted under the lock of the
-//! lifetimes, so that in the log it is either before such an end or after it.
+//! Lifetimes (`nvtx.lifetime`) that began on the thread surround its calls, too, whatever is on its stack. Nsight
+//! Systems counts launches in a lifetime only if it also ends on that thread. The thread that ends a lifetime notes the
+//! end, in the log of the thread that began it. A call is noted under the lock of the lifetimes, so that in the log it
+//! is either before such an end or after it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -31,28 +31,29 @@ use range_report::RangeStyle;
 #[path = "launch_log/tests.rs"]
 mod tests;
 
-/// What one thread remembers of its launches. Only that thread writes it, except `lifetimes`, and `notes`, which the
-/// collector takes away.
+/// A thread's memory of its launches. Only that thread writes it, except `lifetimes`, and `notes`, which the collector
+/// takes.
 #[derive(Debug)]
-// What a launch in one range touches is in one cache line, out of the way of rows: see `row::WRITTEN`.
+// A launch in one range uses one cache line, away from rows: see `row::WRITTEN`.
 #[repr(C, align(512))]
 pub(crate) struct LaunchLog {
     /// The open lifetimes that began on this state.
     pub(super) lifetimes: Mutex<Lifetimes>,
     pub(super) notes: Notes,
-    /// The next number for an instance. Where that is the first of a stretch, the stretch is still to be taken.
+    /// The next number of an instance. If it is the first of a block, the block is still to be taken.
     pub(super) next_number: AtomicU64,
-    /// How many of them calls are made in: changed under their lock. The thread has added those that it has to see.
+    /// The number of lifetimes that contain calls, changed under their lock. The thread itself has added every one that
+    /// it must see.
     pub(super) lifetimes_with_calls: AtomicU32,
-    /// The open ranges, outermost first, as far as calls were made in them: as many as the stack says.
+    /// The open ranges that contain calls, outermost first. The stack has their number.
     pub(super) open: Chunked<OpenInstance, 64>,
 }
 
-/// Bytes from the first on that launches in up to five ranges touch.
+/// Bytes, from the first, that launches in up to five ranges use.
 #[cfg(test)]
 pub(super) const TOUCHED: usize = std::mem::offset_of!(LaunchLog, open) + 5 * size_of::<OpenInstance>();
 
-/// What is around a call: the ranges that are open on its thread.
+/// The ranges around a call: those open on its thread.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
     stack: &'a Stack,
@@ -70,15 +71,15 @@ impl<'a> Around<'a> {
     }
 }
 
-/// Numbers that a thread takes at once: the counter of all is on the way of no launch.
+/// How many numbers a thread takes at once, so that launches rarely touch the shared counter.
 const NUMBERS: u64 = 1 << 12;
 
 #[derive(Debug, Default)]
 pub(super) struct OpenInstance {
-    /// By which an entry is told from a later one at the same height.
+    /// Distinguishes an entry from a later one at the same height.
     start: AtomicU64,
-    /// Its number, that of the instance below where the range itself is not measured; and, in the lowest bit, whether
-    /// it is.
+    /// The number of the instance; for an unmeasured range that of the instance below. The lowest bit tells whether the
+    /// range is measured.
     number: AtomicU64,
 }
 
@@ -99,7 +100,7 @@ impl OpenInstance {
         self.number.load(Relaxed) & 1 == 1
     }
 
-    /// It has been noted to end.
+    /// Marks the instance as noted to end.
     fn end(&self) {
         self.number.store(self.id() << 1, Relaxed);
     }
@@ -117,12 +118,12 @@ impl LaunchLog {
         number
     }
 
-    /// The operating system's number of the thread that has it.
+    /// The operating system's number of the thread that owns this log.
     pub(super) fn thread(&self) -> u32 {
         self.notes.thread()
     }
 
-    /// A thread takes it, which has that number.
+    /// A thread with this number takes the log.
     pub(super) fn set_thread(&self, thread: u32, session: &Session) {
         self.notes.set_thread(thread, &session.note_room);
     }
@@ -177,7 +178,7 @@ impl LaunchLog {
         Some(())
     }
 
-    /// Notes any call, made then and in the call of a span that has this number.
+    /// Notes any call. `at` is its time, and the number of the span's call in which it was made.
     pub(super) fn note(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: (Ticks, u64)) {
         if self.lifetimes_with_calls.load(Relaxed) > 0 {
             return self.note_in_lifetimes(around, correlation, graph, enqueues, at);
@@ -208,15 +209,15 @@ impl LaunchLog {
         self.notes.push(&Note::Called { correlation, node, instance, graph, at, call, enqueues }, around.room());
     }
 
-    /// The innermost instance that was noted to begin; 0 for none.
+    /// The innermost instance whose begin was noted; 0 for none.
     #[inline]
     fn innermost(&self, stack: &Stack) -> InstanceId {
         let innermost = stack.noted().checked_sub(1).and_then(|index| self.open.get(index));
         innermost.map_or(0, |open| open.id())
     }
 
-    /// Whether the innermost instance that was noted to begin is no longer on the stack. What is the same entry at one
-    /// height is so at all heights below.
+    /// Whether the innermost instance whose begin was noted has left the stack. If an entry at one height is unchanged,
+    /// all below are.
     #[inline]
     fn has_left(&self, stack: &Stack) -> bool {
         let Some(index) = stack.noted().checked_sub(1) else { return false };
@@ -224,7 +225,7 @@ impl LaunchLog {
         stack.at(index).map(|(_, start)| start) != noted
     }
 
-    /// Notes every open range that was not noted yet, in the order of their beginnings. `before` is told of each start.
+    /// Notes every open range that was not noted yet, in order of begins. Calls `before` with each start.
     #[inline]
     fn begin_instances(&self, around: &Around<'_>, mut before: impl FnMut(Ticks)) {
         self.end_left(around);
@@ -235,7 +236,7 @@ impl LaunchLog {
         }
     }
 
-    /// Of the range there, which was entered at `entry`, an instance begins at `start`.
+    /// Begins an instance at `start`, of the range at `index`, which was entered at `entry`.
     #[inline]
     fn begin_instance(&self, around: &Around<'_>, index: usize, place: Place, entry: Ticks, start: Ticks) {
         let Some(open) = self.open.get_or_grow(index) else { return };
@@ -251,7 +252,8 @@ impl LaunchLog {
         around.stack.set_noted(index + 1);
     }
 
-    /// Notes the lifetimes that no call was made in yet and that began before that. So were the ranges on the stack.
+    /// Notes lifetimes that contain no call yet and began before `before`. All ranges on the stack that began before
+    /// them have been noted.
     fn begin_lifetimes(&self, around: &Around<'_>, lifetimes: &mut Lifetimes, before: Ticks) {
         for (id, open) in lifetimes.unnoted().into_iter().filter(|(_, lifetime)| lifetime.start < before) {
             let (parent, style) = (self.innermost_before(around.stack, open.start), RangeStyle::StartEnd);
@@ -261,14 +263,14 @@ impl LaunchLog {
         }
     }
 
-    /// The innermost range on the stack that was noted to begin and began before this.
+    /// The innermost noted range on the stack that began before this.
     fn innermost_before(&self, stack: &Stack, start: Ticks) -> InstanceId {
         let open = (0..stack.noted()).rev().filter_map(|index| self.open.get(index));
         let around = open.into_iter().find(|open| open.start.load(Relaxed) <= start);
         around.map_or(0, |open| open.id())
     }
 
-    /// A lifetime begins on this thread, which has this name: its number, by which it ends.
+    /// Begins a lifetime on this thread, which has this name. Returns its number, by which it ends.
     pub(super) fn begin_lifetime(
         &self,
         label: u32,
@@ -284,7 +286,7 @@ impl LaunchLog {
         id
     }
 
-    /// A lifetime that began on this thread's state has ended, at `end` if that is measured. Any thread.
+    /// Ends a lifetime that began on this thread's state, at `end` if that is measured. On any thread.
     pub(super) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>, session: &Session) {
         let mut lifetimes = self.lifetimes.lock();
         let Some(ended) = lifetimes.end(instance) else { return };
@@ -294,19 +296,19 @@ impl LaunchLog {
                 Some(end) => Note::Ended { instance, end },
                 None => Note::Left { instance },
             };
-            self.notes.push_from_anywhere(&note, &session.note_room); // under the lock: in the order of the ends
+            self.notes.push_from_anywhere(&note, &session.note_room); // under the lock, in order of the ends
         }
     }
 
-    /// The thread has ended: no more calls are made in its lifetimes. Where these end is noted still; those that never
-    /// do last to the end of the recording, as in Nsight.
+    /// The thread has ended, so no more calls are made in its lifetimes. Their ends are still noted. Those that never
+    /// end last until the end of the recording, as in Nsight.
     pub(super) fn leave_lifetimes(&self) {
         let mut lifetimes = self.lifetimes.lock();
         lifetimes.leave_thread();
         self.lifetimes_with_calls.store(0, Relaxed);
     }
 
-    /// Lifetimes that began here and have not ended. Any thread.
+    /// Open lifetimes that began here. On any thread.
     pub(crate) fn open_lifetimes(&self) -> Vec<OpenLifetimes> {
         self.lifetimes.lock().open()
     }
@@ -323,8 +325,8 @@ impl LaunchLog {
         ended.inspect(|_| stack.set_noted(below)).is_some()
     }
 
-    /// Notes the end of the instance of the range with `below` ranges below it, where an exit further down closes it:
-    /// each ends when it is closed, and what [`end_gone`](Self::end_gone) says afterwards is not of it.
+    /// Notes the end of the instance with `below` ranges below it, which an exit further down closes. Each ends when it
+    /// is closed; a later [`end_gone`](Self::end_gone) does not concern it.
     #[inline]
     pub(super) fn end_at(&self, around: &Around<'_>, below: usize, end: Ticks) {
         if below >= around.stack.noted() {
@@ -337,9 +339,9 @@ impl LaunchLog {
         }
     }
 
-    /// An exit further down has taken ranges off the stack, and opened others again: their instances have been noted to
-    /// end, by [`end_at`](Self::end_at). Those of other domains above them stay open; as an instance each ends here,
-    /// and another begins.
+    /// An exit further down has removed ranges from the stack, and reopened others: [`end_at`](Self::end_at) has noted
+    /// the ends of their instances. Ranges of other domains above them stay open; for each of these an instance ends
+    /// here, and another begins.
     #[inline]
     pub(super) fn begin_again(&self, around: &Around<'_>, left: &Left) {
         let noted = around.stack.noted();
@@ -359,7 +361,7 @@ impl LaunchLog {
         }
     }
 
-    /// Ends what is no longer on the stack, where that was not noted yet.
+    /// Ends instances that have left the stack, if that was not noted yet.
     #[inline]
     pub(super) fn end_left(&self, around: &Around<'_>) {
         if self.has_left(around.stack) {

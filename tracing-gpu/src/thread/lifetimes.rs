@@ -1,5 +1,4 @@
-//! Start/end ranges (`nvtx.lifetime`) that have begun and not ended: for the launches that are made in them, and for
-//! the report, which names them at the end.
+//! Open start/end ranges (`nvtx.lifetime`): for launches inside them, and for the report, which names them at the end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,13 +29,13 @@ pub(super) struct Lifetime {
     pub(super) label: u32,
     #[cfg(feature = "cuda")]
     pub(super) start: Ticks,
-    /// The thread that it began on: a state goes from one thread to the next.
+    /// The thread on which it began; a state serves one thread after another.
     thread: u64,
     thread_name: Arc<str>,
-    /// Whether its thread makes calls, and somebody collects them.
+    /// Whether its thread still makes calls, and somebody collects them.
     #[cfg(feature = "cuda")]
     pub(super) takes_calls: bool,
-    /// Whether it was noted to begin: since a call was made in it.
+    /// Whether its begin was noted, because a call was made in it.
     #[cfg(feature = "cuda")]
     pub(super) is_noted: bool,
 }
@@ -52,14 +51,14 @@ pub(crate) struct OpenLifetimes {
 
 #[cfg(feature = "cuda")]
 impl Lifetime {
-    /// Whether the calling thread created it.
+    /// Whether the calling thread began it.
     pub(super) fn is_of_this_thread(&self) -> bool {
         self.thread == engine::number()
     }
 }
 
 impl Lifetimes {
-    /// One begins on the calling thread, which has this name.
+    /// Begins one on the calling thread, which has this name.
     pub(super) fn begin(
         &mut self,
         id: InstanceId,
@@ -99,7 +98,7 @@ impl Lifetimes {
         ended
     }
 
-    /// The thread has ended: no more calls are made in those that began on it.
+    /// The thread has ended: no more calls are made in its lifetimes.
     #[cfg(feature = "cuda")]
     pub(super) fn leave_thread(&mut self) {
         let open = self.0.iter_mut().flat_map(|all| all.open.values_mut());
@@ -115,7 +114,7 @@ impl Lifetimes {
         unnoted
     }
 
-    /// All that are open.
+    /// All open lifetimes.
     pub(super) fn open(&self) -> Vec<OpenLifetimes> {
         let mut open: Keyed<(u32, u64), OpenLifetimes> = Keyed::default();
         for Lifetime { label, thread, thread_name, .. } in self.0.iter().flat_map(|all| all.open.values()) {

@@ -1,8 +1,8 @@
-//! One thread's state: its open ranges, its rows, and what it has recorded.
+//! The state of one thread: its open ranges, its rows, and its records.
 //!
-//! Every thread has a [`ThreadState`](state::ThreadState) that it alone writes; a thread-local only points at it.
-//! Nothing on the way from a span to its row takes a lock, allocates once warm, or writes a cache line that another
-//! thread writes.
+//! Every thread has a [`ThreadState`](state::ThreadState) that it alone writes; a thread-local only points at it. The
+//! path from a span to its row takes no lock, allocates nothing once warm, and writes no cache line that another thread
+//! writes.
 
 mod caches;
 pub(crate) mod call_row;

@@ -1,7 +1,7 @@
-//! What a note is in the log of a thread: a line of four words.
+//! The form of a note in a thread's log: a line of four words.
 //!
-//! The usual two, an instance that begins with the first call in it, share one where their numbers are not too large:
-//! what a launch writes is copied once more, and read by another processor.
+//! The usual two notes, the begin of an instance with the first call in it, share a line if their numbers are small
+//! enough: each line is copied once more, and read by another processor.
 
 use crate::clock::Ticks;
 use crate::page::Line;
@@ -12,7 +12,7 @@ use range_report::RangeStyle;
 #[path = "note_line/tests.rs"]
 mod tests;
 
-/// What a line is, in the lowest bits of its last word, and what is beside.
+/// The kind of a line, in the lowest bits of its last word, and flags beside it.
 const BEGAN: u64 = 1;
 const ENDED: u64 = 2;
 const LEFT: u64 = 3;
@@ -24,7 +24,7 @@ const START_END: u64 = 1 << 8;
 const GRAPH: u64 = 1 << 4;
 const ENQUEUES: u64 = 1 << 5;
 
-/// Where the number of the span's call begins.
+/// Offset of the span's call number in that word.
 const CALL_SHIFT: u32 = 8;
 /// Bits of an instance's number in the line of a first call, which has another 16 in that word; and of a label, in two
 /// parts.
@@ -32,7 +32,7 @@ const ID_BITS: u32 = 48;
 const LABEL_BITS: u32 = 24;
 const LABEL_SHIFT: u32 = 8;
 
-/// A range on the stack that begins to be an instance, with the first call in it.
+/// An instance of a range on the stack that begins with the first call in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FirstCall {
     pub(super) id: InstanceId,
@@ -78,7 +78,7 @@ pub(super) fn line_of(note: &Note) -> Line {
     }
 }
 
-/// The note of a line, and the one that follows it there.
+/// The note of a line, and the second one if the line has two.
 pub(super) fn notes_of(&[first, second, third, bits]: &Line) -> (Note, Option<Note>) {
     let (graph, enqueues) = (bits & GRAPH != 0, bits & ENQUEUES != 0);
     let (correlation, node) = ((first >> 32) as u32, first as u32);

@@ -1,13 +1,12 @@
-//! What a thread notes: on a page of its own, and behind that in pieces of one size, within a bound that the pieces of
-//! all threads share.
+//! The notes of a thread: on a page of its own, and then in pieces of one size, within a limit that all threads share.
 //!
-//! A note is a few plain stores. Once a page the thread takes a lock and a piece: it copies the page, and begins it
-//! anew. So what a launch writes stays in the cache of its processor, and what another one read last is written all at
-//! once. It does not happen between the instructions of a launch, where many wait for all writes before them.
+//! A note is a few plain stores. Once a page, the thread takes a lock and a piece, copies the page, and begins it anew.
+//! So the stores of a launch stay in the cache of its processor, and memory that another processor read last is written
+//! in one go. The copying happens outside of a launch's instructions, many of which wait for all earlier writes.
 //!
-//! Pieces that were read go back to the thread that filled them, as many as it needed last time: memory that is let go
-//! of and taken again is unmapped and mapped again, a page fault for every 43 launches and a wait for the allocator,
-//! which the thread that reads has just then. The room of the others is free again, by and by.
+//! Pieces that were read go back to the thread that filled them, as many as it needed last time: freed and reallocated
+//! memory would be unmapped and mapped again, with a page fault for every 43 launches and a wait for the allocator,
+//! which the reading thread uses at that moment. The room of the others is freed gradually.
 
 use std::ops::AddAssign;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,10 +21,10 @@ use gpu_activity::record::Note;
 #[path = "notes/tests.rs"]
 mod tests;
 
-/// A note, with the operating system's number of the thread that it is of.
+/// A note, with the operating system's number of its thread.
 pub(crate) type Noted = (u32, Note);
 
-/// Notes of one thread, as many as a page has.
+/// Notes of one thread, as many as a page holds.
 #[derive(Debug, Default)]
 pub(crate) struct Piece {
     thread: u32,
@@ -46,24 +45,24 @@ impl Piece {
     }
 }
 
-/// The notes of one thread that were not taken yet. Those that [`push`](Self::push) them come one after another.
+/// The uncollected notes of one thread. Calls of [`push`](Self::push) must not overlap.
 #[derive(Debug, Default)]
-#[repr(C)] // the page last: see `LaunchLog`
+#[repr(C)] // the page is last: see `LaunchLog`
 pub(crate) struct Notes {
     behind: Mutex<Behind>,
     /// The operating system's number of the thread.
     thread: AtomicU32,
-    /// There from the first note on, beside the bound: as large as that of a timeline, and smaller than what else a
-    /// thread has.
+    /// Allocated at the first note, outside of the limit: as large as a timeline's page, and smaller than a thread's
+    /// other memory.
     pub(super) page: Page,
 }
 
-/// Notes that there was no room for, by what is missing for want of them.
+/// Notes without room, by the figure that lacks them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// In no span.
+    /// Launches that are in no span.
     pub(crate) launches: u64,
-    /// The program's, in no span; and our own, which look like the program's.
+    /// Calls of the program that are in no span, and our own calls, which look like the program's.
     pub(crate) calls: u64,
     /// Ranges.
     pub(crate) ranges: u64,
@@ -87,17 +86,17 @@ impl AddAssign for Dropped {
     }
 }
 
-/// What was on the page, and the memory for what is on it now.
+/// The copied part of the page, and the memory for the rest.
 #[derive(Debug, Default)]
 struct Behind {
-    /// Filled before the current one.
+    /// Pieces filled before the current one.
     full: Vec<Piece>,
-    /// While the page is open, there is room in it for all that comes to be there.
+    /// While the page is open, this piece has room for everything that comes to the page.
     current: Piece,
     spare: Vec<Piece>,
-    /// How far the page was taken over.
+    /// How far the page was copied.
     cursor: Cursor,
-    /// Elsewhere: this is among what each launch touches.
+    /// Boxed, to keep it out of the memory that each launch uses.
     dropped: Box<Dropped>,
 }
 
@@ -116,7 +115,7 @@ impl Notes {
         if self.page.is_there() {
             behind.take_over(&self.page, before, room);
             if !behind.current.lines.is_empty() {
-                behind.end_piece(Piece::default()); // a piece is of one thread
+                behind.end_piece(Piece::default()); // a piece belongs to one thread
             }
             behind.cursor.close(&self.page);
         }
@@ -129,28 +128,28 @@ impl Notes {
         self.page.write(note)
     }
 
-    /// Whether there was room for it.
+    /// Notes this. Returns whether there was room.
     #[inline]
     pub(crate) fn push(&self, note: &Note, room: &NoteRoom) -> bool {
         let line = line_of(note);
         self.page.write(line) || self.turn(line, room, false)
     }
 
-    /// Notes what must not be lost. This may go beyond the bound.
+    /// Notes something that must not be lost. May exceed the limit.
     #[inline]
     pub(crate) fn push_in_any_case(&self, note: &Note, room: &NoteRoom) {
         let line = line_of(note);
         let _always = self.page.write(line) || self.turn(line, room, true);
     }
 
-    /// The same, for any thread.
+    /// The same, on any thread.
     pub(crate) fn push_from_anywhere(&self, note: &Note, room: &NoteRoom) {
         let mut behind = self.behind.lock();
-        behind.take_over(&self.page, self.thread(), room); // it was before
+        behind.take_over(&self.page, self.thread(), room); // earlier notes come first
         behind.add(self.thread(), line_of(note), room);
     }
 
-    /// Begins the page anew, if there is room for what is to come.
+    /// Begins the page anew, if there is room for further notes.
     #[cold]
     #[inline(never)]
     fn turn(&self, line: Line, room: &NoteRoom, in_any_case: bool) -> bool {
@@ -158,7 +157,7 @@ impl Notes {
         let thread = self.thread();
         let mut behind = match self.behind.try_lock() {
             Some(behind) => behind,
-            None if room.is_forked() => return false, // held by a thread that this child does not have
+            None if room.is_forked() => return false, // a thread that this child does not have may hold it
             None => self.behind.lock(),
         };
         behind.take_over(&self.page, thread, room);
@@ -175,8 +174,8 @@ impl Notes {
         in_any_case
     }
 
-    /// Hands over what there is. Any thread. Returns which notes were dropped since the last time. With them go half of
-    /// the pieces that were kept and not needed, and all from a thread that noted nothing.
+    /// Passes all notes on. On any thread. Returns which notes were dropped since the last time. Frees half of the kept
+    /// pieces that were not needed, and all of a thread that noted nothing.
     pub(crate) fn take(&self, into: &mut Taken, room: &NoteRoom) -> Dropped {
         let mut behind = self.behind.lock();
         into.pieces.append(&mut behind.full);
@@ -202,7 +201,7 @@ impl Notes {
         std::mem::take(&mut *behind.dropped)
     }
 
-    /// Takes pieces that were read for its own.
+    /// Keeps pieces that were read for this thread's use.
     pub(crate) fn keep(&self, pieces: &mut Vec<Piece>) {
         if !pieces.is_empty() {
             self.behind.lock().spare.append(pieces);
@@ -211,8 +210,8 @@ impl Notes {
 }
 
 impl Behind {
-    /// Takes over what is on the page and was not before: there is room, but where a piece was let go of or filled
-    /// otherwise meanwhile.
+    /// Copies the new part of the page. There is room for it, unless a piece was released or otherwise filled
+    /// meanwhile.
     fn take_over(&mut self, page: &Page, thread: u32, room: &NoteRoom) {
         let lines = self.cursor.read(page);
         if self.current.lines.capacity() - self.current.lines.len() >= lines.len() {
@@ -234,12 +233,12 @@ impl Behind {
         self.current.lines.push(line);
     }
 
-    /// Whether a whole page goes into the current piece.
+    /// Whether a whole page fits into the current piece.
     fn is_ready(&self) -> bool {
         self.current.has_memory() && self.current.lines.is_empty()
     }
 
-    /// Begins a piece, if there is one: where it was kept, or where there is room. Whether there was.
+    /// Begins a piece: a kept one, or a new one if there is room. Returns whether that worked.
     fn begin_piece(&mut self, has_room: impl FnOnce() -> bool) -> bool {
         let next = self.spare.pop().or_else(|| has_room().then(Piece::new));
         let has_next = next.is_some();
@@ -257,11 +256,11 @@ impl Behind {
     }
 }
 
-/// What was taken from a thread, and is read now.
+/// Notes taken from a thread, to be read now.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     pieces: Vec<Piece>,
-    /// What was on the page after them. The memory stays here.
+    /// The notes on the page after those pieces. The memory stays here.
     rest: Piece,
 }
 
@@ -279,7 +278,7 @@ impl Taken {
         pieces.flat_map(|piece| piece.lines.iter().map(|line| (piece.thread, line))).flat_map(noted)
     }
 
-    /// It was read: forgets it, and gives back all room but that of the pieces which remain, for the thread to
+    /// Clears notes after they were read. Returns their room, except that of the remaining pieces, which the thread may
     /// [`keep`](Notes::keep).
     pub(crate) fn clear(&mut self, room: &NoteRoom) -> &mut Vec<Piece> {
         let filled = self.pieces.iter().filter(|piece| !piece.lines.is_empty()).count();

@@ -1,8 +1,8 @@
-//! Numbers of spans and of their calls, while a timeline is written: by them a file shows one request.
+//! Numbers of spans and of their calls, while a timeline is written. By them a file shows one request.
 //!
-//! A span gets its number when it is created, from a block that its thread has taken, so threads share a counter once
-//! in [`BLOCK`] spans. Its first call has the same number, and each further one its own. What is known of a span stays
-//! with the thread that created it, where other threads find it by the id of the span.
+//! A span gets its number at creation, from a block that its thread has taken, so that threads use the shared counter
+//! only once in [`BLOCK`] spans. Its first call has the same number, and each further call its own. The data of a span
+//! stays with the thread that created it; other threads find it by the span's id.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -10,29 +10,29 @@ use super::stack::{Frame, Left, Stack};
 use crate::chunked::Chunked;
 use crate::record::{Place, RangeNumbers};
 
-/// Numbers that a thread takes at once.
+/// How many numbers a thread takes at once.
 const BLOCK: u64 = 256;
-/// Spans that one thread can have created and that are alive: of more, two share an entry, and the later one has it.
+/// The largest number of live spans of one thread; beyond it, two share an entry, and the later one wins.
 const SPANS: u64 = 1 << 20;
 
-/// A span on the thread that created it. Other threads may enter it, and then write the last two words.
+/// A span, kept with its creating thread. Other threads may enter it, and then write the last two words.
 #[derive(Debug, Default)]
 pub(crate) struct Created {
     id: AtomicU64,
-    /// Which owner of the state created it.
+    /// The owner of the state that created it.
     owner: AtomicU64,
-    /// Its number; 0 of a span that is not measured.
+    /// Its number; 0 if the span is not measured.
     span: AtomicU64,
-    /// The call that it was created in.
+    /// The call in which it was created.
     parent: AtomicU64,
-    /// The address of its call site, by which the recorder knows its fields; 0 if it has none.
+    /// The address of its call site, by which the recorder finds its fields; 0 if it has none.
     site: AtomicU64,
-    /// Its last call, 0 before the first entry; and the call that this one runs in.
+    /// Its last call (0 before the first entry), and the call around that one.
     call: AtomicU64,
     under: AtomicU64,
 }
 
-/// What a new span is known by.
+/// Data of a new span.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NewSpan {
     pub(crate) span: u64,
@@ -48,7 +48,7 @@ impl NewSpan {
 }
 
 impl Created {
-    /// What spans that are created in it now run in.
+    /// The call around spans that are created in it now.
     pub(crate) fn call(&self) -> u64 {
         match (self.call.load(Relaxed), self.span.load(Relaxed)) {
             (0, 0) => self.parent.load(Relaxed),
@@ -61,8 +61,8 @@ impl Created {
         self.parent.load(Relaxed)
     }
 
-    /// Higher of two spans of one id for the one that is alive: a registry gives the ids of a thread that has ended
-    /// again on another, which has its state from a later time on.
+    /// The owner that created it. If two spans have one id, the one with the higher owner is alive: a registry reuses
+    /// the ids of an ended thread on another thread, which took its state later.
     pub(crate) fn owner(&self) -> u64 {
         self.owner.load(Relaxed)
     }
@@ -91,21 +91,21 @@ impl Created {
     }
 }
 
-/// What a thread knows of the spans that it created, and of the ranges that are open on it.
+/// A thread's data about the spans that it created, and about its open ranges.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     pub(super) next: AtomicU64,
     pub(super) end: AtomicU64,
-    /// The thread that has this, among all owners of any.
+    /// The thread that owns this, by a number that is unique among owners.
     pub(super) owner: AtomicU64,
     pub(super) created: Chunked<Created, 64>,
-    /// By their place on the stack.
+    /// Open ranges by their place on the stack.
     pub(super) open: Chunked<OpenNumbers, 64>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct OpenNumbers {
-    /// In the lowest bit, whether it has fields.
+    /// The lowest bit tells whether it has fields.
     span: AtomicU64,
     call: AtomicU64,
     parent: AtomicU64,
@@ -207,7 +207,7 @@ impl Numbers {
         }
     }
 
-    /// Numbers the innermost range of a stack, of a span that has this place by creation.
+    /// Numbers the innermost range of a stack, for a span with this place by creation.
     pub(super) fn enter_any(
         &self,
         stack: &Stack,
@@ -234,14 +234,14 @@ impl Numbers {
         own
     }
 
-    /// An exit below the innermost of `depth` ranges has moved those that stay.
+    /// Follows an exit below the innermost of `depth` ranges, which has moved the remaining ones.
     pub(super) fn follow(&self, depth: usize, left: &Left) {
         for before in (left.base()..depth).filter(|&range| !left.is_gone(range)) {
             self.set(left.place_of(before), self.of(before));
         }
     }
 
-    /// The numbers of a range that is of no span.
+    /// The numbers of a range without a span.
     pub(crate) fn alone(&self, parent: u64) -> RangeNumbers {
         let number = self.next();
         RangeNumbers { span: number, call: number, parent, has_fields: false }

@@ -1,7 +1,7 @@
-//! The open event pairs of a thread: starts that are recorded, for ranges that have not ended.
+//! The open event pairs of a thread: recorded starts of ranges that have not ended.
 //!
-//! Beside the stack, not in it, so that ranges without a stream pay nothing. While there are any, entries and exits go
-//! by the path `on_stream`.
+//! They are separate from the stack, so that ranges without a stream pay nothing. While there are any, entries and
+//! exits use the path `on_stream`.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -11,8 +11,8 @@ use crate::stream::{self, StartedPair, StreamTotals};
 use crate::thread::stack::Left;
 use range_report::RangeStyle;
 
-/// Pairs of the ranges open on one thread, innermost last. Read and written by that thread alone, and once it has ended
-/// by whoever takes its state over. The number and the outermost pair are one cache line.
+/// Pairs of the ranges open on one thread, innermost last. Only that thread accesses them; after it has ended, the
+/// thread that takes over its state. The number and the outermost pair share one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct OpenPairs {
@@ -20,16 +20,16 @@ pub(super) struct OpenPairs {
     pub(super) open: Chunked<OpenPair, 16>,
 }
 
-/// All that the end of a range needs.
+/// The data that the end of a range needs.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct OpenPair {
-    /// The place of the range, and its name and category, which the next range here is likely to have, too.
+    /// The place of the range, and its name and category, which the next range here probably shares.
     place: AtomicU64,
     label: AtomicU32,
     category: AtomicU32,
     stream: AtomicU32,
-    /// Number of ranges below it on the stack, which tells this entry from others of the same span.
+    /// Number of ranges below it on the stack. It distinguishes this entry from others of the same span.
     below: AtomicU32,
     window: AtomicU64,
     start: AtomicU64,
@@ -67,7 +67,7 @@ impl OpenPair {
     #[inline]
     fn set(&self, below: usize, window: u64, pair: StartedPair) {
         let (stream, start, end) = pair.words();
-        self.below.store(below as u32, Relaxed); // below 2^28, as the depth of the stack
+        self.below.store(below as u32, Relaxed); // below 2^28, like the depth of the stack
         self.stream.store(stream, Relaxed);
         self.window.store(window, Relaxed);
         self.start.store(start, Relaxed);
@@ -113,7 +113,7 @@ impl OpenPairs {
         let count = self.count.load(Relaxed);
         let Some(open) = self.open.get_or_grow(count) else { return stream::abandon(pair) };
         if open.place.load(Relaxed) != place.bits() {
-            // What is on a stack is pushed and popped.
+            // Ranges on a stack are pushed and popped.
             let Some(key) = key() else { return stream::abandon(pair) };
             open.set_key(place.bits(), key.label, key.category);
         }
@@ -126,7 +126,7 @@ impl OpenPairs {
     #[inline]
     pub(super) fn end_top(&self, below: usize, totals: &'static StreamTotals) -> bool {
         let Some(innermost) = self.count.load(Relaxed).checked_sub(1) else { return false };
-        // Pairs are in the order of their ranges: that of the top is the last, or there is none.
+        // Pairs are in order of their ranges: the pair of the top range is the last one, or there is none.
         let is_its = |open: &OpenPair| open.below() == below;
         let is_timed = self.open.near(innermost).is_some_and(is_its) || self.open.get(innermost).is_some_and(is_its);
         if is_timed {
@@ -135,7 +135,7 @@ impl OpenPairs {
         is_timed
     }
 
-    /// Records the end of a range that was exited below others, if it is timed; gives up the pairs of those that ended
+    /// Records the end of a range that was exited below others, if it is timed. Abandons the pairs of ranges that ended
     /// elsewhere.
     pub(super) fn end_below(&self, left: &Left, totals: &'static StreamTotals) {
         let below = |index| self.open.get(index).map(OpenPair::below);
@@ -155,7 +155,7 @@ impl OpenPairs {
         }
     }
 
-    /// Drops the pairs of ranges that are gone, found by the number of ranges that were below them.
+    /// Drops the pairs of ended ranges, found by the number of ranges below them.
     pub(super) fn abandon(&self, is_gone: impl Fn(usize) -> bool) {
         for index in (0..self.count.load(Relaxed)).rev() {
             let Some(open) = self.open.get(index).filter(|open| is_gone(open.below())) else { continue };

@@ -1,7 +1,7 @@
-//! What one thread has received from an OpenACC runtime: its open events, and rows of those that have ended.
+//! A thread's data from an OpenACC runtime: its open events, and the rows of ended ones.
 //!
-//! A row has the events of one kind and place. An event counts with its own time: without the events inside it. Events
-//! without an end, and ends without a start, are counted and are in no row.
+//! A row has the events of one kind and place. An event counts with its own time, without the events inside it. Events
+//! without an end, and ends without a start, are counted but are in no row.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,27 +18,27 @@ use crate::budget::Budget;
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
 
-/// Rows of a thread.
+/// The largest number of rows of a thread.
 const MOST_ROWS: u32 = 4_096;
-/// Open events of a thread. A runtime does not nest so deeply: ends are missing.
+/// The largest number of open events of a thread. No runtime nests so deeply, so ends are missing.
 const DEEPEST: usize = 256;
 
-/// Which row an event is in.
+/// The row of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key<'a> {
-    /// Place in the receiver's table of kinds.
+    /// Index in the receiver's table of kinds.
     pub(crate) kind: u8,
     pub(crate) site: Site<'a>,
     /// The kernel or variable.
     pub(crate) detail: Option<Cow<'a, CStr>>,
 }
 
-/// Where the program asked for an event.
+/// The place in the program that caused an event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Site<'a> {
     /// File and line, from the runtime.
     Line(Cow<'a, CStr>, u32),
-    /// Where the call of the runtime returns to.
+    /// The return address of the call of the runtime.
     Code(usize),
     Unknown,
 }
@@ -49,7 +49,7 @@ pub(crate) struct OpenAccLog {
     rows: Chunked<Events, 8>,
     count: AtomicU32,
     losses: Counters,
-    /// No other thread takes this.
+    /// No other thread takes this lock.
     own: Mutex<Own>,
 }
 
@@ -69,11 +69,11 @@ struct Counters {
 /// Events of a thread that are in no row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenAccLosses {
-    /// Started, and not ended when an event around them did, or their thread.
+    /// Events that had started but not ended when an event around them did, or their thread.
     pub(crate) unended: u64,
-    /// Ended without a start.
+    /// Ends without a start.
     pub(crate) unbegun: u64,
-    /// Of a kind and place that there was no room for.
+    /// Events of a kind and place without room.
     pub(crate) over_limit: u64,
 }
 
@@ -86,7 +86,7 @@ struct Own {
 #[derive(Debug)]
 struct OpenCall {
     kind: u8,
-    /// `None` where there is no room for it.
+    /// `None` if there is no room for it.
     row: Option<u32>,
     start: Ticks,
     /// Durations of the events directly inside.
@@ -100,7 +100,7 @@ impl Default for OpenAccLog {
 }
 
 impl OpenAccLog {
-    /// An event starts; `now` is asked last.
+    /// Starts an event; `now` is called last.
     pub(crate) fn start(&self, key: &Key<'_>, now: impl FnOnce() -> Ticks) {
         let mut own = self.own.lock();
         let row = self.row_of(&mut own, key);
@@ -110,7 +110,7 @@ impl OpenAccLog {
         own.open.push(OpenCall { kind: key.kind, row, start: now(), nested: 0 });
     }
 
-    /// The innermost open event of a kind ends, and with it those inside it, which are in no row.
+    /// Ends the innermost open event of a kind, and drops those inside it, which are then in no row.
     pub(crate) fn end(&self, kind: u8, now: Ticks, budget: &Budget) {
         let mut own = self.own.lock();
         let Some(place) = own.open.iter().rposition(|open| open.kind == kind) else {
@@ -128,7 +128,7 @@ impl OpenAccLog {
         self.count(row, duration.saturating_sub(nested), budget);
     }
 
-    /// An event without a duration.
+    /// Counts an event without a duration.
     pub(crate) fn instant(&self, key: &Key<'_>, budget: &Budget) {
         let row = self.row_of(&mut self.own.lock(), key);
         self.count(row, 0, budget);
@@ -157,20 +157,20 @@ impl OpenAccLog {
         Some(count)
     }
 
-    /// All rows that have an event. Any thread.
+    /// All rows with an event. On any thread.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&Key<'static>, Distribution)> {
         let rows = (0..self.count.load(Acquire) as usize).filter_map(|row| self.rows.get(row));
         rows.filter_map(|events| Some((events.key.get()?, events.times.copy().times))).filter(|(_, all)| all.count > 0)
     }
 
-    /// Any thread.
+    /// On any thread.
     pub(crate) fn losses(&self) -> OpenAccLosses {
         let Counters { unended, unbegun, over_limit } = &self.losses;
         let [unended, unbegun, over_limit] = [unended, unbegun, over_limit].map(|counter| counter.load(Relaxed));
         OpenAccLosses { unended, unbegun, over_limit }
     }
 
-    /// Starts over for a new window: open events count from then on.
+    /// Begins a new window: open events count from then on.
     pub(super) fn restart(&self, start: Ticks) {
         for row in 0..self.count.load(Relaxed) as usize {
             self.rows.get(row).into_iter().for_each(|events| events.times.clear());
@@ -188,7 +188,7 @@ impl OpenAccLog {
     }
 }
 
-/// By the only thread that writes it.
+/// Only for the one writing thread.
 fn add(counter: &AtomicU64, more: usize) {
     counter.store(counter.load(Relaxed).wrapping_add(more as u64), Relaxed);
 }
@@ -215,14 +215,15 @@ mod tests {
         Key { kind, site: Site::Unknown, detail: None }
     }
 
-    /// Instances, and all own time, by kind.
+    /// Instances and summed own time, by kind.
     fn own_times(log: &OpenAccLog) -> Vec<(u8, u64, u128)> {
         let mut rows: Vec<_> = log.rows().map(|(key, all)| (key.kind, all.count, all.total)).collect();
         rows.sort_unstable();
         rows
     }
 
-    /// What is called, by the letter of its kind: capitals start, small letters end, a digit lets that much time pass.
+    /// Plays calls by letters, each standing for a kind: capitals start, small letters end, a digit lets that much time
+    /// pass.
     fn played(calls: &str) -> OpenAccLog {
         let (log, budget) = (OpenAccLog::default(), Budget::new(1 << 20));
         calls.bytes().fold(1_000, |now, call| {
@@ -245,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_counted_and_counts_for_nothing_else() {
-        // B has no end, so that its time is that of A; what has ended in B is still not.
+        // B has no end, so its time belongs to A; events that have ended in B still do not.
         let log = played("A1B2C4c3a2b");
         assert_eq!(own_times(&log), [(0, 1, 1 + 2 + 3), (2, 1, 4)]);
         assert_eq!(log.losses(), OpenAccLosses { unended: 1, unbegun: 1, over_limit: 0 });
@@ -280,7 +281,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is missing: nothing panics, no time counts twice, and every call is in a row or in a counter.
+        /// Whatever ends are missing, nothing panics, no time counts twice, and every call is in a row or in a counter.
         #[test]
         fn any_calls_add_up(calls in "[A-Da-d0-9]{0,200}") {
             let log = played(&calls);
@@ -294,7 +295,7 @@ mod tests {
             prop_assert_eq!(counted + losses.unbegun, number(u8::is_ascii_lowercase));
         }
 
-        /// Where nothing is missing, the own times are the time in which anything was open.
+        /// If nothing is missing, the own times add up to the time in which anything was open.
         #[test]
         fn whole_calls_add_up_to_the_whole(steps in prop::collection::vec((any::<bool>(), 0_u8..4, 0_u8..10), 0..100)) {
             let (mut calls, mut open, mut expected) = (String::new(), Vec::new(), 0);

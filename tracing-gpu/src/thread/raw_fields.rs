@@ -1,9 +1,9 @@
-//! Fields of a span in words: as its thread writes them, in place of texts, and as the recorder reads them.
+//! Fields of a span as words: their thread writes them instead of texts, and the recorder reads them.
 //!
-//! A value is a word with its kind and its field, then its bits, or its text. Numbers and truth values are
-//! kept as they are. A text is copied: nothing shows that it outlives the span. What has only `Debug` or `Display`,
-//! also an integer of 128 bits or an error, is formatted here, since it may not be there later; its text goes straight
-//! to where the other words are.
+//! A value is a word with its kind and its field, followed by its bits or its text. Numbers and booleans are stored
+//! unchanged. A text is copied, because it may not outlive the span. A value with only `Debug` or `Display`, such as a
+//! 128-bit integer or an error, is formatted here, because it may not exist later; its text goes straight behind the
+//! other words.
 
 use std::error::Error;
 use std::fmt::{self, Write};
@@ -20,15 +20,15 @@ const UNSIGNED: u64 = 1;
 const FLOAT: u64 = 2;
 const BOOL: u64 = 3;
 const TEXT: u64 = 4;
-/// In the lowest bits, what a value is; then the number of its field, then the length of its text.
+/// The first word of a value: its kind in the lowest bits, then the number of its field, then the length of its text.
 const KINDS: u32 = 8;
 const FIELDS: u32 = 24;
-/// Fields that a call site can have: more than `tracing` takes.
+/// The largest number of fields of a call site, more than `tracing` allows.
 const MOST_FIELDS: u64 = 1 << FIELDS;
 /// Words of a line.
 pub(super) const LINE: usize = size_of::<Line>() / size_of::<u64>();
 
-/// Writes values behind a header of one line: to a page of its thread, or where they do not fit there to a list.
+/// Writes values behind a header of one line: to a page of its thread or, if they do not fit there, to a list.
 #[derive(Debug)]
 pub(super) struct Words<'a> {
     page: &'a [AtomicU64],
@@ -39,7 +39,7 @@ pub(super) struct Words<'a> {
     spare: &'a dyn SpareWords,
 }
 
-/// Lends memory for what does not fit into a page.
+/// Lends memory for values that do not fit into a page.
 pub(super) trait SpareWords: fmt::Debug {
     fn lend(&self) -> Vec<u64>;
 }
@@ -92,7 +92,7 @@ impl<'a> Words<'a> {
         self.list.push(word);
     }
 
-    /// From here on all is in the list, and the page seems to be of no length.
+    /// Moves everything to the list; the page then seems to have no length.
     #[cold]
     fn go_to_list(&mut self) {
         self.list = self.spare.lend();
@@ -131,7 +131,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// What fails in the middle is there up to then.
+    /// If formatting fails, the text up to the failure stays.
     fn formatted(&mut self, field: &Field, value: fmt::Arguments<'_>) {
         let at = self.len;
         self.push(0);
@@ -150,7 +150,7 @@ fn tag(field: &Field, kind: u64, len: usize) -> u64 {
     (len as u64) << (KINDS + FIELDS) | (field.index() as u64 % MOST_FIELDS) << KINDS | kind
 }
 
-/// A text that comes in pieces.
+/// A text that arrives in pieces.
 struct Text<'a, 'b> {
     words: &'a mut Words<'b>,
     word: u64,
@@ -205,7 +205,7 @@ impl Visit for Words<'_> {
     }
 }
 
-/// Puts the values behind `into`, with the names of their fields; one that has no name is left out.
+/// Appends the values to `into`, with the names of their fields; a field without a name is left out.
 pub(crate) fn read(words: &[u64], names: &[Option<&'static str>], text: &mut Vec<u8>, into: &mut Fields) {
     let mut rest = words;
     while let Some((tag, after)) = rest.split_first() {

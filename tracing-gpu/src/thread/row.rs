@@ -1,4 +1,4 @@
-//! One row of one thread: counts and sums that only the owning thread writes and anyone may read.
+//! One row of one thread: counts and sums that only the owning thread writes and any thread may read.
 
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -16,64 +16,62 @@ use crate::session::NvtxRange;
 use crate::sync::{AtomicU64, AtomicUsize, RECENT};
 use range_report::stats::Distribution;
 
-/// Facts about a row that do not change.
+/// The constant part of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowIdentity {
     pub(crate) key: RangeKey,
     /// Number of the domain.
     pub(crate) domain: u32,
-    /// What a tool is shown; `None` for ranges that come from other code, which a tool has anyway.
+    /// How a tool shows it; `None` for foreign ranges, which reach a tool by themselves.
     pub(crate) nvtx: Option<NvtxRange>,
-    /// Call site of the span that made the row; `None` for ranges that come from other code.
+    /// Call site of the span that made the row; `None` for foreign ranges.
     pub(crate) metadata: Option<&'static Metadata<'static>>,
 }
 
-/// `room` of a row that no instance was added to, and of one whose instances are all in the sums.
+/// Values of `room` for a row without instances, and for one whose instances are all in the sums.
 const UNUSED: usize = 0;
 const EMPTY: usize = RECENT + 1;
-/// Kinds of a row. Below the first, as many of its spans as the number says were entered once; a future that is dropped
-/// before it is polled is, too, so one is not enough.
+/// Kinds of a row. A smaller number counts its spans so far that were entered once. One such span is not enough
+/// evidence, because a future that is dropped before its first poll is also entered once.
 const PLAIN: u64 = 2;
 const REENTERED: u64 = 3;
 
 /// Statistics of one lineage node on one thread, in ticks.
 ///
 /// Single writer: plain loads and stores, never a read-modify-write. An instance is one store to `recent`, then one to
-/// `room`, which publishes it; the sums take in the recent ones when there is no room for more.
+/// `room`, which publishes it. The sums take in the recent instances when there is no room for more.
 #[derive(Debug, Default)]
 #[repr(C, align(512))] // see `WRITTEN`
 pub(crate) struct Row {
     identity: OnceCell<Box<RowIdentity>>,
     durations: Durations,
     nested: AtomicU64,
-    /// Of `durations`, `nested`, `room` and `recent`.
+    /// Guards `durations`, `nested`, `room` and `recent`.
     sequence: Sequence,
     node: AtomicU32,
-    /// One more than that of the identity; 0 before there is one. Here, where every instance writes, and not elsewhere:
-    /// launches read it.
+    /// The label of the identity plus one; 0 before there is an identity. It is here, in a line that every instance
+    /// writes, because launches read it.
     label: AtomicU32,
-    /// When the first instance of the window that has ended was entered; before that, when the first span was created,
-    /// or 0.
+    /// Entry of the window's first instance that has ended; before that, creation of the first span, or 0.
     first: AtomicU64,
-    /// One more than there is room for in `recent`, which is filled from its end: the rest the sums do not have yet. 0
-    /// before the first instance of the window, which so does not come by the short way.
+    /// Room left in `recent`, plus one. `recent` is filled from its end, and its filled part is not in the sums yet. 0
+    /// before the window's first instance, which therefore cannot take the fast path.
     room: AtomicUsize,
     calls: AtomicU64,
-    /// Whether spans are followed by calls, see [`PLAIN`]. Here, where creations read, and not elsewhere.
+    /// Whether spans are followed by calls, see [`PLAIN`]. It is in a line that creations read.
     kind: AtomicU64,
     /// Duration in the lower half, nested time in the upper.
     recent: [AtomicU64; RECENT],
 }
 
-/// Where in each 512 bytes of a thread's state the words are that callbacks write of its rows. What else is written
-/// often is kept out of there: a processor that finds a load equal to a store on its way in the lower 12 bits of their
-/// addresses takes them for the same at first. Where a row met the head of its state so, that was measured at 15 ns a
-/// span.
+/// The words of rows that callbacks write, as a range in each 512 bytes of a thread's state. Other frequently written
+/// data stays out of this range: a processor at first confuses a load with an earlier store if the lower 12 bits of
+/// their addresses are equal. Between a row and the head of its state this was measured at 15 ns a span.
 #[cfg(all(test, feature = "cuda"))]
 pub(super) const WRITTEN: std::ops::Range<usize> =
     std::mem::offset_of!(Row, room)..std::mem::offset_of!(Row, recent) + RECENT * 8;
 
-/// Where launches read.
+/// The offset that launches read.
 #[cfg(all(test, feature = "cuda"))]
 pub(super) const LABEL: usize = std::mem::offset_of!(Row, label);
 
@@ -82,16 +80,16 @@ pub(super) const LABEL: usize = std::mem::offset_of!(Row, label);
 pub(crate) struct RowCopy {
     pub(crate) node: u32,
     pub(crate) calls: u64,
-    /// When the first was entered in the window, of those that have ended; before one has, when the first was created.
-    /// 0 where neither was.
+    /// Entry of the window's first instance that has ended; before that, creation of the first span; 0 if there is
+    /// neither.
     pub(crate) first: Ticks,
-    /// Sum over all instances of the time that ranges directly above them took on the same thread.
+    /// Sum over all instances of the time of ranges directly above them on the same thread.
     pub(crate) nested: u64,
     pub(crate) times: Distribution,
 }
 
 impl Row {
-    /// Gives a fresh row its identity. Returns false where it has one.
+    /// Gives a fresh row its identity. Returns false if it has one.
     pub(crate) fn identify(&self, node: u32, identity: RowIdentity) -> bool {
         self.node.store(node, Relaxed);
         let label = identity.key.label;
@@ -107,7 +105,7 @@ impl Row {
         self.identity.get().map(Box::as_ref)
     }
 
-    /// The label of [`identity`](Self::identity). Called by the owning thread.
+    /// The label of [`identity`](Self::identity). Only for the owning thread.
     #[cfg(feature = "cuda")]
     #[inline]
     pub(crate) fn label(&self) -> Option<u32> {
@@ -118,7 +116,7 @@ impl Row {
         self.node.load(Relaxed)
     }
 
-    /// Adds a call. Returns whether their number is a power of two.
+    /// Adds a call. Returns whether the number of calls is now a power of two.
     pub(crate) fn add_call(&self, now: impl FnOnce() -> Ticks) -> bool {
         let calls = self.calls.load(Relaxed);
         if calls == 0 && self.is_unused() {
@@ -142,12 +140,12 @@ impl Row {
         self.kind.load(Relaxed) == PLAIN
     }
 
-    /// Whether its spans are entered again and again, as far as is known.
+    /// Whether its spans are entered repeatedly, as far as is known.
     pub(crate) fn is_reentered(&self) -> bool {
         self.kind.load(Relaxed) == REENTERED
     }
 
-    /// A followed span of this row has closed, after this number of entries. Any thread.
+    /// Judges by a followed span of this row that has closed, after this number of entries. On any thread.
     pub(crate) fn judge(&self, entries: u64) {
         let kind = self.kind.load(Relaxed);
         match entries {
@@ -166,22 +164,22 @@ impl Row {
         let free = self.recent.get(room.wrapping_sub(2));
         let Some(recent) = free.filter(|_| (duration | nested) >> 32 == 0) else { return false };
         recent.store(nested << 32 | duration, Relaxed);
-        self.room.store(room - 1, Release); // pairs with the reader's Acquire load: it sees what is pending
+        self.room.store(room - 1, Release); // pairs with the reader's Acquire load: it sees the pending instances
         true
     }
 
-    /// Whether no instance of the window was added. Called by the owning thread.
+    /// Whether the window has no instance yet. Only for the owning thread.
     pub(crate) fn is_unused(&self) -> bool {
         self.room.load(Relaxed) == UNUSED
     }
 
-    /// The first instance of the window is about to be added; it was entered then.
+    /// Stores the entry time of the window's first instance, which is about to be added.
     pub(crate) fn enter_first(&self, entered: Ticks) {
         self.first.store(entered, Relaxed);
     }
 
-    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns true now and then:
-    /// when the sums come to have twice as many instances as at the last time.
+    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Sometimes returns true: when
+    /// the number of instances in the sums has doubled since the last time.
     pub(crate) fn add(&self, duration: u64, nested: u64, budget: &Budget) -> bool {
         if self.is_unused() {
             self.room.store(EMPTY, Relaxed); // nothing is pending, as before
@@ -189,7 +187,7 @@ impl Row {
         !self.add_near(duration, nested) && self.fold(duration, nested, budget)
     }
 
-    /// Adds what is pending to the sums, and one more instance. Returns whether their number passes a power of two.
+    /// Adds the pending instances and one more to the sums. Returns whether their number passes a power of two.
     #[inline(never)]
     fn fold(&self, duration: u64, nested: u64, budget: &Budget) -> bool {
         let (mut sums, mut all_nested) = (self.durations.sums(), self.nested.load(Relaxed));
@@ -206,21 +204,21 @@ impl Row {
         sums.count.checked_ilog2() != before
     }
 
-    /// Starts over for a new window. Called by the owning thread.
+    /// Begins a new window. Only for the owning thread.
     pub(crate) fn clear(&self) {
         self.calls.store(0, Relaxed);
-        self.kind.store(0, Relaxed); // so that the first creation of the window is seen
+        self.kind.store(0, Relaxed); // so that the window's first creation is noticed
         self.first.store(0, Relaxed);
         self.write(&Sums::default(), 0, UNUSED);
         self.durations.samples.clear();
     }
 
-    /// The instances that the sums do not have yet, the last first.
+    /// The instances that are not in the sums yet, the last first.
     fn pending(&self) -> &[AtomicU64] {
         self.recent.get(self.room.load(Acquire).wrapping_sub(1)..).unwrap_or_default()
     }
 
-    /// Changes the sums, after which nothing is pending: `room` is [`EMPTY`] or [`UNUSED`].
+    /// Writes the sums. Then nothing is pending: `room` is [`EMPTY`] or [`UNUSED`].
     fn write(&self, sums: &Sums, nested: u64, room: usize) {
         self.sequence.change(|| {
             self.durations.write(sums);
@@ -229,10 +227,10 @@ impl Row {
         });
     }
 
-    /// A copy of one moment. The owning thread may be writing: the sums change once in 28 instances.
+    /// A copy as of one moment. The owning thread may be writing: the sums change once in 28 instances.
     ///
-    /// Durations kept one by one do not change any more, so they are copied once, up to the count; what a histogram
-    /// page has counted since is in the median and nowhere else.
+    /// Single durations never change, so they are copied once, up to the count. Durations that a histogram page has
+    /// counted since then affect only the median.
     pub(crate) fn copy(&self) -> RowCopy {
         let (recent, sums, nested) = self.sequence.copy(|| {
             let recent: Vec<u64> = self.pending().iter().rev().map(|recent| recent.load(Relaxed)).collect();
@@ -246,15 +244,16 @@ impl Row {
             times: sums.distribution(),
         };
         let mut copy = copy.with_recent(recent.into_iter());
-        // Last: where a histogram has counted since, a distribution counts all that is added there.
+        // Must come last, because the histogram may have counted more, and a distribution counts everything that is
+        // added.
         self.durations.samples.copy_into(sums.count, &mut copy.times);
         copy
     }
 }
 
 impl RowCopy {
-    /// What a row comes to whose process has ended. Beside it, whether its thread was stopped while the sums changed:
-    /// then some have what others do not have yet.
+    /// The row of a process that has ended, and whether its thread was stopped during a change of the sums, which are
+    /// then inconsistent.
     pub(crate) fn in_image(node: u32, row: &RowImage<'_>) -> (Self, bool) {
         let word = |offset| {
             let [word] = row.words(offset);
@@ -273,7 +272,7 @@ impl RowCopy {
         (copy.with_recent(recent.iter().rev().copied()), is_torn(row.words(offset_of!(Row, sequence))))
     }
 
-    /// Adds the instances that the sums did not have yet, the first one first.
+    /// Adds the instances that were not in the sums yet, the first one first.
     fn with_recent(mut self, recent: impl Iterator<Item = u64>) -> Self {
         for (index, recent) in (self.times.count..).zip(recent) {
             self.times.add(recent & LOWER_HALF, |_| index < KEPT);
@@ -286,10 +285,10 @@ impl RowCopy {
 
 const LOWER_HALF: u64 = u32::MAX as u64;
 
-/// Words of a row.
+/// Number of words of a row.
 pub(crate) const WORDS: usize = size_of::<Row>() / 8;
 
-/// Where in a row its durations have their owner.
+/// Offset in a row that owns its durations.
 pub(crate) const SAMPLES: usize = offset_of!(Row, durations) + offset_of!(Durations, samples);
 
 #[cfg(test)]
@@ -298,15 +297,14 @@ mod tests {
     use range_report::stats::Buckets;
     use std::sync::atomic::AtomicBool;
 
-    /// Instance number `index`: one that no other equals in what it adds, and at times one too long to be kept for
-    /// later.
+    /// Instance number `index`, with a unique contribution, and sometimes too long for the pending ones.
     fn instance(index: u64) -> (u64, u64) {
         let long = if index % 1_000 == 999 { 1 << 33 } else { 0 };
         let duration = long + index * 0x9e37_79b9 % 1_000 + 1;
         (duration, duration / 3)
     }
 
-    /// Adds instance number `index` to what those before come to: their durations, and what of these is nested.
+    /// Adds instance number `index` to the expected sums: durations and nested time.
     fn add(expected: &mut (Sums, u64), index: u64) {
         let (duration, nested) = instance(index);
         expected.0.add(duration);

@@ -1,4 +1,4 @@
-//! The rows of one thread: one for each node and range that it has met, and one for each node and label of its calls.
+//! The rows of one thread: one for each node and range, and one for each node and label of its calls.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -11,15 +11,16 @@ use crate::budget::Budget;
 use crate::chunked::Chunked;
 use crate::record::{CallIdentity, Ended, Place};
 
-/// Rows of a thread, of 512 bytes and more: twice as many as nodes, for those with several categories.
+/// The largest number of rows of a thread, each of at least 512 bytes: twice the number of nodes, for nodes with
+/// several categories.
 const MOST_ROWS: u32 = 1 << 17;
 
-/// Rows that a state has room for from its start.
+/// The number of rows for which a state has room from the start.
 pub(crate) const FIRST_ROWS: usize = 64;
 
-/// Only the owning thread adds rows and writes them; any thread reads them.
+/// Only the owning thread adds and writes rows; any thread reads them.
 #[derive(Debug)]
-#[repr(C, align(4096))] // for the place of the rows see `row::WRITTEN`; the first ones may be pages of a file
+#[repr(C, align(4096))] // see `row::WRITTEN` for the place of the rows; the first ones may be pages of a file
 pub(crate) struct Rows {
     pub(super) rows: Chunked<Row, FIRST_ROWS>,
     pub(super) count: AtomicU32,
@@ -48,13 +49,13 @@ impl Rows {
         self.rows.get(row)
     }
 
-    /// What does not change of the row of this place.
+    /// The constant part of this place's row.
     #[inline]
     pub(super) fn identity(&self, place: Place) -> Option<&RowIdentity> {
         self.rows.get(place.row()).and_then(Row::identity)
     }
 
-    /// Counts an instance that has ended. Returns what [`Row::add`] returns.
+    /// Counts an ended instance. Returns the result of [`Row::add`].
     #[inline]
     pub(super) fn add(&self, ended: Ended, budget: &Budget) -> bool {
         let Some(row) = self.rows.get(ended.place.row()).filter(|row| !row.add_near(ended.duration, ended.nested))
@@ -67,7 +68,7 @@ impl Rows {
         row.add(ended.duration, ended.nested, budget)
     }
 
-    /// A new row, by its number; `None` where there is no room for more. `make` as in [`Chunked::get_or_grow_by`].
+    /// Adds a row, and returns its number; `None` if there is no room. `make` is as in [`Chunked::get_or_grow_by`].
     pub(super) fn push(
         &self,
         node: u32,
@@ -81,18 +82,18 @@ impl Rows {
         Some(index)
     }
 
-    /// All rows. Any thread.
+    /// All rows. On any thread.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Row> {
         (0..self.count.load(Acquire) as usize).filter_map(|index| self.rows.get(index))
     }
 }
 
-/// Rows of calls, from the first call on. Only the owning thread adds rows; it takes the lock for each new one alone.
+/// Rows of calls. Only the owning thread adds rows; it takes the lock only for a new one.
 #[derive(Debug, Default)]
 pub(crate) struct CallRows(Mutex<Vec<&'static CallRow>>);
 
 impl CallRows {
-    /// A new row; `None` where there is no room for more. `make` may have memory for it; else it is the process's.
+    /// Adds a row; `None` if there is no room. `make` may provide memory for it; otherwise the heap does.
     pub(super) fn push(
         &self,
         identity: CallIdentity<'static>,
@@ -108,7 +109,7 @@ impl CallRows {
         Some(row)
     }
 
-    /// All rows. Any thread.
+    /// All rows. On any thread.
     pub(super) fn all(&self) -> Vec<&'static CallRow> {
         self.0.lock().clone()
     }

@@ -1,15 +1,16 @@
-//! Words that one thread changes together and any thread copies as of one moment, without a lock.
+//! Words that one thread changes together, and that any thread copies as of one moment, without a lock.
 
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use crate::sync::{self, AtomicU64, fence};
 
-/// Odd while the words change: a reader that finds it even, and the same around its copy, has a copy of one moment.
+/// Odd while the words change. A reader that finds the same even number before and after its copy has a consistent
+/// copy.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(super) struct Sequence(AtomicU64);
 
-/// Tries for a copy that the owner does not tear.
+/// The largest number of attempts at a consistent copy.
 const LAST_ATTEMPT: u32 = 6_000;
 
 impl Sequence {
@@ -18,17 +19,16 @@ impl Sequence {
     pub(super) fn change(&self, change: impl FnOnce()) {
         let sequence = self.0.load(Relaxed);
         self.0.store(sequence.wrapping_add(1), Relaxed);
-        // Pairs with the reader's Acquire fence: whoever sees a store of `change`, or a later one to these words, sees
-        // it odd.
+        // Pairs with the reader's Acquire fence: a reader that sees a store of `change`, or a later store to these
+        // words, sees the odd number.
         fence(Release);
         change();
         // Pairs with the reader's Acquire load: it sees the words.
         self.0.store(sequence.wrapping_add(2), Release);
     }
 
-    /// What `copy` returns, of one moment: a copy that the owner tore is taken again. The bound on the tries, some
-    /// 0.5 s, is only reached where the owner was stopped in the middle of a change, and then some of the words are of
-    /// before it and others of after it.
+    /// The result of `copy` as of one moment: repeats a copy that the owner disturbed. The limit on attempts, some 0.5
+    /// s, is only reached if the owner was stopped in the middle of a change; then some words are old and others new.
     pub(super) fn copy<T>(&self, copy: impl Fn() -> T) -> T {
         let mut attempt = 0;
         loop {
@@ -46,7 +46,7 @@ impl Sequence {
     }
 }
 
-/// Whether the owner was stopped in the middle of a change, by the word of its sequence.
+/// Whether the owner was stopped in the middle of a change, judged by the word of its sequence.
 pub(super) fn is_torn([sequence]: [u64; 1]) -> bool {
     !sequence.is_multiple_of(2)
 }

@@ -1,4 +1,4 @@
-//! Spans of the subscriber without a registry: one slab a thread, ids that say where a span lives.
+//! Spans of the subscriber without a registry: one slab a thread. An id names the thread and slot of its span.
 //!
 //! The thread that owns a slab creates spans in it without any read-modify-write. Any thread may clone, enter and close
 //! them; a slot closed elsewhere comes back to its owner through a lock-free stack.
@@ -18,14 +18,14 @@ use crate::sync::{AtomicU32, AtomicU64};
 const SLOT_BITS: u32 = 24;
 const THREAD_BITS: u32 = 16;
 const GENERATION_BITS: u32 = 64 - SLOT_BITS - THREAD_BITS;
-/// The one after which they are given again: the id of all ones is of no span.
+/// The last generation before generations repeat: the id of all ones belongs to no span.
 const LAST_GENERATION: u32 = (1 << GENERATION_BITS) - 2;
-/// Threads that an id can name.
+/// The number of threads that an id can name.
 pub(crate) const MAX_THREADS: usize = 1 << THREAD_BITS;
 /// End of a list of slots.
 pub(super) const END: u32 = u32::MAX;
 
-/// A span id taken apart: generation, thread and slot. The generation is never 0, so neither is the id.
+/// The parts of a span id: generation, thread and slot. The generation is never 0, so neither is the id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SpanRef {
     generation: u32,
@@ -53,31 +53,31 @@ impl SpanRef {
     /// As the caller of a subscriber has it.
     #[inline]
     pub(crate) fn to_id(self) -> Id {
-        // It is not 0; and a panic here would take instructions of each span.
+        // It is never 0; a panic here would cost instructions for each span.
         NonZeroU64::new(self.id()).map_or_else(untracked, Id::from_non_zero_u64)
     }
 }
 
-/// The id of spans that are not followed: no slab gives it.
+/// The id of spans that are not followed. No slab uses it.
 pub(crate) fn untracked() -> Id {
     Id::from_u64(u64::MAX)
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// Generation in the upper half, handles in the lower; no handles: free.
+    /// Generation in the upper half, number of handles in the lower; a slot without handles is free.
     state: AtomicU64,
     place: AtomicU64,
-    /// The next free slot, while it is free; else the call that follows the span, where its place says so.
+    /// The next free slot, if this one is free; else the call of the span, if its place has the flag for one.
     link: AtomicU32,
-    /// Stream that a parent names; meaningful only while any span names one, and then written at creation.
+    /// The stream that a parent names. Valid only while any span names one; then it is written at creation.
     stream: AtomicU32,
     values: Mutex<Option<Arc<SpanValues>>>,
 }
 
 impl Slot {
-    /// One more handle of this generation, which was live when `state` was read. The last handle may go meanwhile,
-    /// since `Span::current()` clones an id on behalf of a thread that holds none: a free slot stays free.
+    /// Adds a handle of this generation, which was live when `state` was read. The last handle may disappear meanwhile,
+    /// because `Span::current()` clones an id on a thread that holds none. Then the slot stays free.
     fn add_handle(&self, generation: u32, mut state: u64) {
         while Self::is_live(state, generation) {
             match self.state.compare_exchange_weak(state, state + 1, Relaxed, Relaxed) {
@@ -98,8 +98,8 @@ impl Slot {
     /// Whether a slot of this state is of this generation, and has handles.
     #[inline]
     fn is_live(state: u64, generation: u32) -> bool {
-        // 1 handle of this generation is 0, and so on; none of the next is the first beyond, and none of this one wraps
-        // around.
+        // The subtraction maps 1 handle of this generation to 0, and so on. The next generation's states are above the
+        // limit, and a state of this generation without handles wraps around.
         state.wrapping_sub(u64::from(generation) << 32).wrapping_sub(1) < u64::from(u32::MAX)
     }
 }
@@ -108,25 +108,25 @@ impl Slot {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Slab {
-    /// First free slot; owner only.
+    /// The first free slot. Only for the owner.
     pub(super) free: AtomicU32,
-    /// Slots never used begin here; owner only.
+    /// The first slot that was never used. Only for the owner.
     pub(super) unused: AtomicU32,
     pub(super) slots: Chunked<Slot, 64>,
-    /// Slots closed by other threads. A push (`Release`) pairs with the owner's swap (`Acquire`).
+    /// Slots that other threads closed. A push (`Release`) pairs with the owner's swap (`Acquire`).
     pub(super) returned: AtomicU32,
 }
 
-/// What closing one handle of a span came to.
+/// The result of closing one handle of a span.
 pub(crate) enum Closed {
-    /// Other handles are left, or the id is not of a live span.
+    /// There are other handles, or the id is not that of a live span.
     No,
     /// That was the last handle.
     Yes { values: Option<Arc<SpanValues>>, call: CallId },
 }
 
 impl Slab {
-    /// For tests and models: a state has its own made in place.
+    /// For tests and models: a state makes its own in place.
     #[allow(dead_code)]
     pub(crate) fn new() -> Self {
         Self {
@@ -175,7 +175,7 @@ impl Slab {
         true
     }
 
-    /// A new span with one handle. Owner only. `None` when the slab is full.
+    /// A new span with one handle. Only for the owner. `None` if the slab is full.
     #[inline(never)]
     pub(crate) fn create(
         &self,
@@ -232,30 +232,30 @@ impl Slab {
         self.live(span).map(|(slot, _)| Place::from_bits(slot.place.load(Relaxed)))
     }
 
-    /// The values of a live span that has its own. Any thread.
+    /// The values of a live span that has its own. On any thread.
     pub(crate) fn values(&self, span: SpanRef) -> Option<Arc<SpanValues>> {
         self.live(span).and_then(|(slot, _)| slot.values.lock().clone())
     }
 
-    /// The call of a live span whose place says that there is one. Any thread.
+    /// The call of a live span whose place has the flag for one. On any thread.
     #[inline]
     pub(crate) fn call(&self, span: SpanRef) -> CallId {
         self.live(span).map_or(0, |(slot, _)| slot.link.load(Relaxed))
     }
 
-    /// Stream that a parent of a live span names; 0 for none. Any thread.
+    /// The stream that a parent of a live span names; 0 for none. On any thread.
     pub(crate) fn inherited_stream(&self, span: SpanRef) -> StreamId {
         self.live(span).map_or(0, |(slot, _)| slot.stream.load(Relaxed))
     }
 
-    /// Sets the stream that a parent of a new span names. Owner only.
+    /// Sets the stream that a parent of a new span names. Only for the owner.
     pub(crate) fn inherit_stream(&self, span: SpanRef, stream: StreamId) {
         if let Some((slot, _)) = self.live(span) {
             slot.stream.store(stream, Relaxed);
         }
     }
 
-    /// One more handle. Any thread.
+    /// Adds a handle. On any thread.
     pub(crate) fn add_handle(&self, span: SpanRef) {
         if let Some((slot, state)) = self.live(span) {
             slot.add_handle(span.generation, state);
@@ -266,8 +266,8 @@ impl Slab {
     #[inline]
     pub(crate) fn drop_handle(&self, span: SpanRef, owner: bool) -> Closed {
         let Some((slot, state)) = self.live(span) else { return Closed::No };
-        // With one handle left no read-modify-write is needed: whoever clones it meanwhile holds none, and gets an id
-        // that is dead.
+        // A last handle needs no read-modify-write: a thread that clones it meanwhile holds none itself, and gets a
+        // dead id.
         if state as u32 != 1 && slot.state.fetch_sub(1, AcqRel) as u32 != 1 {
             return Closed::No;
         }
@@ -381,7 +381,7 @@ mod tests {
         let span = create(&slab);
         let (slot, seen) = slab.live(span).unwrap();
         assert!(is_closed(&slab, span, true));
-        slot.add_handle(span.generation, seen); // as if the close had come between its look and its step
+        slot.add_handle(span.generation, seen); // as if the close had come between its load and its exchange
         assert!(slab.place(span).is_none());
         assert!(!is_closed(&slab, span, true), "it is free already");
         assert_ne!(create(&slab).slot, create(&slab).slot);

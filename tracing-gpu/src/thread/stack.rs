@@ -1,9 +1,8 @@
-//! One thread's stack of open ranges, and what an exit does to it.
+//! One thread's stack of open ranges, and the effects of an exit.
 //!
-//! The rule is NVTX's: a thread can only pop the topmost range of a domain. An exit of the topmost range is that pop.
-//! An exit of a range further down closes everything of its domain down to it, and opens the rest again as new
-//! instances, so that a tool and our own table say the same. Ranges of other domains are left alone: their stacks are
-//! separate.
+//! The rule is NVTX's: a thread can only pop the topmost range of a domain. An exit of the topmost range is such a pop.
+//! An exit further down closes all ranges of its domain down to it, and reopens the others as new instances, so that a
+//! tool and our own table agree. Ranges of other domains are not affected, because their stacks are separate.
 
 use std::mem::offset_of;
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -13,10 +12,11 @@ use crate::clock::Ticks;
 use crate::record::{CallId, Ended, Place};
 use crate::sync::{AtomicU32, AtomicU64, fence};
 
-/// In place of a span, whose number it never is: the range comes from other code.
+/// Stands for a foreign range in place of a span. No span has this number.
 pub(crate) const NO_SPAN: u64 = 0;
 
-/// Ranges that can be open on one thread: a program that never ends its ranges takes no more memory than for these.
+/// The largest number of open ranges of one thread. A program that never ends its ranges uses no more memory than for
+/// these.
 const MOST_OPEN: usize = 1 << 16;
 
 /// Ranges that a state has room for from its start.
@@ -82,8 +82,8 @@ pub(crate) trait Ranges {
     fn close(&mut self, place: Place, span: u64) -> Ticks;
     /// Begins a range again, and says when: read immediately before.
     fn reopen(&mut self, place: Place, span: u64) -> Ticks;
-    /// An instance is over, that had `depth` others below it. `call` follows its span and is left: 0 for none, and
-    /// where the range opens again, since a call whose span has closed is free once it is left.
+    /// An instance is over; it had `depth` others below it. `call` follows its span and was left: 0 for none, and also
+    /// 0 if the range is reopened, because a call whose span has closed is free once it is left.
     fn ended(&mut self, ended: Ended, call: CallId, end: Ticks, depth: usize);
     /// Number of the NVTX domain of this place.
     fn domain(&self, place: Place) -> u32;
@@ -91,22 +91,22 @@ pub(crate) trait Ranges {
 
 /// The open ranges of one thread, innermost last.
 ///
-/// Only the owning thread changes it. `depth` is stored with `Release` and loaded with `Acquire` by other threads, so
-/// that the frames below the depth they see are written.
+/// Only the owning thread changes it. It stores `depth` with `Release`, and other threads load it with `Acquire`, so
+/// that they see initialised frames below that depth.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Stack {
     pub(super) depth: AtomicU32,
-    /// So many ranges, the outermost, are to be noted when they end: see `launch_log`.
+    /// How many ranges, from the outermost, must note their end: see `launch_log`.
     pub(super) noted: AtomicU32,
     pub(super) frames: Chunked<Frame, NEAR>,
-    /// The calls of the ranges whose place says that there is one. Of a number that keeps the slab where it was in its
-    /// 512 bytes.
+    /// The calls of ranges whose place has the flag for one. The inline length keeps the slab at its offset within 512
+    /// bytes.
     pub(super) calls: Chunked<AtomicU32, 124>,
 }
 
 impl Stack {
-    /// For tests and models: a state has its own made in place.
+    /// For tests and models: a state makes its own in place.
     #[allow(dead_code)]
     pub(crate) fn new() -> Self {
         Self { depth: AtomicU32::new(0), noted: AtomicU32::new(0), frames: Chunked::new(), calls: Chunked::new() }
@@ -115,7 +115,7 @@ impl Stack {
     /// The innermost open range.
     #[inline]
     pub(crate) fn top(&self) -> Option<&Frame> {
-        // The check for an empty stack comes first: a wrapped index would be looked for in the chunks beyond the first.
+        // The check for an empty stack comes first: a wrapped index would be searched for in later chunks.
         match self.depth.load(Relaxed) {
             0 => None,
             depth => self.frames.get(depth as usize - 1),
@@ -128,7 +128,7 @@ impl Stack {
         frames.into_iter().find(|frame| frame.span() != NO_SPAN)
     }
 
-    /// An open range by its number, 0 being the outermost. For the owning thread.
+    /// An open range by number, 0 being the outermost. Only for the owning thread.
     pub(crate) fn frame(&self, range: usize) -> Option<&Frame> {
         self.frames.get(range).filter(|_| range < self.depth())
     }
@@ -144,7 +144,7 @@ impl Stack {
         self.depth.store(depth as u32, Release); // at most `MOST_OPEN`
     }
 
-    /// How many ranges, the outermost, are to be noted when they end. For the owning thread.
+    /// How many ranges, from the outermost, must note their end. Only for the owning thread.
     #[cfg(feature = "cuda")]
     #[inline]
     pub(crate) fn noted(&self) -> usize {
@@ -162,13 +162,13 @@ impl Stack {
         self.depth.load(Relaxed) <= self.noted.load(Relaxed)
     }
 
-    /// Place and start of an open range by its number, 0 being the outermost. For the owning thread.
+    /// Place and start of an open range by number, 0 being the outermost. Only for the owning thread.
     pub(crate) fn at(&self, index: usize) -> Option<(Place, Ticks)> {
         let frame = self.frames.get(index).filter(|_| index < self.depth())?;
         Some((frame.place(), frame.start.load(Relaxed)))
     }
 
-    /// [`at`](Self::at) for one of the outermost 64, which is open.
+    /// [`at`](Self::at) for an open range among the outermost 64.
     #[cfg(feature = "cuda")]
     #[inline]
     pub(crate) fn near(&self, index: usize) -> Option<(Place, Ticks)> {
@@ -201,27 +201,27 @@ impl Stack {
         }
     }
 
-    /// The call of the innermost range is this one.
+    /// Sets the call of the innermost range.
     pub(crate) fn set_call(&self, call: CallId) {
         if let Some(slot) = self.depth().checked_sub(1).and_then(|top| self.calls.get_or_grow(top)) {
             slot.store(call, Relaxed);
         }
     }
 
-    /// The call of a range whose place says that there is one, by the number of the range.
+    /// The call of a range whose place has the flag for one, by the number of the range.
     #[inline]
     pub(crate) fn call_of(&self, range: usize) -> CallId {
         self.calls.get(range).map_or(0, |call| call.load(Relaxed))
     }
 
-    /// The innermost open range's that has one, 0 for none.
+    /// The call of the innermost open range that has one; 0 for none.
     pub(crate) fn innermost_call(&self) -> CallId {
         let called = |range: &usize| self.frames.get(*range).is_some_and(|frame| frame.place().is_called());
         (0..self.depth()).rev().find(called).map_or(0, |range| self.call_of(range))
     }
 
-    /// Whether a range of this call, entered then or later, is the last one that left this stack, and none has been
-    /// entered since.
+    /// Whether the last range to leave this stack was one of this call, entered at `since` or later, and none has been
+    /// entered after it.
     pub(crate) fn has_just_left(&self, call: CallId, since: Ticks) -> bool {
         let left = self.depth();
         let is_called = |frame: &Frame| frame.place().is_called() && frame.start() >= since;
@@ -306,13 +306,13 @@ impl Stack {
         Some(ended)
     }
 
-    /// Whether a range of `span` is open. May be called from any thread.
+    /// Whether a range of `span` is open. On any thread.
     pub(crate) fn holds(&self, span: u64) -> bool {
         self.open().any(|(held, _)| held == span)
     }
 
-    /// Span and place of every open range, outermost first. May be called from any thread; what the owner changes
-    /// meanwhile may be missed, or stand for no range.
+    /// Span and place of every open range, outermost first. On any thread. Changes by the owner meanwhile may be
+    /// missed, or appear as no range.
     pub(crate) fn open(&self) -> impl DoubleEndedIterator<Item = (u64, Place)> {
         let depth = self.depth.load(Acquire) as usize;
         (0..depth)
@@ -320,9 +320,9 @@ impl Stack {
             .map(|frame| (frame.span(), Place::from_bits(frame.place.load(Acquire))))
     }
 
-    /// Ends the uppermost range, other than the innermost one, for whose span and place `is_exited` returns true,
-    /// together with the ranges of `ended_elsewhere`: each a span, and when it was exited elsewhere, so that an entry
-    /// made since is not meant. Returns what has left, or `None` if there is no such range.
+    /// Ends the uppermost range, except the innermost one, for which `is_exited` returns true. Also ends the ranges of
+    /// `ended_elsewhere`: each is a span and the time of its exit elsewhere, so that a later entry is not ended.
+    /// Returns the ranges that left, or `None` if there is no such range.
     pub(crate) fn exit_below(
         &self,
         is_exited: impl Fn(u64, Place) -> bool,
@@ -340,7 +340,7 @@ impl Stack {
             };
             gone.extend(open().find(is_meant));
         }
-        // What is below the range below the lowest of them stays as it is, however deep the stack.
+        // Ranges below the one under the lowest of them are unchanged, however deep the stack is.
         let base = gone.iter().min().map_or(0, |lowest| lowest.saturating_sub(1));
         let old = self.snapshot(base);
         let leaving: Vec<bool> = (base..base + old.len()).map(|index| gone.contains(&index)).collect();
@@ -349,7 +349,7 @@ impl Stack {
         Some(Left { reopened, exited, exited_and_above, base, leaving, closed })
     }
 
-    /// Ends every open range, innermost first. Returns their places, innermost first.
+    /// Ends every open range, innermost first, and returns their places in that order.
     pub(crate) fn unwind(&self, ranges: &mut impl Ranges) -> Vec<Place> {
         let old = self.snapshot(0);
         let places = old.iter().rev().map(|frame| frame.place).collect();
@@ -358,7 +358,7 @@ impl Stack {
         places
     }
 
-    /// The open ranges, innermost first, as if all had ended then. May be called from any thread.
+    /// The open ranges, innermost first, as if all ended at `now`. On any thread.
     pub(crate) fn ended_at(&self, now: Ticks) -> Vec<Ended> {
         let mut above = 0;
         let frames = (0..self.depth.load(Acquire) as usize).rev().filter_map(|index| self.frames.get(index));
@@ -371,7 +371,7 @@ impl Stack {
             .collect()
     }
 
-    /// Begins a new window: open ranges count from `start` on, and what ended above them before is forgotten.
+    /// Begins a new window: open ranges count from `start` on, and earlier time above them is forgotten.
     pub(crate) fn restart(&self, start: Ticks) {
         for frame in (0..self.depth()).filter_map(|index| self.frames.get(index)) {
             frame.start.store(frame.start.load(Relaxed).max(start), Relaxed);
@@ -379,7 +379,7 @@ impl Stack {
         }
     }
 
-    /// The ranges from this one on.
+    /// Copies of the ranges from this one on.
     fn snapshot(&self, base: usize) -> Vec<FrameCopy> {
         let frames = (base..self.depth()).filter_map(|index| Some((index, self.frames.get(index)?)));
         frames
@@ -394,7 +394,7 @@ impl Stack {
             .collect()
     }
 
-    /// Of the ranges from `base` on; the first of them stays, unless it is the outermost.
+    /// Applies to the ranges from `base` on; the first of them stays, unless it is the outermost.
     fn close_and_reopen(
         &self,
         base: usize,
@@ -402,7 +402,7 @@ impl Stack {
         leaving: &[bool],
         ranges: &mut impl Ranges,
     ) -> (u64, Vec<bool>) {
-        let mut closing: Vec<u32> = Vec::new(); // domains in which a range at or below this one leaves
+        let mut closing: Vec<u32> = Vec::new(); // domains in which this range or one below it leaves
         let closes: Vec<bool> = old
             .iter()
             .zip(leaving)
@@ -417,7 +417,7 @@ impl Stack {
             .collect();
         for index in (0..old.len()).rev().filter(|&index| closes[index]) {
             let closed_at = ranges.close(old[index].place, old[index].span);
-            // A range of another domain directly above stays open: its time up to here was spent inside this one.
+            // A range of another domain directly above stays open: its time so far was spent inside this one.
             if let Some(above) = old.get(index + 1).filter(|above| above.closed_at.is_none()) {
                 let inside = closed_at.saturating_sub(above.start);
                 old[index].nested = old[index].nested.wrapping_add(inside);
@@ -448,8 +448,8 @@ impl Stack {
             }
             kept.push(frame);
         }
-        // A reader on another thread must not take a moved range for two: whoever sees it in its new place sees the old
-        // one empty.
+        // A reader on another thread must not see a moved range twice: if it sees the new place, it sees the old one
+        // empty.
         for frame in (base..base + old.len()).filter_map(|index| self.frames.get(index)) {
             frame.place.store(Place::stand_in(0).bits(), Relaxed);
         }
@@ -469,30 +469,30 @@ impl Stack {
 
 /// The places of the outermost open ranges, from the words of a stack whose thread has ended.
 pub(super) fn open_of_words(words: &[u64]) -> Vec<Place> {
-    let depth = words.first().map_or(0, |word| *word as u32 as usize); // the lower half, on all that we know
+    let depth = words.first().map_or(0, |word| *word as u32 as usize); // the lower half, on all known platforms
     let frames = words.get(offset_of!(Stack, frames) / 8..).unwrap_or_default().chunks_exact(size_of::<Frame>() / 8);
     let places = frames.take(depth.min(NEAR)).filter_map(|frame| frame.get(offset_of!(Frame, place) / 8));
     places.map(|place| Place::from_bits(*place)).collect()
 }
 
-/// What an exit below the innermost range took off the stack. Ranges go by their numbers of before, 0 being the
-/// outermost.
+/// The ranges that an exit below the innermost one removed from the stack. Numbers of ranges are those before the exit,
+/// 0 being the outermost.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// Instances that were closed and opened again.
+    /// Number of instances that were closed and opened again.
     pub(crate) reopened: u64,
     /// The range that was exited.
     pub(crate) exited: usize,
     /// Its place, and that of the range above it.
     pub(crate) exited_and_above: Vec<Place>,
-    /// The first range that is in the lists below; those before are as they were.
+    /// The first range in the lists below; earlier ranges are unchanged.
     base: usize,
     leaving: Vec<bool>,
     closed: Vec<bool>,
 }
 
 impl Left {
-    /// The first range that may be another than before.
+    /// The first range that may have changed.
     pub(crate) fn base(&self) -> usize {
         self.base
     }
@@ -501,7 +501,7 @@ impl Left {
         self.says(&self.leaving, range)
     }
 
-    /// Whether that instance is over: its range is gone, or was opened again.
+    /// Whether the instance is over, because its range left or was reopened.
     #[cfg(feature = "cuda")]
     pub(crate) fn is_closed(&self, range: usize) -> bool {
         self.says(&self.closed, range)
@@ -511,7 +511,7 @@ impl Left {
         range.checked_sub(self.base).and_then(|index| all.get(index)).is_some_and(|is_so| *is_so)
     }
 
-    /// The number of a range that stays.
+    /// The new number of a range that stays.
     pub(crate) fn place_of(&self, range: usize) -> usize {
         range - self.leaving.iter().take(range.saturating_sub(self.base)).filter(|gone| **gone).count()
     }

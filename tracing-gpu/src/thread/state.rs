@@ -1,8 +1,7 @@
-//! What one thread measures, made of parts. Its modules hold the paths that lead through them, from a callback to a
-//! row.
+//! The state of one thread, made of parts. Submodules contain the paths from a callback to a row through these parts.
 //!
-//! A path that is named by a condition handles the whole callback, or changes nothing and returns that it did not: then
-//! the next one is tried. [`engine`](super::engine) says which path applies when.
+//! A path named after a condition either handles the whole callback, or changes nothing and reports that; then the next
+//! path is tried. [`engine`](super::engine) lists which path applies when.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -48,15 +47,16 @@ mod tests;
 pub(crate) use new::{OPEN_WORDS, open_in_file};
 pub(super) use new::{call_rows_in_file, rows_in_file};
 
-/// How many exits on other threads are kept for a thread until it looks at them.
+/// The largest number of exits on other threads that are kept until their thread reads them.
 const TOLD: usize = 1024;
 
-/// The state of one thread in one session. Only that thread writes (plain loads and stores); any thread reads for a
-/// summary. When a thread ends, its state goes to the next new thread, statistics and all.
+/// The state of one thread in one session. Only that thread writes it (plain loads and stores); any thread reads it for
+/// a summary. When a thread ends, its state, with all statistics, goes to the next new thread.
 ///
-/// The parts do not know each other: what takes several of them is a path, in the modules.
+/// The parts do not know each other. Code that needs several of them is a path in the submodules.
 #[derive(Debug)]
-// Two states never share a pair of cache lines, which processors fetch together; for the order see `row::WRITTEN`.
+// Two states never share a pair of adjacent cache lines, which processors fetch together. For the order see
+// `row::WRITTEN`.
 #[repr(C, align(512))]
 pub(crate) struct ThreadState {
     pub(crate) gate: Gate,
@@ -65,7 +65,7 @@ pub(crate) struct ThreadState {
     pub(super) statistics: bool,
     /// Whether a timeline is written.
     pub(crate) is_taped: bool,
-    /// Whether ranges of other code are open that are not on the stack: see `foreign`.
+    /// Whether foreign ranges are open that are not on the stack: see `foreign`.
     has_untracked: AtomicBool,
     pub(crate) session: &'static Session,
     pub(crate) stack: Stack,
@@ -76,42 +76,42 @@ pub(crate) struct ThreadState {
     pub(super) pairs: OpenPairs,
     pub(crate) window: RowsWindow,
     known: Mutex<Known>,
-    /// Ranges that were exited on other threads, and when.
+    /// Ranges that were exited on other threads, with the times.
     told: Mutex<Vec<(u64, Ticks)>>,
     pub(super) launches: LaunchLog,
     pub(crate) tape: Tape,
-    /// Where a timeline is written.
+    /// Present if a timeline is written.
     numbers: Option<Box<Numbers>>,
     pub(crate) spare_calls: Spare,
     call_rows: CallRows,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
-    /// When the last front end was dropped that this thread knows of.
+    /// The drop time of the last front end whose drop this thread has handled.
     left: AtomicU64,
-    /// From the first event on.
+    /// Present after the first event.
     #[cfg(feature = "openacc")]
     pub(crate) openacc: OnceCell<Box<OpenAccLog>>,
 }
 
-/// What came of an exit on the path `counting`.
+/// The result of an exit on the path `counting`.
 pub(crate) enum CountingExit {
-    /// All is done.
+    /// The exit is complete.
     Done,
-    /// The range is closed, and its instance is still to be counted: that takes memory.
+    /// The range is closed, but its instance must still be counted, which needs memory.
     Uncounted(Ended),
-    /// Nothing has happened: calls into CUDA were made in the range, see [`exit_noted`](ThreadState::exit_noted). Or
-    /// there is none.
+    /// Nothing has changed, because CUDA calls were made in the range (see [`exit_noted`](ThreadState::exit_noted)) or
+    /// there is no such range.
     Noted,
-    /// Nothing has happened.
+    /// Nothing has changed.
     Not,
 }
 
 /// Finds the values of a span that has its own.
 pub(crate) type FindValues<'a> = &'a dyn Fn(u64) -> Option<Arc<SpanValues>>;
 
-/// Beginnings and ends of threads and windows.
+/// Starts and ends of threads and windows.
 impl ThreadState {
-    /// A thread takes this state: its number in the operating system.
+    /// A thread with this operating-system number takes this state.
     pub(super) fn set_thread(&self, thread: u32) {
         self.numbers.iter().for_each(|numbers| numbers.begin_thread());
         self.launches.set_thread(thread, self.session);
@@ -122,7 +122,7 @@ impl ThreadState {
         self.unwind_at(None)
     }
 
-    /// The same, where that was then.
+    /// The same, at this time.
     fn unwind_at(&self, end: Option<Ticks>) -> Vec<Place> {
         self.told.lock().clear();
         self.forget_untracked();
@@ -132,24 +132,24 @@ impl ThreadState {
         places
     }
 
-    /// Takes part in what has happened since this thread came by: its front end was dropped, a window has begun.
+    /// Handles events since this thread's last callback: the drop of its front end, the start of a window.
     pub(super) fn catch_up(&self) {
         if !self.is_up_to_date() {
             let left = self.session.front_end.left();
             self.unwind_at(Some(left));
-            self.remembered.clear(); // a registry that stays gives the ids to other spans
+            self.remembered.clear(); // a registry that remains reuses the ids for other spans
             self.left.store(left, Relaxed);
         }
         let window = self.session.window();
         self.window.catch_up(window, || self.restart(window));
     }
 
-    /// Whether the ranges that are open on this thread are of a front end that is alive. Any thread.
+    /// Whether the open ranges of this thread belong to a live front end. On any thread.
     pub(crate) fn is_up_to_date(&self) -> bool {
         self.left.load(Relaxed) == self.session.front_end.left()
     }
 
-    /// What the open ranges come to whose front end was dropped: they have ended with it. Any thread.
+    /// The open ranges of a dropped front end, which ended with it. On any thread.
     pub(crate) fn left_open(&self) -> Vec<Ended> {
         if self.is_up_to_date() { Vec::new() } else { self.stack.ended_at(self.session.front_end.left()) }
     }

@@ -13,7 +13,7 @@ use crate::session::catalog::ROOT;
 use crate::span::samples::tests::{measured, rows};
 use crate::{Output, Profiler};
 
-/// Two values of one call site that is whole: what became of them, their nodes and labels.
+/// Merges two values of a whole call site. Returns the merge, and their nodes and labels.
 #[cfg_attr(not(feature = "cuda"), allow(dead_code))] // the tests of GPU work use it, too
 pub(crate) fn joined(names: &mut Names) -> (Joined, [u32; 2], [u32; 2]) {
     let catalog = &mut names.catalog;
@@ -26,12 +26,12 @@ pub(crate) fn joined(names: &mut Names) -> (Joined, [u32; 2], [u32; 2]) {
     (names.join_splits(), nodes, labels)
 }
 
-/// A function that has its argument recorded.
+/// A function whose argument is recorded.
 fn get(name: &str) -> Span {
     info_span!("get", name)
 }
 
-/// Enters a span twice, as a future is polled: what is inside is created at the first poll.
+/// Enters a span twice, as polls do. The inner span is created at the first poll.
 fn poll_twice(span: &Span) {
     span.in_scope(|| info_span!("inside").in_scope(|| ()));
     span.in_scope(|| ());
@@ -110,7 +110,7 @@ fn nothing_splits_by_itself_where_that_is_off() {
     }
 }
 
-/// What is in the row of a call site that has met too many values.
+/// After too many values, all counts are in the call site's row.
 #[test]
 fn a_row_with_many_values_is_one() {
     const VALUES: u64 = MOST_VALUES as u64 + 1;
@@ -126,7 +126,7 @@ fn a_row_with_many_values_is_one() {
         }
         drop(outer);
         info_span!("set", name = "value 0").in_scope(|| ());
-        // Reads as one of the others, and is of another call site.
+        // Same text as one of the others, but from another call site.
         info_span!("get", nvtx.name = "get: value 0").in_scope(|| ());
         info_span!("get", name = "value 0").in_scope(|| ());
     };
@@ -159,7 +159,7 @@ fn a_row_with_many_values_is_offered_to_be_split() {
         let expected = "`get`: field `name` has at least 33 values in one row. TRACING_GPU=name_from=name, ";
         assert!(advice.starts_with(expected), "{advice}");
     }
-    // What other fields split stays so.
+    // Splits by other fields stay.
     let work = || {
         info_span!("request", http.route = "/").in_scope(|| ());
         (0..=MOST_VALUES).for_each(|number| get(&format!("value {number}")).in_scope(|| ()));
@@ -185,7 +185,7 @@ fn a_row_with_many_values_is_offered_to_be_split() {
     }
 }
 
-/// A walk over a tree whose entries have few names has a node for each path of them.
+/// A tree walk with few names has a node for each path of them.
 #[test]
 fn values_with_many_nodes_are_one_row() {
     fn visit(depth: u32) {
@@ -224,7 +224,7 @@ fn values_with_many_nodes_are_one_row() {
     }
 }
 
-/// Each thread has few values, all together have too many.
+/// Each thread has few values, but all threads together have too many.
 #[test]
 fn values_of_all_threads_count() {
     const THREADS: usize = 4;
@@ -254,7 +254,7 @@ fn values_of_all_threads_count() {
     }
 }
 
-/// Also on a thread that meets no further value.
+/// This also holds on a thread that gets no further value.
 #[test]
 fn spans_of_a_whole_call_site_take_the_fast_path() {
     for with_layer in [false, true] {
@@ -302,7 +302,7 @@ fn a_call_site_whose_first_spans_have_no_value_is_whole() {
     }
 }
 
-/// Entered where they were not created, and forgotten by the thread that created them.
+/// The span is entered where it was not created, and its creating thread forgets it.
 #[test]
 fn a_span_keeps_its_name_wherever_it_is_entered() {
     let work = || {

@@ -5,7 +5,7 @@ use tracing_subscriber::prelude::*;
 use super::*;
 use crate::{Output, Profiler, ProfilerBuilder, Summary};
 
-/// What `work` comes to, with either front end.
+/// The summaries of `work` with each front end.
 pub(crate) fn measured(builder: impl Fn() -> ProfilerBuilder, work: impl Fn()) -> [Summary; 2] {
     [false, true].map(|with_layer| {
         let profiler = builder().nvtx(false).output(Output::None).build().expect("a profiler");
@@ -15,7 +15,7 @@ pub(crate) fn measured(builder: impl Fn() -> ProfilerBuilder, work: impl Fn()) -
             tracing::subscriber::with_default(profiler.subscriber(), &work);
         }
         let mut summary = profiler.summary();
-        // Every dispatcher is told of the call sites of all tests before it.
+        // Every dispatcher gets the call sites of all earlier tests.
         summary.notes.retain(|note| !note.starts_with("Not measured"));
         summary
     })
@@ -42,7 +42,7 @@ fn a_field_that_splits_a_row_is_named() {
         let calls: Vec<(&str, u64, usize)> =
             summary.tree.iter().map(|node| (node.name.as_str(), node.calls, node.children.len())).collect();
         assert_eq!(calls, [("system", 100, 1), ("request", 100, 0), ("one", 100, 0)]);
-        // Those whose rows took longest are named: which two these are is not known.
+        // The two most expensive rows get advice; which two these are varies.
         let known = [("one", "system", 65), ("request", "rpc.method", 16), ("system", "route", 16)];
         let known = known.map(|(name, field, least)| advised(name, field, least));
         assert!(summary.advice.iter().all(|sentence| known.contains(sentence)), "{:#?}", summary.advice);
@@ -72,7 +72,7 @@ fn the_row_that_took_longest_is_named_first() {
     assert_eq!(samples.advice(&rows, &[]), ["b", "c"].map(|name| advised(name, "name", 2)));
 }
 
-/// The first spans of a client are equal where it calls one server first; so are those of a row of futures.
+/// The first spans of a client are equal if it calls one server first, and so are those of a row of futures.
 #[test]
 fn spans_after_equal_ones_are_looked_at() {
     for is_future in [false, true] {
@@ -90,7 +90,7 @@ fn spans_after_equal_ones_are_looked_at() {
     }
 }
 
-/// As the server of tarpc does.
+/// The server of tarpc does this.
 #[test]
 fn a_field_that_is_recorded_later_is_looked_at() {
     for (equal, values) in [(0, 3), (100, 2)] {
@@ -112,7 +112,7 @@ fn a_field_that_is_recorded_later_is_looked_at() {
     }
 }
 
-/// Also when they are entered elsewhere, while the first ones are looked at.
+/// They count even if they are entered on another thread while the first ones are sampled.
 #[test]
 fn spans_that_are_looked_at_are_counted_on_any_thread() {
     let work = || {

@@ -1,5 +1,4 @@
-//! The launch log without the feature `cuda`: calls into CUDA are noted through CUPTI alone, so that lifetimes are
-//! all there is.
+//! The launch log without the feature `cuda`: CUDA calls are noted only through CUPTI, so only lifetimes remain.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -20,7 +19,7 @@ pub(crate) struct LaunchLog {
     thread: AtomicU32,
 }
 
-/// What nobody looks at.
+/// Nobody reads this.
 pub(super) struct Around<'a>(PhantomData<&'a ()>);
 
 impl<'a> Around<'a> {

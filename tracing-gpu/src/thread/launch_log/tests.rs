@@ -1,4 +1,4 @@
-//! Calls of CUDA are numbers here: what threads note of them, and what comes of it.
+//! Tests of the notes of threads, and of their join. CUDA calls are numbers here.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -24,14 +24,14 @@ mod paths;
 #[path = "tests/room.rs"]
 mod room;
 
-/// Bytes for notes: some thousand.
+/// Bytes for some thousand notes.
 const ROOM: usize = 48 << 10;
 
-/// A profiler whose notes are read, and what was read so far.
+/// A profiler whose notes are read, and the notes so far.
 struct Listener {
     engine: &'static Engine,
     dispatch: Dispatch,
-    /// Instances in the order in which they were heard of.
+    /// Instances in order of their first note.
     instances: Vec<u64>,
     join: Join,
 }
@@ -43,7 +43,7 @@ impl Listener {
     }
 
     fn on(engine: &'static Engine, dispatch: Dispatch) -> Self {
-        assert!(!nvtx_rs::is_tool_attached() && nvtx_rs::is_tool_absent()); // once that is known, the fast paths apply
+        assert!(!nvtx_rs::is_tool_attached() && nvtx_rs::is_tool_absent()); // from then on the fast paths apply
         let join = Join::new(join::Limits { launches: 1_000, has_calls: false, instances: 1_000 });
         Self { engine, dispatch, instances: Vec::new(), join }
     }
@@ -52,7 +52,7 @@ impl Listener {
         tracing::dispatcher::with_default(&self.dispatch, program)
     }
 
-    /// What was noted since the last time, in the order of the threads.
+    /// The new notes, in order of threads.
     fn notes(&mut self) -> Vec<String> {
         let (mut all, mut taken) = (Vec::new(), Taken::default());
         for thread in self.engine.all_threads() {
@@ -91,7 +91,7 @@ impl Listener {
         }
     }
 
-    /// A kernel of 10 ns for each of these calls, and the totals.
+    /// Adds a kernel of 10 ns for each of these calls. Returns the totals.
     fn totals(&mut self, ran: impl IntoIterator<Item = u32>) -> Totals {
         self.notes();
         let context = Context { parents: &[0], keep: &|_| true };
@@ -135,7 +135,7 @@ fn lifetime(name: &str) -> Span {
     info_span!("lifetime", nvtx.name = name, nvtx.lifetime = true, nvtx.category = tracing::field::Empty)
 }
 
-/// Has a thread of its own do something; it ends before this returns.
+/// Runs something on a thread of its own, which ends before this returns.
 fn elsewhere<T: Send>(listener: &Listener, program: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(|| listener.run(program)).join().unwrap())
 }
@@ -211,7 +211,7 @@ fn a_lifetime_that_ends_elsewhere_has_left() {
     assert_eq!((kernels, totals.range_kernels.len()), (3, 2), "outside of any range, on two threads");
 }
 
-/// Threads take numbers by the stretch.
+/// Threads take blocks of numbers.
 #[test]
 fn no_two_instances_have_one_number() {
     const INSTANCES: u64 = 2 * super::NUMBERS + 10;
@@ -233,7 +233,7 @@ fn no_two_instances_have_one_number() {
     assert_eq!((numbers.len() as u64, numbers.contains(&0)), (2 * INSTANCES, false));
 }
 
-/// Threads come and go on a state, and a lifetime is its thread's.
+/// Threads share a state one after another, but a lifetime belongs to its thread.
 #[test]
 fn the_next_thread_is_not_in_the_lifetimes_of_the_last() {
     let mut listener = Listener::new(true);
@@ -268,13 +268,13 @@ fn the_next_thread_is_not_in_the_lifetimes_of_the_last() {
     drop(kept);
 }
 
-/// While the thread is torn down a close is not measured, nor is what was launched.
+/// While the thread is torn down, closes and launches are not measured.
 #[test]
 fn a_lifetime_that_ends_with_its_thread_has_left() {
     let mut listener = Listener::new(true);
     let engine = listener.engine;
     elsewhere(&listener, || {
-        LAST.set(None); // from now on its destructor comes after that of our own
+        LAST.set(None); // so that its destructor runs after ours
         let span = lifetime("last");
         call(engine, 1);
         LAST.set(Some(span));
@@ -290,7 +290,7 @@ fn a_lifetime_is_as_long_as_the_window() {
     let (first, second) = listener.run(|| (lifetime("request"), lifetime("request")));
     listener.run(|| drop(first));
     engine.restart();
-    listener.run(|| call(engine, 1)); // where the start is checked
+    listener.run(|| call(engine, 1)); // the start is checked there
     listener.run(|| drop(second));
     assert_eq!(listener.notes(), ["~request 1 began in 0", "call 1 in 0", "1 ended"]);
     let totals = listener.totals([1]);
@@ -344,8 +344,8 @@ fn lifetimes_with_calls(engine: &'static Engine) -> u32 {
     engine.thread().unwrap().launches.lifetimes_with_calls.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-/// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`); of what ran there Nsight Systems
-/// says the same.
+/// The part `lifetimes` of the check on a GPU (`tests/examples/gpu_check/activity`). Nsight Systems reports the same
+/// for that run.
 #[test]
 fn a_request_is_projected_and_what_was_handed_over_is_not() {
     let mut listener = Listener::new(true);
@@ -385,7 +385,7 @@ fn a_request_is_projected_and_what_was_handed_over_is_not() {
 }
 
 #[cfg(feature = "nvtx-tool")]
-/// As a tool may that measures what it costs. It is attached for the life of a process, which is this one's child.
+/// A tool that measures its own cost may do this. A tool is attached for the life of a process, here a child process.
 #[test]
 fn calls_that_a_tool_makes_as_a_range_begins_are_of_the_same_instance() {
     let child = "thread::launch_log::tests::child_with_a_tool_that_calls";

@@ -1,4 +1,4 @@
-//! Notes are numbers here, but where their form is looked at.
+//! Notes are numbers here, except in tests of their form.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -29,7 +29,7 @@ fn push(notes: &Notes, room: &NoteRoom, count: usize) -> usize {
     (0..count).filter(|_| notes.push(&NOTE, room)).count()
 }
 
-/// Takes and reads: notes taken and dropped.
+/// Takes and reads the notes. Returns the numbers of taken and of dropped ones.
 fn collect(notes: &Notes, taken: &mut Taken, room: &NoteRoom) -> (usize, u64) {
     let Dropped { launches: 0, calls: dropped, ranges: 0 } = notes.take(taken, room) else {
         panic!("they are all our own")
@@ -39,7 +39,7 @@ fn collect(notes: &Notes, taken: &mut Taken, room: &NoteRoom) -> (usize, u64) {
     (count, dropped)
 }
 
-/// The numbers of the notes that are there.
+/// The numbers in the present notes.
 fn numbers(notes: &Notes, taken: &mut Taken, room: &NoteRoom) -> Vec<u32> {
     notes.take(taken, room);
     assert!(taken.pieces.iter().all(|piece| piece.lines.capacity() <= PAGE), "pieces are counted by their number");
@@ -52,7 +52,7 @@ fn numbers(notes: &Notes, taken: &mut Taken, room: &NoteRoom) -> Vec<u32> {
     numbers
 }
 
-/// Long before there is no more room.
+/// This happens long before the room is used up.
 #[test]
 fn whoever_collects_is_woken_where_much_is_noted() {
     const LONG: std::time::Duration = std::time::Duration::from_secs(20);
@@ -111,7 +111,7 @@ fn notes_are_what_they_were() {
         Note::Ended { instance: many, end: many - 1 },
         Note::Left { instance: many },
     ];
-    // By threads that follow one another.
+    // Written by threads that follow one another.
     let threads = [most, 1, 1, most];
     let expected: Vec<Noted> = threads.into_iter().flat_map(|thread| all.map(|note| (thread, note))).collect();
     for _ in 0..2 {
@@ -149,7 +149,7 @@ fn notes_are_in_order_whoever_they_are_of_and_whenever_they_are_taken() {
     }
 }
 
-/// One thread notes, one takes, and one notes what is of the first.
+/// One thread notes, one takes, and one adds notes for the first.
 #[test]
 fn each_note_is_seen_once_and_in_its_order() {
     const NOTES: u32 = if cfg!(miri) { 2_000 } else { 400_000 };
@@ -208,7 +208,7 @@ fn all_threads_share_one_bound_and_get_it_back() {
         assert_eq!(noted, 4 * PAGE, "beside six pieces, one of them for later notes");
         assert_eq!(collect(&one, &mut taken, &room), (5 * PAGE + 1, 0));
         assert_eq!(collect(&other, &mut taken, &room), (noted, (5 * PAGE - noted) as u64));
-        // What is not needed is let go of, so that it is there for the first to come.
+        // Unneeded room is released, so that any thread can take it.
         (0..2).for_each(|_| _ = (collect(&one, &mut taken, &room), collect(&other, &mut taken, &room)));
     }
     assert!(left(&room) >= 10 - 2, "one each: {room:?}");
@@ -257,7 +257,7 @@ fn a_thread_that_notes_as_much_as_before_allocates_nothing() {
         assert_eq!(push(notes, &room, 40 * PAGE + 7), 40 * PAGE + 7);
         collect(notes, taken, &room)
     };
-    (0..20).for_each(|_| _ = round(&notes, &mut taken)); // a page more in each 18th
+    (0..20).for_each(|_| _ = round(&notes, &mut taken)); // a page more in every 18th round
     let (before, known, rest) = (left(&room), memory(&notes), taken.rest.lines.as_ptr());
     (0..40).for_each(|_| _ = round(&notes, &mut taken));
     assert_eq!((left(&room), taken.rest.lines.as_ptr()), (before, rest));
@@ -281,7 +281,7 @@ fn no_more_is_kept_than_was_used() {
     assert!(room_of_idle_threads(700, 1_000) >= 499, "of 700 threads, no more than half of it");
 }
 
-/// What is left where this number of threads wrote one note each, and then no more.
+/// The room left after this many threads wrote one note each and then stopped.
 fn room_of_idle_threads(threads: usize, pieces: usize) -> isize {
     let (room, mut taken) = (room(pieces), Taken::default());
     let all: Vec<Notes> = (0..threads).map(|_| Notes::default()).collect();

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A tool with a clock of its own: time passes only when told. Row `n` of a place is the span's name; node its domain.
+/// A tool with a manual clock. Row `n` of a place is the span's name; its node is the domain.
 #[derive(Default)]
 struct Recorder {
     now: Ticks,
@@ -60,7 +60,7 @@ fn ranges_that_are_never_ended_are_bounded_and_cost_an_exit_nothing() {
     let left = stack.exit_below(of(1), &[], &mut tool).expect("it is open");
     assert_eq!((left.base(), left.leaving.len()), (MOST_OPEN - 3, 3), "only what is near is looked at");
     assert_eq!(durations(&tool), [(2, 80, 0), (1, 90, 80)]);
-    // The range above opened again at 200; the one below is charged for what ended above it.
+    // The range above reopened at 200; the one below is charged for the instance that ended above it.
     assert_eq!(stack.pop(230), Some(Ended { place: name(2), entered: 200, duration: 30, nested: 0 }));
     assert_eq!(stack.pop(240), Some(Ended { place: name(7), entered: 100, duration: 140, nested: 120 }));
 }
@@ -78,8 +78,8 @@ fn an_exit_further_down_splits_what_is_above() {
     assert_eq!(stack.pop(250), Some(Ended { place: name(2), entered: 200, duration: 50, nested: 30 }));
 }
 
-/// Thousands are open where guards are held across awaits. By the square of the depth one of these exits would take
-/// seconds, and takes some 20 ms.
+/// Thousands of ranges are open if guards are held across awaits. In quadratic time one of these exits would take
+/// seconds; it takes some 20 ms.
 #[test]
 fn an_exit_further_down_takes_time_by_the_depth() {
     let stack = Stack::new();
@@ -150,8 +150,8 @@ fn a_new_window_starts_open_ranges_afresh() {
 }
 
 proptest! {
-    /// Whatever the order of exits and the domains, the tool's per-domain stacks stay balanced, self times are never
-    /// negative, and together they cover exactly the time in which anything was open.
+    /// Whatever the order of exits and the domains, the tool's stack of each domain stays balanced, self times are
+    /// never negative, and together they cover exactly the time in which anything was open.
     #[test]
     fn self_times_sum_to_the_covered_time(
         steps in prop::collection::vec((any::<bool>(), 0usize..8, 0u32..3, 1u64..50), 1..80),

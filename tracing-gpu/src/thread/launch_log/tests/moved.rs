@@ -1,8 +1,8 @@
-//! Ranges of one domain that stay open above one of another that is exited.
+//! Ranges of one domain that stay open above an exited range of another.
 
 use super::*;
 
-/// Ranges of one domain are not closed by an exit in another. As instances they end there, and begin again.
+/// An exit in another domain does not close ranges of this one. Their instances end there, and new ones begin.
 #[test]
 fn what_stays_open_above_an_exit_further_down_is_two_instances() {
     let per_target = engine_of(true, false, crate::Domain::PerTarget);
@@ -70,7 +70,7 @@ fn what_stays_open_above_an_exit_further_down_is_two_instances() {
     assert_eq!(found, rows);
 }
 
-/// Where there is no room for it, what stays open is no instance any more.
+/// Without room for a new instance, the range that stays open has none.
 #[test]
 fn what_cannot_begin_again_has_ended() {
     let per_target = engine_of(true, false, crate::Domain::PerTarget);

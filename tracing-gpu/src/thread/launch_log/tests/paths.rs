@@ -1,4 +1,4 @@
-//! Calls in ranges: what the fast paths note, and the general ones, and what memory they touch.
+//! Calls in ranges: notes of the fast paths and the general ones, and the memory that they use.
 
 use super::*;
 use crate::record::Place;
@@ -15,7 +15,7 @@ fn what_a_launch_in_one_range_touches_is_in_one_cache_line() {
         (offset_of!(LaunchLog, notes.page), 16),
         (offset_of!(LaunchLog, next_number), 8),
         (offset_of!(LaunchLog, lifetimes_with_calls), 4),
-        (offset_of!(LaunchLog, open), size_of::<OpenInstance>()), // the first is where they begin
+        (offset_of!(LaunchLog, open), size_of::<OpenInstance>()), // the first one is at the start
     ];
     let line = touched[0].0 / 64;
     assert!(
@@ -24,7 +24,7 @@ fn what_a_launch_in_one_range_touches_is_in_one_cache_line() {
     );
 }
 
-/// Whichever path notes a call.
+/// This holds for each path that notes calls.
 #[test]
 fn calls_are_in_the_innermost_range_however_they_are_noted() {
     type Called<'a> = &'a dyn Fn(u32);
@@ -49,9 +49,9 @@ fn calls_are_in_the_innermost_range_however_they_are_noted() {
             });
             call(6);
         },
-        // Beyond what the fast paths know.
+        // More ranges than the fast paths handle.
         |call| nested(call, 130),
-        // Closed out of order: what was above begins anew.
+        // Closed out of order: the range above begins anew.
         |call| {
             let (a, b) = (info_span!("a"), info_span!("b"));
             let (in_a, in_b) = (a.enter(), b.enter());
@@ -67,7 +67,7 @@ fn calls_are_in_the_innermost_range_however_they_are_noted() {
             let mut listener = Listener::new(true);
             let engine = listener.engine;
             listener.run(|| {
-                call(engine, 0); // the thread has a page from here on
+                call(engine, 0); // from now on the thread has a page
                 program(&|correlation| match engine.calling_thread() {
                     Some(thread) if is_general => thread.note_any_call(correlation, false, true),
                     _ => call(engine, correlation),
@@ -142,8 +142,8 @@ fn an_instance_begins_with_its_first_call_and_ends_with_its_range() {
     assert_eq!(listener.notes(), expected);
 }
 
-/// In a range that calls were made in, and behind it, entries and exits take the fast paths as before: none of them
-/// asks whether anything has changed.
+/// Inside and after a range with calls, entries and exits still take the fast paths, and none of them checks for
+/// changes.
 #[test]
 fn launches_leave_the_fast_paths_on() {
     let listener = Listener::new(true);
@@ -160,18 +160,19 @@ fn launches_leave_the_fast_paths_on() {
     });
 }
 
-/// However much room there is, on the page and in the row, and however long the range lasted.
+/// This holds whatever the room on the page and in the row, and whatever the length of the range.
 #[test]
 fn a_range_with_calls_ends_as_by_the_general_path() {
-    /// As a clock of some GHz reads after some seconds: too long to be kept for later.
+    /// As long as a clock of some GHz after some seconds: too long for the pending instances.
     const LONG: u64 = 1 << 33;
-    // What was noted before on the page of 128 lines, so that two first calls, another one and two ends meet its end at
-    // each step; the instances in a row of 28 before they go to its sums; and its number, beyond the first 64.
+    // The numbers of earlier notes on the page of 128 lines, so that two first calls, another one and two ends reach
+    // its end at each step; of earlier instances in a row of 28 before they go to its sums; and of the range, beyond
+    // the first 64.
     let cases = (122..=129).flat_map(|notes| [0, 1, 27, 28, 29].map(|instances| (notes, instances)));
     let cases =
         cases.flat_map(|(notes, instances)| [(false, 0), (true, 0), (false, 70)].map(|rest| (notes, instances, rest)));
     for (notes, instances, (is_long, rows)) in cases {
-        let is_long = is_long && crate::clock::Clock::new().is_tsc(); // any other has not read that much yet
+        let is_long = is_long && crate::clock::Clock::new().is_tsc(); // other clocks have not reached such a reading
         let run = |is_general: bool| {
             let mut listener = Listener::new(true);
             let engine = listener.engine;

@@ -1,4 +1,4 @@
-//! What is noted where there is no room for all.
+//! Notes beyond the limit on memory.
 
 use tracing::info_span;
 
@@ -15,7 +15,7 @@ fn an_end_has_room_where_nothing_else_has() {
     let (room, dropped) = listener.run(|| {
         let (noted, entered) = (lifetime("noted"), info_span!("entered").entered());
         call(engine, 1);
-        // Three notes by now; as many more as there is room for.
+        // There are three notes by now; this adds as many as there is room for.
         let room = (2..10_000).take_while(|&correlation| thread.note(&Note::Own { correlation }));
         let room = room.count() + 3;
         let unnoted = lifetime("unnoted");
