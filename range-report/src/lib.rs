@@ -1,4 +1,4 @@
-//! What a profiled run is once it is measured, and every way to look at it.
+//! The data of a profiled run, and all ways to look at it.
 //!
 //! ```text
 //! Summary --> merge, Comparison --> analysis (findings, the gate) --> report (tables), export (files)
@@ -8,8 +8,8 @@
 //! - A [`Summary`] is the plain data of a run: ranges, categories, the tree, work on the GPU, losses.
 //!   [`Summary::merge`] joins the processes of a run, [`Comparison`] puts runs side by side.
 //! - [`analysis`] draws the conclusions: where the time goes and why ([`Summary::findings`]), and what became slower.
-//! - [`report`] prints them as tables that people know from `nsys stats`, `nvprof` and `torch.profiler`.
-//! - [`export`] writes them as files: CSV, JSON, folded stacks, flame graphs, pages. [`timeline`] has the words of a
+//! - [`report`] prints them as tables in the forms of `nsys stats`, `nvprof` and `torch.profiler`.
+//! - [`export`] writes them as files: CSV, JSON, folded stacks, flame graphs, pages. [`timeline`] has the types of a
 //!   timeline, and the sinks in [`export`] write one while the program runs.
 //!
 //! Nothing here measures: no `tracing`, no NVTX, no CUDA, no clock and no environment variable. Data comes in, text and

@@ -7,7 +7,7 @@ use crate::analysis::{Change, Gate};
 use crate::stats::order;
 use crate::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
 
-/// The ranges of several runs side by side. The first run is what the others are compared with.
+/// The ranges of several runs side by side. The other runs are compared with the first.
 ///
 /// ```
 /// use range_report::{Comparison, RangeStats, RenderOptions, Summary, Times};
@@ -56,14 +56,14 @@ use crate::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode}
 pub struct Comparison {
     /// Names of the runs, in the order given.
     pub runs: Vec<String>,
-    /// How often each was repeated: 1, or how many summaries [`of_sides`](Self::of_sides) got for it.
+    /// How often each run was repeated: 1, or the number of its summaries in [`of_sides`](Self::of_sides).
     pub repeats: Vec<usize>,
-    /// Which process each run was, as [`Summary::process`] has it; of repeated runs, the first.
+    /// The process of each run, from [`Summary::process`]; of repeated runs, the first.
     pub processes: Vec<Process>,
-    /// What [`judged`](Self::judged) judged by.
+    /// The gate of [`judged`](Self::judged).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub gate: Option<Gate>,
-    /// Quantiles that were asked for in every run, in rising order: columns of the printed table and of the page.
+    /// Quantiles that were asked for in every run, ascending: columns of the printed table and of the page.
     pub quantiles: Vec<f64>,
     /// Ranges that have an instance in any run. By their largest difference to the first run (see
     /// [`ComparedRange::largest_difference_ns`]) descending, then by their largest total descending, then by name and
@@ -82,7 +82,7 @@ pub struct ComparedRange {
     pub name: String,
     /// Push/pop or start/end.
     pub style: RangeStyle,
-    /// What each run has of it, in the order of [`Comparison::runs`]; `None` where the range did not occur.
+    /// Its figures in each run, in the order of [`Comparison::runs`]; `None` if the range did not occur.
     pub in_runs: Vec<Option<InRun>>,
 }
 
@@ -93,15 +93,15 @@ pub struct ComparedRange {
 pub struct InRun {
     /// Its durations.
     pub times: Times,
-    /// Its part of the sum over all ranges of this run, as the report has it: nested ranges count inclusively.
+    /// Its share of the sum over all ranges of this run, as in the report: nested ranges count inclusively.
     pub percent: f64,
-    /// Its total by that of the first run; `None` where the first run has no such range, or spent no time in it.
+    /// Its total divided by that of the first run; `None` if the first run has no such range, or spent no time in it.
     pub ratio: Option<f64>,
-    /// Its total without the ranges directly above it on the same thread, as the tree has it: where the time itself was
-    /// spent. `None` where the summary has no such phase in its tree, and for start/end ranges.
+    /// Its total without the ranges directly above it on the same thread, as in the tree: where the time itself was
+    /// spent. `None` if the summary has no such phase in its tree, and for start/end ranges.
     pub self_ns: Option<u64>,
-    /// Its change from the first run, as [`Comparison::judged`] found it. `None` where the first run does not have the
-    /// range, for the first run, and in a comparison that was not judged.
+    /// Its change from the first run, from [`Comparison::judged`]. `None` if the first run does not have the range, for
+    /// the first run itself, and in a comparison that was not judged.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub change: Option<Change>,
     /// Its durations in each repeat, by start of the process.
@@ -110,7 +110,7 @@ pub struct InRun {
 }
 
 impl InRun {
-    /// The medians of what the repeats have that know this range.
+    /// The medians over the repeats that have this range.
     fn typical(each: Vec<Option<Times>>, own: &[u64]) -> Option<Self> {
         let known: Vec<&Times> = each.iter().flatten().collect();
         let times = match *known {
@@ -122,7 +122,7 @@ impl InRun {
     }
 }
 
-/// Each figure is the median of this figure over the runs; the shortest and the longest are those of all runs.
+/// Each figure is the median over the runs; the shortest and the longest are those of all runs.
 fn typical(runs: &[&Times]) -> Times {
     let count =
         |figure: fn(&Times) -> u64| middle(&runs.iter().map(|times| figure(times)).collect::<Vec<_>>()).unwrap_or(0);
@@ -154,7 +154,7 @@ fn middle(values: &[u64]) -> Option<u64> {
 }
 
 impl ComparedRange {
-    /// The name as [`RangeStats::label`] gives it.
+    /// The name in the form of [`RangeStats::label`].
     #[must_use]
     pub fn label(&self) -> String {
         match &self.domain {
@@ -169,16 +169,15 @@ impl ComparedRange {
         self.in_runs.get(run)?.as_ref().map(|run| run.times.total_ns)
     }
 
-    /// Total time in a run without that in the first one. A run without the range counts as one that spent no time in
-    /// it; `None` where neither has it.
+    /// Total time in a run minus that in the first one. A run without the range counts as 0; `None` if neither has it.
     #[must_use]
     pub fn difference_ns(&self, run: usize) -> Option<i64> {
         let (base, total) = (self.total_ns(0), self.total_ns(run));
         (base.is_some() || total.is_some()).then(|| difference(base.unwrap_or(0), total.unwrap_or(0)))
     }
 
-    /// The same of its own time, [`InRun::self_ns`]: a range that became slower through one inside of it has none of
-    /// that. `None` where a run has the range and its own time is not known.
+    /// The same for its own time, [`InRun::self_ns`], which excludes ranges inside that became slower. `None` if a run
+    /// has the range but its own time is not known.
     #[must_use]
     pub fn self_difference_ns(&self, run: usize) -> Option<i64> {
         let own = |run: usize| match self.in_runs.get(run)? {
@@ -189,7 +188,7 @@ impl ComparedRange {
         Some(difference(own(0)?, own(run)?))
     }
 
-    /// The largest difference of any run to the first one, whichever way: the order of the table.
+    /// The largest absolute difference of any run from the first one. It determines the order of the table.
     #[must_use]
     pub fn largest_difference_ns(&self) -> u64 {
         let differences = (1..self.in_runs.len()).filter_map(|run| self.difference_ns(run));
@@ -202,7 +201,7 @@ fn difference(base: u64, now: u64) -> i64 {
     i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The quantiles that a run was asked for: those that its tree has.
+/// The quantiles that a run was asked for, from its tree.
 fn asked(summary: &Summary) -> Vec<f64> {
     let mut waiting: Vec<&TreeNode> = summary.tree.iter().collect();
     let mut quantiles = Vec::new();
@@ -232,7 +231,7 @@ fn own_times(summary: &Summary) -> BTreeMap<String, u64> {
 }
 
 impl Comparison {
-    /// Compares two runs, which are called "base" and "new".
+    /// Compares two runs, named "base" and "new".
     ///
     /// ```
     /// use range_report::{Comparison, Summary};
@@ -253,11 +252,12 @@ impl Comparison {
         Self::of_sides(runs.into_iter().map(|(name, summary)| (name, [summary])))
     }
 
-    /// The same with runs that were repeated, so that [`judged`](Self::judged) can tell a change from noise. Every
-    /// figure of a range is the median over the repeats that have it.
+    /// The same for repeated runs, so that [`judged`](Self::judged) can tell a change from noise. Every figure of a
+    /// range is the median over the repeats that have it.
     ///
-    /// Record the repeats alternately: first one of each, then the next. By start of their processes, the first of
-    /// every side are compared with each other, then the second, and so on, because the pace of a machine drifts.
+    /// Record the repeats alternately: first one of each side, then the next. The repeats are ordered by the start of
+    /// their processes, and the first repeats of all sides are compared with each other, then the second, and so on,
+    /// because the speed of a machine drifts.
     ///
     /// ```
     /// use range_report::{Comparison, Gate, RangeStats, Summary, Times};
@@ -303,7 +303,7 @@ impl Comparison {
             }
         }
         let mut ranges: Vec<ComparedRange> = rows.into_values().map(with_ratios).collect();
-        // Stable: those that are equal stay in the order of names.
+        // Stable: equal ones stay in order of names.
         ranges.sort_by_cached_key(|range| {
             let totals = range.in_runs.iter().flatten().map(|run| run.times.total_ns);
             (Reverse(range.largest_difference_ns()), Reverse(totals.max()))
@@ -324,7 +324,7 @@ impl Comparison {
 struct Repeated<'a> {
     range: &'a RangeStats,
     pub(super) each: Vec<Option<Times>>,
-    /// Its own times, where they are known.
+    /// Its own times, as far as they are known.
     own: Vec<u64>,
 }
 
@@ -350,8 +350,8 @@ fn nowhere(range: &RangeStats, runs: usize) -> ComparedRange {
     ComparedRange { domain, name, style: range.style, in_runs: vec![None; runs] }
 }
 
-/// The same ranges by their own times in place of totals, the largest difference first; `None` where these are not
-/// known in all runs, or are the totals.
+/// The same ranges with own times in place of totals, the largest difference first; `None` if own times are not known
+/// in all runs, or equal the totals.
 pub(crate) fn by_self_time(comparison: &Comparison) -> Option<Comparison> {
     let places = || comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten());
     let differs = |place: &InRun| place.self_ns.is_some_and(|own| own != place.times.total_ns);

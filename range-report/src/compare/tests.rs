@@ -34,7 +34,7 @@ fn what_is_missing_counts_as_no_time() {
     assert_eq!((idle.in_runs[1].as_ref().unwrap().ratio, idle.difference_ns(2)), (None, Some(0)));
 }
 
-/// As tired eyes see it: the marks, and the words below.
+/// With marks, and words below them, for a quick look.
 #[test]
 fn a_run_a_line_where_there_is_no_room() {
     let base = run(&[("kept", 1, 1_000), ("gone", 2, 5_000), ("idle", 1, 0), ("open", 0, 0)]);
@@ -159,17 +159,17 @@ fn a_range_is_slower_beyond_the_threshold_only() {
     assert_eq!(found((1, 100 * ms), (1, 99 * ms), strict(0.0)), Vec::<String>::new());
     assert_eq!(found((1, 100 * ms), (1, 100 * ms), strict(-1.0)), Vec::<String>::new());
     assert_eq!(found((1, 100 * ms), (1, 101 * ms), strict(f64::NAN)).len(), 1);
-    // Noise: the least time, the least instances.
+    // Noise: below the least time, below the least number of instances.
     assert_eq!(found((1, 1_000), (1, 90_000), strict(10.0)), Vec::<String>::new());
     assert_eq!(
         found((1, 1_000), (1, 90_000), Gate { least_ns: 0, ..strict(10.0) }),
         ["new: a took 90.00 us, 1.000 us in old (x90.0; 10 % allowed)"]
     );
-    // From nothing to something is infinitely much.
+    // From nothing to something is an infinite change.
     assert_eq!(found((1, 0), (1, ms), strict(10.0)), ["new: a took 1.000 ms, 0 ns in old (>x1e6; 10 % allowed)"]);
 }
 
-/// Runs of one range, with these instances and medians.
+/// Repeats of a run with one range that has this many instances and these medians.
 fn repeated(instances: u64, medians: impl IntoIterator<Item = f64>) -> Vec<Summary> {
     let run = |(at, median): (usize, f64)| {
         let mut run = run(&[("a", instances, instances * median as u64)]);
@@ -194,7 +194,7 @@ fn medians_are_judged_and_totals_of_few_instances() {
     let slower = "new: a took 4.500 s, 1.000 s in old (x4.50; 100 % allowed), in 500 instances instead of 100";
     let few = Gate { least_instances: 501, ..Gate::new(2.0) };
     assert_eq!(between(&repeated(100, [10.0 * ms]), &repeated(500, [9.0 * ms]), few), [slower]);
-    // All repeats together have enough.
+    // The repeats together have enough instances.
     let old = repeated(10, [ms, ms, ms]);
     assert_eq!(between(&old, &repeated(10, [ms, 1.2 * ms, 1.3 * ms]), Gate::new(2.0)), Vec::<String>::new());
     let line = "new: a took 1.300 ms at the median, 1.000 ms in old (+30.0 %; 25 % allowed)";
@@ -220,12 +220,12 @@ fn repeats_are_compared_with_those_that_began_next_to_them() {
         "new: a took 5.0 % longer than in old, where it took 1.225 ms at the median (+5.0 to +5.0 %; 2 % allowed)";
     assert_eq!(between(&old, &new, Gate::new(2.0)), [line]);
     assert_eq!(between(&old, &new, Gate::new(6.0)), Vec::<String>::new());
-    // Nobody knows which belong together: the change is in the noise.
+    // If it is unknown which repeats belong together, the change disappears in the noise.
     new.iter_mut().enumerate().for_each(|(at, run)| run.process.started_unix_ns = at as u64 * 7 % 10);
     assert_eq!(between(&old, &new, Gate::new(2.0)), Vec::<String>::new());
 }
 
-/// Ten runs of each side have it, but only four pairs: nobody knows what is noise.
+/// Each side has ten runs but only four pairs have the range, so noise is unknown.
 #[test]
 fn a_range_that_few_pairs_have_is_judged_roughly() {
     let sides = |factor: f64| {
@@ -256,7 +256,7 @@ fn no_time_in_either_run_is_no_change() {
     assert!(text(&judged, 80).contains("median      0 ns      0 ns     0.0 %"), "{}", text(&judged, 80));
 }
 
-/// A ratio to no time says nothing: the interval comes from the other pairs.
+/// A ratio to zero means nothing: the interval comes from the other pairs.
 #[test]
 fn a_repeat_without_time_is_in_no_pair() {
     let ms = 1_000_000.0;
@@ -300,7 +300,7 @@ fn a_judged_comparison_is_printed_and_written_with_its_intervals() {
     assert!(csv.contains(",median,1052500.0,5.1,4.7,5.5,true,PushPop,a\n"), "{csv}");
     assert!(csv.contains("new,0.0,7,1,7.0,,,,7,,,,,,,,,,PushPop,added\n"), "{csv}");
 
-    // The other way round it became faster.
+    // In the other direction it became faster.
     let faster = Comparison::of_sides([("old", &new), ("new", &old)]).judged(&gate);
     let mut csv = Vec::new();
     faster.write_csv(&mut csv).unwrap();
@@ -355,7 +355,7 @@ fn ranges_that_the_first_run_does_not_have_are_listed_by_run() {
     assert_eq!(Comparison::of::<&str>([]).added(0), []);
 }
 
-/// `main` with `load` and `run` in it, and `sort` in that; by their own times.
+/// `main` contains `load` and `run`, and `run` contains `sort`; given by their own times.
 fn nested(own: [u64; 4]) -> Summary {
     let node = |at: usize, name: &str, children: Vec<TreeNode>| {
         let total_ns = own[at] + children.iter().map(|child| child.total_ns).sum::<u64>();
@@ -394,7 +394,7 @@ fn own_times_say_which_range_became_slower_itself() {
 ";
     for width in [80, 200] {
         let text = text(&comparison, width);
-        // The cause first; what contains it after that.
+        // The cause comes first, then the ranges around it.
         let (own, totals) = text.split_at(expected.len());
         assert_eq!(own, expected, "{text}");
         assert!(
@@ -444,7 +444,7 @@ fn a_lifetime_is_told_from_the_entries_of_the_same_name() {
     assert_eq!(added[0].to_string(), "new: request (start/end) took 9.000 ms, and is not in old");
 }
 
-/// One run has a tree, and the other has none: its own times are not taken for 0.
+/// One run has a tree and the other has none, whose own times must not count as 0.
 #[test]
 fn own_times_of_one_run_alone_are_not_compared() {
     let (old, new) = (nested([10, 20, 5, 40]), run(&[("main", 1, 75), ("sort", 1, 40)]));
@@ -466,7 +466,7 @@ fn own_times_that_say_no_more_are_not_printed() {
     assert!(shown(&flat));
 }
 
-/// Runs that were asked for quantiles: the tree has them.
+/// Runs with requested quantiles, which the tree has.
 fn asked(ms: [u64; 2], asked: &[f64]) -> Summary {
     let mut all = run(&[("outer", 4, ms[0] * 1_000_000), ("inner", 4, ms[1] * 1_000_000)]);
     for range in &mut all.ranges {
@@ -501,7 +501,7 @@ fn quantiles_that_all_runs_were_asked_for_have_columns() {
 >> outer  400.0 ms   80.0%   50.00 ms  ~400.0 ms  800.0 ms   88.9%   100.0 ms  ~800.0 ms   +400.0 ms    x2.00
 ";
     assert!(text(&comparison, 200).starts_with(wide), "{}", text(&comparison, 200));
-    // The last one stays.
+    // The last quantile stays.
     let narrowest = text(&comparison, 60);
     assert!(narrowest.contains("p99") && !narrowest.contains("p50"), "{narrowest}");
     assert!(!text(&Comparison::new(&base, &asked([800, 100], &[])), 200).contains("p99"));

@@ -1,4 +1,4 @@
-//! Tables as comma-separated values: as `nsys stats --format csv` writes them, and as RFC 4180 says.
+//! Tables as comma-separated values: in the form of `nsys stats --format csv`, and in that of RFC 4180.
 
 use std::io;
 
@@ -12,14 +12,14 @@ use crate::{MergedSummary, MergedTable};
 impl Summary {
     /// Writes the table of a report as comma-separated values.
     ///
-    /// A table that imitates one of `nsys stats` is what `nsys stats --format csv --output FILE` writes, byte for byte:
-    /// headers with their units, times as integers, one decimal where there is one in the report; a value stands
-    /// between quotation marks only if there is a comma in it, and nothing is doubled or escaped. So a name with a
-    /// quotation mark and a comma, or with a line feed, breaks a line here as it does there: where names may hold such,
-    /// take JSON, or `CsvFlavor::Rfc4180` (feature `csv`). What is not known (`-` in the report) is empty.
+    /// A table that imitates one of `nsys stats` equals the output of `nsys stats --format csv --output FILE` byte for
+    /// byte: headers have units, times are integers, figures with a decimal in the report have one here. A value is
+    /// quoted only if it contains a comma, and nothing is doubled or escaped. So a name with a quotation mark and a
+    /// comma, or with a line feed, breaks a line, as it does there. For such names use JSON, or `CsvFlavor::Rfc4180`
+    /// (feature `csv`). An unknown value (`-` in the report) is empty.
     ///
-    /// [`Report::Tree`] has a row a node, with its depth; the stream times of [`Report::Ranges`] are a table of their
-    /// own: [`Summary::write_stream_csv`].
+    /// [`Report::Tree`] has a row for each node, with its depth. The stream times of [`Report::Ranges`] are a table of
+    /// their own: [`Summary::write_stream_csv`].
     ///
     /// ```
     /// use range_report::{RangeStats, Report, Summary, Times};
@@ -41,15 +41,15 @@ impl Summary {
     /// # Errors
     ///
     /// Of the kind [`Unsupported`](io::ErrorKind::Unsupported) for a report that is not one table (`Nvprof`, `Torch`,
-    /// `Hot`); of the kind [`NotFound`](io::ErrorKind::NotFound) for one of the GPU's work where none was recorded, as
-    /// the tool writes no such file either; and those of `out`.
+    /// `Hot`); of the kind [`NotFound`](io::ErrorKind::NotFound) for a report of GPU work if none was recorded, because
+    /// the tool writes no such file either; and errors of `out`.
     pub fn write_csv(&self, report: Report, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(table_of(self, report)?.csv().as_bytes())
     }
 
     /// Writes the stream times, which [`Report::Ranges`] prints as a second table, as comma-separated values.
     ///
-    /// A row in which nothing was enqueued has empty figures: what was read there is no more than a bound.
+    /// A row without any enqueued work has empty figures: its readings are only a bound.
     ///
     /// ```
     /// let mut text = Vec::new();
@@ -60,7 +60,7 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_stream_csv(&self, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(report::stream_table(self).csv().as_bytes())
     }
@@ -74,8 +74,7 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
     }
 }
 
-/// How comma-separated values are quoted, and how their lines end: for programs that read them. The values are the
-/// same.
+/// Quoting and line ends of comma-separated values, for programs that read them. The values are the same.
 ///
 /// ```
 /// use range_report::export::CsvFlavor;
@@ -92,13 +91,12 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CsvFlavor {
-    /// As `nsys stats --format csv` writes them, and as [`Summary::write_csv`], [`Summary::write_stream_csv`],
-    /// [`MergedSummary::write_csv`] and [`Comparison::write_csv`] do. Names with quotation marks or line feeds can
-    /// break a line.
+    /// The form of `nsys stats --format csv`, and of [`Summary::write_csv`], [`Summary::write_stream_csv`],
+    /// [`MergedSummary::write_csv`] and [`Comparison::write_csv`]. Names with quotation marks or line feeds can break a
+    /// line.
     Nsight,
-    /// As RFC 4180 says, whatever the names hold: a value with a comma, a quotation mark or a line break stands between
-    /// quotation marks, those in it are doubled, and lines end in CR LF. Spreadsheets and the libraries of every
-    /// language read it.
+    /// The form of RFC 4180 for any names: a value with a comma, a quotation mark or a line break is quoted, quotation
+    /// marks in it are doubled, and lines end in CR LF. Spreadsheets and the libraries of every language read it.
     Rfc4180,
 }
 
@@ -117,7 +115,7 @@ impl CsvFlavor {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_streams(self, summary: &Summary, out: impl io::Write) -> io::Result<()> {
         self.write(&report::stream_table(summary), out)
     }
@@ -126,7 +124,7 @@ impl CsvFlavor {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     #[cfg(feature = "merge")]
     pub fn write_merged(self, merged: &MergedSummary, table: MergedTable, out: impl io::Write) -> io::Result<()> {
         self.write(&report::merged_table(merged, table), out)
@@ -136,7 +134,7 @@ impl CsvFlavor {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     #[cfg(feature = "compare")]
     pub fn write_comparison(self, comparison: &Comparison, out: impl io::Write) -> io::Result<()> {
         self.write(&report::comparison_table(comparison), out)
@@ -260,7 +258,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),Max (ns),Awaited (ns),Await
         assert_eq!(String::from_utf8(out).unwrap(), format!("{header}{lines}"));
     }
 
-    /// Both flavours say the same where names hold nothing odd, and a reader gets back every value where they do.
+    /// For ordinary names both flavours are equal; for odd ones a reader gets every value back.
     #[cfg(all(feature = "compare", feature = "csv", feature = "merge"))]
     #[test]
     fn rfc_4180_reads_back() {

@@ -1,4 +1,4 @@
-//! Stacks folded to lines, which flame graphs are made from.
+//! Folded stacks, one per line, as input of flame graphs.
 
 use std::io;
 
@@ -10,11 +10,11 @@ use crate::report::{escaped, label};
 use crate::stats::Named;
 use crate::{NodeWork, Summary, TreeNode};
 
-/// Where no GPU operation's span is known.
+/// Frames of GPU operations outside of spans, and of those without a known launch.
 const OUTSIDE: &str = "(outside of any range)";
 const UNMATCHED: &str = "(launch not known)";
 
-/// The flame graph of no time.
+/// A flame graph without any time.
 #[cfg(feature = "flamegraph")]
 const NOTHING: &str = r#"<?xml version="1.0" standalone="no"?>
 <svg version="1.1" width="1200" height="60" viewBox="0 0 1200 60" xmlns="http://www.w3.org/2000/svg">
@@ -24,13 +24,13 @@ const NOTHING: &str = r#"<?xml version="1.0" standalone="no"?>
 "#;
 
 impl Summary {
-    /// Writes the phase tree as folded stacks: a line for each phase that spent time itself, `phase;phase;phase
+    /// Writes the phase tree as folded stacks: a line for each phase with time of its own, `phase;phase;phase
     /// NANOSECONDS`, sorted. `inferno-flamegraph`, `flamegraph.pl`, speedscope and others read it.
     ///
-    /// The number is the phase's own time in nanoseconds (`self_ns`), so that all of them add up to the covered time of
-    /// all threads. In a name, what would end or split a line is made safe: `;` becomes `,`, control characters are
-    /// escaped, blanks around the name are left out, and where its last word is a number, the blank before it becomes
-    /// `_` (readers would take it for a count). A phase without a name is `None`.
+    /// The number is the phase's own time in nanoseconds (`self_ns`), so the numbers add up to the covered time of all
+    /// threads. Characters of a name that would end or split a line are replaced: `;` becomes `,`, control characters
+    /// are escaped, and blanks around the name are left out. If the last word of a name is a number, the blank before
+    /// it becomes `_`, because readers would take it for a count. A phase without a name is `None`.
     ///
     /// ```
     /// use range_report::{Summary, TreeNode};
@@ -48,17 +48,17 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_folded(&self, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(lines(&self.tree, &|node| node.self_ns, &[]).as_bytes())
     }
 
-    /// The same by time on the GPU: of each phase, for how long at least one operation ran that was launched directly
-    /// in it.
+    /// The same by GPU time: for each phase, the time during which at least one operation ran that was launched
+    /// directly in it.
     ///
-    /// Operations launched outside of any range, and those whose launch is not known, have lines of their own. Phases
-    /// whose work overlaps on the GPU each have their whole time, so all lines together may be more than the GPU was
-    /// busy. Nothing is written where CUPTI recorded nothing.
+    /// Operations launched outside of any range, and those without a known launch, have lines of their own. Phases
+    /// whose work overlaps on the GPU each have their whole time, so the lines may add up to more than the GPU's busy
+    /// time. Writes nothing if CUPTI recorded nothing.
     ///
     /// ```
     /// use range_report::{NodeWork, Summary, TreeNode};
@@ -78,7 +78,7 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_folded_gpu(&self, mut out: impl io::Write) -> io::Result<()> {
         let Some(gpu) = &self.gpu else { return Ok(()) };
         let own = |node: &TreeNode| node.gpu.as_ref().map_or(0, |NodeWork { own, .. }| own.busy_ns);
@@ -86,12 +86,12 @@ impl Summary {
         out.write_all(lines(&self.tree, &own, &beside).as_bytes())
     }
 
-    /// Writes the phase tree as a flame graph: an SVG that a browser opens, to be searched and zoomed with the mouse.
+    /// Writes the phase tree as a flame graph: an SVG that a browser opens, and that can be searched and zoomed with
+    /// the mouse.
     ///
-    /// The widths are those of [`write_folded`](Self::write_folded). Where no phase spent any time, as right after a
-    /// reset, the picture says so. It is drawn by the crate `inferno`, which is under the CDDL-1.0 and not under the
-    /// licence of this crate: a program that enables the feature `flamegraph` and is handed on must say where inferno's
-    /// source is.
+    /// The widths are those of [`write_folded`](Self::write_folded). If no phase spent any time, as right after a
+    /// reset, the picture says so. The crate `inferno` draws it. inferno is under the CDDL-1.0, not under the licence
+    /// of this crate: whoever distributes a program with the feature `flamegraph` must state where inferno's source is.
     ///
     /// ```
     /// use range_report::{Summary, TreeNode};
@@ -107,14 +107,14 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// Those of `out`; and where all phases together took more than 292 years.
+    /// Errors of `out`; and if all phases together took more than 292 years.
     #[cfg(feature = "flamegraph")]
     pub fn write_flamegraph(&self, mut out: impl io::Write) -> io::Result<()> {
         let stacks = lines(&self.tree, &|node| node.self_ns, &[]);
         if stacks.is_empty() {
-            return out.write_all(NOTHING.as_bytes()); // inferno writes that its input is wrong, and fails
+            return out.write_all(NOTHING.as_bytes()); // inferno would report wrong input, and fail
         }
-        // inferno adds without looking.
+        // inferno adds without checking for overflow.
         let covered = stacks.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
         if covered.map(u128::from).sum::<u128>() > i64::MAX as u128 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the times are too long to be drawn"));
@@ -131,7 +131,7 @@ impl Summary {
     }
 }
 
-/// Which process it was; `None` where nothing is known of it.
+/// The process in words; `None` if nothing is known of it.
 #[cfg(feature = "flamegraph")]
 fn subtitle(process: &Process) -> Option<String> {
     let pid = if process.pid > 0 { format!("process {}", process.pid) } else { String::new() };
@@ -139,7 +139,7 @@ fn subtitle(process: &Process) -> Option<String> {
     Some(escaped(&known.collect::<Vec<_>>().join(", ")).into_owned()).filter(|known| !known.is_empty())
 }
 
-/// A line for each node with a weight, and for each of those beside the tree; lines of the same names are one.
+/// A line for each node with a weight, and for each entry of `beside`; equal stacks are merged.
 fn lines(roots: &[TreeNode], weight: &dyn Fn(&TreeNode) -> u64, beside: &[(&str, u64)]) -> String {
     let mut stacks: Named<String, u64> = Named::default();
     let mut add = |stack: String, weight: u64| {
@@ -173,7 +173,7 @@ fn frame(node: &TreeNode) -> String {
         }
     }
     if name.starts_with('#') {
-        name.insert(0, '_'); // at the start of a line it would make that a comment
+        name.insert(0, '_'); // at the start of a line it would begin a comment
     }
     name
 }

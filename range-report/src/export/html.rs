@@ -1,11 +1,11 @@
-//! The page: one HTML file that shows a run. Timeline, flame graphs and tables; no network, nothing beside it.
+//! The page: one self-contained HTML file that shows a run, with a timeline, flame graphs and tables.
 //!
-//! Items are kept in memory, within bounds, until the run has ended; then the page is written. What comes before the
-//! end is the head of the page with a notice, so that a run that is killed leaves a file that opens and says what
+//! Items are kept in memory, within limits, until the run has ended; then the page is written. Before that the file has
+//! only the head of the page with a notice. So a run that is killed leaves a file that opens and explains what
 //! happened.
 //!
-//! The page is plain JavaScript on canvases (`html/page/`). No crate brings a timeline at build time; those that bring
-//! charts draw an element for each range, or weigh megabytes in every file written, and know nothing of nesting.
+//! The page is plain JavaScript on canvases (`html/page/`). No crate provides a timeline at build time. Crates with
+//! charts draw an element for each range, or add megabytes to every file, and do not know nesting.
 
 mod columns;
 mod comparison;
@@ -29,21 +29,21 @@ use items::Items;
 pub use items::Limits;
 
 const BUFFER: usize = 256 << 10;
-/// What a page says that was not written to its end.
+/// The notice on an unfinished page.
 const NOT_ENDED: &str =
     "This run has not ended, or was ended before this page could be written: there is nothing to show.";
 const CUT_OFF: &str = "This page was not written to its end: there is nothing to show.";
-/// What a page has a note on that was made from a summary.
+/// The note on a page that was made from a summary.
 const FROM_A_SUMMARY: &str = "This page was made from the summary of a run, which has no single ranges and calls: the \
                               timeline, the slowest calls and the spread of times are on the page that a run writes.";
-/// What the run of a page is called beside the one that it is compared with.
+/// The name of the page's run beside the one with which it is compared.
 const THIS_RUN: &str = "this run";
 
-#[cfg(feature = "html")] // said again for the documentation of `tracing-gpu`
+#[cfg(feature = "html")] // repeated for the documentation of `tracing-gpu`
 impl Comparison {
-    /// Writes it as a page: one HTML file without a network, for a browser. What is slower in each run, in words and as
-    /// bars; and a table of all ranges that sorts by a click and can be searched. The page of a run has the same as a
-    /// section: `ProfilerBuilder::baseline`.
+    /// Writes the comparison as a page: one self-contained HTML file for a browser. It shows which ranges are slower in
+    /// each run, in words and as bars, and a table of all ranges that can be sorted and searched. The page of a run can
+    /// have the same as a section: `ProfilerBuilder::baseline`.
     ///
     /// ```
     /// use range_report::{Comparison, Summary};
@@ -56,7 +56,7 @@ impl Comparison {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_html(&self, out: impl Write) -> io::Result<()> {
         let nothing = Summary::default();
         let mut out = BufWriter::with_capacity(BUFFER, out);
@@ -66,11 +66,11 @@ impl Comparison {
     }
 }
 
-#[cfg(feature = "html")] // said again for the documentation of `tracing-gpu`
+#[cfg(feature = "html")] // repeated for the documentation of `tracing-gpu`
 impl Summary {
-    /// Writes it as a page: one HTML file without a network, for a browser. It has the figures, flame graphs and tables
-    /// of the run. A page that the run writes itself (`ProfilerBuilder::html`) has more: the timeline, the slowest
-    /// calls, and how the times of each range are spread.
+    /// Writes the summary as a page: one self-contained HTML file for a browser, with the figures, flame graphs and
+    /// tables of the run. A page that the run writes itself (`ProfilerBuilder::html`) has more: the timeline, the
+    /// slowest calls, and the distribution of each range's times.
     ///
     /// ```
     /// use range_report::Summary;
@@ -83,7 +83,7 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_html(&self, out: impl Write) -> io::Result<()> {
         let mut shown = data::shown(Items::default(), self, 0, None);
         shown.notes.insert(0, FROM_A_SUMMARY.to_owned());
@@ -114,7 +114,7 @@ impl<W: Write + Send> HtmlSink<W> {
         Self { out, items: Items::new(limits), baseline: None }
     }
 
-    /// The page gets a section that compares the run with this one; where there is none, a note that says why.
+    /// Adds a section that compares the run with this one, or a note with the reason if there is none.
     #[must_use]
     pub fn compared_with(self, name: impl Into<String>, baseline: io::Result<Summary>) -> Self {
         Self { baseline: Some((name.into(), baseline)), ..self }
@@ -132,7 +132,7 @@ impl<W: Write + Send> Sink for HtmlSink<W> {
         Ok(())
     }
 
-    /// Nothing can be seen before the end.
+    /// Nothing is visible before the end.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

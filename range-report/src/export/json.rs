@@ -1,4 +1,4 @@
-//! Summaries as JSON: kept, and read again by a later version.
+//! Summaries as JSON, which later versions can read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +17,10 @@ use crate::{RenderOptions, Summary};
 
 /// The name of the format, before its version.
 const FORMAT: &str = "tracing-gpu/";
-/// The version that is written, and the newest that is read.
+/// The version that is written, and the newest that can be read.
 const VERSION: u32 = 1;
 
-/// What is easily taken for a summary: both are JSON, and lie side by side.
+/// The hint for a timeline: it is also JSON, often in the same folder.
 const TIMELINE: &str =
     "it is a timeline of Chrome trace events, as `trace=` writes it; a summary is what `json=` writes";
 
@@ -28,13 +28,13 @@ const TIMELINE: &str =
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// Reading or writing failed: the source says why.
+    /// Reading or writing failed; the source has the reason.
     Io(io::Error),
-    /// The text is no JSON, or it is cut off: what is wrong with it, and where.
+    /// The text is not JSON, or it is cut off: the error and its place.
     Syntax(String),
-    /// It is JSON, but no summary: what it is instead, or what is missing or not as it should be.
+    /// It is JSON but no summary: what it is instead, or which part is missing or invalid.
     NotASummary(String),
-    /// A newer version of this crate wrote it, in a form that this one cannot read.
+    /// A newer version of this crate wrote it, in a form that this version cannot read.
     Newer {
         /// Version of the format in the text.
         found: u32,
@@ -76,7 +76,7 @@ impl From<JsonError> for io::Error {
 }
 
 impl JsonError {
-    /// What `serde_json` says, in our words.
+    /// An error of `serde_json` in our words.
     fn of(error: serde_json::Error) -> Self {
         match error.classify() {
             serde_json::error::Category::Io => Self::Io(error.into()),
@@ -86,7 +86,7 @@ impl JsonError {
     }
 }
 
-/// What is written: the name of the format before anything else, then the fields.
+/// The written document: first the name of the format, then the fields.
 #[derive(Serialize)]
 struct Document<'a, T> {
     schema: &'a str,
@@ -94,12 +94,12 @@ struct Document<'a, T> {
     fields: &'a T,
 }
 
-/// Bytes of the findings in a file, and columns of a name and of a sentence there.
+/// The largest size of the findings in a file in bytes, and the largest width of a name and of a sentence.
 const MOST_FINDINGS: usize = 1_900;
 const LONGEST_NAME: usize = 40;
 const LONGEST_SENTENCE: usize = 240;
 
-/// A summary, and what is concluded of it.
+/// A summary and its findings.
 #[derive(Serialize)]
 struct Concluded<'a> {
     #[serde(flatten)]
@@ -128,12 +128,12 @@ impl<'a> Concluded<'a> {
     }
 }
 
-/// What is looked at first.
+/// The part that is checked first.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct Header {
     schema: Option<serde_json::Value>,
-    /// In a timeline of other programs, which write an object.
+    /// Present in timelines of other programs, which write an object.
     #[serde(rename = "traceEvents")]
     trace_events: Option<IgnoredAny>,
 }
@@ -147,7 +147,7 @@ impl Header {
     }
 }
 
-/// What is wrong with an array, which a summary never is. A timeline whose program was killed has no end: it is known
+/// The error for an array, which a summary never is. The timeline of a killed program has no end, so it is recognised
 /// by its first event.
 fn of_array(text: &[u8], elements: &[u8]) -> JsonError {
     let mut elements = serde_json::Deserializer::from_slice(elements).into_iter::<BTreeMap<String, IgnoredAny>>();
@@ -160,28 +160,28 @@ fn of_array(text: &[u8], elements: &[u8]) -> JsonError {
     }
 }
 
-/// Writes `fields` as one line of JSON, the name of the format before them.
+/// Writes the name of the format and `fields` as one line of JSON.
 pub(crate) fn write(schema: &str, fields: &impl Serialize, mut out: impl io::Write) -> Result<(), JsonError> {
     let mut text = serde_json::to_vec(&Document { schema, fields }).map_err(JsonError::of)?;
     text.push(b'\n');
     out.write_all(&text).map_err(JsonError::Io)
 }
 
-#[cfg(feature = "json")] // said again for the documentation of `tracing-gpu`
+#[cfg(feature = "json")] // repeated for the documentation of `tracing-gpu`
 impl Summary {
-    /// The JSON Schema (draft 2020-12) of what [`write_json`](Self::write_json) writes. Its text is also in the
-    /// repository, as `range-report/schema/summary.schema.json`.
+    /// The JSON Schema (draft 2020-12) of [`write_json`](Self::write_json). Its text is also in the repository, as
+    /// `range-report/schema/summary.schema.json`.
     pub const JSON_SCHEMA: &'static str = include_str!("../../schema/summary.schema.json");
 
     /// Writes the summary as one line of JSON.
     ///
-    /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of this type, times in nanoseconds, the
-    /// tree as a flat list of nodes with their `depth`. The last are `findings`: what is concluded
-    /// ([`findings`](Self::findings)), the most costly first, with names of at most 40 columns, in at most 2 KB; and
-    /// `findings_left_out`, how many had no room there. [`JSON_SCHEMA`](Self::JSON_SCHEMA) has all of it. Fields may be
-    /// added within a version; what is there keeps its meaning. Numbers that are not finite are not written: a median
-    /// is `null` then, a deviation 0. Integers have up to 64 bits: a reader that takes numbers as doubles loses the
-    /// last digits of `started_unix_ns`.
+    /// Its first field is `"schema": "tracing-gpu/1"`; the others are those of this type, with times in nanoseconds and
+    /// the tree as a flat list of nodes with their `depth`. The last two are `findings`, the conclusions of
+    /// [`findings`](Self::findings), the most costly first, with names of at most 40 columns, in at most 2 KB; and
+    /// `findings_left_out`, the number of findings that did not fit. [`JSON_SCHEMA`](Self::JSON_SCHEMA) describes
+    /// everything. Fields may be added within a version; existing fields keep their meaning. Non-finite numbers are not
+    /// written: a median is then `null`, a deviation 0. Integers have up to 64 bits: a reader that parses numbers as
+    /// doubles loses the last digits of `started_unix_ns`.
     ///
     /// ```
     /// use range_report::Summary;
@@ -195,7 +195,7 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
         self.write_json_with(&RenderOptions::default(), out)
     }
@@ -218,8 +218,8 @@ impl Summary {
         write(&format!("{FORMAT}{VERSION}"), &Concluded::of(self, options)?, out)
     }
 
-    /// Reads what [`write_json`](Self::write_json) wrote, in this version of the crate or an older one. Fields that are
-    /// not known are passed over, and so are findings: [`findings`](Self::findings) concludes anew from the figures.
+    /// Reads the output of [`write_json`](Self::write_json) of this version or an older one. Unknown fields are
+    /// ignored, and so are findings: [`findings`](Self::findings) concludes again from the figures.
     ///
     /// ```
     /// use range_report::{JsonError, Summary};
@@ -237,11 +237,11 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// When the text is no JSON, no summary, or of a newer version; and those of `input`.
+    /// If the text is not JSON, no summary, or of a newer version; and errors of `input`.
     pub fn read_json(mut input: impl io::Read) -> Result<Self, JsonError> {
         let mut text = Vec::new();
         input.read_to_end(&mut text).map_err(JsonError::Io)?;
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text); // some editors and shells put it there
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text); // some editors and shells add a byte order mark
         version(Header::read(text)?)?;
         serde_json::from_slice(text).map_err(JsonError::of)
     }
@@ -261,9 +261,9 @@ fn version(header: Header) -> Result<(), JsonError> {
     }
 }
 
-#[cfg(all(feature = "json", feature = "merge"))] // said again for the documentation of `tracing-gpu`
+#[cfg(all(feature = "json", feature = "merge"))] // repeated for the documentation of `tracing-gpu`
 impl MergedSummary {
-    /// Writes all of it as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
+    /// Writes everything as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
     ///
     /// ```
     /// let mut text = Vec::new();
@@ -274,13 +274,13 @@ impl MergedSummary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
         write("tracing-gpu-merged/1", self, out)
     }
 }
 
-#[cfg(all(feature = "compare", feature = "json"))] // said again for the documentation of `tracing-gpu`
+#[cfg(all(feature = "compare", feature = "json"))] // repeated for the documentation of `tracing-gpu`
 impl Comparison {
     /// Writes it as a line of JSON: the fields of this type after `"schema":"tracing-gpu-comparison/1"`.
     ///
@@ -299,7 +299,7 @@ impl Comparison {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_json(&self, out: impl io::Write) -> Result<(), JsonError> {
         write("tracing-gpu-comparison/1", self, out)
     }

@@ -4,8 +4,8 @@ use crate::summary::Process;
 
 const DAY_S: u64 = 24 * 60 * 60;
 
-/// `rank 3, host node7, run 77, started 2026-11-20T15:35:42Z`: what is known of it beside its number and its command,
-/// so that many files of one run can be told apart. Readers of traces take commas to part labels.
+/// `rank 3, host node7, run 77, started 2026-11-20T15:35:42Z`: the process besides its number and its command, to
+/// distinguish many files of one run. Readers of traces treat commas as separators of labels.
 pub(super) fn labels(process: &Process) -> String {
     let rank = process.rank.map(|rank| format!("rank {rank}"));
     let named = |what: &str, value: &str| (!value.is_empty()).then(|| format!("{what} {value}"));
@@ -15,11 +15,11 @@ pub(super) fn labels(process: &Process) -> String {
     all.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
-/// A moment as ISO 8601 has it, to the second.
+/// A moment in ISO 8601, to the second.
 fn utc(unix_ns: u64) -> String {
     let seconds = unix_ns / 1_000_000_000;
     let (days, second) = (seconds / DAY_S, seconds % DAY_S);
-    // Years that begin with March, so that the day that some have is their last; from 0000-03-01 on, in cycles of 400
+    // Counts years from March, so that a leap day is the last day of its year; from 0000-03-01 on, in cycles of 400
     // years.
     let days = days + 719_468;
     let (cycle, day) = (days / 146_097, days % 146_097);
@@ -36,7 +36,7 @@ fn utc(unix_ns: u64) -> String {
 mod tests {
     use super::*;
 
-    /// What `date -u -d @SECONDS +%FT%TZ` says.
+    /// The output of `date -u -d @SECONDS +%FT%TZ`.
     #[test]
     fn moments_are_those_of_the_calendar() {
         for (seconds, said) in [

@@ -11,15 +11,15 @@ use crate::stats::order;
 use crate::summary::schema::{Figures, Join};
 use crate::{CallStats, CallTotals, Quantile, Summary, Times};
 
-/// What the figures are, for the page.
+/// The description of the figures, for the page.
 pub(super) const ABOUT: &str = "Spans that are futures, from creation to end: busy is time in polls, awaited the rest, \
                                 and awaited self that in which no child was alive.";
 /// Quantiles that every row has.
 const ALWAYS: [f64; 3] = [0.5, 0.9, 0.99];
-/// From this width on headers are written out, as those of the tree are.
+/// From this width on headers are written in full, like those of the tree.
 const ROOMY: usize = 100;
 
-/// `Calls`: one row per name, those that waited longest themselves first.
+/// `Calls`: one row per name, the longest own waiting first.
 pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
     let title = match options.style {
         TableStyle::Current => " ** Calls and Waiting (calls):",
@@ -34,15 +34,15 @@ pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
     section(title, &if rows.is_empty() { NO_CALL_OF_FUTURE.to_owned() } else { text(&rows, options) })
 }
 
-/// The rows beyond the bound as one.
+/// The rows beyond the limit as one.
 fn rest(rows: &[&CallStats], most: usize) -> Option<CallStats> {
-    let others = rows.get(most..).filter(|others| others.len() > 1)?; // one more is as short
+    let others = rows.get(most..).filter(|others| others.len() > 1)?; // a single row needs no more room than the sum
     let totals: Vec<CallTotals> = others.iter().map(|row| row.totals()).collect();
     let all = CallTotals::join(&totals.iter().collect::<Vec<_>>());
     Some(CallStats { name: format!("({} more)", others.len()), ..CallStats::of_totals(&all) })
 }
 
-/// The table of these rows: their number, the figures that are numbers, latencies, and the other figures.
+/// The table of these rows: number of calls, plain figures, latencies, and the other figures.
 fn table_of(rows: &[&CallStats], options: &RenderOptions) -> Table {
     let parts = parts(rows.iter().map(|row| &row.latency));
     let (counts, times): (Vec<_>, Vec<_>) = CallTotals::HEADERS
@@ -87,7 +87,7 @@ pub(super) fn quantile_text(quantile: Option<Quantile>) -> String {
     figure(Some(&quantile_cell(quantile)), Unit::Ns, false)
 }
 
-/// The rows that have a call, in the order of printing.
+/// The rows with a call, in the order of printing.
 pub(crate) fn sorted(summary: &Summary) -> Vec<&CallStats> {
     let mut rows: Vec<&CallStats> = summary.calls.iter().filter(|row| row.latency.instances > 0).collect();
     order::by(&mut rows, |a, b| {
@@ -97,7 +97,7 @@ pub(crate) fn sorted(summary: &Summary) -> Vec<&CallStats> {
     rows
 }
 
-/// The quantiles that any row has, in rising order.
+/// The quantiles that any row has, ascending.
 pub(crate) fn parts<'a>(rows: impl Iterator<Item = &'a Times>) -> Vec<f64> {
     let kept = rows.flat_map(|times| &times.quantiles).map(|quantile| quantile.q);
     let mut parts: Vec<f64> = ALWAYS.into_iter().chain(kept).collect();
@@ -125,7 +125,7 @@ fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
             "Max" => ("", 7),
             "Awaited self" => (if roomy { "" } else { "Aw. self" }, STAYS),
             "Calls" | "p99" => ("", STAYS),
-            _ => ("", 8), // was asked for
+            _ => ("", 8), // the user asked for it
         };
         (if header.is_empty() { &*column.page } else { header }.to_owned(), rank)
     };

@@ -1,4 +1,4 @@
-//! The sums over `nvtx.category`, in the table the range statistics have.
+//! The sums over `nvtx.category`, in the form of the range statistics.
 
 use std::cmp::Reverse;
 

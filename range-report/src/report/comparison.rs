@@ -1,4 +1,4 @@
-//! Runs side by side: one line per range if they fit, else one block of lines per range.
+//! Runs side by side: one line per range if the runs fit, else one block of lines per range.
 
 use std::borrow::Cow;
 use std::io;
@@ -17,41 +17,41 @@ use crate::text::number::{average, human, human_inline, integer, percent, ratio,
 use crate::text::width::{blanks, shorten, width_of};
 use crate::{ComparedRange, Comparison, RangeStyle};
 
-/// What times are of, as wide as they.
+/// Headers for the kinds of times, as wide as the times.
 const TOTAL: &str = " Total  ";
 const SELF: &str = "  Self  ";
-/// Columns of the base run, quantiles apart: total and share. The others have difference and ratio, too.
+/// Number of columns of the base run without quantiles: total and share. The others also have difference and ratio.
 const OF_BASE: usize = 2;
 /// `~123.4 ms`
 const QUANTILE: usize = 9;
-/// Below this a name is no longer told from another: the runs then stand below each other.
+/// The narrowest column of names: names could not be distinguished below it. Runs then stand below each other.
 const LEAST_NAME: usize = 20;
-/// Widest name of a range or run in a sentence, and of a run in a table.
+/// Largest width of a range's or run's name in a sentence, and of a run's in a table.
 const MAX_NAME: usize = 40;
-/// Ranges named in a sentence.
+/// Number of ranges named in a sentence.
 const SLOWEST: usize = 3;
-/// Parts of the base run below which a difference is not worth a word: 0.1 %.
+/// Differences below one part in this many of the base run are not mentioned: 0.1 %.
 const WORTH_A_WORD: u128 = 1_000;
 
 impl Comparison {
-    /// Prints it: per range and run the total, its share, the difference to the first run and the ratio to it; below,
-    /// what is slower, in words.
+    /// Prints the comparison: per range and run the total, its share, the difference from the first run and the ratio
+    /// to it; and sentences on slower ranges below.
     ///
-    /// Where the runs fit beside each other a range is a line, and otherwise a block of lines, one a run. A range that
-    /// did not occur is `-`, and its ratio is `new` or `gone`. `>>` marks where a run lost most time. Where the trees
-    /// of the runs tell own times, a table of these comes first: it is led by the range that is slower itself, and the
-    /// other by one that contains it. [`quantiles`](Self::quantiles) have columns, as many as fit. Of more ranges than
-    /// [`RenderOptions::rows`] the last line has the sum.
+    /// If the runs fit beside each other a range is a line; otherwise it is a block with a line for each run. A range
+    /// that did not occur is `-`, and its ratio is `new` or `gone`. `>>` marks the largest loss of each run. If the
+    /// runs' trees have own times, a table of these comes first. Its first range is the one that itself became slower,
+    /// while the first range of the other table may only contain it. As many [`quantiles`](Self::quantiles) have
+    /// columns as fit. If there are more ranges than [`RenderOptions::rows`], the last line has the sum of the others.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn render(&self, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(comparison(self, options).as_bytes())
     }
 
-    /// Writes it as comma-separated values, one row per range and run, quoted as
-    /// [`Summary::write_csv`](crate::Summary::write_csv) does.
+    /// Writes the comparison as comma-separated values, one row per range and run, quoted as in
+    /// [`Summary::write_csv`](crate::Summary::write_csv).
     ///
     /// ```
     /// use range_report::{Comparison, Summary};
@@ -68,13 +68,13 @@ impl Comparison {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_csv(&self, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(comparison_table(self).csv().as_bytes())
     }
 }
 
-/// The comparison as it is printed.
+/// The printed comparison.
 pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> String {
     let base = comparison.runs.first().map_or("none", String::as_str);
     let title = match options.style {
@@ -85,7 +85,7 @@ pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> St
         return section(&title, NO_RANGE);
     }
     let sentences = said(comparison, SLOWER, options) + &added(comparison, options);
-    // What became slower itself, before what contains it.
+    // Ranges that became slower themselves come before ranges that contain them.
     let own = by_self_time(comparison).map_or_else(String::new, |own| {
         let title = match options.style {
             TableStyle::Current => format!(" ** Self Time Comparison (base: {}):", shown(base, options)),
@@ -95,11 +95,11 @@ pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> St
     });
     let gates: String = (1..comparison.runs.len()).filter_map(|run| gate(comparison, run, options)).collect();
     let totals = own + &section(&title, &body(comparison, TOTAL, &sentences, options));
-    // What tells a change from noise comes first.
+    // The part that tells changes from noise comes first.
     if (1..comparison.runs.len()).any(|run| knows_noise(comparison, run)) { gates + &totals } else { totals + &gates }
 }
 
-/// What the gate found in a run: the largest regression first, then the other ranges by their change.
+/// The gate's result for a run: the largest regression first, then the other ranges by their change.
 fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<String> {
     const INTERVAL: usize = 18; // `+100.0 to +100.0 %`
     const FIXED: usize = 3 + 2 + 6 + 3 * (2 + 8) + 2 + INTERVAL;
@@ -147,12 +147,12 @@ fn judged(comparison: &Comparison, run: usize) -> Vec<(&ComparedRange, Change)> 
     ranges.filter_map(|range| Some((range, range.in_runs.get(run)?.as_ref()?.change?))).collect()
 }
 
-/// Whether the repeats of a run told its changes from noise, which its totals do not.
+/// Whether a run's repeats tell its changes from noise, which totals do not.
 fn knows_noise(comparison: &Comparison, run: usize) -> bool {
     judged(comparison, run).iter().any(|(_, change)| change.low_percent.is_some())
 }
 
-/// How much was judged, and how sure that is.
+/// A sentence on how much was judged, and with which certainty.
 fn judged_in_words(
     comparison: &Comparison,
     gate: &Gate,
@@ -194,7 +194,7 @@ fn judged_in_words(
     words
 }
 
-/// The regressions of a run in a sentence, for the page. `None` where nothing was judged.
+/// A sentence on the regressions of a run, for the page. `None` if nothing was judged.
 #[cfg(feature = "html")]
 pub(crate) fn gate_verdict(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<Verdict> {
     let gate = comparison.gate.as_ref()?;
@@ -275,31 +275,31 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     table
 }
 
-/// One decimal, as [`rounded`] has it, also of what became faster.
+/// One decimal, as in [`rounded`], with a sign.
 fn signed(value: f64) -> Option<String> {
     let size = rounded(value.abs())?;
     Some(if value < 0.0 && size != "0.0" { format!("-{size}") } else { size })
 }
 
-/// The sentence on a run beside the first one.
+/// The sentence on a run compared with the first one.
 pub(crate) struct Verdict {
     /// Whether anything is slower in it.
     pub(crate) slower: bool,
-    /// `slower in sycl: Module running +23.83 s (x3236)`, or that nothing is.
+    /// `slower in sycl: Module running +23.83 s (x3236)`, or that nothing is slower.
     pub(crate) text: String,
 }
 
-/// How a range is called that has more time: with what is inside of it, and without.
+/// Words for a range with more time: including ranges inside it, and without.
 const SLOWER: &str = "slower";
 const SLOWER_ITSELF: &str = "slower itself";
 
-/// One for each run after the first: what is slower in it, the most first, as far as `columns` go.
+/// A sentence for each run after the first: its slower ranges, the largest loss first, as far as `columns` go.
 #[cfg(feature = "html")]
 pub(crate) fn verdicts(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
     verdicts_on(comparison, SLOWER, columns, options)
 }
 
-/// The same of own times, if they are known.
+/// The same for own times, if they are known.
 #[cfg(feature = "html")]
 pub(crate) fn verdicts_on_self_time(comparison: &Comparison, columns: usize, options: &RenderOptions) -> Vec<Verdict> {
     by_self_time(comparison).map_or_else(Vec::new, |own| verdicts_on(&own, SLOWER_ITSELF, columns, options))
@@ -335,7 +335,7 @@ fn verdict(
     Verdict { slower: true, text }
 }
 
-/// How a range has changed: `x0.25`, `new`, `gone`, or `-` where neither run has it. Nothing for the first run.
+/// The change of a range: `x0.25`, `new`, `gone`, or `-` if neither run has it. Empty for the first run.
 pub(crate) fn change(range: &ComparedRange, run: usize) -> String {
     let place = range.in_runs.get(run).and_then(Option::as_ref);
     match (range.total_ns(0), range.total_ns(run)) {
@@ -363,7 +363,7 @@ fn label(range: &ComparedRange, options: &RenderOptions) -> String {
     }
 }
 
-/// Sums over all ranges of each run: what the shares are of.
+/// Sums over all ranges of each run, on which the shares are based.
 fn wholes(comparison: &Comparison) -> Vec<u128> {
     let total = |range: &ComparedRange, run| u128::from(range.total_ns(run).unwrap_or(0));
     (0..comparison.runs.len()).map(|run| comparison.ranges.iter().map(|range| total(range, run)).sum()).collect()
@@ -384,19 +384,19 @@ fn difference(ns: i64, inline: bool) -> String {
 struct Lines {
     /// The header of the times.
     time: &'static str,
-    /// Those that have columns.
+    /// Quantiles with columns.
     quantiles: Vec<f64>,
     runs: Vec<String>,
     names: Vec<String>,
-    /// By range and run: total, share, quantiles, difference, ratio. The base run has neither of the last two.
+    /// By range and run: total, share, quantiles, difference, ratio. The base run lacks the last two.
     cells: Vec<Vec<Vec<String>>>,
-    /// The range in which each run lost most time, if any.
+    /// The range with each run's largest loss, if any.
     worst: Vec<Option<usize>>,
 }
 
-/// The ranges that changed most, and the sum of the others as one.
+/// The ranges that changed most, and one with the sum of the others.
 fn bounded<'a>(comparison: &'a Comparison, most: usize) -> Cow<'a, [ComparedRange]> {
-    let others = comparison.ranges.get(most..).filter(|others| others.len() > 1); // one more is as short
+    let others = comparison.ranges.get(most..).filter(|others| others.len() > 1); // a single one is as short
     let Some(others) = others else { return Cow::Borrowed(&comparison.ranges) };
     let sum = |run: usize| {
         let places = others.iter().filter_map(|range| range.in_runs.get(run)?.as_ref());
@@ -420,7 +420,7 @@ fn bounded<'a>(comparison: &'a Comparison, most: usize) -> Cow<'a, [ComparedRang
 impl Lines {
     fn of(comparison: &Comparison, time: &'static str, options: &RenderOptions) -> Self {
         let wholes = wholes(comparison);
-        // Those of whole instances say nothing of own times.
+        // Quantiles of whole instances tell nothing about own times.
         let quantiles = if time == SELF { Vec::new() } else { comparison.quantiles.clone() };
         let ranges = bounded(comparison, options.rows);
         let cells = ranges.iter().map(|range| {
@@ -440,7 +440,7 @@ impl Lines {
         }
     }
 
-    /// Width of the group of columns that a run has.
+    /// Width of a run's group of columns.
     fn group(&self, run: usize) -> usize {
         let name = self.runs.get(run).map_or(0, |name| width_of(name));
         width_of(&self.dashes(run)).max(name.min(MAX_NAME))
@@ -471,7 +471,7 @@ impl Lines {
         columns.map(|(cell, (_, width))| format!("{cell:>width$}")).collect::<Vec<_>>().join("  ")
     }
 
-    /// The width of the column of names with all runs beside each other, if that is wide enough.
+    /// The width of the column of names with all runs side by side, if it is wide enough.
     fn name_width(&self, columns: usize) -> Option<usize> {
         let groups: usize = (0..self.runs.len()).map(|run| 2 + self.group(run)).sum();
         let longest = self.names.iter().map(|name| width_of(name)).max().unwrap_or(0).max(5);
@@ -510,7 +510,7 @@ impl Lines {
 
     fn below(&mut self, columns: usize) -> String {
         const LEAST_RUN: usize = 3;
-        // Of the quantiles the last stays.
+        // The last quantile stays.
         while 3 + 2 + 2 + width_of(&self.dashes(1)) + LEAST_RUN > columns && self.quantiles.len() > 1 {
             self.quantiles.remove(0);
             self.cells.iter_mut().flatten().for_each(|cells| drop(cells.remove(OF_BASE)));
@@ -554,8 +554,8 @@ fn cells(range: &ComparedRange, run: usize, whole: u128, quantiles: &[f64]) -> V
     cells
 }
 
-/// The ranges in which a run lost time that is worth a word, by their place, the most first; none where the gate knows
-/// better.
+/// The ranges in which a run lost a notable amount of time, by index, the largest loss first; empty if the gate
+/// decides.
 fn slower(comparison: &Comparison, run: usize) -> Vec<(usize, i64)> {
     if knows_noise(comparison, run) {
         return Vec::new();
@@ -569,7 +569,7 @@ fn slower(comparison: &Comparison, run: usize) -> Vec<(usize, i64)> {
     lost
 }
 
-/// A line a run: what is slower in it, or that nothing is, or that the gate says it.
+/// A line for each run: its slower ranges, or that there are none, or that the gate decides.
 fn said(comparison: &Comparison, slow: &str, options: &RenderOptions) -> String {
     let mut out = String::new();
     for (run, verdict) in (1..).zip(verdicts_on(comparison, slow, options.columns() - 4, options)) {
@@ -588,7 +588,7 @@ fn said(comparison: &Comparison, slow: &str, options: &RenderOptions) -> String 
     out
 }
 
-/// A line where later runs have ranges that the first one has not, the longest first, as far as they go.
+/// A line on ranges of later runs that the first run does not have, the longest first, as far as they fit.
 fn added(comparison: &Comparison, options: &RenderOptions) -> String {
     let all = comparison.added(0);
     let Some(base) = comparison.runs.first().filter(|_| !all.is_empty()) else { return String::new() };

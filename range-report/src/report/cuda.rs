@@ -1,7 +1,6 @@
-//! The GPU's work in the tables of Nsight Systems.
+//! GPU work in the tables of Nsight Systems.
 //!
-//! The generation of 2021 knew kernels, memory operations and API calls; what came later keeps its columns in that
-//! style.
+//! The generation of 2021 had kernels, memory operations and API calls; later tables keep their columns in that style.
 
 use std::cmp::Reverse;
 
@@ -17,11 +16,11 @@ use crate::text::names;
 use crate::text::number::Rounding;
 use crate::{MemoryStats, ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
 
-/// What projections are, for the page.
+/// The description of projections, for the page.
 pub(super) const PROJECTED: &str =
     "Ranges on the GPU: from the start of the first operation launched inside to the end of the last.";
 
-/// A table, or the sentence on why there is none.
+/// A table, or the sentence that explains why there is none.
 pub(crate) type Made = Result<Table, &'static str>;
 
 pub(super) fn kernels(summary: &Summary, options: &RenderOptions) -> Made {
@@ -41,7 +40,7 @@ pub(super) fn memory_time(summary: &Summary, options: &RenderOptions) -> Made {
     order::by_key(&mut memory, |memory| (Reverse(memory.times.total_ns), name(memory)));
     let rows = memory.iter().map(|memory| (name(memory), &memory.times));
     let mut table = time_table(rows, [count, "Operation", "Operation"], options).ok_or(NO_MEMORY)?;
-    // The page has the sizes beside the times.
+    // The page shows sizes beside times.
     let bytes = |page: &'static str| Column::of("").unit(Unit::Bytes).page(page);
     let speed = Column::of("").unit(Unit::Number).page("GB/s");
     table.columns.extend([bytes("Bytes"), bytes("Avg size"), bytes("Max size"), speed]);
@@ -123,19 +122,19 @@ pub(super) fn range_kernels(summary: &Summary, options: &RenderOptions) -> Made 
     });
     let any_kernel = gpu.kernels.iter().any(|kernel| kernel.times.instances > 0);
     match (rows.is_empty(), any_kernel) {
-        (true, true) => Err(NO_RANGE_KERNEL), // what runs outside of all ranges has rows, too
+        (true, true) => Err(NO_RANGE_KERNEL), // kernels outside of all ranges have rows, too
         (true, false) => Err(NO_KERNEL),
         (false, _) => Ok(range_kernel_table(&rows, options)),
     }
 }
 
-/// `None` outside of any range only.
+/// `None` only outside of any range.
 fn range_label(row: &RangeKernelStats) -> Option<String> {
     let (domain, name) = row.range.as_ref()?;
     Some(names::label(domain.as_deref(), name).unwrap_or_else(|| "None".to_owned()))
 }
 
-/// Rows by total time, then by name; `None` where there is none.
+/// Rows by total time, then by name; `None` if there are none.
 fn time_table<'a, N: AsRef<str> + Ord>(
     rows: impl Iterator<Item = (N, &'a Times)>,
     [count, name, on_page]: [&'static str; 3],
@@ -251,7 +250,7 @@ fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &Re
     for (label, row) in rows {
         let [share, total, _, rest @ ..] = times_cells(&row.times, base);
         let places = [
-            label.as_deref().map_or(Cell::Outside, |label| name_cell(Some(label), options)), // empty, as of 2025
+            label.as_deref().map_or(Cell::Outside, |label| name_cell(Some(label), options)), // empty, as in the version of 2025
             Cell::text(row.style.map_or("", style_name)),
             Cell::Whole(row.pid.into()),
             Cell::known(Some(row.tid.into()).filter(|&tid| tid > 0)),

@@ -1,18 +1,18 @@
-//! What stands around a report.
+//! The frame around a report.
 
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Layout, Table};
 
-/// The text for a summary without ranges. `Summary::empty_because` has the reason where it is known.
+/// The text for a summary without ranges. `Summary::empty_because` has the reason, if it is known.
 pub(super) const NO_RANGE: &str = "No range was recorded.\n";
 
-/// The envelope of a report. `body` ends in a line feed.
+/// A report with its title. `body` must end in a line feed.
 pub(super) fn section(title: &str, body: &str) -> String {
     format!("\n{title}\n\n{body}\n")
 }
 
-/// A table as Nsight Systems lays it out, below its title; in place of a table the sentence on why there is none.
+/// A table in the layout of Nsight Systems, below its title; or the sentence that explains why there is none.
 pub(super) fn printed(titles: [&str; 2], made: Result<Table, &str>, options: &RenderOptions) -> String {
     let title = titles[usize::from(options.style == TableStyle::Legacy)];
     match made {

@@ -1,5 +1,5 @@
-//! Tables in our own style, fitted to a width: the name comes first, times are in units for people, and figures give
-//! way before the name is cut. A line below the table names the columns that gave way.
+//! Tables in our own style, fitted to a width: the name comes first, times are in readable units, and columns of
+//! figures are dropped before the name is cut. A line below the table names the dropped columns.
 
 use std::borrow::Cow;
 
@@ -9,26 +9,27 @@ use crate::stats::{Named, order};
 use crate::text::number::{human, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 
-/// What a name gets, if it needs it, before figures that can be dispensed with; and however narrow the table is.
+/// The width that a long name gets before dispensable figures (`GOOD_NAME`), and in any table, however narrow
+/// (`MIN_NAME`).
 const GOOD_NAME: usize = 24;
 const MIN_NAME: usize = 12;
-/// The rank of a column that is never dispensed with.
+/// The rank of a column that is never dropped.
 pub(super) const STAYS: usize = usize::MAX;
-/// A time that is not known, its dash below the digits of the others.
+/// An unknown time; its dash stands below the digits of the others.
 pub(super) const NO_TIME: &str = "-   ";
 
-/// Which part of a long name is kept.
+/// The part of a long name that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keep {
     /// Most of the start: names of kernels.
     Start,
-    /// Most of the end: that is where the paths of Rust differ.
+    /// Most of the end, where Rust paths differ.
     End,
 }
 
 /// The figures of a column as text.
 struct Figures {
-    /// What the line below the table calls the column.
+    /// The name of the column in the line below the table.
     name: String,
     header: String,
     rank: usize,
@@ -45,8 +46,8 @@ impl Figures {
     }
 }
 
-/// The lines of a table that has a column of names. `head` has the header and the rank of each other column: the one
-/// with the lowest rank gives way first.
+/// The lines of a table with a column of names. `head` has the header and the rank of each other column: the column
+/// with the lowest rank is dropped first.
 pub(super) fn fitted(
     table: &Table,
     keep: Keep,
@@ -85,7 +86,7 @@ pub(super) fn fitted(
             fits = fitting(&columns);
         }
     }
-    // A wide column that went last leaves room for narrow ones.
+    // Dropping a wide column last may leave room for narrow ones.
     for &place in by_rank.iter().rev() {
         let was_shown = std::mem::replace(&mut columns[place].shown, true);
         match fitting(&columns) {
@@ -116,7 +117,7 @@ pub(super) fn fitted(
     out + &left_out(&gone, options.columns())
 }
 
-/// Names the columns that gave way, in the order in which they did.
+/// A line with the dropped columns, in the order of dropping.
 pub(super) fn left_out(names: &[String], width: usize) -> String {
     match names.join(", ") {
         none if none.is_empty() => none,
@@ -124,7 +125,7 @@ pub(super) fn left_out(names: &[String], width: usize) -> String {
     }
 }
 
-/// Names of at most `room` columns that differ where the whole names do; `None` where none are found.
+/// Names of at most `room` columns that differ wherever the whole names do; `None` if none are found.
 fn told_apart(names: &[String], room: usize, keep: Keep) -> Option<Vec<String>> {
     let tails = match keep {
         Keep::Start => [room / 3, 0, room * 2 / 3, room],
@@ -136,7 +137,8 @@ fn told_apart(names: &[String], room: usize, keep: Keep) -> Option<Vec<String>> 
     cut_once.chain(std::iter::once_with(|| cut_twice(names, room))).find(|short| count(short) == count(names))
 }
 
-/// Of names with one start, the start and the words from where they differ: `sm90_gem…tilesize64x128x32_warp…`.
+/// Shortens names with a common start to that start and the words from their first difference:
+/// `sm90_gem…tilesize64x128x32_warp…`.
 fn cut_twice(names: &[String], room: usize) -> Vec<String> {
     let head = |name: &str| shorten(name, room / 3, 0);
     let mut of_one_head: Named<String, (&str, usize)> = Named::default();
@@ -160,7 +162,7 @@ fn cut_twice(names: &[String], room: usize) -> Vec<String> {
     names.iter().map(cut).collect()
 }
 
-/// The same beyond the width of the output, where names differ so late that they cannot be told apart within it.
+/// The same beyond the width of the output, for names that differ so late that no shorter form distinguishes them.
 fn wide_enough(names: &[String], mut room: usize, longest: usize, keep: Keep) -> Vec<String> {
     loop {
         match told_apart(names, room, keep) {
@@ -171,7 +173,7 @@ fn wide_enough(names: &[String], mut room: usize, longest: usize, keep: Keep) ->
     }
 }
 
-/// A figure for people.
+/// A figure in readable form.
 pub(super) fn figure(cell: Option<&Cell>, unit: Unit, thousands: bool) -> String {
     let time = |ns: f64| human(ns.round() as u64);
     match (cell, unit) {
@@ -232,7 +234,7 @@ mod tests {
         assert_eq!(print(60).lines().collect::<Vec<_>>(), narrow);
     }
 
-    /// Wider than the output, where nothing else tells two names apart.
+    /// Wider than the output, if nothing else distinguishes two names.
     #[test]
     fn a_name_is_as_wide_as_it_must_be() {
         let names = ["a", "b"].map(|part| format!("{}{part}{}", "x".repeat(50), "y".repeat(50)));

@@ -1,4 +1,4 @@
-//! What follows the reports: losses, marks that need a word, and the notes of the summary.
+//! The text below the reports: losses, legends of marks, and the notes of the summary.
 
 use super::envelope::section;
 use super::kinds::{Report, TableStyle};
@@ -10,7 +10,7 @@ use crate::text::names;
 use crate::text::width::wrapped;
 use crate::{Quantile, Summary, TreeNode};
 
-/// The footer, or nothing if there is nothing to say.
+/// The footer, or an empty text if there is nothing to report.
 /// `approximate`: whether a table has a figure that comes from a histogram.
 pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOptions, approximate: bool) -> String {
     let mut lines = notes(summary, reports, options, approximate);
@@ -34,7 +34,7 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
 }
 
 impl Summary {
-    /// What was lost or changed, a sentence each, the most important one first: for values, which have no footer.
+    /// Losses and changes, a sentence each, the most important one first: for formats without a footer.
     ///
     /// ```
     /// use range_report::{RenderOptions, Summary};
@@ -50,7 +50,7 @@ impl Summary {
     }
 }
 
-/// What is missing.
+/// Kinds of findings about missing data.
 const LOST: &[FindingKind] = &[FindingKind::OpenRanges, FindingKind::Loss];
 
 /// The sentences of these kinds.
@@ -58,8 +58,8 @@ fn sentences(findings: &[Finding], kinds: &[FindingKind]) -> Vec<String> {
     findings.iter().filter(|one| kinds.contains(&one.kind())).map(|one| one.sentence.clone()).collect()
 }
 
-/// What there is to say, a sentence each, the most important one first: what is missing, then what may be wrong, then
-/// how the figures were obtained.
+/// The notes, a sentence each, the most important one first: missing data, then possible errors, then how the figures
+/// were obtained.
 pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions, approximate: bool) -> Vec<String> {
     let found = losses(summary, options.wording());
     let mut lines = sentences(&found, LOST);

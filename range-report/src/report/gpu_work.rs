@@ -1,5 +1,4 @@
-//! What the reports on the GPU's work share: names as each tool writes them, sums by name, and what to say where there
-//! is nothing.
+//! Shared parts of the reports on GPU work: names in each tool's form, sums by name, and sentences for missing data.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -24,16 +23,16 @@ measured, and waited for before the report is printed.
 pub(crate) const NO_RANGE_KERNEL: &str = "Kernels by range are not merged: the summary of each process has its own.\n";
 /// For a summary whose GPU copied and set no memory.
 pub(crate) const NO_MEMORY: &str = "No copy and no set of GPU memory was recorded.\n";
-/// For a summary with neither.
+/// For a summary without kernels, copies and sets.
 pub(crate) const NO_OPERATION: &str = "No kernel, copy or set was recorded. Check that the GPU is given work while the
 program is measured, and waited for before the report is printed.
 ";
-/// For a summary without API calls, which are recorded where a report of them was asked for.
+/// For a summary without API calls, which are recorded only if a report of them was asked for.
 pub(crate) const NO_CALL_RECORDED: &str =
     "Calls of the CUDA API were not recorded. Ask for this report when the profiler
 is built, or in `TRACING_GPU`.
 ";
-/// For a summary that has them, of a program that made none.
+/// For a summary with recorded API calls, of a program that made none.
 pub(crate) const NO_CALL: &str = "No call of the CUDA API was recorded.\n";
 /// For a summary in which no range launched anything.
 pub(crate) const NO_LAUNCH: &str = "No range launched work for the GPU. Enter a span on the thread that launches
@@ -47,7 +46,7 @@ a text or a number.
 ";
 /// For a summary without calls of futures.
 pub(crate) const NO_CALL_OF_FUTURE: &str = "No span of a future has ended, so nothing was awaited.\n";
-/// What more than one report may have to say instead of a table, and the words of the command for it.
+/// Sentences that several reports use in place of a table, and the command's wording of each.
 pub(super) const ABSENT: &[(&str, &str)] = &[
     (
         NO_ACTIVITY,
@@ -84,7 +83,7 @@ impl Tally {
     }
 }
 
-/// Kernels, copies and sets together, by total time; `memory_name` names the latter.
+/// Kernels, copies and sets together, by total time; `memory_name` names copies and sets.
 pub(crate) fn operations(
     gpu: &GpuActivity,
     memory_name: impl Fn(MemoryKind) -> String,
@@ -97,8 +96,7 @@ pub(crate) fn operations(
     rows
 }
 
-/// API calls by the name without its version, in the order in which each name comes first; empty where they were not
-/// recorded.
+/// API calls by the name without its version, in order of first appearance; empty if they were not recorded.
 pub(crate) fn calls(gpu: &GpuActivity, options: &RenderOptions) -> Vec<Tally> {
     let mut rows: Vec<Tally> = Vec::new();
     let mut known: HashMap<Cow<'_, str>, usize> = HashMap::new();
@@ -117,14 +115,14 @@ pub(crate) fn calls(gpu: &GpuActivity, options: &RenderOptions) -> Vec<Tally> {
     rows
 }
 
-/// A name as it may be printed.
+/// A name in printable form.
 pub(crate) fn printable(name: &str, options: &RenderOptions) -> String {
     if options.raw_names { name.to_owned() } else { names::escaped(name).into_owned() }
 }
 
-/// The name of a function of the CUDA API as the programmer wrote it: without the version of its interface,
-/// `cuMemAlloc` for `cuMemAlloc_v2` and `cudaLaunchKernel` for `cudaLaunchKernel_v7000`. What marks the variant for a
-/// default stream per thread stays: `cuMemcpyHtoD_ptds`.
+/// The name of a CUDA API function as in source code, without the version of its interface: `cuMemAlloc` for
+/// `cuMemAlloc_v2` and `cudaLaunchKernel` for `cudaLaunchKernel_v7000`. The mark of the variant for a per-thread
+/// default stream stays: `cuMemcpyHtoD_ptds`.
 pub(crate) fn unversioned(name: &str) -> Cow<'_, str> {
     for variant in ["_ptsz", "_ptds"] {
         if let Some(stem) = name.strip_suffix(variant).and_then(without_version) {
@@ -134,12 +132,12 @@ pub(crate) fn unversioned(name: &str) -> Cow<'_, str> {
     Cow::Borrowed(without_version(name).unwrap_or(name))
 }
 
-/// The same as Nsight Systems writes it: only a version of exactly four digits is left out, so `cuMemAlloc_v2` stays.
+/// The same in the form of Nsight Systems: only a version of exactly four digits is left out, so `cuMemAlloc_v2` stays.
 pub(crate) fn nsys_call(name: &str) -> &str {
     without_version(name).filter(|stem| name.len() == stem.len() + "_v7000".len()).unwrap_or(name)
 }
 
-/// `None` where there is no version.
+/// `None` if there is no version.
 fn without_version(name: &str) -> Option<&str> {
     let (stem, version) = name.rsplit_once("_v")?;
     let is_version = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());

@@ -72,7 +72,7 @@ struct List {
 }
 
 impl List {
-    /// `rows` fall by their totals; `ranges` has the range that launched each, where there are any.
+    /// `rows` are in descending order of totals; `ranges` has the launching range of each, if there are any.
     fn text(&self, rows: &[Tally], ranges: &[String], wanted: f64, options: &RenderOptions) -> String {
         if rows.is_empty() {
             return self.none.to_owned();
@@ -137,7 +137,7 @@ fn table(rows: &[Tally], ranges: &[String], base: u128, options: &RenderOptions)
         };
         (column.page.to_string(), rank)
     };
-    // Of more rows than are printed, there would be a sum.
+    // With more rows than are printed, there would be a sum.
     fitted(&table, Keep::Start, &head, &RenderOptions { rows: MOST_ROWS, ..*options })
 }
 

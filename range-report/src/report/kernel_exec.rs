@@ -31,7 +31,7 @@ pub(crate) fn kernel_exec(summary: &Summary, options: &RenderOptions) -> String 
     text
 }
 
-/// The table as the tool has it.
+/// The table in the tool's form.
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let mut table = table_of(&["PID", "TID", "DevId"].map(Column::of));

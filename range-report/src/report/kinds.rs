@@ -1,4 +1,4 @@
-//! What can be printed, in whose style, and by which names configuration asks for it.
+//! The reports, their styles, and their names in the configuration.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::analysis::FindingKind;
 use crate::text::names;
 
-/// What can be printed.
+/// A report.
 ///
 /// ```
 /// use range_report::Report;
@@ -20,20 +20,20 @@ pub enum Report {
     /// Statistics of every range, by total time: the push/pop table of `nsys stats`, or, where there are start/end
     /// ranges too, the table of both. Where ranges were timed on streams, a second table has their stream time.
     Ranges,
-    /// Nested phases in order of first entry, with the time that each spent itself. If CUPTI recorded, `GPU busy` is
-    /// the time during which any work of a phase ran, and lines below the tree list the copies. If phases were timed on
-    /// streams, `GPU total` is their stream time; beside `GPU busy` its column is called `Stream`.
+    /// Nested phases in order of first entry, with each phase's own time. If CUPTI recorded, `GPU busy` is the time
+    /// during which any work of a phase ran, and lines below the tree list the copies. If phases were timed on streams,
+    /// `GPU total` is their stream time; beside `GPU busy` its column is called `Stream`.
     Tree,
-    /// Calls of spans that are futures, those that waited longest themselves first: how many ended, how many were
-    /// cancelled, and percentiles of their latency, from the creation of the span to its end. `Busy` is the part of the
-    /// latency during which an instance was open, `Awaited` the rest. `Awaited self` excludes the time during which a
-    /// child call was alive.
+    /// Calls of spans that are futures, the longest own waiting first: how many ended, how many were cancelled, and
+    /// percentiles of their latency, from the creation of the span to its end. `Busy` is the part of the latency during
+    /// which an instance was open, `Awaited` the rest. `Awaited self` excludes the time during which a child call was
+    /// alive.
     Calls,
     /// Sums over the span field `nvtx.category`.
     Categories,
-    /// GPU activities, API calls and events of OpenACC as `nvprof` printed them: columns of fixed width, times in five
+    /// GPU activities, API calls and events of OpenACC in the form of `nvprof`: columns of fixed width, times in five
     /// digits, averages rounded down. Names of functions lose the version of their interface (`cuMemAlloc` for
-    /// `cuMemAlloc_v2`). The first two need CUPTI; the last are printed where
+    /// `cuMemAlloc_v2`). The first two need CUPTI; the last are printed if
     /// [`Summary::openacc`](crate::Summary::openacc) has any.
     Nvprof,
     /// Spans, API calls and GPU operations in the eleven columns of `torch.profiler`. A span's `Self CPU` excludes the
@@ -58,27 +58,26 @@ pub enum Report {
     /// Events of an OpenACC runtime by their own time, in the columns of [`Api`](Self::Api). [`Nvprof`](Self::Nvprof)
     /// has them too.
     OpenAcc,
-    /// Kernels by the ranges they were launched in: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
+    /// Kernels by the ranges in which they were launched: `nvtx_kern_sum` of `nsys stats`. Needs CUPTI.
     RangeKernels,
     /// The kernels and copies that together take 90 % of all GPU time, and the API calls that together take 90 % of all
     /// API time; see [`RenderOptions::hot_percent`](crate::RenderOptions::hot_percent). Needs CUPTI.
     Hot,
-    /// Why the GPU was idle: each moment between two operations of a device has one cause, in the thread that launched
-    /// the second of them, and the range that was open there ([`IdleCause`](crate::summary::IdleCause)). Needs CUPTI,
-    /// and that ranges and calls of the CUDA API are followed through the whole run.
+    /// Why the GPU was idle. Each moment between two operations of a device has one cause and one range, taken from the
+    /// thread that launched the second operation ([`IdleCause`](crate::summary::IdleCause)). Needs CUPTI, and a record
+    /// of all ranges and CUDA API calls of the run.
     Idle,
-    /// What the run says in a few lines: how busy the GPU was and why not busier, and the most costly findings, with
-    /// one thing to do each. Needs what [`Idle`](Self::Idle) needs where there is a GPU; without one, it has the other
-    /// findings.
+    /// The run in a few lines: how busy the GPU was and why not busier, and the most costly findings, with one advice
+    /// each. With a GPU it needs the same as [`Idle`](Self::Idle); without one, it has the other findings.
     Why,
-    /// Kernels from launch to end: `cuda_kern_exec_sum` of `nsys stats`, and the same by the range of the launch. A
-    /// `Q` column has kernels that had not started when the call returned (`QCount`). Needs CUPTI, and that calls of
-    /// the CUDA API are followed through the whole run.
+    /// Kernels from launch to end: `cuda_kern_exec_sum` of `nsys stats`, and the same by the range of the launch. A `Q`
+    /// column covers kernels that had not started when the call returned (`QCount`). Needs CUPTI, and a record of all
+    /// CUDA API calls of the run.
     KernelExec,
 }
 
 impl Report {
-    /// Every report there is, in the order in which they read best.
+    /// All reports, in the best order for reading.
     ///
     /// ```
     /// use range_report::Report;
@@ -97,7 +96,7 @@ impl Report {
         all
     };
 
-    /// The name by which configuration asks for it.
+    /// Its name in the configuration.
     ///
     /// ```
     /// assert_eq!(range_report::Report::Categories.name(), "categories");
@@ -107,38 +106,38 @@ impl Report {
         TABLE[self as usize].1
     }
 
-    /// Whether it is made from what CUPTI records.
+    /// Whether it needs CUPTI's records.
     #[must_use]
     pub const fn needs_activity(self) -> bool {
         !matches!(TABLE[self as usize].2, Needs::Spans)
     }
 
-    /// Whether it is made from single calls of the CUDA API.
+    /// Whether it needs single calls of the CUDA API.
     #[must_use]
     pub const fn needs_calls(self) -> bool {
         matches!(TABLE[self as usize].2, Needs::Calls | Needs::Stream)
     }
 
-    /// Whether it is made from all ranges, calls and operations in their order.
+    /// Whether it needs all ranges, calls and operations in order.
     #[must_use]
     pub const fn needs_stream(self) -> bool {
         matches!(TABLE[self as usize].2, Needs::Stream)
     }
 }
 
-/// What a report is made from.
+/// The data that a report needs.
 enum Needs {
-    /// What the process itself counts.
+    /// Counts of the process itself.
     Spans,
     /// The GPU's work, which CUPTI records.
     Activity,
-    /// Single calls of the CUDA API beside it, which CUPTI records too.
+    /// GPU work, and single calls of the CUDA API, both from CUPTI.
     Calls,
-    /// The same, and every range, as a timeline has them.
+    /// The same, and every range in order, as in a timeline.
     Stream,
 }
 
-/// Every report, its name in the configuration, and what it is made from, in the order in which they read best.
+/// Every report, its name in the configuration, and its needs, in the best order for reading.
 const TABLE: &[(Report, &str, Needs)] = &[
     (Report::Ranges, "ranges", Needs::Spans),
     (Report::Tree, "tree", Needs::Spans),
@@ -194,7 +193,7 @@ pub enum MergedTable {
     Api,
     /// Events of OpenACC runtimes, by their own time.
     OpenAcc,
-    /// Calls of futures, by the time that they awaited themselves.
+    /// Calls of futures, by their own waiting.
     Calls,
     /// Sums over `nvtx.category`.
     Categories,
@@ -239,7 +238,7 @@ impl FromStr for Report {
     }
 }
 
-/// Whose tables the statistics look like.
+/// The tool whose layout the statistics imitate.
 ///
 /// ```
 /// use range_report::TableStyle;
@@ -250,7 +249,7 @@ impl FromStr for Report {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TableStyle {
-    /// Nsight Systems of today: with median and standard deviation.
+    /// The present Nsight Systems: with median and standard deviation.
     #[default]
     Current,
     /// Nsight Systems up to 2021: average, minimum and maximum only.
@@ -258,7 +257,7 @@ pub enum TableStyle {
 }
 
 impl TableStyle {
-    /// The name by which configuration asks for it.
+    /// Its name in the configuration.
     ///
     /// ```
     /// assert_eq!(range_report::TableStyle::Current.name(), "current");
@@ -352,7 +351,7 @@ impl UnknownName {
         Self { kind, name: name.to_owned(), expected: expected.to_owned() }
     }
 
-    /// What is allowed: `current or legacy`.
+    /// The allowed words: `current or legacy`.
     #[must_use]
     pub fn expected(&self) -> &str {
         &self.expected

@@ -1,4 +1,5 @@
-//! What many processes did, a table a kind of work: totals over all, and the least, average and longest of a process.
+//! Reports over many processes, one table for each kind of work: totals over all, and the least, average and longest
+//! total of a process.
 
 mod fit;
 mod rows;
@@ -32,12 +33,12 @@ const PRINTED: [(MergedTable, &str); 9] = [
 ];
 
 impl MergedSummary {
-    /// Prints what there is of these tables: ranges, GPU work, kernels, stream times, times and sizes of copies, events
-    /// of OpenACC, calls of futures, categories. Each has totals over all processes, the least, average and longest
-    /// total of a process, and which process that is. Then the phase tree with its totals (that of each process is in
-    /// [`write_csv`](Self::write_csv)), and what was lost.
+    /// Prints the non-empty tables: ranges, GPU work, kernels, stream times, times and sizes of copies, events of
+    /// OpenACC, calls of futures, categories. Each has totals over all processes; the least, average and longest total
+    /// of a process; and the process with the longest. Then follow the phase tree with its totals
+    /// ([`write_csv`](Self::write_csv) has those of each process) and the losses.
     ///
-    /// Where the figures do not fit into the width, there are fewer of them, in units for people.
+    /// If the figures do not fit into the width, fewer are printed, in readable units.
     ///
     /// ```
     /// use range_report::{RenderOptions, Summary};
@@ -50,12 +51,12 @@ impl MergedSummary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn render(&self, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(merged(self, MergedTable::ALL, options).as_bytes())
     }
 
-    /// Prints those of the tables of [`render`](Self::render) that are listed, in its order, and what was lost.
+    /// Prints only the listed tables of [`render`](Self::render), in its order, and the losses.
     ///
     /// ```
     /// use range_report::{MergedTable, RenderOptions, Summary};
@@ -69,7 +70,7 @@ impl MergedSummary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn render_tables(
         &self,
         tables: &[MergedTable],
@@ -79,9 +80,8 @@ impl MergedSummary {
         out.write_all(merged(self, tables, options).as_bytes())
     }
 
-    /// Writes one table as comma-separated values, quoted as [`Summary::write_csv`] does. Its first columns are
-    /// those of the table of one process; behind them is what processes have of the row. A table in which there is
-    /// nothing has its headers only.
+    /// Writes one table as comma-separated values, quoted as in [`Summary::write_csv`]. Its first columns are those of
+    /// the table of one process; the figures over processes follow. An empty table has only its headers.
     ///
     /// ```
     /// use range_report::{MergedTable, Summary};
@@ -94,13 +94,13 @@ impl MergedSummary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_csv(&self, table: MergedTable, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(merged_table(self, table).csv().as_bytes())
     }
 }
 
-/// The tables and what was lost.
+/// The tables and the losses.
 pub(crate) fn merged(merged: &MergedSummary, tables: &[MergedTable], options: &RenderOptions) -> String {
     let count = integer(merged.processes.len() as u64, options.thousands);
     let s = if merged.processes.len() == 1 { "" } else { "es" };
@@ -130,8 +130,8 @@ pub(crate) fn merged(merged: &MergedSummary, tables: &[MergedTable], options: &R
     text + &footer::footer(&one, &[], options, false)
 }
 
-/// One table for programs: names as they are, all figures, without separators. Its first columns are those of the
-/// table of one process; behind them is what processes have of the row.
+/// One table for programs: unchanged names, all figures, no separators. Its first columns are those of the table of one
+/// process; the figures over processes follow.
 pub(crate) fn merged_table(merged: &MergedSummary, table: MergedTable) -> Table {
     let plain = RenderOptions::default().raw_names(true);
     let one = || merged.as_one();
@@ -164,7 +164,7 @@ fn time_table(rows: &Rows<'_>, columns: &Columns<'_>, options: &RenderOptions) -
     statistics_table(&lines.collect::<Vec<Row<'_>>>(), columns, options)
 }
 
-/// All operations of the GPUs: there is no such table of one process.
+/// All operations of the GPUs; there is no such table for one process.
 fn work_table(rows: &Rows<'_>) -> Table {
     let mut table = Table::new(["Time (%)", "Busy Time (ns)", "Operations", "Work"].map(Column::of));
     for line in &rows.lines {
@@ -175,7 +175,8 @@ fn work_table(rows: &Rows<'_>) -> Table {
     table
 }
 
-/// How many processes have a row, their totals, and between which medians of theirs that of all instances lies.
+/// Headers of the figures over processes: number of processes with the row, their totals, and the range of their
+/// medians, in which the median of all instances lies.
 fn process_headers(unit: &str) -> [String; 8] {
     [
         "Processes".to_owned(),
@@ -199,7 +200,8 @@ fn process_cells(line: &Line<'_>, merged: &MergedSummary, options: &RenderOption
     cells
 }
 
-/// How many processes there are, the least, average and greatest total, the greatest by the average, and whose it is.
+/// The cells of those figures: number of processes, the least, average and greatest total, the ratio of greatest to
+/// average, and the process with the greatest.
 fn cells_of(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions) -> Vec<Cell> {
     vec![
         Cell::Whole(ranks.len() as u64),
@@ -211,7 +213,7 @@ fn cells_of(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions)
     ]
 }
 
-/// The phase tree, a row a node in the order of printing.
+/// The phase tree, a row for each node in the order of printing.
 fn flat_tree(merged: &MergedSummary) -> Table {
     let plain = RenderOptions::default().raw_names(true);
     let mut table = nodes::table::<NodeTotals>(Vec::new());

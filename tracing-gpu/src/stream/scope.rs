@@ -1,4 +1,4 @@
-//! Scopes: the `with_stream`s that a thread is inside.
+//! Scopes: the `with_stream` calls around the present code of a thread.
 //!
 //! At its first timed span a scope borrows a [`Lane`] from its stream, so that its spans are timed without a lock. The
 //! lane goes back when the scope ends, and keeps the stream alive until then.
@@ -28,10 +28,10 @@ thread_local! {
         const { Scope { stream: Cell::new(0), named: Cell::new(None), lane: Cell::new(None) } };
 }
 
-/// What is called on a thread whose scope has changed.
+/// Called on a thread whose scope has changed.
 static ON_CHANGE: OnceLock<fn()> = OnceLock::new();
 
-/// Sets what is called on a thread when it enters or leaves a scope. The first call counts.
+/// Sets the function that is called on a thread when it enters or leaves a scope. Only the first call counts.
 pub(crate) fn on_scope_change(look_again: fn()) {
     let _is_set = ON_CHANGE.set(look_again);
 }
@@ -48,8 +48,7 @@ pub(crate) fn current() -> StreamId {
     SCOPE.with(|scope| scope.stream.get())
 }
 
-/// Makes the scope forget its stream, so that in a forked child all goes by the paths that ask [`forks`]. Does nothing
-/// but store.
+/// Makes the scope forget its stream, so that a forked child uses only paths that check [`forks`]. Only stores values.
 pub(super) extern "C" fn forget() {
     SCOPE.with(|scope| {
         scope.named.set(None);
@@ -67,8 +66,8 @@ pub(super) fn lane(totals: &StreamTotals, id: StreamId) -> Option<(&'static Name
     }
 }
 
-/// The lane that the scope has borrowed from this stream, or else the one that it is lent now. `None` where the scope
-/// is of another stream, and where its lane is another profiler's.
+/// The lane that the scope has borrowed from this stream, or else one that it borrows now. `None` if the scope has
+/// another stream, or its lane belongs to another profiler.
 pub(super) fn lane_or<E>(
     totals: &StreamTotals,
     id: StreamId,
@@ -99,11 +98,11 @@ pub(super) fn inside<T>(stream: StreamId, body: impl FnOnce() -> T) -> T {
                 (scope.named.replace(self.named), scope.lane.replace(self.lane))
             });
             if forks::is_child() {
-                forget(); // the parent has borrowed it, before the fork
+                forget(); // the parent borrowed it before the fork
             } else if let (Some(stream), Some(lane)) = (named, lane) {
                 own_calls::during(|| reading::leave(stream, lane));
             }
-            changed(); // the fast paths, which know no streams, may apply again
+            changed(); // the fast paths, which handle no streams, may apply again
         }
     }
     let _restore = SCOPE.with(|scope| Restore {

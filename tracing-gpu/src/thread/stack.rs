@@ -19,7 +19,7 @@ pub(crate) const NO_SPAN: u64 = 0;
 /// these.
 const MOST_OPEN: usize = 1 << 16;
 
-/// Ranges that a state has room for from its start.
+/// The number of ranges for which a state has room from the start.
 const NEAR: usize = 64;
 
 /// An open range. Written by the thread it is open on; `span` and `place` may be read by any.
@@ -28,8 +28,8 @@ pub(crate) struct Frame {
     span: AtomicU64,
     place: AtomicU64,
     start: AtomicU64,
-    /// Time of ended ranges that were directly above this one; a two's-complement number, since a range that outlives
-    /// the one below it is charged in advance (see [`Stack::exit_below`]).
+    /// Time of ended ranges directly above this one. It is a two's-complement number, because a range that outlives the
+    /// one below is charged in advance (see [`Stack::exit_below`]).
     nested: AtomicU64,
 }
 
@@ -76,11 +76,11 @@ impl Frame {
     }
 }
 
-/// What the stack needs from outside when it closes and re-opens ranges.
+/// Actions outside of the stack when it closes and reopens ranges.
 pub(crate) trait Ranges {
-    /// Ends the topmost range of this place's domain, and says when: read immediately before.
+    /// Ends the topmost range of this place's domain. Returns the time, read immediately before.
     fn close(&mut self, place: Place, span: u64) -> Ticks;
-    /// Begins a range again, and says when: read immediately before.
+    /// Begins a range again. Returns the time, read immediately before.
     fn reopen(&mut self, place: Place, span: u64) -> Ticks;
     /// An instance is over; it had `depth` others below it. `call` follows its span and was left: 0 for none, and also
     /// 0 if the range is reopened, because a call whose span has closed is free once it is left.

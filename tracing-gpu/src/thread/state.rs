@@ -184,7 +184,7 @@ impl ThreadState {
         places
     }
 
-    /// Starts over for the session's new window.
+    /// Begins the session's new window.
     fn restart(&self, start: Ticks) {
         for row in self.rows.iter() {
             row.clear();
@@ -203,19 +203,19 @@ impl ThreadState {
     }
 }
 
-/// What paths and others ask of it.
+/// Accessors for the paths and other modules.
 impl ThreadState {
-    /// The operating system's number of the thread that has this state.
+    /// The operating system's number of the thread that owns this state.
     pub(crate) fn thread_id(&self) -> u32 {
         self.launches.thread()
     }
 
-    /// All rows. Any thread.
+    /// All rows. On any thread.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
     }
 
-    /// All rows of calls. Any thread.
+    /// All rows of calls. On any thread.
     pub(crate) fn call_rows(&self) -> Vec<&'static CallRow> {
         self.call_rows.all()
     }
@@ -225,18 +225,18 @@ impl ThreadState {
         self.rows.identity(place)
     }
 
-    /// What this thread has met. Foreign code that runs meanwhile finds the gate closed, and so does not come here.
+    /// The cache of this thread. Foreign code that runs meanwhile finds the gate closed, and so does not lock it.
     pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock()
     }
 
-    /// Where it looks up what it does not know.
+    /// The sources for cache misses.
     pub(crate) fn lookup(&self) -> Lookup<'_> {
         let Self { session, index: thread, gate, rows, call_rows, .. } = self;
         Lookup { session, thread: *thread, gate, rows, call_rows }
     }
 
-    /// What is known of a call site.
+    /// The facts about a call site.
     pub(crate) fn site(&self, metadata: &'static Metadata<'static>) -> Site {
         self.known.lock().site(&self.lookup(), metadata)
     }
@@ -246,7 +246,7 @@ impl ThreadState {
         self.known.lock().node(&self.lookup(), parent, key)
     }
 
-    /// The place of a node and key on this thread, with a row of its own from the first time on.
+    /// The place of a node and key on this thread. Makes the row the first time.
     pub(crate) fn place(
         &self,
         node: u32,
@@ -263,12 +263,12 @@ impl ThreadState {
         }
     }
 
-    /// Records something that has fields, if a timeline is written.
+    /// Records something with fields, if a timeline is written.
     pub(crate) fn record_with_fields(&self, record: Record, fields: &Fields) {
         self.tape.record(self.thread_id(), record, fields);
     }
 
-    /// Records the values of the range that starts then, if a timeline is written and there are any.
+    /// Records the values of the range that starts then, if there are any and a timeline is written.
     pub(crate) fn record_values(&self, start: Ticks, values: &Changing, fields: &Fields) {
         if values.color.is_some() || values.payload.is_some() || !fields.is_empty() {
             self.tape.record_values(self.thread_id(), start, values, fields);
@@ -280,7 +280,7 @@ impl ThreadState {
         self.nvtx && nvtx_rs::is_tool_attached()
     }
 
-    /// Whether it is known that they go to none: nothing looks for a tool where none is to have them.
+    /// Whether our ranges certainly go to no tool. Without NVTX, nobody looks for a tool.
     #[inline(always)]
     fn lacks_tool(&self) -> bool {
         nvtx_rs::is_tool_absent() || !self.nvtx
@@ -296,7 +296,7 @@ impl ThreadState {
         if self.statistics || self.is_taped { self.session.clock.now() } else { 0 }
     }
 
-    /// [`now`](Self::now) for a moment that a tool takes too, right afterwards.
+    /// [`now`](Self::now), for a moment that a tool reads, too, right afterwards.
     fn now_in_order(&self) -> Ticks {
         if self.statistics || self.is_taped { self.session.clock.now_in_order() } else { 0 }
     }

@@ -1,10 +1,10 @@
-//! What a thread records for a timeline: each range as it ends, and each event.
+//! A thread's records for a timeline: each range at its end, and each event.
 //!
 //! Only while a timeline is written. A range is eight words that its thread writes into a page of its own, with plain
-//! stores and no lock; a page that is full goes to the list of the thread, under a lock that is taken once a page. So
-//! do the fields of a span when it is created (`raw_fields`), and the values of a range, before it. What is neither
-//! goes to the list at once, texts into one string. Whoever writes the files takes the list away, with what is in the
-//! page so far. All lists of a profiler share one bound; what does not fit is counted.
+//! stores and no lock. A full page is copied to the thread's list, under a lock that is taken once a page. The fields
+//! of a span (`raw_fields`) use the page too, at its creation, and so do the values of a range, before the range. Other
+//! records go directly to the list, with their texts in one string. The writer of the files takes the list, and the
+//! page so far. All lists of a profiler share one limit; records beyond it are counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,28 +27,28 @@ use range_report::timeline::{Ending, Value};
 #[path = "tape/tests.rs"]
 mod tests;
 
-/// What is recorded.
+/// A record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record {
-    /// A thread begins, under this name: what follows of its number is its.
+    /// A thread begins, under this name. Later records with its number belong to it.
     Thread { name: Box<str> },
     /// A range that has ended.
     Range(RangeRecord),
-    /// A new window begins at `start`, and with it what counts of the open range at this depth, which began `before`.
+    /// A new window begins at `start`. The open range at this depth, which began `before`, counts from then on.
     Restarted { depth: u32, before: Ticks, start: Ticks },
-    /// A call that has ended, which was not the same as its one range. Times are those of the creation and the close.
+    /// An ended call that is not the same as its one range. Times are those of creation and close.
     Call { label: u32, start: Ticks, end: Ticks, numbers: RangeNumbers, ending: Ending },
     /// An event.
     Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str> },
 }
 
-/// Values of the range that starts then on this thread: they come before it.
+/// Values of the range that starts then on this thread. They come before the range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ValuesRecord {
     pub(crate) start: Ticks,
     pub(crate) color: Option<Color>,
     pub(crate) payload: Option<Payload>,
-    /// Among those of the [`Records`].
+    /// Its fields among those of the [`Records`].
     pub(crate) fields: FieldsAt,
 }
 
@@ -59,28 +59,28 @@ pub(crate) struct RangeRecord {
     pub(crate) start: Ticks,
     pub(crate) end: Ticks,
     pub(crate) depth: u32,
-    /// For start/end ranges that ended on another thread than they began on: that one.
+    /// For a start/end range that ended on another thread: the thread on which it began.
     pub(crate) began_on: Option<u32>,
     pub(crate) cut: bool,
     pub(crate) numbers: RangeNumbers,
 }
 
-/// Bits beside the depth, which has 28 (see `chunked.rs`).
+/// Flags beside the depth, which has 28 bits (see `chunked.rs`).
 const CUT: u64 = 1 << 31;
 const START_END: u64 = 1 << 30;
 const OTHER: u64 = 1 << 29;
-/// The numbers of the range are in the line that follows.
+/// The next line has the numbers of the range.
 const NUMBERED: u64 = 1 << 28;
-/// Values of a range, in place of other records: start; payload; colour and thread; number of fields, and the bits
-/// below beside these.
+/// Marks the values of a range. The words are start; payload; colour and thread; number of fields, with this mark and
+/// the flags below.
 const VALUES: u64 = OTHER | CUT;
-/// Fields of a span, in place of other records: its number; its call site; how many, and thread; the number of lines
-/// that follow, and [`UPDATE`] beside the bits above.
+/// Marks the fields of a span. The words are its number; its call site; number of fields, and thread; number of lines
+/// that follow, with this mark and [`UPDATE`].
 const FIELDS: u64 = OTHER | START_END;
-/// The fields were recorded later: when is in the first word that follows.
+/// The fields were recorded later, at the time in the first word that follows.
 const UPDATE: u64 = 1;
 const COLORED: u64 = 1 << 3;
-/// What the payload is, from 1 up.
+/// The kind of the payload, from 1 up.
 const PAYLOAD: u64 = COLORED - 1;
 
 fn line_of_values(start: Ticks, values: &Changing, fields: usize, thread: u32) -> Line {
@@ -113,13 +113,13 @@ fn values_of(line: &Line) -> (ValuesRecord, usize) {
     (ValuesRecord { start, color, payload, fields: FieldsAt::default() }, (bits >> 32) as usize)
 }
 
-/// The second line of a range that has numbers.
+/// The second line of a range with numbers.
 #[inline(always)]
 fn line_of_numbers(RangeNumbers { span, call, parent, has_fields }: RangeNumbers) -> Line {
     [span, call, parent, u64::from(has_fields)]
 }
 
-/// A range: start and end; label and thread; category, and depth with the bits above.
+/// The line of a range: start and end; label and thread; category, and depth with the flags above.
 #[inline(always)]
 fn line_of(range: &RangeRecord, thread: u32) -> Line {
     let cut = if range.cut { CUT } else { 0 };
@@ -146,7 +146,7 @@ fn is_fields(line: &Line) -> bool {
     line[3] & VALUES != VALUES && line[3] & FIELDS == FIELDS
 }
 
-/// Lines of a record after its first.
+/// Number of lines of a record after the first.
 fn lines_after(line: &Line) -> usize {
     match line[3] {
         OTHER => 0,
@@ -162,24 +162,24 @@ fn fields_of<'a>(&[span, site, count, bits]: &Line, following: &'a [Line]) -> Op
     Some(FieldsRecord { span, site, at, words })
 }
 
-/// Records in the order in which they came, each with the operating system's number of the thread that it is of.
+/// Records in order, each with the operating system's number of its thread.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     lines: Vec<Line>,
     others: Vec<Record>,
-    /// Of all values.
+    /// The fields of all values.
     fields: Fields,
     /// Room of the texts of `others` and of the fields, in lines.
     elsewhere: usize,
 }
 
-/// Lines that a list keeps the memory of: 2 MiB, and as much for other records, for fields and for the texts of these.
+/// Lines of memory that a list keeps: 2 MiB, and as much for other records, for fields and for their texts.
 const KEPT: usize = 1 << 16;
-/// Room of what is taken away at once, about: its room comes back when it is written, and a burst takes seconds. What a
-/// page adds to it fits in [`KEPT`].
+/// Approximate room of a piece that is taken at once. The room comes back when the piece is written, and a burst takes
+/// seconds to write. With one more page it still fits in [`KEPT`].
 const PIECE: usize = KEPT - PAGE;
 
-/// Room of what a record has elsewhere, in lines.
+/// Room of a record's texts, in lines.
 fn lines_of_text(record: &Record) -> usize {
     match record {
         Record::Thread { name } => name.len().div_ceil(size_of::<Line>()),
@@ -193,26 +193,26 @@ fn lines_of_fields(fields: &Fields) -> usize {
     fields.bytes().div_ceil(size_of::<Line>())
 }
 
-/// Fields of a span.
+/// The fields of a span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FieldsRecord<'a> {
     /// Its number.
     pub(crate) span: u64,
     /// The address of its call site.
     pub(crate) site: u64,
-    /// When they were recorded, unless that was at its creation.
+    /// Time of recording, unless that was the creation.
     pub(crate) at: Option<Ticks>,
-    /// For [`raw_fields::read`](super::raw_fields::read).
+    /// The argument of [`raw_fields::read`](super::raw_fields::read).
     pub(crate) words: &'a [u64],
 }
 
-/// A record that is read.
+/// A record as it is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Recorded<'a> {
     Range(RangeRecord),
     Values(ValuesRecord),
     Fields(FieldsRecord<'a>),
-    /// With its fields, among those of the [`Records`].
+    /// A record with its fields, among those of the [`Records`].
     Other(&'a Record, FieldsAt),
 }
 
@@ -221,12 +221,12 @@ impl Records {
         self.lines.is_empty()
     }
 
-    /// What they take of the bound.
+    /// Their room within the limit.
     pub(crate) fn room(&self) -> usize {
         self.lines.len() + self.others.len() * (OTHER_LINES - 1) + self.elsewhere
     }
 
-    /// Forgets the records and keeps their memory, except that of a burst, which would move from thread to thread.
+    /// Clears the records and keeps their memory, except that of a burst, which would move from thread to thread.
     pub(crate) fn clear(&mut self) {
         self.lines.clear();
         self.lines.shrink_to(KEPT);
@@ -258,13 +258,13 @@ impl Records {
         })
     }
 
-    /// Where the fields of new spans are, by the numbers of these.
+    /// The places of new spans' fields, by span number.
     pub(crate) fn new_spans(&self) -> impl Iterator<Item = (u64, usize)> {
         let new = |(at, line): (usize, &Line)| (line[3] & UPDATE == 0).then_some((line[0], at));
         self.heads_of_fields().filter_map(new)
     }
 
-    /// The fields that were recorded later than at the creation of a span.
+    /// Fields that were recorded after the creation of their span.
     pub(crate) fn updates(&self) -> impl Iterator<Item = FieldsRecord<'_>> {
         let later = |(at, line): (usize, &Line)| (line[3] & UPDATE != 0).then(|| self.fields_at(at)).flatten();
         self.heads_of_fields().filter_map(later)
@@ -280,13 +280,13 @@ impl Records {
         heads.filter(|(_, line)| is_fields(line))
     }
 
-    /// The fields that are there.
+    /// The fields at this place.
     pub(crate) fn fields_at(&self, at: usize) -> Option<FieldsRecord<'_>> {
         let (line, after) = self.lines.get(at..)?.split_first()?;
         fields_of(line, after.get(..lines_after(line))?)
     }
 
-    /// The fields of a range or an event that has some.
+    /// The fields of a range or an event.
     pub(crate) fn fields(&self, at: FieldsAt) -> impl Iterator<Item = (&'static str, Value<'_>)> {
         self.fields.at(at)
     }
@@ -299,10 +299,10 @@ impl Records {
     }
 }
 
-/// What one thread has recorded and nobody has taken away.
+/// The records of one thread that nobody has taken yet.
 #[derive(Debug)]
 pub(crate) struct Tape {
-    /// Where a timeline is written.
+    /// Present if a timeline is written.
     page: Option<Page>,
     log: Mutex<Log>,
     room: Option<&'static TapeRoom>,
@@ -310,27 +310,26 @@ pub(crate) struct Tape {
 
 #[derive(Debug, Default)]
 struct Log {
-    /// Pieces that are complete, of what came before `records`.
+    /// Complete pieces from before `records`.
     before: VecDeque<Records>,
     records: Records,
-    /// How much of the page is in `records`.
+    /// How much of the page has been copied to `records`.
     cursor: Cursor,
-    /// Room that was taken for records that do not go through the page, and is not used yet.
+    /// Room taken in advance for records outside of the page.
     ahead: usize,
     lost: u64,
     /// Memory for fields that do not fit into the page.
     spare: Vec<u64>,
 }
 
-/// Words of memory that is kept for fields that do not fit into a page.
+/// Words of memory kept for fields that do not fit into a page.
 const SPARE_WORDS: usize = PAGE * LINE;
 
-/// Room of a record that is no plain range, in lines: one refers to it.
+/// Room of a record other than a plain range, in lines, including the line that refers to it.
 const OTHER_LINES: usize = 1 + size_of::<Record>().div_ceil(size_of::<Line>());
 
 impl Log {
-    /// Takes room for `lines` lines, and for some more in advance, so that not every record writes what all threads
-    /// share.
+    /// Takes room for `lines` lines, and some in advance, so that not every record writes the shared counter.
     fn takes(&mut self, lines: usize, room: &TapeRoom) -> bool {
         if let Some(left) = self.ahead.checked_sub(lines) {
             self.ahead = left;
@@ -343,14 +342,14 @@ impl Log {
         room.take(lines)
     }
 
-    /// Takes over what is in the page and was not before.
+    /// Copies the new part of the page.
     fn take_over(&mut self, page: &Page) {
         if self.records.lines.capacity() == 0 {
-            self.records.lines.reserve_exact(PAGE); // twice as much each time, it comes to `KEPT`
+            self.records.lines.reserve_exact(PAGE); // doubled each time, it reaches `KEPT`
         }
         self.records.lines.extend(self.cursor.read(page));
         if self.records.room() >= PIECE {
-            // A burst goes on: the next piece grows to as much, and its thread does not copy it as it grows.
+            // A burst continues: the next piece will grow as large, and its thread must not copy while it grows.
             let next = Records { lines: Vec::with_capacity(KEPT), ..Records::default() };
             self.before.push_back(std::mem::replace(&mut self.records, next));
         }
@@ -358,9 +357,9 @@ impl Log {
 }
 
 impl Tape {
-    /// With the room of a session that writes a timeline.
+    /// A tape with the room of a session that writes a timeline.
     pub(super) fn new(room: Option<&'static TapeRoom>) -> Self {
-        Self { page: room.map(|_| Page::default()), log: Mutex::default(), room } // no room was taken for the page yet
+        Self { page: room.map(|_| Page::default()), log: Mutex::default(), room } // no room has been taken for the page yet
     }
 
     /// Whether anything is recorded now.
@@ -369,7 +368,7 @@ impl Tape {
         self.open_page().is_some()
     }
 
-    /// Where to record, if anything is recorded now.
+    /// The page, if anything is recorded now.
     #[inline(always)]
     fn open_page(&self) -> Option<&Page> {
         self.room.filter(|room| room.is_open()).and(self.page.as_ref())
@@ -393,7 +392,7 @@ impl Tape {
         }
     }
 
-    /// Records fields of a span that `visit` gives to what it is given: at its creation, or later `at` that time.
+    /// Records fields of a span, which `visit` passes to its argument: at its creation, or later at the time `at`.
     #[inline(always)]
     pub(super) fn record_fields(
         &self,
@@ -417,7 +416,7 @@ impl Tape {
         }
     }
 
-    /// Records what did not fit into the page, and begins it anew.
+    /// Records fields that did not fit into the page, and begins the page anew.
     #[inline(never)]
     fn record_list(&self, page: &Page, list: Vec<u64>) {
         let lines = list.as_chunks::<LINE>().0;
@@ -429,7 +428,7 @@ impl Tape {
         }
     }
 
-    /// Records something of this thread that has fields, if a timeline is written.
+    /// Records something of this thread with fields, if a timeline is written.
     pub(super) fn record(&self, thread: u32, record: Record, fields: &Fields) {
         let lines = OTHER_LINES + lines_of_text(&record) + lines_of_fields(fields);
         self.record_apart(lines, |records| records.push(thread, record, fields));
@@ -450,8 +449,8 @@ impl Tape {
         });
     }
 
-    /// Hands over the next piece of what was recorded, in place of the empty `into`. Any thread. Returns the number of
-    /// records that were lost since the last time, and that of the pieces that are left.
+    /// Moves the next piece to the empty `into`. On any thread. Returns the number of records lost since the last time,
+    /// and the number of remaining pieces.
     pub(crate) fn take(&self, into: &mut Records) -> (u64, usize) {
         let mut log = self.log.lock();
         if let Some(page) = &self.page {
@@ -475,7 +474,7 @@ impl Tape {
         }
     }
 
-    /// Begins the page anew, if there is room for one, with a record that did not fit into what was left of it.
+    /// Begins the page anew, if there is room, with a record that did not fit into the rest of it.
     #[inline(never)]
     fn turn_page(&self, page: &Page, lines: &[Line]) {
         let Some(room) = self.room.filter(|room| !room.is_forked()) else { return }; // nobody writes in a forked child
@@ -495,15 +494,15 @@ impl Tape {
         }
     }
 
-    /// What does not go through the page, and takes room for this number of lines.
+    /// Records something outside of the page, which takes room for this number of lines.
     fn record_apart(&self, lines: usize, record: impl FnOnce(&mut Records)) {
         let (Some(page), Some(room)) = (self.open_page(), self.room) else { return };
         let mut log = match self.log.try_lock() {
             Some(log) => log,
-            None if room.is_forked() => return, // held by a thread that does not exist in the child
+            None if room.is_forked() => return, // a thread that does not exist in the child may hold it
             None => self.log.lock(),
         };
-        log.take_over(page); // it was before
+        log.take_over(page); // earlier records come first
         if log.takes(lines, room) {
             record(&mut log.records);
         } else {
@@ -514,7 +513,7 @@ impl Tape {
 
 impl SpareWords for Tape {
     fn lend(&self) -> Vec<u64> {
-        // In a forked child a thread that does not exist there may hold the lock.
+        // In a forked child, a thread that does not exist there may hold the lock.
         self.log.try_lock().map_or_else(Vec::new, |mut log| std::mem::take(&mut log.spare))
     }
 }

@@ -18,8 +18,8 @@ use crate::thread::state::ThreadState;
 
 /// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
 ///
-/// It can be anywhere in the stack. It never turns a call site off for other layers: its filter only decides what it
-/// measures itself.
+/// It can be anywhere in the stack. It never turns a call site off for other layers: its filter only decides which
+/// spans the layer itself measures.
 #[derive(Debug)]
 #[must_use = "a layer measures nothing until it is added to a subscriber"]
 pub struct GpuLayer {
@@ -99,11 +99,11 @@ where
     }
 }
 
-/// What is kept of a span that has values or a name of its own or is followed by a call, by each profiler that measures
-/// it: hardly ever more than the first, so that no memory but the extension's own is taken.
+/// Data of a span that has values or a name of its own or is followed by a call, one for each profiler that measures
+/// it. There is hardly ever more than the first, so only the extension itself takes memory.
 ///
-/// The registry drops them when the span has closed, and that ends its lifetime and its call: without an `on_close` of
-/// the layer, all other spans pay nothing for it.
+/// The registry drops the data when the span has closed, which ends its lifetime and its call. The layer has no
+/// `on_close`, so that other spans pay nothing.
 struct OwnValues {
     first: (&'static Engine, SpanRecord),
     others: Vec<(&'static Engine, SpanRecord)>,
@@ -117,10 +117,10 @@ impl OwnValues {
 
 #[derive(Clone)]
 enum SpanRecord {
-    /// Which name the call, too.
+    /// Its values, which also name the call.
     Values(Arc<SpanValues>),
     Call(CallId),
-    /// Its place, which has its name, on the state of this number.
+    /// Its place, which has its name, on the state with this number.
     Named(u32, Place),
 }
 
@@ -136,7 +136,7 @@ impl Drop for OwnValues {
     }
 }
 
-/// The thread that creates a span remembers its place. Values of its own are among the extensions of the span in the
+/// The thread that creates a span remembers its place. Values of its own are among the span's extensions in the
 /// registry.
 impl<S> Home for Context<'_, S>
 where
@@ -257,7 +257,7 @@ where
     }
 }
 
-/// Puts what is kept of a span beside it in the registry.
+/// Stores data of a span beside it in the registry.
 #[inline(never)]
 fn keep_beside<'a, S: LookupSpan<'a>>(engine: &'static Engine, span: &SpanRef<'a, S>, kept: SpanRecord) {
     let mut extensions = span.extensions_mut();
@@ -280,13 +280,13 @@ fn own_values_of<'a, S: LookupSpan<'a>>(engine: &Engine, span: &SpanRef<'a, S>) 
     }
 }
 
-/// A span that a call follows, created on another thread or no longer remembered here.
+/// An entry of a span with a call, created on another thread or no longer remembered here.
 fn called(engine: &'static Engine, thread: &ThreadState, call: CallId) -> EnteredSpan {
     let home = engine.session.calls.get(call).map(Call::home);
     home.map_or(EnteredSpan::Nothing, |home| counted(engine, thread, home, call))
 }
 
-/// A span that is counted at this place of the state of this number, and the call that follows it, 0 for none.
+/// An entry of a span with this place on the state with this number, and its call, 0 for none.
 fn counted(engine: &'static Engine, thread: &ThreadState, (creator, place): (u32, Place), call: CallId) -> EnteredSpan {
     let Some(creator) = engine.thread_at(creator) else { return EnteredSpan::Nothing };
     let here = if creator.index == thread.index { place } else { thread.place_from(creator, place) };
@@ -297,8 +297,7 @@ fn counted(engine: &'static Engine, thread: &ThreadState, (creator, place): (u32
     EnteredSpan::Counted(if call == 0 { here } else { here.with_call() }, call)
 }
 
-/// The lineage of a span that is not remembered here: its nearest remembered ancestor, and the call sites from there
-/// down.
+/// The node of a span that is not remembered here, from its nearest remembered ancestor and the call sites below that.
 fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: SpanRef<'a, S>) -> u32 {
     let mut sites = Vec::new();
     let mut node = ROOT;
@@ -364,10 +363,10 @@ mod tests {
                 let _dispatch = tracing::dispatcher::set_default(&there);
                 let open = info_span!("there").entered();
                 tell.send(()).unwrap();
-                held.recv().unwrap(); // its layer is dropped
+                held.recv().unwrap(); // its layer was dropped
                 drop(open);
                 tell.send(()).unwrap();
-                held.recv().unwrap(); // there is another one
+                held.recv().unwrap(); // there is another layer
                 info_span!("again").in_scope(|| ());
             });
             let _dispatch = tracing::dispatcher::set_default(&dispatch);
@@ -384,13 +383,13 @@ mod tests {
             release.send(()).unwrap();
             told.recv().unwrap();
             handle.reload(Some(profiler.layer())).unwrap();
-            // The registry gives the ids of closed spans anew: this one is no `here`.
+            // The registry reuses the ids of closed spans: this one is not `here`.
             info_span!("after").in_scope(|| ());
             release.send(()).unwrap();
             worker.join().unwrap();
             let summary = profiler.summary();
             assert_eq!(["after", "again", "here", "inner", "there"].map(count), [Some(1); 5]);
-            // Nothing was added to the three since then. The rate of the clock is better known now.
+            // Nothing was added to the three since then, but the rate of the clock is known better.
             for row in &at.ranges {
                 let now = summary.ranges.iter().find(|now| now.name == row.name).expect("a row");
                 let (then, now) = (row.times.total_ns, now.times.total_ns);
@@ -427,7 +426,7 @@ mod tests {
         assert!(["first", "second", "third"].iter().all(|name| row(&profiler, name).is_some()));
     }
 
-    /// `with_filter` stands in for the default; what was asked for counts on.
+    /// `with_filter` replaces the default filter; a filter that was asked for still applies.
     #[test]
     fn a_filter_of_the_layer_replaces_the_default() {
         use tracing_subscriber::filter::{LevelFilter, Targets};

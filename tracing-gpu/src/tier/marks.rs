@@ -28,7 +28,7 @@ fn mark_with_message(thread: &ThreadState, event: &Event<'_>, with_tool: bool) {
     if !session.is_enabled(metadata) {
         return;
     }
-    let at = session.clock.now(); // before what the values' own code takes
+    let at = session.clock.now(); // before code of the values runs, which takes time
     let (record, fields) = thread.gate.while_closed(|| {
         let category = category(*metadata.level());
         let (domain, first) = session.domain_of_mark(metadata.target(), category);
@@ -56,7 +56,7 @@ fn category(level: Level) -> u32 {
     }
 }
 
-/// The text of an event: its message, or its fields if it has no message. And its fields, for a timeline.
+/// The text of an event (its message, or else its fields), and its fields for a timeline.
 #[derive(Default)]
 struct Said {
     message: Option<String>,
@@ -73,18 +73,18 @@ impl Said {
             _ => name.to_owned(),
         };
         let mut fields = Fields::default();
-        fields.update(self.fields); // of a name that is there twice the last, as of a span
+        fields.update(self.fields); // the last of two fields with one name wins, as for a span
         (text, fields)
     }
 
     fn show(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if self.message.is_none() {
             let separator = if self.shown.is_empty() { "" } else { " " };
-            let _ = write!(self.shown, "{separator}{}={value:?}", field.name()); // writing to a string does not fail
+            let _ = write!(self.shown, "{separator}{}={value:?}", field.name()); // writing to a string cannot fail
         }
     }
 
-    /// A field, or the message: as text, and as `keep` puts it among the fields.
+    /// Handles a field or the message: as text, and with `keep`, which stores it among the fields.
     fn field(&mut self, field: &Field, shown: &dyn fmt::Debug, keep: impl FnOnce(&mut Fields)) {
         if field.name() == MESSAGE {
             self.message = Some(format!("{shown:?}"));

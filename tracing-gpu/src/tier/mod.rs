@@ -1,7 +1,7 @@
-//! The front ends, and what they share: from a callback to the thread's state.
+//! The front ends and their shared code: from a callback to the thread's state.
 //!
-//! A layer and a subscriber differ in where a span's data lives, which [`Home`] says. All else is here, once, and
-//! compiled for each of them. The paths and when they apply: [`engine`](crate::thread::engine).
+//! A layer and a subscriber differ in where a span's data is stored, which [`Home`] abstracts. All other code is here
+//! once, and compiled for each of them. The paths and their conditions: [`engine`](crate::thread::engine).
 
 pub(crate) mod layer;
 #[cfg(feature = "foreign")]
@@ -26,17 +26,17 @@ use crate::thread::engine::Engine;
 use crate::thread::numbers::{Created, NewSpan};
 use crate::thread::state::{CountingExit, ThreadState};
 
-/// Where a front end keeps what is known of its spans: beside those of a registry, or in slabs of our own.
+/// The storage of a front end's spans: a registry, or slabs of our own.
 trait Home {
-    /// What a span is known by when it is new: its id, where somebody else gives it.
+    /// The identity of a new span, if the registry gives it: its id.
     type Given: Copy;
-    /// What it is known by once it is kept, where that is not given.
+    /// The identity of a stored span, if nobody else gives it.
     type Created;
 
-    /// Keeps the place of a new span without values of its own; `None` where that takes more than a few stores, and
-    /// then nothing has happened.
+    /// Stores the place of a new span without values of its own. Returns `None`, and changes nothing, if that takes
+    /// more than a few stores.
     fn keep_counting(thread: &ThreadState, given: Self::Given, place: Place) -> Option<Self::Created>;
-    /// Keeps any new span. `None` where there is no room.
+    /// Stores any new span. `None` if there is no room.
     fn keep(
         &self,
         engine: &'static Engine,
@@ -47,47 +47,47 @@ trait Home {
     ) -> Option<Self::Created>;
     /// The id of a new span.
     fn id(given: Self::Given, created: &Self::Created) -> u64;
-    /// Keeps the stream that a parent of a new span names, 0 for none.
+    /// Stores the stream that a parent of a new span names, 0 for none.
     fn keep_inherited(thread: &ThreadState, given: Self::Given, created: &Self::Created, stream: StreamId);
 
-    /// The place of a span that was created on this thread and has neither values of its own nor a call: all that the
-    /// fast paths ask for.
+    /// The place of a span that was created on this thread and has neither values of its own nor a call: the only query
+    /// of the fast paths.
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place>;
     /// The stream that a parent of such a span names, 0 for none.
     fn inherited_here(thread: &ThreadState, id: u64) -> StreamId;
 
-    /// Any span that is about to be entered.
+    /// Finds any span that is about to be entered.
     fn find(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> EnteredSpan;
-    /// The stream of the nearest parent of any span that names one, 0 for none.
+    /// The stream of any span's nearest parent that names one; 0 for none.
     fn inherited_stream(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> StreamId;
     /// The call that follows any span, 0 for none.
     fn call(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> CallId;
-    /// The values of a span that has its own.
+    /// The values of a span with its own.
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>>;
-    /// What the thread that created a span knows of its numbers, if it is alive and a timeline is written.
+    /// The creating thread's data of a live span, if a timeline is written.
     fn created(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Option<&'static Created>;
-    /// The node under which the children of any span are.
+    /// The parent node for children of any span.
     fn node(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> u32;
     /// The call site of a live span that the filter lets through.
     fn measured_site(&self, engine: &'static Engine, id: u64) -> Option<&'static Metadata<'static>>;
 }
 
-/// What is kept of a new span beside its place.
+/// The data of a new span besides its place.
 enum Beside {
     Nothing,
-    /// That its call site does not know its name: its place does.
+    /// A mark that its call site does not determine its name; its place does.
     Named,
-    /// The call that its place speaks of.
+    /// The call that its place announces.
     Call(CallId),
     Values(Arc<SpanValues>),
 }
 
 /// A span that is about to be entered.
 enum EnteredSpan {
-    /// Is counted here, on this thread; the call is the one that its place speaks of.
+    /// It is counted here, on this thread; the call is the one that its place announces.
     Counted(Place, CallId),
     WithValues(Arc<SpanValues>),
-    /// Is filtered out, and was created under this node.
+    /// It is filtered out, and was created under this node.
     Hidden(u32),
     Nothing,
 }
@@ -122,7 +122,7 @@ fn new_span_counting<H: Home>(
     Some(created)
 }
 
-/// A span that takes no more than counting and recording; else any.
+/// Creates a span that needs only counting and recording, or else any span.
 #[inline(never)]
 fn new_span_otherwise<H: Home>(
     engine: &'static Engine,
@@ -152,7 +152,7 @@ fn new_span_general<H: Home>(
     let has_streams = thread.session.has_streams();
     let inherited = if has_streams { parent_stream(engine, home, thread, attributes) } else { 0 };
     let mut new = if thread.is_taped { number(engine, home, thread, attributes) } else { NewSpan::default() };
-    // A stream in play keeps entries off the fast path, not this.
+    // A stream affects the fast path of entries, not that of creations.
     let created = new_span_counting::<H>(thread, given, attributes).or_else(|| {
         let parent = match attributes.parent() {
             None if attributes.is_contextual() => thread.current_node(),
@@ -199,7 +199,7 @@ fn new_span_general<H: Home>(
     created
 }
 
-/// The numbers of a span that is about to be created.
+/// The numbers for a span that is about to be created.
 #[inline]
 fn number<H: Home>(
     engine: &'static Engine,
@@ -229,7 +229,7 @@ fn parent_stream<H: Home>(
     };
     let Some(parent) = parent else { return 0 };
     if H::place_here(thread, parent).is_some() {
-        return H::inherited_here(thread, parent); // not looked up in a registry, however deep it is
+        return H::inherited_here(thread, parent); // not looked up in a registry, however deep the span is
     }
     match home.values(engine, parent).map_or(0, |values| values.now().stream) {
         0 => home.inherited_stream(engine, thread, parent),
@@ -266,13 +266,13 @@ fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     enter_general(engine, home, id);
 }
 
-/// Path `on_stream`, outside of all `with_stream`s.
+/// Path `on_stream`, outside of any `with_stream`.
 #[inline(never)]
 fn enter_inherited<H: Home>(thread: &ThreadState, id: u64, place: Place) {
     thread.enter_on_stream(id, place, stream_of_entry(thread, 0, || H::inherited_here(thread, id)));
 }
 
-/// Any entry, also of a span that was created on another thread, has values of its own, or is no longer remembered.
+/// Enters any span, even one that was created on another thread, has values of its own, or is no longer remembered.
 #[inline(never)]
 fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.thread() else {
@@ -288,7 +288,7 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
             let now = values.now();
             thread.enter_with_values(id, &values, &now, stream_of_entry(thread, now.stream, inherited), created);
         }
-        // Where its parent is not open, what is created inside belongs under that parent.
+        // If its parent is not open, spans created inside belong under that parent.
         EnteredSpan::Hidden(parent) if parent != ROOT && thread.stack.is_empty() => {
             thread.enter_general(id, Place::stand_in(parent), 0, None, 0, created);
         }
@@ -296,8 +296,8 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     }
 }
 
-/// The stream that an entry is timed on, 0 for none: the span's own, else the thread's, else that of the nearest parent
-/// that names one.
+/// The stream on which an entry is timed, 0 for none: the span's own, else the thread's, else that of the nearest
+/// parent that names one.
 #[inline]
 fn stream_of_entry(thread: &ThreadState, own: StreamId, inherited: impl FnOnce() -> StreamId) -> StreamId {
     let session = thread.session;
@@ -323,7 +323,7 @@ fn exit<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     }
 }
 
-/// Apart, so that exits of ranges without calls save nothing for it.
+/// A separate function, so that exits of ranges without calls save no registers for it.
 #[inline(never)]
 fn exit_noted<H: Home>(engine: &'static Engine, home: &H, thread: &ThreadState, id: u64) {
     if !thread.exit_noted(id) {

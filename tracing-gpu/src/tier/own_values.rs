@@ -15,7 +15,7 @@ use crate::thread::state::ThreadState;
 use crate::thread::tape::{RangeRecord, Record};
 use range_report::RangeStyle;
 
-/// Reads the fields of a new span and counts its creation. `parent` is the node it is under, `above` the call, as for
+/// Reads the fields of a new span and counts its creation. `parent` is its parent node, `above` its parent call, as for
 /// [`begin_call`](ThreadState::begin_call).
 #[inline(never)]
 pub(super) fn create(
@@ -61,9 +61,8 @@ pub(super) fn create(
     Arc::new(values)
 }
 
-/// The place of a new span without values of its own that a field of its call site may name, and whether it does. A
-/// call site that is whole, or whose first spans have no value when they are created, takes the fast paths from then
-/// on.
+/// The place of a new span without values of its own whose name may come from a known field, and whether it does. If
+/// the call site is whole, or its first spans have no value at creation, later spans take the fast paths.
 #[inline(never)]
 pub(super) fn split(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> (Place, bool) {
     let (session, lookup, metadata) = (thread.session, &thread.lookup(), attributes.metadata());
@@ -90,7 +89,7 @@ pub(super) fn split(thread: &ThreadState, parent: u32, attributes: &span::Attrib
     (place, false)
 }
 
-/// Looks at a new span whose call site is only sampled. Returns its place.
+/// Samples a new span of a call site that is only sampled. Returns its place.
 #[inline(never)]
 pub(super) fn sample(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> Place {
     let place = thread.plain_child(parent, attributes.metadata());
@@ -100,7 +99,7 @@ pub(super) fn sample(thread: &ThreadState, parent: u32, attributes: &span::Attri
     place
 }
 
-/// Looks at one more span, if its call site is only sampled.
+/// Samples one more span, if its call site is only sampled.
 #[cold]
 #[inline(never)]
 pub(super) fn sample_again(thread: &ThreadState, attributes: &span::Attributes<'_>) {
@@ -109,7 +108,7 @@ pub(super) fn sample_again(thread: &ThreadState, attributes: &span::Attributes<'
     }
 }
 
-/// Looks at a field that was recorded after the creation of its span, of the first such spans and of ever fewer later.
+/// Samples a field that was recorded after the creation of its span: at first each time, later more and more rarely.
 #[inline(never)]
 pub(super) fn sample_recorded(thread: &ThreadState, record: &span::Record<'_>) {
     let samples = &thread.session.samples;
@@ -120,7 +119,7 @@ pub(super) fn sample_recorded(thread: &ThreadState, record: &span::Record<'_>) {
     }
 }
 
-/// Takes over the fields of a `record`.
+/// Stores the fields of a `record`.
 pub(super) fn record(thread: &ThreadState, values: &SpanValues, record: &span::Record<'_>) {
     let (session, lookup) = (thread.session, &thread.lookup());
     let mut known = thread.known();
@@ -160,8 +159,8 @@ fn begin_lifetime(thread: &ThreadState, values: &SpanValues, new: &NewSpan) {
     });
 }
 
-/// The span of a call has closed. Without a thread it cannot be counted, and that is; after the finish all stays as it
-/// was then.
+/// The span of a call has closed. Without a thread the call cannot be counted, which is noted. After the finish nothing
+/// changes.
 #[inline(never)]
 pub(super) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, call: CallId) {
     let session = &engine.session;
@@ -173,7 +172,8 @@ pub(super) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, 
     };
     let Some(home) = engine.thread_at(ended.thread) else { return };
     thread.into_iter().for_each(|thread| thread.record_call(home, &ended));
-    // What was created before the window, or entered once at the most as spans are that are no futures, is no call.
+    // A call is neither a span created before the window, nor one entered at most once, as spans that are no futures
+    // are.
     if home.judge(&ended) && ended.entries > 0 && ended.created >= session.window() {
         match thread {
             Some(thread) => thread.add_call_ended(home, call, &ended),
@@ -182,8 +182,8 @@ pub(super) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, 
     }
 }
 
-/// Ends the start/end range of a span that has been closed, if it has one. Without a thread it cannot be measured, and
-/// is counted so; after the finish it stays as it was then.
+/// Ends the start/end range of a closed span, if it has one. Without a thread it cannot be measured, which is noted.
+/// After the finish nothing changes.
 pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, values: &SpanValues) {
     if thread.is_none() && !engine.session.is_running() {
         return;
@@ -196,7 +196,7 @@ pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, value
     }
 }
 
-/// Ends a start/end range, of a span with this call site or of other code.
+/// Ends a start/end range of a span with this call site, or of other code.
 pub(super) fn end_lifetime(
     engine: &'static Engine,
     thread: Option<&ThreadState>,
@@ -211,12 +211,12 @@ pub(super) fn end_lifetime(
         }
     };
     let Some(thread) = thread else {
-        end(None); // what is not measured is in no table
+        end(None); // an unmeasured range is in no table
         return engine.session.drop_span();
     };
     let now = engine.session.clock.now();
     if let Some(range) = lifetime.range {
-        // An id is of the process, whatever the domain.
+        // An id is unique in the process, whatever the domain.
         thread.gate.while_closed(|| nvtx_rs::Domain::DEFAULT.end(range));
     }
     end(Some(now));
@@ -227,7 +227,7 @@ pub(super) fn end_lifetime(
     thread.add_call(place);
     let entered = lifetime.start.max(engine.session.window());
     thread.add(Ended { place, entered, duration: now.saturating_sub(entered), nested: 0 });
-    let start = lifetime.start; // a timeline goes on over windows
+    let start = lifetime.start; // a timeline spans windows
     thread.record_values(start, changing, fields);
     let began_on = (lifetime.thread != thread.thread_id()).then_some(lifetime.thread);
     let numbers = lifetime.numbers;

@@ -16,7 +16,7 @@ use crate::thread::state::ThreadState;
 /// A [`Subscriber`] that only measures: see [`Profiler::subscriber`](crate::Profiler::subscriber).
 ///
 /// Events become NVTX marks and are not printed. Other layers do not work with it, because it has no registry. It is
-/// alone, so it turns off the call sites that its filter rejects for good.
+/// the only subscriber, so it turns off rejected call sites for good.
 #[derive(Debug)]
 pub struct GpuSubscriber {
     engine: &'static Engine,
@@ -34,7 +34,7 @@ impl GpuSubscriber {
             return false;
         }
         let thread = engine.thread();
-        // Closing goes on after the finish, so that slots come back; the slab is then nobody's own.
+        // Spans are still closed after the finish, so that slots become free; then nobody owns the slab.
         let (home, is_owner) = match thread {
             Some(thread) if thread.index == span.thread => {
                 if thread.slab.close_near(span) {
@@ -77,8 +77,8 @@ impl Subscriber for GpuSubscriber {
         self.engine.session.is_running() && self.engine.session.is_enabled(metadata)
     }
 
-    // There is no hint of the most verbose level: call sites beyond it would not be met, and the report could not name
-    // what the filter has rejected.
+    // There is no hint of the most verbose level: otherwise more verbose call sites would never be seen, and the report
+    // could not name the spans that the filter has rejected.
 
     fn on_register_dispatch(&self, _: &Dispatch) {
         self.engine.session.front_end.install();
@@ -128,7 +128,7 @@ impl Subscriber for GpuSubscriber {
     fn current_span(&self) -> span::Current {
         let current = self.engine.thread().and_then(|thread| {
             let top = thread.stack.innermost_span()?;
-            // Its last handle may be gone while it is still entered.
+            // Its last handle may be dropped while it is still entered.
             let (home, span, place) = locate(self.engine, top.span())?;
             let metadata = match metadata_of(home, span, place).filter(|_| place.has_own_values()) {
                 Some(metadata) => metadata,
@@ -140,7 +140,7 @@ impl Subscriber for GpuSubscriber {
     }
 }
 
-/// The thread that creates a span keeps all of it in its slab.
+/// The thread that creates a span stores all of it in its slab.
 struct Slabs;
 
 impl Home for Slabs {
@@ -236,8 +236,8 @@ impl Home for Slabs {
     }
 }
 
-/// The call site of a span. Call sites of one name share a row; a span with values of its own knows its own, and a
-/// `record` goes by its fields.
+/// The call site of a span. Call sites of one name share a row, so a span with values of its own stores its own call
+/// site, whose fields a `record` needs.
 fn metadata_of(home: &ThreadState, span: SpanRef, place: Place) -> Option<&'static Metadata<'static>> {
     match place.has_own_values() {
         true => Some(home.slab.values(span)?.metadata),
@@ -245,7 +245,7 @@ fn metadata_of(home: &ThreadState, span: SpanRef, place: Place) -> Option<&'stat
     }
 }
 
-/// A live span, and the state of the thread that it was created on.
+/// A live span, and the state of the thread on which it was created.
 fn locate(engine: &'static Engine, id: u64) -> Option<(&'static ThreadState, SpanRef, Place)> {
     let span = SpanRef::from_id(id);
     let home = engine.thread_at(span.thread)?;

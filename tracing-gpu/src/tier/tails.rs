@@ -1,26 +1,26 @@
-//! What names carry at their end and never repeat: numbers that are made at run time.
+//! Unique numbers that code appends to names at run time.
 //!
-//! The rule: `key = value` at the end of a name is no part of it, once or several times, each behind a comma, a
+//! The rule: `key = value` at the end of a name is not part of it, once or several times, each after a comma, a
 //! semicolon or a blank. A value is a number, or a list in brackets. So `aten::linear, seq = 84, op_id = 315` is
-//! `aten::linear`. Bare numbers stay: `block 1` and `block 2` are two names. Two forms that are known count, too:
-//! `ProfilerStep#12`, and what XLA writes between `#`, from which it takes the numbers:
+//! `aten::linear`. Numbers without a key stay: `block 1` and `block 2` are two names. Two special forms are recognised,
+//! too: `ProfilerStep#12`, and XLA's text between `#`, which loses its numbers:
 //! `XlaModule:#hlo_module=jit_f,program_id=1621#` is `XlaModule:#hlo_module=jit_f#`.
 
 use std::borrow::Cow;
 
 use range_report::timeline::Value;
 
-/// A name without its tail, and the keys and values of that, the first one first.
+/// A name without its tail, and the tail's keys and values, the first one first.
 #[derive(Debug, PartialEq)]
 pub(super) struct Cut<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) values: Vec<(&'a str, Value<'a>)>,
 }
 
-/// Numbered by PyTorch's own profiler.
+/// PyTorch's own profiler numbers this name.
 const STEP: &str = "ProfilerStep";
 
-/// A name that has a tail; `None` for all others.
+/// The parts of a name with a tail; `None` for other names.
 pub(super) fn cut(name: &str) -> Option<Cut<'_>> {
     match name.as_bytes().last()? {
         b'#' => cut_between_hashes(name),
@@ -57,7 +57,7 @@ fn cut_end(name: &str) -> Option<Cut<'_>> {
     (!values.is_empty()).then(|| Cut { name: rest.into(), values })
 }
 
-/// The last `key = value`, and the name before it, which is not empty.
+/// The last `key = value`, and the name before it, which must not be empty.
 fn last_pair(name: &str) -> Option<(&str, &str, Value<'_>)> {
     let from = if name.ends_with([']', ')']) { start_of_list(name)? } else { start_of_word(name) };
     let (before, value) = name.split_at_checked(from)?;
@@ -71,7 +71,7 @@ fn last_pair(name: &str) -> Option<(&str, &str, Value<'_>)> {
     (!name.is_empty() && name.len() < before.len()).then_some((name, key, value))
 }
 
-/// Where the list begins that ends with the text.
+/// The start of the list at the end of the text.
 fn start_of_list(text: &str) -> Option<usize> {
     let mut open = 0_usize;
     for (at, byte) in text.bytes().enumerate().rev() {
@@ -87,7 +87,7 @@ fn start_of_list(text: &str) -> Option<usize> {
     None
 }
 
-/// Where the number or the key begins that ends with the text.
+/// The start of the number or key at the end of the text.
 fn start_of_word(text: &str) -> usize {
     let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || "_.+-".contains(letter);
     text.trim_end_matches(is_of_word).len()
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// What reads like a name is one.
+    /// Names without such a tail stay whole.
     #[test]
     fn other_names_stay_whole() {
         for name in [

@@ -9,8 +9,8 @@ use crate::{Output, Profiler};
 
 const THREADS: usize = 8;
 
-/// Enters and leaves spans as futures, kept spans and guards that are held too long do, hands them on to another
-/// thread, and begins a new window now and then.
+/// Enters and leaves spans like futures, kept spans and guards that are held too long; hands spans to another thread;
+/// sometimes begins a new window.
 fn storm(profiler: &Profiler, seed: usize, inbox: &mpsc::Receiver<Span>, outbox: &mpsc::SyncSender<Span>) {
     let mut held: Vec<Span> = Vec::new();
     for step in 0..2_000 {
@@ -61,7 +61,7 @@ fn calls_alive(profiler: &Profiler) -> usize {
     engine.session.calls.alive(threads.iter().map(|thread| &thread.spare_calls))
 }
 
-/// A guard that is forgotten leaves its range open when the span closes. The exit of the range below opens it again.
+/// A forgotten guard leaves its range open when the span closes. The exit of the range below reopens it.
 #[test]
 fn a_call_whose_span_closed_is_free_when_its_range_ends_and_not_when_it_is_opened_again() {
     for with_layer in [false, true] {
@@ -79,7 +79,7 @@ fn a_call_whose_span_closed_is_free_when_its_range_ends_and_not_when_it_is_opene
     }
 }
 
-/// A finish takes time: it waits for the GPU, prints, and writes. Then it writes the calls that were open.
+/// A finish takes time: it waits for the GPU, prints, and writes. Afterwards it writes the calls that were open.
 #[test]
 fn a_call_that_closes_during_the_finish_is_still_one_that_was_open() {
     for with_layer in [false, true] {
@@ -106,7 +106,7 @@ fn every_call_is_free_again_when_its_span_is_gone() {
                 scope.spawn(move || {
                     dispatcher::with_default(dispatch, || storm(profiler, seed, &inbox, &outbox));
                     drop(outbox);
-                    inbox.into_iter().for_each(drop); // until the neighbour is done
+                    inbox.into_iter().for_each(drop); // until the neighbour has finished
                 });
             }
         });

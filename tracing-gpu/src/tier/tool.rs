@@ -1,8 +1,8 @@
-//! The front end for NVTX ranges that other code of the process makes: a C++ library, NCCL, Python.
+//! The front end for NVTX ranges of other code in the process: a C++ library, NCCL, Python.
 //!
-//! A range is found by its text in a table of the thread, and so are the place and the row: no lock, no allocation.
-//! [`push_foreign`](ThreadState::push_foreign) is the rest of the way. Ranges of our own spans do not count here: they
-//! are sent while the gate of the thread is closed.
+//! A table of the thread leads from a range's text to its place and row, without a lock or an allocation.
+//! [`push_foreign`](ThreadState::push_foreign) does the rest. Ranges of our own spans do not count here: they are sent
+//! while the thread's gate is closed.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -98,7 +98,7 @@ impl NvtxTool {
             Call::Mark { domain, ref event } if session.records_values() => self.mark(domain, event),
             Call::Start { domain, ref event, id } => self.start(domain, event, id),
             Call::End { id, extended, .. } => self.end(id, extended),
-            // What has no thread now is called by us, or by a thread that is being torn down.
+            // Without a thread, the call comes from us or from a thread that is being torn down.
             Call::NameCategory { domain, id, name } if self.engine.thread().is_some() => {
                 session.foreign.name_category(session.foreign_domain(domain), id, &nvtx_rs::text::sanitize(name));
             }
@@ -159,17 +159,17 @@ impl NvtxTool {
                 let fields = if is_shown { add_extended(session, fields, extended) } else { fields };
                 own_values::end_lifetime(self.engine, thread, (key, None), lifetime, &changing, &fields);
             }
-            // Without a thread it may be one of our own.
+            // Without a thread, it may be a range of our own.
             None if thread.is_some() => self.engine.session.count_stray_pop(),
             None | Some(None) => {}
         }
     }
 }
 
-/// The level of events that marks are shown as: information.
+/// The level at which timelines show marks: information.
 const MARK_LEVEL: u8 = 3;
 
-/// What is known of a range by its text.
+/// Facts about a range, by its text.
 #[derive(Clone, Copy)]
 struct Known {
     label: u32,
@@ -184,19 +184,19 @@ impl Known {
     }
 }
 
-/// Texts that one thread remembers, and their length in bytes at most.
+/// The number of texts that one thread caches, and the largest length of each in bytes.
 const TEXTS: usize = 512;
 const TEXT_BYTES: usize = 256;
 
-/// What a thread has met. Its own, so that nothing is locked.
+/// The cache of a thread. It needs no lock.
 struct KnownRanges {
-    /// The session that it is of.
+    /// The session to which the cache belongs.
     session: u64,
-    /// [`Foreign::category_names`](crate::session::foreign::Foreign::category_names) of then.
+    /// The [`Foreign::category_names`](crate::session::foreign::Foreign::category_names) at the time of caching.
     category_names: u32,
-    /// Domains, by where their names are, and their numbers; no number where the filter rejects it.
+    /// Numbers of domains by the address of their name; `None` if the filter rejects the domain.
     domains: FxHashMap<Option<*const str>, Option<u32>>,
-    /// The last one that was asked for.
+    /// The domain that was used last.
     last_domain: Option<(Option<*const str>, Option<u32>)>,
     texts: Vec<Option<KnownText>>,
 }
@@ -220,7 +220,7 @@ thread_local! {
     };
 }
 
-/// Runs `with` with what this thread has met in the session of this state; with nothing while the thread is being torn
+/// Runs `with` with this thread's cache for the session of this state, or with `None` while the thread is being torn
 /// down.
 #[inline]
 fn with_known<T>(thread: &ThreadState, with: impl Fn(Option<&mut KnownRanges>) -> T) -> T {
@@ -235,7 +235,7 @@ fn with_known<T>(thread: &ThreadState, with: impl Fn(Option<&mut KnownRanges>) -
     found.ok().flatten().unwrap_or_else(|| with(None))
 }
 
-/// The number of a domain; `None` where the filter rejects its ranges.
+/// The number of a domain; `None` if the filter rejects its ranges.
 #[inline]
 fn domain_of(thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> {
     if domain.is_none() && thread.session.filter().is_none() {
@@ -247,7 +247,7 @@ fn domain_of(thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> 
     })
 }
 
-/// What a range is counted as; `None` where the filter rejects it.
+/// The facts about a range; `None` if the filter rejects it.
 #[inline]
 fn find(thread: &ThreadState, domain: Option<&'static str>, event: &Event<'_>) -> Option<Known> {
     let text = event.message.unwrap_or_default();
@@ -270,7 +270,7 @@ impl KnownRanges {
 
     #[inline]
     fn domain(&mut self, thread: &ThreadState, domain: Option<&'static str>) -> Option<u32> {
-        // The names of domains stay where they are, so the address says which it is.
+        // Names of domains do not move, so the address identifies a domain.
         match self.last_domain {
             Some((last, number)) if last == domain.map(std::ptr::from_ref) => number,
             _ => self.other_domain(thread, domain),
@@ -288,7 +288,7 @@ impl KnownRanges {
     #[inline]
     fn range(&mut self, thread: &ThreadState, domain: u32, category: u32, text: &str) -> Known {
         let at = place_of(text, domain, category);
-        let other = at ^ 1; // two places for each text
+        let other = at ^ 1; // each text has two possible slots
         for met in [at, other].iter().filter_map(|at| self.texts.get(*at)?.as_ref()) {
             if *met.text == *text && (met.domain, met.category) == (domain, category) {
                 return met.known;
@@ -301,7 +301,7 @@ impl KnownRanges {
     fn new_range(&mut self, thread: &ThreadState, at: usize, domain: u32, category: u32, text: &str) -> Known {
         let known = look_up(thread, domain, category, text);
         if !known.has_tail && text.len() <= TEXT_BYTES {
-            // What was met before moves to the other place, and what is there is forgotten.
+            // The present entry moves to the other slot, whose entry is dropped.
             let before = self.texts.get_mut(at).and_then(Option::take);
             if let Some(other) = self.texts.get_mut(at ^ 1).filter(|_| before.is_some()) {
                 *other = before;
@@ -314,7 +314,7 @@ impl KnownRanges {
     }
 }
 
-/// Where a text is remembered: by its length, its beginning, middle and end. Not all of it is looked at.
+/// The slot of a text, from its length, beginning, middle and end; not all of it is read.
 #[inline]
 fn place_of(text: &str, domain: u32, category: u32) -> usize {
     let bytes = text.as_bytes();
@@ -354,7 +354,7 @@ fn look_up(thread: &ThreadState, domain: u32, category: u32, text: &str) -> Know
     Known { label, category, has_tail: cut.is_some() }
 }
 
-/// What a timeline shows of a range beside its name; `None` where there is nothing.
+/// The values of a range that a timeline shows besides its name; `None` if there are none.
 fn values_of(session: &Session, event: &Event<'_>, has_tail: bool) -> Option<(Changing, Fields)> {
     let cut = event.message.filter(|_| has_tail).and_then(tails::cut);
     if cut.is_none() && event.color.is_none() && event.payload.is_none() && event.extended.is_empty() {
@@ -385,7 +385,7 @@ mod tests {
     use super::*;
     use crate::{Output, Profiler};
 
-    /// As a tool behind ours that gives all ranges the number 0 has it.
+    /// A tool behind ours that gives all ranges the number 0 causes this.
     #[test]
     fn a_started_range_whose_number_another_gets_is_counted_as_lost() {
         let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
@@ -429,7 +429,7 @@ mod tests {
         }
         assert_eq!(counted(), (Vec::new(), 6, 0));
 
-        // There is room again, and nothing is open in `other` but what was there before.
+        // There is room again, and in `other` only the earlier ranges are open.
         pop(other);
         pop(other);
         push(other, "short");

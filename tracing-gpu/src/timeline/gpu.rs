@@ -13,7 +13,7 @@ use super::{Labels, Recorder};
 use crate::collector::{GpuRecords, TakesRecords};
 use crate::session::catalog::ROOT;
 
-/// What waits to be written.
+/// Records that wait to be written.
 pub(super) struct Waiting(Mutex<GpuRecords>);
 
 impl Waiting {
@@ -40,12 +40,12 @@ impl Labels {
     }
 }
 
-/// What is remembered between writes.
+/// State that is kept between writes.
 #[derive(Debug)]
 pub(super) struct GpuTracks {
-    /// What the clock of the records read when the profiler's began.
+    /// Reading of the records' clock when the profiler's clock began.
     origin: u64,
-    /// Devices that the files know.
+    /// Devices that the files have announced.
     devices: FxHashSet<u32>,
 }
 
@@ -56,12 +56,12 @@ impl GpuTracks {
         Self { origin, devices: FxHashSet::default() }
     }
 
-    /// From the profiler's start on, as all times of a timeline.
+    /// Nanoseconds since the profiler's start, as for all times of a timeline.
     fn moment(&self, ns: u64) -> u64 {
         ns.saturating_sub(self.origin).max(1)
     }
 
-    /// Writes what has come.
+    /// Writes the records.
     pub(super) fn write(&mut self, records: &GpuRecords, moments: &Moments, labels: &Labels, give: Give<'_>) {
         for event in &records.events {
             match event {

@@ -1,4 +1,4 @@
-//! The GPU's side of a timeline without the feature `cuda`: there is none, since all of it comes from CUPTI.
+//! The GPU's side of a timeline without the feature `cuda`: empty, because all of it comes from CUPTI.
 
 use range_report::timeline::{Details, Item};
 

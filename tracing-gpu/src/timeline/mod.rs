@@ -1,13 +1,13 @@
-//! The thread that writes timelines while the program runs: it takes what threads recorded and what ran on the GPU, and
-//! hands it to the folds and the files.
+//! The thread that writes timelines while the program runs: takes the records of threads and the GPU's work, and passes
+//! them to the folds and the files.
 //!
-//! It does so twenty times a second, and when much has come. A file that cannot be written is given up; the others, and
-//! the program, go on.
+//! It does so twenty times a second, and earlier after many records. A file that cannot be written is given up; the
+//! other files, and the program, continue.
 //! `moments` converts ticks, `open_ranges` keeps the values of ranges that have not ended, `span_fields` the fields of
 //! spans, and `gpu` writes what the collector has joined.
 //!
-//! It imports the threads' state, the session, and what the collector hands over. It knows no profiler and no summary
-//! but the one it is given at the end.
+//! It imports the threads' state, the session, and the collector's records. It knows no profiler, and no summary except
+//! the one that it gets at the end.
 
 #[cfg(feature = "cuda")]
 mod gpu;
@@ -46,11 +46,11 @@ use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
 
-/// The part of the memory for timelines in which fields of spans are remembered.
+/// The fraction of the timeline memory in which fields of spans are remembered.
 const FIELDS_PART: usize = 4;
-/// Lists of records whose memory is kept.
+/// The number of record lists whose memory is kept.
 const SPARE: usize = 16;
-/// How often records are taken, at least.
+/// The longest interval between two takings of records.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// Writes the timelines of one profiler. Lives as long as the process.
@@ -59,7 +59,7 @@ pub(crate) struct Recorder {
     session: &'static Session,
     /// The details that folds need.
     details: Details,
-    /// Records of the GPU's side, to be written with the next that come.
+    /// Records of the GPU's side, to be written with the next batch.
     gpu: Waiting,
     state: Mutex<State>,
     stop: AtomicBool,
@@ -78,9 +78,9 @@ struct State {
     takers: Takers,
     moments: Moments,
     labels: Labels,
-    /// Threads that the files know.
+    /// Threads that the files have announced.
     threads: FxHashSet<u32>,
-    /// What was taken last and is written next; and memory that is used again.
+    /// Records that were taken last and are written next; and memory to reuse.
     ahead: Vec<Records>,
     spare: Vec<Records>,
     fields: SpanFields,
@@ -88,7 +88,7 @@ struct State {
     tracks: GpuTracks,
 }
 
-/// Names by their numbers, as far as they are known here.
+/// Names by number, as far as they are known here.
 #[derive(Default)]
 struct Labels {
     labels: Vec<(Option<&'static str>, Arc<str>)>,
@@ -106,7 +106,7 @@ impl Labels {
         self.categories.get(category as usize).map(|name| &**name).filter(|_| category != 0)
     }
 
-    /// Takes over names that are new.
+    /// Adds new names.
     fn update(&mut self, session: &Session) {
         session.with_names(|names| {
             while let Some(label) = names.catalog.label_of(self.labels.len() as u32) {
@@ -114,7 +114,7 @@ impl Labels {
             }
             self.nodes.extend(names.catalog.nodes().iter().skip(self.nodes.len()).map(|node| node.label));
             if self.categories.is_empty() {
-                self.categories.push("".into()); // 0 is none
+                self.categories.push("".into()); // 0 stands for none
             }
             while let Some(category) = names.catalog.category_of(self.categories.len() as u32) {
                 self.categories.push(match category {
@@ -126,7 +126,7 @@ impl Labels {
     }
 }
 
-/// Who gets the items.
+/// The receivers of items.
 struct Takers {
     folds: Vec<Box<dyn Fold>>,
     files: Vec<Box<dyn Sink>>,
@@ -134,7 +134,7 @@ struct Takers {
 }
 
 impl Takers {
-    /// Hands an item to all folds and files. No file shows details.
+    /// Passes an item to all folds and files. No file shows details.
     fn give(&mut self, item: &Item<'_>) {
         fold::give(&mut self.folds, item);
         if matches!(item, Item::Detail(_)) {
@@ -143,14 +143,14 @@ impl Takers {
         self.each_file(|sink| sink.item(item));
     }
 
-    /// Hands to files what folds found.
+    /// Passes new results of folds to files.
     fn show(&mut self) {
         let mut folds = std::mem::take(&mut self.folds);
         folds.iter_mut().for_each(|fold| fold.show(&mut |item| self.each_file(|sink| sink.item(item))));
         self.folds = folds;
     }
 
-    /// A file that fails is given up.
+    /// Calls `what` for each file. A file that fails is given up.
     fn each_file(&mut self, mut what: impl FnMut(&mut dyn Sink) -> io::Result<()>) {
         let Self { files, errors, .. } = self;
         files.retain_mut(|file| what(&mut **file).map_err(|error| errors.push(error)).is_ok());
@@ -158,10 +158,10 @@ impl Takers {
 }
 
 impl Recorder {
-    /// Starts writing to files that were opened, where errors may have come. A file that cannot be begun is given up.
-    /// Errors so far are returned as lines, and are errors of the end too.
+    /// Starts writing to open files. `errors` are those so far; a file that cannot be begun is given up. Returns the
+    /// errors so far as lines; the end reports them, too.
     ///
-    /// `memory` bounds what waits of the GPU's side. The room of the session bounds the threads' side.
+    /// `memory` limits the waiting records of the GPU's side. The session's room limits those of threads.
     pub(crate) fn start(
         engine: &'static Engine,
         process: &Process,
@@ -198,7 +198,7 @@ impl Recorder {
         let thread = std::thread::Builder::new().name("tracing-gpu-files".to_owned()).spawn(|| {
             without_write_signals(|| recorder.run());
         });
-        *recorder.thread.lock() = thread.ok(); // without a thread all is written at the end, as far as there is room
+        *recorder.thread.lock() = thread.ok(); // without a thread, the end writes all that fits
         (recorder, said)
     }
 
@@ -216,30 +216,30 @@ impl Recorder {
         self.details
     }
 
-    /// Details that there was no room for, so far, with what they are.
+    /// Number of details without room so far, with the name of each kind.
     pub(crate) fn lost_details(&self) -> Vec<(u64, &'static str)> {
         let lost = self.lost_details.iter().map(|lost| lost.load(Relaxed));
         lost.zip(Details::EACH).filter(|(lost, _)| *lost > 0).map(|(lost, (_, what))| (lost, what)).collect()
     }
 
-    /// Records that there was no room for, so far.
+    /// Number of records without room so far.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    /// Writes what has been recorded so far.
+    /// Writes the records so far.
     pub(crate) fn write(&self) {
         let mut state = self.state.lock();
         let state = &mut *state;
-        // A span that was created on one thread may be entered on another, whose records are taken before. So what is
-        // written now was taken before all is taken again: then its fields are there.
+        // A span may be created on one thread and entered on another, whose records are taken earlier. The present
+        // batch was therefore taken before all records are taken again: then the fields of its spans are available.
         let mut taken = std::mem::take(&mut state.ahead);
         self.take(state, &mut taken);
         let mut ahead = Vec::new();
         self.take(state, &mut ahead);
         let gpu = self.gpu.take();
         if !gpu.is_empty() || !taken.is_empty() {
-            state.moments.add(self.session.clock.anchor()); // after what is converted by it
+            state.moments.add(self.session.clock.anchor()); // after all conversions that use the old reading
             state.labels.update(self.session);
         }
         let mut elsewhere = Elsewhere::default();
@@ -269,12 +269,11 @@ impl Recorder {
         state.takers.each_file(|sink| sink.flush());
     }
 
-    /// Takes what all threads have recorded, and reads the fields in it that were recorded after the creation of a
-    /// span.
+    /// Takes the records of all threads, and reads fields in them that were recorded after the creation of a span.
     fn take(&self, state: &mut State, all: &mut Vec<Records>) {
         let from = all.len();
         for thread in self.engine.all_threads() {
-            // What is there now: a thread that is faster than the files must not keep the others waiting.
+            // Only the present records: a thread that is faster than the files must not keep the others waiting.
             let mut left = self.take_piece(state, thread, all);
             while left > 0 {
                 self.take_piece(state, thread, all);
@@ -286,7 +285,7 @@ impl Recorder {
         }
     }
 
-    /// Takes the next piece of what a thread has recorded. Returns the number of those that are left.
+    /// Takes the next piece of a thread's records. Returns the number of remaining pieces.
     fn take_piece(&self, state: &mut State, thread: &ThreadState, all: &mut Vec<Records>) -> usize {
         let mut records = state.spare.pop().unwrap_or_default();
         let (lost, left) = thread.tape.take(&mut records);
@@ -299,7 +298,7 @@ impl Recorder {
         left
     }
 
-    /// Records that are written make room for others.
+    /// Returns the room of written records.
     fn give_back(&self, records: &mut Records) {
         if let Some(room) = &self.session.tape_room {
             room.give_back(records.room());
@@ -317,21 +316,21 @@ impl Recorder {
         }
     }
 
-    /// Lets go of the files as they are, and of what is not in them.
+    /// Abandons the files in their present state, and all unwritten records.
     pub(crate) fn abandon(&self) {
         self.stop();
         self.state.lock().takers.files.clear();
     }
 
-    /// Writes the rest: what is recorded after that is lost.
+    /// Writes the remaining records. Later records are lost.
     pub(crate) fn complete(&self) {
         self.stop();
         self.write();
-        self.write(); // what was taken ahead
+        self.write(); // the batch that was taken ahead
         self.write_open_calls(&mut self.state.lock());
     }
 
-    /// After that: has the folds add to the last summary what they found.
+    /// To be called next: lets the folds add their results to the last summary.
     pub(crate) fn finish_folds(&self, summary: &mut Summary) {
         let takers = &mut self.state.lock().takers;
         takers.folds.iter_mut().for_each(|fold| fold.finish(summary));
@@ -339,7 +338,7 @@ impl Recorder {
         takers.folds.clear();
     }
 
-    /// After that: closes the files. What went wrong with each.
+    /// To be called next: closes the files. Returns the errors of each.
     pub(crate) fn finish(&self, summary: &Summary) -> Vec<io::Error> {
         let takers = &mut self.state.lock().takers;
         let lost = self.lost.load(Relaxed);
@@ -350,7 +349,7 @@ impl Recorder {
 }
 
 impl Recorder {
-    /// Writes calls that are open at the end.
+    /// Writes the calls that are open at the end.
     fn write_open_calls(&self, state: &mut State) {
         let now = self.session.clock.now();
         state.moments.add(self.session.clock.anchor());
@@ -364,18 +363,18 @@ impl Recorder {
     }
 }
 
-/// Where the fields are of spans that were created on other threads, in records that are not written yet.
+/// The places of fields of spans from other threads, in records that are not written yet.
 #[derive(Default)]
 struct Elsewhere {
-    /// By the number of a span: in which list, and where in that. From the first span on that is looked for.
+    /// For each span number, the index of its list and the place in it. Filled at the first search.
     places: Option<FxHashMap<u64, (usize, usize)>>,
-    /// Lists that are written, which were first among those of the places.
+    /// Number of written lists, which were first when the places were collected.
     passed: usize,
     begun: usize,
 }
 
 impl Elsewhere {
-    /// Adds the fields of a span to those that are known.
+    /// Adds the fields of a span to the known ones.
     fn find<'a, I: Iterator<Item = &'a Records>>(
         &mut self,
         span: u64,
@@ -401,22 +400,22 @@ impl Elsewhere {
 
 type Find<'a> = &'a mut dyn FnMut(u64, &mut SpanFields);
 
-/// `find_elsewhere` adds the fields of a span that was created on another thread.
+/// Writes records. `find_elsewhere` adds the fields of a span that was created on another thread.
 fn write_records(state: &mut State, records: &Records, find_elsewhere: Find<'_>, session: &Session) {
     let mut find = |RangeNumbers { span, has_fields, .. }: RangeNumbers, known: &mut SpanFields| {
         if has_fields && !known.is_known(span) {
             find_elsewhere(span, known);
         }
     };
-    // Of the entry that comes next; a thread's values come right before, or with others of ranges around it in between.
+    // Values of the next range. They come directly before it, or with values of surrounding ranges in between.
     let mut values: Vec<(u32, ValuesRecord)> = Vec::new();
     let mut fields: Vec<(&'static str, Value<'_>)> = Vec::new();
-    let mut last = None; // a thread that is known; most records are of the one before
+    let mut last = None; // the thread of the previous record, which most records share
     for (thread, record) in records.iter() {
         let is_new = last != Some(thread) && state.threads.insert(thread);
         last = Some(thread);
         if let Recorded::Other(Record::Thread { name }, _) = record {
-            state.takers.give(&Item::Thread { thread, name }); // perhaps anew: numbers are given out again
+            state.takers.give(&Item::Thread { thread, name }); // perhaps a second time, because numbers are reused
         } else if is_new {
             state.takers.give(&Item::Thread { thread, name: "" }); // its name was lost
         }
@@ -452,7 +451,8 @@ fn write_records(state: &mut State, records: &Records, find_elsewhere: Find<'_>,
                     let index = values.iter().rposition(|(of, own)| (*of, own.start) == (thread, own_start))?;
                     Some(values.swap_remove(index).1)
                 };
-                // The last ones may be of its end; a window may have cut it, and they begin with that.
+                // The last values may belong to its end. If a window cut the range, those carry the start of the
+                // window.
                 let last = own(range.start);
                 let first = own(start);
                 let kept = state.open.values(thread, start);
@@ -479,7 +479,7 @@ fn write_records(state: &mut State, records: &Records, find_elsewhere: Find<'_>,
             }
         }
     }
-    // Of ranges that are still open.
+    // Values of ranges that are still open.
     for (thread, ValuesRecord { start, color, payload, fields }) in values {
         let fields = records.fields(fields).collect();
         state.open.keep(thread, start, OpenValues { color, payload, fields });
@@ -539,7 +539,7 @@ fn give_call(
     known.write(numbers, Ticks::MAX, &[], write);
 }
 
-/// A payload as timelines show it.
+/// A payload in the form of timelines.
 pub(crate) fn value_of(payload: Payload) -> Value<'static> {
     match payload {
         Payload::U64(value) => Value::Unsigned(value),

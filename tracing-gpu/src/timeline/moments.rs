@@ -1,30 +1,30 @@
-//! From ticks to nanoseconds, so that what was converted once stays where it is.
+//! Converts ticks to nanoseconds. A converted moment never moves.
 
 use crate::clock::Ticks;
 
-/// Both clocks are read within some tens of nanoseconds of one another. So far apart, in nanoseconds, two readings tell
-/// how fast one clock is by the other.
+/// The two clocks are read within some tens of nanoseconds of each other. At this distance, in nanoseconds, two
+/// readings give the rate of one clock by the other.
 const SPACE: u64 = 20_000_000;
-/// Lines that there are at most: 2 MiB.
+/// The largest number of lines: 2 MiB.
 const MOST: usize = 1 << 16;
 
-/// What has passed by both clocks, as lines. Each begins where the one before is at that moment: ranges that
-/// are nested stay nested, however much later the outer one is written.
+/// The relation of the two clocks over time, as line segments. Each begins at the end of the previous one. So nested
+/// ranges stay nested, however much later the outer one is written.
 ///
-/// After the first of them there are at most two lines in [`SPACE`], however often moments are added. Where that is too
-/// many, fewer stand for the same time, and the start of a range that is still open moves by some tens of nanoseconds.
+/// After the first lines there are at most two within [`SPACE`], however often moments are added. If there are too many
+/// lines, fewer replace them, and the start of a range that is still open moves by some tens of nanoseconds.
 #[derive(Debug)]
 pub(super) struct Moments {
     lines: Vec<Line>,
-    /// Up to here, what was converted may not be converted otherwise.
+    /// Moments up to here may have been converted, so their conversion is fixed.
     covered: Ticks,
-    /// The last reading that a line was made of.
+    /// The last reading from which a line was made.
     measured: (Ticks, u64),
-    /// Nanoseconds from where a line begins to where the next does, at least, when there were too many.
+    /// The smallest length of a line in nanoseconds, after there were too many.
     space: u64,
 }
 
-/// From this moment on, until the next begins.
+/// A line from this moment on, until the next one begins.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     from: Ticks,
@@ -50,7 +50,7 @@ impl Line {
 
 impl Moments {
     pub(super) fn new(origin: Ticks) -> Self {
-        let lines = vec![Line { from: origin, from_ns: 0, ticks: 1, ns: 0 }]; // nothing is known yet
+        let lines = vec![Line { from: origin, from_ns: 0, ticks: 1, ns: 0 }]; // no rate is known yet
         Self { lines, covered: origin, measured: (origin, 0), space: SPACE }
     }
 
@@ -60,7 +60,7 @@ impl Moments {
         self.lines.get(after.saturating_sub(1)).map_or(0, |line| line.ns(ticks))
     }
 
-    /// Both clocks read so now: everything before can be converted from now on.
+    /// Adds a reading of both clocks: everything before can be converted from now on.
     pub(super) fn add(&mut self, (ticks, ns): (Ticks, u64)) {
         let Some(&last) = self.lines.last().filter(|_| ticks > self.covered) else { return };
         let (measured, measured_ns) = self.measured;
@@ -68,16 +68,16 @@ impl Moments {
         let covered_ns = last.ns(self.covered);
         let gap = ns.saturating_sub(covered_ns);
         if ns < SPACE || gap >= SPACE {
-            // Nothing of this time was converted, or there is not enough to go by: straight to where the clock is now,
-            // and from there on as fast as it has been.
+            // No moment of this time was converted, or there is too little data: leads straight to the present reading,
+            // and from there on with the rate so far.
             self.lines.push(Line { from: self.covered, from_ns: covered_ns, ticks: ticks - self.covered, ns: gap });
             self.lines.push(Line { from: ticks, from_ns: ns.max(covered_ns), ticks: since, ns: passed });
             if ns >= SPACE {
                 self.measured = (ticks, ns);
             }
         } else if passed >= SPACE {
-            // On from where the line is, and so that it meets the clock by and by: in a piece as short as this one,
-            // what it is off would show in short ranges.
+            // Continues from the end of the line, and meets the clock gradually: if a line as short as this one
+            // corrected the error, short ranges would show it.
             let (here, horizon) = (last.ns(ticks), 2 * SPACE);
             let target = (horizon + ns).saturating_sub(here).clamp(horizon / 2, 2 * horizon);
             let steered = u128::from(passed) * u128::from(target) / u128::from(horizon);
@@ -91,7 +91,7 @@ impl Moments {
         }
     }
 
-    /// Lines as they are, but fewer of them: all but the last lead to where the next one begins.
+    /// Merges lines into fewer ones: each but the last leads to the start of the next.
     #[cold]
     fn thin(&mut self) {
         let Some(last) = self.lines.pop() else { return };
@@ -137,13 +137,13 @@ mod tests {
     #[test]
     fn moments_that_are_far_apart_are_converted_as_others_are() {
         let mut moments = Moments::new(0);
-        moments.add((3 << 40, 1 << 40)); // half an hour, whose product has more than 64 bits
+        moments.add((3 << 40, 1 << 40)); // half an hour, whose product needs more than 64 bits
         for ticks in [0, 3, 4, 5, 1 << 34, 3 << 39, (3 << 40) - 1, 3 << 40, 3 << 41] {
             assert_eq!(moments.ns(ticks), ticks / 3, "{ticks}");
         }
     }
 
-    /// Numbers that a seed gives (SplitMix64).
+    /// Random numbers from a seed (SplitMix64).
     fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
         move |bound| {
             seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -152,8 +152,7 @@ mod tests {
         }
     }
 
-    /// Readings, each off by up to 40 ns, in bursts and alone, of a counter at 2.7 GHz that runs 30 ppm
-    /// faster after a while.
+    /// Readings with errors of up to 40 ns, in bursts and alone, of a counter at 2.7 GHz that later runs 30 ppm faster.
     #[test]
     fn errors_of_readings_do_not_add_up_and_are_not_in_what_is_short() {
         for seed in 0..40 {
@@ -172,7 +171,7 @@ mod tests {
                 moments.add((moment, ns + random(41)));
                 let worst = &mut worst[usize::from(ns > 1_000_000_000)];
                 *worst = (*worst).max(moments.ns(moment).abs_diff(ns));
-                // Early on there is little to go by.
+                // Early on there is little data.
                 if ns > 100_000_000 {
                     let short = moments.ns(moment) - moments.ns(moment - 2_700);
                     assert!((999..=1_001).contains(&short), "seed {seed}: {short} ns at {ns}");
@@ -187,7 +186,7 @@ mod tests {
         }
     }
 
-    /// A counter whose rate sways by 1 ppm, read 20 times a second for eight hours.
+    /// A counter whose rate varies by 1 ppm, read 20 times a second for eight hours.
     #[test]
     fn lines_are_bounded_however_long_a_program_runs() {
         let (mut random, mut moments) = (numbers(3), Moments::new(0));

@@ -1,4 +1,4 @@
-//! What is known of ranges that are still open: their values, and when those began that a new window cut.
+//! Data of ranges that are still open: their values, and the original starts of those that a new window cut.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,7 +8,7 @@ use nvtx_rs::{Color, Payload};
 use crate::clock::Ticks;
 use crate::span::fields::Fields;
 
-/// Ranges of either kind that are remembered. Beyond, those that began first are forgotten: they may be of threads that
+/// The largest number of remembered ranges of each kind. Beyond it, the earliest ones are forgotten: their threads may
 /// have ended.
 const OPEN: usize = 1 << 16;
 
@@ -20,11 +20,11 @@ pub(super) struct OpenValues {
     pub(super) fields: Fields,
 }
 
-/// By the start of a range and its thread.
+/// Values by the start of a range and its thread.
 #[derive(Debug, Default)]
 pub(super) struct OpenRanges {
     values: BTreeMap<(Ticks, u32), OpenValues>,
-    /// By the start of the window, the thread and the depth: when the range began.
+    /// Original starts by start of the window, thread and depth.
     began: BTreeMap<(Ticks, u32, u32), Ticks>,
     lost: u64,
 }
@@ -34,7 +34,7 @@ impl OpenRanges {
     pub(super) fn keep(&mut self, thread: u32, start: Ticks, values: OpenValues) {
         match self.values.entry((start, thread)) {
             Entry::Vacant(new) => drop(new.insert(values)),
-            // More of one range come at its end.
+            // More values of the same range arrive at its end.
             Entry::Occupied(mut known) => known.get_mut().fields.append(&values.fields),
         }
         if self.values.len() > OPEN {
@@ -43,7 +43,7 @@ impl OpenRanges {
         }
     }
 
-    /// A window that begins at `start` cut the range at this depth, which began `before`.
+    /// A window that begins at `start` cut the range at this depth, which began at `before`.
     pub(super) fn cut(&mut self, thread: u32, depth: u32, before: Ticks, start: Ticks) {
         let began = self.began.remove(&(before, thread, depth)).unwrap_or(before); // it may have been cut before
         self.began.insert((start, thread, depth), began);
@@ -53,17 +53,17 @@ impl OpenRanges {
         }
     }
 
-    /// When the range began that has ended: `start`, unless a new window cut it.
+    /// The original start of an ended range: `start`, unless a window cut it.
     pub(super) fn began(&mut self, thread: u32, depth: u32, start: Ticks) -> Ticks {
         if self.began.is_empty() { start } else { self.began.remove(&(start, thread, depth)).unwrap_or(start) }
     }
 
-    /// The values of a range that has ended.
+    /// The values of an ended range.
     pub(super) fn values(&mut self, thread: u32, start: Ticks) -> Option<OpenValues> {
         if self.values.is_empty() { None } else { self.values.remove(&(start, thread)) }
     }
 
-    /// Ranges that were forgotten since this was asked last: they lack their values, or what was before a window.
+    /// Number of ranges forgotten since the last call: they lack their values, or their time before a window.
     pub(super) fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
     }

@@ -1,8 +1,9 @@
-//! Fields of spans by their numbers: kept from the creation of a span on, for its ranges and its call.
+//! Fields of spans by span number: kept from the creation of a span on, for its ranges and its call.
 //!
-//! Nothing says that a plain span has closed. So what was used last is kept, within a bound: there are two halves, and
-//! when the younger one is full, it becomes the older one, and what is in that is forgotten. Fields of spans whose
-//! first range was not written yet stay, in up to half of the younger half: most of these spans are open.
+//! No record shows that a plain span has closed, so the most recently used fields are kept, within a limit. There are
+//! two halves: when the younger one is full, it becomes the older one, and the contents of the former older one are
+//! forgotten. Fields of spans without a written range stay, in up to half of the younger half, because most of these
+//! spans are open.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,26 +18,26 @@ use crate::span::fields::Fields;
 use crate::thread::raw_fields;
 use crate::thread::tape::FieldsRecord;
 
-/// The names of a call site's fields, where they are shown.
+/// The names of a call site's fields, if they are shown.
 type Names = Arc<[Option<&'static str>]>;
 
-/// Fields whose memory is kept for others, and how much of each, in bytes.
+/// The number of field lists whose memory is kept, and how much of each, in bytes.
 const SPARE: usize = 64;
 const SPARE_BYTES: usize = 512;
-/// Memory of an entry without its fields, about.
+/// Approximate memory of an entry without its fields.
 const ENTRY: usize = 128;
 
-/// What is known of a span.
+/// The data of a span.
 #[derive(Debug, Default)]
 struct SpanRecord {
-    /// Whether its creation is known; else only what was recorded later.
+    /// Whether its creation is known; otherwise only later records are.
     is_whole: bool,
     /// Whether a range or a call of it was written.
     was_read: bool,
     fields: Fields,
-    /// Those that were recorded later, and when, in that order.
+    /// Fields that were recorded later, with their times, in order.
     later: VecDeque<(Ticks, Fields)>,
-    /// What those take: there may be many.
+    /// The memory of those: there may be many.
     later_bytes: usize,
 }
 
@@ -50,18 +51,18 @@ impl SpanRecord {
 pub(super) struct SpanFields {
     young: FxHashMap<u64, SpanRecord>,
     old: FxHashMap<u64, SpanRecord>,
-    /// What `young` takes, and may take.
+    /// Present and largest memory of `young`.
     bytes: usize,
     most: usize,
     sites: FxHashMap<u64, Names>,
     spare: Vec<Fields>,
-    /// Memory to read a text into.
+    /// Memory for reading a text.
     text: Vec<u8>,
     lost: u64,
 }
 
 impl SpanFields {
-    /// Within this number of bytes.
+    /// A store within this number of bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             young: FxHashMap::default(),
@@ -75,7 +76,7 @@ impl SpanFields {
         }
     }
 
-    /// Takes over what was recorded of a span, which may be so already.
+    /// Adds recorded fields of a span; they may have been added already.
     pub(super) fn add(&mut self, record: &FieldsRecord<'_>, session: &Session) {
         let mut kept = self.take(record.span).unwrap_or_default();
         if record.at.is_none() && kept.is_whole {
@@ -110,7 +111,7 @@ impl SpanFields {
         self.young.get(&span).or_else(|| self.old.get(&span)).is_some_and(|kept| kept.is_whole)
     }
 
-    /// The fields of a span as they were then, to `read`, if they are known.
+    /// Passes the fields of a span, as they were at the time `then`, to `read`, if they are known.
     fn with<T>(&mut self, span: u64, then: Ticks, read: impl FnOnce(&Fields) -> T) -> Option<T> {
         if !self.young.contains_key(&span) {
             let kept = self.old.remove(&span)?;
@@ -132,7 +133,7 @@ impl SpanFields {
         Some(read(&kept.fields))
     }
 
-    /// Has a range or a call that ended then written, with the fields of its span before `others`.
+    /// Writes a range or a call that ended at the time `then`, with the fields of its span before `others`.
     pub(super) fn write(
         &mut self,
         numbers: RangeNumbers,
@@ -151,7 +152,7 @@ impl SpanFields {
         }
     }
 
-    /// Ranges and calls that lack their fields since this was asked last.
+    /// Number of ranges and calls without their fields since the last call.
     pub(super) fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
     }
@@ -228,7 +229,7 @@ mod tests {
             assert!(fields.with(span, 0, |_| ()).is_some());
         }
         assert!(fields.with(0, 0, |_| ()).is_some());
-        // Those without a range leave room for others.
+        // Spans without a range leave room for others.
         for span in 1_000..3_000 {
             add(&mut fields, 2 * span);
             add(&mut fields, 2 * span + 1);
@@ -237,7 +238,7 @@ mod tests {
         assert!(fields.young.len() + fields.old.len() <= 201);
     }
 
-    /// As of a loop in a span that lasts as long as the program.
+    /// For example, in a loop in a span that lasts as long as the program.
     #[test]
     fn a_span_may_have_any_number_of_values_recorded() {
         const VALUES: u64 = 200_000;
@@ -259,7 +260,7 @@ mod tests {
         let session = Session::new_inert();
         let mut fields = SpanFields::new(1 << 20);
         fields.sites.insert(0, Arc::from([Some("a"), Some("b")]));
-        // Numbers of the fields 0 and 1, without signs; and what was recorded on other threads may come first.
+        // Unsigned numbers for the fields 0 and 1. Records of other threads may arrive first.
         fields.add(&record(7, Some(30), &[1 | 1 << 8, 5]), &session);
         fields.add(&record(7, Some(20), &[1 | 1 << 8, 4]), &session);
         fields.add(&record(7, None, &[1, 3]), &session);

@@ -89,7 +89,7 @@ fn no_time_is_a_picture_that_says_so() {
     }
 }
 
-/// Any tree of any names.
+/// Any tree with any names.
 fn trees() -> impl Strategy<Value = Vec<TreeNode>> {
     let name = prop_oneof!["[a-c; 0-9.\n\t]{0,6}", ".{0,8}"];
     let leaf = (name.clone(), 0_u64..1_000).prop_map(|(name, own)| node(&name, own, vec![]));
@@ -129,7 +129,7 @@ fn a_flame_graph_says_which_process_it_is_of() {
 }
 
 proptest! {
-    /// Whatever the names are, each line is one stack and one number, and the numbers add up to the covered time.
+    /// Whatever the names are, each line has one stack and one number, and the numbers add up to the covered time.
     #[test]
     fn nothing_is_lost(tree in trees()) {
         let expected = covered(&tree);
@@ -147,7 +147,7 @@ proptest! {
         prop_assert_eq!(sum, expected);
     }
 
-    /// The reader that most people use takes each line and finds the same sum.
+    /// The most common reader accepts each line and finds the same sum.
     #[cfg(feature = "flamegraph")]
     #[test]
     fn inferno_reads_every_line(tree in trees()) {

@@ -1,12 +1,12 @@
-//! Numbers by the million in little room: columns of LEB128, in base 64.
+//! A compact form for millions of numbers: columns of LEB128, in base 64.
 
 use std::io::{self, Write};
 
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 
-/// Writes a column as text: seven bits of a number a byte, the lowest first, the high bit where more follow; all of it
-/// in base 64.
+/// Writes a column as text. Each byte has seven bits of a number, the lowest first, and the high bit if more follow;
+/// all bytes are in base 64.
 pub(super) fn write(numbers: impl Iterator<Item = u64>, out: &mut impl Write) -> io::Result<()> {
     let mut encoder = EncoderWriter::new(out, &STANDARD);
     let mut block = Vec::with_capacity(BLOCK + 10);
@@ -32,7 +32,7 @@ fn push(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// A signed number as one without a sign: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
+/// A signed number as an unsigned one: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
 pub(super) fn folded(number: i128) -> u64 {
     let doubled = if number < 0 { number.saturating_mul(-2) - 1 } else { number.saturating_mul(2) };
     u64::try_from(doubled).unwrap_or(u64::MAX)

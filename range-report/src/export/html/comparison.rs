@@ -1,4 +1,5 @@
-//! Runs side by side, for the page: what is slower in words, and the table that it sorts and draws bars from.
+//! Runs side by side, for the page: sentences on slower ranges, and the table that it sorts and from which it draws
+//! bars.
 
 use std::cmp::Reverse;
 
@@ -11,11 +12,11 @@ use crate::report::{RenderOptions, change, gate_verdict, label, verdicts, verdic
 use crate::summary::{Process, RangeStyle};
 use crate::{ComparedRange, Comparison};
 
-/// Bytes of the name of a run that are kept.
+/// The largest length of a run's name in bytes.
 const LONGEST_NAME: usize = 200;
-/// Letters of a sentence: all of its phases fit.
+/// The largest length of a sentence in characters: all of its phases fit.
 const COLUMNS: usize = 1_000;
-/// Runs with which a table has its most rows; with more runs it has fewer.
+/// Up to this many runs, a table has its largest number of rows; with more runs it has fewer.
 const FEW_RUNS: usize = 4;
 
 #[derive(Debug, Serialize)]
@@ -27,20 +28,20 @@ pub(super) struct Compared<'a> {
 #[derive(Debug, Serialize)]
 struct Run {
     name: String,
-    /// Its first column in the table: the total, and then the share, and of all runs but the first the difference and
-    /// the ratio; own times and quantiles after that.
+    /// Its first column in the table: the total, then the share, and for all runs but the first the difference and the
+    /// ratio; own times and quantiles follow.
     first: usize,
-    /// Labels and values; none where the process is not known.
+    /// Labels and values; empty if the process is not known.
     identity: Vec<(&'static str, String)>,
     command: String,
-    /// Milliseconds since 1970 in UTC; 0 where it is not known.
+    /// Milliseconds since 1970 in UTC; 0 if unknown.
     started_ms: u64,
-    /// Whether something is slower than in the first run, and what: itself, then with what is inside. Nothing of the
-    /// first.
+    /// Whether ranges are slower than in the first run, and the sentence that names them: by own time, then including
+    /// ranges inside. Empty for the first run.
     slower: bool,
     verdict: String,
-    /// What changed most, ranges that became slower before those that became faster; and how many more changed. By own
-    /// times, where these are known.
+    /// The largest changes, slower ranges before faster ones, and how many more there are. By own times if these are
+    /// known.
     by_own: bool,
     changes: Vec<Change>,
     more_changes: usize,
@@ -55,11 +56,11 @@ struct Change {
     ratio: String,
 }
 
-/// Bars of ranges that became slower, and of ranges that became faster.
+/// The number of bars for slower ranges, and for faster ones.
 const SLOWER_BARS: usize = 5;
 const FASTER_BARS: usize = 3;
 
-/// What a page of nothing else is called.
+/// The title of a page that has only a comparison.
 pub(super) fn title(comparison: &Comparison) -> String {
     let names: Vec<String> = comparison.runs.iter().map(|name| run_name(name)).collect();
     presentable(&format!("Comparison: {}", names.join(", ")), LONGEST_NAME).into_owned()
@@ -80,7 +81,7 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
         let verdict = (at > 0).then(|| said.next()).flatten();
         let of_own = (at > 0).then(|| said_of_own.next()).flatten();
         let of_gate = if at > 0 { gate_verdict(comparison, at, &RenderOptions::default()) } else { None };
-        // A gate knows what is noise.
+        // A gate can tell changes from noise.
         let verdicts: Vec<_> = match of_gate {
             Some(verdict) => vec![verdict],
             None => [of_own, verdict].into_iter().flatten().collect(),
@@ -183,7 +184,7 @@ fn row<'a>(range: &'a ComparedRange, with_style: bool, with_own: bool, all: &Com
     cells
 }
 
-/// In the words of the report, and as a number to sort by: what is new comes after every ratio, what is gone before.
+/// The change in the report's words, and a number to sort by: `new` sorts after every ratio, `gone` before.
 fn changed<'a>(range: &ComparedRange, run: usize) -> Cell<'a> {
     let by = match (range.total_ns(0), range.total_ns(run)) {
         (None, None) => return Cell::Nothing(()),
@@ -261,7 +262,7 @@ mod tests {
         let verdict =
             "slower itself in new: inner +90 ns (x2.50); slower in new: outer +90 ns (x1.90), inner +90 ns (x2.50)";
         assert_eq!((&data["runs"][1]["first"], &data["runs"][1]["verdict"]), (&json!(4), &json!(verdict)));
-        // The bars are of the cause alone.
+        // Bars show only the cause.
         let inner = json!({ "name": "inner", "lifetime": false, "ns": 90, "ratio": "x2.50" });
         assert_eq!((&data["runs"][1]["by_own"], &data["runs"][1]["changes"]), (&json!(true), &json!([inner])));
         assert_eq!((&data["runs"][0]["changes"], &data["runs"][1]["more_changes"]), (&json!([]), &json!(0)));

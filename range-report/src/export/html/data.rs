@@ -1,4 +1,4 @@
-//! What the page shows: the words that it shares with `page/data.js`.
+//! The data of the page, with the names that `page/data.js` uses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::analysis::Phases;
 use crate::report::{Explained, RenderOptions, Report, appended_figures, escaped, explained, notes};
 use crate::summary::{Process, Summary, TreeNode};
 
-/// Everything. What is skipped goes into columns; see [`super::columns`].
+/// All data of a page. Skipped fields are written as columns; see [`super::columns`].
 #[derive(Debug, Serialize)]
 pub(super) struct Shown<'a> {
     title: String,
-    /// Whether there is a run to show, and not a comparison alone.
+    /// Whether there is a run to show, and not only a comparison.
     is_run: bool,
-    /// What the run was: labels and values.
+    /// Labels and values that identify the run.
     identity: Vec<(&'static str, String)>,
     command: String,
     run_id: String,
-    /// When the profiler was built: milliseconds since 1970 in UTC; 0 where it is not known.
+    /// Creation of the profiler, in milliseconds since 1970 in UTC; 0 if unknown.
     started_ms: u64,
     elapsed_ns: u64,
     /// Names of devices.
@@ -36,14 +36,14 @@ pub(super) struct Shown<'a> {
     /// Names of threads by their numbers.
     threads: BTreeMap<u32, String>,
     groups: Vec<Group>,
-    /// The colours that ranges were given, 0xRRGGBB.
+    /// The colours of ranges, 0xRRGGBB.
     colors: Vec<u32>,
     #[serde(serialize_with = "each")]
     texts: Vec<Arc<str>>,
     tree: Vec<Node>,
-    /// Columns of the tree behind those that the page lays out itself.
+    /// Columns of the tree after those that the page lays out itself.
     tree_appended: Vec<Column>,
-    /// What 100 % of the tree is, what was found in it, and what its marks mean.
+    /// Sentences of the tree: what 100 % is, the verdict, and the legend of marks.
     tree_said: Vec<String>,
     hot: HotLists,
     tables: Vec<Table<'a>>,
@@ -54,7 +54,7 @@ pub(super) struct Shown<'a> {
     pub(super) notes: Vec<String>,
     #[serde(skip)]
     pub(super) bars: Vec<Bar>,
-    /// For each bar, 1 and the index of its colour, or 0.
+    /// For each bar, 1 plus the index of its colour, or 0.
     #[serde(skip)]
     pub(super) bar_colors: Vec<u32>,
     #[serde(skip)]
@@ -95,32 +95,32 @@ struct Gpu {
     operations: u64,
 }
 
-/// What the timeline does not show. The tables count all but what was lost before the profiler saw it.
+/// Items that the timeline does not show. The tables count all of them, except those lost before the profiler saw them.
 #[derive(Debug, Serialize)]
 struct LeftOut {
-    /// Items on their way to this file.
+    /// Items lost on their way to this file.
     lost: u64,
-    /// Items that came, and of them those too short to be kept; how long one had to be.
+    /// Items that arrived, those too short to be kept, and the length that was needed.
     came: u64,
     short: u64,
     shortest_ns: u64,
-    /// Marks beyond the bound.
+    /// Marks beyond their limit.
     marks: u64,
-    /// Items beyond the bound on rows.
+    /// Items beyond the limit on rows.
     deep: u64,
-    /// Texts beyond the bound on them.
+    /// Texts beyond their limit.
     texts: u64,
     nodes: usize,
 }
 
-/// What the head of the page says, too.
+/// The title, which the head of the page shows, too.
 pub(super) fn title(process: &Process) -> String {
     let program = process.command.split(' ').next().unwrap_or_default();
     let program = program.rsplit('/').next().unwrap_or_default();
     if program.is_empty() { "run".to_owned() } else { presentable(program, 200).into_owned() }
 }
 
-/// A comparison without a run beside it.
+/// The data of a comparison without a run.
 pub(super) fn compared_alone<'a>(comparison: &'a Comparison, nothing: &'a Summary) -> Shown<'a> {
     let title = comparison::title(comparison);
     Shown {
@@ -208,8 +208,8 @@ pub(super) fn shown<'a>(
     }
 }
 
-/// Gives tracks their numbers on the page: calls, threads, streams; of threads the main one first. Below the streams of
-/// a device is its idle time.
+/// Numbers tracks for the page: calls, threads, streams; the main thread comes first. A device's idle time comes below
+/// its streams.
 fn renumber(tracks: &HashMap<Track, u32>, bars: &mut [Bar], pid: u32) -> Vec<Track> {
     let mut in_order: Vec<(Track, u32)> = tracks.iter().map(|(track, number)| (*track, *number)).collect();
     in_order.sort_unstable_by_key(|&(track, _)| {
@@ -242,7 +242,7 @@ fn groups(
     let mut current = None;
     for (track, rows) in tracks.iter().zip(rows) {
         if rows.is_empty() {
-            continue; // all of it was left out
+            continue; // everything on it was left out
         }
         let (of, label, kind, part) = match *track {
             Track::Calls => ((0, 0, 0, 0), "Calls".to_owned(), "calls", "calls"),
@@ -268,7 +268,7 @@ fn groups(
     groups
 }
 
-/// A stream, and its device and context where there are several.
+/// The name of a stream, with its device and context if there are several.
 fn stream_label((device, context, stream): (u32, u32, u32), tracks: &[Track], devices: usize) -> String {
     let other = |of: &dyn Fn(u32, u32) -> bool| {
         tracks.iter().any(|track| matches!(*track, Track::Stream { device: d, context: c, .. } if of(d, c)))
@@ -299,7 +299,7 @@ const fn stream_part(part: StreamPart) -> &'static str {
     }
 }
 
-/// Each node of a tree, in no particular order.
+/// All nodes of a tree, in no particular order.
 fn all_nodes(tree: &[TreeNode]) -> impl Iterator<Item = &TreeNode> {
     let mut left: Vec<&TreeNode> = tree.iter().collect();
     std::iter::from_fn(move || {
@@ -323,12 +323,12 @@ fn colors(bars: &[Bar]) -> (Vec<u32>, Vec<u32>) {
     (list, of_bars)
 }
 
-/// The launches in the order of the bars that have one.
+/// The launches, in the order of their bars.
 fn in_order_of(bars: &[Bar], launches: &[Launch]) -> Vec<Launch> {
     bars.iter().filter_map(|bar| launches.get(bar.launch as usize).copied()).collect()
 }
 
-/// What follows the reports, as if all had been printed.
+/// The notes below the reports, as if all reports had been printed.
 fn all_notes(summary: &Summary) -> Vec<String> {
     let mut reports = vec![Report::Ranges, Report::Tree, Report::Categories];
     if summary.gpu.is_some() {

@@ -1,4 +1,4 @@
-//! What there is to say of an item beside its name and time: a JSON object, the same text for all items that are alike.
+//! Details of an item besides its name and time: a JSON object. Equal items share one text.
 
 use std::fmt::Write as _;
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::texts::presentable;
 use crate::timeline::{Api, ApiCall, Call, Ending, Mark, Operation, Range, Value, Work};
 
-/// Bytes of a field's name or value that are kept.
+/// The largest length of a field's name or value in bytes.
 pub(super) const LONGEST_VALUE: usize = 256;
-/// Fields of a range or a mark that are kept.
+/// The largest number of fields of a range or a mark.
 const MOST_FIELDS: usize = 32;
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ pub(super) struct RangeDetail {
     cut: bool,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde requires this signature
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
@@ -55,14 +55,14 @@ pub(super) struct MarkDetail {
 }
 
 impl MarkDetail {
-    /// Of a mark that has fields.
+    /// The details of a mark with fields.
     pub(super) fn of(mark: &Mark<'_>) -> Option<Self> {
         let (fields, more_fields) = fields(mark.fields);
         (!fields.is_empty()).then_some(Self { fields, more_fields })
     }
 }
 
-/// Those that are kept, and how many are not.
+/// The fields that are kept, and the number of the others.
 fn fields(all: &[(&str, Value<'_>)]) -> (Vec<(String, String)>, usize) {
     let kept = all.iter().take(MOST_FIELDS);
     let kept = kept.map(|(name, of)| (presentable(name, LONGEST_VALUE).into_owned(), value(*of))).collect();

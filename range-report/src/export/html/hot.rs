@@ -13,10 +13,10 @@ const MOST_NAMES: usize = 7;
 
 #[derive(Debug, Serialize)]
 pub(super) struct HotLists {
-    /// What ran longest itself; and, where anything waited, what ran and waited longest.
+    /// The longest own times; and, if anything waited, the longest times including waiting.
     own: Hot,
     latency: Option<Hot>,
-    /// Kernels and copies; and calls, where no range explains them.
+    /// Kernels and copies; and API calls, if no range explains them.
     gpu: Hot,
     api: Hot,
     /// Whether more time was awaited than run: then the page begins with latencies.
@@ -47,7 +47,7 @@ pub(super) fn hot_lists(summary: &Summary, phases: &Phases) -> HotLists {
     }
 }
 
-/// What a phase waited itself. A loop that lives as long as the run waits for work.
+/// A phase's own waiting. A loop that lives as long as the run waits for work, which does not count.
 fn wait(phase: &Phase) -> u64 {
     if phase.is_loop() { 0 } else { phase.node.awaited_self_ns.unwrap_or(0) }
 }

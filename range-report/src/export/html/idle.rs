@@ -1,4 +1,4 @@
-//! Why the devices were idle: what the page shows of it beside the times on its timeline.
+//! Why the devices were idle: the page's data besides the idle times on its timeline.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::texts::{LONGEST, presentable};
 use crate::report::label;
 use crate::summary::{GpuIdle, IdleCause, IdleCauses};
 
-/// The words of a cause, as the report `idle` has them.
+/// The name of a cause, as in the report `idle`.
 pub(super) fn words(cause: IdleCause) -> String {
     format!("idle: {}", cause.name())
 }
@@ -19,7 +19,7 @@ type Causes = [u64; IdleCause::ALL.len()];
 pub(super) struct Shown {
     causes: [String; IdleCause::ALL.len()],
     devices: Vec<Device>,
-    /// Names of ranges as the timeline has them, the one with most idle time first, and all idle time of each.
+    /// Names of ranges as on the timeline, the most idle time first, with all idle time of each.
     spans: Vec<(String, Causes)>,
 }
 
@@ -29,11 +29,11 @@ struct Device {
     wall_ns: u64,
     busy_ns: u64,
     causes: Causes,
-    /// The part that the timeline has.
+    /// The part that is on the timeline.
     drawn_ns: u64,
 }
 
-/// `drawn` is the idle time of a device that the timeline has.
+/// `drawn` returns the idle time of a device that is on the timeline.
 pub(super) fn shown(idle: &GpuIdle, drawn: impl Fn(u32) -> u64) -> Shown {
     let devices = idle.devices.iter().map(|device| Device {
         label: format!("GPU {}", device.device),

@@ -1,4 +1,4 @@
-//! What a timeline is drawn from, while it comes: compact, and within bounds.
+//! Collects the items of a timeline: compactly, and within limits.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,10 +12,11 @@ use crate::report::{bracketed, nsys_call};
 use crate::summary::RangeStyle;
 use crate::timeline::{ApiCall, Call, IdleTime, Item, Mark, Operation, OperationName, Projection, Range, Work};
 
-/// How much a page holds. What is beyond is counted, and the page says so.
+/// The capacity of a page. Items beyond it are counted, and the page says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Ranges, operations and calls: the shortest give way. A tenth as many marks beside them.
+    /// The number of ranges, operations and calls; the shortest are dropped first. Besides these, a tenth as many
+    /// marks.
     pub items: usize,
     /// Bytes of names, fields and messages.
     pub text: usize,
@@ -27,7 +28,7 @@ impl Default for Limits {
     }
 }
 
-/// Where an item is drawn. The order is that of the page.
+/// The track of an item, in the page's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Track {
     Calls,
@@ -50,33 +51,33 @@ pub(super) enum StreamPart {
     Operations,
 }
 
-/// One item. Texts by their numbers.
+/// One item. Texts are given by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bar {
     /// Number of the track.
     pub(super) track: u32,
-    /// The row of it that the item wants; of a mark, its severity.
+    /// Its preferred row; for a mark, its severity.
     pub(super) level: u32,
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) name: u32,
-    /// A JSON object with what else there is to say.
+    /// A JSON object with further details.
     pub(super) detail: u32,
     /// 0xRRGGBB, plus one; 0 for none.
     pub(super) color: u32,
     /// Number of the launch; [`NONE`] for all but operations.
     pub(super) launch: u32,
-    /// Numbers of its call, its span, and the call that it runs in; 0 where they are not known.
+    /// Numbers of its call, its span, and the call around it; 0 if unknown.
     pub(super) call: u64,
     pub(super) span: u64,
     pub(super) parent: u64,
 }
 
 pub(super) const NONE: u32 = u32::MAX;
-/// While they come, there may be more items than the page will hold, by this part of its bound.
+/// While items arrive, their number may exceed the limit by this fraction.
 const SURPLUS: usize = 8;
 
-/// What only an operation has.
+/// Data that only operations have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Launch {
     pub(super) at: Option<(u32, u64)>,
@@ -85,7 +86,7 @@ pub(super) struct Launch {
     pub(super) bytes: u64,
 }
 
-/// Everything that came.
+/// All items that arrived.
 #[derive(Debug)]
 pub(super) struct Items {
     pub(super) limit: usize,
@@ -96,14 +97,14 @@ pub(super) struct Items {
     pub(super) marks: Vec<Bar>,
     pub(super) threads: BTreeMap<u32, String>,
     pub(super) devices: BTreeMap<u32, String>,
-    /// Items that came, marks apart.
+    /// Number of items that arrived, without marks.
     pub(super) came: u64,
     /// Items shorter than this are left out.
     pub(super) shortest: u64,
     pub(super) left_out: u64,
     pub(super) marks_left_out: u64,
-    /// Bytes that the fields of marks may still take: a program has more of them than names of spans, and names come
-    /// later, too.
+    /// Bytes that fields of marks may still take. Marks have far more texts than spans have names, and names may arrive
+    /// later.
     left_for_marks: usize,
 }
 
@@ -322,7 +323,7 @@ impl Items {
         self.push(bar);
     }
 
-    /// Whether an item is long enough to be shown; counts it.
+    /// Whether an item is long enough to be shown. Counts it.
     fn accepts(&mut self, start: u64, end: u64) -> bool {
         self.came = self.came.saturating_add(1);
         let accepted = end.saturating_sub(start) >= self.shortest && self.limit > 0;
@@ -337,8 +338,8 @@ impl Items {
         }
     }
 
-    /// Leaves out what is beyond the bound, and no more: the shortest items. Of those of one length it is some from
-    /// everywhere, not those that came last.
+    /// Drops exactly the items beyond the limit: the shortest ones. Among items of equal length, the dropped ones are
+    /// spread over the run instead of being the latest.
     pub(super) fn finish(&mut self) {
         let surplus = self.bars.len().saturating_sub(self.limit);
         let Some(last) = surplus.checked_sub(1) else { return };
@@ -351,7 +352,7 @@ impl Items {
         self.forget_launches();
     }
 
-    /// Those of operations that are left out.
+    /// Drops the launches of dropped operations.
     fn forget_launches(&mut self) {
         let mut kept = Vec::with_capacity(self.launches.len());
         for bar in &mut self.bars {
@@ -371,13 +372,13 @@ impl Items {
     }
 }
 
-/// What decides whether an item stays: how long it is, then chance, the same in each run.
+/// The order in which items are kept: by length, then by a hash that is the same in each run.
 const fn rank(bar: &Bar) -> (u64, u64) {
     let place = bar.start ^ ((bar.track as u64) << 48) ^ ((bar.level as u64) << 40);
     (bar.end - bar.start, place.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32))
 }
 
-/// A thread or device whose number is used again keeps its first name and gains the others.
+/// If a number is reused, the thread or device keeps its first name and gains the others.
 fn announce(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
     let name = presentable(name, LONGEST_VALUE);
     let known = names.entry(number).or_default();

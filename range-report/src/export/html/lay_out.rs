@@ -1,22 +1,22 @@
-//! Puts the items of each track on rows, so that no two overlap on a row.
+//! Distributes the items of each track over rows, so that no two on a row overlap.
 
 use super::items::Bar;
 
-/// Rows of a track. What would need more is counted.
+/// The largest number of rows of a track. Items beyond are counted.
 const MOST_ROWS: u32 = 256;
 
-/// The items in the order of tracks, rows and time.
+/// The items in order of tracks, rows and time.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Laid {
     pub(super) bars: Vec<Bar>,
-    /// For each track, the level of each of its rows and how many items are on it; none is empty.
+    /// For each track, the level of each row and the number of items on it; no row is empty.
     pub(super) rows: Vec<Vec<(u32, u32)>>,
     pub(super) left_out: u64,
 }
 
-/// Lays out the items of `tracks` tracks. An item is on the row of its level, or on the next below that is free when it
-/// starts: on a thread's stack that is its level, beside operations that overlap another row. Those of the track
-/// `calls` stay on one row, by their starts: the page puts them on lanes.
+/// Lays out the items of `tracks` tracks. An item is on the row of its level, or on the next free one below. For a
+/// thread's stack that is the level itself; overlapping operations use further rows. Items of the track `calls` stay on
+/// one row, in order of their starts: the page distributes them.
 pub(super) fn lay_out(mut bars: Vec<Bar>, tracks: usize, calls: Option<u32>) -> Laid {
     bars.sort_unstable_by_key(|bar| (bar.track, bar.start, bar.level, std::cmp::Reverse(bar.end), bar.launch));
     let mut free_from: Vec<Option<u64>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Puts the page together: its text, style and scripts, which are files of their own, and the data.
+//! Assembles the page from its text, style and scripts, which are separate files, and the data.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use super::items::{Bar, Launch};
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: [&str; 3] =
     [include_str!("page/style.css"), include_str!("page/charts.css"), include_str!("page/tables.css")];
-/// One program: what comes later uses what came before.
+/// One program: later files use earlier ones.
 const SCRIPTS: [&str; 25] = [
     include_str!("page/units.js"),
     include_str!("page/data.js"),
@@ -38,16 +38,16 @@ const SCRIPTS: [&str; 25] = [
     include_str!("page/comparison.js"),
     include_str!("page/main.js"),
 ];
-/// Where style, data and scripts go.
+/// Placeholders of the page.
 const STYLE_HERE: &str = "/* style */";
 const TITLE_HERE: &str = "{{title}}";
 const NOTICE_HERE: &str = "{{notice}}";
 const DATA_HERE: &str = "<!-- data -->";
 
-/// The page up to the data. It opens by itself, and says why nothing follows: `notice`.
+/// The page up to the data. Without the rest it opens, too, and shows `notice`.
 pub(super) fn begin(title: &str, notice: &str, out: &mut impl Write) -> io::Result<()> {
     let (head, _) = halves();
-    // The title last: what it says is no place for anything.
+    // The title comes last, because its text must not be searched for placeholders.
     let head = head.replace(STYLE_HERE, &STYLE.concat()).replace(NOTICE_HERE, &as_html(notice));
     out.write_all(head.replace(TITLE_HERE, &as_html(title)).as_bytes())
 }
@@ -82,7 +82,7 @@ fn column(name: &str, numbers: impl Iterator<Item = u64>, out: &mut impl Write) 
     out.write_all(b"</script>\n")
 }
 
-/// Each start from the one before it on its row.
+/// Each start as the difference from the previous one on its row.
 fn starts<'a>(bars: &'a [Bar], rows: &'a [u32]) -> impl Iterator<Item = u64> + 'a {
     let mut rest = bars;
     rows.iter().flat_map(move |length| {
@@ -93,9 +93,9 @@ fn starts<'a>(bars: &'a [Bar], rows: &'a [u32]) -> impl Iterator<Item = u64> + '
     })
 }
 
-/// The calls of bars, the calls that they run in and their spans, in numbers of the page: from 1, in the order in which
-/// they are met here. The first two are each the difference to the bar before, so that most take a byte; a span is 0
-/// where it has the number of the call. No column has anything in it if no bar has a call.
+/// The calls of bars, the calls around them, and their spans, numbered for the page from 1 in the order of first use.
+/// The first two are each written as the difference from the previous bar, so that most take a byte. A span is 0 if it
+/// has the call's number. If no bar has a call, all columns are empty.
 fn calls(bars: &[Bar], out: &mut impl Write) -> io::Result<()> {
     let bars = if bars.iter().all(|bar| bar.call == 0) { &[] } else { bars };
     let mut known: HashMap<u64, u64> = HashMap::from([(0, 0)]);
@@ -114,7 +114,7 @@ fn calls(bars: &[Bar], out: &mut impl Write) -> io::Result<()> {
     column("span", unless_zero(&spans), out)
 }
 
-/// Nothing where all are zero, which the page takes for that.
+/// The numbers, or nothing if all are zero, which the page assumes by default.
 fn unless_zero<N: Copy + Into<u64>>(numbers: &[N]) -> impl Iterator<Item = u64> {
     let numbers = if numbers.iter().all(|number| (*number).into() == 0) { &[] } else { numbers };
     numbers.iter().map(|number| (*number).into())
@@ -125,7 +125,7 @@ fn differences(numbers: &[u64]) -> impl Iterator<Item = u64> {
     numbers.iter().zip(before).map(|(number, before)| folded(i128::from(*number) - i128::from(*before)))
 }
 
-/// Where each operation was launched: its thread plus one, or 0; how long before its start; in which span; the bytes it
+/// The launch of each operation: its thread plus one, or 0; how long before the operation's start; its span; the bytes
 /// moved; its number.
 fn launches(bars: &[Bar], launches: &[Launch], out: &mut impl Write) -> io::Result<()> {
     let of_operations = bars.iter().filter(|bar| bar.launch != super::items::NONE);
@@ -144,8 +144,8 @@ fn launches(bars: &[Bar], launches: &[Launch], out: &mut impl Write) -> io::Resu
     column("correlation", launches.iter().map(|launch| launch.correlation.into()), out)
 }
 
-/// JSON inside a script: nothing in it may read as the end of the script or as a comment. `<` is in texts only, where
-/// it has another spelling.
+/// JSON inside a script: nothing in it may look like the end of the script or a comment. `<` occurs only in texts,
+/// where it is written as an escape.
 struct InScript<W>(W);
 
 impl<W: Write> Write for InScript<W> {
@@ -201,7 +201,7 @@ mod tests {
             });
             columns.collect::<Vec<_>>()
         };
-        // In numbers of the page: calls 1, 3, 3, 0; parents 2, 1, 1, 0; spans as the call, 1, as the call, none.
+        // In page numbers: calls 1, 3, 3, 0; parents 2, 1, 1, 0; spans: as the call, 1, as the call, none.
         let bars = [bar(1 << 40, 5, 1 << 40), bar(70, 1 << 40, 1 << 40), bar(70, 1 << 40, 70), bar(0, 0, 0)];
         assert_eq!(written(&bars), [vec![2, 4, 0, 5], vec![4, 1, 0, 1], vec![0, 1, 0, 0]]);
         assert_eq!(written(&bars[3..]), [const { Vec::<u8>::new() }; 3]);

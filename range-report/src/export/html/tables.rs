@@ -1,4 +1,4 @@
-//! The tables of a summary as columns and rows, which the page sorts.
+//! The tables of a summary as columns and rows, which the page can sort.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -9,14 +9,14 @@ use super::texts::{LONGEST, presentable};
 use crate::report::{self, Unit, label, style_name};
 use crate::summary::{Quantile, RangeStyle, Summary};
 
-/// Rows of a table. What is beyond is counted.
+/// The largest number of rows of a table. Further ones are counted.
 pub(super) const MOST_ROWS: usize = 20_000;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Table<'a> {
     /// Short, for a tab.
     pub(super) title: &'static str,
-    /// What the figures are.
+    /// A description of the figures.
     pub(super) about: &'static str,
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Vec<Cell<'a>>>,
@@ -53,7 +53,7 @@ pub(super) enum Kind {
     Percent,
     Bytes,
     Number,
-    /// Nanoseconds more, or fewer.
+    /// A difference in nanoseconds.
     Difference,
     Ratio,
 }
@@ -65,9 +65,9 @@ pub(super) enum Cell<'a> {
     Count(u64),
     Signed(i64),
     Number(f64),
-    /// From a histogram.
+    /// A value from a histogram.
     About([f64; 1]),
-    /// In words, and what to sort by.
+    /// Words, and a number to sort by.
     Said {
         by: f64,
         says: String,
@@ -87,7 +87,7 @@ pub(super) fn tables(summary: &Summary) -> Vec<Table<'_>> {
     tables
 }
 
-/// A table of a report as the page has it: the name comes first, then other texts, then the figures.
+/// A report's table in the page's order: the name comes first, then other texts, then figures.
 fn page_table<'a>([title, about]: [&'static str; 2], mut table: report::Table) -> Table<'a> {
     let mut order: Vec<usize> = (0..table.columns.len()).filter(|&at| !table.columns[at].page.is_empty()).collect();
     let rank = |at: &usize| match &table.columns[*at] {
@@ -96,7 +96,7 @@ fn page_table<'a>([title, about]: [&'static str; 2], mut table: report::Table) -
         _ => 2,
     };
     order.sort_by_key(rank);
-    // The longest first, also where the text goes by name.
+    // The longest total first, even if the text is in order of names.
     if let Some(total) = table.columns.iter().position(|column| column.page == "Total") {
         table.rows.sort_by_key(|row| Reverse(if let Some(&report::Cell::Whole(ns)) = row.get(total) { ns } else { 0 }));
     }
@@ -119,7 +119,7 @@ fn cell<'a>(cell: &report::Cell) -> Cell<'a> {
     }
 }
 
-/// Quantiles of a run of an older version are not known.
+/// Removes columns that no row has: quantiles of a run by an older version are unknown.
 fn without_what_no_row_has(table: &mut Table<'_>, titles: &[&str]) {
     let has = |place: usize| table.rows.iter().any(|row| !matches!(row.get(place), None | Some(Cell::Nothing(()))));
     let kept: Vec<bool> = (0..)
@@ -158,7 +158,7 @@ fn text(text: &str) -> Cell<'_> {
     Cell::Text(presentable(text, LONGEST))
 }
 
-/// A name that was put together.
+/// A cell with a composed name.
 fn label_cell<'a>(label: &str) -> Cell<'a> {
     Cell::Text(presentable(label, LONGEST).into_owned().into())
 }

@@ -51,7 +51,7 @@ fn data(page: &str) -> serde_json::Value {
 fn the_shortest_give_way_and_no_more_than_must() {
     for count in [90, 100, 101, 112, 113, 999] {
         let mut items = Items::new(Limits { items: 100, text: 10_000 });
-        let length = |number: u64| (number * 7) % 1_000; // each is of another length
+        let length = |number: u64| (number * 7) % 1_000; // lengths differ
         (0..count).for_each(|number| items.add(&Item::Range(range("a", 10_000 * number, length(number)))));
         items.finish();
         let mut kept: Vec<u64> = items.bars.iter().map(|bar| bar.end - bar.start).collect();
@@ -210,7 +210,7 @@ fn a_full_disk_is_an_error_wherever_it_is_met() {
     assert!(size_of::<Bar>() <= 64, "a million of them are to be kept");
 }
 
-/// A summary in which no two figures of a row are equal.
+/// A summary in which all figures of a row differ.
 fn distinct() -> Summary {
     let mut times = Times::new(2, 1_000);
     (times.min_ns, times.max_ns, times.stddev_ns) = (300, 700, 282.5);
@@ -260,7 +260,7 @@ fn distinct() -> Summary {
     }
 }
 
-/// Each table with its headers and units, and its rows.
+/// Checks the headers, units and rows of each table.
 #[test]
 fn tables_have_their_columns_and_units() {
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Texts of a page: each once, within a budget, safe to show.
+//! Texts of a page: stored once each, within a limit, safe to show.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use crate::report::escaped;
 use crate::summary::Process;
 
-/// Bytes of a command line that are kept.
+/// The largest length of a command line in bytes.
 pub(super) const LONGEST_COMMAND: usize = 2_000;
 
-/// Bytes of a name that are kept.
+/// The largest length of a name in bytes.
 pub(super) const LONGEST: usize = 4_096;
-/// Stands for what the budget did not reach.
+/// Stands for texts beyond the limit.
 const LEFT_OUT: &str = "(text left out: too much for this page)";
-/// What a text takes beside its bytes.
+/// Memory of a text besides its bytes.
 const OVERHEAD: usize = 64;
 
-/// Texts and their numbers. 0 is the empty text, 1 stands for all that came when the budget was spent.
+/// Texts and their numbers. 0 is the empty text; 1 stands for texts that arrived after the limit was reached.
 #[derive(Debug)]
 pub(super) struct Texts {
     numbers: HashMap<Arc<str>, u32>,
@@ -46,7 +46,7 @@ impl Texts {
         }
     }
 
-    /// A text as it is, if it is known or `share` reaches for it, which is a part of the whole budget.
+    /// The number of an unchanged text, if it is known or fits into `share`, a part of the limit.
     pub(super) fn number_within(&mut self, text: &str, share: &mut usize) -> u32 {
         if self.numbers.contains_key(text) {
             return self.number(text);
@@ -63,7 +63,7 @@ impl Texts {
         }
     }
 
-    /// A text as it is.
+    /// The number of an unchanged text.
     pub(super) fn number(&mut self, text: &str) -> u32 {
         if let Some(&number) = self.numbers.get(text) {
             return number;
@@ -85,7 +85,7 @@ impl Texts {
     }
 }
 
-/// At most `longest` bytes of a text and how long it was, without characters that do something.
+/// At most `longest` bytes of a text, its whole length if it was cut, and control characters escaped.
 pub(super) fn presentable(text: &str, longest: usize) -> Cow<'_, str> {
     if text.len() <= longest {
         return escaped(text);
@@ -95,7 +95,7 @@ pub(super) fn presentable(text: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}... ({} bytes)", escaped(kept), text.len()))
 }
 
-/// Which process this is, in words: host, rank and process id.
+/// The process in words: host, rank and process id.
 pub(super) fn identity(process: &Process) -> Vec<(&'static str, String)> {
     let host = (!process.host.is_empty()).then(|| ("host", presentable(&process.host, LONGEST_COMMAND).into_owned()));
     let rank = process.rank.map(|rank| ("rank", rank.to_string()));

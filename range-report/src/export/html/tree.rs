@@ -9,7 +9,7 @@ use crate::report::{Column, label};
 use crate::summary::schema::Figures;
 use crate::summary::{GpuWork, Quantile, Summary, TreeNode};
 
-/// Nodes that are kept. What is beyond is counted.
+/// The largest number of nodes. Further ones are counted.
 const MOST_NODES: usize = 200_000;
 
 /// A node, in the order of printing.
@@ -21,17 +21,17 @@ pub(super) struct Node {
     instances: u64,
     total: u64,
     own: u64,
-    /// Whether the calls are marked, the share of the parent, and its own time.
+    /// Flags for the marks at the calls, the share of the parent, and the own time.
     #[serde(skip_serializing_if = "is_not")]
     polled: bool,
     #[serde(skip_serializing_if = "is_not")]
     beside: bool,
     #[serde(skip_serializing_if = "is_not")]
     blocked: bool,
-    /// Whether it ran outside of its parent, so that its total is no share of that.
+    /// Whether it ran outside of its parent, so that its total is no share of the parent's.
     #[serde(skip_serializing_if = "is_not")]
     elsewhere: bool,
-    /// Where one call is shown separately, the average of the others.
+    /// The average of the other calls, if one call is shown separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     others_mean: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,12 +47,12 @@ pub(super) struct Node {
     stream_own: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<Work>,
-    /// Figures of the columns that are appended to those of the page.
+    /// Figures of additional columns after the page's own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     appended: Vec<Option<u64>>,
 }
 
-/// The header of a quantile, and its time; in a list of its own where it is from a histogram.
+/// The header of a quantile, and its time; a list marks one from a histogram.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 enum Written {
@@ -68,13 +68,13 @@ struct Work {
     operations: u64,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands over a reference
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde requires this signature
 fn is_not(marked: &bool) -> bool {
     !marked
 }
 
-/// All nodes, parents before their children; and how many are left out. What ran on the GPU outside of any range comes
-/// last, with nothing on the CPU.
+/// All nodes, parents before their children, and the number of omitted nodes. GPU work outside of any range comes last,
+/// without CPU time.
 pub(super) fn nodes(summary: &Summary, phases: &Phases, appended: &[(usize, Column)]) -> (Vec<Node>, usize) {
     let all = phases.all();
     let kept = 0..all.len().min(MOST_NODES);

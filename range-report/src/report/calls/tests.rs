@@ -82,7 +82,7 @@ fn rows_beyond_the_bound_are_one() {
     assert_eq!(calls(&service(), &RenderOptions::default().width(140).rows(3)), all, "one more is as short");
 }
 
-/// Whatever the names and the width.
+/// For all names and widths.
 #[test]
 fn lines_are_no_wider_than_there_is_room() {
     let mut summary = service();

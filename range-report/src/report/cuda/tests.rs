@@ -3,7 +3,7 @@ use crate::Report;
 use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, RangeStyle};
 
 type Render = fn(&Summary, &RenderOptions) -> String;
-/// The texts of the reports.
+/// Functions for the texts of the reports.
 macro_rules! texts {
     ($($name:ident: $report:ident;)*) => {$(
         fn $name(summary: &Summary, options: &RenderOptions) -> String {

@@ -76,7 +76,7 @@ fn the_footer_names_every_loss() {
 
 ";
     assert_eq!(text(&summary, &[], &RenderOptions::default().width(80).notes(usize::MAX)), expected);
-    // Of many the first five.
+    // Only the first five of many.
     let (first, _) = expected.split_once(" - 3 names").unwrap();
     let more = format!("{first} - 12 more notes: `notes=all` prints all.\n\n");
     assert_eq!(text(&summary, &[], &RenderOptions::default().width(80)), more);
@@ -132,12 +132,12 @@ fn the_footer_names_every_loss_of_gpu_records() {
     let options = RenderOptions::default().width(200).notes(usize::MAX);
     assert_eq!(text(&summary, &[], &options), format!("{expected}\n"));
     let outside = " - 8 GPU operations were launched outside any range.\n\n";
-    // Where there is no range, they cannot be in one.
+    // Without ranges, calls cannot be inside one.
     assert!(!text(&summary, &[Report::Torch], &options).contains("outside any range"));
     let (name, times) = ("step".to_owned(), Times::default());
     summary.ranges = vec![RangeStats { domain: None, name, style: RangeStyle::PushPop, times }];
     assert!(text(&summary, &[Report::Torch], &options).ends_with(outside));
-    // The tree has a row of its own for them.
+    // The tree has its own row for them.
     assert!(!text(&summary, &[Report::Tree], &options).contains("outside any range"));
 }
 

@@ -5,7 +5,7 @@ fn times(instances: u64, total_ns: u64) -> Times {
     Times { instances, total_ns, ..Times::default() }
 }
 
-/// The first rows of an nvprof summary that a student answered "which make more than 90 %" for, by hand.
+/// The first rows of an nvprof summary, for which a student determined by hand which kernels make more than 90 %.
 fn inference() -> Summary {
     let kernels = [
         (
@@ -85,7 +85,7 @@ fn the_percentage_can_be_chosen() {
     assert_eq!((text(700.0), text(f64::NAN)), (text(100.0), text(90.0)));
 }
 
-/// Kernels of equal time, launched as given: name, range, its time.
+/// Kernels of equal time. `rows` has name, range and time of each.
 fn launched(kernels: &[&str], rows: &[(&str, &str, u64)]) -> Summary {
     let range_kernels = rows.iter().map(|&(kernel, range, ns)| crate::RangeKernelStats {
         range: Some((None, range.to_owned())),
@@ -137,7 +137,7 @@ fn a_kernel_has_the_range_that_launched_most_of_it() {
     assert_eq!(rows, expected, "{text}");
 }
 
-/// What is left out is named, the range first, and two names stay two.
+/// Dropped columns are named, the range first, and two names stay distinct.
 #[test]
 fn columns_give_way_before_names() {
     let [a, b] = ["a", "b"].map(|part| format!("gemm{}{part}{}", "f32".repeat(9), "tn".repeat(12)));

@@ -1,4 +1,4 @@
-//! A merged table within a width: all figures where there is room, else fewer, in units for people.
+//! Fits a merged table to a width: all figures if there is room, else fewer, in readable units.
 
 use super::rows::{Line, Rows, Unit, are_ranks, slowest};
 use crate::MergedSummary;
@@ -10,19 +10,19 @@ use crate::text::names;
 use crate::text::number::{bytes_between, human, human_between, human_bytes, integer, percent};
 use crate::text::width::{shorten, width_of};
 
-/// The least width at which names can be distinguished: figures are left out before names get narrower.
+/// The least width at which names can be distinguished: figures are dropped before names get narrower.
 const LEAST_NAME: usize = 32;
-/// Widest name of a process where room is short.
+/// Largest width of a process's name if room is short.
 const MAX_PROCESS: usize = 16;
 /// Room for a time or a size: `1.234 ms`.
 const FIGURE: usize = 8;
 
-/// A column that gives way where room is short.
+/// A column that may be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Optional {
     /// The least, average and greatest total of a process.
     Spread,
-    /// What kind of row it is, without its name.
+    /// The kind of a row, without its name.
     Kind,
     Mean,
     Deviation,
@@ -31,13 +31,13 @@ enum Optional {
     Median,
     Max,
     Processes,
-    /// Which process has most, and how much more than the average.
+    /// The process with the greatest total, and its ratio to the average.
     Slowest,
     Count,
 }
 
-/// In the order in which they give way. What remains is the name and the total. Of all figures of an instance the
-/// greatest goes last; the figures that compare processes, which the table is for, stay longer.
+/// The columns in the order of dropping; the name and the total always stay. Of the figures of instances, the greatest
+/// is dropped last. The figures that compare processes, the table's purpose, are dropped later still.
 const COLUMNS: [Optional; 11] = [
     Optional::Spread,
     Optional::Kind,
@@ -52,13 +52,13 @@ const COLUMNS: [Optional; 11] = [
     Optional::Count,
 ];
 
-/// The table laid out, and which columns gave way; each line ends in a line feed.
+/// The table, and the dropped columns; each line ends in a line feed.
 pub(super) fn fitted(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> String {
     let alone = rows.by_name_alone();
     let with = |rows: &Rows<'_>, gone: usize, least: usize| {
         let (gone, columns) = COLUMNS.split_at(gone);
         let text = with_names(rows, options, &|lines| short(lines, columns, merged, options), least)?;
-        let gone = gone.iter().filter(|column| **column != Optional::Kind); // the name has it then
+        let gone = gone.iter().filter(|column| **column != Optional::Kind); // the name then contains the kind
         let gone: Vec<String> = gone.flat_map(|column| headers(*column, rows, merged)).collect();
         Some(text + &left_out(&gone, options.columns()))
     };
@@ -68,7 +68,7 @@ pub(super) fn fitted(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOp
     text.or_else(|| with(&rows.bare(), COLUMNS.len(), 0)).unwrap_or_default()
 }
 
-/// The table with names as long as there is room for; `None` where that is less than `least`, and than they are.
+/// The table with names as long as the room allows; `None` if that is shorter than `least` and than the names.
 fn with_names(
     rows: &Rows<'_>,
     options: &RenderOptions,

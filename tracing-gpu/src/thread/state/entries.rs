@@ -11,15 +11,15 @@ use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
 use crate::thread::numbers::Created;
 
-/// Entries. A place is of this thread.
+/// Entries. Places belong to this thread.
 impl ThreadState {
-    /// Path `counting`. False where something is in the way, and then nothing has happened.
+    /// Path `counting`. Returns false, and changes nothing, if it does not apply.
     #[inline(always)]
     pub(crate) fn enter_counting(&self, span: u64, place: Place) -> bool {
         self.lacks_tool() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_tsc())
     }
 
-    /// Path `recording`. False where something is in the way, and then nothing has happened.
+    /// Path `recording`. Returns false, and changes nothing, if it does not apply.
     #[inline(always)]
     pub(crate) fn enter_recording(&self, span: u64, place: Place) -> bool {
         let start = if self.statistics { read_tsc() } else { 0 };
@@ -63,7 +63,7 @@ impl ThreadState {
         stream: StreamId,
         created: Option<&Created>,
     ) {
-        // Outside of what the CPU's clock and the tool see: a pair of events costs more than all the rest.
+        // Outside of the times on the CPU's clock and in the tool: a pair of events costs more than everything else.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
         let entered_before = self.session.calls.get(call).map(Call::entered);
         let next = entered_before.is_some_and(|before| self.stack.has_just_left(call, before));
@@ -71,7 +71,7 @@ impl ThreadState {
         if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
             let has_fields = || self.has_fields(place);
             let followed = self.session.calls.get(call);
-            // What is handed over stays in the call that it was created in.
+            // A future that is handed over stays in the call in which it was created.
             let stays = self.session.by_creation() || followed.is_some_and(Call::is_visiting);
             let own = numbers.enter_any(&self.stack, place, created, stays, has_fields);
             followed.inspect(|call| call.enter_numbered(own.call, own.parent));
@@ -82,7 +82,7 @@ impl ThreadState {
         }
     }
 
-    /// Path `general`, of a span that has values of its own.
+    /// Path `general`, for a span with values of its own.
     #[inline(never)]
     pub(crate) fn enter_with_values(
         &self,
@@ -111,7 +111,7 @@ impl ThreadState {
         metadata.is_some_and(|metadata| !metadata.fields().is_empty())
     }
 
-    /// Where an entry of this span is counted: `record` may have changed its category.
+    /// The place of an entry of this span: `record` may have changed its category.
     fn place_now(&self, values: &SpanValues, category: u32) -> Place {
         values.place(self.index, category).unwrap_or_else(|| {
             let key = RangeKey { label: values.label, category, style: RangeStyle::PushPop };
@@ -119,8 +119,8 @@ impl ThreadState {
         })
     }
 
-    /// After the start was recorded on a stream, if that was so. Returns when the range begins; `None` where it is not
-    /// open since the stack is full.
+    /// Continues after the start was recorded on a stream, if it was. Returns the start of the range; `None` if the
+    /// stack was full, so that it is not open.
     #[inline(never)]
     pub(super) fn enter_begun(
         &self,
@@ -131,7 +131,7 @@ impl ThreadState {
     ) -> Option<Ticks> {
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
-        // Under a tool, the start is set below.
+        // With a tool, the start is set below.
         let start = if range.is_some() { 0 } else { self.now() };
         let Some(frame) = self.stack.push(span, place, start) else {
             pair.into_iter().for_each(stream::abandon);
@@ -140,8 +140,8 @@ impl ThreadState {
         };
         if let (Some(range), Some(attributes)) = (range, attributes) {
             self.gate.while_closed(|| {
-                // Next to nothing is left between the clock and the tool, which may call CUDA in this range: one store,
-                // and no branch, whose other side may be a line of code that has to be fetched.
+                // Almost nothing stands between the clock and the tool, which may call CUDA in this range: one store,
+                // and no branch, whose other side might have to be fetched.
                 range.domain.push_timed(&attributes, || frame.start_at(self.now_in_order()));
             });
         }

@@ -1,4 +1,4 @@
-//! Exits: the paths by which a range ends, and what becomes of those that were open above it.
+//! Exits: the paths by which a range ends, and their effects on the ranges above.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -41,12 +41,12 @@ impl ThreadState {
         self.add(Ended { place, entered, duration, nested });
     }
 
-    /// Path `counting`, of a range in which calls into CUDA were made. False where something is in the way, and then
-    /// nothing has happened. Only where [`exit_counting`](Self::exit_counting) says so.
+    /// Path `counting`, for a range with CUDA calls. Returns false, and changes nothing, if it does not apply. Only
+    /// after [`exit_counting`](Self::exit_counting) has asked for it.
     #[inline(always)]
     pub(crate) fn exit_noted(&self, span: u64) -> bool {
         let now = read_tsc();
-        // Nothing is called on this way, so that nothing is saved for it.
+        // This path calls no function, so that no registers are saved.
         let Some((below, top)) = self.stack.top_near(span) else { return false };
         let Some(row) =
             self.rows.near(top.place().row_without_call()).filter(|_| self.launches.end_near(&self.stack, below, now))
@@ -72,7 +72,7 @@ impl ThreadState {
         true
     }
 
-    /// Path `recording`. False where something is in the way, and then nothing has happened.
+    /// Path `recording`. Returns false, and changes nothing, if it does not apply.
     #[inline(always)]
     pub(crate) fn exit_recording(&self, span: u64) -> bool {
         if !self.lacks_tool() || self.stack.is_top_noted() {
@@ -100,7 +100,7 @@ impl ThreadState {
         true
     }
 
-    /// Path `on_stream`. False where something is in the way, and then nothing has happened.
+    /// Path `on_stream`. Returns false, and changes nothing, if it does not apply.
     #[inline(never)]
     pub(crate) fn exit_on_stream(&self, span: u64) -> bool {
         match self.exit_counting(span) {
@@ -156,14 +156,14 @@ impl ThreadState {
                 true
             }
             None => {
-                self.told.lock().extend(told); // not for this exit
+                self.told.lock().extend(told); // they do not concern this exit
                 false
             }
         }
     }
 
-    /// Counts an exit for the call sites of the first of these ranges, which was exited, and of the one above it, which
-    /// is still open: the guard of either may be held too long, and the report finds out which.
+    /// Counts a misnested exit for two call sites: of the exited range, and of the range above it, which is still open.
+    /// The guard of either may be held too long; the report finds out which.
     fn count_misnested(&self, exited_and_above: &[Place]) {
         let sites = exited_and_above.iter().filter_map(|place| self.identity(*place)?.metadata);
         let mut counted = None;
@@ -175,7 +175,8 @@ impl ThreadState {
         }
     }
 
-    /// Tells this thread that a range open on it was exited elsewhere. It looks at its next out-of-order exit.
+    /// Tells this thread that a range open on it was exited elsewhere. The thread reads this at its next out-of-order
+    /// exit.
     pub(crate) fn tell(&self, span: u64) {
         let mut told = self.told.lock();
         if told.len() < TOLD {
@@ -189,12 +190,12 @@ impl ThreadState {
         self.gate.while_closed(|| self.pop_range(range))
     }
 
-    /// Pops a range of a tool's, if there is one, and says when.
+    /// Pops a tool's range, if there is one. Returns the time.
     pub(super) fn pop_range(&self, range: Option<NvtxRange>) -> Ticks {
         range.map_or_else(|| self.now(), |range| range.domain.pop_timed(|| self.now_in_order()))
     }
 
-    /// Records the end of the range that has just been taken off the top of the stack, if it is timed.
+    /// Records the end of the range that has just left the top of the stack, if it is timed.
     #[inline(always)]
     pub(super) fn end_pair(&self) {
         if self.pairs.end_top(self.stack.depth(), &self.session.streams) {
@@ -209,7 +210,7 @@ impl ThreadState {
         }
     }
 
-    /// Counts the instance that has just been taken off the top of the stack.
+    /// Counts the instance that has just left the top of the stack.
     pub(crate) fn add(&self, ended: Ended) {
         let call = if ended.place.is_called() { self.stack.call_of(self.stack.depth()) } else { 0 };
         self.add_of_call(ended, call);
@@ -224,15 +225,15 @@ impl ThreadState {
         }
     }
 
-    /// Counts a call that has ended, whose span was created on this thread or another.
+    /// Counts an ended call, whose span was created on this thread or another.
     pub(crate) fn add_call_ended(&self, home: &Self, call: CallId, ended: &EndedCall) {
         let Some((label, metadata)) =
             home.identity(ended.place).map(|identity| (identity.key.label, identity.metadata))
         else {
             return;
         };
-        // A future pauses, and closes right after an exit, since it is entered to be dropped. A worker that holds its
-        // span until later leaves it as well.
+        // A future pauses, and closes right after an exit, because it is entered for its drop. A worker that holds its
+        // span longer has left it by then, too.
         let has_just_left = ended.has_paused && self.stack.has_just_left(call, ended.created);
         let is_kept = !ended.is_outlived && !has_just_left && !ended.has_finished;
         let sums = CallSums {
@@ -251,7 +252,7 @@ impl ThreadState {
         }
     }
 
-    /// Records a call that has ended, if a timeline is written and its one instance does not show it.
+    /// Records an ended call, if a timeline is written and the call is more than its one instance.
     pub(crate) fn record_call(&self, home: &Self, ended: &EndedCall) {
         let Some(label) = home.identity(ended.place).map(|identity| identity.key.label) else { return };
         let Some(numbers) = ended.numbers.filter(|_| ended.entries > 1 && self.is_taped) else { return };
@@ -260,14 +261,14 @@ impl ThreadState {
         self.record(|| Record::Call { label, start, end, numbers, ending });
     }
 
-    /// What its row learns of a span that was followed by a call. Any thread.
+    /// Updates the kind of the row of a span that was followed by a call. On any thread.
     pub(crate) fn judge(&self, ended: &EndedCall) -> bool {
         let Some(row) = self.rows.get(ended.place.row()) else { return false };
         row.judge(ended.entries);
         row.is_reentered()
     }
 
-    /// Records a range of this thread that has ended, if a timeline is written.
+    /// Records an ended range of this thread, if a timeline is written.
     #[inline]
     pub(super) fn record_ended(&self, ended: Ended, end: Ticks, depth: usize) {
         if !self.tape.is_open() {
@@ -286,11 +287,11 @@ impl ThreadState {
     }
 }
 
-/// What the stack does outside itself when it closes and re-opens.
+/// The stack's actions outside of itself when it closes and reopens ranges.
 pub(super) struct Shell<'a> {
     pub(super) thread: &'a ThreadState,
     pub(super) values: Option<FindValues<'a>>,
-    /// When ranges that are closed have ended, where that was before.
+    /// The end of closed ranges, if it lies in the past.
     pub(super) end: Option<Ticks>,
 }
 
@@ -328,7 +329,7 @@ impl Ranges for Shell<'_> {
     }
 
     fn domain(&self, place: Place) -> u32 {
-        // What only stands in for a range is in no domain: no tool has it, and its exit is nobody's.
+        // A stand-in for a range is in no domain: no tool has it, and nobody exits it.
         self.thread.identity(place).map_or(u32::MAX, |identity| identity.domain)
     }
 }

@@ -1,4 +1,4 @@
-//! Ranges that other code makes.
+//! Ranges of other code.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,13 +9,13 @@ use crate::span::fields::Fields;
 use crate::span::values::Changing;
 use crate::thread::stack::NO_SPAN;
 
-/// Ranges that other code makes. They are on the stack in place of a span, have the general path alone, and are neither
-/// shown to a tool nor timed on streams.
+/// Foreign ranges. They have no span on the stack, use only the general path, and are neither shown to a tool nor timed
+/// on streams.
 ///
-/// A range that finds no room is *untracked*, and so are further ones of its domain until it has ended: then the
-/// innermost ranges of a domain are the untracked ones, and a number for each domain says whose end the next pop is.
+/// A range without room is *untracked*, and so are further ones of its domain until it has ended. So the innermost
+/// ranges of a domain are the untracked ones, and their number in each domain tells which range the next pop ends.
 impl ThreadState {
-    /// Opens a range with this label and category, which may take the place of a span in caches as `site`.
+    /// Opens a range with this label and category. Caches use `site` in place of a span's call site.
     #[inline]
     pub(crate) fn push_foreign(&self, key: RangeKey) -> Option<Ticks> {
         if self.has_untracked.load(Relaxed) { self.push_beside_untracked(key) } else { self.push_tracked(key) }
@@ -23,7 +23,7 @@ impl ThreadState {
 
     #[inline] // it has two callers, and would be called: measured, 2 ns more for a push and its pop
     fn push_tracked(&self, key: RangeKey) -> Option<Ticks> {
-        // Neither the address of a call site nor what stands for a place, see `place_from`.
+        // Differs from the address of a call site and from stand-ins for places, see `place_from`.
         let site = 1 << 62 | u64::from(key.category) << 32 | u64::from(key.label);
         let parent = self.current_node();
         let place = self.children.get(parent, site).unwrap_or_else(|| {
@@ -43,7 +43,7 @@ impl ThreadState {
         Some(start)
     }
 
-    /// Records values that the uppermost range of that domain of other code gets at its end, if a timeline is written.
+    /// Records values that arrive with the pop of the uppermost foreign range of that domain, if a timeline is written.
     pub(crate) fn record_values_at_pop(&self, domain: u32, fields: &Fields) {
         if self.has_untracked.load(Relaxed) && self.is_untracked(domain) {
             return;
@@ -55,13 +55,13 @@ impl ThreadState {
         }
     }
 
-    /// Whether an open range is one of that domain of other code.
+    /// Whether an open range is a foreign one of that domain.
     #[inline]
     fn is_foreign(&self, domain: u32, span: u64, place: Place) -> bool {
         span == NO_SPAN && self.identity(place).is_some_and(|identity| identity.domain == domain)
     }
 
-    /// Closes the uppermost range of that domain of other code. False where none is open.
+    /// Closes the uppermost foreign range of that domain. False if none is open.
     #[inline]
     pub(crate) fn pop_foreign(&self, domain: u32) -> bool {
         if self.has_untracked.load(Relaxed) { self.pop_beside_untracked(domain) } else { self.pop_tracked(domain) }
@@ -87,7 +87,7 @@ impl ThreadState {
     }
 }
 
-/// Untracked ranges. The fast paths look at one flag, and leave everything else to these functions.
+/// Untracked ranges. The fast paths read one flag, and leave everything else to these functions.
 impl ThreadState {
     #[cold]
     #[inline(never)]
@@ -102,7 +102,7 @@ impl ThreadState {
         self.close_untracked(domain) || self.pop_tracked(domain)
     }
 
-    /// Counts a range that is lost.
+    /// Counts a lost range.
     #[cold]
     #[inline(never)]
     fn open_untracked(&self, key: RangeKey) -> Option<Ticks> {
@@ -119,7 +119,7 @@ impl ThreadState {
         self.known.lock().untracked.contains_key(&domain)
     }
 
-    /// Closes the innermost range of this domain if it is untracked; else false, and nothing has happened.
+    /// Closes the innermost range of this domain if it is untracked; otherwise returns false and changes nothing.
     fn close_untracked(&self, domain: u32) -> bool {
         let untracked = &mut self.known.lock().untracked;
         let Some(open) = untracked.get_mut(&domain) else { return false };
@@ -131,7 +131,7 @@ impl ThreadState {
         true
     }
 
-    /// What is open on this thread is over.
+    /// Forgets the open untracked ranges of this thread.
     pub(super) fn forget_untracked(&self) {
         if self.has_untracked.swap(false, Relaxed) {
             self.known.lock().untracked.clear();

@@ -1,4 +1,4 @@
-//! Calls into CUDA, and the lifetimes around them.
+//! CUDA calls, and the lifetimes around them.
 
 #[cfg(feature = "cuda")]
 use gpu_activity::record::Note;
@@ -11,13 +11,13 @@ use crate::thread::lifetimes::OpenLifetimes;
 #[cfg(feature = "cuda")]
 use crate::thread::notes::{Dropped, Taken};
 
-/// Calls into CUDA.
+/// CUDA calls.
 #[cfg(feature = "cuda")]
 impl ThreadState {
     /// Notes a call that is about to be made on this thread.
     #[inline]
     pub(crate) fn note_call(&self, correlation: u32, graph: bool, enqueues: bool) {
-        // Nothing is called on this way, so that nothing is saved for it.
+        // This path calls no function, so that no registers are saved.
         let rows = |row| self.rows.near(row);
         if self.is_taped || self.launches.note_near(&self.stack, rows, correlation, graph, enqueues).is_none() {
             self.note_call_far(correlation, graph, enqueues);
@@ -41,7 +41,7 @@ impl ThreadState {
         self.launches.note(&self.around(), correlation, graph, enqueues, (at, call));
     }
 
-    /// Notes a call of our own.
+    /// Notes a call of the profiler itself.
     #[cold]
     #[inline(never)]
     pub(crate) fn note_own(&self, correlation: u32) {
@@ -52,30 +52,30 @@ impl ThreadState {
         self.launches.notes.push(note, &self.session.note_room)
     }
 
-    /// Hands over what was noted since the last time. Any thread. Returns which notes were dropped since then.
+    /// Passes the new notes on. On any thread. Returns which notes were dropped since the last time.
     pub(crate) fn take_notes(&self, into: &mut Taken) -> Dropped {
         self.launches.notes.take(into, &self.session.note_room)
     }
 
-    /// That was read.
+    /// Returns the memory of notes that were read.
     pub(crate) fn give_back(&self, taken: &mut Taken) {
         self.launches.notes.keep(taken.clear(&self.session.note_room));
     }
 }
 
-/// Lifetimes, which are around calls into CUDA.
+/// Lifetimes, which surround CUDA calls.
 impl ThreadState {
-    /// A lifetime begins on this thread: its number, by which it ends.
+    /// Begins a lifetime on this thread. Returns its number, by which it ends.
     pub(crate) fn begin_lifetime(&self, label: u32, start: Ticks) -> InstanceId {
         self.launches.begin_lifetime(label, start, self.session, || self.name.lock().clone())
     }
 
-    /// A lifetime that began on this thread has ended, at `end` if that is measured. Any thread.
+    /// Ends a lifetime that began on this thread, at `end` if that is measured. On any thread.
     pub(crate) fn end_lifetime(&self, instance: InstanceId, end: Option<Ticks>) {
         self.launches.end_lifetime(instance, end, self.session);
     }
 
-    /// Lifetimes that began here and have not ended. Any thread.
+    /// Open lifetimes that began here. On any thread.
     pub(crate) fn open_lifetimes(&self) -> Vec<OpenLifetimes> {
         self.launches.open_lifetimes()
     }

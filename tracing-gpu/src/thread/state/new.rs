@@ -1,7 +1,7 @@
-//! A new state: made in place, part by part, in memory of its own.
+//! Constructs a state in place, part by part, in mapped memory.
 //!
-//! A state is larger than the whole stack of many a coroutine, so it is never on one. Its memory is mapped: pages that
-//! nothing was written to take none.
+//! A state is larger than the whole stack of many a coroutine, so it is never on a stack. Its memory is mapped:
+//! untouched pages take no memory.
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
@@ -33,20 +33,20 @@ use crate::thread::slab::{END, Slab};
 use crate::thread::stack::{Stack, open_of_words};
 use crate::thread::tape::Tape;
 
-/// Bytes of a state that a file has: its open ranges, and the rows that it begins with.
+/// Bytes of a state in a row file: its open ranges, and its first rows.
 const IN_FILE: usize = offset_of!(ThreadState, rows) + FIRST_ROWS * size_of::<Row>();
 const _: () = assert!(offset_of!(ThreadState, stack) < offset_of!(ThreadState, rows));
 
-/// Words of a state up to its rows: those that [`open_in_file`] takes.
+/// Words of a state up to its rows: the argument of [`open_in_file`].
 pub(crate) const OPEN_WORDS: usize = offset_of!(ThreadState, rows) / 8;
 
-/// The places of the open ranges of a thread that has ended, outermost first, from what a file has of its state.
+/// The places of the open ranges of an ended thread, outermost first, from the words of its state in a file.
 pub(crate) fn open_in_file(words: &[u64]) -> Vec<Place> {
     words.get(offset_of!(ThreadState, stack) / 8..).map(open_of_words).unwrap_or_default()
 }
 
-/// Writes fields of a struct to its place, each on its own; those named before are written elsewhere, or stay as the
-/// memory is. The compiler names a field that is forgotten.
+/// Writes the fields of a struct to its place, one by one. The fields named first are written elsewhere, or keep the
+/// zeros of the memory. The compiler reports a forgotten field.
 macro_rules! write_fields {
     ($place:expr, $type:ident without ($($other:ident),*), {
         $($(#[$condition:meta])? $field:ident: $value:expr,)*
@@ -60,12 +60,12 @@ macro_rules! write_fields {
 }
 
 impl ThreadState {
-    /// A state that stays for good; `None` where there is no memory.
+    /// A state that stays for good; `None` if there is no memory.
     pub(crate) fn new(session: &'static Session, index: u32) -> Option<&'static Self> {
         let place: *mut Self = process::map_zeroed(Layout::new::<Self>())?.cast();
-        // SAFETY: zeroed memory with room for one, which nobody else has, is aligned and stays. Each field is written,
-        // here or by the two functions, or may be zeros: the two caches are made of atomic numbers alone, and empty
-        // where these are 0.
+        // SAFETY: the memory is zeroed, has room for a state, is aligned, stays, and belongs to nobody else. Each field
+        // is written, here or by the two functions, or may be zero: the two caches consist of atomic numbers alone, and
+        // are empty if these are 0.
         unsafe {
             if let Some(file) = &session.row_file {
                 match file.map_more(IN_FILE, Some(place.cast())) {
@@ -103,23 +103,23 @@ impl ThreadState {
     }
 }
 
-/// Rows with these numbers in the file that the session keeps rows in, if it has one.
+/// Rows with these numbers in the session's row file, if it has one.
 pub(in crate::thread) fn rows_in_file(session: &Session, thread: u32, rows: Range<usize>) -> Option<&'static [Row]> {
     let (offset, rows_there) = new_in_file(session, rows.len())?;
     session.log_rows(thread, rows.start, offset);
     Some(rows_there)
 }
 
-/// Rows for new kinds of calls in that file.
+/// Rows in that file for new kinds of calls.
 pub(in crate::thread) fn call_rows_in_file(session: &Session) -> Option<&'static [CallRow]> {
     const AT_ONCE: usize = 8; // a page
     new_in_file(session, AT_ONCE).map(|(_, rows)| rows)
 }
 
-/// So many new rows, which fill whole pages, and where they are in the file.
+/// New rows in the file, which fill whole pages, and their offset in the file.
 fn new_in_file<R: Default + 'static>(session: &Session, count: usize) -> Option<(u64, &'static [R])> {
     let file = session.row_file.as_ref()?;
-    // SAFETY: new memory, of pages, with room for these rows, each of which is written before it is read.
+    // SAFETY: new memory of whole pages with room for these rows. Each row is written before it is read.
     unsafe {
         let Some((offset, memory)) = file.map_more(count * size_of::<R>(), None) else {
             file.count(Lost::Rows);
@@ -133,10 +133,10 @@ fn new_in_file<R: Default + 'static>(session: &Session, count: usize) -> Option<
     }
 }
 
-/// The large parts, entry by entry.
+/// Writes the large parts, entry by entry.
 ///
 /// # Safety
-/// There is room for a state at `place`, which nobody reads meanwhile.
+/// `place` has room for a state, and nobody reads it meanwhile.
 #[inline(never)]
 unsafe fn write_tables(place: *mut ThreadState) {
     // SAFETY: the caller vouches for the room.
@@ -156,10 +156,10 @@ unsafe fn write_tables(place: *mut ThreadState) {
     }
 }
 
-/// What a thread logs of launches and of ranges that are timed.
+/// Writes the logs of launches and of timed ranges.
 ///
 /// # Safety
-/// As above.
+/// As for `write_tables`.
 #[inline(never)]
 unsafe fn write_logs(place: *mut ThreadState) {
     // SAFETY: the caller vouches for the room.
@@ -182,12 +182,12 @@ unsafe fn write_logs(place: *mut ThreadState) {
     }
 }
 
-/// What a timeline needs.
+/// Makes the numbers for a timeline.
 #[inline(never)]
 fn new_numbers() -> Box<Numbers> {
     let mut place = Box::<Numbers>::new_uninit();
     let numbers = place.as_mut_ptr();
-    // SAFETY: room for one, all of which is written.
+    // SAFETY: there is room for one, and all of it is written.
     unsafe {
         Chunked::new_at(&raw mut (*numbers).created);
         Chunked::new_at(&raw mut (*numbers).open);

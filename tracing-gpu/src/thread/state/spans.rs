@@ -16,8 +16,8 @@ use crate::thread::stack::Frame;
 
 /// New spans.
 impl ThreadState {
-    /// Path `counting`: place and row of a new span under the innermost open range, if they are remembered, the span
-    /// has no values of its own, and no call is to follow it.
+    /// Path `counting`: place and row of a new span under the innermost open range, if they are cached, the span has no
+    /// values of its own, and no call must follow it.
     #[inline(always)]
     pub(crate) fn child_counting(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
         let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
@@ -26,7 +26,7 @@ impl ThreadState {
         Some((place, row))
     }
 
-    /// Node of the innermost open range, under which a new span without an explicit parent is.
+    /// Node of the innermost open range, which is the parent of a new span without an explicit parent.
     pub(crate) fn current_node(&self) -> u32 {
         self.stack.top().map_or(ROOT, |top| top.place().node())
     }
@@ -54,7 +54,7 @@ impl ThreadState {
         })
     }
 
-    /// [`child`](Self::child) of a span that was created before, and has no values of its own.
+    /// [`child`](Self::child), for a span that was created before and has no values of its own.
     pub(crate) fn counted_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
         let place = self.child(parent, metadata);
         let may_be_plain = [Unnamed::Sampled, Unnamed::Split].into_iter().any(|kind| place.is_unnamed(kind));
@@ -67,13 +67,13 @@ impl ThreadState {
         self.place(self.node(parent, key), key, metadata).under_if_any(parent)
     }
 
-    /// From now on spans of this call site under this parent take the fast paths.
+    /// Lets spans of this call site under this parent take the fast paths from now on.
     pub(crate) fn know_sampled(&self, parent: u32, metadata: &'static Metadata<'static>, place: Place) {
         self.known.lock().know_child(parent, site_key(metadata), place);
         self.children.insert(parent, site_key(metadata), place);
     }
 
-    /// The next span of the call site of this place is looked at, if its call site is only sampled.
+    /// Samples the next span of this place's call site, if the call site is only sampled.
     #[cold]
     #[inline(never)]
     pub(super) fn sample_again(&self, place: Place) {
@@ -83,11 +83,10 @@ impl ThreadState {
         }
     }
 
-    /// A place that another thread made, on this one.
+    /// The place on this thread for a place that another thread made.
     #[inline]
     pub(crate) fn place_from(&self, other: &Self, place: Place) -> Place {
-        // The cache of children serves here too: the row of the other thread stands for the call site, which it never
-        // equals.
+        // Uses the cache of children: the other thread's row stands for the call site, and never equals one.
         let row = (place.row() as u64) << 16 | u64::from(other.index) | 1 << 63;
         self.children.get(place.node(), row).unwrap_or_else(|| {
             self.find_child(place.node(), row, || {
@@ -98,8 +97,8 @@ impl ThreadState {
         })
     }
 
-    /// The place of an entry of a span with this place and call, 0 for none: below the innermost open range, unless
-    /// that is the node's own or above it. Counts the use of the span there.
+    /// The place for an entry of a span with this place and call (0 for none): below the innermost open range, unless
+    /// that range's node is the same or a descendant. Counts the use of the span there.
     #[inline]
     pub(super) fn place_of_entry(&self, place: Place, call: CallId) -> Place {
         let top = self.stack.top();
@@ -114,8 +113,8 @@ impl ThreadState {
         entered
     }
 
-    /// When the range began that a call is about to be entered in, and the call of that range, 0 for none: a future
-    /// that polls others opens a range at each poll, and all are one for what was created inside.
+    /// Start of the range in which a call is about to be entered, and the call of that range (0 for none). A future
+    /// that polls others opens a range at each poll; for calls created inside it these are one range.
     #[inline]
     fn range_around(&self, call: &Call, top: &Frame) -> (Ticks, CallId) {
         let outer = if top.place().is_called() { self.stack.call_of(self.stack.depth().wrapping_sub(1)) } else { 0 };
@@ -159,12 +158,12 @@ impl ThreadState {
         place.flagged_as(home)
     }
 
-    /// A place that is not in the cache, or not any more.
+    /// A place that is not cached.
     #[inline(never)]
     pub(super) fn find_child(&self, parent: u32, site: u64, make: impl FnOnce() -> Place) -> Place {
         let known = self.known.lock().child(parent, site);
         let place = known.unwrap_or_else(|| {
-            let place = make(); // which may look up others, and run a tool's code
+            let place = make(); // may look up others, and run a tool's code
             self.known.lock().know_child(parent, site, place);
             place
         });
@@ -172,13 +171,13 @@ impl ThreadState {
         place
     }
 
-    /// Counts the creation of a span. Returns whether the number of them is a power of two.
+    /// Counts the creation of a span. Returns whether the number of creations is a power of two.
     pub(crate) fn add_call(&self, place: Place) -> bool {
         self.rows.get(place.row()).is_some_and(|row| row.add_call(|| self.session.clock.now()))
     }
 
-    /// Follows a new span of this place by a call, created inside of another, 0 for none, or as `parent: None`. Returns
-    /// 0 where that tells nothing.
+    /// Follows a new span of this place by a call. `parent` is the call in which it was created (0 for none), or `None`
+    /// for `parent: None`. Returns 0 if a call would tell nothing.
     pub(crate) fn begin_call(&self, place: Place, parent: Option<CallId>, new: &NewSpan) -> CallId {
         let is_followed = self.statistics && self.rows.get(place.row()).is_some_and(|row| !row.is_plain());
         if !is_followed {
@@ -195,24 +194,24 @@ impl ThreadState {
         id
     }
 
-    /// Remembers the call of a span with this registry id, whose place says that there is one.
+    /// Remembers the call of a span with this registry id, whose place has the flag for one.
     pub(crate) fn remember_call(&self, id: u64, call: CallId) {
         self.remembered.set_call(id, call);
     }
 
-    /// The call of a remembered span whose place says that there is one.
+    /// The call of a remembered span whose place has the flag for one.
     pub(crate) fn remembered_call(&self, id: u64) -> CallId {
         self.remembered.call(id)
     }
 
-    /// Remembers where the span with this registry id is counted. Only for spans created on this thread.
+    /// Remembers the place of the span with this registry id. Only for spans created on this thread.
     #[inline(always)]
     pub(crate) fn remember(&self, id: u64, place: Place) {
         self.remembered.insert(id, place);
     }
 
-    /// Remembers the stream that a parent of the span with this registry id names, 0 for none: for each new span from
-    /// the time on that any names one.
+    /// Remembers the stream that a parent of the span with this registry id names (0 for none). Called for each new
+    /// span once any span names a stream.
     pub(crate) fn inherit_stream(&self, id: u64, stream: StreamId) {
         self.remembered.inherit_stream(id, stream);
     }
@@ -222,7 +221,7 @@ impl ThreadState {
         self.remembered.stream(id)
     }
 
-    /// Where the span with this registry id, created on this thread, is counted, if it is remembered.
+    /// The place of the span with this registry id, created on this thread, if it is remembered.
     #[inline(always)]
     pub(crate) fn remembered(&self, id: u64) -> Option<Place> {
         self.remembered.place(id)
@@ -231,7 +230,8 @@ impl ThreadState {
 
 /// Numbers of spans and calls, while a timeline is written.
 impl ThreadState {
-    /// The numbers of a span that is about to be created in the innermost open call, or elsewhere in that of `parent`.
+    /// The numbers of a span that is about to be created in the innermost open call or, with `parent`, in that one's
+    /// call.
     #[inline]
     pub(crate) fn number(&self, parent: Option<u64>, metadata: &'static Metadata<'static>) -> NewSpan {
         let Some(numbers) = &self.numbers else { return NewSpan::default() };
@@ -240,7 +240,7 @@ impl ThreadState {
         NewSpan { span: numbers.next(), parent, site }
     }
 
-    /// Keeps the numbers of a new span, and records its fields, which `visit` gives to what it is given.
+    /// Keeps the numbers of a new span, and records its fields, which `visit` passes to its argument.
     #[inline]
     pub(crate) fn keep_numbers(&self, id: u64, new: NewSpan, visit: impl FnOnce(&mut dyn Visit)) {
         let Some(numbers) = &self.numbers else { return };
@@ -251,7 +251,7 @@ impl ThreadState {
         }
     }
 
-    /// Records fields of a span of any thread that are recorded after its creation.
+    /// Records fields that a span of any thread gets after its creation.
     pub(crate) fn record_later_fields(&self, created: &Created, visit: impl FnOnce(&mut dyn Visit)) {
         if let Some(of) = created.with_fields() {
             let at = Some(self.session.clock.now());
@@ -259,13 +259,13 @@ impl ThreadState {
         }
     }
 
-    /// What is known of a live span that was created with this state. Any thread.
+    /// The data of a live span that was created with this state. On any thread.
     #[inline]
     pub(crate) fn created(&self, id: u64) -> Option<&Created> {
         self.numbers.as_ref()?.created(id)
     }
 
-    /// What is known of a live span that was created on this thread.
+    /// The data of a live span that was created on this thread.
     #[inline]
     pub(crate) fn created_here(&self, id: u64) -> Option<&Created> {
         self.numbers.as_ref()?.created_by_owner(id)
@@ -277,7 +277,7 @@ impl ThreadState {
         self.numbers.as_ref().map_or_else(RangeNumbers::default, |numbers| numbers.of(range))
     }
 
-    /// Numbers of a range that is of no span, in the innermost open call.
+    /// Numbers of a range without a span, in the innermost open call.
     pub(crate) fn number_alone(&self) -> RangeNumbers {
         let Some(numbers) = &self.numbers else { return RangeNumbers::default() };
         numbers.alone(numbers.innermost(self.stack.depth()))

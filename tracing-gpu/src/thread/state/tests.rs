@@ -7,8 +7,8 @@ use crate::thread::row::{LABEL, WRITTEN};
 #[test]
 fn what_callbacks_write_often_has_its_own_place_in_a_page() {
     assert_eq!((size_of::<Row>(), offset_of!(ThreadState, rows) % 512), (512, 0));
-    // The head with six open ranges, five slots of the slab, the first ids that a registry gives, and the outermost
-    // timed range, and five ranges that calls of CUDA were made in.
+    // The head with six open ranges, five slots of the slab, the first ids of a registry, the outermost timed range,
+    // and five ranges with CUDA calls.
     let often = [
         (0, offset_of!(ThreadState, stack) + 8 + 6 * 32),
         (offset_of!(ThreadState, slab), 208),

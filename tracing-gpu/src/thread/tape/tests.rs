@@ -27,7 +27,7 @@ fn event(number: u64) -> Record {
     Record::Mark { at: number, domain: Some("d"), level: 3, text: number.to_string().into() }
 }
 
-/// Each seventh is an event.
+/// Every seventh record is an event.
 fn record(tape: &Tape, number: u64) {
     if number.is_multiple_of(7) {
         tape.record(THREAD, event(number), &Fields::default());
@@ -36,7 +36,7 @@ fn record(tape: &Tape, number: u64) {
     }
 }
 
-/// The numbers of the records. All records are as they were made.
+/// The numbers of the records. Checks that each record is unchanged.
 fn numbers(records: &Records) -> Vec<u64> {
     let number = |(thread, record): (u32, Recorded<'_>)| {
         assert_eq!(thread, THREAD);
@@ -125,12 +125,12 @@ fn what_does_not_fit_is_counted_and_room_comes_back() {
         room.give_back(records.room());
         records.clear();
     }
-    // All of it, except for the page that is begun.
+    // All room, except for the page that has begun.
     let left = room.left.load(Relaxed);
     assert!((LINES - PAGE..=LINES).contains(&left), "{left}");
 }
 
-/// Writing a burst takes seconds: what comes meanwhile, as the ends of the ranges around it, finds room as soon as a
+/// Writing a burst takes seconds. Records of that time, such as the ends of surrounding ranges, find room as soon as a
 /// part is written.
 #[test]
 fn a_burst_is_taken_away_in_pieces() {
@@ -162,11 +162,11 @@ fn a_burst_is_taken_away_in_pieces() {
     assert!((4 * PIECE - PAGE..=4 * PIECE).contains(&left), "{left}");
 }
 
-/// A thread in a burst copies nothing and asks for memory once a piece.
+/// In a burst, a thread copies nothing and allocates once a piece.
 #[test]
 fn a_piece_has_its_memory_from_the_start() {
     let tape = tape(4 * PIECE);
-    (0..3 * PIECE as u64 / 4).for_each(|number| tape.record_range(THREAD, &range(number))); // in two lines each
+    (0..3 * PIECE as u64 / 4).for_each(|number| tape.record_range(THREAD, &range(number))); // each takes two lines
     let log = tape.log.lock();
     let pieces = log.before.iter().chain([&log.records]);
     assert_eq!(pieces.map(|piece| piece.lines.capacity()).collect::<Vec<_>>(), [KEPT; 2]);
@@ -270,7 +270,7 @@ impl tracing_core::Subscriber for Recording {
     fn exit(&self, _: &tracing_core::span::Id) {}
 }
 
-/// Wherever in a page they begin, and however long they are.
+/// Wherever in a page the fields begin, and however long they are.
 #[test]
 fn fields_of_a_span_come_through_wherever_a_page_ends() {
     const NAMES: [Option<&str>; 6] = [Some("a"), Some("b"), Some("c"), Some("d"), Some("e"), None];
