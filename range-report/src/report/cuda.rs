@@ -250,7 +250,7 @@ fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &Re
     for (label, row) in rows {
         let [share, total, _, rest @ ..] = times_cells(&row.times, base);
         let places = [
-            label.as_deref().map_or(Cell::Outside, |label| name_cell(Some(label), options)), // empty, as in the version of 2025
+            label.as_deref().map_or(Cell::Outside, |label| name_cell(Some(label), options)), // empty, as in 2025
             Cell::text(row.style.map_or("", style_name)),
             Cell::Whole(row.pid.into()),
             Cell::known(Some(row.tid.into()).filter(|&tid| tid > 0)),

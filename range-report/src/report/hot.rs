@@ -1,4 +1,4 @@
-//! The short answer: the few operations and the few calls that make most of the time.
+//! The short answer: the few operations and calls that take most of the time.
 
 use std::cmp::Reverse;
 
@@ -16,9 +16,9 @@ use crate::text::number::{human_inline, integer, percent};
 use crate::text::width::shorten;
 use crate::{GpuActivity, RangeStyle, Summary};
 
-/// Rows of a list, at most.
+/// The largest number of rows of a list.
 const MOST_ROWS: usize = 10;
-/// Widest name of a range.
+/// The largest width of a range's name.
 const MAX_RANGE: usize = 24;
 
 /// `Hot`: one list of operations, one of calls.
@@ -63,10 +63,10 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     section(&title, &out)
 }
 
-/// The words of a list.
+/// The wording of a list.
 struct List {
     what: &'static str,
-    /// One of them, and several.
+    /// Singular and plural of an item.
     items: [&'static str; 2],
     none: &'static str,
 }

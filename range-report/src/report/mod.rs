@@ -1,9 +1,8 @@
 //! Reports: plain text made from a [`Summary`].
 //!
-//! Rendering is a pure function: the same summary and options give the same text. The statistics are printed in the
-//! tables of Nsight Systems, nvprof and torch.profiler, character for character, except that control characters in
-//! names are escaped and wide characters have the columns that they take on a terminal (see
-//! [`RenderOptions::raw_names`]).
+//! Rendering is a pure function: the same summary and options give the same text. The statistics imitate the tables of
+//! Nsight Systems, nvprof and torch.profiler, character for character. Two exceptions: control characters in names are
+//! escaped, and wide characters count as the columns that they take on a terminal (see [`RenderOptions::raw_names`]).
 //!
 //! ```
 //! use range_report::{RenderOptions, Report, Summary};
@@ -71,23 +70,23 @@ pub(crate) use tree::{Explained, explained};
 use std::io;
 
 use crate::Summary;
-#[doc(hidden)] // for the messages of whoever measures
+#[doc(hidden)] // for messages of the measuring crates
 pub use crate::text::escaped;
 pub(crate) use crate::text::label;
 use crate::text::names;
 use crate::text::width::wrapped;
 
-/// What makes a report.
+/// The functions and titles of a report.
 struct Maker {
     report: Report,
     /// Its titles in the text, in either style.
     titles: [&'static str; 2],
-    /// Its title and a sentence about its figures on the page; empty where it has no table there.
+    /// Its title and a sentence about its figures on the page; empty if it has no table there.
     #[cfg_attr(not(feature = "html"), expect(dead_code))]
     page: [&'static str; 2],
-    /// Its table, from which text, comma-separated values and the page are made; `None` for a report that is text.
+    /// Its table, from which text, comma-separated values and the page are made; `None` for a report without a table.
     table: Option<MakeTable>,
-    /// Its text, where that is not the table as Nsight Systems lays it out.
+    /// Its text, if that is not the table in the layout of Nsight Systems.
     text: Option<MakeText>,
 }
 
@@ -116,11 +115,11 @@ impl Maker {
     }
 }
 
-/// What makes each report. To add one, write a function that makes its table, and add a row here and in `kinds.rs`.
+/// How each report is made. To add one, write a function that makes its table, and add a row here and in `kinds.rs`.
 #[rustfmt::skip]
 const MAKERS: &[Maker] = &[
     Maker::table(Report::Ranges, [""; 2], ["Ranges", "Wall-clock time between entry and exit."], tables::ranges)
-        .with_text(ranges), // which has several titles
+        .with_text(ranges), // several titles
     Maker::table(Report::Tree, [""; 2], [""; 2], tables::tree).with_text(tree::tree), // the page has the tree itself
     Maker::table(Report::Calls, [""; 2], ["Calls", calls::ABOUT], tables::calls).with_text(calls::calls),
     Maker::table(Report::Categories, [" ** Category Summary (categories):", "Category Statistics:"],
@@ -134,7 +133,7 @@ const MAKERS: &[Maker] = &[
         ["Kernels", "Execution on the GPU."], cuda::kernels),
     Maker::table(Report::MemTime,
         [" ** CUDA GPU MemOps Summary (by Time) (cuda_gpu_mem_time_sum):", "CUDA Memory Operation Statistics (by time):"],
-        ["GPU memory", "Copies and sets, by kind."], cuda::memory_time), // the page has the sizes there, too
+        ["GPU memory", "Copies and sets, by kind."], cuda::memory_time), // the page shows the sizes there, too
     Maker::table(Report::MemSize, [" ** CUDA GPU MemOps Summary (by Size) (cuda_gpu_mem_size_sum):",
         "CUDA Memory Operation Statistics (by size in KiB):"], [""; 2], cuda::memory_size),
     Maker::table(Report::Api, [" ** CUDA API Summary (cuda_api_sum):", "CUDA API Statistics:"],
@@ -165,12 +164,12 @@ const fn maker(report: Report) -> &'static Maker {
     &MAKERS[report as usize]
 }
 
-/// The table behind a report; `None` for a report that is not one table, and a sentence where the table cannot be made.
+/// The table of a report; `None` for a report that is not one table, and a sentence if the table cannot be made.
 pub(crate) fn table(summary: &Summary, report: Report) -> Option<cuda::Made> {
     maker(report).table.map(|table| table(summary, &tables::plain()))
 }
 
-/// What the footer of these reports says.
+/// The notes in the footer of these reports.
 #[cfg(feature = "html")]
 pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Vec<String> {
     footer::notes(summary, reports, options, shows_approximate(summary, reports, options))
@@ -186,7 +185,7 @@ fn shows_approximate(summary: &Summary, reports: &[Report], options: &RenderOpti
     reports.iter().any(of)
 }
 
-/// The tables of the page: title, what the figures are, and the table. The stream times follow the ranges.
+/// The tables of the page, each with its title and a description of its figures. The stream times follow the ranges.
 #[cfg(feature = "html")]
 pub(crate) fn page_tables(summary: &Summary) -> Vec<([&'static str; 2], Table)> {
     let mut tables = Vec::new();
@@ -202,9 +201,9 @@ pub(crate) fn page_tables(summary: &Summary) -> Vec<([&'static str; 2], Table)> 
 
 impl Summary {
     /// Prints these reports in the given order, then a footer with losses and explanations, if there are any. If
-    /// several reports are empty for one reason, the reason is printed once, under all their titles.
+    /// several reports are empty for the same reason, the reason is printed once, under all their titles.
     ///
-    /// The text is written with a single call, so that threads which write to the same place do not cut through it.
+    /// The text is written with a single call, so that it is not interleaved with output of other threads.
     ///
     /// ```
     /// use range_report::{RenderOptions, Report, Summary};
@@ -222,13 +221,13 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn render(&self, reports: &[Report], options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(rendered(self, reports, options).as_bytes())
     }
 
     /// Prints one report without the footer: an empty line, the title, an empty line, the report, an empty line.
-    /// (`nvprof` has its own two lines for a title, with no empty line after them.)
+    /// (`nvprof` has its own two lines for a title, without an empty line after them.)
     ///
     /// ```
     /// use range_report::{RenderOptions, Report, Summary, TableStyle};
@@ -242,7 +241,7 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn render_one(&self, report: Report, options: &RenderOptions, mut out: impl io::Write) -> io::Result<()> {
         out.write_all(maker(report).render(self, options).as_bytes())
     }
@@ -260,8 +259,8 @@ fn rendered(summary: &Summary, reports: &[Report], options: &RenderOptions) -> S
     first + &joined(texts, because, options) + &footer
 }
 
-/// One report behind the other. Why there is nothing in several is said once, under the titles of all of them;
-/// `because` says why there is no range.
+/// Joins reports. A reason for several empty ones is printed once, under all their titles. `because` is the reason for
+/// a run without ranges.
 fn joined(reports: Vec<String>, because: Option<&str>, options: &RenderOptions) -> String {
     let mut parts: Vec<(String, Option<String>)> = Vec::new();
     for text in reports {

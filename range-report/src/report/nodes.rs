@@ -1,4 +1,4 @@
-//! The figures of nodes of the tree, as `figures!` declares them, in tables.
+//! Tables of the figures of nodes, from their declarations in `figures!`.
 
 use super::table::{Cell, Column, Table};
 use crate::summary::schema::Figures;
@@ -22,14 +22,14 @@ pub(super) fn cells(depth: usize, node: &impl Figures, more: Vec<Cell>, domain: 
     cells
 }
 
-/// The figures that the printed tree and that of the page lay out in ways of their own. Both append all others.
+/// Figures that the printed tree and the page lay out specially. Both append all other figures.
 #[rustfmt::skip]
 const LAID_OUT: [&str; 11] = [
     "Calls", "Instances", "Total Time (ns)", "Self Time (ns)", "Max (ns)", "Awaited (ns)", "Awaited Self (ns)",
     "Stream Total (ns)", "Stream Self (ns)", "GPU Busy (ns)", "GPU Self Busy (ns)",
 ];
 
-/// The other figures that any of these nodes has, each with its place in [`Figures::shown`].
+/// The other figures that any of these nodes has, each with its index in [`Figures::shown`].
 pub(crate) fn appended_figures<'a>(nodes: impl Iterator<Item = &'a TreeNode>) -> Vec<(usize, Column)> {
     let mut has = vec![false; NodeTotals::HEADERS.len()];
     for node in nodes {

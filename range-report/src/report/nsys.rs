@@ -88,8 +88,8 @@ pub(crate) const fn style_name(style: RangeStyle) -> &'static str {
     }
 }
 
-/// The tool tests names for being numbers like any other cell, so that a range `1000` is `1,000` there. For people a
-/// name is as the program has it.
+/// The tool tests names for being numbers, like any other cell, so that a range `1000` appears as `1,000` there.
+/// Reports for people keep names unchanged.
 pub(crate) fn name_cell(label: Option<&str>, options: &RenderOptions) -> Cell {
     let label = label.unwrap_or("None");
     if options.raw_names { Cell::tested(label) } else { Cell::text(names::escaped(label)) }
@@ -102,22 +102,22 @@ fn table_section(title: &str, rows: &[Row], names: &[&str], options: &RenderOpti
     section(title, &statistics(rows, &Columns::of_ranges(names), options))
 }
 
-/// In what the tables of statistics differ.
+/// The differences between the tables of statistics.
 pub(crate) struct Columns<'a> {
     /// The header over the numbers of instances.
     pub(crate) count: &'a str,
-    /// Those over [`Row::names`].
+    /// The headers over [`Row::names`].
     pub(crate) names: &'a [&'a str],
     pub(crate) rounding: Rounding,
 }
 
 impl<'a> Columns<'a> {
-    /// As Nsight Systems 2022.4 printed the tables that ours are compared with.
+    /// The form of Nsight Systems 2022.4, with whose tables ours are compared.
     pub(crate) const fn of_ranges(names: &'a [&'a str]) -> Self {
         Self { count: "Instances", names, rounding: Rounding::Decimal }
     }
 
-    /// As Nsight Systems 2025.3 did.
+    /// The form of Nsight Systems 2025.3.
     pub(crate) const fn of_gpu(count: &'a str, names: &'a [&'a str]) -> Self {
         Self { count, names, rounding: Rounding::Binary }
     }
@@ -129,7 +129,8 @@ pub(crate) fn statistics(rows: &[Row], columns: &Columns, options: &RenderOption
     statistics_table(rows, columns, options).render(&layout)
 }
 
-/// The columns of times: their headers in either style, and on the page. The share is of the total behind it.
+/// The columns of times: their headers in either style, and on the page. The share is that of the total in the next
+/// column.
 const TIMES: [[&str; 3]; 10] = [
     ["Time (%)", "Time(%)", "Time"],
     ["Total Time (ns)", "Total Time (ns)", "Total"],
@@ -161,7 +162,7 @@ pub(crate) fn statistics_table(rows: &[Row], columns: &Columns, options: &Render
         .page(page)
     });
     let name = |name: &&str| if *name == "Style" { Column::text("Style") } else { Column::name((*name).to_owned()) };
-    // Of several names the first is the row's, and the others tell rows of one name apart.
+    // The first of several names is the row's; the others distinguish rows of one name.
     let mut names: Vec<Column> = names.iter().map(name).collect();
     let others = names.iter_mut().filter(|column| column.is_name()).skip(1);
     others.for_each(|column| *column = Column::text(column.header.clone()));
@@ -176,7 +177,7 @@ pub(crate) fn statistics_table(rows: &[Row], columns: &Columns, options: &Render
     table
 }
 
-/// The cells of a row below [`TIMES`].
+/// The cells of a row for [`TIMES`].
 pub(crate) fn times_cells(times: &Times, base: u128) -> [Cell; 10] {
     let &Times { instances: count, total_ns: total, .. } = times;
     let quantile = |q: f64| quantile_cell(times.quantile(q));
@@ -194,7 +195,8 @@ pub(crate) fn times_cells(times: &Times, base: u128) -> [Cell; 10] {
     ]
 }
 
-/// All that is known is a bound; of a sum, a spread or a share not even that. A bound of 0 is none.
+/// The cells of a row of which only a bound is known; a sum, a spread or a share has not even a bound. A bound of 0 is
+/// none.
 fn below_cells(instances: u64, floor: u64) -> [Cell; 10] {
     let bound = || if floor > 0 { Cell::Below(floor) } else { Cell::Unknown };
     let unknown = || Cell::Unknown;

@@ -1,7 +1,7 @@
-//! The summary of `nvprof`: GPU activities, API calls and events of OpenACC with fixed columns, times in 5 digits.
+//! The summary of `nvprof`: GPU activities, API calls and events of OpenACC in fixed columns, with times in 5 digits.
 //!
-//! Unlike everything else here the columns have one width whatever is in them, and names are not padded. The tool
-//! prints whole names; a kernel's can have thousands of characters, so long ones are shortened here.
+//! Unlike in other tables, column widths do not depend on their contents, and names are not padded. The tool prints
+//! whole names; a kernel's can have thousands of characters, so long ones are shortened here.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::text::width::shorten;
 const GPU: &str = "GPU activities:";
 const API: &str = "API calls:";
 const OPENACC: &str = "OpenACC (excl):";
-/// Columns before a name, and how many a name has at least, however narrow the terminal is.
+/// Columns before a name, and the least width of a name, however narrow the terminal is.
 const BEFORE_NAME: usize = 77;
 const NAME: usize = 72;
 
@@ -40,7 +40,7 @@ pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
     let mut headed = false;
     for (label, rows, none) in &sections {
         if rows.is_empty() {
-            out += none; // where the section would be, as the tool prints it
+            out += none; // in place of the section, as the tool prints it
             continue;
         }
         if !headed {
@@ -58,8 +58,8 @@ fn openacc(summary: &Summary, options: &RenderOptions) -> Vec<Tally> {
     rows.map(|row| Tally::new(gpu_work::printable(&row.label(), options), &row.times)).collect()
 }
 
-/// The rows of a section by total time, its label before the first, as many as there are to be, and one for all others.
-/// Rows of equal time keep their order.
+/// The rows of a section by total time, with its label before the first. At most `options.rows` rows are printed, and
+/// one for all others. Rows of equal time keep their order.
 fn rows_of(label: &str, rows: &[Tally], options: &RenderOptions) -> String {
     let (most, width) = (options.rows, options.width.saturating_sub(BEFORE_NAME).max(NAME));
     let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
@@ -103,7 +103,7 @@ fn share(part: u64, base: u128) -> String {
     format!("{percent:.2}%")
 }
 
-/// Nanoseconds as they are, else five digits and the unit; six digits for seconds: C's `%#.5g` and `%#.6g`.
+/// Whole nanoseconds, or five digits and a unit, six digits for seconds: C's `%#.5g` and `%#.6g`.
 ///
 /// From 1,000 s on the tool writes things like `2e+03s`; here the six digits go on, and never turn into an exponent.
 pub(crate) fn time(ns: u64) -> String {

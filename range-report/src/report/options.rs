@@ -7,13 +7,13 @@ use super::kinds::TableStyle;
 use crate::analysis::Finding;
 use crate::text::wording::Wording;
 
-/// What [`RenderOptions::hot_percent`] is by default.
+/// The default of [`RenderOptions::hot_percent`].
 pub(super) const HOT_PERCENT: f64 = 90.0;
 
-/// How many notes are printed by default.
+/// The default number of notes.
 const NOTES: usize = 5;
 
-/// How many rows are printed by default.
+/// The default number of rows.
 const ROWS: usize = 30;
 
 /// How reports are printed. Start from the default and change what differs.
@@ -33,25 +33,25 @@ pub struct RenderOptions {
     /// Default: yes.
     pub thousands: bool,
     /// Columns for the tree, merged tables and the footer: long names are shortened, and a wide tree has bars. The
-    /// figures alone take about 70. The statistics are as wide as they are in Nsight Systems. Default: 100.
+    /// figures alone take about 70. The statistics have the width that they have in Nsight Systems. Default: 100.
     pub width: usize,
-    /// Print names unchanged, control characters included, and lay out Nsight's tables as Nsight Systems does: it
+    /// Print names unchanged, including control characters, and lay out Nsight's tables as Nsight Systems does: it
     /// counts code points, so wide characters misalign its tables. Meant for comparing texts, because control
     /// characters can do anything to a terminal. Default: no; then the columns of a terminal are counted.
     pub raw_names: bool,
     /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. A list has ten rows at
     /// most. Default: 90.
     pub hot_percent: f64,
-    /// How many notes are printed at most, the most important ones first. The page has all. Default: 5.
+    /// The largest number of notes; the most important ones are printed first. The page has all. Default: 5.
     pub notes: usize,
-    /// Whether [`Report::Hot`] prints kernels by their whole names. Else C++ names are shortened by meaning, so that
-    /// what tells two kernels apart stays. Nsight's and nvprof's tables always have whole names. Default: no.
+    /// Whether [`Report::Hot`] prints full names of kernels. Otherwise C++ names are shortened by meaning, but
+    /// differences between kernels stay. Nsight's and nvprof's tables always have full names. Default: no.
     pub full_names: bool,
-    /// How many rows of each table, and phases of the tree, are printed at most. One more row has the sum of the
-    /// others. Files have all rows. Default: 30.
+    /// The largest number of rows of each table, and of phases of the tree. One more row has the sum of the others.
+    /// Files have all rows. Default: 30.
     pub rows: usize,
-    /// Whether the command `tracing-gpu` prints, of a program that was not built with this crate: sentences are then
-    /// about ranges and options of the command, not about spans and settings of a profiler. Default: no.
+    /// Whether the command `tracing-gpu` prints a report on a program that was not built with this crate: sentences
+    /// then mention ranges and options of the command, not spans and settings of a profiler. Default: no.
     pub of_command: bool,
     /// Findings that are switched off. Default: none.
     pub without: FindingKinds,
@@ -114,7 +114,7 @@ impl RenderOptions {
         self
     }
 
-    /// Sets whether names are printed as they are.
+    /// Sets whether names are printed unchanged.
     ///
     /// ```
     /// assert!(range_report::RenderOptions::default().raw_names(true).raw_names);
@@ -142,7 +142,7 @@ impl RenderOptions {
         self
     }
 
-    /// Sets how many rows of each table are printed at most; `usize::MAX` for all of them.
+    /// Sets the largest number of printed rows of each table; `usize::MAX` for all.
     ///
     /// ```
     /// assert_eq!(range_report::RenderOptions::default().rows(usize::MAX).rows, usize::MAX);
@@ -153,7 +153,7 @@ impl RenderOptions {
         self
     }
 
-    /// Sets how many notes are printed at most; `usize::MAX` for all of them.
+    /// Sets the largest number of printed notes; `usize::MAX` for all.
     ///
     /// ```
     /// assert_eq!(range_report::RenderOptions::default().notes(usize::MAX).notes, usize::MAX);
@@ -164,7 +164,7 @@ impl RenderOptions {
         self
     }
 
-    /// Sets whether kernels are printed by their whole names.
+    /// Sets whether full names of kernels are printed.
     ///
     /// ```
     /// assert!(range_report::RenderOptions::default().full_names(true).full_names);
@@ -211,7 +211,7 @@ impl RenderOptions {
         self
     }
 
-    /// How sentences are worded.
+    /// The wording of sentences.
     pub(crate) const fn wording(&self) -> Wording {
         Wording { thousands: self.thousands, raw_names: self.raw_names, of_command: self.of_command }
     }

@@ -1,4 +1,4 @@
-//! The times on streams, in the table the range statistics have.
+//! The times on streams, in the form of the range statistics.
 
 use std::cmp::Reverse;
 
@@ -11,8 +11,7 @@ use crate::stats::order;
 use crate::text::names;
 use crate::{StreamStats, Summary};
 
-/// The second table of `Ranges`: one row per range and stream, by total time. Nothing where no range was timed on a
-/// stream.
+/// The second table of `Ranges`: one row per range and stream, by total time. Empty if no range was timed on a stream.
 pub(crate) fn streams(summary: &Summary, options: &RenderOptions) -> String {
     table(summary, options).map_or_else(String::new, |table| printed(TITLES, Ok(table), options))
 }
@@ -26,7 +25,7 @@ pub(crate) const PAGE: [&str; 2] = [
      enqueued; a row of nothing else has no times.",
 ];
 
-/// The table alone, where there is one.
+/// The table alone, if there is one.
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table> {
     let mut rows: Vec<(Option<String>, &StreamStats)> = summary
         .stream_ranges
@@ -37,7 +36,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
     if rows.is_empty() {
         return None;
     }
-    // A row that shows no total comes after all that do.
+    // Rows without a visible total come last.
     let total = |row: &StreamStats| (!nothing_enqueued(row)).then_some(row.times.total_ns);
     order::by(&mut rows, |(a, x), (b, y)| (Reverse(total(x)), a, &x.stream).cmp(&(Reverse(total(y)), b, &y.stream)));
     let cells: Vec<Row> = rows

@@ -1,12 +1,13 @@
-//! The column formatter: lays out a table as `nsys stats --format column` does.
+//! The column formatter: lays out a table like `nsys stats --format column`.
 //!
 //! Every generation of the tool uses one layout, so every table of this crate that imitates one goes through here. The
 //! rules, each observed on the real tool:
 //!
-//! * a cell that reads as a number is written again as one (separators, no leading `+`, C's exponent form);
+//! * a cell that reads as a number is rewritten as one (separators, no leading `+`, C's exponent form);
 //! * the first [`Layout::scan_rows`] rows set the width of a column and whether it is numeric;
-//! * in a numeric column decimal points stand below each other; a text column is padded on the right, the last one too;
-//! * what is too long ends in `…`; lengths are counted as [`Layout::measure`] says, the tool counts code points;
+//! * in a numeric column decimal points are aligned; a text column is padded on the right, even the last one;
+//! * a cell that is too long ends in `…`; [`Layout::measure`] determines how lengths are counted, the tool counts code
+//!   points;
 //! * headers are centred, one blank leads each line, two stand between columns.
 
 use std::borrow::Cow;
@@ -15,46 +16,46 @@ use super::options::RenderOptions;
 use crate::text::number::{Number, Rounding};
 use crate::text::width::Measure;
 
-/// One cell. What it is decides how each form writes it: the text, comma-separated values, the page.
+/// One cell. Its variant determines how each form writes it: the text, comma-separated values, the page.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
-    /// Text, whatever it reads as.
+    /// Text, even if it reads as a number.
     Text(String),
-    /// A number if it reads as one: how the tool treats every cell.
+    /// A number if it reads as one: the tool treats every cell like this.
     Tested(String),
-    /// Nanoseconds, bytes or a number of something, as its column says.
+    /// Nanoseconds, bytes or a count, as the column's unit states.
     Whole(u64),
-    /// Bytes in the unit that the text is in.
+    /// Bytes, printed in this unit in the text.
     Size { bytes: f64, unit: f64 },
     /// An average.
     Mean { total: u64, count: u64 },
-    /// What need not be whole, such as a median.
+    /// A number that need not be whole, such as a median.
     Number(f64),
-    /// A number that comes from a histogram; printed with a `~` before it. The mark stands left of the number, so
-    /// decimal points stay in line.
+    /// A number from a histogram, printed with a `~` before it. The mark stands left of the number, so decimal points
+    /// stay aligned.
     About(f64),
-    /// A bound, printed with a `<` before it, where the number itself says nothing.
+    /// A bound, printed with a `<` before it, because the number itself means nothing.
     Below(u64),
     /// A part of a whole, in per cent.
     Share { part: u64, whole: u128 },
-    /// A `-` where a number is not known. It does not turn a column of numbers into one of text.
+    /// A `-` for an unknown number. It does not turn a column of numbers into one of text.
     Unknown,
-    /// The name of what is outside of all ranges: no text, and words on the page.
+    /// The name of rows outside of all ranges: empty in the text, words on the page.
     Outside,
 }
 
 impl Cell {
-    /// A cell that counts as a number where it reads as one.
+    /// A cell that counts as a number if it reads as one.
     pub(crate) fn tested(text: impl Into<String>) -> Self {
         Self::Tested(text.into())
     }
 
-    /// A cell that stays as it is, even if it reads as a number.
+    /// A cell that stays unchanged, even if it reads as a number.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A `-` where a number is not known.
+    /// A `-` for an unknown number.
     pub(crate) const fn unknown() -> Self {
         Self::Unknown
     }
@@ -63,12 +64,12 @@ impl Cell {
         figure.map_or(Self::Unknown, Self::Whole)
     }
 
-    /// The same of an average of nothing.
+    /// An average; a `-` for an average of nothing.
     pub(crate) const fn mean(total: u64, count: u64) -> Self {
         if count == 0 { Self::Unknown } else { Self::Mean { total, count } }
     }
 
-    /// As the tool writes it, marks apart; `None` for a number that is not known.
+    /// The tool's form, without marks; `None` for an unknown number.
     fn written(&self, rounding: Rounding) -> Option<Cow<'_, str>> {
         Some(Cow::Owned(match *self {
             Self::Text(ref text) | Self::Tested(ref text) => return Some(Cow::Borrowed(text)),
@@ -82,7 +83,7 @@ impl Cell {
         }))
     }
 
-    /// What it says, for a program.
+    /// The value in a form for programs.
     fn value(&self, rounding: Rounding) -> Cow<'_, str> {
         match self {
             Self::Below(_) => Cow::Borrowed(""),
@@ -91,7 +92,7 @@ impl Cell {
     }
 }
 
-/// What the figures of a column are.
+/// The quantity of a column's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Text,
@@ -102,19 +103,19 @@ pub(crate) enum Unit {
     Number,
 }
 
-/// What a column has in the row that sums up those that are not printed.
+/// The contents of a column in the row that sums up unprinted rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InRest {
     Nothing,
     Sum,
     /// The share of the sum in the column with this number.
     ShareOf(usize),
-    /// How many there are.
+    /// The number of those rows.
     Name,
 }
 
-/// One column: its header, what its figures are, and what it is called on the page. Where one of the names is empty the
-/// other form alone has the column.
+/// One column: its header, the quantity of its figures, and its name on the page. If one of the names is empty, only
+/// the other form has the column.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) header: Cow<'static, str>,
@@ -124,7 +125,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// A column of figures, whose unit is in the header as Nsight Systems writes it. The page has it by the same name.
+    /// A column of figures, with the unit in the header as in Nsight Systems. On the page it has the same name.
     pub(crate) fn of(header: impl Into<Cow<'static, str>>) -> Self {
         Self::headed_by(header.into())
     }
@@ -136,7 +137,7 @@ impl Column {
             Some((name, "MB)")) => (name, Unit::Bytes),
             _ => (&*header, Unit::Count),
         };
-        // As the headers of the page are written: `Awaited self`, `GPU busy`.
+        // The capitalisation of the page's headers: `Awaited self`, `GPU busy`.
         let word = |(at, word): (usize, &str)| match word.chars().nth(1) {
             Some(second) if at > 0 && second.is_lowercase() => word.to_lowercase(),
             _ => word.to_owned(),
@@ -156,12 +157,12 @@ impl Column {
         Self { rest: InRest::Name, ..Self::text(header) }
     }
 
-    /// With another name on the page; without one the page does not have it.
+    /// The column with another name on the page; with an empty one the page does not have it.
     pub(crate) fn page(self, page: &'static str) -> Self {
         Self { page: page.into(), ..self }
     }
 
-    /// With another header, the unit as it is.
+    /// The column with another header and the same unit.
     pub(crate) fn headed(self, header: &'static str) -> Self {
         Self { header: header.into(), ..self }
     }
@@ -187,17 +188,17 @@ impl Column {
     }
 }
 
-/// How a table is laid out.
+/// The layout of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Separate thousands with a comma, as the tool does in an English locale.
     pub(crate) thousands: bool,
-    /// Rows that set width and alignment; 0 for all.
+    /// The number of rows that determine width and alignment; 0 for all.
     pub(crate) scan_rows: usize,
-    /// Widest a column may be; 0 for no bound.
+    /// The largest width of a column; 0 for no limit.
     pub(crate) max_width: usize,
     pub(crate) measure: Measure,
-    /// Rows that are printed at most, where the table says what sums up the others.
+    /// The largest number of printed rows, if the table has a column that sums up the others.
     pub(crate) rows: usize,
 }
 
@@ -208,20 +209,20 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// That of a table of Nsight Systems.
+    /// The layout of a table of Nsight Systems.
     pub(super) fn as_nsight(options: &RenderOptions) -> Self {
         let measure = if options.raw_names { Measure::CodePoints } else { Measure::Columns };
         Self { thousands: options.thousands, measure, rows: options.rows, ..Self::default() }
     }
 }
 
-/// What a report says: columns and rows of cells. A row that is shorter is filled with empty cells.
+/// The contents of a report: columns and rows of cells. A shorter row is filled with empty cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Vec<Cell>>,
     pub(crate) rounding: Rounding,
-    /// What the text says in place of a table without rows.
+    /// The text in place of a table without rows.
     pub(crate) absent: Option<&'static str>,
 }
 
@@ -255,17 +256,17 @@ impl Table {
         self
     }
 
-    /// Whether a figure that is printed comes from a histogram.
+    /// Whether a printed figure comes from a histogram.
     pub(crate) fn is_approximate(&self) -> bool {
         let is_about = |(cell, column): (&Cell, &Column)| column.is_printed() && matches!(cell, Cell::About(_));
         self.rows.iter().any(|row| row.iter().zip(&self.columns).any(is_about))
     }
 
-    /// The rows that are printed: the first ones, and one for all others, where a column has names.
+    /// The printed rows: the first ones, and one for all others if a column has names.
     pub(super) fn printed(&self, most: usize) -> Cow<'_, [Vec<Cell>]> {
         let sums_up = self.columns.iter().any(Column::is_name) && self.rows.len() > most.saturating_add(1);
         if !sums_up {
-            return Cow::Borrowed(&self.rows); // one more is as short
+            return Cow::Borrowed(&self.rows); // a single one is as short
         }
         let (shown, others) = self.rows.split_at(most);
         let cell = |(at, column): (usize, &Column)| match column.rest {
@@ -282,7 +283,7 @@ impl Table {
         Cow::Owned([shown, &[rest]].concat())
     }
 
-    /// The sum of a column, with as many decimals as it has; what is not known, and what is only bounded, is left out.
+    /// The sum of a column, with as many decimals as the column has; unknown values and mere bounds are left out.
     fn sum(&self, rows: &[Vec<Cell>], column: usize) -> String {
         let values: Vec<_> =
             rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.value(self.rounding)).collect();
@@ -294,8 +295,8 @@ impl Table {
         format!("{:.*}", decimals.unwrap_or(0), known().filter_map(|value| value.parse::<f64>().ok()).sum::<f64>())
     }
 
-    /// The lines of the table as `nsys stats --format csv` writes them: cells as they are, between quotation marks
-    /// where there is a comma in them, nothing doubled or escaped.
+    /// The lines of the table in the form of `nsys stats --format csv`: cells unchanged, between quotation marks if
+    /// they contain a comma, nothing doubled or escaped.
     pub(crate) fn csv(&self) -> String {
         let mut out = String::new();
         for record in self.records() {
@@ -308,8 +309,8 @@ impl Table {
         out
     }
 
-    /// What the table says, for a program: the headers, then the values of each row. What is not known, and what is
-    /// only bounded, is empty.
+    /// The table's values for a program: the headers, then the values of each row. Unknown values and mere bounds are
+    /// empty.
     pub(crate) fn records(&self) -> impl Iterator<Item = Vec<Cow<'_, str>>> {
         let shown = || self.columns.iter().enumerate().filter(|(_, column)| column.is_printed());
         let headers = shown().map(|(_, column)| Cow::Borrowed(&*column.header)).collect();
@@ -350,14 +351,14 @@ fn line(out: &mut String, cells: impl Iterator<Item = String>) {
     out.push('\n');
 }
 
-/// One column: its cells as they are printed, and what was decided from the scanned ones.
+/// One column: its printed cells, and the decisions from the scanned ones.
 struct LaidOut {
     header: String,
     cells: Vec<Printed>,
     width: usize,
     measure: Measure,
     numeric: bool,
-    /// Room from the decimal point on, point included.
+    /// Room from the decimal point on, including the point.
     fraction: usize,
 }
 
@@ -414,10 +415,10 @@ impl LaidOut {
     }
 }
 
-/// A cell as it is printed.
+/// A printed cell.
 struct Printed {
     text: String,
-    /// For plain numbers: characters before the decimal point, and from it on.
+    /// For plain numbers: characters before the decimal point, and from the point on.
     parts: Option<(usize, usize)>,
     vote: Vote,
 }
@@ -559,7 +560,7 @@ mod tests {
         assert_eq!(table.render(&layout), "  h  \n ----\n 1000\n     \n");
     }
 
-    /// Names of one, two and no columns a character, shortened and whole: all lines are as wide as the dashes.
+    /// With names of one, two and zero columns a character, shortened and whole, all lines are as wide as the dashes.
     #[test]
     fn lines_are_equally_wide() {
         let names = ["load", "日本語モデル", "🚀👩‍🔬 run", "e\u{301}te\u{301}", "\u{200b}", "", "größe", "데이터"];
@@ -591,7 +592,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every line is as wide as the dashes say, whatever is in it; with separators or without.
+        /// Every line is as wide as the dashes, whatever its contents; with separators or without.
         #[test]
         fn lines_are_equally_long(rows in cells(), thousands: bool, scan_rows in 0_usize..5, max_width in 0_usize..9) {
             let mut table = Table::new(["Total Time (ns)", "x", ""].map(Column::of));
@@ -606,7 +607,7 @@ mod tests {
             prop_assert!(max_width == 0 || widest <= Some(max_width));
         }
 
-        /// Cut at the dashes, each cell gives back its text.
+        /// Cut at the dashes, each cell gives its text back.
         #[test]
         fn nothing_is_lost(rows in cells()) {
             let mut table = Table::new(["a", "b", "c"].map(Column::of));
@@ -631,7 +632,7 @@ mod tests {
             }
         }
 
-        /// In a numeric column all points, and the ends of all integers, are in one place.
+        /// In a numeric column all points, and the ends of all integers, are aligned.
         #[test]
         fn points_are_aligned(
             numbers in prop::collection::vec("-?(0|[1-9][0-9]{0,8})(\\.[0-9]{1,5})?", 1..9), thousands: bool,

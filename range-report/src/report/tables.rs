@@ -1,4 +1,4 @@
-//! The tables behind the reports, for programs: names as they are, numbers without separators, in the current style.
+//! The tables of the reports in a form for programs: names unchanged, numbers without separators, in the current style.
 
 use super::cuda::Made;
 #[allow(unused_imports)] // for the docs
@@ -9,7 +9,7 @@ use super::table::{Column, Table};
 use super::{calls, nodes, nsys, streams, tree};
 use crate::{Summary, TreeNode};
 
-/// How the cells of a file are written.
+/// The form of cells in files.
 pub(super) fn plain() -> RenderOptions {
     RenderOptions::default().thousands(false).raw_names(true)
 }
@@ -30,7 +30,7 @@ pub(crate) fn stream_table(summary: &Summary) -> Table {
         .unwrap_or_else(|| nsys::statistics_table(&[], &Columns::of_ranges(&["Range", "Stream"]), &plain()))
 }
 
-/// [`Report::Tree`]: a row for each node in the order of printing; nothing is folded.
+/// [`Report::Tree`]: a row for each node in the order of printing, without folding.
 pub(super) fn tree(summary: &Summary, _: &RenderOptions) -> Made {
     let quantiles = tree::quantiles(summary);
     let headers = quantiles.iter().map(|&q| Column::of(format!("{} (ns)", calls::percentile(q))));

@@ -53,7 +53,7 @@ fn medians_say_how_sure_they_are() {
 
 ";
     assert_eq!(text(&summary, &[Report::Ranges], &RenderOptions::default()), expected);
-    // No mark, no word about it.
+    // Without the mark there is no legend.
     assert!(!text(&summary, &[Report::Tree], &RenderOptions::default()).contains('~'));
 }
 
@@ -87,7 +87,7 @@ fn stream_range(name: &str, stream: &str, durations: &[u64], empty: u64) -> Stre
     StreamStats { domain: None, name, stream, times: times(durations), empty, floor_ns: 1_280 }
 }
 
-/// One range on two streams, a row in which nothing was enqueued, and one where that holds for some instances.
+/// One range on two streams, a row without enqueued work, and a row in which some instances had none.
 fn of_streams() -> Summary {
     let mut stream_ranges = vec![
         stream_range("empty", "GPU 0 #2", &[1_280; 20_000], 20_000),
@@ -137,7 +137,7 @@ fn stream_times_have_a_table_of_their_own() {
     let wide = text(&of_streams(), &[Report::Ranges], &RenderOptions::default().width(200));
     let tables = |text: &str| text.split(" ** Notes").next().map(str::to_owned);
     assert_eq!(tables(&wide), tables(expected));
-    // Explained where they are printed.
+    // The legend appears only where the mark is printed.
     assert_eq!(text(&of_streams(), &[Report::Categories], &RenderOptions::default()).find('<'), None);
 }
 
@@ -194,14 +194,14 @@ fn rows_in_which_nothing_was_enqueued_have_no_figures() {
 ";
     let text = only(&[stream_range("none", "GPU 0 #1", &[1_152, 1_216], 2)]);
     assert!(text.ends_with(expected), "{text}");
-    // Where the floor is not known it is not said to be 0.
+    // An unknown floor is not printed as 0.
     let unknown = only(&[StreamStats { floor_ns: 0, ..stream_range("none", "GPU 0 #1", &[0], 1) }]);
     assert!(unknown.contains("Stream Time") && !unknown.contains('<'), "{unknown}");
-    // A single one in a single row.
+    // A single instance in a single row.
     let partly = only(&[stream_range("conv", "GPU 0 #1", &[1_152, 90_000], 1)]);
     assert!(partly.contains(" - 1 instance in 1 row of stream time took no longer than"), "{partly}");
     assert!(partly.contains("in it. Its time is counted.") && !partly.contains('<'), "{partly}");
-    // Nothing to print, nothing to say.
+    // Nothing is printed without instances.
     assert!(!only(&[stream_range("open", "GPU 0 #1", &[], 0)]).contains("Stream Time"));
 }
 
@@ -250,7 +250,7 @@ fn rows_without_an_instance_are_left_out() {
     assert!(text(&summary, &[Report::Ranges], &RenderOptions::default()).contains("No range was recorded."));
 }
 
-/// Seven reports have one reason to be empty, and two have another.
+/// Seven reports are empty for one reason, and two for another.
 #[test]
 fn why_there_is_nothing_is_said_once() {
     let reports = [Report::Kernels, Report::Ranges, Report::MemTime, Report::Tree, Report::MemSize, Report::Nvprof];
@@ -272,7 +272,7 @@ fn why_there_is_nothing_is_said_once() {
     );
     assert_eq!(text(&Summary::default(), &reports, &RenderOptions::default()), expected);
 
-    // Where the GPU's work was recorded, each says what it misses, and a table stays where it is.
+    // If GPU work was recorded, each report names its missing data, and an existing table stays in place.
     let mut summary = of_ranges([range("step", RangeStyle::PushPop, &[1_000])]);
     summary.gpu = Some(GpuActivity::default());
     let printed = text(&summary, &reports, &RenderOptions::default());
@@ -317,7 +317,7 @@ fn names_are_parsed_back() {
     assert_eq!(error.to_string(), "unknown table style `new\\n`: expected current or legacy");
 }
 
-/// Everything is written at once, and what the writer says is handed on.
+/// Everything is written at once, and errors of the writer are returned.
 #[test]
 fn errors_of_the_writer_come_through() {
     struct Full(usize);
@@ -346,7 +346,7 @@ fn every_report_has_its_row_and_is_in_the_docs() {
     }
 }
 
-/// Of two columns a character, of none, joined, combined, and none at all.
+/// Names with two columns a character, with none, joined, combined, and the empty name.
 const WIDE_NAMES: [&str; 8] = [
     "Module running",
     "モデルを読み込む",
@@ -411,8 +411,7 @@ fn columns_behind_a_wide_name_stay_in_line() {
     for width in [80, 120, 160] {
         let options = RenderOptions::default().width(width);
         for table in [text(&summary, &[Report::Tree], &options), super::comparison::comparison(&comparison, &options)] {
-            // What stands before the last per cent sign, which is in a column behind the names where there is room for
-            // one.
+            // The text before the last per cent sign, which is in a column after the names if there is room for one.
             let rows = table.lines().filter(|line| line.contains("12.5%") && !line.contains("(12.5%)"));
             let places: Vec<usize> = rows.map(|line| width_of(&line[..line.rfind('%').unwrap()])).collect();
             assert!(places.len() >= WIDE_NAMES.len() && places.iter().all(|place| *place == places[0]), "{table}");
@@ -422,7 +421,7 @@ fn columns_behind_a_wide_name_stay_in_line() {
 }
 
 #[cfg(feature = "merge")]
-/// Without its escape sequences a coloured text is the plain one.
+/// Coloured text without its escape sequences equals the plain text.
 #[test]
 fn colour_changes_no_word() {
     let mut summary = with_wide_names();

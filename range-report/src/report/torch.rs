@@ -25,10 +25,10 @@ const HEADERS: [&str; 11] = [
     "CUDA time avg",
     "# of Calls",
 ];
-/// Widest column of names, and what a narrower one has beside the longest.
+/// Largest width of the column of names, and the room that a narrower one has besides the longest name.
 const MAX_NAME: usize = 55;
 const BESIDE_NAME: usize = 4;
-/// What is left of a name that is too long, before three points.
+/// Characters of a name that is too long, before three points.
 const CUT_NAME: usize = MAX_NAME - 3;
 /// Width of every other column.
 const COLUMN: usize = 12;
@@ -60,7 +60,7 @@ struct Row {
     self_gpu_ns: u64,
     gpu_ns: u64,
     calls: u64,
-    /// Whether it is what ran on the GPU itself, and not who launched it.
+    /// Whether it is work on the GPU itself, and not the code that launched it.
     on_gpu: bool,
 }
 
@@ -86,8 +86,8 @@ impl Row {
     }
 }
 
-/// Nodes of one name are one row, in the order in which each name was first entered. With a name inside itself the
-/// totals count what is in both twice: so they do in torch.
+/// Nodes of one name are one row, in order of each name's first entry. If a name is inside itself, totals count the
+/// inner part twice, as in torch.
 fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut known: HashMap<(Option<&str>, &str), usize> = HashMap::new();
@@ -107,7 +107,7 @@ fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
     rows
 }
 
-/// Torch adds which memory a copy is from and to, `(Pageable -> Device)`; that is not known here.
+/// Torch adds the kinds of memory of a copy, `(Pageable -> Device)`, which are not known here.
 fn operations(gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item = Row> {
     let memory_name = |kind: MemoryKind| {
         gpu_work::direction(kind).map_or_else(|| "Memset".to_owned(), |direction| format!("Memcpy {direction}"))
@@ -115,8 +115,8 @@ fn operations(gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item 
     gpu_work::operations(gpu, memory_name, options).into_iter().map(Row::of_operation)
 }
 
-/// The table and the two sums below it. Shares of the GPU are of what ran there; without such rows, of what the others
-/// launched themselves.
+/// The table and the two sums below it. GPU shares are based on GPU work; without such rows, on the work that the other
+/// rows launched themselves.
 fn table(rows: Vec<Row>, most: usize) -> String {
     let cpu: u128 = rows.iter().map(|row| u128::from(row.self_cpu_ns)).sum();
     let any_on_gpu = rows.iter().any(|row| row.on_gpu);
@@ -149,11 +149,11 @@ fn table(rows: Vec<Row>, most: usize) -> String {
     format!("{out}{rule}Self CPU time total: {}\nSelf CUDA time total: {}\n", time(cpu), time(gpu))
 }
 
-/// The rows with most time of their own, on either side, in their order; and one with the sum of the others. On the GPU
-/// that is of what ran there, if any row is of that: who launched it has the same time again.
+/// The rows with the largest own times, on CPU or GPU, in their order; and one with the sum of the others. For the GPU
+/// only rows of GPU work count, if there are any, because the launching rows repeat their time.
 fn bounded(rows: Vec<Row>, most: usize, any_on_gpu: bool) -> Vec<Row> {
     if rows.len() <= most.saturating_add(1) {
-        return rows; // one more is as short
+        return rows; // a single one is as short
     }
     let mut largest: Vec<usize> = (0..rows.len()).collect();
     order::by_key(&mut largest, |&index| rows.get(index).map(|row| Reverse(row.self_cpu_ns.max(row.self_gpu_ns))));
@@ -176,7 +176,7 @@ fn bounded(rows: Vec<Row>, most: usize, any_on_gpu: bool) -> Vec<Row> {
     kept.into_iter().map(|(row, _)| row).chain([rest]).collect()
 }
 
-/// Everything on the right of its column, two blanks after each, the last one too.
+/// All cells right-aligned, with two blanks after each, even the last one.
 fn line(widths: &[usize; HEADERS.len()], cells: &[String; HEADERS.len()]) -> String {
     let mut out = String::new();
     for (cell, width) in cells.iter().zip(widths) {
@@ -204,7 +204,7 @@ fn time(ns: u128) -> String {
     in_unit(us(ns))
 }
 
-/// Microseconds in a double: what torch reckons in.
+/// Microseconds as a double, as torch calculates.
 fn us(ns: u128) -> f64 {
     ns as f64 / 1e3
 }

@@ -2,7 +2,7 @@
 
 use super::histogram::{bucket_of, middle_of};
 
-/// Durations of one range on any number of threads, in the unit they were added in.
+/// Durations of one range on any number of threads, in the unit of the added values.
 ///
 /// `merge` is associative and does not depend on order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,24 +11,24 @@ pub struct Distribution {
     pub count: u64,
     /// Their sum.
     pub total: u128,
-    /// The shortest, 0 where there is none.
+    /// The shortest, 0 if there is none.
     pub min: u64,
     /// The longest.
     pub max: u64,
     /// Sum of the squares; saturates at `u128::MAX`.
     pub squares: u128,
-    /// Durations kept one by one.
+    /// Single durations.
     pub samples: Vec<u64>,
-    /// Counts of (octave, bucket) for the durations that were not kept.
+    /// Counts of the other durations by (octave, bucket).
     pub buckets: Buckets,
 }
 
-/// Counts of durations, in the order of their buckets: few enough to stand in a list.
+/// Counts of durations, in order of their buckets: few enough for a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Buckets(Vec<((usize, usize), u64)>);
 
 impl Buckets {
-    /// Counts this many durations more in a bucket, which is an octave and a part of it.
+    /// Adds this many durations to a bucket, which is an octave and a part of it.
     #[inline(never)]
     pub fn add(&mut self, bucket: (usize, usize), count: u64) {
         match self.0.binary_search_by(|(known, _)| known.cmp(&bucket)) {
@@ -55,7 +55,7 @@ impl Buckets {
     }
 }
 
-/// The middle of a distribution: the mean of two durations, which are the same one where the count is odd.
+/// The middle of a distribution: the mean of two durations, which are equal if the count is odd.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Median {
     /// The lower of the two in the middle.
@@ -66,21 +66,21 @@ pub struct Median {
     pub exact: bool,
 }
 
-/// Where a quantile lies: between two durations, which are the same one where it is one of them.
+/// The position of a quantile between two durations, which are equal if the quantile is one of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Between {
     /// The duration below.
     pub lower: u64,
     /// The duration above.
     pub upper: u64,
-    /// The part of the way from `lower` to `upper`, from 0 to 1.
+    /// The position between `lower` and `upper`, from 0 to 1.
     pub way: f64,
     /// Whether it comes from every single duration.
     pub exact: bool,
 }
 
 impl Distribution {
-    /// These durations, each kept.
+    /// These durations, all kept as single ones.
     #[must_use]
     pub fn of(durations: impl IntoIterator<Item = u64>) -> Self {
         let mut all = Self::default();
@@ -90,8 +90,8 @@ impl Distribution {
         all
     }
 
-    /// Adds one duration. `keep` says, by the number of durations kept so far, whether it is kept by itself or counted
-    /// in its bucket.
+    /// Adds one duration. Given the number of single durations so far, `keep` decides whether this one is kept, too, or
+    /// counted in its bucket.
     pub fn add(&mut self, duration: u64, keep: impl FnOnce(u64) -> bool) {
         self.min = if self.count == 0 { duration } else { self.min.min(duration) };
         self.max = self.max.max(duration);
@@ -105,7 +105,7 @@ impl Distribution {
         }
     }
 
-    /// Adds what another thread measured.
+    /// Adds another thread's durations.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -121,7 +121,7 @@ impl Distribution {
         }
     }
 
-    /// Adds durations that were measured separately. Keeps each single duration only as [`add`](Self::add) does.
+    /// Adds durations that were measured separately. Keeps single durations only as [`add`](Self::add) does.
     pub fn take_over(&mut self, mut other: Self, keep: impl Fn(u64) -> bool) {
         let kept = if self.buckets.is_empty() {
             let room = |at: &usize| keep((self.samples.len() + at) as u64);
@@ -135,21 +135,21 @@ impl Distribution {
         self.merge(&other);
     }
 
-    /// Durations that are in neither the samples nor the histogram.
+    /// Number of durations that are in neither the samples nor the histogram.
     fn missing(&self) -> u64 {
         let kept = self.samples.len() as u64 + self.buckets.sum();
         self.count.saturating_sub(kept)
     }
 
-    /// The middle duration, or the mean of the two middle ones. `None` without durations, or when some were not kept.
+    /// The middle duration, or the mean of the two middle ones. `None` without durations, or if some were not kept.
     #[must_use]
     pub fn median(&self) -> Option<Median> {
         let middle = *self.quantiles(&[0.5])?.first()?;
         Some(Median { lower: middle.lower, upper: middle.upper, exact: middle.exact })
     }
 
-    /// For each of these parts, from 0 to 1, the duration that it took at most; between two durations it is on a
-    /// straight line from the one to the other. `None` without durations, or when some were not kept.
+    /// For each part from 0 to 1, the duration that this part of all took at most, with linear interpolation between
+    /// durations. `None` without durations, or if some were not kept.
     #[must_use]
     pub fn quantiles(&self, parts: &[f64]) -> Option<Vec<Between>> {
         if self.count == 0 || self.missing() > 0 {
@@ -183,7 +183,7 @@ impl Distribution {
             return 0.0;
         }
         let n = u128::from(self.count);
-        // n * sum(d^2) - sum(d)^2, exactly where it fits 128 bits; it does up to 10^9 durations of 1 s.
+        // n * sum(d^2) - sum(d)^2, exact if it fits 128 bits, as it does up to 10^9 durations of 1 s.
         let spread = match (n.checked_mul(self.squares), self.total.checked_mul(self.total)) {
             (Some(scaled), Some(square)) => scaled.saturating_sub(square) as f64,
             _ => (n as f64 * self.squares as f64 - self.total as f64 * self.total as f64).max(0.0),

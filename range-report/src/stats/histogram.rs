@@ -1,5 +1,5 @@
-//! The geometry of the duration histogram: 512 buckets an octave, so that the middle of a bucket is within 0.1 % of
-//! every duration in it.
+//! The geometry of the duration histogram: 512 buckets an octave, so that the middle of a bucket differs by at most 0.1
+//! % from every duration in it.
 
 /// Buckets an octave.
 pub const BUCKETS: usize = 512;
@@ -7,16 +7,16 @@ pub const BUCKETS: usize = 512;
 pub const OCTAVES: usize = 64;
 const BUCKET_BITS: u32 = BUCKETS.trailing_zeros();
 
-/// Octave and bucket of a duration. Durations below 1,024 have a bucket of their own.
+/// Octave and bucket of a duration. Each duration below 1,024 has its own bucket.
 #[inline]
 #[must_use]
 pub fn bucket_of(duration: u64) -> (usize, usize) {
     let leading = (duration | 1).leading_zeros();
-    let bits = (duration << leading) >> (63 - BUCKET_BITS); // the highest bit that is set, and those that follow it
+    let bits = (duration << leading) >> (63 - BUCKET_BITS); // the highest set bit, and the bits after it
     (63 - leading as usize, bits as usize & (BUCKETS - 1))
 }
 
-/// The duration that stands for a bucket: its middle.
+/// The duration that represents a bucket: its middle.
 #[must_use]
 pub fn middle_of(octave: usize, bucket: usize) -> u64 {
     let bits = (BUCKETS + bucket) as u64;

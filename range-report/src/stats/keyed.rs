@@ -9,8 +9,8 @@ use rustc_hash::FxBuildHasher;
 
 use super::order;
 
-/// Rows by their keys, in the order of the keys. The compiler makes one map for each type of key, and little for one
-/// more type of row: a `BTreeMap` takes a quarter of a second of each build for every type of row.
+/// Rows by key, iterated in order of keys. The compiler makes one map for each type of key, and little for one more
+/// type of row; a `BTreeMap` costs a quarter of a second of each build for every type of row.
 ///
 /// ```
 /// use range_report::stats::Keyed;
@@ -22,14 +22,14 @@ use super::order;
 /// assert_eq!(sums.iter().collect::<Vec<_>>(), [(&3, &2), (&7, &5)]);
 /// ```
 ///
-/// The hash is quick. Keys that somebody else may choose, such as names, take another: [`Named`].
+/// The hash is fast but not safe against chosen keys. For keys from outside, such as names, use [`Named`].
 #[derive(Clone)]
 pub struct Keyed<K, V, S = FxBuildHasher> {
     places: HashMap<K, usize, S>,
     rows: Vec<V>,
 }
 
-/// Rows by keys that somebody else may choose.
+/// Rows by keys that others may choose.
 pub type Named<K, V> = Keyed<K, V, RandomState>;
 
 impl<K, V, S: Default> Default for Keyed<K, V, S> {
@@ -39,7 +39,7 @@ impl<K, V, S: Default> Default for Keyed<K, V, S> {
 }
 
 impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
-    /// The row of this key, made by `new` where there is none.
+    /// The row of this key; `new` makes it if there is none.
     pub fn row_or(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
         let place = place(&mut self.places, key, self.rows.len());
         if place == self.rows.len() {
@@ -48,7 +48,7 @@ impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
         &mut self.rows[place]
     }
 
-    /// The row of this key, a default one where there is none.
+    /// The row of this key; a default one if there is none.
     pub fn row(&mut self, key: K) -> &mut V
     where
         V: Default,
@@ -62,7 +62,7 @@ impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
         self.rows.get(found(&self.places, key)?)
     }
 
-    /// Whether there is a row of this key.
+    /// Whether there is a row with this key.
     #[must_use]
     pub fn contains_key(&self, key: &K) -> bool {
         found(&self.places, key).is_some()
@@ -80,7 +80,7 @@ impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
         self.rows.len()
     }
 
-    /// No row is left.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.places.clear();
         self.rows.clear();
@@ -140,7 +140,7 @@ impl<K: Ord + Hash, V: PartialEq, S: BuildHasher + Default> PartialEq for Keyed<
 }
 
 impl<K: Ord + Hash, V, S: BuildHasher + Default> FromIterator<(K, V)> for Keyed<K, V, S> {
-    /// Of several rows of one key, the first one stays.
+    /// Of several rows with one key, the first stays.
     fn from_iter<T: IntoIterator<Item = (K, V)>>(rows: T) -> Self {
         let mut all = Self::default();
         for (key, row) in rows {
@@ -150,7 +150,7 @@ impl<K: Ord + Hash, V, S: BuildHasher + Default> FromIterator<(K, V)> for Keyed<
     }
 }
 
-// Made once for each type of keys: not inlined into what is made for each type of rows.
+// Compiled once for each type of key: not inlined into the code for each type of row.
 
 #[inline(never)]
 fn place<K: Eq + Hash, S: BuildHasher>(places: &mut HashMap<K, usize, S>, key: K, next: usize) -> usize {

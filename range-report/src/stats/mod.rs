@@ -1,4 +1,4 @@
-//! Statistics as mergeable values: what one thread measured, and what many threads measured together.
+//! Statistics as mergeable values: the measurements of one thread, and of many together.
 
 pub mod distribution;
 pub mod histogram;

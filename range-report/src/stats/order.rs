@@ -1,4 +1,4 @@
-//! One sort for rows of all types. The compiler takes as long for the sort of one more type as for a small report.
+//! One sort for rows of all types: compiling the sort for one more type takes as long as compiling a small report.
 
 use std::cmp::Ordering;
 
@@ -21,20 +21,20 @@ pub fn by_most<T>(rows: &mut [T], number: impl Fn(&T) -> u64) {
     by(rows, |a, b| number(b).cmp(&number(a)));
 }
 
-/// Numbers in order, each once.
+/// Sorts numbers and removes duplicates.
 pub fn numbers(numbers: &mut Vec<f64>) {
     by(numbers, f64::total_cmp);
     numbers.dedup();
 }
 
-/// The old places in their new order.
+/// The indices of rows in sorted order.
 fn order(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|&a, &b| compare(a, b));
     order
 }
 
-/// Puts at each place what was at the old place that is given for it, by exchanges.
+/// Moves the row at `from[i]` to each place `i`, by exchanges.
 fn put_in(mut from: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
     for start in 0..from.len() {
         let mut at = start;

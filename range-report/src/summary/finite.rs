@@ -1,16 +1,15 @@
-//! Numbers that every format can hold. JSON has neither infinities nor what is no number; a summary that was made by
-//! hand may.
+//! Numbers that every format can hold. JSON has neither infinities nor NaN, but a summary made by hand may.
 
 use serde::{Serialize as _, Serializer};
 
-/// The number, or none where it is no finite one.
+/// The number, or none if it is not finite.
 // serde hands over references.
 #[allow(clippy::trivially_copy_pass_by_ref, clippy::ref_option)]
 pub(super) fn or_none<S: Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     number.filter(|number| number.is_finite()).serialize(serializer)
 }
 
-/// The number, or 0 where it is no finite one.
+/// The number, or 0 if it is not finite.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 pub(super) fn or_zero<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if number.is_finite() { *number } else { 0.0 }.serialize(serializer)

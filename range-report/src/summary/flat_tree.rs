@@ -1,6 +1,6 @@
 //! The phase tree as a flat list: each node with its depth, in the order of printing.
 //!
-//! Nested as it is in memory it would be too deep for readers that bound nesting, as `serde_json` does at 128 levels.
+//! Nested, as in memory, it would be too deep for readers that limit nesting, as `serde_json` does at 128 levels.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serializer};
 use super::TreeNode;
 use super::run::{ReadNode, WrittenNode};
 
-/// Levels that are read. A profiler makes 65; what walks a tree may take room on the stack for each.
+/// The largest number of levels that are read. A profiler makes 65; code that walks a tree may need stack for each.
 const MOST_LEVELS: usize = 1_024;
 
 pub(super) fn serialize<S: Serializer>(roots: &[TreeNode], serializer: S) -> Result<S::Ok, S::Error> {
@@ -22,8 +22,8 @@ pub(super) fn serialize<S: Serializer>(roots: &[TreeNode], serializer: S) -> Res
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<TreeNode>, D::Error> {
-    // The nodes from a root down to the last one read, with their depths, each larger than the one before; each node is
-    // handed to the one before it when it is complete.
+    // The nodes from a root down to the last one read, with increasing depths. A complete node moves into the previous
+    // one.
     let mut open: Vec<(usize, TreeNode)> = Vec::new();
     let mut roots = Vec::new();
     let close_to = |depth: usize, open: &mut Vec<(usize, TreeNode)>, roots: &mut Vec<TreeNode>| {
@@ -88,7 +88,7 @@ mod tests {
         assert!(refused.contains("more than 1024 levels"), "{refused}");
     }
 
-    /// As the schema says: the parent is the nearest node before it with a lower depth.
+    /// The schema's rule: the parent is the nearest earlier node with a lower depth.
     #[test]
     fn depths_may_leave_out_some() {
         let tree = read([2, 1, 5, 3, 3, 9, 1]).unwrap().tree;

@@ -360,7 +360,7 @@ impl Join for Vec<NodeCalls> {
     }
 }
 
-/// Busy times: with the nodes below, and of a node itself.
+/// Busy times: with the nodes below, and of the node itself.
 impl Shown for Option<NodeWork> {
     fn show(&self, figures: &mut Vec<Option<u64>>) {
         let busy = |of: fn(&NodeWork) -> &GpuWork| self.as_ref().map(|work| of(work).busy_ns);

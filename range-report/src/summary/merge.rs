@@ -1,5 +1,5 @@
-//! Summaries of many processes as one: what each range, kernel, copy and phase took in all of them, and in which it
-//! took longest.
+//! Summaries of many processes as one: for each range, kernel, copy and phase the total over all processes, and the
+//! slowest process.
 
 mod as_one;
 mod figures;
@@ -26,8 +26,8 @@ use tree::Trees;
 
 /// The summaries of many processes together; from [`Summary::merge`].
 ///
-/// It mirrors [`Summary`]: every table that is there is here with a row for all processes and, beside it, what each
-/// process has of it ([`Merged::ranks`]).
+/// It mirrors [`Summary`]: every table has a row for all processes together and, beside it, the figures of each process
+/// ([`Merged::ranks`]).
 ///
 /// ```
 /// use range_report::{RangeStats, Summary, Times};
@@ -60,25 +60,26 @@ pub struct MergedSummary {
     pub stream_ranges: Vec<Merged<StreamLabel, StreamTimes>>,
     /// The phase trees as one: a node before its children, siblings by first entry in any process.
     pub tree: Vec<Merged<PhaseLabel, NodeTotals>>,
-    /// Calls of futures, by `awaited_self_ns` descending, then by domain and name. Totals of processes are that.
+    /// Calls of futures, by `awaited_self_ns` descending, then by domain and name. Totals of processes are
+    /// `awaited_self_ns`.
     pub calls: Vec<Merged<CallLabel, CallTotals>>,
-    /// Kernels, copies and API calls; `None` where CUPTI recorded them in no process.
+    /// Kernels, copies and API calls; `None` if CUPTI recorded them in no process.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub gpu: Option<MergedActivity>,
-    /// Why the devices were idle, of all processes together; `None` where no process has it.
+    /// Why the devices were idle, over all processes; `None` if no process has it.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub idle: Option<GpuIdle>,
     /// Events of OpenACC runtimes by [label](super::OpenAccStats::label), by total time descending, then by label.
     pub openacc: Vec<Merged<String, Times>>,
     /// Sums over `nvtx.category`, by total time descending, then by name.
     pub categories: Vec<Merged<String, Times>>,
-    /// What was lost or changed, of all processes together.
+    /// Losses and changes, over all processes.
     pub losses: Losses,
-    /// The notes of all processes; one that several have is here once, with their number.
+    /// The notes of all processes; a note of several processes appears once, with their number.
     pub notes: Vec<String>,
 }
 
-/// What the GPUs did for all processes, as [`GpuActivity`] has it for one. Kernels by range stay with the processes.
+/// The GPU work of all processes, as in [`GpuActivity`] for one. Kernels by range are not merged.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -89,22 +90,21 @@ pub struct MergedActivity {
     pub memory_times: Vec<Merged<MemoryKind, Times>>,
     /// Sizes of copies and sets by kind, by total size descending, then by kind. Totals of processes are bytes.
     pub memory_sizes: Vec<Merged<MemoryKind, Sizes>>,
-    /// Calls of the CUDA API by name, by total time descending, then by name. `None` where no process recorded them.
+    /// Calls of the CUDA API by name, by total time descending, then by name. `None` if no process recorded them.
     pub calls: Option<Vec<Merged<String, Times>>>,
     /// Ranges projected onto the GPUs, by total projected time descending, then by range.
     pub projections: Vec<Merged<RangeLabel, Projected>>,
-    /// All operations, those launched outside of any range, and those whose launch is not known; what no process has is
-    /// left out. Totals of processes are busy times. GPU time of several processes is added, though they may share a
-    /// GPU.
+    /// All operations, those launched outside of any range, and those without a known launch; empty parts are left out.
+    /// Totals of processes are busy times. GPU time of several processes is added, although they may share a GPU.
     pub work: Vec<Merged<WorkPart, GpuWork>>,
 }
 
 impl Summary {
-    /// Joins the summaries of many processes, such as the ranks of one run. They are taken one after the other, and the
+    /// Joins the summaries of many processes, such as the ranks of one run. They are read one after the other, and the
     /// order does not matter.
     ///
-    /// A process says which it is (see [`Process`]) and writes its summary under a name of its own, `json=run-%r.json`;
-    /// one that is handed a thousand such files joins them in less than a second:
+    /// Each process identifies itself (see [`Process`]) and writes its summary under a name of its own,
+    /// `json=run-%r.json`. Another process can join a thousand such files in less than a second:
     ///
     /// ```
     /// # #[cfg(feature = "json")] {
@@ -129,7 +129,7 @@ impl Summary {
     ///
     /// Ranges, kernels, copies, calls, categories and projections are joined by domain, name and style or kind; stream
     /// times also by stream, whatever its device; events of OpenACC by label; the tree by the labels from the root
-    /// down. Kernels by range stay with the processes.
+    /// down. Kernels by range are not merged.
     #[must_use]
     pub fn merge(summaries: impl IntoIterator<Item = Self>) -> MergedSummary {
         let (mut merged, mut tables, mut notes) = (MergedSummary::default(), Tables::default(), BTreeMap::new());
@@ -275,7 +275,7 @@ fn without_device(stream: String) -> String {
     }
 }
 
-/// Sorts the processes, and returns the new place of each.
+/// Sorts the processes, and returns the new index of each.
 fn sort_processes(processes: &mut Vec<Process>) -> Vec<usize> {
     let mut sorted: Vec<(usize, Process)> = processes.drain(..).enumerate().collect();
     order::by(&mut sorted, |(_, a), (_, b)| {

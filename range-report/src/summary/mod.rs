@@ -1,9 +1,9 @@
-//! The plain data every report is made from.
+//! The plain data from which every report is made.
 //!
 //! A [`Summary`] is a value: taking one changes nothing, and rendering one needs no profiler. All times are
 //! nanoseconds. With the feature `serde` every type here can be serialised and read back.
 //!
-//! Every type may get more fields. To make one, call `new` or `default`, and set the other fields:
+//! Types may get more fields. To make a value, call `new` or `default`, and set the other fields:
 //!
 //! ```
 //! use range_report::Summary;

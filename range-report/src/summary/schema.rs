@@ -1,6 +1,6 @@
 //! Rows of a summary, declared once.
 //!
-//! `figures!` takes a struct and, a field a line, what else is made from it:
+//! `figures!` takes a struct and, in the line of each field, the rules for everything else that is made from the field:
 //!
 //! ```text
 //! /// Longest instance; 0 where it is not known.     the documentation, and the description in the JSON schema
@@ -8,24 +8,24 @@
 //! max_ns: u64 = most => "Max (ns)" if known;         its name in JSON, how parts are joined, and its header
 //! ```
 //!
-//! The rules say how the parts of several processes, or of several windows, become one: `sum`, `most`, `least`,
-//! `deviation`, `joined` (the part has rules of its own), `listed` (one list behind the other), `key` (what the parts
-//! have in common) and `apart` (nothing is known of all together). A header names the unit, as Nsight Systems does.
-//! `if known` means that 0 is not known.
+//! The rules determine how the parts of several processes, or of several windows, are joined: `sum`, `most`, `least`,
+//! `deviation`, `joined` (the part has its own rules), `listed` (lists are appended), `key` (equal in all parts) and
+//! `apart` (unknown for several parts). A header includes the unit, as in Nsight Systems. `if known` means that 0
+//! stands for unknown.
 //!
-//! A row with labels has a second struct, with its figures alone, for several processes together. A row that is
-//! `nested` has a flat form for JSON.
+//! A row with labels gets a second struct of its figures alone, for several processes together. A `nested` row gets a
+//! flat form for JSON.
 
 use std::hash::Hash;
 
 use crate::stats::Keyed;
 
-/// How parts become one.
+/// Joins parts.
 pub(crate) trait Join: Sized {
     fn join(parts: &[&Self]) -> Self;
 }
 
-/// The parts that are known, as one; `None` where none is.
+/// The known parts, joined; `None` if none is known.
 impl<T: Join> Join for Option<T> {
     fn join(parts: &[&Self]) -> Self {
         let known: Vec<&T> = parts.iter().filter_map(|part| part.as_ref()).collect();
@@ -33,7 +33,7 @@ impl<T: Join> Join for Option<T> {
     }
 }
 
-/// The rows of several lists, joined where their keys are equal, in the order of the keys.
+/// The rows of several lists, joined if their keys are equal, in order of keys.
 pub(crate) fn by_key<T: Join, K: Ord + Hash>(lists: &[&Vec<T>], key: fn(&T) -> K) -> Vec<T> {
     let mut rows: Keyed<K, Vec<&T>> = Keyed::default();
     for row in lists.iter().copied().flatten() {
@@ -42,7 +42,7 @@ pub(crate) fn by_key<T: Join, K: Ord + Hash>(lists: &[&Vec<T>], key: fn(&T) -> K
     rows.values().map(|parts| T::join(parts)).collect()
 }
 
-/// A number that a row has, or that it may not know.
+/// A number of a row, which may be unknown.
 pub(crate) trait Figure: Sized {
     fn known(self) -> Option<u64>;
     fn of(known: Option<u64>) -> Self;
@@ -68,7 +68,7 @@ impl Figure for Option<u64> {
     }
 }
 
-/// The sum of those that are known.
+/// The sum of the known parts.
 pub(crate) fn sum<F: Figure>(parts: &mut dyn Iterator<Item = F>) -> F {
     F::of(parts.filter_map(F::known).reduce(u64::saturating_add))
 }
@@ -81,8 +81,8 @@ pub(crate) fn least<F: Figure>(parts: &mut dyn Iterator<Item = F>) -> F {
     F::of(parts.filter_map(F::known).min())
 }
 
-/// The deviation of all instances, from number, sum and deviation of each part: squares around the common mean, from
-/// those around the mean of each.
+/// The deviation of all instances, from number, sum and deviation of each part: converts squares around each part's
+/// mean to squares around the common mean.
 pub(crate) fn deviation(parts: &[(u64, u64, f64)]) -> f64 {
     let instances = sum(&mut parts.iter().map(|(count, ..)| *count)) as f64;
     if instances <= 1.0 {
@@ -96,7 +96,7 @@ pub(crate) fn deviation(parts: &[(u64, u64, f64)]) -> f64 {
     (squares.sum::<f64>() / (instances - 1.0)).sqrt()
 }
 
-/// What a field shows in tables, a number a header.
+/// The numbers that a field shows in tables, one for each header.
 pub(crate) trait Shown {
     fn show(&self, figures: &mut Vec<Option<u64>>);
 }
@@ -111,7 +111,7 @@ impl<F: Figure + Copy> Shown for F {
 pub(crate) trait Figures {
     const HEADERS: &'static [&'static str];
 
-    /// One below each header; `None` where it is not known.
+    /// A number for each header; `None` if unknown.
     fn shown(&self) -> Vec<Option<u64>>;
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn absent(value: &impl Absent) -> bool {
     value.is_absent()
 }
 
-/// A struct as it is declared: its name and documentation, and those of its fields with type and serde's attribute.
+/// A struct's declaration: its name and documentation, and those of its fields, with type and serde's attribute.
 #[cfg(test)]
 pub(crate) struct Declared {
     pub(crate) name: &'static str,
@@ -278,7 +278,7 @@ macro_rules! figures {
         }
         figures!(@join $Row { $($field = $rule $(($($of),+))?;)* });
     };
-    // A row that stays by itself.
+    // A row that is not joined.
     (
         $(#[doc = $about:literal])+
         #[derive($($derive:ident),+)]
@@ -324,7 +324,7 @@ macro_rules! figures {
     (@flat $Row:ident {
         $($(#[serde($($serde:tt)+)])? $field:ident: $Field:ty;)*
     } $children:ident $Written:ident $Read:ident) => {
-        /// A row without its children, on its way to a file. Depth 0 is a root.
+        /// A row without its children, as written to a file. Depth 0 is a root.
         #[cfg(feature = "serde")]
         #[derive(serde::Serialize)]
         pub(crate) struct $Written<'a> {
@@ -340,7 +340,8 @@ macro_rules! figures {
             }
         }
 
-        /// The same on its way back. (Flattening the row would do for both, and takes three times as long to read.)
+        /// The same row as read from a file. (One flattened struct could do both, but takes three times as long to
+        /// read.)
         #[cfg(feature = "serde")]
         #[derive(serde::Deserialize)]
         pub(crate) struct $Read {
@@ -358,7 +359,7 @@ macro_rules! figures {
     };
     (@join $Row:ident { $($field:ident = $rule:ident $(($($of:ident),+))?;)* }) => {
         impl crate::summary::schema::Join for $Row {
-            #[inline] // compiled where it is used: with the feature `merge`, mostly
+            #[inline] // compiled where it is used, mostly with the feature `merge`
             fn join(parts: &[&Self]) -> Self {
                 Self { $($field: figures!(@rule parts, $field, $rule $($($of),+)?),)* }
             }
@@ -388,7 +389,7 @@ macro_rules! figures {
         impl crate::summary::schema::Figures for $Row {
             const HEADERS: &'static [&'static str] = &[$($($header,)+)*];
 
-            #[allow(unused_mut)] // of a row without headers
+            #[allow(unused_mut)] // for a row without headers
             fn shown(&self) -> Vec<Option<u64>> {
                 let mut all = Vec::new();
                 $(figures!(@show self, all, $figure, $($header)+ $(if $known)?);)*

@@ -1,6 +1,6 @@
-//! Bold and dim lines on a terminal. They say nothing that the text does not say.
+//! Bold and dim lines on a terminal. They add no information to the text.
 
-/// How lines stand out.
+/// Ways to emphasise lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Emphasis {
     Bold,
@@ -8,7 +8,7 @@ pub(crate) enum Emphasis {
 }
 
 impl Emphasis {
-    /// These lines, each by itself, so that a pager may begin with any of them; as they are without `color`.
+    /// These lines, each emphasised separately, so that a pager may begin with any of them; unchanged without `color`.
     pub(crate) fn of(self, lines: &str, color: bool) -> String {
         if !color {
             return lines.to_owned();

@@ -1,8 +1,8 @@
 //! Short names of kernels: C++ signatures shortened by meaning, not by length.
 //!
-//! The return type, namespaces, the parameter list and a last `_kernel` go. Of template arguments, those stay that name
-//! an operation: numbers, `bool`, `std::array` and builtin types beside a class go. A lambda has the name of the
-//! function that it is in. Where two kernels of a run would have one name, both get all arguments, then their
+//! The return type, namespaces, the parameter list and a last `_kernel` are removed. Of template arguments, those that
+//! name an operation stay; numbers, `bool`, `std::array`, and builtin types beside a class are removed. A lambda is
+//! named after its function. If two kernels of a run would have the same name, both get all arguments, then their
 //! parameters, then their whole names.
 
 use crate::stats::Named;
@@ -15,7 +15,7 @@ enum Detail {
     Parameters,
 }
 
-/// Deeper nesting is left as it is.
+/// Deeper nesting stays unchanged.
 const MOST_DEPTH: usize = 64;
 
 /// The short name of each of these kernels; no two have the same.
@@ -66,7 +66,7 @@ fn without_kernel(short: &str) -> Option<String> {
     Some(format!("{base}{}", &short[end..]))
 }
 
-/// What stands before the parameter list, and the list without its parentheses; nothing for what is no signature.
+/// The text before the parameter list, and the list without its parentheses; `None` if the name is no signature.
 fn split_parameters(name: &str) -> Option<(&str, &str)> {
     let bytes = name.as_bytes();
     let mut depth = 0_usize;
@@ -111,10 +111,10 @@ fn arguments(list: &str) -> Vec<&str> {
     split_outside(list, ",").into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
-/// A name with its scopes: the last part of it, without a type before it.
+/// A name with its scopes: its last part, without a preceding type.
 fn qualified(text: &str, detail: Detail, depth: usize) -> String {
     let scopes = split_outside(text, "::");
-    // The function around a lambda, and not the call operator of another lambda around it.
+    // The function around a lambda, and not the call operator of a lambda around it.
     let part = scopes
         .iter()
         .rev()
@@ -129,7 +129,7 @@ fn qualified(text: &str, detail: Detail, depth: usize) -> String {
     format!("{}{lambda}", templated(bare, detail, depth))
 }
 
-/// Without the parameter list of a function that a lambda is in.
+/// The name without the parameter list of a function around a lambda.
 fn split_outside_call(part: &str) -> &str {
     split_parameters(part).map_or(part, |(head, _)| head)
 }
@@ -170,13 +170,13 @@ fn is_builtin(part: &str) -> bool {
     !bare.is_empty() && bare.split(' ').all(|word| WORDS.contains(&word))
 }
 
-/// Whether it names an operation: no value, no builtin type, no container.
+/// Whether it names an operation: neither a value, nor a builtin type, nor a container.
 fn is_class(part: &str) -> bool {
     let first = part.chars().next().unwrap_or(' ');
     let is_value = first.is_ascii_digit()
         || first == '-'
         || ["true", "false"].contains(&part)
-        || part.split_once('=').is_some_and(|(kind, _)| is_builtin(kind)); // `int=3`, as NVIDIA's tools write it
+        || part.split_once('=').is_some_and(|(kind, _)| is_builtin(kind)); // `int=3`, the form of NVIDIA's tools
     let is_cast = part.starts_with('(') && !part.starts_with("(anonymous");
     !is_value && !is_cast && !is_builtin(part) && !part.starts_with("std::array<")
 }

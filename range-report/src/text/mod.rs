@@ -1,4 +1,4 @@
-//! Names, numbers and their widths as people read them: what tables, sentences and pages share.
+//! Names, numbers and their widths in readable form, for tables, sentences and pages.
 
 pub(crate) mod emphasis;
 pub(crate) mod kernels;

@@ -1,11 +1,11 @@
-//! Names on their way to a terminal.
+//! Names in a form that is safe on a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `name` with everything that would move the cursor, colour the screen or reorder the line written as an escape:
-/// control characters, line and paragraph separators, marks and overrides of the direction of writing. Also the two
-/// that XML has no place for, not even escaped: a flame graph with one would not open.
+/// `name` with dangerous characters escaped: those that could move the cursor, colour the screen or reorder the line,
+/// that is, control characters, line and paragraph separators, marks and overrides of the writing direction. Also
+/// escapes the two characters that XML forbids even as references, because a flame graph with one would not open.
 pub fn escaped(name: &str) -> Cow<'_, str> {
     if !name.chars().any(is_unsafe) {
         return Cow::Borrowed(name);
@@ -33,7 +33,7 @@ fn is_unsafe(c: char) -> bool {
     c.is_control() || turns || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-/// The name of a range with its domain, or `None` as Nsight Systems shows a range without a name.
+/// The name of a range with its domain, or `None` for a range without a name, as in Nsight Systems.
 pub(crate) fn label(domain: Option<&str>, name: &str) -> Option<String> {
     match (domain, name) {
         (_, "") => None,

@@ -1,7 +1,7 @@
-//! Numbers as text: which cells are numbers and how they are written again, the roundings of the summaries, and times
-//! for people.
+//! Numbers as text: which cells are numbers and how they are rewritten, the roundings of the summaries, and times in
+//! readable units.
 
-/// Beyond this many decimals a cell is left as text. (No column is that wide, and formatting has a bound of its own.)
+/// A cell with more decimals stays text. (No column is that wide, and formatting has a limit of its own.)
 const MAX_DECIMALS: usize = 1_000;
 
 /// A text that reads as a decimal number.
@@ -19,8 +19,8 @@ enum Form {
 }
 
 impl<'a> Number<'a> {
-    /// Reads `[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?`, the whole text. Leading zeros, blanks, separators and
-    /// the empty text are not numbers.
+    /// Parses `[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?`, the whole text. Leading zeros, blanks, separators
+    /// and the empty text are not numbers.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (_, rest) = split_sign(text);
         let whole = digits(rest);
@@ -47,13 +47,13 @@ impl<'a> Number<'a> {
         (rest.is_empty() && decimals <= MAX_DECIMALS).then_some(Self { text, form })
     }
 
-    /// Whether it takes part in the alignment of decimal points: all but the exponent form do.
+    /// Whether its decimal point is aligned: always, except in the exponent form.
     pub(crate) fn has_point_position(self) -> bool {
         !matches!(self.form, Form::Exponent { .. })
     }
 
-    /// The number as the tool writes it: integers through 64 bits, everything else through a double with as many
-    /// decimals as were given.
+    /// The number in the tool's form: integers through 64 bits, all others through a double with the given number of
+    /// decimals.
     pub(crate) fn to_text(self, thousands: bool) -> String {
         match self.form {
             Form::Integer => {
@@ -92,7 +92,7 @@ fn saturating_i64(text: &str) -> i64 {
     }
 }
 
-/// Puts commas into the integer part of a written number.
+/// Inserts commas into the integer part of a number.
 pub(crate) fn group(number: &str) -> String {
     let (sign, unsigned) = split_sign(number);
     let (whole, fraction) = unsigned.split_at(unsigned.find('.').unwrap_or(unsigned.len()));
@@ -130,19 +130,19 @@ fn c_exponent(text: &str) -> String {
     }
 }
 
-/// `100 * part / base` with one decimal, half away from zero; `None` where the base is 0.
+/// `100 * part / base` with one decimal, half away from zero; `None` if the base is 0.
 pub(crate) fn percent(part: u64, base: u128) -> Option<String> {
     ratio_tenths(1_000 * u128::from(part), base).map(tenths)
 }
 
-/// `28.4%`, or `-` of nothing.
+/// `28.4%`, or `-` if the base is 0.
 pub(crate) fn share(part: u64, base: u128) -> String {
     percent(part, base).map_or_else(|| "-".to_owned(), |text| text + "%")
 }
 
-/// `total / count` with one decimal, half away from zero; `None` where there is nothing to divide by. Beyond 2^52
-/// tenths it goes through a double, as the tool's does. (Between 2^42 ns, 73 minutes, and there, the tool sometimes
-/// rounds an exact half down: noise of its arithmetic that is not imitated.)
+/// `total / count` with one decimal, half away from zero; `None` if the count is 0. Beyond 2^52 tenths it goes through
+/// a double, like the tool's. (Between 2^42 ns, 73 minutes, and that limit, the tool sometimes rounds an exact half
+/// down. This arithmetic noise is not imitated.)
 pub(crate) fn average(total: u64, count: u64) -> Option<String> {
     let exact = ratio_tenths(10 * u128::from(total), u128::from(count))?;
     if exact < 1 << 52 { Some(tenths(exact)) } else { rounded(total as f64 / count as f64) }
@@ -153,19 +153,19 @@ fn ratio_tenths(numerator: u128, denominator: u128) -> Option<u128> {
     (denominator > 0).then(|| (2 * numerator + denominator) / (2 * denominator))
 }
 
-/// A double with one decimal, rounded as SQLite's `round(x, 1)` does: half away from zero, where a value that is below
-/// half by no more than 3e-16 of itself still counts as half. `None` for negative and non-finite values.
+/// A double with one decimal, rounded like SQLite's `round(x, 1)`: half away from zero, where a value below half by at
+/// most 3e-16 of itself still counts as half. `None` for negative and non-finite values.
 pub(crate) fn rounded(value: f64) -> Option<String> {
     to_tenths(value, 3)
 }
 
-/// How one decimal is come by, which Nsight Systems leaves to SQLite. They differ where the figure is half a tenth:
-/// 92018.95 is a little less as a double.
+/// How a figure gets one decimal, which Nsight Systems leaves to SQLite. The versions differ if the figure is half a
+/// tenth: as a double, 92018.95 is a little less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
-    /// Half away from zero by the decimal figure: before SQLite 3.43, so in Nsight Systems 2022.4.
+    /// Half away from zero by the decimal figure: before SQLite 3.43, and so in Nsight Systems 2022.4.
     Decimal,
-    /// Half away from zero by the double, exactly: SQLite from 3.43 on, so in Nsight Systems 2025.3.
+    /// Half away from zero by the exact double: SQLite from 3.43 on, and so in Nsight Systems 2025.3.
     Binary,
 }
 
@@ -195,26 +195,26 @@ impl Rounding {
     }
 }
 
-/// Half up, where what is missing from a half by no more than `tolerance` parts in 10^16 counts as half.
+/// Half up. A value below half by at most `tolerance` parts in 10^16 counts as half.
 fn to_tenths(value: f64, tolerance: u128) -> Option<String> {
     const FRACTION_BITS: u32 = 66;
     if !value.is_finite() || value < 0.0 {
         return None;
     }
     if value >= 4_503_599_627_370_496.0 {
-        return Some(repr(value)); // 2^52: no decimals left
+        return Some(repr(value)); // from 2^52 on there are no decimals
     }
-    // Fixed point: below 2^52 with 66 bits after the point, so that a factor of 10 still fits into 128 bits. The
-    // product with a power of two is exact, and what the cast cuts off is below any digit printed.
+    // Fixed point: values below 2^52 with 66 bits after the point, so that ten times the value still fits into 128
+    // bits. The product with a power of two is exact, and the cast removes only parts below any printed digit.
     let fixed = (value * (1_u128 << FRACTION_BITS) as f64) as u128;
-    // Ten times the value and its tolerance; the tool has none from 2^42 on.
+    // Ten times the value and its tolerance; the tool has no tolerance from 2^42 on.
     let tolerance = if value < 4_398_046_511_104.0 { fixed * tolerance / 1_000_000_000_000_000 } else { 0 };
     let tenth = (fixed * 10 + tolerance + (1_u128 << (FRACTION_BITS - 1))) >> FRACTION_BITS;
-    // Sixteen digits are all it writes.
+    // The tool writes only sixteen digits.
     Some(tenths(if tenth < 10_000_000_000_000_000 { tenth } else { tenth - tenth % 10 }))
 }
 
-/// A number of tenths, written as the shortest text that gives the same double.
+/// A number of tenths, as the shortest text that gives the same double.
 fn tenths(tenths: u128) -> String {
     repr(tenths as f64 / 10.0)
 }
@@ -254,7 +254,7 @@ fn between(least: u64, most: u64, units: [(u64, &str); 4]) -> String {
     if least == most { format!("{most} {unit}") } else { format!("{least}-{most} {unit}") }
 }
 
-/// A time for people: four digits and a unit, the unit two wide so that a column of times lines up.
+/// A time in readable form: four digits and a unit two characters wide, so that a column of times is aligned.
 pub(crate) fn human(ns: u64) -> String {
     let (number, unit) = human_parts(ns);
     format!("{number} {unit:<2}")
@@ -282,8 +282,8 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
     format!("{number} {unit}")
 }
 
-/// In the smallest of three units, for 10^3, 10^6 and 10^9, in which four digits do; in the largest without decimals if
-/// none.
+/// The value in the smallest of three units, for 10^3, 10^6 and 10^9, in which four digits suffice; otherwise in the
+/// largest, without decimals.
 fn four_digits(value: u64, [thousand, million, billion]: [&'static str; 3]) -> (String, &'static str) {
     let wide = u128::from(value);
     for (unit, size) in [(thousand, 1_000), (million, 1_000_000), (billion, 1_000_000_000)] {
@@ -386,7 +386,7 @@ mod tests {
         }
     }
 
-    /// From SQLite 3.51.1.
+    /// Values from SQLite 3.51.1.
     #[test]
     fn doubles_round_as_in_newer_sqlite() {
         let round = |value| Rounding::Binary.rounded(value).unwrap();
@@ -443,7 +443,7 @@ mod tests {
             prop_assert!(blocks.all(|block| block.len() == 3));
         }
 
-        /// A value that has one decimal already is not changed by rounding.
+        /// Rounding does not change a value that already has one decimal.
         #[test]
         fn rounding_keeps_tenths(tenth in 0_u64..1 << 46) {
             let expected = format!("{}.{}", tenth / 10, tenth % 10);

@@ -1,10 +1,10 @@
-//! Text within a width: how many columns of a terminal it takes, how it is shortened, and how sentences are broken.
+//! Text of a given width: its columns on a terminal, shortening, and line breaks in sentences.
 //!
 //! Two rules, and [`Measure`] names them:
 //!
-//! * **Columns** for people, which is the default everywhere: `日本` and most emoji take two columns each, combining
-//!   marks none (Unicode's UAX #11, by the crate `unicode-width`). Lines of a table are then equally wide on a
-//!   terminal. What a reader sees as one character is never cut in two: where it does not fit, a blank takes its place.
+//! * **Columns**, the default, for people: `日本` and most emoji take two columns each, combining marks none (Unicode's
+//!   UAX #11, by the crate `unicode-width`). Lines of a table are then equally wide on a terminal. A character, as a
+//!   reader sees it, is never cut in two: if it does not fit, a blank takes its place.
 //! * **Code points** in the tables of Nsight Systems with [`raw_names`](crate::RenderOptions::raw_names), which are the
 //!   tool's byte for byte: the tool counts code points, so such names misalign its tables.
 
@@ -12,14 +12,14 @@ use std::ops::RangeInclusive;
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// What stands for the part of a text that is left out.
+/// Stands for the omitted part of a text.
 const ELLIPSIS: &str = "…";
-/// What joins the characters beside it to one, as in 👩‍🔬.
+/// Joins the characters on both sides to one, as in 👩‍🔬.
 const JOINER: char = '\u{200d}';
 /// Two of these are a flag.
 const FLAG_LETTERS: RangeInclusive<char> = '\u{1f1e6}'..='\u{1f1ff}';
 
-/// In what the length of a text is counted.
+/// The unit in which lengths of texts are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Measure {
     #[default]
@@ -40,7 +40,7 @@ impl Measure {
         " ".repeat(width.saturating_sub(self.of(text)))
     }
 
-    /// `text`, or as much of its beginning as there is room for, `…`, and as much of its end as fits in `tail`.
+    /// `text`, or as much of its beginning as fits, then `…`, then as much of its end as fits into `tail`.
     pub(crate) fn shorten(self, text: &str, width: usize, tail: usize) -> String {
         if self.of(text) <= width {
             return text.to_owned();
@@ -55,7 +55,7 @@ impl Measure {
         [&text[..head], ELLIPSIS, &text[text.len() - tail..]].concat()
     }
 
-    /// Bytes of the first of these that fit in `room`.
+    /// Bytes of the first of these that fit into `room`.
     fn fitting<'a>(self, characters: impl Iterator<Item = &'a &'a str>, room: usize) -> usize {
         let (mut bytes, mut used) = (0, 0);
         for character in characters {
@@ -68,9 +68,9 @@ impl Measure {
         bytes
     }
 
-    /// What must not be cut: a code point; or, where columns count, one with all that combines with it. A character
-    /// combines with what is before it where it takes no column itself, or where both together take another number of
-    /// columns than each alone.
+    /// The units that must not be cut: code points or, if columns count, characters with everything that combines with
+    /// them. A character combines with the previous one if it takes no column itself, or if both together take another
+    /// number of columns than separately.
     fn characters(self, text: &str) -> Vec<&str> {
         let mut characters = Vec::new();
         let (mut start, mut joins) = (0, false);
@@ -109,12 +109,12 @@ pub(crate) fn shorten(text: &str, width: usize, tail: usize) -> String {
     Measure::Columns.shorten(text, width, tail)
 }
 
-/// The beginning of `text` that fits in `width` columns.
+/// The beginning of `text` that fits into `width` columns.
 pub(crate) fn cut(text: &str, width: usize) -> &str {
     &text[..Measure::Columns.fitting(Measure::Columns.characters(text).iter(), width)]
 }
 
-/// `lead` and the sentence, broken between words where it is longer than `width`; what follows stands below the first
+/// `lead` and the sentence, broken between words if it is longer than `width`; further lines begin below the first
 /// word.
 pub(crate) fn wrapped(lead: &str, sentence: &str, width: usize) -> String {
     let mut out = lead.to_owned();
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(Measure::CodePoints.shorten("日本語モデル", 4, 1), "日本…ル");
     }
 
-    /// Where half of it would fit, a blank is left.
+    /// If only half of it would fit, a blank remains.
     #[test]
     fn a_character_is_never_cut_in_two() {
         assert_eq!(shorten("日本語", 6, 0), "日本語");

@@ -1,9 +1,9 @@
-//! How names and numbers stand in sentences.
+//! The form of names and numbers in sentences.
 
 use super::names::{self, escaped};
 use super::number::integer;
 
-/// What a reader chose of the sentences; the fields of [`RenderOptions`](crate::RenderOptions) by these names.
+/// A reader's choices for sentences; they are fields of [`RenderOptions`](crate::RenderOptions) with the same names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wording {
     pub(crate) thousands: bool,
@@ -18,7 +18,7 @@ impl Default for Wording {
 }
 
 impl Wording {
-    /// The sentence for a program that measures itself, or that for a user of the command.
+    /// The sentence for a program that measures itself, or the one for a user of the command.
     pub(crate) const fn of<'a>(self, of_program: &'a str, of_command: &'a str) -> &'a str {
         if self.of_command { of_command } else { of_program }
     }

@@ -1,4 +1,4 @@
-//! Records of work on a GPU beside its operations and calls. Each kind is recorded only where a fold asks for it.
+//! Records of GPU work other than operations and calls. Each kind is recorded only if a fold asks for it.
 
 /// Kinds of details: what a fold asks for.
 ///
@@ -12,7 +12,7 @@
 pub struct Details(u8);
 
 impl Details {
-    /// None of them.
+    /// No kind.
     pub const NONE: Self = Self(0);
     /// [`Wait`]s.
     pub const WAITS: Self = Self(1);
@@ -24,11 +24,11 @@ impl Details {
     pub const MEMORY: Self = Self(1 << 2);
     /// [`NewStream`]s.
     pub const STREAMS: Self = Self(1 << 3);
-    /// [`GraphNode`]s, and the [`NewGraph`]s that they are in.
+    /// [`GraphNode`]s, and the [`NewGraph`]s around them.
     pub const NODES: Self = Self(1 << 4);
     /// [`Overhead`]s.
     pub const OVERHEADS: Self = Self(1 << 5);
-    /// Each kind, with what its records are.
+    /// Each kind, with the name of its records.
     pub const EACH: [(Self, &str); 6] = [
         (Self::WAITS, "synchronisations"),
         (Self::EVENTS, "event records"),
@@ -38,7 +38,7 @@ impl Details {
         (Self::OVERHEADS, "overheads"),
     ];
 
-    /// These and others.
+    /// These kinds and others.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
@@ -57,7 +57,7 @@ impl Details {
     }
 }
 
-/// A detail. Contexts, streams, devices and correlation ids are numbered as those of operations are.
+/// A detail. Contexts, streams, devices and correlation ids are numbered like those of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Detail {
@@ -80,7 +80,7 @@ pub enum Detail {
 /// A thread waits for a GPU, or a stream for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Who waits for what.
+    /// The waiting and the awaited side.
     pub kind: WaitKind,
     /// When it began.
     pub start: u64,
@@ -90,19 +90,19 @@ pub struct Wait {
     pub correlation: u32,
     /// Number of the context.
     pub context: u32,
-    /// Number of the stream that waits, or that is waited for, if any.
+    /// Number of the waiting or awaited stream, if any.
     pub stream: Option<u32>,
-    /// Number of the event that is waited for, if any.
+    /// Number of the awaited event, if any.
     pub event: Option<u32>,
-    /// The [`EventRecord::record`] that is waited for; 0 where that is not known.
+    /// The awaited [`EventRecord::record`]; 0 if unknown.
     pub record: u64,
 }
 
-/// Who waits for what.
+/// The waiting and the awaited side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitKind {
-    /// Of a kind that is not known.
+    /// An unknown kind.
     #[default]
     Unknown,
     /// A thread waits for an event.
@@ -118,7 +118,7 @@ pub enum WaitKind {
 /// An event is recorded on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRecord {
-    /// When the stream reached it; 0 where that is not known.
+    /// Time at which the stream reached it; 0 if unknown.
     pub at: u64,
     /// Number of the API call.
     pub correlation: u32,
@@ -128,20 +128,20 @@ pub struct EventRecord {
     pub stream: u32,
     /// Number of the event.
     pub event: u32,
-    /// Number of this record of the event, which the [`Wait`]s for it have too; 0 where that is not known.
+    /// Number of this record of the event, which its [`Wait`]s share; 0 if unknown.
     pub record: u64,
-    /// The node of the graph that it belongs to; 0 outside of graphs, and where that is not known.
+    /// Its node of a graph; 0 outside of graphs, and if unknown.
     pub graph_node: u64,
 }
 
 /// Memory is allocated or released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryOperation {
-    /// When.
+    /// Time of the operation.
     pub at: u64,
-    /// Where it begins.
+    /// First address.
     pub address: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
     /// Number of the API call.
     pub correlation: u32,
@@ -149,7 +149,7 @@ pub struct MemoryOperation {
     pub device: u32,
     /// Number of the context.
     pub context: u32,
-    /// Number of the stream, for what is ordered by one.
+    /// Number of the stream, if the operation is stream-ordered.
     pub stream: Option<u32>,
     /// Whether it is released.
     pub is_release: bool,
@@ -168,15 +168,15 @@ pub struct NewStream {
     pub stream: u32,
     /// Its priority: lower numbers go first.
     pub priority: i32,
-    /// How it goes with the default stream.
+    /// Its relation to the default stream.
     pub kind: StreamKind,
 }
 
-/// How a stream goes with the default stream.
+/// The relation of a stream to the default stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamKind {
-    /// That is not known.
+    /// Unknown.
     #[default]
     Unknown,
     /// Each waits for the other.
@@ -194,7 +194,7 @@ pub struct GraphNode {
     pub correlation: u32,
     /// Number of the node, as [`Operation::graph_node`](super::Operation::graph_node).
     pub node: u64,
-    /// The node that it was cloned from; 0 for a new one.
+    /// The node from which it was cloned; 0 for a new one.
     pub original: u64,
 }
 
@@ -203,24 +203,24 @@ pub struct GraphNode {
 pub struct NewGraph {
     /// Number of this creation.
     pub correlation: u32,
-    /// Number of the graph; 0 where that is not known.
+    /// Number of the graph; 0 if unknown.
     pub graph: u32,
 }
 
 /// The tracing library, or the driver, takes time for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
-    /// For what.
+    /// The purpose.
     pub kind: OverheadKind,
     /// When it began.
     pub start: u64,
     /// When it ended.
     pub end: u64,
-    /// Number of the API call in which it was taken; 0 where that is not known.
+    /// Number of the API call in which it was taken; 0 if unknown.
     pub correlation: u32,
 }
 
-/// What time is taken for.
+/// The purpose of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum OverheadKind {
@@ -233,7 +233,7 @@ pub enum OverheadKind {
     Flush,
     /// Code is instrumented.
     Instrumentation,
-    /// The tracing library makes or frees what it needs.
+    /// The tracing library creates or frees its resources.
     Resources,
     /// A module is loaded.
     ModuleLoading,
@@ -259,7 +259,7 @@ impl Detail {
         }
     }
 
-    /// Number of the API call that it comes of, or of the creation.
+    /// Number of the API call that produced it, or of the creation.
     #[must_use]
     pub const fn correlation(&self) -> u32 {
         match self {
@@ -273,7 +273,7 @@ impl Detail {
         }
     }
 
-    /// The same with its times on another clock. 0 stays: it is no time.
+    /// The same detail with its times on another clock. 0 stays, because it is no time.
     #[must_use]
     pub fn on_clock(mut self, moment: impl Fn(u64) -> u64) -> Self {
         let convert = |time: &mut u64| *time = if *time == 0 { 0 } else { moment(*time) };
@@ -289,12 +289,12 @@ impl Detail {
     }
 }
 
-/// A detail, and where its call was made. Files of timelines do not show it.
+/// A detail, and the place of its call. Files of timelines do not show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacedDetail<'a> {
     /// The detail.
     pub detail: Detail,
-    /// Thread and moment of the call, if that is known. Of a node that was cloned, those of the first creation.
+    /// Thread and time of the call, if known. For a cloned node, those of the first creation.
     pub launch: Option<(u32, u64)>,
     /// Name of the span that made it.
     pub span: Option<&'a str>,

@@ -1,12 +1,11 @@
-//! The items of a timeline: single ranges, calls, marks, operations and calls of CUDA, as the files that show them
-//! receive them.
+//! The items of a timeline, as files receive them: single ranges, calls, marks, operations and CUDA calls.
 //!
 //! All times are nanoseconds from the start of the profiler, on one clock for host and device.
 //!
-//! Spans and their calls have numbers, which are unique in a run: no call has the number of another one, or of a span
-//! other than its own. The first call of a span has the span's number. 0 means that a number is not known. The ranges
-//! and operations of one request are those from which the chain of [`Range::parent`] and [`Call::parent`] leads to its
-//! call, on all threads and streams.
+//! Spans and their calls have numbers that are unique in a run: no call has the number of another call, or of a span
+//! other than its own. The first call of a span has the span's number. 0 means unknown. A request consists of the
+//! ranges and operations, on all threads and streams, from which the chain of [`Range::parent`] and [`Call::parent`]
+//! leads to the request's call.
 
 mod detail;
 mod gpu;
@@ -36,10 +35,10 @@ pub enum Value<'a> {
     Text(&'a str),
 }
 
-/// One instance of a range. Ranges of a thread come in the order of their ends: children before their parents.
+/// One instance of a range. Ranges of a thread arrive in order of their ends: children before their parents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range<'a> {
-    /// The operating system's number of the thread it was opened on.
+    /// The operating system's number of the thread on which it was opened.
     pub thread: u32,
     /// When it began.
     pub start: u64,
@@ -61,7 +60,7 @@ pub struct Range<'a> {
     pub payload: Option<Value<'a>>,
     /// Fields of the span.
     pub fields: &'a [(&'static str, Value<'a>)],
-    /// For start/end ranges that ended on another thread: which.
+    /// For a start/end range that ended on another thread: that thread.
     pub end_thread: Option<u32>,
     /// Whether it was open at the end, and cut there.
     pub cut: bool,
@@ -69,8 +68,8 @@ pub struct Range<'a> {
     pub span: u64,
     /// Number of the call that it is an instance of.
     pub call: u64,
-    /// Number of the call that this one runs in: that of the innermost open range of its thread, unless that is of an
-    /// ancestor of the span; then that of the parent at creation.
+    /// Number of the call in which this one runs: the call of the innermost open range of its thread or, if that range
+    /// is of an ancestor of the span, the call of the parent at creation.
     pub parent: u64,
 }
 
@@ -97,17 +96,17 @@ impl Default for Range<'_> {
     }
 }
 
-/// A call: one use of a span, from its creation to its close. It is an item only where that is not the same as its one
-/// instance: if the span was entered several times, as a future is.
+/// A call: one use of a span, from its creation to its close. It is an item only if it differs from its one instance:
+/// if the span was entered several times, as a future is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call<'a> {
     /// Its number.
     pub call: u64,
     /// Number of its span.
     pub span: u64,
-    /// Number of the call that it runs in, as [`Range::parent`].
+    /// Number of the call in which it runs, as in [`Range::parent`].
     pub parent: u64,
-    /// The operating system's number of the thread that it was created on.
+    /// The operating system's number of the thread on which it was created.
     pub thread: u32,
     /// When it was created.
     pub start: u64,
@@ -168,15 +167,15 @@ pub struct Operation<'a> {
     pub stream: u32,
     /// Number of the API call that launched it.
     pub correlation: u32,
-    /// The node of the graph that it belongs to, 0 outside of graphs.
+    /// Its node of a graph; 0 outside of graphs.
     pub graph_node: u64,
     /// What it does.
     pub work: Work,
-    /// Name of the kernel as a person writes it; empty for copies and sets.
+    /// Readable name of the kernel; empty for copies and sets.
     pub kernel: &'a str,
     /// Its symbol.
     pub symbol: &'a str,
-    /// Where it was launched: thread and moment, if that is known.
+    /// Thread and time of its launch, if known.
     pub launch: Option<(u32, u64)>,
     /// Name of the span that launched it.
     pub span: Option<&'a str>,
@@ -184,7 +183,7 @@ pub struct Operation<'a> {
     pub call: u64,
 }
 
-/// A call of the CUDA API that the program made: none that the runtime makes of the driver.
+/// A call of the CUDA API that the program made, not one that the runtime made to the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiCall<'a> {
     /// The API that it belongs to.
@@ -197,14 +196,14 @@ pub struct ApiCall<'a> {
     pub start: u64,
     /// When it ended.
     pub end: u64,
-    /// Its number, which the operations that it launched have too.
+    /// Its correlation id, which the operations that it launched share.
     pub correlation: u32,
     /// What it returned, 0 for success.
     pub result: u32,
 }
 
-/// A range with GPU work, projected onto the stream that its work ran on: from the start of the first operation there
-/// to the end of the last.
+/// A range with GPU work, projected onto a stream of that work: from the start of the first operation there to the end
+/// of the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Projection<'a> {
     /// Number of the device.
@@ -221,11 +220,11 @@ pub struct Projection<'a> {
     pub domain: Option<&'a str>,
     /// Name of the range.
     pub name: &'a str,
-    /// Number of ranges it was nested in.
+    /// Number of ranges around it.
     pub level: u32,
 }
 
-/// A part of the time in which a device was idle between two operations: as long as it has one cause and one range.
+/// A part of the time in which a device was idle between two operations. Each part has one cause and one range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleTime<'a> {
     /// Number of the device.
@@ -236,14 +235,14 @@ pub struct IdleTime<'a> {
     pub end: u64,
     /// Why.
     pub cause: IdleCause,
-    /// The thread that launched the operation, or the one whose range was open for it. The innermost range of that
-    /// thread at this time is the one that the idle time is charged to. `None` where the launch is not known.
+    /// The thread that launched the operation, or the one whose range was open for it. The idle time is charged to the
+    /// innermost range of that thread at this time. `None` if the launch is not known.
     pub thread: Option<u32>,
     /// The operation that ended the whole idle time.
     pub ended_by: OperationName<'a>,
 }
 
-/// What an operation is called.
+/// Name of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationName<'a> {
     /// The short name of its kernel.
@@ -258,7 +257,7 @@ pub enum OperationName<'a> {
 pub enum Item<'a> {
     /// A thread that has ranges or marks.
     Thread {
-        /// The operating system's number of it.
+        /// The operating system's number of the thread.
         thread: u32,
         /// Its name.
         name: &'a str,
@@ -288,31 +287,31 @@ pub enum Item<'a> {
     Idle(IdleTime<'a>),
 }
 
-/// A file that shows a timeline. Items come in no order across threads and devices. Each has been announced
-/// ([`Item::Thread`], [`Item::Device`]) before.
+/// A file that shows a timeline. Items arrive in no order across threads and devices. Each thread and device has been
+/// announced before ([`Item::Thread`], [`Item::Device`]).
 pub trait Sink: Send {
-    /// Before everything else.
+    /// Called before everything else.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written. The timeline is then given up, and the error is reported at the end.
+    /// If the file cannot be written. The timeline is then given up, and the error is reported at the end.
     fn begin(&mut self, process: &Process) -> io::Result<()>;
 
-    /// One item, in the order in which they were recorded.
+    /// Writes one item, in the order of recording.
     ///
     /// # Errors
     ///
     /// As for `begin`.
     fn item(&mut self, item: &Item<'_>) -> io::Result<()>;
 
-    /// The end of a batch of items: what has been written of them by now stays if the process is killed.
+    /// Ends a batch of items: everything written so far remains if the process is killed.
     ///
     /// # Errors
     ///
     /// As for `begin`.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// The end of the timeline; `lost` items are missing in it.
+    /// Ends the timeline, in which `lost` items are missing.
     ///
     /// # Errors
     ///

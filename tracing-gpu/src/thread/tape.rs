@@ -359,7 +359,7 @@ impl Log {
 impl Tape {
     /// A tape with the room of a session that writes a timeline.
     pub(super) fn new(room: Option<&'static TapeRoom>) -> Self {
-        Self { page: room.map(|_| Page::default()), log: Mutex::default(), room } // no room has been taken for the page yet
+        Self { page: room.map(|_| Page::default()), log: Mutex::default(), room } // the page has no room yet
     }
 
     /// Whether anything is recorded now.

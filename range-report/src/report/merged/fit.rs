@@ -87,7 +87,7 @@ fn with_names(
     (room >= least + aside).then(|| table(&shortened(rows, room, options)).render(&layout))
 }
 
-/// Columns that a name takes when it is printed, with what is said behind it.
+/// Width of a printed name, with the remark behind it.
 fn shown(line: &Line<'_>, options: &RenderOptions) -> usize {
     let name = line.names.last().map_or("", String::as_str);
     let name = if options.raw_names { width_of(name) } else { width_of(&names::escaped(name)) };
@@ -108,7 +108,7 @@ fn shortened<'a>(rows: &Rows<'a>, room: usize, options: &RenderOptions) -> Rows<
     Rows { lines: lines.collect(), names, ..*rows }
 }
 
-/// The headers of a column; none where no row has anything there.
+/// The headers of a column; empty if no row has a value there.
 fn headers(column: Optional, rows: &Rows<'_>, merged: &MergedSummary) -> Vec<String> {
     let [processes, process] = if are_ranks(merged) { ["Ranks", "Rank"] } else { ["Processes", "Process"] };
     let any = |has: fn(&Line<'_>) -> bool| rows.lines.iter().any(has);
@@ -132,7 +132,7 @@ fn headers(column: Optional, rows: &Rows<'_>, merged: &MergedSummary) -> Vec<Str
     all.into_iter().map(str::to_owned).collect()
 }
 
-/// Figures in units for people, with these columns beside those that stay.
+/// Figures in readable units, with these columns besides the fixed ones.
 fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options: &RenderOptions) -> Table {
     let headers = |column: Optional| match columns.contains(&column) {
         true => headers(column, rows, merged),
@@ -155,7 +155,7 @@ fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options:
     let mut table = Table::new(all.into_iter().map(Column::of).collect::<Vec<_>>());
     for line in &rows.lines {
         let known = |text: Option<String>| text.filter(|_| !line.says_nothing).map_or_else(Cell::unknown, Cell::tested);
-        // As wide as the column, so that numbers stand to the right.
+        // As wide as the column, so that numbers are right-aligned.
         let wide = |text: Option<String>, width: usize| {
             let text = text.filter(|_| !line.says_nothing).unwrap_or_else(|| "-".to_owned());
             Cell::text(format!("{text:>width$}"))
@@ -199,10 +199,10 @@ fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options:
     table
 }
 
-/// Writes two figures between which one lies.
+/// Formats two bounds of a value.
 type Between = fn(u64, u64) -> String;
 
-/// The columns of one instance, as Nsight Systems orders them.
+/// The columns of figures per instance, in the order of Nsight Systems.
 const EACH: [(Optional, &str); 5] = [
     (Optional::Mean, "Avg"),
     (Optional::Median, "Med"),
@@ -211,7 +211,7 @@ const EACH: [(Optional, &str); 5] = [
     (Optional::Deviation, "StdDev"),
 ];
 
-/// Columns that medians take.
+/// Width of the column of medians.
 fn median_width(rows: &Rows<'_>, between: Between) -> usize {
     let medians = rows.lines.iter().filter_map(|line| line.each?.median);
     let widths = medians.map(|(least, most)| width_of(&between(least as u64, most.round() as u64)));

@@ -1,4 +1,4 @@
-//! What the merged tables are made of: the rows of each in one form.
+//! The rows of the merged tables, all in one form.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use crate::{
     MemoryKind, Merged, MergedActivity, MergedSummary, RangeLabel, RangeStyle, RankTotals, Sizes, Times, WorkPart,
 };
 
-/// What the figures are of.
+/// The quantity of the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Nanoseconds.
@@ -21,44 +21,44 @@ pub(super) enum Unit {
     Size,
 }
 
-/// A table in the making.
+/// A table under construction.
 pub(super) struct Rows<'a> {
     pub(super) unit: Unit,
-    /// Header over the totals, its unit apart.
+    /// Header over the totals, without the unit.
     pub(super) total: &'static str,
     /// Header over the numbers of instances.
     pub(super) count: &'static str,
     /// Headers over [`Line::names`].
     pub(super) names: Vec<&'static str>,
     pub(super) lines: Vec<Line<'a>>,
-    /// What the shares are of.
+    /// The sum on which the shares are based.
     pub(super) base: u128,
 }
 
 pub(super) struct Line<'a> {
     pub(super) total: u64,
     pub(super) count: u64,
-    /// What the average of an instance is made from; `None` where there is none.
+    /// The dividend of the average; `None` if there is none.
     pub(super) sum: Option<u64>,
-    /// One instance, beside its average; `None` where instances say nothing, and where rows are summed up.
+    /// Figures per instance, besides the average; `None` if instances mean nothing here, and for summed rows.
     pub(super) each: Option<Each>,
-    /// All times, where they are times.
+    /// All times, if the figures are times.
     pub(super) times: Option<&'a Times>,
     pub(super) ranks: &'a RankTotals,
-    /// Whether the figures say nothing: nothing was enqueued.
+    /// Whether the figures mean nothing, because nothing was enqueued.
     pub(super) says_nothing: bool,
-    /// What the row is of, the longest name last.
+    /// Names of the row, the longest one last.
     pub(super) names: Vec<String>,
-    /// What is said behind the name; nothing where the other names have columns of their own.
+    /// The remark behind the name; empty if the other names have columns of their own.
     pub(super) aside: String,
 }
 
-/// What one instance is, in nanoseconds or bytes.
+/// Figures per instance, in nanoseconds or bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Each {
     pub(super) min: u64,
     pub(super) max: u64,
-    /// Between which the median lies: of several processes their own medians alone are known.
+    /// Bounds of the median: of several processes only their own medians are known.
     pub(super) median: Option<(f64, f64)>,
     pub(super) deviation: f64,
 }
@@ -110,8 +110,8 @@ impl<'a> Rows<'a> {
         Self::new(Unit::Time, "Total Time", count, names, lines)
     }
 
-    /// The same rows with a column for their names alone: what tells rows of one name apart is said behind it, as in
-    /// `step (start/end)`.
+    /// The same rows with a column for their names alone: the other names become a remark behind the name, as in `step
+    /// (start/end)`.
     pub(super) fn by_name_alone(&self) -> Self {
         let name = |line: &Line<'a>| line.names.last().cloned().unwrap_or_default();
         let mut times: Named<String, usize> = Named::default();
@@ -121,7 +121,7 @@ impl<'a> Rows<'a> {
             let others = line.names.split_last().map_or(&[][..], |(_, others)| others);
             let others = others.iter().filter(|_| times.get(&name).is_some_and(|&times| times > 1));
             let aside = others.filter_map(|other| match other.as_str() {
-                other if other == style_name(RangeStyle::PushPop) => None, // what a range is if nothing is said
+                other if other == style_name(RangeStyle::PushPop) => None, // the default style of a range
                 other if other == style_name(RangeStyle::StartEnd) => Some(" (start/end)".to_owned()),
                 other => Some(format!(" ({other})")),
             });
@@ -130,13 +130,13 @@ impl<'a> Rows<'a> {
         Self { names: self.names.last().copied().into_iter().collect(), lines: lines.collect(), ..*self }
     }
 
-    /// What each process has of the lines beyond the first `most`, where they are several.
+    /// The figures by process of the lines beyond the first `most`, if there is more than one.
     pub(super) fn ranks_beyond(&self, most: usize) -> Option<RankTotals> {
-        let others = self.lines.get(most..).filter(|others| others.len() > 1)?; // one more is as short
+        let others = self.lines.get(most..).filter(|others| others.len() > 1)?; // a single one is as short
         Some(RankTotals::sum(others.iter().filter(|line| !line.says_nothing).map(|line| line.ranks)))
     }
 
-    /// The first lines, and one with the sum of the others, whose totals by process these are.
+    /// The first lines, and one with the sum of the others, whose totals by process are `ranks`.
     pub(super) fn bounded(mut self, most: usize, ranks: Option<&'a RankTotals>) -> Self {
         let Some(ranks) = ranks else { return self };
         let others = self.lines.split_off(most.min(self.lines.len()));
@@ -161,14 +161,14 @@ impl<'a> Rows<'a> {
         self
     }
 
-    /// In the order, and with the columns for names, of the table of one process.
+    /// Reorders the rows, and the columns for names, as in the table of one process.
     pub(super) fn as_of_one(&mut self, table: MergedTable) {
         if table == MergedTable::StreamTimes {
             self.names.reverse();
             self.lines.iter_mut().for_each(|line| line.names.reverse());
         }
         match table {
-            MergedTable::Work => return, // no table of one process
+            MergedTable::Work => return, // one process has no such table
             MergedTable::Calls => {
                 order::by_key(&mut self.lines, |line| {
                     Reverse((line.total, line.times.map_or(0, |latency| latency.total_ns)))
@@ -188,14 +188,14 @@ impl<'a> Rows<'a> {
         });
     }
 
-    /// With nothing said behind the names.
+    /// The rows without remarks behind their names.
     pub(super) fn bare(&self) -> Self {
         let lines = self.lines.iter().map(|line| Line { aside: String::new(), names: line.names.clone(), ..*line });
         Self { names: self.names.clone(), lines: lines.collect(), ..*self }
     }
 
-    /// `None` for the tree, which has a form of its own. Copies have the names of that style: those of 2021 are the
-    /// shorter ones.
+    /// `None` for the tree, which has a form of its own. Copies have their names in that style; the names of 2021 are
+    /// shorter.
     pub(super) fn of(merged: &'a MergedSummary, table: MergedTable, style: TableStyle) -> Option<Self> {
         let gpu = merged.gpu.as_ref();
         Some(match table {
@@ -247,7 +247,7 @@ impl<'a> Rows<'a> {
                 let lines = merged.calls.iter().map(|row| Line {
                     total: row.all.awaited_self_ns,
                     sum: Some(row.all.awaited_self_ns),
-                    each: None, // it is of latencies
+                    each: None, // latencies, not instances
                     ..Line::of_times(
                         &row.all.latency,
                         None,
@@ -270,10 +270,10 @@ fn label(domain: Option<&str>, name: &str) -> String {
     names::label(domain, name).unwrap_or_else(|| "None".to_owned())
 }
 
-/// A range: which, its times, its median's bounds, and what each process has of it.
+/// A range: its label, its times, the bounds of its median, and its figures by process.
 type RangeRow<'a> = (&'a RangeLabel, &'a Times, Option<(f64, f64)>, &'a RankTotals);
 
-/// With a column for the style if any is not push/pop.
+/// Adds a column for the style if any range is not push/pop.
 fn of_ranges<'a>(rows: Vec<RangeRow<'a>>, count: &'static str) -> Rows<'a> {
     let any_start_end = rows.iter().any(|(key, ..)| key.style == RangeStyle::StartEnd);
     let lines = rows.into_iter().map(|(key, times, median, ranks)| {
@@ -289,7 +289,7 @@ fn of_ranges<'a>(rows: Vec<RangeRow<'a>>, count: &'static str) -> Rows<'a> {
     Rows::times(count, names, lines.collect())
 }
 
-/// A row that shows no total comes after all that do.
+/// Rows without a visible total come last.
 fn streams(merged: &MergedSummary) -> Rows<'_> {
     let lines = merged.stream_ranges.iter().map(|row| {
         let names = vec![row.key.stream.clone(), label(row.key.domain.as_deref(), &row.key.name)];
@@ -301,7 +301,7 @@ fn streams(merged: &MergedSummary) -> Rows<'_> {
     Rows::times("Instances", vec!["Stream", "Range"], lines)
 }
 
-/// Shares are of all work; an average says little of operations that overlap.
+/// Shares are of all work. An average means little, because operations overlap.
 fn work(gpu: Option<&MergedActivity>) -> Rows<'_> {
     let rows = || gpu.into_iter().flat_map(|gpu| &gpu.work);
     let lines = rows().map(|row| Line {
@@ -327,12 +327,12 @@ fn work(gpu: Option<&MergedActivity>) -> Rows<'_> {
     Rows { base: all, ..table }
 }
 
-/// Whether the processes have ranks, as those of MPI have.
+/// Whether all processes have ranks, like those of MPI.
 pub(super) fn are_ranks(merged: &MergedSummary) -> bool {
     merged.processes.iter().all(|process| process.rank.is_some())
 }
 
-/// Which process has most.
+/// The process with the greatest total.
 pub(super) fn slowest(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions) -> String {
     let process = ranks.slowest().and_then(|rank| merged.processes.get(rank.process));
     let label = process.map_or_else(String::new, |process| process.label());

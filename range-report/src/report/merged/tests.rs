@@ -31,7 +31,7 @@ fn of(rank: Option<u32>, ranges: &[(&str, &[u64])]) -> Summary {
     }
 }
 
-/// A rank that did the same as the others, and took this many times as long.
+/// A rank that did the same as the others, but took this many times as long.
 fn rank(rank: u32, slower: u64) -> Summary {
     let size = 1_000_000 * slower;
     let sizes = Sizes { count: 2, total_bytes: size, min_bytes: size / 2, max_bytes: size / 2, ..Sizes::default() };
@@ -199,7 +199,7 @@ fn eighty_columns_have_what_matters() {
     assert_eq!(text.split_once("\n ** Categories").map(|(tables, _)| tables), Some(expected));
 }
 
-/// Whatever the names, and with times of a month.
+/// For all names, and with times of a month.
 #[test]
 fn lines_are_as_wide_as_there_is_room() {
     let mut long = rank(3, 1_000_000);
@@ -210,7 +210,7 @@ fn lines_are_as_wide_as_there_is_room() {
     for width in 60..=220 {
         for style in [TableStyle::Current, TableStyle::Legacy] {
             let text = printed(&merged, &RenderOptions::default().width(width).style(style));
-            // A tree is laid out from 76 columns on.
+            // The narrowest tree has 76 columns.
             let tables = if width < 76 { text.split("Phase Tree").next().unwrap_or("") } else { &text };
             let widest = tables.lines().map(width_of).max();
             assert!(widest <= Some(width), "{widest:?} at {width}:\n{text}");
@@ -303,7 +303,7 @@ fn each_table_has_its_columns() {
     assert!(tree.lines().nth(2).is_some_and(|line| line.starts_with("1,3,0,60,0,") && line.ends_with(end)), "{tree}");
 }
 
-/// A run without a GPU has one table.
+/// Without a GPU, there is only one table.
 #[test]
 fn what_is_empty_is_not_printed() {
     let merged = Summary::merge([of(Some(0), &[("step", &[1_000])]), of(None, &[])]);
@@ -332,7 +332,7 @@ fn as_json_it_has_rows_and_ranks() {
     assert_eq!(value["processes"][1]["rank"], 1);
 }
 
-/// Where there is no room for a column that tells them apart, the name does.
+/// Without room for a column that distinguishes them, the name does.
 #[test]
 fn ranges_of_one_name_and_two_styles_are_told_apart_at_80_columns() {
     let mut one = of(None, &[("request", &[5_000_000]), ("request", &[7_000_000]), ("other", &[1_000])]);
@@ -417,7 +417,7 @@ fn what_is_said_below_the_tree_is_of_all_processes() {
     let text = printed(&Summary::merge([rank(0), rank(1)]), &RenderOptions::default().width(80));
     assert!(text.contains("\n    longest lifetimes: request 40.00 ms (mean of 2)\n"), "{text}");
     assert!(text.contains("; or their parent is still open\n"), "{text}");
-    // Of which process would it be?
+    // It would be unclear to which process it belongs.
     assert!(!text.contains("wall time"), "{text}");
 }
 

@@ -1,10 +1,10 @@
 use super::*;
 use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, OpenAccStats, Process, Sizes, Times};
 
-/// Every time in the nvprof tables of a report of several runs.
+/// Every time in the nvprof tables of a report on several runs.
 const TIMES: &str = include_str!("../../../../tests/golden/nvprof/times.txt");
 
-/// The nanoseconds that a printed time states.
+/// The nanoseconds of a printed time.
 fn stated(time: &str) -> u64 {
     let (number, unit) = time.split_at(time.find(|c: char| c.is_ascii_alphabetic()).unwrap());
     let places = match unit {
@@ -50,7 +50,7 @@ fn times_have_five_digits_and_seconds_six() {
     }
 }
 
-/// On the host alone there is nothing to print of the GPU.
+/// Without a GPU, nothing is printed about it.
 #[test]
 fn events_of_openacc_need_no_gpu() {
     let mut row = OpenAccStats::new("acc_wait", once(3_424));
@@ -108,7 +108,7 @@ fn long_names_are_shortened_in_the_middle() {
     }
 }
 
-/// The lines stand where the tool has them: in place of the section, so that the header follows where rows do.
+/// The sentences stand in place of the section, as in the tool, so that the header follows if there are rows.
 #[test]
 fn what_is_missing_is_said() {
     let nothing = nvprof(&summary(GpuActivity::default()), &RenderOptions::default());

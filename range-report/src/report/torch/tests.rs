@@ -1,7 +1,7 @@
 use super::*;
 use crate::{ApiCallStats, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, Sizes, Times};
 
-/// What torch 2.11 printed; `tests/golden/README.md` says for what.
+/// Output of torch 2.11; `tests/golden/README.md` describes the program.
 const KERNELS: &str = include_str!("../../../../tests/golden/torch/square_2.11.txt");
 
 fn row(name: &str, [self_cpu_ns, cpu_ns]: [u64; 2], [self_gpu_ns, gpu_ns]: [u64; 2], calls: u64) -> Row {
@@ -13,12 +13,12 @@ fn shares_are_of_the_kernels_where_there_are_rows_of_them() {
     let kernel = "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::pow>";
     let on_gpu = Row { on_gpu: true, ..row(kernel, [0, 0], [568_258, 568_258], 3) };
     let rows = [
-        row("phase", [0, 0], [570_593, 570_593], 1), // the copy of the annotation on the GPU: no operation
+        row("phase", [0, 0], [570_593, 570_593], 1), // the annotation's copy on the GPU: no operation
         row("phase", [74_345, 231_530], [0, 568_258], 1),
         row("aten::square", [4_342, 157_185], [0, 568_258], 3),
         row("aten::pow", [89_818, 152_843], [568_258, 568_258], 3),
         on_gpu,
-        row("Activity Buffer Request", [1_022_330, 1_022_330], [0, 0], 1), // printed as 1.022ms; 59.28% narrow it down
+        row("Activity Buffer Request", [1_022_330, 1_022_330], [0, 0], 1), // printed as 1.022ms; 59.28% fixes the digits
         row("aten::result_type", [2_566, 2_566], [0, 0], 3),
         row("aten::to", [925, 925], [0, 0], 3),
         row("cudaLaunchKernel", [59_534, 59_534], [0, 0], 3),
@@ -72,7 +72,7 @@ fn times_and_shares() {
     assert_eq!((share(0, 0), share(1, 3), mean(10, 0)), ("NaN".to_owned(), "33.33%".to_owned(), "0.000us".to_owned()));
 }
 
-/// A tree with one name at two places, API calls with and without a version, and both kinds of GPU operations.
+/// A tree with one name in two places, API calls with and without a version, and both kinds of GPU operations.
 fn summary() -> Summary {
     let node = |name: &str, self_ns, total_ns, own, all, in_calls, children| TreeNode {
         name: name.to_owned(),

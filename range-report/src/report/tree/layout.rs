@@ -6,24 +6,24 @@ use crate::text::emphasis::Emphasis;
 use crate::text::number::percent;
 use crate::text::width::{blanks, shorten, width_of};
 
-/// The margin of the phase that took longest itself.
+/// The margin mark of the phase with the longest own time.
 pub(super) const SLOWEST: &str = ">>";
 
-/// One line, all cells written.
+/// One line with all cells as text.
 #[derive(Default)]
 pub(super) struct Line {
-    /// Two columns before everything.
+    /// The first two columns of the line.
     pub(super) margin: &'static str,
-    /// Total, self and awaited; total and self while the GPU was busy; both on streams; share of the parent, calls,
-    /// average per call, instances; quantiles.
+    /// Total, self and awaited; total and self GPU busy time; both stream times; share of the parent, calls, average
+    /// per call, instances; quantiles.
     pub(super) cells: Vec<String>,
     /// Whether the self time is marked.
     pub(super) blocked: bool,
     /// Whether the share is marked.
     pub(super) beside: bool,
-    /// What the calls are marked with.
+    /// The mark of the calls.
     pub(super) again: Option<char>,
-    /// Whether one of them took more than half.
+    /// Whether a single call took more than half.
     pub(super) one_call: bool,
     pub(super) depth: usize,
     pub(super) phase: String,
@@ -32,7 +32,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// What stands behind the cell of a column.
+    /// The mark behind the cell of a column.
     fn mark(&self, column: usize) -> Option<char> {
         match column {
             SELF if self.blocked => Some('^'),
@@ -44,7 +44,7 @@ impl Line {
     }
 }
 
-/// Columns of figures that any tree may have; those that a run adds follow.
+/// Number of columns that any tree may have; columns of a particular run follow.
 pub(super) const COLUMNS: usize = 11;
 const HEADERS: [&str; COLUMNS] = [
     "Total",
@@ -62,25 +62,25 @@ const HEADERS: [&str; COLUMNS] = [
 const SHORT_HEADERS: [&str; COLUMNS] = [
     "Total", "Self", "Awaited", "GPU busy", "Busy own", "GPU tot.", "GPU self", "Of par", "Calls", "Avg/Call", "Inst.",
 ];
-/// From this width on headers are written out.
+/// From this width on headers are written in full.
 const ROOMY: usize = 100;
-/// The column that only a tree has in which a future waits.
+/// The column for trees in which a future waits.
 const AWAITED: [usize; 1] = [2];
-/// Those that only a tree has of whose phases CUPTI recorded work.
+/// The columns for trees with GPU work from CUPTI.
 pub(super) const BUSY: [usize; 2] = [3, 4];
-/// Those that only a tree with stream times has, and their headers beside the others.
+/// The columns for trees with stream times, and their headers beside GPU busy times.
 const ON_STREAMS: [usize; 2] = [5, 6];
 const STREAM_HEADERS: [&str; 2] = ["Stream", "Str. own"];
-/// The columns whose cells may carry a mark.
+/// The columns whose cells may have a mark.
 const SELF: usize = 1;
 const SHARE_OF_PARENT: usize = 7;
 const CALLS: usize = 8;
-/// The columns that make room for those that not every tree has: first instances, which mostly are the calls, then what
-/// others imply.
+/// The columns that are dropped in favour of optional ones: first instances, which mostly equal the calls, then figures
+/// that others imply.
 const DISPENSABLE: [usize; 2] = [10, 9];
-/// What a phase gets however narrow it is.
+/// Least width of a phase's name.
 const MIN_PHASE: usize = 12;
-/// What phases get, if they need it, before columns that can be dispensed with.
+/// The width that a long name gets before dispensable columns.
 const GOOD_PHASE: usize = 24;
 
 const BAR_HEADER: &str = "Self, of all";
@@ -92,27 +92,27 @@ pub(super) struct Layout {
     headers: Vec<String>,
     widths: Vec<usize>,
     shown: Vec<bool>,
-    /// What the line below the table calls the columns that gave way, in the order in which they did.
+    /// Names of the dropped columns for the line below the table, in the order of dropping.
     left_out: Vec<String>,
-    /// Whether any line has a mark there.
+    /// Whether any line has a mark in this column.
     marked: Vec<bool>,
     /// Width of the phase column.
     phase: usize,
-    /// Columns a level is indented by.
+    /// Columns of indentation per level.
     step: usize,
-    /// Widest indentation.
+    /// Largest indentation.
     max_indent: usize,
-    /// Length of a full bar; 0 for no such column.
+    /// Length of a full bar; 0 for no bars.
     bar: usize,
 }
 
-/// What of the columns that not every tree has is known.
+/// Which of the optional columns have data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known<'a> {
     pub(super) awaited: bool,
     pub(super) busy: bool,
     pub(super) on_streams: bool,
-    /// Headers over figures behind these: those without a place of their own, and quantiles.
+    /// Headers of the further figures: those without a place of their own, and quantiles.
     pub(super) further: &'a [String],
     /// How many of them are quantiles.
     pub(super) quantiles: usize,
@@ -145,10 +145,10 @@ impl Layout {
         }
         if awaited || busy || on_streams || !further.is_empty() {
             let longest = lines.iter().map(|line| 2 * line.depth + width_of(&line.phase)).max().unwrap_or(0);
-            // The times on streams give way to the exact ones, the total last; alone they stay.
+            // Times on streams are dropped in favour of exact ones, the total last; without exact ones they stay.
             let [total, own] = ON_STREAMS;
             let beside = [own, total].into_iter().filter(|_| busy && on_streams);
-            // Of quantiles the last stays.
+            // The last quantile stays.
             let further = COLUMNS..headers.len().saturating_sub(quantiles.min(1));
             for column in DISPENSABLE.into_iter().chain(beside).chain(further) {
                 if room_beside(&shown) < longest.clamp("Phase".len(), GOOD_PHASE) {
@@ -176,7 +176,7 @@ impl Layout {
         layout
     }
 
-    /// Header, dashes, lines and which columns gave way, each ending in a line feed; no blanks at the end of a line.
+    /// Header, dashes, lines, and a line with the dropped columns, each ending in a line feed; no trailing blanks.
     pub(super) fn render(&self, lines: &[Line], options: &RenderOptions) -> String {
         let bar_header = if self.bar > 0 { BAR_HEADER } else { "" };
         let mut out = String::new();
@@ -214,7 +214,7 @@ impl Layout {
         out.push('\n');
     }
 
-    /// The indented name. The end of a long one is kept: that is where the paths of Rust differ.
+    /// The indented name. The end of a long one is kept, where Rust paths differ.
     fn phase(&self, line: &Line) -> String {
         let lead = self.lead(line.depth);
         let room = self.phase.saturating_sub(width_of(&lead));
@@ -222,7 +222,7 @@ impl Layout {
         lead + &name
     }
 
-    /// What stands before a name: blanks; and the depth, where it is deeper than can be shown.
+    /// The text before a name: blanks, and the depth if it is deeper than can be shown.
     fn lead(&self, depth: usize) -> String {
         let indent = depth.saturating_mul(self.step);
         if indent <= self.max_indent {

@@ -24,11 +24,11 @@ use shape::{Entry, Shape};
 #[cfg(feature = "html")]
 pub(crate) use verdict::{Explained, explained};
 
-/// A time that there is not, its dash below the digits of the others.
+/// An absent time; its dash stands below the digits of the others.
 const NO_TIME: &str = "-   ";
-/// What `GPU busy` means.
+/// The explanation of `GPU busy`.
 const BUSY_MEANS: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
-/// The line of what was launched elsewhere.
+/// The label for work launched elsewhere.
 const OUTSIDE: &str = "(outside any range)";
 
 /// `Tree`: nested phases in order of first entry.
@@ -88,12 +88,12 @@ fn quantiles_of(phases: &Phases) -> Vec<f64> {
     all
 }
 
-/// What makes the rows say more.
+/// Sentences on how rows could show more.
 fn advice(summary: &Summary, options: &RenderOptions) -> String {
     summary.advice.iter().map(|sentence| wrapped(" ->", &names::escaped(sentence), options.columns())).collect()
 }
 
-/// The GPU's time for what no span launched; what the CPU did there is not known.
+/// The GPU time of work that no span launched; the CPU time there is not known.
 fn outside(gpu: &GpuActivity) -> Option<Line> {
     let work = Some(&gpu.outside).filter(|work| work.operations > 0)?;
     let mut cells = vec![String::new(); COLUMNS];
@@ -101,7 +101,7 @@ fn outside(gpu: &GpuActivity) -> Option<Line> {
     Some(Line { margin: "  ", cells, phase: OUTSIDE.to_owned(), ..Line::default() })
 }
 
-/// One line for each direction that memory was copied in, and for sets.
+/// One line for each direction of copies, and one for sets.
 fn copies(memory: &[MemoryWork], options: &RenderOptions) -> String {
     let rows: Vec<[String; 5]> = memory
         .iter()
@@ -124,7 +124,7 @@ fn copies(memory: &[MemoryWork], options: &RenderOptions) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Three digits, where there is a time to go by.
+/// Three digits, or a dash without a time.
 fn rate(work: &MemoryWork) -> String {
     let rate = work.gigabytes_per_second();
     let decimals = match rate {
@@ -155,7 +155,7 @@ fn line(
         or_dash(busy.self_ns),
         or_dash(stream.total_ns),
         or_dash(stream.self_ns),
-        // What ran elsewhere or later is no part of its parent.
+        // Work that ran elsewhere or later is no part of its parent.
         match entry.beside && u128::from(figures.total_ns) > entry.nested {
             true => "-".to_owned(),
             false => share(figures.total_ns, entry.base),
@@ -164,7 +164,7 @@ fn line(
         match (entry.folded, phase.mean_ns()) {
             (0, Some(mean)) => human(mean),
             (0, None) => NO_TIME.to_owned(),
-            _ => String::new(), // an average over different phases says nothing
+            _ => String::new(), // an average over different phases means nothing
         },
         integer(figures.instances, options.thousands),
     ];

@@ -1,6 +1,6 @@
-//! What the tree shows and what it folds: decided here, laid out elsewhere.
+//! Decides which rows the tree shows and which ones it folds; `layout` lays them out.
 //!
-//! Nothing here recurses: a tree may be as deep as the program nests.
+//! Nothing here recurses, because a tree may be as deep as the program nests.
 
 use super::layout::SLOWEST;
 use crate::TreeNode;
@@ -10,7 +10,7 @@ use crate::stats::order;
 /// The rows of a tree.
 pub(super) struct Shape<'a> {
     phases: &'a Phases<'a>,
-    /// By phase, whether it is among the largest ones, as many as there are rows.
+    /// For each phase, whether it is among the largest ones, which get the rows.
     has_row: Vec<bool>,
 }
 
@@ -36,8 +36,8 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    /// Two columns; `busiest` is for the phase that kept the GPU busy longest, `waits` for the one that waited longest.
-    /// One that is both is the slowest.
+    /// The two columns of the mark. `busiest`: the phase kept the GPU busy longest. `waits`: it waited longest. A phase
+    /// with both is marked as the slowest.
     pub(super) const fn text(self, busiest: bool, waits: bool) -> &'static str {
         match (self, busiest, waits) {
             (Self::None, false, false) => "  ",
@@ -52,42 +52,42 @@ impl Mark {
     }
 }
 
-/// One line to be printed: a node, or what was folded below a node.
+/// One line to print: a node, or the folded nodes below one.
 pub(super) struct Entry {
-    /// The node; of a folded line, its first one.
+    /// The node; for a folded line, its first one.
     pub(super) index: usize,
     pub(super) depth: usize,
     pub(super) figures: Figures,
-    /// What `Of parent` is a share of: the parent's total; for a root, the whole.
+    /// The base of `Of parent`: the parent's total; for a root, the whole.
     pub(super) base: u128,
-    /// The part of it in which ranges ran directly above.
+    /// The part of it in which child ranges ran on the same thread.
     pub(super) nested: u128,
-    /// Whether its share of the parent is marked: what it and its siblings took is together more.
+    /// Whether its share of the parent is marked, because it and its siblings together took more than the parent.
     pub(super) beside: bool,
     pub(super) mark: Mark,
-    /// Whether no phase kept the GPU busier with what it launched itself.
+    /// Whether no phase's own launches kept the GPU busier.
     pub(super) busiest: bool,
-    /// Whether no phase waited longer itself, where more time was waited than run.
+    /// Whether no phase's own wait was longer, in a run that waited more than it ran.
     pub(super) waits: bool,
     /// How many siblings this line stands for; 0 for a node of its own.
     pub(super) folded: usize,
-    /// Of a folded line, whether all are below the bound for folding, and none is left out for want of rows.
+    /// For a folded line, whether all its nodes are below the folding threshold, and none is left out for lack of rows.
     pub(super) is_small: bool,
 }
 
 impl Entry {
-    /// Whether spans were entered more than once: a future is at each poll.
+    /// Whether spans were entered more than once, as a future is at each poll.
     pub(super) const fn is_polled(&self) -> bool {
         self.figures.instances > self.figures.calls
     }
 
-    /// The two columns before the line.
+    /// The first two columns of the line.
     pub(super) const fn margin(&self) -> &'static str {
         self.mark.text(self.busiest, self.waits)
     }
 }
 
-/// The children of one node, on the way through the tree.
+/// The children of one node, during the walk through the tree.
 struct Level {
     next: usize,
     end: usize,
@@ -106,8 +106,8 @@ impl<'a> Shape<'a> {
         shape
     }
 
-    /// Gives rows to the largest phases, in time, waiting or on the GPU, and to the ways to those that a mark leads to.
-    /// No phase is larger than its parent here, which comes first among equals: so the parent of each has one too.
+    /// Gives rows to the largest phases, by time, waiting or GPU time, and to the paths to marked phases. No phase is
+    /// larger than its parent here, and the parent comes first among equals, so the parent of each has a row, too.
     fn choose_rows(&mut self, rows: usize) {
         let (phases, all) = (self.phases, self.phases.all());
         if all.len() <= rows {
@@ -168,7 +168,7 @@ impl<'a> Shape<'a> {
             levels.push(self.level(Some(index)));
         }
         if entries.iter().all(|entry| entry.mark != Mark::Slowest) {
-            // It is inside a folded line: a way that leads nowhere helps nobody.
+            // It is inside a folded line, and a marked path to nowhere would be useless.
             entries.iter_mut().for_each(|entry| entry.mark = Mark::None);
         }
         entries

@@ -1,4 +1,4 @@
-//! The lines below the tree: the answer in words, and what the marks mean.
+//! The lines below the tree: the answer in words, and the legend of the marks.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -11,26 +11,26 @@ use crate::text::number::{human_inline, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};
 
-/// Phases named in a line.
+/// Number of phases named in a line.
 const SLOWEST: usize = 3;
-/// Widest name there.
+/// Largest width of a name there.
 const MAX_NAME: usize = 40;
 /// If a name has less room than this, its ancestor is not printed.
 const LEAST_PLACE: usize = 18;
-/// What the `*` behind a share means.
+/// The legend of the `*` behind a share.
 const BESIDE: &str = "these phases together took longer than their parent: they ran on other threads, after it, or in \
                       each other";
-/// What the `^` behind a self time means.
+/// The legend of the `^` behind a self time.
 const BLOCKED: &str = "most of this Self is a wait for children that ran on other threads or were awaited";
-/// The same where phases stand in an order.
+/// The addition for reports with a ranking of phases.
 const LEFT_OUT: &str = ": the order above leaves it out";
-/// Which figures are without a call that took more than half of its row, where phases stand in an order and on a page,
-/// which orders phases by all of their time.
+/// The figures that exclude a call of more than half of its row: in reports with a ranking of phases, and on a page,
+/// which ranks phases by all of their time.
 const OF_OTHERS: &str = "Avg/Call and the order above are of the others";
 #[cfg(feature = "html")]
 const OF_OTHERS_ON_PAGE: &str = "Avg/Call is of the others";
-/// What the `+` behind calls means. Spans from before the window, and instances that an exit below them split, have it
-/// too.
+/// The legend of the `+` behind calls. Spans from before the window, and instances that an exit below them split, also
+/// have it.
 const AWAITS: &str = "one instance per poll: Awaited is the time between polls";
 const KEPT: &str = "entered several times: these spans are not futures, or have not ended";
 
@@ -51,7 +51,7 @@ pub(super) fn verdict(
     if let Some(sentence) = findings.whole_beside_wall(summary).filter(|_| awaited.len() + own.len() > 0) {
         own += &wrapped("   ", &sentence, columns);
     }
-    // What keeps the threads busy may be what is awaited.
+    // Busy threads may be the cause of the waiting.
     let mut out = match findings.of(FindingKind::BusyThreads).next() {
         Some(busy) => own + &awaited + &wrapped("   ", &busy.sentence, columns),
         None => awaited + &own,
@@ -62,7 +62,7 @@ pub(super) fn verdict(
     out + &findings.line(" GPU: ", FindingKind::MostStreamTime)
 }
 
-/// The findings of a tree, and how they are printed.
+/// The findings of a tree, and the form in which they are printed.
 #[derive(Clone, Copy)]
 struct Findings<'a> {
     all: &'a [Finding],
@@ -75,7 +75,7 @@ impl<'a> Findings<'a> {
         self.all.iter().filter(move |finding| finding.kind() == kind)
     }
 
-    /// What waited longest: the way to each, and its share of all that was waited. A line each, below the first.
+    /// The longest waits: the path to each, and its share of all waiting. Each has a line, below the first.
     fn awaited(self) -> String {
         let what = " ~~ ".to_owned() + FindingKind::MostAwaited.lead();
         one_each(&what, &self.most_awaited(self.options.columns().saturating_sub(width_of(&what))))
@@ -104,7 +104,7 @@ impl<'a> Findings<'a> {
         lines
     }
 
-    /// Loops that live as long as the run: they wait for work.
+    /// Loops that live as long as the run, waiting for work.
     fn loops(self) -> String {
         let what = " ~~ ".to_owned() + FindingKind::LongLoop.lead();
         let wording = self.options.wording();
@@ -120,8 +120,8 @@ impl<'a> Findings<'a> {
         listed(&what, named.chain(more), self.options)
     }
 
-    /// Which phases one call took more than half of: the longest such calls, a line each. `of_others` says what the
-    /// figures leave out.
+    /// Phases with a single call of more than half of their time: the longest such calls, a line each. `of_others`
+    /// names the figures without that call.
     fn long_calls(self, of_others: &str) -> String {
         let all: Vec<&Finding> = self.of(FindingKind::OneLongCall).collect();
         let mut sentences: Vec<String> = all.iter().take(SLOWEST).map(|finding| finding.sentence.clone()).collect();
@@ -136,7 +136,7 @@ impl<'a> Findings<'a> {
         leads.zip(sentences).map(|(lead, sentence)| wrapped(lead, &sentence, self.options.columns())).collect()
     }
 
-    /// More time is in folded lines than in the slowest phase.
+    /// A line if folded lines have more time than the slowest phase.
     fn small_phases(self, is_first: bool) -> String {
         let (lead, but) = if is_first { (" >>", "") } else { ("   ", "but ") };
         let line = |finding: &Finding| {
@@ -146,7 +146,7 @@ impl<'a> Findings<'a> {
         self.of(FindingKind::ManySmallPhases).map(line).collect()
     }
 
-    /// What all shares are of; nothing where it is not known how long all of it took.
+    /// The base of all shares; `None` if the length of the run is not known.
     fn whole_beside_wall(self, summary: &Summary) -> Option<String> {
         let human = |ns: u128| human_inline(u64::try_from(ns).unwrap_or(u64::MAX));
         let (whole, wall) = (human(self.phases.ranked()), human_inline(summary.elapsed_ns));
@@ -166,7 +166,7 @@ impl<'a> Findings<'a> {
             .then(|| format!("100% is {whole} in {spans}{apart}, on all threads, in {wall} of wall time{outside}"))
     }
 
-    /// The phases of one kind behind a mark; nothing where there is none.
+    /// The phases of one kind behind a mark; empty if there are none.
     fn line(self, mark: &str, kind: FindingKind) -> String {
         let what = mark.to_owned() + kind.lead().trim_start_matches("GPU: ");
         let named: Vec<usize> = self.of(kind).filter_map(|finding| finding.node).collect();
@@ -177,8 +177,8 @@ impl<'a> Findings<'a> {
         listed(&what, parts, self.options)
     }
 
-    /// The name of a phase. Where others are called the same, that of its parent is before it; or the nearest that
-    /// tells it from those beside it in the line.
+    /// The name of a phase. If another phase has the same name, the parent's name precedes it, or that of the nearest
+    /// ancestor that distinguishes it from other phases in the line.
     fn name(self, index: usize, named: &[usize], room: usize) -> String {
         let label = |index| self.phases.label(index, self.options.wording());
         let place =
@@ -198,7 +198,7 @@ fn figures(finding: &Finding) -> String {
     format!(" {} ({share})", human_inline(finding.at_stake_ns))
 }
 
-/// What the marks behind figures mean, of those that are there.
+/// The legends of the marks that occur.
 pub(super) fn marks(summary: &Summary, phases: &Phases, entries: &[Entry], options: &RenderOptions) -> String {
     let mut out = String::new();
     if entries.iter().any(Entry::is_polled) {
@@ -222,19 +222,19 @@ pub(super) fn marks(summary: &Summary, phases: &Phases, entries: &[Entry], optio
 }
 
 fn beside(summary: &Summary) -> String {
-    // An instance counts when it ends, those inside of it before.
+    // An instance counts when it ends; instances inside it have counted before.
     let open = summary.losses.open.iter().any(|range| range.style == RangeStyle::PushPop && !range.cut);
     format!("{BESIDE}{}", if open { "; or their parent is still open" } else { "" })
 }
 
-/// What the figures of the tree are, for a page: which shows all phases, has lines of any length, and lists by itself
-/// what is slowest.
+/// The explanation of the tree's figures for a page. The page shows all phases, has lines of any length, and lists the
+/// slowest phases itself.
 #[cfg(feature = "html")]
 #[derive(Debug)]
 pub(crate) struct Explained {
-    /// What 100 % is, beside the wall time where that is known.
+    /// The base of 100 %, with the wall time if that is known.
     pub(crate) whole: Option<String>,
-    /// What was found, and what the marks that are there mean, a sentence each.
+    /// The findings and the legends of occurring marks, a sentence each.
     pub(crate) sentences: Vec<String>,
 }
 
@@ -266,7 +266,7 @@ pub(crate) fn explained(summary: &Summary, phases: &Phases) -> Explained {
     Explained { whole, sentences }
 }
 
-/// What a name has on a line between `what` and its figures, which a comma may follow.
+/// The room for a name on a line between `what` and its figures, which a comma may follow.
 fn room_before(figures: &str, what: &str, options: &RenderOptions) -> usize {
     options.columns().saturating_sub(width_of(what) + width_of(figures) + 1).min(MAX_NAME)
 }
@@ -287,13 +287,13 @@ fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptio
     one_each(what, &lines)
 }
 
-/// A line each: `what` begins the first, the others are aligned below it. Nothing where there is none.
+/// A line each: `what` begins the first, and the others are aligned below it. Empty without lines.
 fn one_each(what: &str, lines: &[String]) -> String {
     let lead = std::iter::once(what.to_owned()).chain(std::iter::repeat(blanks("", width_of(what))));
     lead.zip(lines).map(|(lead, line)| lead + line + "\n").collect()
 }
 
-/// An ancestor that tells a phase from others in a line, and whether it is the parent.
+/// An ancestor that distinguishes a phase from others in a line, and whether it is the parent.
 fn place(phases: &Phases, index: usize, named: &[usize]) -> Option<(usize, bool)> {
     let above = |index: usize| phases.all()[index].parent;
     let parent = above(index)?;
@@ -310,8 +310,8 @@ fn place(phases: &Phases, index: usize, named: &[usize]) -> Option<(usize, bool)
     Some((parent, true))
 }
 
-/// How long the spans of these took, awaiting included, whose rows have more instances than calls, or none, where that
-/// was recorded: the longest.
+/// The longest latencies, including waiting, of spans in rows with more instances than calls, or without instances, as
+/// far as they were recorded.
 fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, options: &RenderOptions) -> String {
     const WHAT: &str = "    longest lifetimes: ";
     let polled: HashSet<(&str, Option<&str>)> = nodes

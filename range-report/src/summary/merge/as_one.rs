@@ -1,4 +1,4 @@
-//! Many processes in the form of one, for the tables that one is printed in.
+//! Many processes in the form of one, for reports that know only one.
 
 use crate::summary::{MergedActivity, MergedSummary, RangeLabel, WorkPart};
 use crate::{
@@ -7,9 +7,9 @@ use crate::{
 };
 
 impl MergedSummary {
-    /// All processes as if they were one, for reports that have no table of many: `nvprof`, `hot`, `torch`. It has no
-    /// kernels by range, and no median where several processes have a row. The process is the first; the command says
-    /// how many there are.
+    /// All processes as if they were one, for reports without a table of many: `nvprof`, `hot`, `torch`. It has no
+    /// kernels by range, and no median for rows of several processes. The process is the first one; the command line
+    /// tells how many there are.
     ///
     /// ```
     /// use range_report::{RenderOptions, Report, Summary};
@@ -45,7 +45,7 @@ impl MergedSummary {
             calls: calls.collect(),
             gpu: self.gpu.as_ref().map(activity),
             idle: self.idle.clone(),
-            kernel_exec: Vec::new(), // by thread: it stays with the processes
+            kernel_exec: Vec::new(), // by thread: not merged
             range_exec: Vec::new(),
             openacc: self.openacc.iter().map(|row| OpenAccStats::new(row.key.clone(), row.all.clone())).collect(),
             categories: self
@@ -61,7 +61,7 @@ impl MergedSummary {
     }
 }
 
-/// The command of the first, and how many there are.
+/// The command of the first process, and the number of processes.
 fn commands(processes: &[Process]) -> String {
     let first = processes.first().map_or("", |process| process.command.as_str());
     match processes.len() {
@@ -107,7 +107,7 @@ fn ranges(merged: &MergedSummary) -> Vec<RangeStats> {
 
 /// Roots, from the flat list in the order of printing.
 fn nested(merged: &MergedSummary) -> Vec<TreeNode> {
-    // From the last to the first: what is below a node waits when it comes, the nearest on top.
+    // From the last to the first: when a node is reached, its children are waiting, the nearest on top.
     let mut waiting: Vec<(usize, TreeNode)> = Vec::new();
     for node in merged.tree.iter().rev() {
         let (key, all) = (&node.key, &node.all);

@@ -1,4 +1,4 @@
-//! What of each kind of row distinguishes processes; and the figures of projections.
+//! The figure of each kind of row that compares processes; and the figures of projections.
 
 use super::rows::Part;
 use crate::summary::schema::figures;
@@ -29,7 +29,7 @@ figures!(@join Projected {
     children_sum = sum;
 });
 
-/// Rows: instances, total and median of a part of each.
+/// Implements [`Part`] for rows: instances, total and median.
 macro_rules! parts {
     ($($row:ty: $part:ident => $count:expr, $total:expr, $median:expr;)*) => {$(
         impl Part for $row {
@@ -43,7 +43,7 @@ macro_rules! parts {
                 $total
             }
 
-            #[allow(unused_variables)] // of rows without one
+            #[allow(unused_variables)] // for rows without a median
             fn median(&self) -> Option<f64> {
                 let $part = self;
                 $median
@@ -57,7 +57,7 @@ parts! {
     Sizes: part => part.count, part.total_bytes, part.median_bytes;
     StreamTimes: part => part.times.instances, part.times.total_ns, part.times.median_ns;
     Projected: part => part.times.instances, part.times.total_ns, part.times.median_ns;
-    // What the calls themselves waited for.
+    // Own waiting of the calls.
     CallTotals: part => part.latency.instances, part.awaited_self_ns, part.latency.median_ns;
     // The time during which its work ran.
     GpuWork: part => part.operations, part.busy_ns, None;

@@ -1,8 +1,8 @@
-//! What a row of a merged table is of.
+//! The identity of the rows of merged tables.
 
 use crate::RangeStyle;
 
-/// Which range a row is of.
+/// The range of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -15,7 +15,7 @@ pub struct RangeLabel {
     pub style: RangeStyle,
 }
 
-/// Which calls a row is of.
+/// The calls of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -26,7 +26,7 @@ pub struct CallLabel {
     pub name: String,
 }
 
-/// Which range on which stream a row is of.
+/// The range and stream of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -35,12 +35,12 @@ pub struct StreamLabel {
     pub domain: Option<String>,
     /// Name of the range.
     pub name: String,
-    /// The stream without its device, since each process of a run may have a device of its own: `#1`, `default`. What
-    /// one process did on that stream of several devices is one row.
+    /// The stream without its device, because each process of a run may have its own device: `#1`, `default`. The work
+    /// of one process on that stream of several devices is one row.
     pub stream: String,
 }
 
-/// Which node of the phase tree a row is of. The path to it is the rows before it that are less deep.
+/// The node of the phase tree of a row. The path to it consists of the nearest earlier rows of each smaller depth.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -53,7 +53,7 @@ pub struct PhaseLabel {
     pub name: String,
 }
 
-/// Which part of the work of the GPUs.
+/// A part of the GPUs' work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -62,6 +62,6 @@ pub enum WorkPart {
     All,
     /// Operations launched outside of any range.
     Outside,
-    /// Operations whose launch is not known.
+    /// Operations without a known launch.
     Unmatched,
 }

@@ -1,4 +1,4 @@
-//! The one shape of all that is joined: which row it is, what it is in all processes, and what each process has of it.
+//! The common form of all joined rows: the key, the figures over all processes, and the figures of each process.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -10,40 +10,39 @@ use crate::summary::schema::Join;
 
 /// One row in all processes: a range, a kernel, a category.
 ///
-/// `K` says which row it is, `V` what it amounts to.
+/// `K` identifies the row, `V` has its figures.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Merged<K, V> {
-    /// Which row it is.
+    /// The identity of the row.
     pub key: K,
-    /// All processes together. Counts, sums, minimum, maximum and deviation are those of all instances; a median cannot
-    /// be told from medians, so it is `None`, unless one process alone has the row.
-    /// [`median_bounds`](Self::median_bounds) says between what it lies.
+    /// The figures over all processes. Counts, sums, minimum, maximum and deviation are those of all instances. A
+    /// median cannot be computed from medians, so it is `None` unless only one process has the row;
+    /// [`median_bounds`](Self::median_bounds) has its bounds.
     pub all: V,
-    /// The least and the greatest median of a process, in the unit of `all`: that of all instances is neither below nor
-    /// above (as far as they are exact themselves). `None` where a process does not know its own, or there is no such
-    /// thing.
+    /// The least and the greatest median of a process, in the unit of `all`. The median of all instances lies between
+    /// them (as far as they are exact). `None` if a process does not know its median, or if there is no such figure.
     pub median_bounds: Option<(f64, f64)>,
-    /// What each process has of it.
+    /// The figures of each process.
     pub ranks: RankTotals,
 }
 
-/// What one process has of a row.
+/// The figures of a row in one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RankTotal {
-    /// The process, as a place in [`MergedSummary::processes`](super::MergedSummary::processes).
+    /// The process, as an index in [`MergedSummary::processes`](super::MergedSummary::processes).
     pub process: usize,
-    /// Instances there: of ranges, of kernels, of operations, of calls.
+    /// Its number of instances: of ranges, kernels, operations or calls.
     pub instances: u64,
-    /// Their sum: nanoseconds, and bytes in [`MergedActivity::memory_sizes`](super::MergedActivity::memory_sizes).
+    /// Their sum: nanoseconds, or bytes in [`MergedActivity::memory_sizes`](super::MergedActivity::memory_sizes).
     pub total: u64,
 }
 
-/// What each process has of a row, in the order of [`MergedSummary::processes`](super::MergedSummary::processes); those
-/// that do not have it are left out.
+/// The figures of a row by process, in the order of [`MergedSummary::processes`](super::MergedSummary::processes);
+/// processes without the row are left out.
 ///
 /// ```
 /// use range_report::{CategoryStats, Summary, Times};
@@ -74,7 +73,7 @@ impl Deref for RankTotals {
 }
 
 impl RankTotals {
-    /// What each process has of several rows together.
+    /// The sums of several rows by process.
     pub(crate) fn sum<'a>(rows: impl Iterator<Item = &'a Self>) -> Self {
         let mut sums: BTreeMap<usize, RankTotal> = BTreeMap::new();
         for &RankTotal { process, instances, total } in rows.flat_map(|row| &row.0) {
@@ -85,26 +84,26 @@ impl RankTotals {
         Self(sums.into_values().collect())
     }
 
-    /// The process with the largest total; the first of those that are equal.
+    /// The process with the largest total; the first of equal ones.
     #[must_use]
     pub fn slowest(&self) -> Option<&RankTotal> {
         self.iter().min_by_key(|rank| Reverse(rank.total))
     }
 
-    /// The process with the smallest total, of those that have the row; the first of those that are equal.
+    /// The process with the smallest total among those with the row; the first of equal ones.
     #[must_use]
     pub fn fastest(&self) -> Option<&RankTotal> {
         self.iter().min_by_key(|rank| rank.total)
     }
 
-    /// The sum over all processes; `u64::MAX` where it is beyond.
+    /// The sum over all processes, at most `u64::MAX`.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.iter().fold(0, |sum, rank| sum.saturating_add(rank.total))
     }
 
-    /// The largest total by the average over the processes that have the row: 1 where all take equally long. `None`
-    /// where there is nothing to share.
+    /// The largest total divided by the average over the processes with the row: 1 if all take equally long. `None` if
+    /// all totals are 0.
     #[must_use]
     pub fn imbalance(&self) -> Option<f64> {
         let slowest = self.slowest()?.total as f64;
@@ -113,18 +112,18 @@ impl RankTotals {
     }
 }
 
-/// What a row amounts to in one process.
+/// The figures of a row in one process.
 pub(super) trait Part: Join + Clone {
     /// Instances.
     fn count(&self) -> u64;
 
-    /// What distinguishes processes.
+    /// The figure that compares processes.
     fn total(&self) -> u64;
 
     fn median(&self) -> Option<f64>;
 }
 
-/// Parts of rows, as they come: by key, each with the number of its process.
+/// Parts of rows in order of arrival: by key, each with the index of its process.
 pub(super) struct Rows<K, V>(HashMap<K, Vec<(usize, V)>>);
 
 impl<K, V> Default for Rows<K, V> {
@@ -134,14 +133,14 @@ impl<K, V> Default for Rows<K, V> {
 }
 
 impl<K: Ord + Hash, V: Part> Rows<K, V> {
-    /// A part without an instance is no row.
+    /// Adds a part, unless it has no instance.
     pub(super) fn add(&mut self, process: usize, key: K, part: V) {
         if part.count() > 0 {
             self.0.entry(key).or_default().push((process, part));
         }
     }
 
-    /// By total descending, then by key. `places` has the new number of each process.
+    /// The rows by total descending, then by key. `places` has the new index of each process.
     pub(super) fn together(self, places: &[usize]) -> Vec<Merged<K, V>> {
         let mut rows: Vec<_> = self.0.into_iter().map(|(key, parts)| together(key, parts, places)).collect();
         order::by(&mut rows, |a, b| (Reverse(a.all.total()), &a.key).cmp(&(Reverse(b.all.total()), &b.key)));
@@ -149,8 +148,7 @@ impl<K: Ord + Hash, V: Part> Rows<K, V> {
     }
 }
 
-/// One row. The parts are put in the order of the processes first, so that sums of doubles do not depend on the order
-/// in which they came.
+/// One row. Its parts are first sorted by process, so that sums of doubles do not depend on the order of arrival.
 pub(super) fn together<K, V: Part>(key: K, mut parts: Vec<(usize, V)>, places: &[usize]) -> Merged<K, V> {
     for (process, _) in &mut parts {
         *process = places.get(*process).copied().unwrap_or(*process);

@@ -4,7 +4,7 @@ mod reference;
 use super::*;
 use crate::{CallStats, MergedTable, OpenAccStats, OpenRange, Quantile, RangeStats, RangeStyle, StreamStats, TreeNode};
 
-/// Number, sum, least, greatest, median and deviation, as anyone would work them out.
+/// Number, sum, least, greatest, median and deviation, computed directly.
 fn statistics(values: &[u64]) -> (u64, u64, u64, u64, f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -71,7 +71,7 @@ fn the_order_of_the_files_does_not_matter() {
     assert_eq!(ranks, [(0, 3, 6), (1, 2, 12), (3, 1, 100)]);
     assert_eq!((step.ranks.slowest().unwrap().process, step.ranks.fastest().unwrap().process), (3, 0));
     assert_eq!((step.ranks.total(), step.ranks.imbalance()), (118, Some(100.0 * 3.0 / 118.0)));
-    // One process alone knows its median.
+    // A row of only one process keeps its median.
     let alone = &expected.ranges[1];
     assert_eq!((alone.all.median_ns, alone.all.median_exact, alone.median_bounds), (Some(1.0), true, Some((1.0, 1.0))));
     assert_eq!(Summary::merge([]), MergedSummary::default());
@@ -131,7 +131,7 @@ fn events_of_openacc_are_joined_by_what_is_printed() {
     assert!(text.contains(",acc_enqueue_upload@a.c:5,2,40,55.0,70,"), "{text}");
 }
 
-/// Each process of a node has a device of its own; a process may have several.
+/// Each process of a node has its own device; a process may have several.
 #[test]
 fn stream_times_are_joined_whatever_the_device() {
     let on = |rank, streams: &[(&str, u64, u64)]| {
@@ -184,7 +184,7 @@ fn calls_add_up_and_percentiles_of_several_are_not_told() {
     assert_eq!(alone.latency.quantile(0.9), Some(Quantile::new(0.9, 9.0, true)), "one process knows its own");
 }
 
-/// What a process with a CUPTI that recorded nothing, and one without, make of the tables.
+/// A process whose CUPTI recorded nothing, and one without CUPTI.
 #[test]
 fn what_no_process_has_is_not_there() {
     let with = |gpu| Summary { gpu, ..Summary::default() };
@@ -205,7 +205,7 @@ fn the_first_entry_is_the_earliest_one() {
     assert_eq!(merged.tree[0].all.first_ns, 5);
 }
 
-/// Each number of `Losses` is another one, so that none is added to a wrong place.
+/// Each field of `Losses` has a different value, to detect one that is added to the wrong field.
 #[cfg(feature = "serde")]
 #[test]
 fn every_loss_adds_up() {
@@ -230,10 +230,10 @@ fn every_loss_adds_up() {
     assert_eq!(losses.spans_dropped.max(losses.stray_exits).max(streams.unreadable), 22, "all of them are filled");
 }
 
-/// A file may hold a tree that is as deep as is read.
+/// A file may have a tree of the largest allowed depth.
 #[test]
 fn deep_trees_are_joined() {
-    // Not cloned: that calls itself for each level.
+    // Not cloned, because cloning recurses for each level.
     let summary = || Summary {
         tree: (0..1_024).fold(Vec::new(), |below, _| {
             vec![TreeNode { name: "n".to_owned(), total_ns: 2, children: below, ..TreeNode::default() }]

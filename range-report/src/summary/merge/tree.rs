@@ -11,10 +11,10 @@ use crate::{NodeTotals, TreeNode};
 /// A domain and a name.
 type Label = (Option<String>, String);
 
-/// The nodes as they come. None is visited by recursion: files may hold deep trees.
+/// The collected nodes. Nothing here recurses, because files may hold deep trees.
 #[derive(Default)]
 pub(super) struct Trees {
-    /// Place of each node, by that of its parent (none for a root) and its label.
+    /// Index of each node, by the index of its parent (none for a root) and its label.
     places: HashMap<(Option<usize>, Label), usize>,
     nodes: Vec<Vec<(usize, NodeTotals)>>,
 }
@@ -36,7 +36,7 @@ impl Trees {
         }
     }
 
-    /// In the order of printing: a node before its children, siblings by first entry, then by label.
+    /// The rows in the order of printing: a node before its children, siblings by first entry, then by label.
     pub(super) fn together(self, places: &[usize]) -> Vec<Merged<PhaseLabel, NodeTotals>> {
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
         let (mut labels, mut roots) = (vec![Label::default(); self.nodes.len()], Vec::new());
@@ -53,7 +53,7 @@ impl Trees {
             let parts = self.nodes.get(place).map_or(&[][..], Vec::as_slice);
             parts.iter().map(|(_, totals)| totals.first_ns).min()
         };
-        // Those that are visited last come first.
+        // Those pushed last are visited first.
         let backwards = |mut siblings: Vec<usize>| {
             order::by_key(&mut siblings, |&place| Reverse((first(place), labels.get(place))));
             siblings

@@ -1,4 +1,4 @@
-//! The JSON schema, made from the declarations.
+//! The JSON schema, generated from the declarations.
 
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ fn rows() -> Vec<&'static Declared> {
     found
 }
 
-/// Documentation without the marks of links, which no reader of a schema follows.
+/// Documentation without link syntax, which readers of a schema do not need.
 fn plain(about: &str) -> String {
     about.trim().replace("[`", "`").replace("`]", "`")
 }
@@ -31,7 +31,7 @@ fn with(mut rule: Value, more: Value) -> Value {
     rule
 }
 
-/// What a value of a type looks like in JSON.
+/// The JSON form of a type.
 fn rule_of(kind: &str) -> Value {
     if let Some(items) = kind.strip_prefix("Vec<").and_then(|rest| rest.strip_suffix('>')) {
         return json!({"type": "array", "items": rule_of(items)});
@@ -46,7 +46,7 @@ fn rule_of(kind: &str) -> Value {
         match rule.as_object_mut().unwrap() {
             rule if rule.contains_key("enum") => rule["enum"].as_array_mut().unwrap().push(null),
             rule if rule.contains_key("type") => rule["type"] = json!([rule["type"], "null"]),
-            _ => {} // absent where it is not known
+            _ => {} // absent if unknown
         }
         return rule;
     }
@@ -67,7 +67,7 @@ fn rule_of(kind: &str) -> Value {
     }
 }
 
-/// The rules of a struct. In a file a nested row has its depth in place of its children.
+/// The rules of a struct. In a file, a nested row has its depth in place of its children.
 fn object_of(declared: &Declared) -> Value {
     let (mut required, mut properties) = (Vec::new(), Map::new());
     for [name, about, kind, serde] in declared.fields {
@@ -87,7 +87,7 @@ fn object_of(declared: &Declared) -> Value {
     })
 }
 
-/// What is concluded, with what is only a reading of it left out: see `export/json.rs`.
+/// The form of a finding, without fields that restate others: see `export/json.rs`.
 fn finding() -> Value {
     let kinds: Vec<&str> = FindingKind::ALL.iter().map(|kind| kind.name()).collect();
     let described = |rule: Value, about: &str| with(rule, json!({"description": about}));
@@ -108,7 +108,7 @@ fn finding() -> Value {
     })
 }
 
-/// Each definition and each field on a line of its own.
+/// The schema as text, with each definition and each field on its own line.
 fn text(value: &Value, depth: usize) -> String {
     let is_list_of_rules = |fields: &Map<String, Value>| fields.values().all(Value::is_object);
     match value.as_object().filter(|fields| fields.contains_key("properties") || is_list_of_rules(fields)) {
@@ -122,7 +122,7 @@ fn text(value: &Value, depth: usize) -> String {
     }
 }
 
-/// `BLESS=1 cargo test -p range-report --all-features json_schema` writes the file anew.
+/// `BLESS=1 cargo test -p range-report --all-features json_schema` rewrites the file.
 #[test]
 fn the_json_schema_is_what_is_declared() {
     let mut schema = object_of(&Summary::DECLARED);

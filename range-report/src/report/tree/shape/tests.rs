@@ -99,7 +99,7 @@ fn stream_time_keeps_a_name_and_is_folded_with_it() {
     assert_eq!(most, ["kernel"], "the others are small beside it");
 }
 
-/// Where every stream time is 0, or there is none, only time decides.
+/// If every stream time is 0 or absent, only time decides.
 #[test]
 fn no_stream_time_keeps_nothing() {
     let mut roots = [node("run", 100_000, 99_980, vec![leaf("a", 10), leaf("b", 10)])];
@@ -143,6 +143,6 @@ fn any_depth_is_walked() {
     assert_eq!(entries(&Phases::of(&run)).len(), 50_001);
     let mut roots = run.tree;
     while let Some(mut node) = roots.pop() {
-        roots.append(&mut node.children); // dropping it whole would recurse
+        roots.append(&mut node.children); // dropping it as a whole would recurse
     }
 }

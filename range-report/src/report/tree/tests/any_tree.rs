@@ -1,4 +1,4 @@
-//! What holds of any tree.
+//! Properties of every tree.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Programs of which it is known what each call did when: the report must name the cause of their waits.
+//! Programs with known call times: the report must name the cause of their waits.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::summary::CallStats;
 
 const MS: u64 = 1_000_000;
 
-/// A call that waits all the time, for those below while they are alive.
+/// A call that waits all the time: for its child calls while they are alive.
 #[derive(Clone, Debug)]
 struct Call {
     name: &'static str,
@@ -56,7 +56,7 @@ fn nodes(calls: &[&Call], durations: &mut BTreeMap<&'static str, Vec<u64>>) -> V
     names.into_iter().map(node).collect()
 }
 
-/// How long any of these is alive.
+/// How long at least one of these is alive.
 fn covered(calls: &[Call]) -> u64 {
     let mut spans: Vec<(u64, u64)> = calls.iter().map(|call| (call.at, call.at + call.took)).collect();
     spans.sort_unstable();
@@ -69,7 +69,7 @@ fn covered(calls: &[Call]) -> u64 {
     spans.into_iter().map(&mut more).sum()
 }
 
-/// What is said of waits: the phases that are named, without their figures, and what stands apart.
+/// The report's lines on waits: the named phases without figures, and the separate loops.
 fn blamed(summary: &Summary) -> Vec<String> {
     let text = tree(summary, &RenderOptions::default().width(200));
     let lines = text.lines().skip_while(|line| !line.starts_with(" ~~"));
@@ -85,7 +85,7 @@ fn blamed(summary: &Summary) -> Vec<String> {
     lines.map(plain).collect()
 }
 
-/// Calls of clients, one after another by each, that a server of the process answers. It has few connections.
+/// Calls of clients, each making one after another, that a server in the same process answers. It has few connections.
 fn clients_and_server(clients: u64, each: u64, on_the_way: u64, waits: &[u64], query: u64) -> Vec<Call> {
     let mut all = Vec::new();
     for client in 0..clients {
@@ -102,7 +102,7 @@ fn clients_and_server(clients: u64, each: u64, on_the_way: u64, waits: &[u64], q
     all
 }
 
-/// Tasks that do one after the other, again and again.
+/// Tasks that do one thing after the other, again and again.
 fn one_after_another(tasks: u64, took: &[(u64, u64)]) -> Vec<Call> {
     let mut all = Vec::new();
     for task in 0..tasks {
@@ -121,11 +121,11 @@ fn a_call_of_the_own_server_is_not_the_cause() {
     let calls = clients_and_server(20, 10, 1, &[63, 57], 3);
     let expected = ["request > wait", "call, perhaps for `request`"];
     assert_eq!(blamed(&run(900, &calls)), expected);
-    // What is named first has the mark.
+    // The first named phase has the mark.
     let text = tree(&run(900, &calls), &RenderOptions::default());
     let marked: Vec<&str> = text.lines().filter(|line| line.starts_with("~~")).collect();
     assert!(marked.len() == 1 && marked[0].contains("  wait"), "{text}");
-    // The aside has a line of its own where there is no room for it.
+    // Without room on the line, the aside gets a line of its own.
     let text = tree(&run(900, &calls), &RenderOptions::default().width(60));
     let narrow = "
  ~~ most time awaited: request > wait 12.00 s (48.4%)
@@ -137,7 +137,7 @@ fn a_call_of_the_own_server_is_not_the_cause() {
     assert_eq!(said, narrow[1..].lines().map(figures).collect::<Vec<_>>());
 }
 
-/// A load test that asks for two things in turn.
+/// A load test that alternates between two requests.
 #[test]
 fn calls_of_one_function_with_other_values_are_no_reason() {
     let run_of = |requests: [&'static str; 2], loads: [&'static str; 2]| {
@@ -155,7 +155,7 @@ fn calls_of_one_function_with_other_values_are_no_reason() {
     assert!(said.iter().flatten().all(|said| !said.contains("perhaps")), "{said:?}");
 }
 
-/// As many calls, as long, and yet neither waits for the other.
+/// As many calls of the same length, although neither waits for the other.
 #[test]
 fn other_calls_of_the_same_number_are_no_reason() {
     let sequence = one_after_another(4, &[(60, 50); 25]);
@@ -163,7 +163,7 @@ fn other_calls_of_the_same_number_are_no_reason() {
     let both = |at| vec![call("load_user", at, 60, vec![]), call("load_cart", at, 50, vec![])];
     let joined: Vec<Call> = (0..100).map(|i| call("request", i * 60, 60, both(i * 60))).collect();
     assert_eq!(blamed(&run(6_500, &joined)), ["request > load_user", "request > load_cart"]);
-    // Few calls, or another number, or shorter ones: coincidence.
+    // Few calls, another number, or shorter ones are coincidence.
     let beside = |count, others, took| {
         let calls = (0..count).map(|i| call("call", i * 70, 70, vec![]));
         run(9_000, &calls.chain((0..others).map(|i| call("task", i * 70 + 5, took, vec![]))).collect::<Vec<_>>())
@@ -174,7 +174,7 @@ fn other_calls_of_the_same_number_are_no_reason() {
     }
 }
 
-/// Two timers that have nothing to do with each other: the order may be wrong, but both are named.
+/// Two independent timers: the order may be wrong, but both are named.
 #[test]
 fn a_false_coincidence_hides_nothing() {
     let calls = |name, took| (0..50).map(move |i| call(name, i * 100, took, vec![]));
@@ -206,7 +206,7 @@ proptest! {
         prop_assert_eq!(&said[0], longer(&calls));
     }
 
-    /// Where the second takes nearly as long by chance, the order may be wrong: both are named.
+    /// If the second takes nearly as long by chance, the order may be wrong, but both are named.
     #[test]
     fn what_follows_is_named(tasks in 1_u64..8, took in prop::collection::vec((1_u64..100, 50_u64..100), 10..40)) {
         let calls = one_after_another(tasks, &took);
@@ -221,7 +221,7 @@ fn longer(calls: &[Call]) -> &'static str {
     if user >= cart { "load_user" } else { "load_cart" }
 }
 
-/// Workers that wait for messages, a timer and an actor, which live as long as the run; and what requests wait for.
+/// Workers that wait for messages, a timer and an actor, which live as long as the run; and the waits of requests.
 #[test]
 fn loops_stand_apart_and_last() {
     let mut calls: Vec<Call> = (0..100).map(|i| call("load_user", i * 190, 80, vec![])).collect();
@@ -233,7 +233,7 @@ fn loops_stand_apart_and_last() {
     let text = tree(&served, &RenderOptions::default().width(200));
     assert!(text.contains("\n ~~ most time awaited: load_user 8.000 s (100.0%)\n"), "{text}");
     assert!(text.contains(&format!("\n {apart}\n")), "{text}");
-    // At 80 columns, too; and of many the longest.
+    // The same at 80 columns; of many loops the longest is named.
     let text = tree(&served, &RenderOptions::default().width(80));
     let narrow = "
  ~~ as long as the run: worker 19.45 s (2 calls), timer 20.00 s (1 call),
@@ -243,7 +243,7 @@ fn loops_stand_apart_and_last() {
     calls.extend(["a", "b"].map(|name| call(name, 0, 17_000, vec![])));
     let text = tree(&run(20_000, &calls), &RenderOptions::default().width(200));
     assert!(text.contains("actor.lifecycle 18.00 s (1 call), and 2 more\n"), "{text}");
-    // One that ends sooner is no such loop, nor one that mostly waits for what is below it.
+    // A call that ends sooner is no such loop, nor one that mostly waits for child calls.
     let shorter = [call("worker", 10, 15_900, vec![]), call("load_user", 0, 4_000, vec![])];
     assert_eq!(blamed(&run(20_000, &shorter)), ["worker", "load_user"]);
     let jobs = (0..30).map(|i| call("job", i * 600, 400, vec![])).collect();
@@ -255,7 +255,7 @@ fn loops_stand_apart_and_last() {
 fn a_wait_that_is_the_whole_run_is_the_cause() {
     let download = |below| run(1_000, &[call("main", 0, 990, vec![call("download", 20, 950, below)])]);
     assert_eq!(blamed(&download(vec![])), ["main > download"]);
-    // If something else runs or is awaited, it may be a loop. It is named all the same.
+    // If something else runs or is awaited, the download may be a loop. It is named all the same.
     let mut busy = download(vec![]);
     busy.tree.push(node("render", 10, 600 * MS, 600 * MS, vec![]));
     let text = tree(&busy, &RenderOptions::default());
@@ -263,7 +263,7 @@ fn a_wait_that_is_the_whole_run_is_the_cause() {
     assert!(text.contains(" ~~ as long as the run: download 950.0 ms (1 call)\n"), "{text}");
 }
 
-/// A request awaits a job on a blocking thread, whose span is below it.
+/// A request awaits a job on a blocking thread, whose span is a child.
 #[test]
 fn a_wait_for_a_child_elsewhere_is_not_the_cause() {
     let mut calls: Vec<Call> = (0..20).map(|i| call("request", i * 50, 40, vec![])).collect();
@@ -272,7 +272,7 @@ fn a_wait_for_a_child_elsewhere_is_not_the_cause() {
     summary.tree[0].children.push(node("render", 20, 700 * MS, 700 * MS, vec![]));
     let expected = ["connect", "request, perhaps for `render`"];
     assert_eq!(blamed(&Summary { tree: summary.tree.clone(), ..summary.clone() }), expected);
-    // What ran inside of its polls is no wait.
+    // Time inside of its polls is no wait.
     (summary.tree[0].total_ns, summary.tree[0].self_ns) = (700 * MS, 0);
     assert_eq!(blamed(&summary), ["request", "connect"]);
 }

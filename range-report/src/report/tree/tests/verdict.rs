@@ -4,7 +4,7 @@ use super::*;
 use crate::summary::ThreadStats;
 use crate::{Losses, OpenRange, RangeStats, RangeStyle, Times};
 
-/// What is below the table.
+/// The text below the table.
 fn said(summary: &Summary, width: usize) -> String {
     let text = tree(summary, &RenderOptions::default().width(width));
     let (_, below) = text.rsplit_once("\n\n ").unwrap_or_default();
@@ -36,13 +36,13 @@ fn polled_phases_are_marked_and_lifetimes_answer() {
     ];
     let with = format!("{without}\n    longest lifetimes: request 134.0 ms (mean of 2)");
     assert_eq!(said(&summary, 80), with[1..]);
-    // A name is cut only where the line is full.
+    // A name is cut only if the line is full.
     assert!(
         said(&summary, 60).ends_with("\n    longest lifetimes: request 134.0 ms (mean of 2)"),
         "{}",
         said(&summary, 60)
     );
-    // That of a span that is never entered itself answers for those inside of it.
+    // A span that is never entered itself stands for those inside it.
     let mut never_entered = summary.clone();
     never_entered.tree.push(TreeNode { instances: 0, ..node("whole", 1, 0, 0, vec![]) });
     never_entered.ranges.push(lifetime("whole", &[600_000_000]));
@@ -58,7 +58,7 @@ fn polled_phases_are_marked_and_lifetimes_answer() {
     assert!(said(&summary, 200).ends_with("(mean of 2), c 70.00 ms (mean of 1)"), "{}", said(&summary, 200));
 }
 
-/// The instances themselves make room for other columns.
+/// Instances are dropped in favour of other columns.
 #[test]
 fn polled_phases_are_marked_where_instances_are_not_shown() {
     let mut request = polled("request", 20, 2_000);
@@ -70,7 +70,7 @@ fn polled_phases_are_marked_where_instances_are_not_shown() {
     assert!(text.contains("\n &  entered several times"), "{text}");
 }
 
-/// One span of 10 ms in half a second is not all of it.
+/// One span of 10 ms in half a second must not appear as 100 %.
 #[test]
 fn shares_are_put_beside_the_wall_time() {
     let mut tiny = summary(vec![node("tiny", 1, 10_200_000, 10_200_000, vec![])]);
@@ -105,7 +105,7 @@ fn time_in_no_span_is_said_where_it_matters() {
     assert_eq!(wall(&phases), known, "too little to matter");
 }
 
-/// As of spans that have a number in their names.
+/// For example spans with a number in their names.
 #[test]
 fn time_in_many_small_phases_is_told_beside_the_slowest() {
     let request = |i: u32| node(&format!("request {i}"), 1, 310, 310, vec![]);
@@ -115,13 +115,13 @@ fn time_in_many_small_phases_is_told_beside_the_slowest() {
     but 62.0% is in 2,000 phases under 0.1 % each: to sum them, give them one
     name and put what differs into nvtx.payload, or give them one nvtx.category";
     assert_eq!(said(&requests, 80), expected[1..]);
-    // No phase is worth a word.
+    // No phase is large enough to be named.
     let load = requests.tree.pop();
     let expected = "
  >> 100.0% is in 2,000 phases under 0.1 % each: to sum them, give them one name
     and put what differs into nvtx.payload, or give them one nvtx.category";
     assert_eq!(said(&requests, 80), expected[1..]);
-    // Those of several lines, with what is below them, are together.
+    // Small phases in several lines, with the phases below, count together.
     let all = std::mem::take(&mut requests.tree);
     for requests_of_one in all.chunks(100) {
         let within = vec![node("within", 1, 310, 0, requests_of_one.to_vec())];
@@ -146,7 +146,7 @@ fn equal_names_are_told_apart_by_where_they_are() {
     let expected_at_80 = expected.replace(", ", ",\n                          ") + ", head 200 ns (20.0%)";
     assert_eq!(said(&network, 80), expected_at_80);
     assert_eq!(said(&network, 200), format!("{expected}, head 200 ns (20.0%)"));
-    // The nearest that differs from those of all others; a name that is not in the line counts, too.
+    // The nearest ancestor that differs from those of all others; even one whose name is not in the line.
     let within = |name: &str, ns: u64| node(name, 1, ns, 0, vec![stage("stage", ns)]);
     let twice = summary(vec![within("warm up", 500), within("run", 300), stage("head", 200)]);
     let expected = " >> most time of its own: warm up > … > block 500 ns (50.0%), run > … > block 300 ns (30.0%), \
@@ -154,7 +154,7 @@ fn equal_names_are_told_apart_by_where_they_are() {
     assert_eq!(said(&twice, 200), expected);
     let one = summary(vec![stage("stage1", 99_999), stage("stage2", 1)]);
     assert_eq!(said(&one, 80), " >> most time of its own: stage1 > block 100.0 us (100.0%)");
-    // Inside of itself.
+    // A phase inside itself.
     let inner = node("walk", 1, 300, 300, vec![]);
     let deep = summary(vec![node("walk", 1, 1_000, 700, vec![inner])]);
     let expected = " >> most time of its own: walk 700 ns (70.0%), walk > walk 300 ns (30.0%)";
@@ -169,7 +169,7 @@ fn equal_names_are_told_apart_by_where_they_are() {
     assert_eq!(said(&long, 80), expected[1..]);
 }
 
-/// As after a signal: what runs has not ended, and so has no time.
+/// This happens after a signal: running spans have not ended, and so have no time.
 #[test]
 fn children_of_what_is_open_are_longer_than_their_parent() {
     let mut open = summary(vec![node("run", 1, 0, 0, vec![node("step", 3, 300, 300, vec![])])]);
@@ -186,7 +186,7 @@ fn children_of_what_is_open_are_longer_than_their_parent() {
  *  these phases together took longer than their parent: they ran on other
     threads, after it, or in each other; or their parent is still open";
     assert_eq!(said(&open, 80), expected[1..]);
-    // What was counted is no reason, nor is a lifetime.
+    // Ranges that were cut and counted are no reason, nor are lifetimes.
     open.losses.open[0].cut = true;
     assert!(!said(&open, 80).contains("open"));
     open.losses.open[0].cut = false;
@@ -194,7 +194,7 @@ fn children_of_what_is_open_are_longer_than_their_parent() {
     assert!(!said(&open, 80).contains("open"));
 }
 
-/// Futures and spans that are kept have marks of their own.
+/// Futures and kept spans have different marks.
 #[test]
 fn polls_are_told_from_spans_that_are_entered_again() {
     let mut future = polled("future", 20, 2_000);
@@ -204,7 +204,7 @@ fn polls_are_told_from_spans_that_are_entered_again() {
     assert!(text.contains("\n +  one instance per poll") && text.contains("\n &  entered several times"), "{text}");
 }
 
-/// A share is one of time that passed inside of the parent.
+/// A share is a share of the time inside the parent.
 #[test]
 fn what_ran_elsewhere_has_no_share() {
     let child = |name, total_ns| node(name, 1, total_ns, total_ns, vec![]);

@@ -1,4 +1,4 @@
-//! What waits, what one call took most of, and quantiles.
+//! Waiting, a single long call, and quantiles.
 
 use super::*;
 use crate::Quantile;
@@ -102,7 +102,7 @@ fn no_culprit_is_cut_off() {
     assert_eq!([awaited(100), awaited(200)], [&wide[1..]; 2]);
 }
 
-/// Neither the figures nor the end of a name.
+/// Neither the figures nor the end of a name are cut.
 #[test]
 fn a_culprit_with_a_long_name_is_cut_in_the_middle() {
     let long = "a wait whose name is by far too long for any line of 80 columns in its whole length";
@@ -113,7 +113,7 @@ fn a_culprit_with_a_long_name_is_cut_in_the_middle() {
     assert!(text.contains(&format!("\n{line}\n")), "{text}");
 }
 
-/// A query that was ready soon, and a thread that was rendering.
+/// A query that was ready soon, and a thread that was busy with rendering.
 #[test]
 fn busy_threads_come_before_what_is_awaited() {
     let query = future("query", 10, 0, [1_240, 1_240], vec![]);
@@ -146,7 +146,7 @@ fn busy_threads_come_before_what_is_awaited() {
     assert_eq!(said(&[None, None]), last, "threads that compute");
 }
 
-/// It says nothing of what waits where more is run; the column stays.
+/// If more time is run than waited, the report does not mention waiting; the column stays.
 #[test]
 fn what_runs_longer_than_it_waits_is_no_matter_of_waiting() {
     let text = tree(&summary(vec![future("work", 1, 900, [100, 100], vec![])]), &RenderOptions::default().width(80));
@@ -188,7 +188,7 @@ fn one_call_that_took_more_than_half_is_told_apart() {
 
 ";
     assert_eq!(tree(&summary, &RenderOptions::default().width(100)), expected);
-    // What a parent's longest call did beside its children is not known.
+    // What a parent's longest call did besides its children is not known.
     summary.tree[0].children.truncate(1);
     summary.tree[0].children[0].max_ns = 0;
     let text = tree(&summary, &RenderOptions::default());
@@ -210,7 +210,7 @@ fn few_calls_polls_equal_ones_and_recursion_are_not() {
     assert!(!said(&|node| node.max_ns = 0), "a summary of an older version");
     assert!(!said(&|node| node.children.push(self::node("linear a", 20, MS, MS, vec![]))), "it calls itself");
     assert!(!said(&|node| node.name = "forward".to_owned()), "and is called by itself");
-    // A call of 4 ms in a run of half a second is one that was interrupted.
+    // A call of 4 ms in a run of half a second was probably interrupted.
     let short = |node: &mut TreeNode| (node.total_ns, node.self_ns, node.max_ns) = (6 * MS, 6 * MS, 4 * MS);
     assert!(said(&short));
     let mut long = warm_up();
@@ -235,13 +235,13 @@ fn quantiles_have_columns_where_they_were_asked_for() {
     ];
     let head: Vec<&str> = text.lines().skip(3).take(4).collect();
     assert_eq!(head, expected);
-    // The last one stays where there is little room.
+    // The last quantile stays if there is little room.
     let text = tree(&summary, &RenderOptions::default().width(66));
     assert!(text.contains("        p99  Phase\n") && !text.contains("Inst."), "{text}");
     assert!(text.contains("\n Columns left out: Instances, Avg/Call, p50.\n"), "{text}");
 }
 
-/// A span that waits for its children on other threads for most of its time is not what is slow.
+/// A span that mostly waits for its children on other threads is not the slow one.
 #[test]
 fn a_wait_for_children_elsewhere_has_no_rank() {
     let chunk = node("chunk", 64, 2_400 * MS, 2_400 * MS, vec![]);
@@ -265,7 +265,7 @@ fn a_wait_for_children_elsewhere_has_no_rank() {
 
 ";
     assert_eq!(tree(&all, &RenderOptions::default().width(80)), expected);
-    // Less than half of it is not marked, and counts.
+    // A wait of less than half of it is not marked, and the span ranks as usual.
     all.tree[0].blocked_ns = 1_400 * MS;
     let text = tree(&all, &RenderOptions::default().width(80));
     assert!(text.contains("its own: run 3.000 s (50.0%)") && !text.contains('^'), "{text}");

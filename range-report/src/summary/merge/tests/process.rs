@@ -1,4 +1,4 @@
-//! Processes whose every instance is known, and the summaries that they leave.
+//! Processes with known instances, and their summaries.
 
 use super::{sizes, times};
 use crate::{
@@ -14,7 +14,7 @@ const STYLES: [RangeStyle; 2] = [RangeStyle::PushPop, RangeStyle::StartEnd];
 /// Durations by name.
 pub(super) type Raw = BTreeMap<u8, Vec<u64>>;
 
-/// All that one process did, every instance by itself.
+/// All instances of one process.
 #[derive(Clone, Debug)]
 pub(super) struct Instances {
     pub(super) ranges: Raw,
@@ -23,7 +23,7 @@ pub(super) struct Instances {
     pub(super) kernels: Raw,
     pub(super) calls: Option<Raw>,
     pub(super) projections: Raw,
-    /// Durations; there are as many bytes, some times as much.
+    /// Durations; bytes are derived from them.
     pub(super) memory: Raw,
     pub(super) has_gpu: bool,
     /// Durations by path.
@@ -64,7 +64,7 @@ pub(super) fn process() -> impl Strategy<Value = Instances> {
     })
 }
 
-/// Work whose every figure follows from the durations.
+/// Work with figures derived from the durations.
 pub(super) fn work(durations: &[u64]) -> GpuWork {
     let total: u64 = durations.iter().sum();
     let memory = MemoryWork { kind: MemoryKind::DtoD, operations: 1, sum_ns: total, bytes: 3 * total };
@@ -77,18 +77,18 @@ fn by_total<T>(mut rows: Vec<T>, total: impl Fn(&T) -> u64) -> Vec<T> {
     rows
 }
 
-/// The node of a path, with all nodes on the way to it; each is first seen later than all before.
+/// The node of a path, with all nodes on the way. Each node is first entered later than its predecessors.
 fn node<'a>(siblings: &'a mut Vec<TreeNode>, path: &[u8]) -> &'a mut TreeNode {
     let (first, rest) = path.split_first().unwrap();
     let place = siblings.iter().position(|node| node.name == name(2 * first)).unwrap_or_else(|| {
-        // By name, so that all processes have them in one order.
+        // By name, so that all processes have the same order.
         siblings.push(TreeNode { name: name(2 * first), first_ns: u64::from(*first), ..TreeNode::default() });
         siblings.len() - 1
     });
     if rest.is_empty() { &mut siblings[place] } else { node(&mut siblings[place].children, rest) }
 }
 
-/// The summary that such a process leaves.
+/// The summary of such a process.
 pub(super) fn summary(rank: u32, raw: &Instances) -> Summary {
     let rows = |raw: &Raw| -> Vec<(u8, Times)> {
         by_total(raw.iter().map(|(number, all)| (*number, times(all))).collect(), |(_, times)| times.total_ns)

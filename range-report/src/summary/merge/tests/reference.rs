@@ -1,4 +1,4 @@
-//! What is joined against what is worked out from all instances.
+//! Compares joined tables with tables computed from all instances.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::summary::merge::{
 use crate::{GpuWork, MemoryKind, NodeCalls, NodeWork, RangeStats, Sizes, Summary, Times, TreeNode};
 use proptest::prelude::*;
 
-/// Compares a table with one that is worked out from all instances of all processes.
+/// Compares a table with one that is computed from all instances of all processes.
 fn same<K: PartialEq + std::fmt::Debug, V>(
     table: &[Merged<K, V>],
     processes: &[Option<&Raw>],
@@ -145,7 +145,7 @@ fn with_known_key<V: Clone>(table: &[Merged<MemoryKind, V>]) -> Vec<Merged<Optio
     table.iter().map(known).collect()
 }
 
-/// What one process has of each path; nodes on the way to another have nothing of their own.
+/// The figures of one process by path; nodes on the way to another have none of their own.
 fn nodes_of(raw: &Instances) -> BTreeMap<Vec<String>, NodeTotals> {
     let mut all: BTreeMap<Vec<String>, NodeTotals> = BTreeMap::new();
     for (path, durations) in &raw.tree {
@@ -239,7 +239,7 @@ fn listed(tree: &[TreeNode]) -> Vec<(PhaseLabel, NodeTotals)> {
     nodes
 }
 
-/// Rows by key, as far as they are of one process alone.
+/// Rows of only one process, by key.
 fn alone<K: Clone + Ord, V: Clone>(table: &[Merged<K, V>]) -> Vec<(K, V)> {
     let mut rows: Vec<(K, V)> = table
         .iter()
@@ -306,26 +306,26 @@ fn in_two_orders() -> impl Strategy<Value = (Vec<Summary>, Vec<Summary>)> {
 }
 
 proptest! {
-    /// What is said of all instances is what they say themselves.
+    /// The merged tables equal those of all instances.
     #[test]
     fn the_parts_are_the_whole(all in prop::collection::vec(process(), 1..6)) {
         cpu_tables(&all)?;
         gpu_tables(&all)?;
     }
 
-    /// By paths, with figures added up one by one.
+    /// Trees are compared by paths, with figures added one by one.
     #[test]
     fn trees_are_joined_by_their_paths(all in prop::collection::vec(process(), 1..6)) {
         trees(&all)?;
     }
 
-    /// Joined in any order it is the same, to the last bit.
+    /// The result is the same in any order, to the last bit.
     #[test]
     fn no_order_matters((all, shuffled) in in_two_orders()) {
         prop_assert_eq!(Summary::merge(all), Summary::merge(shuffled));
     }
 
-    /// A process alone is what it says of itself.
+    /// A merge of one process equals its own summary.
     #[test]
     fn one_process_is_its_own_summary(raw in process()) {
         one_alone(&raw)?;
