@@ -1,5 +1,5 @@
-//! Links the command so that it is a library, too: an ELF file that runs as a program and that `dlopen` takes (glibc
-//! refuses an executable). It exports the entry points of tools, and nothing else.
+//! Links the command as a library, too: an ELF file that runs as a program and that `dlopen` accepts (glibc refuses an
+//! executable). It exports only the entry points of tools.
 
 use std::env::var;
 use std::path::Path;
@@ -7,24 +7,24 @@ use std::process::Command;
 
 fn main() {
     let exports = Path::new(&var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("exports.map");
-    // By its whole path, so that this runs again, and says where it is, when somebody has moved the checkout.
+    // The absolute path, so that the build script runs again, and prints the right path, after the checkout was moved.
     println!("cargo::rerun-if-changed={}", exports.display());
     if var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") || var("CARGO_CFG_TARGET_ENV").as_deref() != Ok("gnu") {
-        return; // `lib.rs` says so
+        return; // `lib.rs` reports this
     }
     let arguments = [
         "-shared",
         &start_file(),
         "-Wl,-e,_start",
         &format!("-Wl,--version-script={}", exports.display()),
-        "-Wl,-Bsymbolic", // else the exported entry points cannot be linked
+        "-Wl,-Bsymbolic", // otherwise the exported entry points cannot be linked
         "-Wl,-z,nodelete",
         "-Wl,-z,defs",
     ];
     arguments.iter().for_each(|argument| println!("cargo::rustc-link-arg-bins={argument}"));
 }
 
-/// Where the C library has `_start` for code that can lie anywhere. A linker of libraries leaves it out.
+/// The C library's file with `_start` for position-independent code, which linkers omit from libraries.
 fn start_file() -> String {
     let linker = var("RUSTC_LINKER").unwrap_or_else(|_| "cc".to_owned());
     let output = Command::new(&linker).arg("-print-file-name=Scrt1.o").output();

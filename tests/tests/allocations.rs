@@ -1,4 +1,4 @@
-//! A span with fields allocates nothing on its thread while a timeline is written, once its call site is known.
+//! While a timeline is written, a span with fields allocates nothing on its thread, once its call site is known.
 
 #![allow(unsafe_code)] // the counting allocator
 
@@ -42,7 +42,7 @@ fn spans(count: u64) {
     }
 }
 
-/// Lists of records come and go with the writer, a page of records at a time. That is counted by the page.
+/// The writer takes record lists and returns them, a page of records at a time. That is counted by the page.
 #[test]
 fn spans_with_fields_allocate_nothing_for_themselves() {
     const SPANS: u64 = 3_000;

@@ -1,5 +1,5 @@
-//! What every public type keeps: errors that say their own layer, types that cross threads, writers and readers by
-//! value.
+//! Properties of every public type: errors describe their own layer, types cross threads, writers and readers are taken
+//! by value.
 
 use std::error::Error;
 use std::io::{self, Read};
@@ -73,7 +73,7 @@ fn an_error_of_the_reader_keeps_its_cause() {
     assert_eq!(io::Error::from(error).to_string(), "the cable is out");
 }
 
-/// That this compiles is the test.
+/// The test is that this compiles.
 #[test]
 fn writers_are_taken_by_value_and_by_reference() -> Result<(), Box<dyn Error>> {
     let (summary, options, mut text) = (Summary::default(), RenderOptions::default(), Vec::new());
@@ -109,7 +109,7 @@ fn types_cross_threads() {
     all::<nvtx_rs::StartRange>();
 }
 
-/// A column can be added to each without breaking anyone.
+/// Fields can be added to each result without breaking users.
 #[test]
 fn results_may_get_more_fields() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -151,7 +151,7 @@ fn results_may_get_more_fields() {
     assert!(seen > 35, "{seen} structs");
 }
 
-/// What rustc says to a program that passes a stream of another binding.
+/// The message of rustc to a program that passes a stream of another binding.
 fn refusal_of_another_stream() -> String {
     let programs = std::env::current_exe().expect("the path of this program");
     let folder = programs.parent().expect("a folder");

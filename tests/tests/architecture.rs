@@ -1,6 +1,5 @@
 //! Data flows one way: inside each crate a folder imports only folders below it, no two files import each other, and
-//! what takes data and returns data touches nothing else. The borders between crates need no test: the compiler keeps
-//! them.
+//! pure code has no side effects. The borders between crates need no test, because the compiler enforces them.
 
 #[path = "architecture/imports.rs"]
 mod imports;
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use imports::{Imports, circles, imports};
 
-/// The libraries, and of each the folders and files from the top down. One may import those in later lines, and none in
+/// The libraries, each with its folders and files from the top down. A line may import later lines, and nothing from
 /// its own.
 const LIBRARIES: &[(&str, &[&[&str]])] = &[
     ("nvtx-rs/src", &[&["lib"], &["client", "tool"], &["abi"]]),
@@ -60,7 +59,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
     ("tracing-gpu-cli/src", &[&["lib"], &["command", "inject"], &["folder"], &["memory", "system"]]),
 ];
 
-/// Files that may import each other for now, by the start of their path, and why.
+/// Files that may import each other for now, by the start of their path, with the reason.
 const CIRCLES: &[(&str, &str)] = &[
     ("tracing-gpu/src/collector/", "the entry of calls hands over to the collector, which opens it"),
     ("tracing-gpu/src/drain/", "its helpers for names, times and rows stand in mod.rs, which calls all its files"),
@@ -69,10 +68,10 @@ const CIRCLES: &[(&str, &str)] = &[
     ("tracing-gpu/src/timeline/", "the names of labels stand in mod.rs, which drives the GPU's tracks"),
 ];
 
-/// What takes data and returns data, files apart that a caller names.
+/// Code that only takes and returns data, except for files that a caller names.
 const PURE: &[&str] = &["range-report/src", "gpu-activity/src/join", "gpu-activity/src/totals"];
 
-/// What such code does not mention.
+/// Names that such code must not use.
 const IMPURE: &[&str] =
     &["Instant::now", "SystemTime", "std::env", "std::thread", "std::process", "std::net", "io::std", "thread_local!"];
 
@@ -119,8 +118,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above this package").to_owned()
 }
 
-/// All sources below a folder but those of tests, by their path from the root of the workspace, without comments and
-/// without the tests at their end.
+/// All sources below a folder except tests, by their path from the root of the workspace, without comments and without
+/// tests at their end.
 fn sources(folder: &str) -> Vec<(String, String)> {
     let (mut folders, mut found) = (vec![root().join(folder)], Vec::new());
     while let Some(folder) = folders.pop() {
@@ -233,7 +232,7 @@ fn what_takes_data_and_returns_data_touches_nothing_else() {
     }
 }
 
-/// The compiler denies `unsafe` except in files that allow it; this is the list of those.
+/// The compiler denies `unsafe` except in files that allow it. This list names all of them.
 #[test]
 fn unsafe_is_allowed_in_few_files() {
     let all = LIBRARIES.iter().flat_map(|(folder, _)| sources(folder));

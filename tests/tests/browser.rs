@@ -1,6 +1,6 @@
-//! The page in a real browser: what a reader does with a mouse and with keys, what 100,000 calls and a million ranges
-//! take, and that odd names do nothing. `cargo test -p tests --features browser --test browser`; pages and pictures are
-//! in `target/tmp/pages`, and with `BLESS=1` the pictures of the README in `docs/`.
+//! Tests the page in a real browser: actions with a mouse and with keys, the time for 100,000 calls and a million
+//! ranges, and harmless odd names. `cargo test -p tests --features browser --test browser`; pages and pictures are in
+//! `target/tmp/pages`, and with `BLESS=1` the pictures of the README in `docs/`.
 
 #[path = "browser/alike.rs"]
 mod alike;
@@ -37,7 +37,7 @@ use chromium::Browser;
 use invented::Run;
 use training::training;
 
-/// Where pages and pictures are left to be looked at.
+/// The folder of pages and pictures, for a look at them.
 fn folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     std::fs::create_dir_all(&folder).expect("the target folder can be written");
@@ -89,7 +89,7 @@ fn pictures_in_both_themes() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// The pictures of the README and of `docs/files.md`: a slow request is followed.
+/// The pictures of the README and of `docs/files.md`, which follow a slow request.
 #[test]
 fn pictures_of_the_documentation() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
@@ -129,7 +129,7 @@ fn text_can_be_read_on_all_colours() {
     assert!(lowest >= 4.5);
 }
 
-/// No invention: a profiler, spans, and what it wrote.
+/// A real profiler with spans, instead of invented data.
 #[test]
 fn a_profiler_writes_a_page() {
     use tracing::{info, info_span};
@@ -144,7 +144,7 @@ fn a_profiler_writes_a_page() {
             info_span!("step", step, nvtx.payload = step).in_scope(|| info!("step {step}"));
         }
     });
-    // `parse`, unless a busy machine held up another one for longer.
+    // `parse`, unless a busy machine delayed another phase for longer.
     let summary = profiler.summary();
     let phases = summary.tree.iter().flat_map(|node| node.children.iter().chain([node]));
     let slowest = phases.max_by_key(|node| node.self_ns).expect("a phase");

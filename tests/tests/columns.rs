@@ -1,8 +1,8 @@
-//! Lines of code and comments are at most 120 columns wide. rustfmt keeps code there, but not comments, macros and what
-//! stands beside a long string.
+//! Lines of code and comments are at most 120 columns wide. rustfmt enforces that for code, but not for comments,
+//! macros and code beside a long string.
 //!
-//! Exceptions: in Rust, lines that are mostly a string (tables that a program prints, messages, SQL, scripts), and rows
-//! of tables in documentation. HTML is not looked at.
+//! Exceptions: in Rust, lines that are mostly a string (printed tables, messages, SQL, scripts), and rows of tables in
+//! documentation. HTML is not checked.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,8 @@ const FOLDERS: &[&str] = &[
 
 const KINDS: &[&str] = &["c", "css", "cu", "js", "mjs", "py", "rs", "toml"];
 
-/// Sources below a folder: by their kind, and scripts, which have none. Links lead to what is seen elsewhere.
+/// Sources below a folder, by extension; scripts have none. Links are skipped, because their targets are checked
+/// elsewhere.
 fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     for entry in std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
         let path = entry.expect("a folder can be read").path();
@@ -50,7 +51,7 @@ enum In {
     String { raw: bool, hashes: usize },
 }
 
-/// How many columns of each line of Rust are in no string.
+/// For each line of Rust, the number of columns outside of strings.
 fn outside_of_strings(text: &str) -> Vec<usize> {
     let (mut counts, mut count, mut state) = (Vec::new(), 0, In::Code);
     let letters: Vec<char> = text.chars().collect();
@@ -72,7 +73,7 @@ fn outside_of_strings(text: &str) -> Vec<usize> {
                 let hashes = hashes_at(at + 1);
                 (state, taken) = (In::String { raw: true, hashes }, hashes + 2);
             }
-            // A letter, as `'"'` or `'\''`; a lifetime has no second quotation mark there.
+            // A character literal such as `'"'` or `'\\''`; a lifetime has no second quotation mark there.
             In::Code if rest.starts_with(&['\'', '\\']) => taken = 4,
             In::Code if letter == '\'' && rest.get(2) == Some(&'\'') => taken = 3,
             In::String { raw: false, .. } if letter == '\\' && rest.get(1) != Some(&'\n') => {

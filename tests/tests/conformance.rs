@@ -1,4 +1,5 @@
-//! The client beside NVIDIA's: the same program gives the same calls, and the binary interface is laid out the same.
+//! The client compared with NVIDIA's: the same program makes the same calls, and the binary interfaces have the same
+//! layout.
 
 use nvtx_rs::{ResourceKind, abi};
 use nvtx_sys::ffi;
@@ -11,7 +12,7 @@ fn calls(arguments: &[&str]) -> Vec<Call> {
     run_recorded(command.args(arguments).env_remove("NVTX_RS_NEXT_TOOL"))
 }
 
-/// Without the numbers that the system gave to threads.
+/// The calls without the system's thread numbers.
 fn comparable(mut calls: Vec<Call>) -> Vec<Call> {
     calls.iter_mut().filter(|call| call.kind == "name_thread").for_each(|call| drop(call.rest.remove("id")));
     calls
@@ -42,7 +43,7 @@ fn both_crates_make_the_same_calls() {
     let theirs: Vec<Call> = calls(&["theirs"]).into_iter().filter(|call| call.kind != "destroy_domain").collect();
     assert!(ours.len() > 20);
     for (ours, theirs) in ours.iter().zip(&theirs) {
-        // Calls on the default domain have a function of their own in NVIDIA's crate, which tells a tool the same.
+        // Calls on the default domain have their own function in NVIDIA's crate, with the same effect for a tool.
         assert_eq!(ours, theirs);
     }
     assert_eq!(ours.len(), theirs.len());

@@ -1,6 +1,6 @@
-//! The inputs that fuzzers found worth keeping, and those that once broke something: each is run again.
+//! Runs the inputs that fuzzers kept, and those that once broke something.
 
-#[allow(unreachable_pub)] // also a library of its own, for the fuzzers
+#[allow(unreachable_pub)] // also a separate library, for the fuzzers
 #[path = "../../fuzz/src/lib.rs"]
 mod fuzz;
 
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Once;
 
 thread_local! {
-    /// A panic in a tool is contained: it counts here.
+    /// Counts panics in a tool, which are contained.
     static PANICS: Cell<usize> = const { Cell::new(0) };
 }
 

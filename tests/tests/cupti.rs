@@ -1,6 +1,6 @@
-//! Real libraries of CUPTI, from CUDA 11.8 to 13.5, without a GPU: their records are as long as we think, they and our
-//! decoder see them begin at the same places, and their functions have the numbers that we ask for. And a made-up
-//! driver and libcupti, to see a session through from its start to its end, and through what can go wrong.
+//! Tests with real CUPTI libraries, from CUDA 11.8 to 13.5, without a GPU: the lengths of records, the places of
+//! records in a buffer, and the numbers of functions are as expected. And tests with a made-up driver and libcupti,
+//! which run whole sessions and all kinds of failures.
 
 #[path = "cupti/absent.rs"]
 mod absent;
@@ -14,7 +14,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The child, in an environment without what the search reads.
+/// The child process, without the variables that the search reads.
 pub(crate) fn child(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cupti_child"));
     command.args(arguments);
@@ -22,7 +22,7 @@ pub(crate) fn child(arguments: &[&str]) -> Command {
     command
 }
 
-/// Leaves what the search reads out of a command's environment.
+/// Removes the search's variables from a command's environment.
 pub(crate) fn unset(command: &mut Command) {
     for name in ["TRACING_GPU_CUPTI", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_INJECTION64_PATH"]
     {
@@ -30,7 +30,7 @@ pub(crate) fn unset(command: &mut Command) {
     }
 }
 
-/// What it prints. It must end well.
+/// Its output. It must exit successfully.
 pub(crate) fn output(mut command: Command) -> String {
     let output = command.output().expect("the child");
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -38,7 +38,7 @@ pub(crate) fn output(mut command: Command) -> String {
     String::from_utf8(output.stdout).expect("text").trim_end().to_owned()
 }
 
-/// The libraries that tests/install fetches: version of CUDA and file.
+/// The libraries from tests/install: version of CUDA and file.
 fn libraries() -> Vec<(&'static str, PathBuf)> {
     let listed = include_str!("cupti/libraries.txt").lines().filter(|line| !line.starts_with('#'));
     let found = listed.map(|line| {
@@ -56,12 +56,13 @@ fn look(path: &Path) -> Value {
     told
 }
 
-/// A real library is found where toolkits, Conda and pip put it: by a variable, or by what the process has mapped.
+/// A real library is found in the places of toolkits, Conda and pip: through a variable, or through mapped files of the
+/// process.
 #[test]
 fn libraries_are_found_where_they_are_installed() {
     let root = made_up::folder().join("places");
     let _of_an_earlier_run = std::fs::remove_dir_all(&root);
-    let library = |file| PathBuf::from(made_up::empty_library(file)); // of the program
+    let library = |file| PathBuf::from(made_up::empty_library(file)); // a library of the program
     let wheel = "lib/python3.12/site-packages/nvidia/cu13/lib";
     for (place, variable, value) in [
         ("toolkit/targets/x86_64-linux/lib", "CUDA_HOME", root.join("toolkit")),
@@ -81,8 +82,7 @@ fn libraries_are_found_where_they_are_installed() {
     }
 }
 
-/// Bytes of a record by kind, for the libraries in their order; 0 where the kind is not known. Measured with another
-/// program.
+/// Bytes of a record by kind, for the libraries in order; 0 if a kind is unknown. Measured with another program.
 const STRIDES: [(u32, [u64; 6]); 20] = [
     (1, [88, 88, 96, 96, 112, 112]),
     (2, [88, 88, 88, 88, 104, 104]),
@@ -137,7 +137,7 @@ fn functions_have_the_numbers_that_are_asked_for() {
         let named: Vec<(u32, String, Option<String>)> = serde_json::from_value(told["named"].clone()).expect("names");
         assert!(named.len() > 90, "{cuda}: {}", named.len());
         for (number, ours, theirs) in named {
-            // An older library does not know what came after it.
+            // An older library does not know later functions.
             assert!(
                 theirs.as_ref() == Some(&ours) || (theirs.is_none() && !newest),
                 "{cuda}: {number} is {theirs:?}, not {ours}"
@@ -147,7 +147,7 @@ fn functions_have_the_numbers_that_are_asked_for() {
     }
 }
 
-/// Where the newest library has none of such a name, nothing would place the detail.
+/// If the newest library had no function of such a name, the detail would have no place.
 #[test]
 fn functions_that_details_come_of_are_known() {
     let (_, newest) = libraries().pop().expect("a library");
@@ -157,7 +157,7 @@ fn functions_that_details_come_of_are_known() {
     }
 }
 
-/// A function that a new library brings would be missed without a word.
+/// Otherwise a new function in a new library would be missed silently.
 #[test]
 fn no_function_that_enqueues_is_missed() {
     let (_, newest) = libraries().pop().expect("a library");
@@ -170,8 +170,8 @@ fn no_function_that_enqueues_is_missed() {
         .iter()
         .filter(|(number, name)| enqueues(name) && !named.iter().any(|(listed, ..)| listed == number))
         .map(|(_, name)| name.as_str())
-        // Host functions make no records of their own; `cuMemcpy_v2` is a number without a function. The others are of
-        // CUDA before 3.2, with addresses of 32 bits.
+        // Host functions make no records of their own; `cuMemcpy_v2` is a number without a function. The others are
+        // from before CUDA 3.2, with 32-bit addresses.
         .filter(|name| !name.starts_with("cuLaunchHostFunc") && *name != "cuMemcpy_v2")
         .filter(|name| !all.iter().any(|(_, other)| *other == format!("{name}_v2")))
         .collect();

@@ -1,4 +1,4 @@
-//! The table of `docs/dependencies.md` has what each feature is built from, and the licences. `BLESS=1` writes it anew.
+//! The table in `docs/dependencies.md` has the crates and licences of each feature. `BLESS=1` rewrites it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 const FEATURES: [&str; 9] = ["cuda", "cudarc", "csv", "flamegraph", "gzip", "html", "json", "openacc", "sqlite"];
 
-/// The crates that this is linked with, each with its licence if that is another than ours.
+/// The linked crates, each with its licence if that differs from ours.
 fn crates(arguments: &[&str]) -> BTreeSet<String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["tree", "--locked", "--target=x86_64-unknown-linux-gnu", "--edges=no-dev,no-build,no-proc-macro"]);

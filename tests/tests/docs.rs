@@ -1,5 +1,5 @@
-//! The READMEs and the pages in `docs/` name what exists: files, anchors, examples, tests, settings and methods. Their
-//! snippets of Rust are doctests (`tests/src/docs.rs`).
+//! The READMEs and the pages in `docs/` only name existing files, anchors, examples, tests, settings and methods. Their
+//! Rust snippets are doctests (`tests/src/docs.rs`).
 
 mod scenario;
 
@@ -17,7 +17,7 @@ fn root() -> &'static Path {
 /// READMEs of the packages; that of `tracing-gpu` is the root's.
 const READMES: [&str; 4] = ["README.md", "gpu-activity/README.md", "nvtx-rs/README.md", "range-report/README.md"];
 
-/// What the package of `tracing-gpu` and the site hold beside each other. A link to anything else breaks there.
+/// Files that the package of `tracing-gpu` and the site contain side by side. A link to anything else breaks there.
 const LINKED: [&str; 6] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs"];
 
 /// The READMEs, the root's first, the pages for contributors, and all pages in `docs/`, with their text.
@@ -30,7 +30,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     root.chain(pages).map(read).collect()
 }
 
-/// What follows each `before` in a text, up to a character that is not accepted.
+/// The text after each `before`, up to a character that is not accepted.
 fn after<'a>(text: &'a str, before: &'a str, accepts: fn(char) -> bool) -> impl Iterator<Item = &'a str> {
     let rest = text.match_indices(before).map(|(at, _)| &text[at + before.len()..]);
     rest.map(move |rest| rest.split(|letter| !accepts(letter)).next().unwrap_or_default())
@@ -41,7 +41,7 @@ fn in_name(letter: char) -> bool {
     letter.is_alphanumeric() || "_-./".contains(letter)
 }
 
-/// A value of an environment variable, as a shell ends it; a comma inside it belongs to it.
+/// A value of an environment variable, up to where a shell ends it; a comma inside belongs to it.
 fn in_value(letter: char) -> bool {
     !letter.is_whitespace() && !"`\"')|".contains(letter)
 }
@@ -114,7 +114,7 @@ fn examples_tests_and_paths_exist() {
     }
 }
 
-/// What the library says to a value of one of its variables.
+/// The library's complaints about a value of one of its variables.
 fn complaints(variable: &str, value: &str) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs");
     fs::create_dir_all(&folder).expect("a folder");

@@ -12,7 +12,7 @@ use std::time::Duration;
 const REFUSED: &str = "tracing-gpu: a global subscriber is installed already, nothing is measured: add `profiler.layer()` to it \
                        instead of `init()`";
 
-/// Ends with this code, has printed `work` and `step` once, and nothing else.
+/// Checks that the scenario ends with this code, and has printed `work` and `step` exactly once.
 fn assert_reported(scenario: &str, tier: &str, code: i32) -> Ran {
     let ran = outcome(&mut command(scenario, tier));
     assert_eq!(ran.status.code(), Some(code), "{scenario} {tier}\n{}", ran.stderr);
@@ -45,7 +45,7 @@ fn a_panic_prints_while_it_unwinds() {
         let ran = outcome(&mut command("panic", tier));
         assert_eq!(ran.status.code(), Some(101));
         assert!(ran.stderr.contains("on purpose"), "{}", ran.stderr);
-        // The span was exited by the unwinding, before the guard below it was dropped.
+        // The unwinding exited the span before it dropped the guard below.
         assert_eq!(printed(&ran.stderr), rows([("step", 1), ("unwound", 1), ("work", 1)]), "{tier}");
         assert_eq!(notes(&ran.stderr), "");
 
@@ -98,7 +98,7 @@ fn an_abort_prints_nothing() {
     }
 }
 
-/// Starts a scenario that waits, and returns when it says that it does.
+/// Starts a waiting scenario, and returns once it reports that it waits.
 fn ready(scenario: &str, tier: &str) -> Child {
     started(command(scenario, tier))
 }
@@ -117,7 +117,7 @@ fn send(signal: &str, child: &Child) {
     assert!(kill.expect("`kill` is in every shell's path: install procps or util-linux").success());
 }
 
-/// What a scenario that waits prints and ends with when it is sent this signal.
+/// The output and the status of a waiting scenario that gets this signal.
 fn killed_by(signal: &str, scenario: &str, tier: &str) -> (Option<i32>, String) {
     let mut child = ready(scenario, tier);
     send(signal, &child);
@@ -153,7 +153,7 @@ fn what_is_installed_in_one_line_prints_on_a_signal() {
     }
 }
 
-/// Whether its handler is there before ours or comes after it, and calls ours.
+/// Its handler may be installed before ours, or later and call ours.
 #[test]
 fn a_signal_that_the_program_handles_is_left_to_it() {
     for scenario in ["init-handles-signal", "handles-signal-init"] {
@@ -182,7 +182,7 @@ fn an_install_that_is_refused_returns_why() {
     assert_eq!(printed(&ran.stderr), rows([("step", 1), ("work", 1)]));
 }
 
-/// The program holds the lock that the report waits for. Sent again and again, as somebody would.
+/// The program holds the lock that the report waits for. The signal is sent repeatedly, as a user would.
 #[test]
 fn a_signal_that_comes_again_ends_what_cannot_print() {
     for tier in BOTH {
@@ -197,7 +197,7 @@ fn a_signal_that_comes_again_ends_what_cannot_print() {
     }
 }
 
-/// As a shell script starts what is to live through Ctrl-C. What is not ignored still prints and ends the program.
+/// A shell script starts programs like this that must survive Ctrl-C. Other signals still print and end the program.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
@@ -214,7 +214,7 @@ fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
             let is_ignored = |number: i32| mask.is_some_and(|mask| mask >> (number - 1) & 1 == 1);
             assert!(ignored.iter().all(|&(_, number)| is_ignored(number)), "{what}: {mask:x?}");
 
-            let end_of_main = child.stdin.take(); // which comes now, where no signal is left
+            let end_of_main = child.stdin.take(); // arrives now, if no signal is left
             match other {
                 Some((name, _)) => send(name, &child),
                 None => drop(end_of_main),
@@ -229,18 +229,18 @@ fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
     }
 }
 
-/// A scenario that a shell becomes after this.
+/// A scenario that a shell executes after this script.
 fn through_shell(script: &str, scenario: &str, tier: &str) -> Command {
     let inner = command(scenario, tier);
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{script}; exec \"$@\""), "sh"]).arg(inner.get_program()).args(inner.get_args());
     for (variable, _) in inner.get_envs() {
-        shell.env_remove(variable); // `command` keeps them from the scenario
+        shell.env_remove(variable); // `command` removes them for the scenario
     }
     shell
 }
 
-/// Whoever of the two comes first prints, and the other waits for it: the report is whole, and printed once.
+/// The first of the two prints, and the other waits for it: the report is whole, and printed once.
 #[test]
 fn a_signal_that_meets_the_end_cuts_no_report() {
     for (tier, signal_first) in BOTH.into_iter().flat_map(|tier| [(tier, false), (tier, true)]) {
@@ -249,11 +249,11 @@ fn a_signal_that_meets_the_end_cuts_no_report() {
         let mut stderr = child.stderr.take().expect("its errors are piped");
         let mut begin = |signal: bool| if signal { send("-INT", &child) } else { drop(end_of_main.take()) };
         begin(signal_first);
-        // The report is longer than a pipe takes: with its first byte here, whoever prints it is held up in the middle.
+        // The report is longer than a pipe holds: after its first byte, its writer is blocked in the middle.
         let mut text = vec![0];
         stderr.read_exact(&mut text).expect("a report");
         begin(!signal_first);
-        std::thread::sleep(Duration::from_millis(200)); // time enough to end, for a process that does not wait
+        std::thread::sleep(Duration::from_millis(200)); // a process that does not wait would end within this time
         stderr.read_to_end(&mut text).expect("the rest of the report");
         let status = child.wait().expect("the scenario ends");
         let text = String::from_utf8_lossy(&text);
@@ -272,13 +272,13 @@ fn after_a_fork_only_the_parent_prints() {
     }
 }
 
-/// It has what handles the signal, and not the thread that waits for it, unless it measures for itself.
+/// The child has the signal handler, but not the waiting thread, unless it measures for itself.
 #[test]
 fn a_signal_ends_a_forked_child_too() {
     for tier in BOTH {
         let ran = outcome(&mut command("fork-signalled", tier));
         assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "ended by 15\nended by 15\n"), "{}", ran.stderr);
-        // The report of the second child, whose subscriber is still its parent's, and then that of the parent.
+        // First the report of the second child, which still uses its parent's subscriber, then that of the parent.
         let (child, parent) = ran
             .stderr
             .split_once("No range was recorded: the profiler was never attached.")
@@ -288,8 +288,8 @@ fn a_signal_ends_a_forked_child_too() {
     }
 }
 
-/// Whatever locks of ours other threads hold at that moment: they are not in the child, and nobody gives the locks
-/// back. Its spans are not measured.
+/// Other threads may hold locks of ours at that moment. They do not exist in the child, so nobody releases the locks.
+/// The child's spans are not measured.
 #[test]
 fn a_forked_child_waits_for_no_thread_that_is_not_there() {
     for tier in BOTH {
@@ -312,11 +312,11 @@ fn a_second_start_is_one_line_and_an_inert_guard() {
         "tracing-gpu: `init()` was called before, and that profiler goes on measuring: this call changes nothing"
     );
     let (_, ranges) = report.split_once(" ** NVTX").expect("tree and ranges by default");
-    // The second guard is dropped between two pieces of work: the first goes on.
+    // The second guard is dropped between two pieces of work: the first continues.
     assert_eq!(printed(ranges), rows([("step", 2), ("work", 2)]));
     assert!(!report.contains("Notes:"), "{report}");
 
-    // The trace of the first is not opened anew.
+    // The trace of the first is not reopened.
     let trace = TemporaryFile::new("trace.json");
     let setting = format!("report=ranges,trace={}", trace.0.display());
     let ran = outcome(command("init-again", SUBSCRIBER).env("TRACING_GPU", setting));
@@ -330,7 +330,7 @@ fn a_second_start_is_one_line_and_an_inert_guard() {
     assert_eq!((ran.status.code(), ran.stdout.as_str()), (Some(0), "false\n"));
     assert_eq!(ran.stderr, format!("{REFUSED}\n"));
 
-    // A `main` that returns the error says as much.
+    // A `main` that returns the error prints the same.
     let ran = outcome(&mut command("install-beside-another", SUBSCRIBER));
     assert_eq!((ran.status.code(), ran.stderr), (Some(1), format!("{}\n", REFUSED.replace("tracing-gpu", "Error"))));
 }
@@ -349,7 +349,7 @@ fn a_second_global_subscriber_is_refused_and_the_first_goes_on() {
 
 #[test]
 fn an_empty_report_states_its_cause() {
-    let own = "spans"; // the target of the scenarios: the crate that they are in
+    let own = "spans"; // the target of the scenarios: their crate
     let filtered = format!(
         "Not measured, because of the filter info: 2 spans of h2, 2 spans of {own}, `request` of tower_http. \
          TRACING_GPU_FILTER=info,{own}=debug,tower_http=debug measures 2 of these 5. Spans of TRACE can be so many that \
@@ -410,7 +410,7 @@ fn an_empty_report_states_its_cause() {
     ];
     for (scenario, cause) in cases {
         for tier in BOTH {
-            // Where a busy machine took longer for what is done at once, the next time counts.
+            // If a busy machine took longer for an immediate action, the next attempt counts.
             let was_quick = |ran: &Ran| ran.stdout.trim().parse().is_ok_and(|took: u64| took < 20);
             let ran = repeat_with(|| outcome(&mut command(scenario, tier)))
                 .find(|ran| !scenario.ends_with("-at-once") || was_quick(ran))

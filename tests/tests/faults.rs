@@ -1,4 +1,4 @@
-//! Bad input has a stated outcome: no panic, no lost statistics, no other exit code.
+//! Bad input has a defined outcome: no panic, no lost statistics, no changed exit code.
 
 #[path = "faults/crowds.rs"]
 mod crowds;
@@ -22,7 +22,7 @@ use tracing_gpu::{Report, Summary};
 
 const INJECTION_PATH: &str = "NVTX_INJECTION64_PATH";
 
-/// What does not change from run to run.
+/// The figures that are the same in every run.
 fn counts(summary: &Summary) -> (BTreeMap<String, u64>, Vec<String>, Losses, Vec<String>) {
     (instances(summary), tree(summary), summary.losses.clone(), summary.notes.clone())
 }
@@ -38,7 +38,7 @@ fn a_tool_that_cannot_be_loaded_changes_nothing() {
     for tier in BOTH {
         let expected = counts(&untold("steady", tier).summary());
         assert_eq!(expected.0, steady());
-        // The recorder's entry point fails where there is no file to record to, and says why.
+        // Without a file to record to, the recorder's entry point fails and states the reason.
         for tool in [Path::new("/no/such/tool.so"), &text.0, Path::new("libm.so.6"), Path::new(""), &library()] {
             let ran = outcome(command("steady", tier).env(INJECTION_PATH, tool));
             assert_eq!(ran.status.code(), Some(0), "{tier} {}", tool.display());
@@ -52,7 +52,7 @@ fn a_tool_that_cannot_be_loaded_changes_nothing() {
     }
 }
 
-/// With this in the environment, to its end, the program going on.
+/// Runs to the end with these variables; the program must continue.
 fn went_on(tier: &str, variables: &[(&str, &str)]) -> Ran {
     let ran = outcome(command("defaults", tier).envs(variables.iter().copied()));
     assert!(ran.status.success() && ran.stdout.starts_with("went on\n"), "{}\n{}", ran.status, ran.stderr);
@@ -163,7 +163,7 @@ fn names_beyond_the_bound_are_counted_under_the_spans_own() {
             (70_000 - 65_536, 70_000 - 65_536),
             "{tier}"
         );
-        // 10 names that fitted came again.
+        // 10 names that fitted were used again.
         assert_eq!(summary.ranges.iter().filter(|row| row.times.instances == 2).count(), 10);
         assert_eq!(summary.ranges.iter().map(|row| row.times.instances).sum::<u64>(), 70_010);
         assert_whole(&summary);
@@ -174,7 +174,7 @@ fn names_beyond_the_bound_are_counted_under_the_spans_own() {
 fn names_of_a_megabyte_are_cut() {
     for tier in BOTH {
         let summary = untold("long-names", tier).summary();
-        // Those that differ only at their end are one row.
+        // Names that differ only at their end share a row.
         assert_eq!(summary.ranges.len(), 201, "{tier}");
         assert!(summary.ranges.iter().all(|row| row.name.len() == 32_768 && row.name.ends_with('…')));
         assert_eq!(summary.ranges.iter().map(|row| row.times.instances).sum::<u64>(), 400);
@@ -200,7 +200,7 @@ fn nodes_beyond_the_bound_are_in_more() {
         assert!(own.len() > 65_000 && own.len() < 65_536, "{tier}: {}", own.len());
         assert_eq!(sum(own) + sum(more), 300 * 301, "{tier}");
         assert!(summary.losses.nodes_over_limit > 0, "{tier}");
-        // Rows are by name, whatever became of their nodes.
+        // Rows are by name, independent of their nodes.
         let named = |name: &str| summary.ranges.iter().find(|row| row.name == name).map(|row| row.times.instances);
         assert_eq!(named("0"), Some(301), "{tier}: once as an outer span, 300 times as an inner one");
         assert_eq!(named("299"), Some(301), "{tier}");
@@ -243,7 +243,7 @@ fn a_crowd_of_names_stays_within_the_budget() {
             assert!(times.min_ns > 0 && times.min_ns <= times.max_ns && times.total_ns >= times.max_ns, "{row:?}");
         }
         let without = summary.ranges.iter().filter(|row| row.times.median_ns.is_none()).count() as u64;
-        // 1 MiB is room for the durations of 512 of 8,192 rows.
+        // 1 MiB is enough for the durations of 512 of 8,192 rows.
         assert!(without > 0, "{tier}");
         assert_eq!(summary.losses, with(Losses::default(), |it| it.rows_without_median = without), "{tier}");
         assert_whole(&summary);
@@ -255,7 +255,7 @@ fn a_spent_budget_saves_memory() {
     for tier in BOTH {
         let kib = |scenario: &str| -> u64 { untold(scenario, tier).stderr.trim().parse().expect("a number of KiB") };
         let (spent, roomy) = (kib("crowded-budget"), kib("crowded-roomy-budget"));
-        // 87 or more durations are kept for each of 8,192 rows, or not: 16 MiB in chunks of 16, 48 and 192.
+        // 87 or more durations of each of 8,192 rows are kept, or not: 16 MiB in chunks of 16, 48 and 192.
         assert!(spent + (8 << 10) < roomy, "{tier}: {spent} KiB without room for the durations, {roomy} KiB with it");
     }
 }
@@ -298,7 +298,7 @@ fn settings_that_cannot_be_used_are_errors_of_build() {
 fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
     let said = "cannot write the report to `/no/such/folder/report.txt`: No such file or directory (os error 2)";
     for tier in BOTH {
-        // The program's exit code is its own, and the report goes where it can be read.
+        // The exit code is the program's own, and the report goes to a readable place.
         let ran = outcome(&mut command("unwritable-finish", tier));
         assert_eq!((ran.status.code(), ran.stdout), (Some(0), format!("{said}\n")), "{tier}");
         assert!(ran.stderr.contains("Range Summary ("), "{tier}: {}", ran.stderr);
@@ -318,7 +318,7 @@ fn a_report_that_cannot_be_written_is_an_error_that_names_the_file() {
     }
 }
 
-/// Runs a shell that starts the scenario with its standard error somewhere odd.
+/// Runs a shell that starts the scenario with an odd standard error.
 fn through_shell(script: &str, scenario: &str, tier: &str) -> std::process::Output {
     let inner = command(scenario, tier);
     let mut shell = Command::new("sh");
@@ -345,7 +345,7 @@ fn standard_error_may_be_closed_or_full() {
     }
 }
 
-/// The end of a pipe whose other end is closed.
+/// A pipe whose reader has closed it.
 fn closed_pipe() -> Stdio {
     let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().expect("`true` can be started");
     let end = reader.stdin.take().expect("its input is piped");
@@ -353,7 +353,7 @@ fn closed_pipe() -> Stdio {
     end.into()
 }
 
-/// As behind `| head`; for other reasons it is one line, and an error of `finish`.
+/// Such as `| head`. Other failures are one line, and an error of `finish`.
 #[test]
 fn a_report_that_nobody_reads_is_no_error() {
     for tier in BOTH {

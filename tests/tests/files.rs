@@ -1,4 +1,4 @@
-//! Files that are written at the end of a run: where they go, and what becomes of those that cannot be written.
+//! Files that are written at the end of a run: their places, and failures to write them.
 
 mod scenario;
 #[path = "files/start.rs"]
@@ -22,7 +22,7 @@ use tracing_gpu::summary::{
 };
 use tracing_gpu::{Output, Profiler, RenderOptions, Summary};
 
-/// A folder of its own; it is removed when this is dropped.
+/// A folder of its own, which the destructor removes.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -91,7 +91,7 @@ fn own_times(nodes: &[tracing_gpu::summary::TreeNode]) -> u64 {
     nodes.iter().map(|node| node.self_ns + own_times(&node.children)).sum()
 }
 
-/// What the start adds to an error that the end may not meet.
+/// The start's addition to an error that may have disappeared by the end.
 const AGAIN: &str = "; the profiler tries again at the end";
 
 #[test]
@@ -106,7 +106,7 @@ fn a_file_that_cannot_be_written_is_one_line() {
             (directory.as_str(), "Is a directory (os error 21)", true),
             ("/proc/version/run.json", "Not a directory (os error 20)", true),
         ] {
-            // The others are written, the report is printed, and the exit status is the program's own.
+            // The other files are written, the report is printed, and the exit status is the program's own.
             let setting = format!("report=ranges,json={path},folded={}", inside.display());
             for (scenario, code) in [("defaults", 0), ("leaked-process-exit", 7), ("panic", 101)] {
                 let ran = outcome(command(scenario, tier).env("TRACING_GPU", &setting));
@@ -159,7 +159,7 @@ fn of_two_outputs_to_one_file_the_first_is_written() {
         assert!(ran.stderr.contains("Range Summary ("), "{tier}: {}", ran.stderr);
         assert!(fs::read_to_string(&path).expect("a trace").starts_with("[\n"), "{tier}");
 
-        // What is no file holds any number of them.
+        // A device may be named any number of times.
         let ran = outcome(command("defaults", tier).env("TRACING_GPU", "trace=/dev/null,json=/dev/null"));
         assert!(ran.status.success() && !ran.stderr.contains("tracing-gpu:"), "{tier}: {}", ran.stderr);
     }
@@ -179,19 +179,19 @@ fn of_two_profilers_with_one_file_the_first_writes_it_until_it_ends() {
         assert!(ran.status.success() && ran.stderr == line, "{tier}: {}", ran.stderr);
         assert_eq!(summary(&path).notes, Vec::<String>::new(), "{tier}: the second says that NVTX is not its own");
 
-        // Of three, the second lives beside the first, and the third is built when that one has ended.
+        // Of three profilers, the second lives beside the first, and the third is built after the second has ended.
         let ran = outcome(command("nvtx-passes-on", tier).env("TRACING_GPU", &setting));
         assert!(ran.status.success() && ran.stderr == line, "{tier}: {}", ran.stderr);
         assert_eq!(summary(&path).ranges[0].name, "next", "{tier}");
     }
 }
 
-/// The file is open elsewhere in the one way that Linux forbids: it is the program that runs.
+/// The file is open elsewhere in the one way that Linux forbids to write: it is the running program.
 #[test]
 fn a_file_that_is_in_use_is_one_line() {
     let copy = TemporaryFile::new("spans");
-    // By a process of its own: a child that another test forks while this one has the copy open to write would keep it
-    // busy.
+    // A separate process copies it: otherwise a child that another test forks while this process has the copy open for
+    // writing would keep it busy.
     let copied = Command::new("cp").arg(example("spans")).arg(&copy.0).status().expect("cp is there");
     assert!(copied.success());
     let before = fs::metadata(&copy.0).expect("a file").len();
@@ -204,7 +204,7 @@ fn a_file_that_is_in_use_is_one_line() {
     assert_eq!(fs::metadata(&copy.0).expect("a file").len(), before);
 }
 
-/// The last window of a run may be empty, and the other files of it are written as well.
+/// The last window of a run may be empty; its other files are written as well.
 #[test]
 fn a_flame_graph_of_nothing_says_so() {
     let says_so = |path: &Path| {
@@ -236,7 +236,7 @@ fn a_flame_graph_of_nothing_says_so() {
     assert_eq!(summary(&json.0).ranges, []);
 }
 
-/// What a run of several processes leaves, joined again.
+/// The files of several processes, joined again.
 #[test]
 fn the_ranks_of_a_run_are_joined() {
     let folder = Folder::new("ranks");
@@ -266,7 +266,7 @@ fn the_ranks_of_a_run_are_joined() {
     assert_eq!((root.all.instances, root.ranks.len()), (40, 4));
 }
 
-/// What a GPU adds to a summary: a few dozen kernels and calls, streams, and work at each node of the tree.
+/// Adds a GPU's part of a summary: a few dozen kernels and calls, streams, and work at each node of the tree.
 fn with_gpu(summary: &mut Summary) {
     let times = |count: u64| {
         let mut it = Times::new(count, count * 12_345);
@@ -313,8 +313,8 @@ fn with_gpu(summary: &mut Summary) {
     summary.gpu = Some(gpu);
 }
 
-/// As many files as a large run leaves, read and joined. `cargo test --release -p tests --test files many --
-/// --nocapture` says how long it takes.
+/// As many files as a large run writes, read and joined. `cargo test --release -p tests --test files many --
+/// --nocapture` prints the time.
 #[test]
 fn many_processes_are_joined_quickly() {
     let (count, bound) = if cfg!(debug_assertions) { (50, 60_000) } else { (1_000, 2_000) };
@@ -333,7 +333,7 @@ fn many_processes_are_joined_quickly() {
         bytes += text.len();
         fs::write(folder.0.join(format!("{rank}.json")), text).expect("a file can be written");
     }
-    let before = Usage::of_thread(); // other programs run beside this one
+    let before = Usage::of_thread(); // processor time, because other programs run beside this one
     let merged = Summary::merge((0..count).map(|rank| summary(&folder.0.join(format!("{rank}.json")))));
     let took = Usage::of_thread() - before;
     let took = took.user + took.system;

@@ -9,12 +9,12 @@ use std::process::Command;
 use tests::foreign::{compile, folder, headers};
 use tests::recorder::{Call, library_copy, run_recorded};
 
-/// Calls that say what was annotated, each as `kind domain:message`.
+/// Calls that annotate, each as `kind domain:message`.
 fn events(calls: &[Call]) -> Vec<String> {
     calls.iter().filter(|call| call.is_event()).map(Call::to_string).collect()
 }
 
-/// The package asks the entry point of the extensions whether a domain is enabled, and sends nothing if it fails.
+/// The package asks the extension's entry point whether a domain is enabled, and sends nothing if that fails.
 #[test]
 fn ranges_of_python_are_received() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/foreign/ranges.py");
@@ -38,7 +38,7 @@ fn ranges_of_the_library_of_version_2_are_received() {
     assert_eq!(events(&calls).join("|"), expected);
 }
 
-/// A range that is closed with a payload is closed, and payloads are decoded by what the program registered.
+/// A range that is closed with a payload is closed, and payloads are decoded by the program's registered schemas.
 #[test]
 fn payloads_are_decoded() {
     let include = format!("-I{}", headers().display());
@@ -76,7 +76,7 @@ fn payloads_are_decoded() {
         ["0"; 3]
     );
 
-    // Both tools say so, and the one behind has made the ids by which this one decodes.
+    // Both tools report each event, and the one behind has created the ids by which this one decodes.
     let twice: Vec<_> = expected.iter().flat_map(|event| [event.clone(), event.clone()]).collect();
     assert_eq!(decoded(&handed_on), twice);
 }

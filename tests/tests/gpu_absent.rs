@@ -1,5 +1,5 @@
-//! No GPU, a broken driver, a driver that lacks functions: the same program, the same CPU summary, one line that says
-//! why, no panic.
+//! No GPU, a broken driver, or a driver that lacks functions: the same program gives the same CPU summary and one line
+//! with the reason, without a panic.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,13 +31,13 @@ fn assert_cpu_summary(summary: &Summary) {
     assert!(summary.tree.iter().all(|node| node.stream_total_ns.is_none()));
 }
 
-/// The one line of the notes that says why nothing was timed.
+/// The one note that states why nothing was timed.
 fn reason(summary: &Summary) -> &str {
     let [reason] = summary.notes.as_slice() else { panic!("one reason is wanted: {:?}", summary.notes) };
     reason
 }
 
-#[cfg(feature = "nsight")] // with what that needs, tests/install brings a driver
+#[cfg(feature = "nsight")] // the installation for that feature includes a driver
 #[test]
 fn a_driver_without_a_device() {
     let (summary, stderr) = run(None, "");
@@ -51,7 +51,7 @@ fn a_driver_without_a_device() {
     assert!(stderr.contains("GPU timing is off"), "{stderr}");
 }
 
-/// The dynamic loader asks a library of ours where to look (`LD_AUDIT`), which hides every driver from the child.
+/// The dynamic loader asks a library of ours for paths (`LD_AUDIT`), which hides every driver from the child.
 #[test]
 fn a_machine_without_a_driver() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu_absent/audit.c");

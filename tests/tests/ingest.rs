@@ -10,7 +10,7 @@ use tracing_gpu::summary::ActivityLosses;
 use tracing_gpu::{ClockPair, Gpu, Output, Profiler, ProfilerBuilder, Summary, TimedQueue};
 use tracing_subscriber::prelude::*;
 
-/// The GPU's clock has begun elsewhere.
+/// The GPU's clock counts from another moment.
 const GPU_NOW: u64 = 7_000_000_000;
 
 fn builder() -> ProfilerBuilder {
@@ -79,7 +79,7 @@ fn operations_are_work_of_the_span_that_submitted_them() {
     let select = "SELECT count(*), sum(end - start), count(DISTINCT streamId) FROM CUPTI_ACTIVITY_KIND_KERNEL";
     let found = database.query_row(select, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
     assert_eq!(found.expect("a row"), (31, 350_400, 2));
-    // Each lies where it was submitted: the made-up times are after that.
+    // Each operation begins after its submission, because the made-up times are later.
     let select = "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r
         ON r.correlationId = k.correlationId AND r.globalTid != 0";
     let launched: u32 = database.query_row(select, [], |row| row.get(0)).expect("a number");
@@ -93,7 +93,7 @@ fn a_window_forgets_what_was_submitted_before() {
     let before = with_default(&subscriber, || info_span!("before").in_scope(|| queue.submit()));
     profiler.reset();
     queue.ran(before, "late", GPU_NOW, GPU_NOW + 10);
-    // A clock that was read again: a millisecond from now.
+    // A clock that was read again: a millisecond ahead.
     queue.set_clocks(ClockPair { gpu_ns: 5, cpu: Instant::now() + Duration::from_millis(1) });
     queue.ran(with_default(&subscriber, || info_span!("after").in_scope(|| queue.submit())), "new", 5, 25);
     let summary = profiler.summary();
@@ -116,7 +116,7 @@ fn without_gpu_time_operations_are_ignored() {
     profiler.finish().expect("nothing to be written");
 }
 
-/// While other threads of the parent hold the locks that it would want.
+/// Other threads of the parent hold the locks that the child would need.
 #[cfg(unix)]
 #[test]
 fn a_forked_child_waits_for_no_lock() {
@@ -138,11 +138,10 @@ fn a_forked_child_waits_for_no_lock() {
     });
 }
 
-/// Runs this in a child, which is ended if it waits. Its status.
+/// Runs this in a child, which is ended if it waits. Returns its status.
 #[cfg(unix)]
 fn in_forked_child(body: impl FnOnce()) -> i32 {
-    // SAFETY: the child calls nothing but the body, which is to do nothing there, and functions that are safe in a
-    // signal handler.
+    // SAFETY: the child calls only the body, which must do nothing there, and async-signal-safe functions.
     unsafe {
         let child = libc::fork();
         if child == 0 {

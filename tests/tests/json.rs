@@ -1,8 +1,8 @@
-//! Summaries as JSON: what is written is what the schema says, what the schema allows can be read, and what comes back
-//! is what was there.
+//! Summaries as JSON: written files match the schema, files that the schema allows can be read, and reading gives the
+//! same summary back.
 //!
-//! `golden/json/full.json` has every field and every kind of value. A field that is added to a summary goes there and
-//! into the schema: the tests fail until it is in both.
+//! `golden/json/full.json` has every field and every kind of value. A new field of a summary must be added there and to
+//! the schema: the tests fail until it is in both.
 
 mod scenario;
 
@@ -46,7 +46,7 @@ fn what_a_run_leaves_is_what_the_schema_says() {
             assert_eq!(wrong_with(&value, &schema(), true), Vec::<String>::new(), "{tier} {scenario}");
             let summary = read(&value).expect("a summary");
             assert_eq!(written(&summary), value, "{tier} {scenario}");
-            // A scenario that says itself what it counted; `deep` goes on in a new window.
+            // A scenario that reports its own counts; `deep` continues in a new window.
             for said in ran.summaries().iter().filter(|_| scenario != "deep") {
                 assert_eq!(instances(said), instances(&summary), "{tier} {scenario}");
                 assert_eq!(said.process, summary.process, "{tier} {scenario}");
@@ -67,7 +67,7 @@ fn every_field_comes_back() {
     assert_eq!(wrong_with(&empty, &schema(), true), Vec::<String>::new());
 }
 
-/// The golden summary has all that the schema names, so nothing in the schema goes untested.
+/// The golden summary has every name of the schema, so that the whole schema is tested.
 #[test]
 fn the_schema_names_nothing_that_is_never_written() {
     fn names(value: &Value, found: &mut BTreeSet<String>) {
@@ -114,7 +114,7 @@ fn pointers(value: &Value, at: String, found: &mut Vec<String>) {
     found.push(at);
 }
 
-/// Whatever is changed in a good document: if the reader refuses it, so does the schema.
+/// Whatever changes in a good document: if the reader refuses it, so does the schema.
 #[test]
 fn the_schema_forbids_what_cannot_be_read() {
     let (schema, full) = (schema(), full());
@@ -180,7 +180,7 @@ fn what_is_not_known_is_passed_over() {
     assert_eq!(read(&more).expect("a summary"), read(&full).expect("a summary"));
 }
 
-/// A file may say anything. Nothing that is made from it fails.
+/// A file may contain anything. Nothing made from it fails.
 #[test]
 fn the_largest_numbers_do_no_harm() {
     /// Fields of 32 bits.
@@ -263,7 +263,7 @@ fn what_is_no_summary_is_an_error_that_says_so() {
         let error = Summary::read_json(text.as_bytes()).expect_err(text);
         assert_eq!(error.to_string(), said, "{text}");
     }
-    // Cut off anywhere, as when the disk was full.
+    // Cut off anywhere, as on a full disk.
     let mut text = Vec::new();
     Summary::default().write_json(&mut text).expect("writing to memory");
     for length in 0..text.len() - 2 {
@@ -273,7 +273,7 @@ fn what_is_no_summary_is_an_error_that_says_so() {
     assert!(Summary::read_json(marked.as_slice()).is_ok(), "a byte order mark");
 }
 
-/// The files of one run lie side by side.
+/// The files of one run lie side by side, so a timeline is easily mistaken for a summary.
 #[test]
 fn a_timeline_is_called_one() {
     let said = "not a summary of tracing-gpu: it is a timeline of Chrome trace events, as `trace=` writes it; a summary is what `json=` writes";
@@ -283,7 +283,7 @@ fn a_timeline_is_called_one() {
     assert!(ran.status.success() && ran.stderr.is_empty(), "{}", ran.stderr);
     let whole = trace.text();
     let first_event = whole.match_indices('\n').nth(1).expect("an event a line").0;
-    // As a program leaves it that is killed, as others write it, and as an editor saves it.
+    // In the form of a killed program, of other programs, and of an editor.
     let object = format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":{whole}}}");
     let marked = format!("\u{feff} \n{whole}");
     let timelines =

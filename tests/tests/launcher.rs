@@ -1,5 +1,5 @@
-//! The command `tracing-gpu` on programs that were not built with us: its file, its options, bad input; and, with
-//! NVIDIA's headers of NVTX, every way in which processes end.
+//! The command `tracing-gpu` on programs that were not built with this crate: its file, its options, bad input; and,
+//! with NVIDIA's headers of NVTX, every way in which processes end.
 
 #[cfg(feature = "foreign")]
 #[path = "launcher/descriptors.rs"]

@@ -1,6 +1,6 @@
-//! Our attribution of GPU work to ranges, fed with what Nsight Systems recorded, against Nsight's own
-//! `nvtx_gpu_proj_sum` and `nvtx_kern_sum` of the same recording: row by row and exactly, except for the decimals that
-//! a table leaves out.
+//! Our attribution of GPU work to ranges, applied to a recording of Nsight Systems, compared with Nsight's own
+//! `nvtx_gpu_proj_sum` and `nvtx_kern_sum` of that recording: row by row and exactly, except for decimals that a table
+//! omits.
 
 #[path = "nsight_attribution/appendix.rs"]
 mod appendix;
@@ -14,14 +14,14 @@ use std::path::Path;
 
 use tables::{KernelRow, ProjectionRow};
 
-/// Compares the recording `run.sqlite` of a folder with the tables `nvtx_gpu_proj_sum.csv` and `nvtx_kern_sum.csv`
+/// Compares the recording `run.sqlite` in a folder with the tables `nvtx_gpu_proj_sum.csv` and `nvtx_kern_sum.csv`
 /// beside it.
 ///
-/// Start/end ranges are no level and no child in our table, in Nsight's they are: of the ranges that are `around`
-/// others, or in start/end ranges themselves, these two figures are not compared.
+/// In Nsight's table, start/end ranges are levels and children; in ours they are not. So these two figures are not
+/// compared for ranges in `around`, which surround start/end ranges or are inside them.
 ///
 /// # Panics
-/// If a row differs, or is in one of the two only.
+/// If a row differs, or is in only one of the two.
 fn agrees(folder: &Path, around: &[&str]) {
     let totals = export::Recording::read(&folder.join("run.sqlite")).attribute();
     let nested = |key: &tables::Key| key.0.as_ref().is_some_and(|(name, _)| around.contains(&name.as_str()));

@@ -1,5 +1,5 @@
-//! Timelines of ours as SQLite, read by the real `nsys stats`: every report runs, and says what its definition says of
-//! the same workload, what our own tables say, and what our attribution says of the file.
+//! Our SQLite timelines, read by the real `nsys stats`: every report runs, and agrees with its definition for the same
+//! workload, with our own tables, and with our attribution of the file.
 
 #[path = "nsight_sqlite/damage.rs"]
 mod damage;
@@ -47,7 +47,7 @@ const REPORTS: [&str; 14] = [
     "kernexecsum",
 ];
 
-#[allow(clippy::needless_update)] // more is going to be known of a process
+#[allow(clippy::needless_update)] // a process may get more fields
 fn process() -> Process {
     let mut it = Process::default();
     it.pid = PROCESS;
@@ -104,7 +104,7 @@ fn check(seed: u64, calls: Calls) {
     summaries::same(&summary, Report::MemSize, &printed["gpumemsizesum"]);
     summaries::same(&summary, Report::Api, &printed["cudaapisum"]);
     summaries::same(&summary, Report::RangeKernels, &printed["nvtxkernsum"]);
-    // The file has a call for each launch, also where none was recorded.
+    // The file has a call for each launch, even for one without a record.
     let made = expected.calls_of_launches().map(Item::ApiCall);
     let items = work.items(seed).into_iter().filter(|item| !matches!(item, Item::ApiCall(_))).chain(made);
     let mut executed = tracing_gpu::kernel_executions(&items.collect::<Vec<_>>());
@@ -113,11 +113,11 @@ fn check(seed: u64, calls: Calls) {
     let projected = traces::grouped(&printed["nvtxgpuproj"]);
     summaries::same(&summary, Report::GpuProjection, &projected);
 
-    // What our attribution finds in the file itself.
+    // The result of our attribution for the file itself.
     let totals = export::Recording::read(&folder.file("run.sqlite")).attribute();
     tables::same(&totals.kernels, &tables::KernelRow::read(&folder.file("out_nvtxkernsum.csv")));
-    // On which level a range is, our profiler says by the stack; Nsight Systems by what holds it, start/end ranges too.
-    // Without those it is the same.
+    // Our profiler determines a range's level by the stack, Nsight Systems by the ranges around it, including start/end
+    // ranges. Without those, both agree.
     let figures = if work.has_lifetimes() { 4 } else { 6 };
     let first = |mut rows: std::collections::BTreeMap<tables::Key, tables::Figures>| {
         rows.values_mut().for_each(|row| row.rounded.truncate(figures));

@@ -1,6 +1,6 @@
-//! Our tables against those that the real `nsys stats` printed for the same durations, byte for byte.
+//! Our tables compared with the output of the real `nsys stats` for the same durations, byte for byte.
 //!
-//! `golden/generate` made both files of a case; `golden/README.md` says with what.
+//! `golden/generate` made both files of a case; `golden/README.md` names the tools.
 
 #[path = "nsys_tables/activity.rs"]
 mod activity;
@@ -61,7 +61,7 @@ fn compare(case: &str) {
     };
     for (locale, thousands) in [("C", false), ("en_US", true)] {
         let printed = fs::read_to_string(golden(&format!("{case}.{locale}.txt"))).expect("golden table");
-        // Nsight Systems renamed its reports in 2023; we print the names of today, and the same table.
+        // Nsight Systems renamed its reports in 2023; we print the new names, and the same table.
         let expected = printed.replacen(&format!("({report_name})"), &format!("({title})"), 1);
         assert_ne!(printed, expected, "{case}: the title of the golden table is not the expected one");
 
@@ -80,7 +80,7 @@ fn compare(case: &str) {
     assert_eq!(String::from_utf8(ours).expect("UTF-8"), expected, "{case}, comma-separated");
 }
 
-/// The report that was asked for, and the summary of the durations, its rows in the wrong order on purpose.
+/// The requested report, and the summary of the durations, with its rows deliberately out of order.
 fn read_case(case: &str) -> (String, Summary) {
     let text = fs::read_to_string(golden(&format!("{case}.json"))).expect("golden durations");
     let value: Value = serde_json::from_str(&text).expect("JSON");
@@ -112,7 +112,7 @@ fn times(durations: &[u64]) -> Times {
         0 => (sorted[middle - 1] as f64 + sorted[middle] as f64) / 2.0,
         _ => sorted[middle] as f64,
     };
-    // One pass, in order of recording: the last digit depends on it.
+    // One pass, in order of recording, on which the last digit depends.
     let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
     for &ns in durations {
         count += 1.0;

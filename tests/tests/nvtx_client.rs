@@ -7,7 +7,7 @@ use tests::recorder::{Call, Record, TemporaryFile, example, library, library_cop
 
 const INJECTION_PATH: &str = "NVTX_INJECTION64_PATH";
 const NEXT_TOOL: &str = "NVTX_RS_NEXT_TOOL";
-/// What the scenario `all` is to record.
+/// The expected calls of the scenario `all`.
 const EVERY_CALL: &str = include_str!("nvtx_calls.txt");
 
 fn calls(scenario: &str) -> Command {
@@ -22,12 +22,12 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-/// What a program says that looks for this tool and then makes every call.
+/// The output of a program that looks for this tool and then makes every call.
 fn state_with(path: &Path) -> String {
     output(calls("state").env(INJECTION_PATH, path))
 }
 
-/// Without the numbers that the system gave to threads.
+/// The calls without the system's thread numbers.
 fn without_thread_ids(mut calls: Vec<Call>) -> Vec<Call> {
     calls.iter_mut().filter(|call| call.kind == "name_thread").for_each(|call| drop(call.rest.remove("id")));
     calls
@@ -74,7 +74,7 @@ fn a_library_without_the_entry_point_is_no_tool() {
 
 #[test]
 fn a_tool_may_refuse() {
-    // The recorder refuses without a file to write to.
+    // The recorder refuses to start without an output file.
     let said = state_with(&library());
     assert_eq!(said, format!("false EntryFailed {{ path: {:?} }}\n", library()));
 }
@@ -91,7 +91,7 @@ fn every_call_arrives_as_it_was_made() {
     let record = Record::new();
     output(calls("all").env(INJECTION_PATH, library()).env("NVTX_RECORD", record.path()));
     let mut lines = record.lines();
-    // The system's number of a thread is another each time.
+    // The system's number of a thread differs each time.
     let thread = lines.iter_mut().find(|line| line.contains("name_thread message=\"worker\"")).unwrap();
     let number = thread.rsplit_once('=').unwrap().1;
     assert!(number.parse::<u32>().unwrap() > 0);
@@ -239,7 +239,7 @@ fn after_the_first_call_no_tool_can_be_attached() {
 fn what_a_tool_calls_is_not_received() {
     let said = output(&mut calls("attach-from-tool"));
     let kinds: Vec<&str> = said.lines().map(|line| line.split(' ').next().unwrap()).collect();
-    // The strings and the domain are made for the program all the same, though the tool tried to use them first.
+    // The strings and the domain are created for the program all the same, although the tool tried to use them first.
     assert_eq!(kinds, ["Attach", "CreateDomain", "RegisterString", "Push", "RegisterString", "Mark", "Pop"]);
     assert_eq!(said.matches("domain: Some(\"app\")").count(), 5);
     assert_eq!(said.matches("registered: true").count(), 2);

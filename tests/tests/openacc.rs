@@ -1,5 +1,5 @@
-//! Programs with OpenACC, built by GCC and run on the host under the command `tracing-gpu`: which events are counted,
-//! where they come from, and how long they took.
+//! OpenACC programs, built by GCC and run on the host under the command `tracing-gpu`: counts, places and durations of
+//! events.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use tests::launcher::{Ran, run};
 use tracing_gpu::summary::OpenAccStats;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/openacc");
-/// What `main.c` has each thread do.
+/// The number of rounds of each thread in `main.c`.
 const TIMES: u64 = 20;
 
 /// An empty folder for one test.
@@ -21,7 +21,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Compiles sources of this folder into a file there.
+/// Compiles sources of this test's folder into that file.
 fn compiled<A: AsRef<OsStr>>(sources: &[&str], arguments: impl IntoIterator<Item = A>, to: PathBuf) -> PathBuf {
     let sources = sources.iter().map(|source| Path::new(SOURCES).join(source));
     let mut compiler = Command::new("gcc");
@@ -38,13 +38,13 @@ fn ran(program: &Path, threads: u64) -> Ran {
     ran
 }
 
-/// What was not counted, by the notes.
+/// The notes about events that were not counted.
 fn uncounted(ran: &Ran) -> Vec<&str> {
     let notes = ran.summaries.iter().flat_map(|summary| &summary.notes);
     notes.filter_map(|note| note.strip_prefix("OpenACC events that are in no row: ")).collect()
 }
 
-/// The events of a program, all of them in a row, and how long its threads worked by its own account.
+/// The events of a program, all of which must be in rows, and its threads' own account of their working time.
 fn measured(program: &Path, threads: u64) -> (Vec<OpenAccStats>, u64) {
     let mut ran = ran(program, threads);
     assert_eq!(uncounted(&ran), Vec::<&str>::new());
@@ -62,7 +62,7 @@ fn line(source: &str, comment: &str) -> usize {
     1 + text.lines().position(|line| line.contains(&format!("/* {comment} */"))).expect("the comment")
 }
 
-/// What this many threads do, by event and place; `at` says what is printed of a place.
+/// The events of this many threads, by event and place; `at` is the printed form of a place.
 fn expected(threads: u64, at: impl Fn(&str, &str) -> String) -> BTreeMap<String, u64> {
     let mut expected = BTreeMap::new();
     for (event, source, comment, count) in [
@@ -80,7 +80,7 @@ fn expected(threads: u64, at: impl Fn(&str, &str) -> String) -> BTreeMap<String,
     expected
 }
 
-/// The place of the end of a block is that of any line of it: compilers differ.
+/// The end of a block may have any of its lines as its place, because compilers differ.
 fn with_the_end_where_it_is(rows: &[OpenAccStats], comment: &str) -> String {
     let lines = line("scale.c", "data")..=line("scale.c", comment);
     let mut ends = rows.iter().filter(|row| row.event == "acc_exit_data").filter_map(|row| row.place.clone());
@@ -97,7 +97,7 @@ fn by_lines(rows: &[OpenAccStats], threads: u64) -> BTreeMap<String, u64> {
     })
 }
 
-/// All kinds of programs: the lines are those of the source, and every event is counted.
+/// For all kinds of programs, the lines match the source, and every event is counted.
 #[test]
 fn events_are_counted_by_the_lines_of_the_source() {
     let all = ["main.c", "scale.c"];
@@ -115,7 +115,7 @@ fn events_are_counted_by_the_lines_of_the_source() {
     assert_eq!(counts(&rows), by_lines(&rows, 3), "a library, and three threads");
 }
 
-/// Without debugging information there are functions; without these, places in the file.
+/// Without debugging information places are functions; without symbols, offsets in the file.
 #[test]
 fn without_lines_there_are_functions_or_addresses() {
     let all = ["main.c", "scale.c"];
@@ -135,7 +135,7 @@ fn without_lines_there_are_functions_or_addresses() {
     assert_eq!(found.values().sum::<u64>(), expected(1, function).values().sum::<u64>());
 }
 
-/// The report of nvprof has the rows, in its section, though there is no GPU.
+/// The report of nvprof has the rows, in its section, although there is no GPU.
 #[test]
 fn the_report_has_a_section() {
     let program = compiled(&["main.c", "scale.c"], ["-g"], folder("report").join("program"));
@@ -151,7 +151,7 @@ fn the_report_has_a_section() {
     assert!(rows.lines().any(|row| row.contains(",20,") && row.contains(",acc_update@scale.c:")), "{csv}");
 }
 
-/// Each moment in a construct counts once: own times add up to the time that the program measures itself.
+/// Each moment in a construct counts once: own times add up to the program's own measurement.
 #[test]
 fn own_times_add_up_to_what_the_program_measures() {
     let program = compiled(&["main.c", "scale.c"], ["-g"], folder("times").join("program"));
@@ -173,7 +173,7 @@ fn own_times_add_up_to_what_the_program_measures() {
     assert!(parts.iter().any(|part| *part > 0.99), "{parts:?}");
 }
 
-/// Names of files, lines, kernels and variables from the runtime, as NVIDIA's compilers give them: the rows of nvprof.
+/// The runtime gives names of files, lines, kernels and variables, as NVIDIA's compilers do: the rows equal nvprof's.
 #[test]
 fn a_runtime_may_name_the_source_itself() {
     let ran = ran(&compiled(&["runtime.c"], ["-ldl"], folder("runtime").join("program")), 1);

@@ -1,5 +1,6 @@
-//! The scenarios of `semantics.rs` under NVIDIA's own layer, so that the table of `docs/nsight.md` stays true: what it
-//! does today, exactly. `cargo test -p tests --features nvidia --test peers -- --nocapture` prints the table.
+//! Runs the scenarios of `semantics.rs` with NVIDIA's own layer and checks its exact present behaviour, so that the
+//! table in `docs/nsight.md` stays true. `cargo test -p tests --features nvidia --test peers -- --nocapture` prints the
+//! table.
 
 mod scenario;
 
@@ -13,8 +14,8 @@ fn run(scenario: &str, tier: &str) -> Ran {
     outcome_recorded(&mut command(scenario, tier))
 }
 
-/// What its layer told, by thread in the order of appearance: `start task`, `end task`. The domain, which is the target
-/// of the span, is left out.
+/// The calls of its layer, by thread in order of appearance: `start task`, `end task`. The domain, which is the span's
+/// target, is left out.
 fn told(ran: &Ran) -> Vec<Vec<String>> {
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     let mut threads: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -27,12 +28,12 @@ fn told(ran: &Ran) -> Vec<Vec<String>> {
     threads.into_values().collect()
 }
 
-/// Whether it panicked on inserting what it keeps a span a second time.
+/// Whether it panicked when it inserted its data of a span for the second time.
 fn inserted_twice(ran: &Ran) -> bool {
     !ran.status.success() && ran.stderr.contains("assertion failed: self.replace(val).is_none()")
 }
 
-/// Ranges that a tool saw begin.
+/// The number of ranges that a tool saw begin.
 fn begun(ran: &Ran) -> usize {
     ran.count("push") + ran.count("start")
 }
@@ -118,7 +119,7 @@ fn a_nul_is_stripped() {
     assert_eq!(first, Some("ab"));
 }
 
-/// Prints what a tool sees of each scenario, and holds ours to all of it.
+/// Prints a tool's view of each scenario, and checks all of ours.
 #[test]
 fn the_table() {
     let rows: [(&str, &str, usize); 9] = [

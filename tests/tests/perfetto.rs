@@ -1,7 +1,7 @@
-//! Perfetto's own trace processor, the program behind ui.perfetto.dev, reads the timelines that are written here:
-//! whole, compressed and cut off. So does the importer of chrome://tracing.
+//! Perfetto's own trace processor, the program behind ui.perfetto.dev, reads our timelines: complete, compressed and
+//! cut off. So does the importer of chrome://tracing.
 //!
-//! Both come in a wheel of PyPI (see `install`), as WebAssembly and as a page, and run in Node.
+//! Both are part of a PyPI wheel (see `install`), as WebAssembly and as a page, and run in Node.
 
 use std::fs;
 use std::io::{Cursor, Write};
@@ -21,7 +21,7 @@ fn processor() -> PathBuf {
     found.expect("Perfetto's trace processor is missing: run `bash tests/install`")
 }
 
-/// Each line that a script prints of a file.
+/// The lines that a script prints for a file.
 fn read(script: &str, file: &Path, input: &str) -> Vec<Json> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("perfetto").join(script);
     let mut node = Command::new("node")
@@ -56,7 +56,7 @@ fn text() -> Vec<u8> {
     text
 }
 
-/// What the reader found wrong. (That a flow came to its end before its start is no error to it.)
+/// The reader's error counters. (A flow that ends before its start is no error to it.)
 const FAULTS: &str =
     "select name, value from stats where value > 0 and (severity in ('error', 'data_loss') or name like 'flow%')";
 const SLICES: &str = "select count(*) from slice";
@@ -82,13 +82,13 @@ fn a_timeline_is_read_as_it_was_meant() {
         on("loader"),
         on("loader (2)"),
         on("CUDA API of loader"),
-        // What is around an arrow's beginning, and where it ends.
+        // The slice around an arrow's begin, and its end.
         "select p.name, i.name, count(*) from flow f join slice o on o.id = f.slice_out join slice i on i.id = f.slice_in \
          left join slice p on p.id = o.parent_id where o.name = 'launch' group by 1, 2 order by 1, 2"
             .to_owned(),
         "select t.name, count(*), max(c.value) from counter c join counter_track t on t.id = c.track_id group by 1 order by 1".to_owned(),
         "select name, count(*), sum(dur) from slice where name = 'request' group by 1".to_owned(),
-        // Calls overlap, and lead to the ranges in them.
+        // Calls overlap, and arrows lead to the ranges in them.
         "select name, count(*), sum(dur), max(depth), count(distinct extract_arg(arg_set_id, 'args.fields.step')) from slice \
          where category = 'call' group by 1"
             .to_owned(),
@@ -169,7 +169,8 @@ fn a_timeline_is_read_as_it_was_meant() {
 fn a_timeline_that_was_cut_off_or_compressed_opens() {
     let text = text();
     let all = ask(&temporary("whole.json", &text), &[SLICES])[0][0][0].as_u64().expect("a count");
-    // Between two flushes, in the middle of a line, in the middle of a letter's escape, without the last bracket.
+    // Cut between two flushes, in the middle of a line, in the middle of a letter's escape, and without the last
+    // bracket.
     for cut in [text.len() / 3, text.len() / 2 + 7, text.len() - 2_001, text.len() - 3] {
         let answers = ask(&temporary("cut.json", &text[..cut]), &[FAULTS, SLICES]);
         let slices = answers[1][0][0].as_u64().expect("a count");
@@ -184,7 +185,7 @@ fn a_timeline_that_was_cut_off_or_compressed_opens() {
     assert_eq!(ask(&temporary("whole.json.gz", &compressed), &[FAULTS, SLICES]), [json!([]), json!([[all]])]);
 }
 
-/// Each text that an event has, as it may end: a quotation mark, backslashes, both.
+/// Each text of an event with the worst possible ends: a quotation mark, backslashes, both.
 #[test]
 fn odd_texts_are_read() {
     use range_report::timeline::{Item, Mark, Range, Sink as _, Value};
@@ -246,7 +247,7 @@ fn odd_texts_are_read() {
     assert_eq!(read("viewer.mjs", &file, "")[0]["warnings"], json!([]));
 }
 
-/// What a program leaves that is killed is whole up to the last write, for readers that take no less.
+/// The file of a killed program is complete up to the last write, for readers that require complete parts.
 #[test]
 fn a_compressed_trace_without_its_end_opens_in_both() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("killed.json.gz");
@@ -291,7 +292,7 @@ fn chrome_tracing_reads_the_same() {
             "undefined -> Memcpy DtoH (Device -> Pageable)": count,
         })
     );
-    // Cut off between two lines, as a process leaves it that is killed: there it ends where its lines end.
+    // Cut off between two lines, as by a kill: the file ends where its lines end.
     let line = text.len() / 2 + text[text.len() / 2..].windows(2).position(|pair| pair == b",\n").expect("a line ends");
     for cut in [line, line + 1, line + 2] {
         let answer = &read("viewer.mjs", &temporary("viewer-cut.json", &text[..cut]), "")[0];

@@ -1,4 +1,4 @@
-//! The tables that users keep beside their programs, of Nsight Systems 2021, nvprof and torch.profiler, printed again
+//! The tables that users keep with their programs, from Nsight Systems 2021, nvprof and torch.profiler, printed again
 //! from their numbers.
 
 #[path = "seeds/nvprof.rs"]
@@ -65,7 +65,7 @@ fn comparison(width: usize) -> String {
     String::from_utf8(text).expect("UTF-8")
 }
 
-/// What users of the four tables do by eye: which phase is why one of them is slow.
+/// Automates the users' reading of the four tables: finds the phase that makes one of them slow.
 #[test]
 fn side_by_side_in_80_columns() {
     let expected = "
@@ -143,13 +143,13 @@ fn summary(phases: &Phases) -> Summary {
     summary
 }
 
-/// The order in which the program ran its phases must not matter, so every rotation of them is tried.
+/// The order of the program's phases must not matter, so every rotation of them is tried.
 fn assert_printed(phases: &Phases, expected: &str) {
     for rotation in 0..phases.len() {
         let mut summary = summary(phases);
         summary.ranges.rotate_left(rotation);
 
-        // The envelope of a report: an empty line before the title, one after the table.
+        // The frame of a report: an empty line before the title, one after the table.
         assert_eq!(printed(&summary, Report::Ranges, TableStyle::Legacy), format!("\n{expected}\n"));
     }
 }

@@ -1,5 +1,5 @@
-//! The rules of the profiler, each for both tiers: the calls that a tool sees and what the summary says, in a process
-//! of its own.
+//! The rules of the profiler, each for both tiers, in a process of its own: the calls that reach a tool, and the
+//! summary.
 
 #[path = "semantics/entries.rs"]
 mod entries;
@@ -44,7 +44,7 @@ fn open(label: &str, thread: &str) -> OpenRange {
     OpenRange::new(label, thread)
 }
 
-/// Lifetimes of one name that this thread began.
+/// Open lifetimes of one name that this thread began.
 fn lifetimes(label: &str, thread: &str, count: u64) -> OpenRange {
     let mut it = open(label, thread);
     it.style = RangeStyle::StartEnd;
@@ -52,7 +52,7 @@ fn lifetimes(label: &str, thread: &str, count: u64) -> OpenRange {
     it
 }
 
-/// The events that begin something, with the category, colour and payload that they carry.
+/// The events that begin something, with their category, colour and payload.
 fn carried(calls: &[Call]) -> Vec<String> {
     let begins = |call: &&Call| call.is_event() && call.kind != "pop" && call.kind != "end";
     let describe = |call: &Call| {

@@ -1,5 +1,5 @@
-//! Timelines that the profiler writes while a program runs, against the summary of the same run; and what becomes of
-//! them where the program ends early.
+//! Timelines written while a program runs, compared with the summary of the same run; and their state if the program
+//! ends early.
 
 #[path = "timelines/calls.rs"]
 mod calls;
@@ -36,14 +36,14 @@ fn rows(summary: &Summary) -> Rows {
     summary.ranges.iter().map(row).collect()
 }
 
-/// Whether two times of this many instances agree: to 1 ns an instance, since a file has whole nanoseconds, and to a
-/// part in 100,000, since a file converts ticks by the rate of the clock as measured so far, and a summary by that of
+/// Whether two times of this many instances agree: to 1 ns an instance, because a file has whole nanoseconds; and to a
+/// part in 100,000, because a file converts ticks by the rate of the clock measured so far, and a summary by that of
 /// the whole run.
 fn agree(instances: u64, ours: f64, theirs: f64) -> bool {
     (ours - theirs).abs() <= instances as f64 + theirs * 1e-5
 }
 
-/// The same ranges, the same number of times; their sums as [`agree`] has it.
+/// Checks for the same ranges with equal counts, and with sums that [`agree`].
 fn assert_same(what: &str, ours: &Rows, summary: &Rows) {
     let counts =
         |rows: &Rows| -> Vec<_> { rows.iter().map(|(key, (instances, _))| (key.clone(), *instances)).collect() };
@@ -73,7 +73,7 @@ fn everything_is_in_both_files_as_in_the_summary() {
         assert_eq!(instances(&summary)["kernel"], 4 * 60 * 20);
         let (trace, database) = assert_complete(tier, &run);
 
-        // Each has its own fields, also those that were opened again.
+        // Each has its own fields, even reopened ones.
         let layers: Vec<_> = trace.slices.iter().filter(|slice| slice.name.starts_with("layer ")).collect();
         assert!(layers.iter().all(|slice| slice.args["fields"]["kind"] == "conv"));
         for slice in &layers {
@@ -97,7 +97,7 @@ fn everything_is_in_both_files_as_in_the_summary() {
         let later: Vec<_> = trace.slices.iter().filter(|slice| slice.name == "recorded later").collect();
         assert_eq!((&later[0].args["fields"], &later[1].args["fields"]["found"]), (&json!(null), &json!("here")));
 
-        // Threads by their names, and what each has.
+        // Threads by name, and the contents of each.
         let threads: BTreeSet<&str> = trace.threads.values().map(String::as_str).collect();
         for name in ["main", "worker 0", "worker 1", "worker 2", "closer"] {
             assert!(threads.contains(name) && database.threads.contains(&name.to_owned()), "{tier}: {threads:?}");
@@ -140,7 +140,7 @@ fn everything_is_in_both_files_as_in_the_summary() {
         assert_eq!(serde_json::from_str::<serde_json::Value>(&in_database).expect("JSON"), fields, "{tier}");
         let without = "SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 34 AND jsonText IS NULL";
         assert_eq!(database.number(without), 5, "{tier}");
-        // On the clock of the ranges: each batch says that it begins.
+        // Marks use the clock of the ranges: each batch marks its begin.
         for mark in trace.marks.iter().filter(|mark| mark.name.ends_with("begins")) {
             let around = |slice: &&read::Event| {
                 slice.name == "batch" && slice.track == mark.track && slice.start <= mark.start && mark.end <= slice.end
@@ -195,15 +195,15 @@ fn the_tree_and_the_categories_say_what_the_database_says() {
     }
 }
 
-/// The window is the program's: what is written after its end is no part of it. A busy machine can make a window longer
-/// than it should be, and never shorter: one of ten is enough.
+/// The window is the program's: writing after its end does not belong to it. A busy machine can make a window too long,
+/// but never too short, so one good run of ten is enough.
 #[test]
 fn the_window_ends_before_the_rest_is_written() {
     let tried: Vec<String> = (0..10).map_while(|_| window_with_writing().err()).collect();
     assert!(tried.len() < 10, "{tried:?}");
 }
 
-/// An error where the window may have what is written after it.
+/// An error if the window may include the writing afterwards.
 fn window_with_writing() -> Result<(), String> {
     let files = Files::new("trace.json");
     let begun = Instant::now();
@@ -261,7 +261,7 @@ fn what_is_open_at_the_end_is_cut_there() {
     }
 }
 
-/// The summary is that of the last window; the timeline goes on over all.
+/// The summary is that of the last window; the timeline covers all.
 #[test]
 fn what_is_open_at_a_reset_is_whole_and_keeps_its_values() {
     for tier in BOTH {
@@ -269,7 +269,7 @@ fn what_is_open_at_a_reset_is_whole_and_keeps_its_values() {
         let (trace, summary) = (run.trace(), run.summary());
         trace.assert_nested(tier);
         assert!(!instances(&summary).contains_key("before"), "{tier}: {summary:?}");
-        // The table does not take over from the database what was before the window.
+        // The table must not include the time before the window that the database has.
         let (outer, whole) = (summary.ranges.iter().find(|row| row.name == "outer"), trace.slice("outer"));
         let in_window = outer.expect("a row").times.total_ns;
         assert!(in_window + 200_000_000 < whole.end - whole.start, "{tier}: {in_window} ns of {whole:?}");
@@ -292,13 +292,13 @@ fn what_is_open_at_a_reset_is_whole_and_keeps_its_values() {
     }
 }
 
-/// Nothing is lost without being counted, in the report and in both files.
+/// All losses are counted, in the report and in both files.
 #[test]
 fn what_does_not_fit_is_counted() {
     for tier in BOTH {
         let run = Run::of("timeline-lost", tier);
         let (trace, database, summary) = (run.trace(), run.database(), run.summary());
-        // Each thread's name is one more.
+        // Each thread's name is one more record.
         let lost = 200_000 + 1 - trace.slices.len() as u64 - trace.threads.len() as u64;
         assert_eq!(instances(&summary)["step"], 200_000, "{tier}");
         assert!(lost > 0, "{tier}");
@@ -309,7 +309,7 @@ fn what_does_not_fit_is_counted() {
     }
 }
 
-/// What has been written makes room for what comes.
+/// Written records make room for new ones.
 #[test]
 fn room_is_used_again() {
     for tier in BOTH {

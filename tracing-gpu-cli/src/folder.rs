@@ -1,7 +1,7 @@
-//! The private folder of a run: what the command tells the processes, and what they leave for it.
+//! The private folder of a run: settings for the processes, and their results.
 //!
-//! A process takes a name of its own, `PID`, or `PID-2` where that is taken: a process that replaces itself by `exec`
-//! keeps its id, and ids of different namespaces are the same.
+//! Each process takes a name of its own: `PID`, or `PID-2` if that is taken. A process that replaces itself by `exec`
+//! keeps its id, and processes of different namespaces may have the same id.
 
 mod ended;
 
@@ -16,30 +16,30 @@ use std::sync::Arc;
 use nvtx_rs::environment::variable;
 use tracing_gpu::{RowFileSummary, Summary, read_row_file};
 
-/// Names the folder in the environment of the measured processes.
+/// The variable that names the folder in the environment of measured processes.
 pub(crate) const VARIABLE: &str = "TRACING_GPU_RUN";
-/// Names the library that `CUDA_INJECTION64_PATH` named before.
+/// The variable with the former value of `CUDA_INJECTION64_PATH`.
 pub(crate) const NEXT_CUDA: &str = "TRACING_GPU_NEXT_CUDA";
 
-/// The name of each folder begins so; the id of the command and a random number follow.
+/// The prefix of each folder's name; the command's id and a random number follow.
 const PREFIX: &str = "tracing-gpu-";
 /// The settings of the measured processes.
 const SETTINGS: &str = "settings";
-/// The folder of the files that have their rows, or a link to it.
+/// The folder of the row files, or a link to it.
 const ROWS: &str = "rows";
-/// The files that they write.
+/// The files that the processes write.
 const FILES: &str = "files";
-/// No text in an environment and no path has this byte.
+/// A byte that occurs in no environment variable and no path.
 const SEPARATOR: char = '\0';
 
-/// Names that one process id has in a run at most.
+/// The largest number of names with one process id in a run.
 const MOST_NAMES: usize = 10_000;
 
 /// The folder of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// In the command: the settings, locked as long as it lives, see `ended`.
+    /// In the command: the settings file, locked while the command lives, see `ended`.
     lock: Option<Arc<File>>,
 }
 
@@ -81,26 +81,26 @@ impl std::fmt::Display for CaptureRange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) captured: CaptureRange,
-    /// Texts in the grammar of `TRACING_GPU`. Later ones win. What they say of files does not count.
+    /// Texts in the grammar of `TRACING_GPU`. Later ones win. Their settings of files are ignored.
     pub(crate) texts: Vec<String>,
     /// The files by their keys in that grammar.
     pub(crate) files: BTreeMap<String, PathBuf>,
 }
 
-/// What is left of one measured process.
+/// The results of one measured process.
 #[derive(Debug)]
 pub(crate) struct Left {
     /// Its name in the folder.
     pub(crate) name: String,
     /// The program's name and arguments.
     pub(crate) command: String,
-    /// What it measured; `None` where it wrote nothing that can be read.
+    /// Its measurements; `None` if it wrote nothing readable.
     pub(crate) summary: Option<Summary>,
-    /// What is missing of it, if something is, where it ended without its last word.
+    /// What is missing, if the process ended without its final summary.
     pub(crate) cut: Option<Cut>,
 }
 
-/// What a process left that has not written its last word.
+/// The results of a process without a final summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Its rows, so that counts and totals of ranges are exact.
@@ -112,7 +112,8 @@ pub(crate) enum Cut {
 }
 
 impl Folder {
-    /// A new folder that nobody else can read, in the first of these folders in which it can be made and written to.
+    /// Creates a folder that nobody else can read, in the first of these places where that works and files can be
+    /// written.
     pub(crate) fn create(places: &[PathBuf]) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt as _;
         let mut first_error = None;
@@ -135,12 +136,12 @@ impl Folder {
         Err(first_error.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
     }
 
-    /// The folder that the environment of this process names.
+    /// The folder named in the environment of this process.
     pub(crate) fn of_environment() -> Option<Self> {
         variable(VARIABLE).map(|path| Self { path: path.into(), lock: None })
     }
 
-    /// This folder, if it is that of a run.
+    /// This folder, if it belongs to a run.
     pub(crate) fn of_run(path: &Path) -> Option<Self> {
         path.join(SETTINGS).is_file().then(|| Self { path: path.to_owned(), lock: None })
     }
@@ -149,7 +150,7 @@ impl Folder {
         &self.path
     }
 
-    /// Makes the folder of the files of rows: in memory, where removing such a file takes no time, else here.
+    /// Creates the folder of row files: in memory, where removing such a file takes no time, else in this folder.
     fn place_rows(&self) {
         use std::os::unix::fs::{DirBuilderExt as _, symlink};
         let (rows, in_memory) = (self.path.join(ROWS), self.rows_in_memory());
@@ -159,13 +160,13 @@ impl Folder {
         }
     }
 
-    /// Where the files of rows are, if they are in memory.
+    /// The place of the row files if they are in memory.
     fn rows_in_memory(&self) -> PathBuf {
         let name = self.path.file_name().unwrap_or_default().as_bytes();
         Path::new("/dev/shm").join(path_of([name, b"-rows"].concat()))
     }
 
-    /// Removes it with all in it.
+    /// Removes the folder with its contents.
     pub(crate) fn remove(self) {
         if fs::read_link(self.path.join(ROWS)).is_ok_and(|rows| rows == self.rows_in_memory()) {
             let _stays = fs::remove_dir_all(self.rows_in_memory());
@@ -173,7 +174,7 @@ impl Folder {
         let _stays = fs::remove_dir_all(&self.path);
     }
 
-    /// Locks the folder as one in use, too, where that is possible.
+    /// Writes the settings, and locks the folder as one in use, if possible.
     pub(crate) fn write_settings(&mut self, settings: &Settings) -> io::Result<()> {
         let mut all = vec![settings.captured.to_string()];
         all.extend_from_slice(&settings.texts);
@@ -196,7 +197,7 @@ impl Folder {
         Ok(Settings { captured, texts: all.collect(), files: files.chunks_exact(2).map(file).collect() })
     }
 
-    /// Says that this process is measured, and returns its name.
+    /// Registers this process as measured, and returns its name.
     pub(crate) fn begin(&self) -> io::Result<String> {
         let pid = std::process::id();
         for number in 1..MOST_NAMES {
@@ -214,12 +215,12 @@ impl Folder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Where a process writes its summary at its end.
+    /// The file for a process's final summary.
     pub(crate) fn summary(&self, name: &str) -> PathBuf {
         self.file(name, "json")
     }
 
-    /// Where the rows of a process are, while it runs and whatever becomes of it.
+    /// The row file of a process, which survives a crash.
     pub(crate) fn rows(&self, name: &str) -> PathBuf {
         self.path.join(ROWS).join(name)
     }
@@ -238,7 +239,7 @@ impl Folder {
         fs::rename(new, self.file(name, "snapshot"))
     }
 
-    /// What all processes left, in the order in which they began.
+    /// The results of all processes, in the order in which they began.
     pub(crate) fn read(&self, mut each: impl FnMut(usize, usize)) -> io::Result<Vec<Left>> {
         let mut begun = Vec::new();
         for entry in fs::read_dir(&self.path)? {
@@ -288,7 +289,7 @@ impl Folder {
     }
 }
 
-/// A path as the name of a file in which no placeholder is replaced.
+/// A path as a file name in which nothing is a placeholder.
 pub(crate) fn literal(path: &Path) -> PathBuf {
     let between: Vec<&[u8]> = path.as_os_str().as_bytes().split(|byte| *byte == b'%').collect();
     path_of(between.join(&b"%%"[..]))
@@ -299,32 +300,32 @@ fn path_of(bytes: Vec<u8>) -> PathBuf {
 }
 
 fn summary_of(file: &Path) -> Option<Summary> {
-    // A pipe would be waited for.
+    // Opening a pipe would wait.
     if file.is_file() { Summary::read_json(File::open(file).ok()?).ok() } else { None }
 }
 
-/// On a full disk a folder can still be made, and nothing be written into it.
+/// Checks that files can be written: on a full disk a folder can still be created.
 fn probe(folder: &Path) -> io::Result<()> {
     let file = folder.join("probe");
     fs::write(&file, vec![1; 64 << 10])?;
     fs::remove_file(file)
 }
 
-/// A number that nobody can guess: the standard library seeds its hashes from the system's random numbers.
+/// An unpredictable number: the standard library seeds its hashes from the system's random numbers.
 fn nonce() -> u64 {
     use std::hash::{BuildHasher as _, RandomState};
     RandomState::new().hash_one(std::time::SystemTime::now())
 }
 
-/// Locks the settings, which other runs look at for a moment.
+/// Locks the settings; other runs lock them only for a moment.
 fn lock(settings: &File) -> io::Result<()> {
     Ok(rustix::fs::flock(settings, rustix::fs::FlockOperation::LockExclusive)?)
 }
 
-/// Whether the process is there whose file this is: `4711.begun`, `4711-2.begun`.
+/// Whether the process of this file exists: `4711.begun`, `4711-2.begun`.
 fn is_alive(file: &Path) -> bool {
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let process = Path::new("/proc").join(name.split('-').next().unwrap_or_default());
-    // One that has ended and was not waited for has no program any more.
+    // A zombie no longer has an `exe` link.
     name.starts_with(|first: char| first.is_ascii_digit()) && process.join("exe").read_link().is_ok()
 }

@@ -1,8 +1,8 @@
-//! The command `tracing-gpu`: where the time of any program goes, without changing it.
+//! The command `tracing-gpu`: shows where the time of any program goes, without changing it.
 //!
-//! One file is the command and the library that it has injected into the program (`build.rs`): the command starts the
-//! program with variables that name its own file; NVTX, the CUDA driver and the runtime of OpenACC load it and call its
-//! entry points (`main.rs`).
+//! One file is both the command and the library that it injects (`build.rs`). The command starts the program with
+//! variables that name its own file. NVTX, the CUDA driver and the OpenACC runtime load that file and call its entry
+//! points (`main.rs`).
 //!
 //! ```text
 //! command: options, run folder, spawn, wait ------------------------> read, merge, print
@@ -10,11 +10,11 @@
 //!             '-> program -> entry point -> inject: Profiler -----------'
 //! ```
 //!
-//! - [`inject`] runs in the measured processes. It has one profiler for a process, which writes its summary into the
-//!   run's folder at its end. Its rows lie in a file there, and with CUDA it writes once a second what it has so far.
-//! - `command` runs in the command's own process. It measures nothing.
+//! - [`inject`] runs in the measured processes. It has one profiler per process, which writes its summary into the
+//!   run's folder at the end. The rows lie in a file there. With CUDA it also writes a snapshot once a second.
+//! - `command` runs in the command's own process, and measures nothing.
 //!
-//! What both agree on, the folder of a run, is in `folder`.
+//! `folder` is the folder of a run, which both use.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

@@ -1,4 +1,4 @@
-//! The command, and the entry points of the library that it is when it is injected: see `lib.rs`.
+//! The command, and the entry points of the injected library: see `lib.rs`.
 
 #![allow(unsafe_code)]
 #![allow(non_snake_case)]
@@ -13,7 +13,7 @@ use tracing_gpu_cli::inject::entry;
 #[global_allocator]
 static MEMORY: tracing_gpu_cli::Memory = tracing_gpu_cli::Memory;
 
-/// The path of the dynamic loader: what a linker of libraries leaves out, and a program needs.
+/// The path of the dynamic loader, which linkers omit from libraries but a program needs.
 #[used]
 #[unsafe(link_section = ".interp")]
 static INTERPRETER: [u8; LOADER.len()] = *LOADER;
@@ -36,14 +36,14 @@ fn main() -> ExitCode {
     tracing_gpu_cli::run()
 }
 
-/// NVTX calls this, version 3 once for each part of the process that makes NVTX calls. The library `libnvToolsExt` of
-/// version 2 looks for it, too, and only then for an entry point of its own, which speaks another language.
+/// NVTX calls this; version 3 once for each part of the process with NVTX calls. The library `libnvToolsExt` of version
+/// 2 looks for this function first, and only then for its own entry point with another interface.
 ///
 /// # Safety
-/// The argument is null or a function that gives out the caller's export tables.
+/// The argument is null or a function that returns the caller's export tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn InitializeInjectionNvtx2(tables: Option<GetExportTable>) -> c_int {
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the caller vouches for `tables`.
     unsafe { entry::nvtx(tables, InitializeInjectionNvtx2) }
 }
 
@@ -53,7 +53,7 @@ pub unsafe extern "system" fn InitializeInjectionNvtx2(tables: Option<GetExportT
 /// The argument is the address of a module info struct.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn InitializeInjectionNvtxExtension(module: *mut c_void) -> c_int {
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the caller vouches for `module`.
     unsafe { entry::nvtx_extension(module) }
 }
 

@@ -1,4 +1,4 @@
-//! What only the operating system and the C library can do: signals, waiting for any process, forks, the end of Python.
+//! Services of the operating system and the C library: signals, waiting for any process, forks, the end of Python.
 
 #![allow(unsafe_code)]
 
@@ -12,14 +12,15 @@ use std::sync::atomic::{
 };
 use std::time::Duration;
 
-/// The process that signals are passed on to; 0 for none.
+/// The process to which signals are forwarded; 0 for none.
 static PASSED_ON_TO: AtomicI32 = AtomicI32::new(0);
-/// The signals that came while there was none, a bit for each.
+/// The signals that arrived while there was none, one bit each.
 static PENDING: AtomicU64 = AtomicU64::new(0);
-/// Whether a signal that asks a program to end has come while there was none to pass it on to.
+/// Whether a signal to end arrived while there was no process to forward it to.
 static ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 
-/// Signals that a terminal sends to its whole foreground, the measured program among it. Then the kernel is the sender.
+/// Signals that a terminal sends to its whole foreground group, including the measured program. Their sender is the
+/// kernel.
 const OF_TERMINAL: [c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
 /// Signals that are meant for the program.
 const OF_PROGRAM: [c_int; 12] = [
@@ -36,14 +37,14 @@ const OF_PROGRAM: [c_int; 12] = [
     libc::SIGIO,
     libc::SIGXCPU,
 ];
-/// The program has ended, and one of these comes: somebody wants the command itself to end.
+/// If one of these arrives after the program has ended, the command itself should end.
 const OF_COMMAND: [c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
-/// What this command inherited must not end it, nor keep it from waiting: a limit on the size of files (a write then
-/// says why it failed), and children whose end nobody wants to know. A handler, for the reason below.
+/// Neutralises inherited settings that would end this command or its waiting: a limit on file sizes (a write then
+/// returns an error), and ignored ends of children. Uses a handler instead of "ignore" for the reason below.
 pub(crate) fn survive_what_is_inherited() {
     extern "C" fn nothing(_signal: c_int) {}
-    // SAFETY: a handler with the signature that goes with no flags, which does nothing, and the default course.
+    // SAFETY: the handler has the signature for no flags and does nothing; the default action is valid.
     unsafe {
         if libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) == libc::SIG_IGN {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
@@ -52,13 +53,13 @@ pub(crate) fn survive_what_is_inherited() {
     }
 }
 
-/// From now on signals are passed on to the program, except for those of a terminal, which the program gets from it. A
-/// handler, not "ignore": what a process handles takes its default course in a program that it starts. What is ignored
-/// already stays so, there too.
+/// Forwards signals to the program from now on, except a terminal's, which the program gets directly. It uses a
+/// handler, not "ignore", because handled signals have their default action in a started program. Signals that are
+/// already ignored stay ignored, there too.
 pub(crate) fn pass_signals_on() {
     for signal in OF_PROGRAM {
-        // SAFETY: zeros are a valid `sigaction`; the handler has the signature that goes with its flag, and makes one
-        // system call and atomic accesses, which are safe in a handler.
+        // SAFETY: zeros are a valid `sigaction`. The handler has the signature for its flag, and makes one system call
+        // and atomic accesses, which are async-signal-safe.
         unsafe {
             let mut now: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &raw mut now);
@@ -66,48 +67,48 @@ pub(crate) fn pass_signals_on() {
                 let mut new: libc::sigaction = std::mem::zeroed();
                 new.sa_sigaction = pass_on as *const () as libc::sighandler_t;
                 new.sa_flags = libc::SA_SIGINFO;
-                libc::sigfillset(&raw mut new.sa_mask); // one after another, so that their order stays
+                libc::sigfillset(&raw mut new.sa_mask); // one after another, which keeps their order
                 libc::sigaction(signal, &raw const new, std::ptr::null_mut());
             }
         }
     }
 }
 
-/// Signals go to this process from now on, those that came before it was there, too.
+/// Forwards signals to this process from now on, including those that arrived before it existed.
 pub(crate) fn pass_on_to(process: i32) {
     PASSED_ON_TO.store(process, SeqCst);
     let pending = PENDING.swap(0, SeqCst);
     (0..64).filter(|signal| pending & 1 << signal != 0).for_each(send);
 }
 
-/// Sends a signal to the process that signals are passed on to.
+/// Sends a signal to the process to which signals are forwarded.
 pub(crate) fn send(signal: c_int) {
     let process = PASSED_ON_TO.load(SeqCst);
     if process > 0 {
-        // SAFETY: sends a signal; our own child, which is not reaped before this number is 0.
+        // SAFETY: sends a signal to our own child, which is not reaped before this number becomes 0.
         let _gone = unsafe { libc::kill(process, signal) };
     }
 }
 
-/// Whether somebody wants the command itself to end, and the program has ended.
+/// Whether the command itself should end, and the program has ended.
 pub(crate) fn is_asked_to_end() -> bool {
     ASKED_TO_END.load(SeqCst) && PASSED_ON_TO.load(SeqCst) < 0
 }
 
-/// Has the waiting end as soon as the program has.
+/// Ends the waiting as soon as the program has ended.
 pub(crate) fn ask_to_end() {
     ASKED_TO_END.store(true, SeqCst);
-    // SAFETY: a signal to this process, which handles it: it interrupts the waiting.
+    // SAFETY: sends a signal to this process, which handles it and so interrupts the waiting.
     let _ignored = unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
 }
 
 extern "C" fn pass_on(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: the system calls a handler with this flag with information that is there until it returns. The number of
-    // the sender is 0 where the kernel is.
+    // SAFETY: with this flag the system calls a handler with information that is valid until it returns. The sender's
+    // number is 0 if the sender is the kernel.
     let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
     let program = PASSED_ON_TO.load(SeqCst);
-    // The terminal has sent it to the program, too; the system means our own time on the processor; the program has
-    // sent it to its whole group, or means us.
+    // Signals that are not forwarded: the terminal has sent it to the program, too; it reports our own processor time;
+    // or the program has sent it to its whole group, or to us.
     let is_by_kernel = (OF_TERMINAL.contains(&signal) || signal == libc::SIGXCPU) && code == libc::SI_KERNEL;
     let is_for_us = is_by_kernel || program > 0 && sender == program;
     match program {
@@ -118,21 +119,21 @@ extern "C" fn pass_on(signal: c_int, info: *mut libc::siginfo_t, _context: *mut 
     }
 }
 
-/// Has this process become the parent of what its children leave behind.
+/// Makes this process the parent of processes that its children leave behind.
 pub(crate) fn adopt_descendants() {
     // SAFETY: sets an attribute of this process; the unused arguments are 0.
     let _older_kernel = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
 }
 
-/// Waits for any child to end. `None` where there is none left, or where a signal has come that asks us to end. No
-/// signal is passed on to `program` once it is reaped.
+/// Waits for any child to end. Returns `None` if there is none, or if a signal has arrived that asks us to end. No
+/// signal is forwarded to `program` once it is reaped.
 pub(crate) fn wait_for_any(program: i32) -> Option<(i32, ExitStatus)> {
     use std::os::unix::process::ExitStatusExt as _;
     loop {
         if is_asked_to_end() {
             return None;
         }
-        // SAFETY: zeros are a valid `siginfo_t`, and the call fills it. The child stays to be reaped.
+        // SAFETY: zeros are a valid `siginfo_t`, which the call fills. The child is not reaped yet.
         let (refused, process) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             let refused = libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOWAIT);
@@ -181,17 +182,16 @@ pub(crate) fn taken_by_children() -> Option<Taken> {
 
 /// Whether there is any child, dead or alive.
 pub(crate) fn has_children() -> bool {
-    // SAFETY: zeros are a valid `siginfo_t`, and the call fills it. Nothing is waited for and nothing reaped.
+    // SAFETY: zeros are a valid `siginfo_t`, which the call fills. It neither waits nor reaps.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG) == 0
     }
 }
 
-/// Ends this process by a signal, as the program did. Leaves no core of its own beside the program's. Returns where the
-/// signal does not end a process.
+/// Ends this process by the program's signal, without a second core file. Returns if the signal does not end a process.
 pub(crate) fn die_by(signal: c_int) {
-    // SAFETY: zeros are a valid set of signals and "no core"; each call changes this process only, which is about to
+    // SAFETY: zeros are a valid set of signals and "no core"; each call changes only this process, which is about to
     // end.
     unsafe {
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -205,10 +205,10 @@ pub(crate) fn die_by(signal: c_int) {
     }
 }
 
-/// Runs this with all signals blocked, and so they are in threads that it starts: a signal for the program must not
-/// find a thread of ours.
+/// Runs this with all signals blocked, and so they are in threads that it starts: threads of ours must not get the
+/// program's signals.
 pub(crate) fn without_signals<R>(run: impl FnOnce() -> R) -> R {
-    // SAFETY: zeros are a valid set, which is filled; the mask of this thread is changed and put back.
+    // SAFETY: zeros are a valid set, which is filled; this thread's mask is changed and restored.
     let before = unsafe {
         let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
@@ -216,32 +216,32 @@ pub(crate) fn without_signals<R>(run: impl FnOnce() -> R) -> R {
         before
     };
     let result = run();
-    // SAFETY: the mask that was there before.
+    // SAFETY: restores the former mask.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
     result
 }
 
-/// Whether this process runs a program that is linked statically, and this library is in it all the same: then its
-/// thread-local storage is not there. Uses none of it.
+/// Whether this process runs a statically linked program that has loaded this library all the same: then its
+/// thread-local storage does not exist. This function uses none.
 pub(crate) fn is_in_static_program() -> bool {
     const SIZE: usize = size_of::<libc::Elf64_Phdr>();
-    // SAFETY: these entries are always there, so that not even `errno` is written.
+    // SAFETY: these entries always exist, so not even `errno` is written.
     let [table, count, size] =
         [libc::AT_PHDR, libc::AT_PHNUM, libc::AT_PHENT].map(|entry| unsafe { libc::getauxval(entry) } as usize);
     if table == 0 || size != SIZE {
         return false;
     }
-    // SAFETY: the system, or the dynamic loader where it was called by name, says that so many headers of the program
-    // are there. They are of this type on all 64-bit machines, and stay.
+    // SAFETY: the system, or the dynamic loader if it was called by name, states that this many program headers are
+    // there. They have this type on all 64-bit machines, and stay.
     let headers = unsafe { std::slice::from_raw_parts(table as *const libc::Elf64_Phdr, count) };
     headers.iter().all(|header| header.p_type != libc::PT_INTERP)
 }
 
-/// How the main thread has ended, if it has and so have all others but those that we started: the process would have
-/// this status then.
+/// The exit status of the main thread, if it and all other threads except ours have ended: the process would have ended
+/// with this status.
 pub(crate) fn status_without_us() -> Option<c_int> {
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    // After the name, in brackets, comes the state of the main thread; last comes how it ended, as for `waitpid`.
+    // The state of the main thread follows the name in brackets; the last field is its status, as for `waitpid`.
     let main = text("/proc/self/stat");
     let main = main.rsplit_once(") ")?.1.trim_end();
     if !main.starts_with('Z') {
@@ -263,15 +263,15 @@ pub(crate) fn end_at_once(status: c_int) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// A thread in seccomp's strict mode may not even read the time-stamp counter: the instruction faults. From now on it
-/// reads 0 then, unless the program handles faults itself.
+/// A thread in seccomp's strict mode faults when it reads the time-stamp counter. From now on it reads 0 instead,
+/// unless the program handles faults itself.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn survive_strict_mode() {
     const RDTSC: [u8; 2] = [0x0f, 0x31];
     extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-        // SAFETY: what the system passes to a handler with these flags. The program counter is that of an instruction
-        // that can be read, as it was about to run; its second byte is read only where it has one. All calls are safe
-        // in a handler.
+        // SAFETY: these are the system's arguments of a handler with these flags. The program counter points to an
+        // instruction that was about to run, so it can be read; its second byte is read only if it has one. All calls
+        // are async-signal-safe.
         unsafe {
             let registers = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
             let at = std::ptr::with_exposed_provenance::<u8>(registers[libc::REG_RIP as usize] as usize);
@@ -281,14 +281,14 @@ pub(crate) fn survive_strict_mode() {
                 registers[libc::REG_RDX as usize] = 0;
                 return;
             }
-            // The program's own: what faulted does so again, and what was sent is sent again.
+            // It is the program's own signal: a fault happens again, and a sent signal is sent again.
             libc::signal(signal, libc::SIG_DFL);
             if (*info).si_code <= 0 {
                 libc::raise(signal);
             }
         }
     }
-    // SAFETY: zeros are a valid `sigaction`, and the handler has the signature that goes with its flags.
+    // SAFETY: zeros are a valid `sigaction`, and the handler has the signature for its flags.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGSEGV, std::ptr::null(), &raw mut now);
@@ -301,29 +301,29 @@ pub(crate) fn survive_strict_mode() {
     }
 }
 
-/// Any thread may read the clock here.
+/// On this system any thread may read the clock.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn survive_strict_mode() {}
 
-/// Has these called before and after every fork of this process: in the parent before, in the parent after, in the
-/// child. They allocate nothing and take no lock that another thread may hold in the child.
+/// Registers functions to be called at every fork of this process: in the parent before, in the parent after, and in
+/// the child. They must allocate nothing and take no lock that another thread may hold in the child.
 pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     // SAFETY: functions without arguments that live as long as this library, which is never unloaded.
     let _no_memory = unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
 }
 
-/// A number that a child finds as 0, however it was made; null before [`mark_process`].
+/// A number that is 0 in each child, however the child was made; null before [`mark_process`].
 static MARK: AtomicPtr<u32> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Has children know themselves by [`is_unmarked`], those too that the system call `clone` makes.
+/// Lets children recognise themselves by [`is_unmarked`], even those of the system call `clone`.
 pub(crate) fn mark_process() {
     let mark = MARK.load(Acquire);
     if !mark.is_null() {
-        // SAFETY: the page below, which stays. A child has one thread now.
+        // SAFETY: the page below, which stays. A child has one thread at this time.
         return unsafe { mark.write_volatile(1) };
     }
-    // SAFETY: a new page, which stays mapped, and is written before anybody else knows of it. A system that does not
-    // know the advice leaves the mark in children, as without it.
+    // SAFETY: a new page, which stays mapped, and is written before anybody else knows of it. A system without this
+    // advice leaves the mark in children, as if there were no mark.
     unsafe {
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let page = libc::mmap(std::ptr::null_mut(), size_of::<u32>(), access, flags, -1, 0);
@@ -335,40 +335,40 @@ pub(crate) fn mark_process() {
     }
 }
 
-/// Whether this process is the child of one that is marked, and does not know it.
+/// Whether this process is a child of a marked process and has not been marked itself.
 #[inline]
 pub(crate) fn is_unmarked() -> bool {
     let mark = MARK.load(Acquire);
-    // SAFETY: null, or the page of `mark_process`, which is written by the only thread of a child.
+    // SAFETY: null, or the page of `mark_process`, which only the single thread of a child writes.
     !mark.is_null() && unsafe { mark.read_volatile() } == 0
 }
 
 unsafe extern "C" {
-    /// glibc has it in the part that is linked into every library.
+    /// In glibc this function is in the part that is linked into every library.
     safe fn at_quick_exit(function: extern "C" fn()) -> c_int;
 }
 
-/// Has this called by `quick_exit`.
+/// Registers a function for `quick_exit`.
 pub(crate) fn before_quick_exit(end: extern "C" fn()) {
     let _no_memory = at_quick_exit(end);
 }
 
-/// Has Python call this when it has finished, if this process runs Python. It then ends itself by a signal after a
-/// KeyboardInterrupt, and no `atexit` handler runs.
+/// Registers a function for the end of Python, if this process runs Python. After a KeyboardInterrupt, Python ends
+/// itself by a signal, and no `atexit` handler runs.
 pub(crate) fn after_python(end: extern "C" fn()) {
     const NAME: &CStr = c"Py_AtExit";
     // SAFETY: the name ends in NUL.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, NAME.as_ptr()) };
     if !found.is_null() {
-        // SAFETY: this is how Python's documentation declares the function of that name. It stores the pointer.
+        // SAFETY: Python's documentation declares the function of that name like this. It stores the pointer.
         let register =
             unsafe { std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn(extern "C" fn()) -> c_int>(found) };
-        // SAFETY: we are inside a call that Python made, or before it has started a thread that could register.
+        // SAFETY: we are inside a call by Python, or Python has not started a thread yet that could register.
         let _no_room = unsafe { register(end) };
     }
 }
 
-/// Whether this process may write to a file, or make files in a folder.
+/// Whether this process may write to a file, or create files in a folder.
 pub(crate) fn may_write(path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: a text that ends in NUL.
@@ -381,7 +381,7 @@ pub(crate) fn may_write(path: &Path) -> io::Result<()> {
 /// Which of standard input and output were closed when this process began.
 static CLOSED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 
-/// Remembers which standard descriptors are closed. Rust's runtime opens `/dev/null` in their place before `main`.
+/// Remembers which standard descriptors are closed. Rust's runtime opens `/dev/null` for them before `main`.
 pub fn note_closed_descriptors() {
     for (descriptor, closed) in (0..).zip(&CLOSED) {
         // SAFETY: reads flags of a descriptor, if there is one.
@@ -389,13 +389,13 @@ pub fn note_closed_descriptors() {
     }
 }
 
-/// Has a program find them closed, too. Not standard error: a line of ours must not go to what the program opens in its
-/// place.
+/// Closes them in the program, too. Standard error stays open: otherwise our lines could go to a file that the program
+/// opens under its number.
 pub(crate) fn close_what_was_closed(program: &mut Command) {
     use std::os::unix::process::CommandExt as _;
     for (descriptor, _) in (0..).zip(&CLOSED).filter(|(_, closed)| closed.load(SeqCst)) {
         let close = move || {
-            // SAFETY: `/dev/null` of Rust's runtime, in the child.
+            // SAFETY: closes the `/dev/null` of Rust's runtime, in the child.
             unsafe { libc::close(descriptor) };
             Ok(())
         };

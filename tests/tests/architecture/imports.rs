@@ -1,14 +1,14 @@
-//! Which file of a crate imports which, with names followed to the file that defines them: through re-exports, `super`,
-//! renames and globs, within macros, too. What only tests import is left out.
+//! The imports between files of a crate. Names are followed to the file that defines them: through re-exports, `super`,
+//! renames and globs, and inside macros. Imports that only tests need are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// For each file the files that it imports, each with one of the paths that lead there.
+/// For each file its imported files, each with one of the paths that lead there.
 pub(crate) type Imports = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The imports of the crate with this root, `a/src/lib.rs`. `read` returns the text of a file, if there is such a file.
+/// The imports of the crate with this root, `a/src/lib.rs`. `read` returns the text of a file, if it exists.
 pub(crate) fn imports(root: &str, read: impl Fn(&str) -> Option<String>) -> Imports {
     let mut files = Files { read, modules: Vec::new(), imports: Imports::new() };
     let module = files.add(None, "crate");
@@ -18,7 +18,7 @@ pub(crate) fn imports(root: &str, read: impl Fn(&str) -> Option<String>) -> Impo
         let uses = module.uses.iter().map(|import| (&import.file, &import.path, import.name.is_none()));
         for (file, path, glob) in uses.chain(module.paths.iter().map(|(file, path)| (file, path, false))) {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            // What a macro defines is not seen here: the module stands for it.
+            // Names that a macro defines are not visible here: the module stands for them.
             let shorter = (1..=path.len()).rev().map(|length| (length, resolve(&modules, at, &path[..length], 0)));
             let found = match shorter.into_iter().find(|(_, found)| !matches!(found, Found::Nothing)) {
                 Some((_, Found::Items(files))) => files,
@@ -36,7 +36,7 @@ pub(crate) fn imports(root: &str, read: impl Fn(&str) -> Option<String>) -> Impo
     imports
 }
 
-/// The files that import each other in a circle, circle by circle.
+/// The circles of files that import each other.
 pub(crate) fn circles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> = imports
         .keys()
@@ -56,7 +56,7 @@ pub(crate) fn circles(imports: &Imports) -> Vec<BTreeSet<&str>> {
     all.into_iter().collect()
 }
 
-/// A module, with the files that hold it: two where a feature chooses between them.
+/// A module, with its files: two if a feature chooses between them.
 #[derive(Default)]
 struct Module {
     parent: Option<usize>,
@@ -69,7 +69,7 @@ struct Module {
     paths: Vec<(String, Vec<String>)>,
 }
 
-/// One name that a `use` brings in, or all names of a module.
+/// One name that a `use` imports, or all names of a module.
 struct Use {
     file: String,
     path: Vec<String>,
@@ -115,7 +115,7 @@ impl<Read: Fn(&str) -> Option<String>> Files<Read> {
                         path_attribute = Some(path.trim_matches('"').to_owned());
                     }
                     if attribute.starts_with("cfg(test") || attribute.starts_with("cfg(all(test") {
-                        // What follows is for tests alone.
+                        // The following item is for tests alone.
                         let end = words[at..].iter().position(|word| matches!(*word, ";" | "{"));
                         path_attribute = None;
                         end.map_or(words.len() - at, |end| end + 1)
@@ -193,7 +193,7 @@ impl<Read: Fn(&str) -> Option<String>> Files<Read> {
     }
 }
 
-/// A token as a word; a group as the bracket that opens it.
+/// A token as a word; a group as its opening bracket.
 fn word(token: &TokenTree) -> String {
     match token {
         TokenTree::Group(group) => match group.delimiter() {
@@ -212,7 +212,7 @@ fn inside(token: &TokenTree) -> TokenStream {
     }
 }
 
-/// Calls `add` with each path that the tree of a `use` names, and with its name here; none for a glob.
+/// Calls `add` with each path in the tree of a `use`, and its local name; `None` for a glob.
 fn read_use(before: &[String], tree: &[TokenTree], add: &mut impl FnMut(Vec<String>, Option<String>)) {
     for branch in tree.split(|token| token.to_string() == ",") {
         let mut path = before.to_vec();
@@ -240,13 +240,13 @@ fn read_use(before: &[String], tree: &[TokenTree], add: &mut impl FnMut(Vec<Stri
     }
 }
 
-/// What a path stands for.
+/// The meaning of a path.
 enum Found<'a> {
     Nothing,
-    /// Something of another crate.
+    /// An item of another crate.
     Elsewhere,
     Module(usize),
-    /// Something that these files define.
+    /// Items that these files define.
     Items(BTreeSet<&'a String>),
 }
 
@@ -264,7 +264,7 @@ fn resolve<'a>(modules: &'a [Module], from: usize, path: &[&'a str], hops: usize
         "super" => return here.parent.map_or(Found::Nothing, |parent| continued(parent, rest)),
         _ => {}
     }
-    // At its end a path stands for a module only if nothing else has that name.
+    // The last name of a path is a module only if nothing else has that name.
     let submodule = here.modules.get(*first).map(|module| continued(*module, rest));
     if let Some(Found::Module(_) | Found::Items(_)) = submodule
         && !rest.is_empty()

@@ -1,4 +1,4 @@
-//! The page answers a click in the words of the findings: the same figures, the same phases, the same way to them.
+//! After a click, the page uses the words of the findings: the same figures, the same phases, the same paths to them.
 
 use range_report::export::HtmlSink;
 use range_report::timeline::{Call, Ending, Item, Range, Sink};
@@ -18,7 +18,7 @@ fn found(summary: &Summary, kind: FindingKind) -> Finding {
     findings.into_iter().find(|finding| finding.kind() == kind).expect("it is found")
 }
 
-/// In the units of the page.
+/// The text in the units of the page.
 fn plain(text: &str) -> String {
     text.replace(" us", " \u{b5}s").replace("%)", " %)")
 }
@@ -54,7 +54,7 @@ fn times_are_written_alike() {
     assert_eq!(browser.eval(&format!("{times:?}.map(page.human)")), json!(expected));
 }
 
-/// A request that waits in a query for a connection: as one call among those of the run, and as all of them.
+/// A request that waits in a query for a connection: as a single call of the run, and as all of its calls.
 #[test]
 fn a_call_waits_where_the_run_does() {
     let waiting = |name: &str, [own, awaited, itself]: [u64; 3], children| {
@@ -106,7 +106,7 @@ fn a_call_waits_where_the_run_does() {
     assert!(reason.contains(&format!("{time} (64.0 %) waiting in {way}")), "{reason}");
     let slowest = browser.text("document.querySelector('#hot-calls .bar-why').innerText");
     assert!(slowest.starts_with(&format!("waiting in {way} ")), "{slowest}");
-    // The first list is of latency where the report begins with what is awaited, and so by the same name.
+    // The first list shows latencies if the report begins with waiting, and so names the same phase.
     let hot = browser.text("document.querySelector('#hot-cpu li').innerText");
     assert!(hot.starts_with(finding.span.last().expect("a phase")), "{hot}");
     let said = browser.text("document.getElementById('panel').innerText");
@@ -114,7 +114,7 @@ fn a_call_waits_where_the_run_does() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// A phase that a click selects has the average that the report gives, which leaves out a long first call.
+/// A phase selected by a click has the report's average, which excludes a long first call.
 #[test]
 fn a_first_call_counts_in_no_average() {
     let linear = with(leaf("linear", 20, 464 * MS), |it| it.max_ns = 450 * MS);

@@ -1,4 +1,4 @@
-//! The page of a run that has a baseline: the section that compares them, in the numbers of `Comparison`.
+//! The page of a run with a baseline: its comparison section has the numbers of `Comparison`.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::invented::Run;
 use crate::training::training;
 use crate::{NOTHING, folder, showing, written};
 
-/// A real run beside an earlier one: the numbers of its page are those of its own summary.
+/// A real run beside an earlier one: the page has the numbers of the run's own summary.
 #[test]
 fn a_run_is_compared_with_its_baseline() {
     let [base, own, html] = ["baseline.json", "baseline-run.json", "baseline.html"].map(|name| folder().join(name));
@@ -39,9 +39,9 @@ fn a_run_is_compared_with_its_baseline() {
     assert_eq!(rows(&mut browser), expected(&comparison));
     // One switch for all tables.
     assert_eq!(browser.text("document.getElementById('exact').ariaPressed"), "true");
-    click_header(&mut browser, 6); // behind the name, the totals, shares and the base's own time
+    click_header(&mut browser, 6); // after the name, the totals, shares and the base's own time
     assert_eq!(names(&rows(&mut browser)), by(&comparison, true, |range| range.difference_ns(1)));
-    // The run is there as ever, and one search finds in both.
+    // The rest of the run's page is unchanged, and one search covers both.
     assert_eq!(browser.eval("document.getElementById('timeline').hidden"), false);
     browser
         .click_on("[...document.querySelectorAll('#compared button.name')].find((name) => name.innerText === 'step')");
@@ -62,7 +62,7 @@ fn a_run_is_compared_with_its_baseline() {
     }
     assert_eq!(browser.complaints(), NOTHING);
 
-    // The next run may be compared with this one, and write its own in its place.
+    // The next run may be compared with this one, and then overwrite the same file with its own summary.
     let profiler = Profiler::builder()
         .output(Output::None)
         .html(&html)
@@ -124,7 +124,7 @@ fn a_baseline_that_cannot_be_read_is_one_line() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// As it looks with many ranges: the table above the timeline is short until it is asked for more.
+/// With many ranges, the table above the timeline is short until more is asked for.
 #[test]
 fn a_long_comparison_leaves_the_timeline_in_reach() {
     use range_report::export::HtmlSink;

@@ -1,6 +1,6 @@
-//! Headless Chromium, spoken to through a pipe (`--remote-debugging-pipe`): JSON messages of the DevTools protocol with
-//! a zero byte after each. No port, no socket; the crates that do this (headless_chrome, chromiumoxide) bring some 140
-//! others with them.
+//! Controls headless Chromium through a pipe (`--remote-debugging-pipe`) with JSON messages of the DevTools protocol,
+//! each followed by a zero byte. It needs neither a port nor a socket. Crates for this (headless_chrome, chromiumoxide)
+//! depend on some 140 others.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ pub(crate) struct Browser {
     last: u64,
     session: Option<String>,
     profile: PathBuf,
-    /// All that the page told without being asked.
+    /// All events that the page sent.
     pub(crate) events: Vec<Value>,
 }
 
 impl Browser {
-    /// Starts one with a page, whose console and requests are noted from the start.
+    /// Starts a browser with a page, whose console and requests are recorded from the start.
     pub(crate) fn start() -> Self {
         let program = NAMES.iter().find(|name| which(name)).unwrap_or_else(|| {
             panic!("no Chromium: install it (`bash tests/install`, or `apt-get install chromium`)");
@@ -36,7 +36,7 @@ impl Browser {
             std::process::id(),
             std::thread::current().id()
         ));
-        // It reads from descriptor 3 and writes to 4.
+        // Chromium reads from descriptor 3 and writes to 4.
         let mut child = Command::new("sh")
             .arg("-c")
             .arg(r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#)
@@ -80,7 +80,7 @@ impl Browser {
         browser
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.last += 1;
         let id = self.last;
@@ -110,7 +110,7 @@ impl Browser {
         self.open_view(path, "");
     }
 
-    /// The same with the end of an address, after `#`.
+    /// The same with a fragment of the address, after `#`.
     pub(crate) fn open_view(&mut self, path: &Path, view: &str) {
         self.call("Page.navigate", json!({ "url": "about:blank" }));
         let url = format!("file://{}", path.display());
@@ -145,12 +145,12 @@ impl Browser {
         self.eval(expression).as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
     }
 
-    /// Waits until what was asked to be drawn has been drawn.
+    /// Waits until the requested drawing has finished.
     pub(crate) fn settle(&mut self) {
         self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))");
     }
 
-    /// Milliseconds of processor time that the page takes for something.
+    /// Milliseconds of processor time of the page for this work.
     pub(crate) fn busy(&mut self, work: impl FnOnce(&mut Self)) -> f64 {
         let before = self.thread_time();
         work(self);
@@ -204,7 +204,7 @@ impl Browser {
         self.mouse("mouseReleased", at, json!({}));
     }
 
-    /// The middle of an element, scrolled into sight.
+    /// The middle of an element, after scrolling it into view.
     pub(crate) fn middle(&mut self, element: &str) -> (f64, f64) {
         let point = self.eval(&format!(
             "(() => {{ const e = {element}; e.scrollIntoView({{ block: 'nearest' }}); const b = e.getBoundingClientRect(); \
@@ -224,7 +224,7 @@ impl Browser {
         self.settle();
     }
 
-    /// `light` or `dark`, as the system would have it.
+    /// Sets the system's colour scheme, `light` or `dark`.
     pub(crate) fn prefer(&mut self, scheme: &str) {
         let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.call("Emulation.setEmulatedMedia", features);
@@ -237,12 +237,12 @@ impl Browser {
         std::fs::write(path, bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 
-    /// Errors and warnings on the console, and requests for anything but the page itself.
+    /// Errors and warnings on the console, and requests for anything except the page itself.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let told = self.events.iter().filter_map(|event| {
             let parameters = &event["params"];
             match event["method"].as_str()? {
-                // The tests read pixels, the page does not.
+                // The tests read pixels, but the page does not.
                 "Log.entryAdded" if parameters["entry"]["text"].as_str()?.contains("readback operations") => None,
                 "Runtime.exceptionThrown" | "Log.entryAdded" => Some(parameters.to_string()),
                 "Runtime.consoleAPICalled" if parameters["type"] != "log" => Some(parameters.to_string()),
@@ -262,7 +262,7 @@ impl Drop for Browser {
     fn drop(&mut self) {
         let _gone_already = self.child.kill();
         let _reaped = self.child.wait();
-        // Its processes write to their folder until they see that it is gone.
+        // Its processes write to their folder until it disappears.
         for _ in 0..50 {
             match std::fs::remove_dir_all(&self.profile) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! Runs side by side in a page of their own: what a reader sees is what `Comparison` says.
+//! Runs side by side on a page of their own, whose contents equal those of `Comparison`.
 
 use tracing_gpu::compare::InRun;
 use tracing_gpu::summary::{Process, RangeStats, RangeStyle, Times};
@@ -33,7 +33,7 @@ pub(crate) fn run(pid: u32, ranges: &[(&str, u64, u64)]) -> Summary {
     summary
 }
 
-/// Backends as a user compares them: the figures of `cuda` and `sycl` are those of `docs/compare.md`.
+/// Backends, compared like a user does; the figures of `cuda` and `sycl` are those of `docs/compare.md`.
 fn backends() -> [(&'static str, Summary); 4] {
     let [load, data, random, running] = ["Load Module", "Set input data", "Init random data", "Module running"];
     let cuda = [
@@ -90,7 +90,7 @@ pub(crate) fn thousands(value: u64) -> String {
     groups.join(",")
 }
 
-/// What the table is to show with exact figures: from the numbers of `Comparison`, not from its page.
+/// The expected contents of the table with exact figures: from the numbers of `Comparison`, not from its page.
 pub(crate) fn expected(comparison: &Comparison) -> Vec<Vec<String>> {
     let none = || "-".to_owned();
     let any_start_end = comparison.ranges.iter().any(|range| range.style == RangeStyle::StartEnd);
@@ -149,7 +149,7 @@ pub(crate) fn names(rows: &[Vec<String>]) -> Vec<&str> {
     rows.iter().map(|row| row[0].as_str()).collect()
 }
 
-/// The names of the ranges by a figure of theirs, those without it last.
+/// The names of the ranges in order of a figure, those without it last.
 pub(crate) fn by<K: PartialOrd>(
     comparison: &Comparison,
     down: bool,
@@ -194,30 +194,30 @@ fn the_page_of_a_comparison_has_its_numbers() {
     let shown = rows(&mut browser);
     assert_eq!(shown, expected(&comparison));
     differences_are_coloured(&mut browser, &comparison);
-    // Which columns are whose.
+    // The headers that group columns by run.
     assert_eq!(texts(&mut browser, "#compared thead .group"), comparison.runs);
     let spans = browser.eval("[...document.querySelectorAll('#compared thead th.edge')].map((one) => one.colSpan)");
     assert_eq!(spans, serde_json::json!([2, 4, 4, 4]));
 
-    // Differences: the most time lost first, and with a key the other way round.
+    // Differences: the largest loss first, and the reverse with a key.
     let sycl = 6;
     click_header(&mut browser, sycl);
     assert_eq!(names(&rows(&mut browser)), by(&comparison, true, |range| range.difference_ns(1)));
     browser.key("Enter", 0);
     assert_eq!(names(&rows(&mut browser)), by(&comparison, false, |range| range.difference_ns(1)));
-    // Ratios: what is new before all, what is gone after all.
+    // Ratios: new ranges before all others, removed ones after.
     click_header(&mut browser, sycl + 1);
     let sorted = rows(&mut browser);
     assert_eq!((sorted[0][0].as_str(), sorted[0][7].as_str()), ("jit compile", "new"));
     assert_eq!((sorted[8][0].as_str(), sorted[8][7].as_str()), ("cublasCreate", "gone"), "{sorted:?}");
     click_header(&mut browser, 2);
     assert_eq!(names(&rows(&mut browser)), by(&comparison, true, |range| range.total_ns(0)));
-    // A row is whole wherever it goes.
+    // Sorting keeps each row whole.
     let (mut sorted, mut all) = (rows(&mut browser), expected(&comparison));
     sorted.sort();
     all.sort();
     assert_eq!(sorted, all);
-    // Light and dark: what is slower is told from what is faster, and can be read.
+    // In light and dark mode, slower and faster differ in colour and are readable.
     for (scheme, ground) in [("light", "rgb(244, 246, 248)"), ("dark", "rgb(14, 17, 22)")] {
         browser.prefer(scheme);
         assert_eq!(browser.text("getComputedStyle(document.body).backgroundColor"), ground);
@@ -233,7 +233,7 @@ fn the_page_of_a_comparison_has_its_numbers() {
             let overflow =
                 browser.number("document.documentElement.scrollWidth - document.documentElement.clientWidth");
             assert!(overflow <= 0.0, "{overflow} pixels beyond {width}");
-            // However far the runs are scrolled, the names are there.
+            // However far the table is scrolled, the names are visible.
             let hidden = browser.number(
                 "(() => { const sheet = document.querySelector('#compared .sheet'); sheet.scrollLeft = 1e4; \
                  return sheet.getBoundingClientRect().left - document.querySelector('#compared tbody button').getBoundingClientRect().left; })()",
@@ -246,7 +246,7 @@ fn the_page_of_a_comparison_has_its_numbers() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// The bar behind a difference: what it says, as a part of the largest.
+/// The bar behind a difference: its length as a fraction of the largest.
 fn differences_are_coloured(browser: &mut Browser, comparison: &Comparison) {
     let most = comparison.ranges[0].largest_difference_ns() as f64;
     for run in 1..comparison.runs.len() {
@@ -265,7 +265,7 @@ fn differences_are_coloured(browser: &mut Browser, comparison: &Comparison) {
     }
 }
 
-/// Of the text in an element to what is behind it, by the formula of WCAG.
+/// The contrast between an element's text and its background, by the formula of WCAG.
 fn contrast(browser: &mut Browser, element: &str) -> f64 {
     browser.number(&format!(
         "(() => {{
@@ -295,7 +295,7 @@ fn what_is_slower_is_seen_first() {
     assert_eq!(texts(&mut browser, "#changes h2"), ["sycl", "opencl", "cuda again"]);
     let processes = texts(&mut browser, "#changes h2 + span");
     assert!(processes[0].starts_with("host node12 \u{b7} process 12 \u{b7} started"), "{processes:?}");
-    // In the words of the text.
+    // The verdicts have the words of the printed text.
     let mut text = Vec::new();
     comparison.render(&RenderOptions::default().width(300), &mut text).expect("memory takes it");
     let text = String::from_utf8(text).expect("text");
@@ -304,7 +304,7 @@ fn what_is_slower_is_seen_first() {
     for verdict in verdicts {
         assert!(text.contains(&format!(" {verdict}\n")), "{verdict:?} in {text}");
     }
-    // The bars of each run: slower ones first, then faster ones, the most time lost on top, all by one measure.
+    // The bars of each run: slower ranges first, then faster ones, the largest loss on top, all on one scale.
     let most = comparison.ranges[0].largest_difference_ns() as f64;
     for (card, number) in [(1, 1), (2, 2)] {
         let entries = texts(&mut browser, &format!("#changes section:nth-child({card}) li button"));
@@ -337,7 +337,7 @@ fn what_is_slower_is_seen_first() {
         "on the first screen"
     );
 
-    // Searching: with `/`, by a click on a name, and only what is found.
+    // Searching with `/` and by a click on a name shows only matches.
     browser.key("/", 0);
     for letter in "mod".chars() {
         browser.key(&letter.to_string(), 0);
@@ -349,7 +349,7 @@ fn what_is_slower_is_seen_first() {
     assert_eq!(names(&rows(&mut browser)), ["Module running", "Load Module"]);
     browser.click_on("document.querySelector('#changes li button')");
     assert_eq!(names(&rows(&mut browser)), ["Module running"]);
-    // Nothing of a run is there, and its keys do nothing.
+    // Sections of a run are absent, and their keys do nothing.
     for section in ["overview", "timeline", "flames", "tables", "notes", "unfinished", "next"] {
         assert_eq!(browser.eval(&format!("document.getElementById('{section}').hidden")), true, "{section}");
     }

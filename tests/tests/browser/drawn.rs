@@ -1,4 +1,4 @@
-//! What is drawn and told, number by number: against the run that the page was made from.
+//! Compares drawings and details, number by number, with the run from which the page was made.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::invented::{Op, PID, Run, Span};
 use crate::training::training;
 use crate::{NOTHING, showing};
 
-/// What a canvas was told to draw.
+/// A drawing call to a canvas.
 struct Call {
     canvas: String,
     call: String,
@@ -24,7 +24,7 @@ impl Call {
     }
 }
 
-/// Draws once, and notes what is drawn.
+/// Draws once, and records the calls.
 fn drawn(browser: &mut Browser) -> Vec<Call> {
     let calls = browser.eval(
         "(() => {
@@ -53,7 +53,7 @@ fn drawn(browser: &mut Browser) -> Vec<Call> {
     calls.collect()
 }
 
-/// Times to places, as the timeline should have it.
+/// The expected conversion from times to positions on the timeline.
 struct Scale {
     from: f64,
     to: f64,
@@ -78,7 +78,7 @@ fn spans<'a>(run: &'a Run, name: &str) -> Vec<&'a Span> {
     spans
 }
 
-/// `12.34 µs` and what may follow, in ns.
+/// The nanoseconds of `12.34 µs`, which further text may follow.
 fn nanoseconds(text: &str) -> f64 {
     let mut words = text.split(' ');
     let number: f64 = words.next().unwrap_or_default().replace(',', "").parse().unwrap_or_else(|_| panic!("{text}"));
@@ -93,7 +93,7 @@ fn nanoseconds(text: &str) -> f64 {
     number * scale
 }
 
-/// Four digits of it.
+/// Checks the first four digits.
 fn is_about(text: &str, ns: u64) {
     let said = nanoseconds(text);
     assert!((said - ns as f64).abs() <= ns as f64 * 0.000_501, "{text} is not {ns} ns");
@@ -146,7 +146,7 @@ fn bars_are_drawn_where_their_ranges_are() {
                 && call.number(3) > 10.0
         });
         let bar = bar.unwrap_or_else(|| panic!("{}: no bar at {left}, {width} wide", span.name));
-        // Those of one depth are in one row, and each row is below the one around it.
+        // Spans of one depth are in one row, and each row is below the one around it.
         let y = *heights.entry(span.depth).or_insert(bar.number(1));
         assert_eq!(bar.number(1), y, "{} at depth {}", span.name, span.depth);
         if let Some(color) = span.color {
@@ -161,7 +161,7 @@ fn bars_are_drawn_where_their_ranges_are() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// Label and value of what the tooltip of an item says.
+/// The labels and values of an item's tooltip.
 fn told(browser: &mut Browser, name: &str, index: usize) -> BTreeMap<String, String> {
     let item = browser.number(&format!("page.find({name:?})[{index}]"));
     browser.eval(&format!("page.show(page.run.start[{item}] - 5e4, page.run.end[{item}] + 5e4)"));
@@ -177,7 +177,7 @@ fn told(browser: &mut Browser, name: &str, index: usize) -> BTreeMap<String, Str
     facts.into_iter().collect()
 }
 
-/// Threads of a pool have one name: what is in brackets after it is all that tells them apart.
+/// Threads of a pool share a name: only the text in brackets distinguishes them.
 #[test]
 fn what_tells_threads_apart_is_not_cut() {
     let mut browser = showing("labels.html", &training());

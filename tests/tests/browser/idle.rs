@@ -1,4 +1,4 @@
-//! Why the GPU was idle, as the page shows it: against the report `idle` of the same run.
+//! The page's reasons for an idle GPU, compared with the report `idle` of the same run.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{NOTHING, folder, showing};
 
 impl Run {
     /// Explains the time between two operations: the host's code until the launch, then the launch, then the way to the
-    /// device. Short times are of other causes, so that there is one of each.
+    /// device. Short times get other causes, so that each cause occurs.
     fn explained(mut self) -> Self {
         let mut operations = self.operations.clone();
         operations.sort_by_key(|op| op.start);
@@ -41,7 +41,7 @@ impl Run {
         self
     }
 
-    /// When a thread enters or leaves a range, in order.
+    /// The times at which a thread enters or leaves a range, in order.
     fn changes(&self, thread: u32) -> impl Iterator<Item = u64> {
         let spans = self.spans.iter().filter(|span| span.thread == thread && !span.lifetime);
         let mut changes: Vec<u64> = spans.flat_map(|span| [span.start, span.end]).collect();
@@ -79,7 +79,7 @@ impl Run {
     }
 }
 
-/// The rows of the first table of the report: what, and for how long.
+/// The rows of the first table of the report: cause and duration.
 fn reported(run: &Run) -> BTreeMap<String, String> {
     let mut text = Vec::new();
     run.summary().render(&[Report::Idle], &RenderOptions::default().width(200), &mut text).expect("memory takes it");
@@ -137,7 +137,7 @@ fn the_strip_and_the_bars_have_what_the_report_has() {
     let used = IdleCause::ALL.iter().filter(|cause| causes.of(**cause) > 0).map(|cause| cause.name());
     assert_eq!(texts(&mut browser, "#idle-causes li:not(.quiet)"), used.collect::<Vec<_>>());
     assert!(!texts(&mut browser, "#hot-idle p")[0].contains("too short"), "all of it is drawn");
-    // Those of one range are below the timeline while it is selected.
+    // The idle times of a selected range are listed below the timeline.
     let summary = run.summary();
     let span = &summary.idle.as_ref().expect("explained").spans[0];
     let name = span.name.as_deref().expect("a range");
@@ -192,7 +192,7 @@ fn a_click_on_idle_time_names_cause_and_ranges() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// The keys that go from range to range go from gap to gap.
+/// The keys that move from range to range also move from gap to gap.
 #[test]
 fn keys_go_along_idle_time() {
     let run = training().explained();
@@ -204,7 +204,7 @@ fn keys_go_along_idle_time() {
     let said = browser.text("document.querySelector('#details strong').innerText");
     assert_eq!(said, format!("idle: {}", second.cause.name()));
     assert_eq!(browser.number("page.run.start[page.timeline.selected]"), second.start as f64);
-    // A click on a bar of a cause finds its idle times.
+    // A click on the bar of a cause finds its idle times.
     browser.click_on("document.querySelector('#hot-idle button')");
     let largest = browser.text("document.querySelector('#hot-idle .bar-name').innerText");
     let count = run.idle.iter().filter(|idle| idle.cause.name() == largest).count();
@@ -212,14 +212,14 @@ fn keys_go_along_idle_time() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// Zoomed out, a pixel has the colour of the cause with most time in it, and is as high as its part that was idle.
+/// Zoomed out, a pixel has the colour of the cause with most time in it, and its height is its idle fraction.
 #[test]
 fn a_pixel_has_the_cause_with_most_time() {
     let idle = |start, end, cause| {
         let (thread, ended_by) = (None, OperationName::Kernel("k"));
         IdleTime { device: 0, start, end, cause, thread, ended_by }
     };
-    // Of each 10 us 4.5 are idle: 1, 2.5 and 1. The longest of a pixel is copying, and the first is launching.
+    // Of each 10 us, 4.5 are idle: 1, 2.5 and 1. The longest part of a pixel is copying, and the first is launching.
     let of = |start| {
         [
             idle(start, start + 1_000, IdleCause::Launching),
@@ -247,7 +247,7 @@ fn a_pixel_has_the_cause_with_most_time() {
     );
     let pixels: Vec<(String, f64)> = serde_json::from_value(pixels).expect("colours and heights");
     let most = browser.text("page.color(page.find('idle: copying')[0])");
-    // Each pixel has some hundred idle times; the first and the last are cut.
+    // Each pixel has some hundred idle times; the first and the last pixel are partial.
     let right = pixels.iter().filter(|(color, height)| *color == most && (height / 19.0 - 0.45).abs() < 0.02).count();
     assert!(right > 900 && right + 3 > pixels.len(), "{right} of {}: {:?}", pixels.len(), &pixels[..5]);
     assert_eq!(browser.complaints(), NOTHING);

@@ -1,4 +1,4 @@
-//! A run that never was, and its summary: the items are made up, the tables are counted from them.
+//! An invented run and its summary: the items are made up, and the tables are computed from them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) struct Span {
     pub(crate) color: Option<u32>,
     pub(crate) payload: Option<Value<'static>>,
     pub(crate) fields: Vec<(&'static str, Value<'static>)>,
-    /// Index of the span it is in.
+    /// Index of the span around it.
     pub(crate) parent: Option<usize>,
     pub(crate) lifetime: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The same numbers every time: `middle`, up to a fifth more or less.
+    /// A pseudo-random number, the same every time: `middle`, up to a fifth more or less.
     pub(crate) fn about(&mut self, middle: u64) -> u64 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let part = (self.random >> 33) % 401;
@@ -76,14 +76,15 @@ impl Run {
         end
     }
 
-    /// A span without anything inside.
+    /// A span without children.
     pub(crate) fn leaf(&mut self, thread: u32, start: u64, length: u64, name: &str, parent: Option<usize>) -> u64 {
         let span = self.open(thread, start, name, parent);
         let length = self.about(length);
         self.close(span, start + length)
     }
 
-    /// Calls and launches; the work comes when the stream is free. The moment the call returns, and that the work ends.
+    /// A call that launches work, which begins when the stream is free. Returns the times at which the call returns and
+    /// the work ends.
     pub(crate) fn launch(
         &mut self,
         span: usize,
@@ -182,7 +183,7 @@ impl Run {
         gpu
     }
 
-    /// Span, stream, and the time on it.
+    /// Span, stream, and the projected time there.
     fn projected(&self) -> Vec<(usize, u32, u64, u64)> {
         let mut found: BTreeMap<(usize, u32), (u64, u64)> = BTreeMap::new();
         for op in &self.operations {
@@ -237,7 +238,7 @@ impl Run {
         if !self.operations.is_empty() {
             sink.item(&Item::Device { device: 0, name: "NVIDIA H200" })?;
         }
-        // The call of a span has the number after its index. Lifetimes are not of spans.
+        // The call of a span has the span's index plus one as its number. Lifetimes belong to no span.
         let number = |span: Option<usize>| span.map_or(0, |index| index as u64 + 1);
         for (index, span) in self.spans.iter().enumerate() {
             let call = number((!span.lifetime).then_some(index));

@@ -1,4 +1,4 @@
-//! What stands beside and below the phase tree, as the text has it; and what a comparison shows first.
+//! Marks beside the phase tree and sentences below it, as in the printed text; and the first screen of a comparison.
 
 use range_report::export::HtmlSink;
 use range_report::timeline::Sink;
@@ -10,7 +10,7 @@ use tracing_gpu::{Comparison, RenderOptions, Report, Summary};
 use crate::chromium::Browser;
 use crate::{NOTHING, folder, written};
 
-/// What waits has its columns in the tree and a table of its own, in both themes.
+/// Waiting phases have columns in the tree and a table of their own, in both themes.
 #[test]
 fn calls_have_a_table_and_what_waits_is_said() {
     const MS: u64 = 1_000_000;
@@ -59,8 +59,7 @@ fn calls_have_a_table_and_what_waits_is_said() {
     }
 }
 
-/// Futures on other threads: what the marks of the printed tree are for. The page has them, the same shares and the
-/// same sentences.
+/// Futures on other threads need the marks of the printed tree. The page has the same marks, shares and sentences.
 #[test]
 fn the_tree_has_the_marks_and_the_words_of_the_text() {
     const MS: u64 = 1_000_000;
@@ -113,13 +112,13 @@ fn the_tree_has_the_marks_and_the_words_of_the_text() {
     for sentence in &said {
         assert!(text.lines().any(|line| plain(line) == plain(sentence)), "{sentence:?} in {text}");
     }
-    // What the shares of the first screen are of: 100 % may be little of the wall time, or more than it.
+    // The base of the first screen's shares: 100 % may be little of the wall time, or more than it.
     let figures = browser.text("document.getElementById('figures').innerText");
     assert!(
         figures.starts_with("Wall time\n40.00 ms\nIn spans\n20.00 ms on all threads: the 100 % of shares"),
         "{figures}"
     );
-    // Figures stand below each other, with a mark or without.
+    // Figures are aligned with and without a mark.
     let edges = browser.eval(
         "[...document.querySelectorAll('#panel tbody tr')].map((row) => { const range = document.createRange(); \
          range.selectNode(row.children[5].firstChild); return Math.round(range.getBoundingClientRect().right); })",
@@ -129,7 +128,7 @@ fn the_tree_has_the_marks_and_the_words_of_the_text() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// What became slower itself is what one sees first; what contains it is in the table.
+/// The first screen shows ranges that became slower themselves; ranges around them are in the table.
 #[test]
 fn the_bars_of_a_comparison_are_of_the_cause() {
     let run = |own: u64| {

@@ -1,4 +1,4 @@
-//! Names that a page might trip over.
+//! Names that might break a page.
 
 use range_report::timeline::Value;
 use tracing_gpu::{Comparison, Summary};
@@ -58,7 +58,7 @@ fn odd_names_do_no_harm() {
     ] {
         assert!(rows.lines().any(|row| row == expected), "{expected:?} in {rows}");
     }
-    // Each is found, selected and told of.
+    // Each name is found, selected and shown in the details.
     for name in &names[..names.len() - 3] {
         let looked_for: String = name
             .chars()
@@ -129,7 +129,7 @@ fn odd_names_of_runs_and_ranges_do_no_harm() {
     assert_eq!(browser.eval("window.harmed === undefined"), true);
     assert_eq!(browser.number("document.querySelectorAll('#changes section').length"), 8.0);
     browser.screenshot(&folder().join("compared-odd.png"));
-    // Nothing to compare, and nothing to compare with.
+    // Comparisons of no run, and of a single one.
     for (name, runs) in [("compared-none.html", &runs[..0]), ("compared-one.html", &runs[..1])] {
         browser.open(&page(name, &Comparison::of(runs.iter().copied())));
         assert_eq!(browser.eval("document.getElementById('comparison').hidden"), false, "{name}");

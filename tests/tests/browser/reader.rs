@@ -1,4 +1,4 @@
-//! What a reader does.
+//! Actions of a reader.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn typed(browser: &mut Browser, text: &str) {
     browser.wait_for(&format!("page.search.query === {:?}", text.to_lowercase()));
 }
 
-/// Where the `index`th item of a name is on the screen.
+/// The position on the screen of the `index`th item with this name.
 fn place(browser: &mut Browser, name: &str, index: usize) -> (f64, f64) {
     let point = browser.eval(&format!("page.point(page.find({name:?})[{index}])"));
     (point["x"].as_f64().expect("x"), point["y"].as_f64().expect("y"))
@@ -124,7 +124,7 @@ fn zooming_and_panning() {
     browser.key("0", 0);
     assert!((span(&mut browser) - whole).abs() < 10.0);
 
-    // With the mouse: Shift marks a span, without it what is seen moves.
+    // With the mouse: dragging with Shift marks a time span, without it moves the view.
     browser.mouse("mousePressed", (500.0, at.1), json!({ "modifiers": SHIFT }));
     browser.mouse("mouseMoved", (700.0, at.1), json!({ "modifiers": SHIFT, "buttons": 1, "button": "left" }));
     browser.mouse("mouseReleased", (700.0, at.1), json!({ "modifiers": SHIFT }));
@@ -169,7 +169,7 @@ fn searching_and_reading_a_tooltip() {
     for expected in ["wait for batch", "duration", " ms (", "start", "thread", "main (4711)"] {
         assert!(told.contains(expected), "{expected:?} in {told}");
     }
-    // Found in the tables and the flame graph, too; fields as well as names.
+    // The search covers tables and the flame graph, too, and fields as well as names.
     let tabs = browser.text("document.getElementById('tabs').innerText");
     assert!(tabs.contains("Ranges1") && tabs.contains("Phase tree1") && tabs.contains("Kernels0"), "{tabs}");
     assert_eq!(browser.eval("document.querySelectorAll('#panel tr.found').length"), 1);
@@ -179,7 +179,7 @@ fn searching_and_reading_a_tooltip() {
     assert_eq!(browser.text("document.getElementById('found').innerText"), "1 match", "a category");
     browser.key("Escape", 0);
     assert_eq!(browser.eval("page.search.active"), false);
-    // A click on a name looks for that name alone: not for `load batch` with `batch`.
+    // A click on a name searches for exactly that name: `batch` does not find `load batch`.
     browser.click_on("[...document.querySelectorAll('#panel button.name')].find((name) => name.innerText === 'step')");
     assert_eq!(browser.text("document.getElementById('search').value"), "\"step\"");
     assert_eq!(
@@ -239,7 +239,7 @@ fn tables_are_sorted_by_their_figures() {
     assert_eq!(times[0], "213.8 ms");
     let ns: Vec<f64> = times.iter().map(|time| nanoseconds(time)).collect();
     assert!(ns.windows(2).all(|pair| pair[0] >= pair[1]), "{times:?}");
-    // The header has kept the focus: the same with a key.
+    // The header has kept the focus: a key does the same.
     browser.key("Enter", 0);
     assert_eq!(browser.text(header), "ascending");
     assert_eq!(column(&mut browser, 8).last(), times.first());
@@ -250,7 +250,7 @@ fn tables_are_sorted_by_their_figures() {
     click_header(&mut browser, "Total");
     assert_eq!(column(&mut browser, 0), names);
 
-    // The tree stays a tree.
+    // The tree keeps its hierarchy.
     open_tab(&mut browser, "Phase tree");
     click_header(&mut browser, "Self, of all");
     let phases = column(&mut browser, 0);

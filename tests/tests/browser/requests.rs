@@ -1,4 +1,4 @@
-//! Requests among many: the calls of a server, drawn, followed and summed up.
+//! Requests among many: the calls of a server are drawn, followed and summed up.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use crate::training::training;
 use crate::{Browser, NOTHING, folder, showing, written};
 
 const SHIFT: u32 = 8;
-/// How many times as long as an item what is seen is.
+/// The visible time as a multiple of an item's length.
 const SEEN: &str = "((item) => (page.timeline.to - page.timeline.from) / (page.run.end[item] - page.run.start[item]))";
 
 /// A server of some seconds with more than 100,000 calls, and its page.
@@ -40,7 +40,7 @@ fn texts(browser: &mut Browser, selector: &str) -> Vec<String> {
     serde_json::from_value(found).expect("texts")
 }
 
-/// What a test of a canvas notes: kind of shape, opacity, colour, place.
+/// Drawn shapes, as recorded by a test of a canvas: kind of shape, opacity, colour, position.
 fn shapes(browser: &mut Browser) -> Vec<(String, f64, String, Vec<f64>)> {
     let noted = browser.eval(
         "(() => {
@@ -87,12 +87,12 @@ fn why_a_request_was_slow_is_said() {
         browser.wait_for(&format!("{details}.includes('{number}')"));
         let said = browser.text(details);
         assert!(said.contains(why) && said.contains("acme") && said.contains(" polls on "), "{said}");
-        // It is said where one sees it, without scrolling.
+        // The reason is visible without scrolling.
         let bottom = browser.number("document.querySelector('#details .reason').getBoundingClientRect().bottom");
         assert!(bottom < 800.0, "{bottom}");
         browser.screenshot(&folder().join(format!("slow-{number}.png")));
     }
-    // What the sentence names is shown, and the sentence stays.
+    // The page shows the item that the sentence names, and the sentence stays.
     let said = browser.text(details);
     browser.eval("page.show(0, 1e9)");
     browser.click_on("document.querySelector('#details .reason button')");
@@ -104,7 +104,7 @@ fn why_a_request_was_slow_is_said() {
         (browser.number(&format!("page.point({infer}).y")), "document.getElementById('lanes').getBoundingClientRect()");
     assert!(browser.number(&format!("{top}.top")) < y && y < browser.number(&format!("{top}.bottom")), "{y}");
     assert_eq!(browser.text(details), said);
-    // One that was dropped while it waited says so; folded away, a selected call is still drawn.
+    // A call that was dropped while it waited is labelled so; a selected call is drawn even if folded away.
     browser.key("f", 0);
     browser.eval("page.select([...page.calls.roots].find((item) => page.factsOf(item).facts.some(([label]) => label === 'ended')))");
     assert!(browser.text(details).contains("cancelled"), "{}", browser.text(details));
@@ -117,7 +117,7 @@ fn why_a_request_was_slow_is_said() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// Of requests that fetch for 10 ms as all do: one waits 8 ms for a lock, one asks 40 times, one does two things more.
+/// All requests fetch for 10 ms. One waits 8 ms for a lock, one asks 40 times, one does two additional things.
 #[test]
 fn the_reason_is_what_took_longer_than_usual() {
     const US: u64 = 1_000;
@@ -160,7 +160,8 @@ fn the_reason_is_what_took_longer_than_usual() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// An id is in other ids and times; the request is found that has it, wherever one looks.
+/// The search text occurs in other ids and times, too; it must find the request with exactly this id, whatever the
+/// view.
 #[test]
 fn a_field_is_found_by_its_value() {
     let mut browser = served();
@@ -172,7 +173,7 @@ fn a_field_is_found_by_its_value() {
         assert!(browser.text(facts).contains(&format!("id\n{id}\ntenant")), "{query}: {}", browser.text(facts));
     }
     assert_eq!(browser.text("document.getElementById('found').innerText"), "1 of 1");
-    // Of a name, from call to call and not from poll to poll; each is seen whole.
+    // By name, the search moves from call to call and not from poll to poll; each is shown whole.
     let (server, _) = server();
     let count = server.calls.iter().filter(|call| call.name == "GET /orders").count() as f64;
     browser.eval("page.show(1e9, 1.1e9)");
@@ -182,11 +183,11 @@ fn a_field_is_found_by_its_value() {
         let part = browser.number(&format!("{SEEN}(page.timeline.selected)"));
         assert!((part - 1.2).abs() < 0.01, "{part}");
     }
-    // The old text is replaced by what is typed next.
+    // Typed text replaces the old one.
     browser.key("/", 0);
     browser.key("7", 0);
     assert_eq!(browser.text("document.getElementById('search').value"), "7");
-    // Where there is none, nothing else is said of a request.
+    // Without a match, no facts about a request are shown.
     search(&mut browser, "id=99999");
     assert_eq!(browser.text(facts), "No match on the timeline for id=99999");
     assert_eq!(browser.number("page.timeline.selected"), -1.0);
@@ -195,7 +196,7 @@ fn a_field_is_found_by_its_value() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// As by typing and Enter.
+/// Searches as if by typing and Enter.
 fn search(browser: &mut Browser, text: &str) {
     browser.eval(&format!("document.getElementById('search').value = {text:?}"));
     browser.eval("document.getElementById('search').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))");
@@ -238,7 +239,7 @@ fn a_call_is_followed_over_threads_and_streams() {
         };
         assert!(followed.iter().any(is_there), "a poll at {x}");
     }
-    // From poll to poll, and from the launch to the kernel.
+    // Arrows lead from poll to poll, and from the launch to the kernel.
     let operation = small.operations.iter().find(|op| op.launch.is_some_and(|(_, at)| at > call.start)).expect("one");
     let ends = [polls[1].start, polls[2].start, operation.start];
     for end in ends {
@@ -248,7 +249,7 @@ fn a_call_is_followed_over_threads_and_streams() {
         };
         assert!(followed.iter().any(leads), "a link to {x}");
     }
-    // The calls inside it are open below it: `infer` has a lane there.
+    // The child calls are unfolded below it: `infer` has a lane there.
     assert!(browser.eval("page.timeline.groups[0].labels.some(({ text }) => text === 'the selected call')") == true);
     // A search for something else does not fade it.
     search(&mut browser, "fetch rows");
@@ -266,7 +267,7 @@ fn a_call_is_followed_over_threads_and_streams() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// Where the timeline begins and ends.
+/// The left and right end of the timeline.
 fn browser_width(browser: &mut Browser) -> (f64, f64) {
     (browser.number("page.timeline.gutter"), browser.number("page.timeline.width"))
 }
@@ -279,7 +280,7 @@ fn threads_of_one_name_fold() {
     assert_eq!(browser.eval(labels), whole);
     let workers = "page.timeline.lines.filter((line) => line.group.thread !== undefined)";
     assert_eq!(browser.eval(&format!("{workers}.length")), 8, "one low line each");
-    // By a click on the name, which is what the browser shows in the margin.
+    // By a click on the name in the margin, for which the browser shows a pointer.
     let y = browser.number("page.timeline.groups[2].y - page.timeline.scroller.scrollTop + document.getElementById('lanes').getBoundingClientRect().top + 8");
     browser.click((60.0, y));
     assert_eq!(browser.eval(&format!("{workers}.length")), 8 * 3, "three levels each");
@@ -329,7 +330,7 @@ fn what_is_marked_is_summed_up() {
     browser.click_on("document.getElementById('zoom-marked')");
     let shown = browser.eval("[page.timeline.from, page.timeline.to]");
     assert!((shown[0].as_f64().expect("ns") - from).abs() < 10.0 && (shown[1].as_f64().expect("ns") - to).abs() < 10.0);
-    // With keys: what is seen, of all threads; and no more.
+    // With keys: marks exactly the visible part of all threads.
     browser.key("m", 0);
     assert!(texts(&mut browser, "#details tbody th").contains(&"load batch".to_owned()));
     browser.key("Escape", 0);
@@ -366,7 +367,7 @@ fn a_row_opens_its_ten_slowest() {
     browser.eval(&format!("page.select({slowest})"));
     let why = browser.text("document.querySelector('#details .reason').innerText");
     assert!(why.contains(" running in wait for batch, usually ") && why.starts_with("2.0 times the median"), "{why}");
-    // Closed by the same button; with keys, right of the name.
+    // The same button closes it; with keys, right of the name.
     browser.click_on(&format!("{row}.querySelector('.spread button')"));
     assert_eq!(browser.eval("document.querySelectorAll('.slowest').length"), 0);
     browser.eval(&format!("{row}.querySelector('.name').focus()"));
@@ -375,7 +376,7 @@ fn a_row_opens_its_ten_slowest() {
     assert_eq!(browser.eval("document.querySelectorAll('.slowest a').length"), 10);
     browser.key("ArrowLeft", 0);
     assert_eq!(browser.text("document.activeElement.innerText"), "step");
-    // p50 and p99 stand beside it.
+    // p50 and p99 have columns beside it.
     let heads = texts(&mut browser, "#panel thead th");
     assert!(heads.iter().any(|head| head.starts_with("p50")), "{heads:?}");
     assert_eq!(browser.complaints(), NOTHING);
@@ -396,13 +397,13 @@ fn the_first_list_is_of_latency_or_of_self_time() {
     assert!(browser.text("document.getElementById('hot-cpu-title').innerText").contains("time of their own"));
     assert_eq!(browser.complaints(), NOTHING);
     drop(browser);
-    // Without anything that waits there is nothing to choose.
+    // Without waiting there is no choice.
     let mut browser = showing("no-choice.html", &training());
     assert_eq!(browser.eval("document.getElementById('hot-by').hidden"), true);
     assert!(browser.text(tab).starts_with("Ranges"), "{}", browser.text(tab));
 }
 
-/// Of 60 names after each other some would have the colour of their neighbour by chance.
+/// With 60 consecutive names, some neighbours would have the same colour by chance.
 #[test]
 fn neighbours_differ_in_colour() {
     let mut many = Run { threads: vec![(PID, "main")], ..Run::default() };
@@ -443,12 +444,12 @@ fn the_address_keeps_the_view() {
     assert!(view.starts_with("#t=50000000,70000000&q=stage%201%20%26%20more&s="), "{view}");
     let state = "[page.timeline.from, page.timeline.to, page.timeline.selected, page.search.query]";
     let before = browser.eval(state);
-    // Back from a view that a link leads to.
+    // Back from a view that a link opened.
     browser.eval(&format!("location.hash = {:?}", view.replace("70000000", "60000000")));
     browser.wait_for("page.timeline.to === 6e7");
     browser.eval("history.back()");
     browser.wait_for("page.timeline.to === 7e7");
-    // A link is followed although the page writes the view of before to the address meanwhile.
+    // A link is followed even while the page writes its former view to the address.
     browser.eval(
         "new Promise((done) => {
             addEventListener('hashchange', () => done(true));
@@ -463,7 +464,7 @@ fn the_address_keeps_the_view() {
     browser.open_view(&path, &view);
     assert_eq!(browser.eval(state), before);
     assert!(browser.text("document.getElementById('details').innerText").starts_with("step"));
-    // Nonsense is as good as nothing.
+    // Nonsense is ignored.
     for view in ["#t=x,y&s=99999999&q=%E0%A4%A", "#s=-7&t=5", "#&&==", "#t=9,1&p=nothing"] {
         browser.open_view(&path, view);
         assert_eq!(browser.eval("page.timeline.selected"), -1, "{view}");

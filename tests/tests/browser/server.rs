@@ -1,5 +1,5 @@
-//! A server that never was: requests that wait for connections and for the GPU, on eight threads. All but a few are
-//! alike; those few are slow for a reason that the page must say.
+//! An invented server: requests wait for connections and for the GPU, on eight threads. All but a few are alike. The
+//! page must find the reason why those few are slow.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -17,7 +17,7 @@ const STREAM: u32 = 7;
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// What a request does: names that are open during a poll, and how long; then what it waits for.
+/// A step of a request: the names that are open during a poll, its length, and the following wait.
 struct Poll {
     open: Vec<&'static str>,
     running: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// So many requests, with three or four calls that wait each.
+    /// A server with this many requests, each with three or four waiting calls.
     pub(crate) fn of(requests: usize) -> Self {
         let mut server = Self { calls: Vec::new(), ranges: Vec::new(), operations: Vec::new(), numbers: 0 };
         server.serve(requests);
@@ -70,7 +70,7 @@ impl Server {
             let mut end = start;
             let mut path: Vec<(u64, u64, &'static str)> = Vec::new();
             let thread = 100 + worker as u32;
-            // Names that wait stay open; the others are ranges inside this poll.
+            // Waiting names stay open; the others are ranges inside this poll.
             for (depth, name) in poll.open.iter().enumerate() {
                 let parent = path.last().map_or(0, |above| above.0);
                 let began = start + depth as u64 * 700;
@@ -137,14 +137,14 @@ impl Server {
             for name in ended {
                 let Some((call, began, parent)) = open.remove(name) else { continue };
                 if name == "render" {
-                    continue; // it is its one range
+                    continue; // it equals its one range
                 }
                 let fields: &'static [(&'static str, Value<'static>)] = if name == poll.open[0] {
                     Box::leak(Box::new([("id", Value::Unsigned(number as u64)), ("tenant", Value::Text("acme"))]))
                 } else {
                     &[]
                 };
-                // It ends where its last poll finds that it is ready.
+                // It ends when its last poll finds it ready.
                 let end = if is_last { until } else { until + 4 * US };
                 let ending = if cancelled { Ending::Cancelled } else { Ending::Closed };
                 let (span, thread, domain) = (call, thread, None);
@@ -231,7 +231,7 @@ impl Server {
     }
 }
 
-/// The phases, and which of them wait for something else than what is inside them.
+/// The phases, and whether each waits for something other than its children.
 const PATHS: &[(&[&str], bool)] = &[
     (&["GET /orders"], false),
     (&["GET /orders", "query"], false),

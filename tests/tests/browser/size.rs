@@ -1,4 +1,4 @@
-//! Large runs: how long the page takes to load and to draw, and what it says of what it leaves out.
+//! Large runs: the time to load and to draw the page, and its notes on omitted items.
 
 use std::path::Path;
 use std::time::Instant;
@@ -33,8 +33,8 @@ fn many(count: usize) -> Run {
     run
 }
 
-/// What a page takes on a core of its own, in milliseconds: processor time, since other programs run beside this one.
-/// The worst of the frames of zooming in and out, at all distances between the whole run and a few ranges.
+/// The page's processor time in milliseconds, because other programs run beside this one. Checks the slowest frame of
+/// zooming in and out, at all scales between the whole run and a few ranges.
 fn is_quick(path: &Path, selected: &str) {
     let mut browser = Browser::start();
     browser.size(1_280, 800);
@@ -83,7 +83,7 @@ fn a_hundred_thousand_calls_are_quick() {
 #[test]
 fn a_million_ranges_are_quick_and_one_more_costs_no_other() {
     let run = many(1_000_617);
-    let summary = many(4_000).summary(); // the tables' own cost is small beside
+    let summary = many(4_000).summary(); // the tables' own cost is small in comparison
     let mut page = Vec::new();
     run.write(&mut HtmlSink::new(&mut page), &summary, 0).expect("memory takes it");
     let path = written("million.html", &page);

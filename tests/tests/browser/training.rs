@@ -1,4 +1,4 @@
-//! The run of the pictures in the README: a network is trained on a GPU, one thread computes, two load pictures.
+//! The run in the README's pictures: a network is trained on a GPU; one thread computes, two load pictures.
 
 use range_report::timeline::Value;
 use tracing_gpu::summary::MemoryKind;

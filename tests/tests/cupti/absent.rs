@@ -1,4 +1,4 @@
-//! No device, no library, something that is no library, a library that refuses: a sentence each.
+//! No device, no library, a file that is no library, a library that refuses: one sentence for each.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,14 +6,14 @@ use std::process::Command;
 use super::made_up::{folder, made_up};
 use super::{child, output};
 
-/// What a child says whose environment has these.
+/// The output of a child with these variables.
 fn says(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let mut command = child(arguments);
     command.envs(environment.iter().copied());
     output(command)
 }
 
-/// What is said of a session with the made-up libraries.
+/// The result of starting a session with the made-up libraries.
 fn start(environment: &[(&str, &str)]) -> String {
     let mut command: Command = made_up(&["start"]);
     command.envs(environment.iter().copied());
@@ -71,7 +71,7 @@ fn a_file_that_is_no_library() {
     for reason in [says(&["find"], &[("TRACING_GPU_CUPTI", &text)]), start(&[("TRACING_GPU_CUPTI", &text)])] {
         assert!(reason.starts_with(&format!("{text} cannot be loaded: {text}: ")), "{reason}");
     }
-    // The same on the loader's path, and where a toolkit should have it.
+    // The same on the loader's path, and in a toolkit's place.
     std::fs::create_dir_all(folder().join("broken")).expect("a folder");
     file("broken/libcupti.so.12", "this is no library");
     let reason = says(&["find"], &[("LD_LIBRARY_PATH", &folder().join("broken").display().to_string())]);

@@ -1,4 +1,4 @@
-//! What was launched in which span: in every table, in the tree and in both timelines.
+//! GPU work and its launching spans: in every table, in the tree and in both timelines.
 
 use std::path::Path;
 use tests::with;
@@ -11,22 +11,22 @@ use crate::fake::{COPY, Fake, GRAPH, LAUNCH, Place, SYNCHRONIZE, monotonic};
 use crate::files::{Chrome, rows};
 use crate::profiler::{Files, HANDLE, SCALE, SPIN, activity, finish, kernels, node, start, thread_number};
 
-/// Operations run this long after they were launched: a tenth of a second.
+/// Operations run this long after their launch: a tenth of a second.
 const LATER: u64 = 100_000_000;
 
-/// What ran, for the timelines: start after `base`, duration, device, context, stream, id, name, span.
+/// An operation for the timelines: start after `base`, duration, device, context, stream, id, name, span.
 type Ran = (u64, u64, u32, u32, u32, u32, &'static str, Option<&'static str>);
 
 pub(crate) fn attribution(fake: &Fake, tier: &str) {
     let files = Files::new();
     let profiler = start(files.builder().json(files.json()), tier);
-    // A warm-up that comes late in part.
+    // A warm-up whose records arrive partly late.
     fake.place(Place { device: 0, context: 1, stream: 7, node: 0, at: 0 });
     info_span!("warm-up").in_scope(|| {
         fake.call(LAUNCH, 1, HANDLE);
         fake.call(LAUNCH, 2, HANDLE);
     });
-    // Of two crates, with one name when they are read.
+    // From two crates, with the same readable name.
     fake.kernel(1, c"_ZN7kernels6square17h0123456789abcdefE", 7_000);
     fake.kernel(1, c"_ZN7kernels6square17h123456789abcdef0E", 1_000);
     fake.tell("fake_drop", 5);
@@ -130,7 +130,7 @@ fn losses() -> ActivityLosses {
     losses
 }
 
-/// The window after the warm-up.
+/// Checks the window after the warm-up.
 fn assert_window(summary: &Summary, worker: u32) {
     let all = activity(summary);
     assert_eq!(kernels(all), [(SPIN, 5, 2_810), (SCALE, 2, 520)]);
@@ -165,7 +165,7 @@ fn assert_window(summary: &Summary, worker: u32) {
             ((row.name.as_str(), times.instances, times.total_ns), (row.operations, row.level_sum, row.children_sum))
         })
         .collect();
-    // The first of two starts with its kernel and ends with its copy.
+    // The first of the two starts with its kernel and ends with its copy.
     let expected =
         [(("outer", 1, 6_530), (5, 0, 2)), (("inner", 2, 1_600), (3, 2, 0)), (("elsewhere", 1, 20), (1, 0, 0))];
     assert_eq!(projections, expected);
@@ -193,7 +193,7 @@ fn assert_window(summary: &Summary, worker: u32) {
     assert_eq!(rows, expected);
 }
 
-/// What the timelines are to have, beside the warm-up.
+/// The expected contents of the timelines, besides the warm-up.
 struct Seen<'a> {
     base: u64,
     launched: u64,
@@ -214,7 +214,7 @@ impl Seen<'_> {
 }
 
 fn assert_trace(trace: &Chrome, seen: &Seen<'_>) {
-    // The warm-up came first, with what was kept back; the operation without a time is nowhere.
+    // The warm-up is first, including its delayed record; the operation without a time is missing.
     let operations: Vec<_> = trace.operations();
     assert_eq!(operations.iter().map(|each| each.id).collect::<Vec<_>>()[..4], [1, 1, 2, 98]);
     assert_eq!(operations.len(), 4 + seen.ran.len());
@@ -232,7 +232,7 @@ fn assert_trace(trace: &Chrome, seen: &Seen<'_>) {
         assert_eq!((found.device, found.context, found.stream), (device, context, stream), "{found:?}");
         assert!(found.track.starts_with(&format!("Stream {stream}")), "{found:?}");
         assert_eq!(found.span.as_deref(), span, "{found:?}");
-        // An arrow from the thread, at the moment of the call.
+        // An arrow from the thread, at the time of the call.
         let from = found.launch.map(|(thread, _)| thread);
         assert_eq!(from, seen.thread(id), "{found:?}");
         let Some((_, at)) = found.launch else { continue };
@@ -246,7 +246,7 @@ fn assert_trace(trace: &Chrome, seen: &Seen<'_>) {
     assert_eq!(trace.operations().iter().find(|each| each.id == 12).map(|each| each.symbol.clone()), Some(None));
     let symbol = trace.operations().iter().find(|each| each.id == 11).and_then(|each| each.symbol.clone());
     assert_eq!(symbol.as_deref(), Some("_Z5scaleIfEvPT_S0_i"));
-    // Ranges on the streams that their work ran on, each on its level.
+    // Ranges on the streams of their work, each on its level.
     let from = |after: u64| seen.base + after - origin;
     let mut projected = trace.projected();
     projected.retain(|(name, ..)| *name != "warm-up" && *name != "open");
@@ -284,7 +284,7 @@ fn assert_database(path: &Path, seen: &Seen<'_>) {
         format!("{after}|{lasted}|{device}|{context}|{stream}|{id}|{name}|{thread}|{pid}")
     });
     assert_eq!(rows(path, &format!("{} ORDER BY at", kinds.join(" UNION ALL "))), expected.collect::<Vec<_>>());
-    // Each launch is within the range that it was made in.
+    // Each launch is within the range in which it was made.
     let within = "SELECT c.correlationId, value FROM CUPTI_ACTIVITY_KIND_RUNTIME c JOIN NVTX_EVENTS e
             ON e.globalTid = c.globalTid AND e.start <= c.start AND e.end >= c.end JOIN StringIds s ON s.id = e.textId
         WHERE eventType = 59 AND c.correlationId > 10 ORDER BY 1, e.start";

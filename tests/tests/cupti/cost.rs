@@ -1,13 +1,13 @@
-//! What launches cost this library: page faults, switches and other threads' time, at the pace of a real GPU. Run by
-//! hand, for figures and under callgrind.
+//! The cost of launches in this library: page faults, context switches and other threads' time, at the pace of a real
+//! GPU. Run by hand, for figures and under callgrind.
 //!
 //! ```text
 //! LD_LIBRARY_PATH=driver TRACING_GPU_CUPTI=libcupti.so.13 \
 //!     cupti_child cost LAUNCHES [each | outside] [api] [fast] [once] [subscriber]
 //! ```
 //!
-//! `each`: a span around each launch, not around 1,000; `outside`: none; `api`: with API tables; `fast`: without a
-//! pause; `once`: one round, not four; `subscriber`: without a registry.
+//! `each`: a span around each launch, instead of around 1,000; `outside`: no spans; `api`: with API tables; `fast`:
+//! without pauses; `once`: one round instead of four; `subscriber`: without a registry.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::fake::Fake;
 use crate::profiler::{HANDLE, activity, start};
 
 const BATCH: u32 = 1_000;
-/// Of a batch.
+/// The duration of a batch.
 const PACE: Duration = Duration::from_micros(3_000);
 
 pub(crate) fn run(fake: &Fake, launches: &str, options: &[&str]) {

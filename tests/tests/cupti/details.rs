@@ -1,4 +1,4 @@
-//! Details, which a fold asks for: what is enabled, what comes, and where it belongs.
+//! Details, which a fold asks for: enabled kinds, received records, and their places.
 
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ use crate::profiler::{HANDLE, finish, start, thread_number};
 /// A detail with the span of its call, and whether the thread is this one.
 type Placed = (Detail, Option<String>, bool);
 
-/// Details, and the nodes of operations.
+/// The details seen, and the graph nodes of operations.
 static SEEN: Mutex<(Vec<Placed>, Vec<u64>)> = Mutex::new((Vec::new(), Vec::new()));
 
 fn see(item: &Item<'_>) {
@@ -27,7 +27,7 @@ fn see(item: &Item<'_>) {
     }
 }
 
-/// The main thread, whose number is that of the process.
+/// The number of the main thread, which is that of the process.
 fn thread_of_process() -> u32 {
     std::process::id()
 }
@@ -39,7 +39,7 @@ fn builder() -> ProfilerBuilder {
 pub(crate) fn details(fake: &Fake, tier: &str) {
     assert_eq!(thread_number(), thread_of_process());
     let all = Details::EACH.iter().fold(Details::EVENT_TIMES, |all, (kind, _)| all.and(*kind));
-    // Kernels, copies and sets alone, where nobody asks for more; with a fold that asks for something else, that.
+    // By default only kernels, copies and sets; a fold that asks for details adds their kinds.
     let usual = [1, 2, 10, 22];
     for (asked, kinds, of_driver, resources) in [
         (None, vec![], vec![], vec![2]),
@@ -67,7 +67,7 @@ pub(crate) fn details(fake: &Fake, tier: &str) {
     placed(fake, tier, all);
 }
 
-/// Creations and their clones in the spans of the captures, a wait and its event in those of their calls.
+/// Creations and their clones are placed in the spans of the captures, a wait and its event in those of their calls.
 fn placed(fake: &Fake, tier: &str, all: Details) {
     let profiler = start(builder().watch(all, see), tier);
     fake.place(Place { device: 0, context: 1, stream: 7, node: 201, at: 0 });

@@ -1,4 +1,4 @@
-//! The functions by which the made-up driver and libcupti are told what happens.
+//! Functions that control the made-up driver and libcupti.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -17,12 +17,12 @@ pub(crate) const WAIT: u32 = 295;
 /// `cuProfilerStart` and `cuProfilerStop`.
 pub(crate) const START: u32 = 308;
 pub(crate) const STOP: u32 = 309;
-/// One of those that only ask for something.
+/// A slight function, which only queries something.
 pub(crate) const SLIGHT: u32 = 304;
 /// `cudaLaunchKernel_v7000`, which calls `cuLaunchKernel`.
 pub(crate) const RUNTIME_LAUNCH: u32 = 211;
 
-/// Where an operation runs, and when: 0 for now.
+/// Place and time of an operation; time 0 means now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
     pub(crate) device: u32,
@@ -49,34 +49,34 @@ impl Fake {
         }
     }
 
-    /// The program begins to use CUDA.
+    /// Initialises CUDA, as a program does.
     pub(crate) fn init(&self) {
         // SAFETY: the signature of `cuInit` in tests/cupti/cuda.c.
         let init = unsafe { self.driver.get::<unsafe extern "C" fn(u32) -> c_int>(b"cuInit") };
-        // SAFETY: loads what CUDA_INJECTION64_PATH names, as the driver does.
+        // SAFETY: loads the library in CUDA_INJECTION64_PATH, as the driver does.
         assert_eq!(unsafe { init.expect("cuInit")(0) }, 0);
     }
 
     fn function<F>(&self, name: &str) -> Symbol<'_, F> {
-        // SAFETY: each caller's type is that of the function in tests/cupti/cupti.c, where handles are numbers that
-        // nobody looks behind.
+        // SAFETY: each caller's type is that of the function in tests/cupti/cupti.c, which treats handles as plain
+        // numbers.
         unsafe { self.cupti.get(name.as_bytes()) }.unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// A call of the driver on this thread, from its beginning to its end.
+    /// Makes a driver call on this thread, from its begin to its end.
     pub(crate) fn call(&self, number: u32, correlation: u32, context: usize) {
         // SAFETY: the type is right.
         unsafe { self.function::<unsafe extern "C" fn(u32, u32, usize)>("fake_call")(number, correlation, context) };
     }
 
-    /// What calls this function of the driver, given an id. The function of the test is looked up once.
+    /// A closure that calls this driver function with an id. It looks the test's function up only once.
     pub(crate) fn caller(&self, number: u32, context: usize) -> impl Fn(u32) + '_ {
         let call = self.function::<unsafe extern "C" fn(u32, u32, usize)>("fake_call");
         // SAFETY: the type is right.
         move |correlation| unsafe { call(number, correlation, context) }
     }
 
-    /// What launches a kernel of `ns` in this context, given an id. The functions are looked up once.
+    /// A closure that launches a kernel of `ns` in this context, with an id. It looks the functions up only once.
     pub(crate) fn launcher(&self, context: usize, name: &'static CStr, ns: u64) -> impl Fn(u32) + '_ {
         let call = self.function::<unsafe extern "C" fn(u32, u32, usize)>("fake_call");
         let kernel = self.function::<unsafe extern "C" fn(u32, *const c_char, u64)>("fake_kernel");
@@ -87,14 +87,14 @@ impl Fake {
         }
     }
 
-    /// A call of the runtime, with one of the driver in it.
+    /// Makes a runtime call with a driver call inside.
     pub(crate) fn runtime(&self, number: u32, of_driver: u32, correlation: u32) {
         let call = self.function::<unsafe extern "C" fn(u32, u32, u32, usize)>("fake_runtime");
         // SAFETY: the type is right.
         unsafe { call(number, of_driver, correlation, 5) };
     }
 
-    /// What comes next runs there.
+    /// Sets the place of the next operations.
     pub(crate) fn place(&self, place: Place) {
         let Place { device, context, stream, node, at } = place;
         let function = self.function::<unsafe extern "C" fn(u32, u32, u32, u64, u64)>("fake_place");
@@ -116,12 +116,12 @@ impl Fake {
         unsafe { memory(correlation, kind, bytes, ns) };
     }
 
-    /// A record of a kind, where that is enabled.
+    /// Adds a record of a kind, if the kind is enabled.
     pub(crate) fn record(&self, kind: u32, fields: &[(usize, u64)]) {
         let mut record = [0u8; 128];
         record[..4].copy_from_slice(&kind.to_le_bytes());
         for (place, value) in fields {
-            // The fields of four bytes come in rising order, so that what is too much of one is overwritten.
+            // Four-byte fields come in ascending order, so that the next field overwrites excess bytes.
             record[*place..place + 8].copy_from_slice(&value.to_le_bytes());
         }
         let put = self.function::<unsafe extern "C" fn(u32, *const u8)>("fake_record");
@@ -129,7 +129,7 @@ impl Fake {
         unsafe { put(kind, record.as_ptr()) };
     }
 
-    /// A callback of the domain of resources about a graph.
+    /// Sends a resource callback about a graph.
     pub(crate) fn graph(&self, number: u32, node: usize, original: usize) {
         // SAFETY: the type is right.
         unsafe { self.function::<unsafe extern "C" fn(u32, usize, usize)>("fake_graph")(number, node, original) };
@@ -143,19 +143,19 @@ impl Fake {
         numbers.filter(|number| unsafe { enabled(domain, *number) } != 0).collect()
     }
 
-    /// A function that takes one number, or none.
+    /// Calls a function with one number, or none.
     pub(crate) fn tell(&self, what: &str, number: usize) {
         // SAFETY: the type is right.
         unsafe { self.function::<unsafe extern "C" fn(usize)>(what)(number) };
     }
 
-    /// How often CUPTI was called, or was asked only to look something up.
+    /// How often CUPTI was called; with `lookups`, how often only for a lookup.
     pub(crate) fn calls(&self, lookups: bool) -> c_int {
         // SAFETY: the type is right.
         unsafe { self.function::<unsafe extern "C" fn(usize) -> c_int>("fake_calls")(lookups.into()) }
     }
 
-    /// How often all that was there was asked for.
+    /// How often all records were requested.
     pub(crate) fn flushes(&self) -> usize {
         // SAFETY: the type is right.
         unsafe { self.function::<unsafe extern "C" fn() -> usize>("fake_flushes")() }
@@ -165,21 +165,21 @@ impl Fake {
     pub(crate) fn waited(&self, context: usize) -> c_int {
         // SAFETY: the signature of `fake_waited` in tests/cupti/cuda.c.
         let waited = unsafe { self.driver.get::<unsafe extern "C" fn(usize) -> c_int>(b"fake_waited") };
-        // SAFETY: counts.
+        // SAFETY: the function only counts.
         unsafe { waited.expect("fake_waited")(context) }
     }
 
-    /// From now on CUPTI is told of each call of the driver, whoever makes it.
+    /// Makes CUPTI receive every driver call from now on, whoever makes it.
     pub(crate) fn report_calls(&self) {
         type Report = unsafe extern "C" fn(u32, *mut c_void);
         // SAFETY: the signature of `fake_report_to` in tests/cupti/cuda.c.
         let report_to = unsafe { self.driver.get::<unsafe extern "C" fn(Report)>(b"fake_report_to") };
-        // SAFETY: both libraries are loaded for as long as this is.
+        // SAFETY: both libraries stay loaded as long as this value.
         unsafe { report_to.expect("fake_report_to")(*self.function::<Report>("fake_reported")) };
     }
 }
 
-/// What CUPTI's clock reads.
+/// The reading of CUPTI's clock.
 pub(crate) fn monotonic() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one struct.

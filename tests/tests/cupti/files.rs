@@ -1,4 +1,4 @@
-//! Reads the GPU's side of the timelines that the child wrote.
+//! Reads the GPU's side of the child's timelines.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// A trace, as its events.
 pub(crate) struct Chrome {
     events: Vec<Value>,
-    /// Names of tracks, and of what stands as a process.
+    /// Names of tracks, and of the entries that appear as processes.
     tracks: HashMap<(u64, u64), String>,
     processes: HashMap<u64, String>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Ran {
     pub(crate) id: u32,
     pub(crate) span: Option<String>,
     pub(crate) symbol: Option<String>,
-    /// Thread and moment that its arrow comes from.
+    /// Thread and time at the start of its arrow.
     pub(crate) launch: Option<(u32, u64)>,
 }
 
@@ -75,7 +75,7 @@ impl Chrome {
         self.events.iter().filter(is_of)
     }
 
-    /// Operations in their order.
+    /// Operations in order.
     pub(crate) fn operations(&self) -> Vec<Ran> {
         let begins = |event: &&Value| event["ph"] == "s";
         let begins: HashMap<&str, &Value> =
@@ -103,7 +103,7 @@ impl Chrome {
         self.slices(&["kernel", "memcpy", "memset"]).map(ran).collect()
     }
 
-    /// The thread of a range of this name that holds this moment.
+    /// The thread with a range of this name around this moment.
     pub(crate) fn slice(&self, name: &str, at: u64) -> Option<u32> {
         let holds = |event: &&Value| {
             let start = ns(event, "ts");
@@ -123,7 +123,7 @@ impl Chrome {
             .collect()
     }
 
-    /// Calls of the API: id, name, category, track, result where it is an error.
+    /// Calls of the API: id, name, category, track, and result in case of an error.
     pub(crate) fn calls(&self) -> Vec<(u32, &str, &str, &str, Option<u64>)> {
         let calls = self.slices(&["cuda_driver", "cuda_runtime"]);
         calls
@@ -155,7 +155,7 @@ pub(crate) fn rows(path: &Path, query: &str) -> Vec<String> {
     rows.expect("no parameters").map(|row| row.expect("a row")).collect()
 }
 
-/// Of `GPU 0 Its Name`.
+/// The device number in `GPU 0 Its Name`.
 fn number_of(device: &str) -> Option<u32> {
     device.strip_prefix("GPU ")?.split(' ').next()?.parse().ok()
 }
@@ -181,7 +181,7 @@ impl Page {
         Self(parts.zip(names).zip(lengths).map(|((part, number), ns)| (part, name(number), ns)).collect())
     }
 
-    /// The number of bars of a part, and how long they last in all, by the first word or words of their names.
+    /// The number of bars in a part, and their summed durations, by the first word or words of their names.
     pub(crate) fn sums(&self, part: &str) -> BTreeMap<String, (u64, u64)> {
         let mut sums = BTreeMap::<_, (u64, u64)>::new();
         for (_, name, ns) in self.0.iter().filter(|bar| bar.0 == part) {
@@ -192,7 +192,7 @@ impl Page {
     }
 }
 
-/// A column: numbers in base 128, the lowest seven bits first, and the bytes in base 64.
+/// Decodes a column: numbers in base 128, the lowest seven bits first, with the bytes in base 64.
 fn numbers(column: &str) -> Vec<u64> {
     let bytes = STANDARD.decode(column).expect("base 64");
     let ends = bytes.split_inclusive(|byte| byte & 0x80 == 0);

@@ -1,5 +1,4 @@
-//! The command `tracing-gpu` on programs that know nothing of it: the driver loads it inside `cuInit`. See
-//! `injected.rs`.
+//! The command `tracing-gpu` on programs that do not know it: the driver loads it inside `cuInit`. See `injected.rs`.
 
 use std::process::Command;
 use std::time::Duration;
@@ -12,12 +11,12 @@ use tracing_gpu::{RenderOptions, Report, Summary};
 use super::made_up::{empty_library, folder, set};
 use super::unset;
 
-/// What it writes of the processes of a program.
+/// The command's summaries of the processes of a program.
 fn all_measured(scenario: &str, environment: &[(&str, &str)]) -> Vec<Summary> {
     all_measured_with(&[], scenario, environment).0
 }
 
-/// The same with these options, and what the command says.
+/// The same with these options; also returns the command's messages.
 fn all_measured_with(options: &[&str], scenario: &str, environment: &[(&str, &str)]) -> (Vec<Summary>, String) {
     let folder = Folder::new();
     let mut command = Command::new(binary());
@@ -36,14 +35,14 @@ fn all_measured_with(options: &[&str], scenario: &str, environment: &[(&str, &st
     (files.map(|file| Summary::read_json(file).expect("a summary")).collect(), stderr)
 }
 
-/// The same of a program with one process.
+/// The summary of a program with one process.
 fn measured(scenario: &str, environment: &[(&str, &str)]) -> Summary {
     let mut all = all_measured(scenario, environment);
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
 
-/// The ranges `annotated`, and executions of kernels.
+/// The number of ranges `annotated`, and of kernel executions.
 fn counts(summary: &Summary) -> (u64, u64) {
     let ranges = summary.ranges.iter().filter(|row| row.name == "annotated").map(|row| row.times.instances);
     let kernels = summary.gpu.iter().flat_map(|gpu| &gpu.kernels).map(|row| row.times.instances);
@@ -65,7 +64,7 @@ fn idle_time_and_launches_are_followed() {
     assert_eq!(executed, ran);
 }
 
-/// A page has it whatever the reports are, and each idle time on its timeline.
+/// A page shows idle time whatever the reports are, with each idle time on its timeline.
 #[test]
 fn a_page_shows_idle_time_that_no_report_asked_for() {
     let folder = Folder::new();
@@ -177,7 +176,7 @@ fn a_program_that_only_annotates_leaves_cuda_alone() {
     assert_eq!((counts(&summary), &summary.gpu), ((1, 0), &None));
 }
 
-/// `mpirun` does: it asks for devices, and its children use them.
+/// `mpirun` does this: it asks for devices, and its children use them.
 #[test]
 fn a_program_that_only_initialises_cuda_ends_as_it_does_alone() {
     assert_eq!(all_measured("initialises", &[("FAKE_CRASHES", "1")]).len(), 0);
@@ -190,7 +189,7 @@ fn a_forked_child_that_uses_cuda_first_has_a_profiler_of_its_own() {
     assert_eq!(both, [(0, 1), (1, 2)]);
 }
 
-/// Only the first part counts. A range that was open when it began is none of it, and no mistake.
+/// Only the first part counts. A range that was open at its begin does not belong to it, and is no mistake.
 #[test]
 fn what_the_program_marks_for_profilers_is_measured_alone() {
     let captured = |options: &[&str], scenario| {
@@ -226,7 +225,7 @@ fn a_context_that_is_gone_at_the_end_is_not_waited_for() {
     assert_eq!((counts(&summary), summary.losses.activity), ((1, 1), ActivityLosses::default()));
 }
 
-/// A note names whoever has CUPTI, and never this library itself, which the driver was set to load.
+/// A note names the holder of CUPTI, and never this library itself, which was set for the driver to load.
 #[test]
 fn who_has_cupti_is_named() {
     let note = |libraries: &str, code: &str| {

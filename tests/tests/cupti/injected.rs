@@ -1,4 +1,4 @@
-//! Programs that know nothing of profilers: NVTX and the driver load one into them.
+//! Programs that know no profiler: NVTX and the driver load one into them.
 #![allow(unsafe_code)] // forks
 
 use std::sync::Barrier;
@@ -79,13 +79,13 @@ fn threads(fake: &Fake) {
 /// The parent only annotates until its child has used CUDA, and then uses CUDA itself.
 fn fork(fake: &Fake) {
     annotate();
-    // SAFETY: the child misses no other thread of this program.
+    // SAFETY: the child needs no other thread of this program.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     fake.init();
     fake.launcher(HANDLE, c"spin", 10)(1);
     if child == 0 {
-        return; // to the exit hook
+        return; // continues to the exit hook
     }
     fake.launcher(HANDLE, c"spin", 10)(2);
     let mut status = -1;
@@ -94,7 +94,7 @@ fn fork(fake: &Fake) {
     assert_eq!(status, 0);
 }
 
-/// Two parts, each from a `cuProfilerStart` to a `cuProfilerStop`, or one that goes on to the end.
+/// Two parts, each from a `cuProfilerStart` to a `cuProfilerStop`, or one that lasts until the end.
 fn parts(fake: &Fake, stops: bool) {
     fake.init();
     let launch = fake.launcher(HANDLE, c"spin", 10);
@@ -115,14 +115,14 @@ fn parts(fake: &Fake, stops: bool) {
     }
 }
 
-/// Of two kernels one has not ended when the program does.
+/// One of two kernels has not ended when the program does.
 fn unfinished(fake: &Fake) {
     fake.init();
     fake.launcher(HANDLE, c"spin", 10)(1);
     fake.call(LAUNCH, 2, HANDLE);
 }
 
-/// The context is gone before the program ends.
+/// The context is destroyed before the program ends.
 fn reset(fake: &Fake) {
     annotate();
     fake.init();

@@ -1,5 +1,4 @@
-//! What a real libcupti says: the length of its records, where they begin in buffers that are made up, the names of
-//! functions.
+//! Queries of a real libcupti: the lengths of its records, their places in made-up buffers, and the names of functions.
 
 use std::path::Path;
 
@@ -7,7 +6,7 @@ use range_report::timeline::{Api, Work};
 use serde_json::{Value, json};
 use tests::cupti::{Cupti, Decoded, known_functions};
 
-/// Kinds of records that are decoded, and some that are not.
+/// Some decoded kinds of records, and some other kinds.
 const KINDS: [u32; 12] = [10, 1, 38, 2, 5, 4, 22, 37, 9, 17, 36, 49];
 
 pub(crate) fn look(path: &Path) -> Value {
@@ -29,7 +28,7 @@ pub(crate) fn look(path: &Path) -> Value {
     })
 }
 
-/// A buffer of records of these kinds, each filled with small numbers that are kinds too.
+/// A buffer of records of these kinds, each filled with small numbers that are valid kinds, too.
 fn buffer(cupti: &Cupti, kinds: impl Iterator<Item = u32>) -> (Vec<u64>, Vec<usize>) {
     let (mut words, mut places) = (Vec::new(), Vec::new());
     for kind in kinds {
@@ -55,7 +54,7 @@ fn check_places(cupti: &Cupti) {
     }
 }
 
-/// Each kind is read as what it is, with its correlation id from the right place.
+/// Each kind is decoded correctly, with its correlation id from the right place.
 fn check_values(cupti: &Cupti) {
     let kinds =
         [(10, 92), (1, 44), (2, 44), (22, 60), (4, 32), (5, 32), (36, 4), (37, 20), (38, 24), (49, 12), (17, 40)];

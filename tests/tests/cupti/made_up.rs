@@ -1,4 +1,4 @@
-//! The driver and the libcupti of this folder's C files, with which a session can be seen through without a GPU.
+//! The made-up driver and libcupti, from this folder's C files: they run whole sessions without a GPU.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::{child, output};
 
-/// The folder of the made-up libcupti, and below it, in `driver`, of the driver; built once.
+/// The folder of the made-up libcupti, with the driver in its subfolder `driver`; built once.
 pub(crate) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -23,7 +23,7 @@ pub(crate) fn folder() -> &'static Path {
     })
 }
 
-/// The path of a library below that folder which has nothing but its name.
+/// The path of a library below that folder that consists of nothing but its name.
 pub(crate) fn empty_library(file: &str) -> String {
     let library = folder().join(file);
     std::fs::create_dir_all(library.parent().expect("a folder")).expect("a folder");
@@ -39,7 +39,7 @@ pub(crate) fn made_up(arguments: &[&str]) -> Command {
     command
 }
 
-/// Has a command use both libraries.
+/// Makes a command use both libraries.
 pub(crate) fn set(command: &mut Command) {
     command.env("LD_LIBRARY_PATH", folder().join("driver")).env("TRACING_GPU_CUPTI", folder().join("libcupti.so.13"));
 }
@@ -91,7 +91,7 @@ fn ranges_last_as_long_as_in_the_database() {
     scenario("database", &[]);
 }
 
-/// The name comes from the driver; one that does not say is no harm.
+/// The name comes from the driver; a missing name does no harm.
 #[test]
 fn timelines_name_their_devices() {
     scenario("timeline", &[("SLURM_PROCID", "3"), ("FAKE_DEVICES", "2")]);
@@ -162,16 +162,16 @@ fn what_was_not_waited_for_is_outstanding() {
     profiler("unfinished", &[("FAKE_WAIT", "719")]);
 }
 
-/// CUPTI's thread may lose its processor between two buffers.
+/// CUPTI's thread may be preempted between two buffers.
 #[test]
 fn what_comes_late_at_the_end_is_there_or_outstanding() {
     profiler("late", &[("FAKE_THREAD", "300"), ("FAKE_BETWEEN", "10000")]);
     profiler("late", &[("FAKE_THREAD", "300"), ("FAKE_BETWEEN", "5000000")]);
 }
 
-/// Each call of CUPTI fails, in turn, with one of its codes: no parameter, not ready, not initialized, not permitted,
-/// another tool, not supported, and one that it does not have. All spans are counted, and either a note says why
-/// nothing was recorded, or all kernels and all that were dropped are there.
+/// Each CUPTI call fails, in turn, with one of its codes: no parameter, not ready, not initialized, not permitted,
+/// another tool, not supported, and an unknown one. All spans are counted. Either a note states why nothing was
+/// recorded, or all kernels are there or counted as dropped.
 #[test]
 fn a_call_that_cupti_refuses_costs_what_is_counted() {
     const CODES: [u32; 11] = [1, 5, 7, 12, 15, 21, 27, 35, 39, 999, 123_456];
@@ -185,7 +185,7 @@ fn a_call_that_cupti_refuses_costs_what_is_counted() {
     let calls = [0, 1].map(|lookups| whole["calls"][lookups].as_u64().expect("a number"));
     assert!(calls[0] > 20 && calls[1] > 100, "{calls:?}");
     let single = (0..calls[0]).map(|number| ("FAKE_FAILS", number));
-    // The first of them measure how long records are.
+    // The first lookups measure the lengths of records.
     let lookups = (0..24).chain((24..calls[1]).step_by(211)).map(|number| ("FAKE_LOOKUP_FAILS", number));
     let mut without = 0;
     let all = std::env::var_os("FAULTS_ALL").is_some(); // `tests/faults`

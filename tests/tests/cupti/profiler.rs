@@ -1,4 +1,4 @@
-//! A whole profiler with the made-up driver and libcupti: what was launched in which span, in tables, trees and both
+//! A whole profiler with the made-up driver and libcupti: GPU work and its launching spans, in tables, trees and both
 //! timelines.
 
 use std::collections::BTreeMap;
@@ -20,13 +20,13 @@ pub(crate) const SCALE: &str = "void scale<float>(float*, float, int)";
 pub(crate) const HANDLE: usize = 5;
 
 pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
-    // A panic ends the process: unwinding would finish the profiler, and that wait for the collector's thread.
+    // A panic ends the process: unwinding would finish the profiler, which waits for the collector's thread.
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         tell(panic);
         std::process::abort();
     }));
-    fake.tell("fake_alone", 0); // the collector's own thread stays out of it
+    fake.tell("fake_alone", 0); // without the collector's own thread
     match scenario {
         "attribution" => crate::attribution::attribution(fake, tier),
         "calls" => calls(fake, tier),
@@ -46,7 +46,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
     }
 }
 
-/// The files of this process, removed when this is dropped.
+/// The files of this process, which the destructor removes.
 pub(crate) struct Files(PathBuf);
 
 impl Files {
@@ -72,7 +72,7 @@ impl Files {
         self.0.join("run.summary.json")
     }
 
-    /// The summary that was written at the end.
+    /// The final summary.
     pub(crate) fn summary(&self) -> Summary {
         let text = std::fs::read_to_string(self.json()).expect("a summary");
         Summary::read_json(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -103,9 +103,9 @@ pub(crate) fn start(builder: ProfilerBuilder, tier: &str) -> Profiler {
     profiler
 }
 
-/// Ends it; the last summary is that of before, except for what only an end can show.
+/// Ends the profiler. The last summary equals the one before, except for data that only the end has.
 pub(crate) fn finish(fake: &Fake, profiler: Profiler) {
-    fake.tell("fake_together", 0); // it waits for the collector's thread
+    fake.tell("fake_together", 0); // the end waits for the collector's thread
     profiler.finish().expect("files that can be written");
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn node<'a>(nodes: &'a [TreeNode], name: &str) -> &'a TreeNode {
     nodes.iter().find(|node| node.name == name).unwrap_or_else(|| panic!("no {name} in {nodes:?}"))
 }
 
-/// With single calls: those of the runtime without the driver's inside them, those of the driver, and none of our own.
+/// With single calls: those of the runtime without nested driver calls, those of the driver, and none of the profiler.
 fn calls(fake: &Fake, tier: &str) {
     let files = Files::new();
     let profiler = start(files.builder().report([Report::Api]), tier);
@@ -146,7 +146,7 @@ fn calls(fake: &Fake, tier: &str) {
         fake.call(SLIGHT, 16, HANDLE);
     });
     fake.call(SYNCHRONIZE, 17, HANDLE);
-    fake.tell("fake_calls_itself", 18); // CUPTI's own call, where a summary makes it flush
+    fake.tell("fake_calls_itself", 18); // CUPTI's own call, when a summary makes it flush
     for id in 11..15 {
         fake.kernel(id, c"spin", 10);
     }
@@ -159,12 +159,12 @@ fn calls(fake: &Fake, tier: &str) {
         assert_eq!(counts, expected);
         let of_span = &node(&summary.tree, "work").gpu.as_ref().expect("calls").calls;
         let of_span: Vec<_> = of_span.iter().map(|row| (row.name.as_str(), row.calls)).collect();
-        // Of a slight one no entry is told, so that its span is not known.
+        // The entry of a slight call is not reported, so its span is not known.
         assert_eq!(of_span, [("cuCtxSynchronize", 1), ("cuLaunchKernel", 1), ("cudaLaunchKernel_v7000", 3)]);
         assert_eq!(summary.losses.activity, ActivityLosses::default());
     };
     (0..4).for_each(|_| assert_calls(&profiler.summary()));
-    // What began in a window and comes in the next is in neither.
+    // A call that began in a window and arrives in the next is in neither.
     fake.tell("fake_keep_back", 1);
     fake.call(LAUNCH, 19, HANDLE);
     fake.call(SLIGHT, 20, HANDLE);
@@ -201,7 +201,7 @@ fn calls(fake: &Fake, tier: &str) {
     assert_eq!(rows(&files.database(), select), expected);
 }
 
-/// One run in all outputs: the same counts and sums, though the records of one call come in several drains.
+/// One run in all outputs has the same counts and sums, although the records of one call arrive in several drains.
 fn outputs(fake: &Fake, tier: &str) {
     const ROUNDS: u32 = 20;
     let files = Files::new();
@@ -210,14 +210,14 @@ fn outputs(fake: &Fake, tier: &str) {
     for round in 0..ROUNDS {
         let id = 10 * round;
         info_span!("work").in_scope(|| {
-            fake.call(LAUNCH, id + 1, HANDLE); // the first of the driver calls of a call of the runtime
+            fake.call(LAUNCH, id + 1, HANDLE); // the first driver call of a runtime call
             drop(profiler.summary());
             fake.runtime(RUNTIME_LAUNCH, LAUNCH, id + 1);
             fake.call(LAUNCH, id + 2, HANDLE);
         });
         fake.kernel(id + 1, c"spin", 10);
         drop(profiler.summary());
-        fake.kernel(id + 1, c"spin", 20); // the other part of it
+        fake.kernel(id + 1, c"spin", 20); // its second operation
         fake.kernel(id + 2, c"scale", 30);
         fake.memory(id + 3, 1, 64, 5); // nobody noted its launch
     }
@@ -241,7 +241,7 @@ fn outputs(fake: &Fake, tier: &str) {
     }
     assert!(of_trace.iter().map(|(name, sum)| (name.as_str(), sum.0, sum.1)).eq(expected), "{of_trace:?}");
     let of_page = page.sums("operations");
-    let mut of_nsight = expected; // which names copies otherwise
+    let mut of_nsight = expected; // which names copies differently
     of_nsight[0].0 = "[CUDA memcpy Host-to-Device]";
     assert!(of_page.iter().map(|(name, sum)| (&**name, sum.0, sum.1)).eq(of_nsight), "{of_page:?}");
     let select = "SELECT value, count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id = shortName
@@ -256,7 +256,7 @@ fn outputs(fake: &Fake, tier: &str) {
     trace.calls().iter().for_each(|call| *of_trace.entry(call.1).or_default() += 1);
     assert!(of_trace.into_iter().eq(expected), "{:?}", trace.calls());
     let of_page = page.sums("api");
-    let named = expected.map(|(name, count)| (name.split("_v").next().unwrap_or(name), count)); // as the page shows it
+    let named = expected.map(|(name, count)| (name.split("_v").next().unwrap_or(name), count)); // in the page's form
     assert!(of_page.iter().map(|(name, sum)| (&**name, sum.0)).eq(named), "{of_page:?}");
     let select = "SELECT value, count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId GROUP BY 1";
     assert_eq!(rows(&files.database(), select), expected.map(|(name, count)| format!("{name}|{count}")));
@@ -268,8 +268,8 @@ fn outputs(fake: &Fake, tier: &str) {
     assert_eq!(page.sums("projections").into_values().collect::<Vec<_>>(), [expected], "{projection:?}");
 }
 
-/// Many more calls than are remembered, in one drain: launches are still told to their spans, the profiler's own calls
-/// are in no table, and of others it is said.
+/// Many more calls than are remembered, in one drain: launches still have their spans, the profiler's own calls are in
+/// no table, and a note counts the forgotten ones.
 fn flood(fake: &Fake, tier: &str) {
     const MEMORY: usize = 32 << 20;
     const LAUNCHES: u64 = 5_000;
@@ -277,7 +277,7 @@ fn flood(fake: &Fake, tier: &str) {
     let profiler = start(builder().gpu_memory(MEMORY).report([Report::Api]), tier);
     fake.tell("fake_calls_itself", 1_000_000);
     fake.tell("fake_keep_back", 1);
-    assert_eq!(activity(&profiler.summary()).calls.as_deref(), Some(&[][..])); // its own call is noted, and comes later
+    assert_eq!(activity(&profiler.summary()).calls.as_deref(), Some(&[][..])); // its own call arrives later
     let (launch, call) = (fake.caller(LAUNCH, HANDLE), fake.caller(SYNCHRONIZE, HANDLE));
     info_span!("launches").in_scope(|| (1..=LAUNCHES).for_each(|id| launch(id as u32)));
     info_span!("calls").in_scope(|| (1..=CALLS).for_each(|id| call((LAUNCHES + id) as u32)));
@@ -295,9 +295,9 @@ fn flood(fake: &Fake, tier: &str) {
     finish(fake, profiler);
 }
 
-/// Whatever is lost is counted, in the window in which it was.
+/// All losses are counted, each in its window.
 fn losses(fake: &Fake, tier: &str) {
-    /// Kernels and calls that a large buffer has room for.
+    /// Number of kernels and of calls that fit into a large buffer.
     const KERNELS: u64 = (4 << 20) / 216;
     const CALLS: u64 = (4 << 20) / 40;
     const MEMORY: usize = 32 << 20;
@@ -307,9 +307,9 @@ fn losses(fake: &Fake, tier: &str) {
                   Ranges were measured all the same.";
     assert!(other.summary().notes.contains(&reason.to_owned()), "{:?}", other.summary().notes);
     for round in 0..2 {
-        info_span!("work").in_scope(|| fake.call(LAUNCH, 1 + round, HANDLE)); // its record has a buffer of its own
+        info_span!("work").in_scope(|| fake.call(LAUNCH, 1 + round, HANDLE)); // its record has a separate buffer
         let _before = profiler.summary();
-        // Four large buffers, as many as there may be, and a small one.
+        // Four large buffers, the allowed number, and a small one.
         fake.tell("fake_new_buffer", 0);
         (0..KERNELS).for_each(|_| fake.kernel(1 + round, c"spin", 10));
         (0..CALLS).for_each(|_| fake.call(SLIGHT, 0, HANDLE));
@@ -331,7 +331,7 @@ fn losses(fake: &Fake, tier: &str) {
         fake.tell("fake_other", 77); // seen by the reset itself
         profiler.reset();
         assert_eq!(profiler.summary().losses.activity, ActivityLosses::default());
-        // Another thread launches while the window begins: what ran before that is in neither, and nothing is missing.
+        // Another thread launches while the window begins: earlier work is in neither window, and nothing is missing.
         fake.call(LAUNCH, 100 + round, HANDLE);
         fake.place(Place { at: 1_000, ..Place::default() });
         fake.kernel(100 + round, c"spin", 10);
@@ -348,7 +348,7 @@ fn losses(fake: &Fake, tier: &str) {
     assert_eq!(kernels(activity(&next.summary())), [(SPIN, 1, 1)]);
 }
 
-/// No thread can be started to collect: that is said, and the next profiler has CUPTI.
+/// No collector thread can be started: a note says so, and the next profiler gets CUPTI.
 fn no_threads(fake: &Fake) {
     fake.tell("fake_no_threads", 1);
     let without = builder().build().expect("settings that can be used");
@@ -376,7 +376,7 @@ fn lifetime(fake: &Fake, tier: &str) {
     finish(fake, profiler);
 }
 
-/// More calls than notes are kept of, between two times that they are collected.
+/// More calls between two collections than there is room for notes.
 fn notes(fake: &Fake, tier: &str) {
     const CALLS: u64 = (1 << 20) + 1_000;
     let profiler = start(builder(), tier);
@@ -394,11 +394,12 @@ fn notes(fake: &Fake, tier: &str) {
     finish(fake, profiler);
 }
 
-/// Many times more calls than are remembered at once. They are collected before any of them is forgotten: sooner than
-/// the 100 ms that the collector otherwise waits, if the machine lets its thread run.
+/// Many times more calls than are remembered at once. They are collected before any is forgotten: earlier than the
+/// collector's usual 100 ms, if the machine lets its thread run.
 fn many(fake: &Fake, tier: &str) {
     const ROUNDS: u32 = 64;
-    /// Some 17,000 are remembered. At a fifth of that in lines of notes, two for each of these, the collector comes.
+    /// Some 17,000 are remembered. The collector starts after a fifth of that many note lines, of which each of these
+    /// calls has two.
     const CALLS: u32 = 1_800;
     let profiler = start(builder().gpu_memory(32 << 20).report([Report::Api]), tier);
     fake.tell("fake_together", 0);
@@ -416,7 +417,7 @@ fn many(fake: &Fake, tier: &str) {
         }
         early += u32::from(began.elapsed() < Duration::from_millis(50));
     }
-    // One is enough: on a busy machine the others may take longer. Without the early call none comes.
+    // One is enough, because the others may be late on a busy machine. Without the early wake-up there are none.
     assert!(early > 0, "none of {ROUNDS} rounds came early");
     let (summary, all) = (profiler.summary(), u64::from(ROUNDS * CALLS));
     assert_eq!(summary.losses.activity, ActivityLosses::default());
@@ -425,7 +426,7 @@ fn many(fake: &Fake, tier: &str) {
     finish(fake, profiler);
 }
 
-/// The driver fails to wait for what was launched: then it is missing at the end, and that is said.
+/// The driver fails to wait for launched work: it is missing at the end, and a note says so.
 fn unfinished(fake: &Fake, tier: &str) {
     let files = Files::new();
     let profiler = start(builder().json(files.json()), tier);
@@ -435,8 +436,8 @@ fn unfinished(fake: &Fake, tier: &str) {
     assert_eq!(losses, with(ActivityLosses::default(), |it| it.outstanding = 1));
 }
 
-/// Two buffers that only the end gets, the second 10 ms after the first or when all is over; and one without records,
-/// which stays with CUPTI and says nothing of the launch that was captured.
+/// Two buffers arrive only at the end, the second 10 ms after the first or after everything else. A third has no
+/// records: it stays with CUPTI and says nothing about a captured launch.
 fn late(fake: &Fake, tier: &str) {
     let files = Files::new();
     let profiler = start(builder().json(files.json()), tier);
@@ -457,7 +458,7 @@ fn late(fake: &Fake, tier: &str) {
     );
 }
 
-/// Nobody asks for a summary: the collector's own thread takes what comes, and it is in the files while the program
+/// Nobody asks for a summary: the collector's own thread takes the records, and they are in the files while the program
 /// runs.
 fn unattended(fake: &Fake, tier: &str) {
     let files = Files::new();
@@ -471,7 +472,7 @@ fn unattended(fake: &Fake, tier: &str) {
         assert!(began.elapsed() < Duration::from_secs(60), "nothing is collected while the program runs");
         std::thread::yield_now();
     }
-    // What comes after the last summary and is only complete at the end.
+    // Work after the last summary that is complete only at the end.
     fake.tell("fake_keep_back", 1);
     info_span!("last").in_scope(|| fake.call(LAUNCH, 13, HANDLE));
     fake.kernel(13, c"spin", 700);
@@ -482,6 +483,6 @@ fn unattended(fake: &Fake, tier: &str) {
     let mut projected: Vec<_> = trace.projected().into_iter().map(|(name, ..)| name).collect();
     projected.sort_unstable();
     assert_eq!(projected, ["last", "work"]);
-    // CUPTI's own call on the collector's thread is nobody's.
+    // CUPTI's own call on the collector's thread belongs to nobody.
     assert_eq!(trace.calls().into_iter().map(|(id, ..)| id).collect::<Vec<_>>(), [11, 13]);
 }

@@ -1,4 +1,4 @@
-//! A profiler whose CUPTI refuses one call: what is lost is counted, or a note says why nothing was recorded.
+//! A profiler whose CUPTI refuses one call: losses are counted, or a note states why nothing was recorded.
 
 use tracing::info_span;
 use tracing_gpu::Report;
@@ -6,12 +6,11 @@ use tracing_gpu::Report;
 use crate::fake::{Fake, LAUNCH, RUNTIME_LAUNCH};
 use crate::profiler::{Files, HANDLE, finish, start};
 
-/// Rounds of a span with launches, with a summary after each. Records are dropped in two of them, and
-/// at the end.
+/// Rounds of a span with launches, with a summary after each. Records are dropped in two of them, and at the end.
 const ROUNDS: u32 = 3;
 const LAUNCHES: u32 = 5;
 
-/// Prints the last summary, how often CUPTI was called, and how often only to look something up.
+/// Prints the last summary, the number of CUPTI calls, and the number of mere lookups.
 pub(crate) fn refused(fake: &Fake, tier: &str) {
     let files = Files::new();
     let profiler = start(files.builder().json(files.json()).report([Report::Kernels, Report::Api]), tier);

@@ -1,4 +1,4 @@
-//! A session against the made-up driver and libcupti: what is launched is said by hand.
+//! A session with the made-up driver and libcupti, with launches by hand.
 #![allow(unsafe_code)] // forks
 
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ fn whole(fake: &Fake) {
         );
         let before = monotonic();
         fake.call(LAUNCH, 1, 5);
-        fake.call(SYNCHRONIZE, 2, 9); // does not enqueue: neither told of nor waited for
+        fake.call(SYNCHRONIZE, 2, 9); // does not enqueue: neither reported nor waited for
         fake.call(GRAPH, 3, 6);
         fake.call(COPY, 4, 7);
         fake.tell("fake_destroy", 7);
@@ -87,7 +87,7 @@ fn whole(fake: &Fake) {
     }
 }
 
-/// With records of the API, every driver call is told of.
+/// With API records, every driver call is reported.
 fn api(fake: &Fake) {
     let session = start(true);
     fake.call(LAUNCH, 1, 5);
@@ -102,7 +102,7 @@ fn api(fake: &Fake) {
     assert_eq!([5, 9].map(|context| fake.waited(context)), [1, 0], "only where work was launched");
 }
 
-/// Buffers beyond the budget are there, and what they hold is counted.
+/// Buffers beyond the budget exist, and their records are counted.
 fn budget(fake: &Fake) {
     let session = start(false);
     for round in 0..3 {
@@ -118,7 +118,7 @@ fn budget(fake: &Fake) {
     session.finish(true);
 }
 
-/// More records than a buffer has room for.
+/// More records than fit into a buffer.
 fn many(fake: &Fake) {
     let session = start(false);
     for correlation in 0..30_000 {
@@ -129,20 +129,20 @@ fn many(fake: &Fake) {
         session.flush();
         seen.extend(correlations(&session.take()));
         if seen.len() == 30_000 {
-            break; // or CUPTI's thread lost its processor between two buffers for longer than a flush waits
+            break; // or CUPTI's thread was preempted between two buffers for longer than a flush waits
         }
     }
     assert!(seen.into_iter().eq(0..30_000));
     session.finish(false);
 }
 
-/// In a child of the process everything does nothing, and at once.
+/// In a forked child everything returns at once without effect.
 fn fork(fake: &Fake) {
     let session = start(false);
     fake.kernel(1, c"k", 1);
     session.flush();
     fake.kernel(2, c"k", 1);
-    // SAFETY: the child calls what is tested, and `_exit`; there are no other threads.
+    // SAFETY: the child calls only the tested functions and `_exit`; there are no other threads.
     let child = unsafe { libc::fork() };
     if child == 0 {
         fake.call(LAUNCH, 3, 5);
@@ -156,7 +156,7 @@ fn fork(fake: &Fake) {
             && session.kernel_name(2).is_none()
             && session.function_name(Api::Driver, LAUNCH).is_none()
             && fake.waited(5) == 0;
-        // SAFETY: ends the child without running what belongs to the parent.
+        // SAFETY: ends the child without running the parent's exit handlers.
         unsafe { libc::_exit(if idle { 0 } else { 1 }) };
     }
     let mut status = -1;
@@ -168,7 +168,8 @@ fn fork(fake: &Fake) {
     assert_eq!((correlations(&session.take()), session.dropped()), (vec![1, 2], 1));
 }
 
-/// At the exit of the process CUPTI gets two seconds: where the first flush hangs, the last has what there is.
+/// At the exit of the process CUPTI gets two seconds: if the first flush hangs, the last one delivers the available
+/// records.
 fn hang(fake: &Fake) {
     let session = start(false);
     fake.kernel(1, c"k", 1);
@@ -179,7 +180,7 @@ fn hang(fake: &Fake) {
     assert_eq!(correlations(&session.take()), [1]);
 }
 
-/// A kernel launched in a span, in a file that says on which device it ran and for whom.
+/// A kernel launched in a span, in a file that names its device and its span.
 fn timeline(fake: &Fake) {
     let path = std::env::temp_dir().join(format!("tracing-gpu-timeline-{}.json", std::process::id()));
     let profiler = Profiler::builder().nvtx(false).gpu(Gpu::Cupti).output(Output::None).trace(&path).build();
@@ -208,9 +209,9 @@ fn timeline(fake: &Fake) {
     assert_eq!(of("spin", "span"), ["forward"]);
 }
 
-/// Ranges, every third of them with a launch, while the collector and the writer look in now and then: those
-/// that count last as long in the summary as in the database, to 1 ns an instance and what the rate of the clock is
-/// measured to, a part in 100,000.
+/// Every third range has a launch, while the collector and the writer run now and then. Counted ranges have the same
+/// duration in the summary and in the database, to 1 ns an instance plus the precision of the clock's rate, a part in
+/// 100,000.
 fn database(fake: &Fake) {
     let path = std::env::temp_dir().join(format!("tracing-gpu-database-{}.sqlite", std::process::id()));
     let json = path.with_extension("json");

@@ -1,4 +1,4 @@
-//! Threads, processes and profilers in numbers, which end in ways that run no destructor, and signals at any moment.
+//! Many threads, processes and profilers that end without running destructors, and signals at any moment.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -6,7 +6,7 @@ use crate::scenario::{BOTH, SUBSCRIBER, assert_whole, command, instances, notes,
 use tests::with;
 use tracing_gpu::summary::Losses;
 
-/// Children that are forked off while 64 threads make spans: none waits for a lock, and what they do is not measured.
+/// Children are forked while 64 threads make spans: none waits for a lock, and their spans are not measured.
 #[test]
 fn a_fork_among_threads_inside_spans_costs_neither_side_anything() {
     for tier in BOTH {
@@ -47,7 +47,8 @@ fn an_exit_among_threads_inside_spans_prints_once_and_names_them() {
     }
 }
 
-/// Each 50 us, with no system call restarted: to threads, to the writer of timelines, and while files are written.
+/// A signal every 50 us, with no system call restarted: to threads, to the writer of timelines, and while files are
+/// written.
 #[test]
 fn a_storm_of_signals_loses_nothing() {
     for tier in BOTH {
@@ -73,8 +74,8 @@ fn a_storm_of_signals_loses_nothing() {
     }
 }
 
-/// The kernel takes them away: no destructor of the thread runs. Its rows count, its open ranges are named, and its
-/// memory stays.
+/// The kernel ends them: no destructor of the thread runs. Its rows count, its open ranges are named, and its memory
+/// stays.
 #[test]
 fn threads_that_are_cut_off_are_counted() {
     for tier in BOTH {
@@ -102,7 +103,7 @@ fn profilers_one_after_another_are_each_whole() {
 fn a_subscriber_that_replaces_another_inside_a_span_changes_none_of_its_figures() {
     for tier in BOTH {
         let [second, first] = <[_; 2]>::try_from(untold("replaced", tier).summaries()).expect("two summaries");
-        // `outer` is entered twice a round, once of them under the other subscriber.
+        // `outer` is entered twice a round, once under the other subscriber.
         assert_eq!(instances(&first), rows([("after", 100), ("outer", 200)]), "{tier}");
         assert_eq!(instances(&second), rows([("handed on", 100), ("inner", 100), ("of the other", 100)]), "{tier}");
         for summary in [first, second] {
@@ -120,7 +121,7 @@ fn the_first_spans_of_a_thread_take_little_of_its_stack() {
     }
 }
 
-/// It ends as it would without the profiler, and prints nothing more.
+/// It ends as without the profiler, and prints nothing more.
 #[test]
 fn a_stack_that_overflows_in_a_span_ends_the_program_as_it_would() {
     let ran = outcome(&mut command("endless-recursion", SUBSCRIBER));

@@ -2,8 +2,8 @@
 
 use crate::scenario::{BOTH, instances, rows, untold};
 
-/// Each allocation of a callback, a summary and a reset fails, in turn: the process ends as any of Rust, by
-/// `handle_alloc_error`, or goes on with all it has counted. It neither hangs nor does anything else.
+/// Each allocation of a callback, a summary and a reset fails, in turn. The process ends like any Rust program, by
+/// `handle_alloc_error`, or continues with all its counts. It does nothing else, and does not hang.
 #[test]
 fn an_allocation_that_fails_ends_the_program_as_it_does_elsewhere() {
     for tier in BOTH {
@@ -17,7 +17,7 @@ fn an_allocation_that_fails_ends_the_program_as_it_does_elsewhere() {
             aborted.parse().expect("a number")
         };
         let aborted: usize = lines.iter().map(aborted).sum();
-        // The first of the lines of each: the message may want memory, too.
+        // Only the first line of each counts, because the message may need memory, too.
         let said = ran.stderr.matches("memory allocation of ").count();
         assert!(aborted > 50 && said >= aborted, "{tier}: {aborted} aborted, {said} said why: {}", ran.stdout);
     }

@@ -1,4 +1,4 @@
-//! Disks that are full, broken or read-only from any call on, and a wall clock that is set while the program runs.
+//! Disks that are full, broken or read-only from any call on, and a wall clock that changes while the program runs.
 
 use std::io::Read as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -20,12 +20,12 @@ fn shim() -> &'static Path {
     })
 }
 
-/// The events of a trace that is whole.
+/// The events of a complete trace.
 pub(crate) fn events(trace: &[u8]) -> Vec<serde_json::Value> {
     serde_json::from_slice(trace).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(trace)))
 }
 
-/// The ranges of a database that is whole.
+/// The number of ranges in a complete database.
 pub(crate) fn ranges(database: &Path) -> u64 {
     let file = rusqlite::Connection::open(database).expect("a database");
     let is_whole: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a database");
@@ -34,8 +34,8 @@ pub(crate) fn ranges(database: &Path) -> u64 {
         .expect("ranges")
 }
 
-/// Runs this with its first call that makes or writes a file failing, its second, and so on, until there are no more.
-/// The folder is empty before each.
+/// Runs this with the first call that creates or writes a file failing, then the second, and so on, until there are no
+/// more. The folder is empty before each.
 fn each_failing(make: impl Fn(&Folder) -> Command, judge: impl Fn(&str, &Folder, std::process::Output)) -> usize {
     for number in 0.. {
         let (folder, told) = (Folder::new(), Folder::new());
@@ -73,7 +73,7 @@ fn a_disk_that_fails_at_any_write_costs_the_file_that_it_was_for() {
         for (key, name) in FILES {
             let path = folder.0.join(name);
             if said.contains(&format!("to `{}`: ", path.display())) {
-                // What was measured is printed where its own file cannot be written.
+                // The report is printed even if its own file cannot be written.
                 assert!(key != "out" || printed(&said) == rows([("step", 1), ("work", 1)]), "{what}");
                 continue;
             }
@@ -100,7 +100,7 @@ fn a_disk_that_fails_at_any_write_costs_the_file_that_it_was_for() {
     assert!(calls > 60, "{calls} calls write files");
 }
 
-/// The folder of a run, too: the program runs as it would, and is measured or a line says that it is not.
+/// The same for the folder of a run: the program runs normally, and is measured or gets a line that it is not.
 #[test]
 fn a_folder_of_a_run_that_fails_at_any_write_is_one_line() {
     let judge = |what: &str, folder: &Folder, output: std::process::Output| {
@@ -117,7 +117,7 @@ fn a_folder_of_a_run_that_fails_at_any_write_is_one_line() {
     assert!(each_failing(make, judge) > 1);
 }
 
-/// Durations, and the order of what is in a timeline, are of clocks that nobody sets.
+/// Durations, and the order of a timeline, use clocks that nobody can set.
 #[test]
 fn a_wall_clock_that_is_set_to_and_fro_changes_no_duration() {
     for tier in BOTH {
@@ -140,8 +140,8 @@ fn a_wall_clock_that_is_set_to_and_fro_changes_no_duration() {
     }
 }
 
-/// Runs this with a link, a file, a pipe and a link to a folder in turn that another user put into a folder to which
-/// all may write, as `/tmp` is. It is told to write to the path.
+/// Runs this with a path in a folder that everyone may write to, like `/tmp`. Another user has put a link, a file, a
+/// pipe or a link to a folder there, in turn.
 fn each_planted(run: impl Fn(&mut dyn FnMut(&mut Command) -> String, &Path)) {
     for kind in ["link", "file", "pipe", "folder"] {
         let (shared, own) = (Folder::new(), Folder::new());
@@ -188,7 +188,7 @@ fn what_another_user_put_into_a_shared_folder_is_not_written_to() {
     });
 }
 
-/// Such a program, setuid for one, could be made to load any library and to write any file.
+/// A program with such rights, for example a setuid one, could be made to load any library and to write any file.
 #[test]
 fn a_program_with_rights_that_its_user_lacks_reads_no_variables() {
     let folder = Folder::new();

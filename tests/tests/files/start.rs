@@ -1,4 +1,4 @@
-//! What is known at the start of files that are written at the end: it is told, and nothing is touched.
+//! Errors of final files that the start can foresee: it reports them, and touches nothing.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use crate::scenario::{BOTH, as_any_user, command, outcome};
 use crate::{AGAIN, Folder, summary};
 
-/// What a run left before is there until the next one has come to its end, and what the start looks at, it leaves
-/// alone: opening a pipe would wait for its reader.
+/// The files of an earlier run stay until the next one has ended, and the start only looks at them: opening a pipe
+/// would wait for its reader.
 #[test]
 fn a_program_that_crashes_has_touched_no_file() {
     for tier in BOTH {
@@ -58,8 +58,8 @@ fn a_folder_or_a_file_without_permission_is_told_at_the_start() {
     allow(&closed, 0o755);
 }
 
-/// What the start says is of the start: the program may make the folder itself, or something else may be in the way
-/// then.
+/// The start reports the state at that time: the program may create the folder itself, or something else may be in the
+/// way at the end.
 #[test]
 fn the_end_tries_again() {
     for tier in BOTH {
@@ -88,7 +88,7 @@ fn the_end_tries_again() {
     }
 }
 
-/// A daemon goes to `/`, where it may not write.
+/// A daemon changes to `/`, where it may not write.
 #[test]
 fn a_program_that_goes_elsewhere_leaves_its_files_where_it_began() {
     for tier in BOTH {

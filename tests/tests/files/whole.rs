@@ -1,4 +1,4 @@
-//! Files that come whole or not at all, and pipes.
+//! Files that are complete or absent, and pipes.
 
 use std::fs;
 use std::io::Read as _;
@@ -15,13 +15,13 @@ fn pipe(path: &str) {
     assert!(made.success());
 }
 
-/// The end that reads, before anybody writes: whoever opens the pipe then finds a reader. It keeps the pipe open for
-/// writing, too, so it waits for the first byte and meets no end.
+/// The reading end of a pipe, opened before anybody writes, so that a writer finds a reader. It also keeps the pipe
+/// open for writing, so it waits for the first byte and sees no end.
 fn reader(path: &str) -> fs::File {
     fs::File::options().read(true).write(true).open(path).expect("a pipe")
 }
 
-/// Nothing of a file may be longer than 512 or 1,024 bytes, as the shell counts, as on a disk that is full.
+/// No file may be longer than 512 or 1,024 bytes (as the shell counts), which imitates a full disk.
 #[test]
 fn what_does_not_go_onto_the_disk_leaves_what_was_there() {
     for tier in BOTH {
@@ -65,7 +65,7 @@ fn a_pipe_that_nobody_reads_is_one_line() {
         ("trace", "trace"),
     ];
     for (key, what) in named {
-        // Killed after a while by `timeout`, where it waits.
+        // `timeout` kills it after a while if it waits.
         let mut child = Command::new("timeout");
         child.args(["-s", "KILL", "60"]).arg(example("spans")).args(["guard", "layer"]);
         child.env("TRACING_GPU", format!("{key}={}", at("pipe"))).env_remove("NVTX_INJECTION64_PATH");
@@ -81,7 +81,7 @@ fn a_pipe_that_nobody_reads_is_one_line() {
     }
 }
 
-/// As behind `| head`: of a timeline, which cannot be whole then, it is one line.
+/// Such as `| head`: for a timeline, which cannot be complete then, it is one line.
 #[test]
 fn a_pipe_whose_reader_leaves_early_holds_nobody_up() {
     let folder = Folder::new("early");
@@ -130,7 +130,7 @@ fn pipes_with_readers_and_the_streams_of_the_program_are_written_to() {
     }
 }
 
-/// `>(...)` and `/dev/stdout` of a shell, where standard output is a file that others write to as well.
+/// A shell's `>(...)` and `/dev/stdout`, with standard output being a file that others write, too.
 #[test]
 fn a_shell_may_say_where_it_goes() {
     let folder = Folder::new("shell");

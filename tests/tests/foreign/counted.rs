@@ -1,4 +1,4 @@
-//! NVTX ranges of programs that were not built with us, counted by a profiler that is injected.
+//! NVTX ranges of programs that were not built with this crate, counted by an injected profiler.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tests::recorder::TemporaryFile;
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{OpenRange, RangeStyle, TreeNode};
 
-/// Compiles a program of NVIDIA's headers alone.
+/// Compiles a program that uses only NVIDIA's headers.
 fn program(source: &str) -> TemporaryFile {
     compile(source, &[&format!("-I{}", headers().display()), "-ldl", "-lpthread"])
 }
@@ -22,7 +22,7 @@ fn run(settings: &str, filter: &str, argument: &str) -> Summary {
     measured(command.arg(argument).env("TRACING_GPU_FILTER", filter), settings)
 }
 
-/// The timeline that a profiler wrote of a program.
+/// The timeline that a profiler wrote for a program.
 fn timeline(mut command: Command) -> Vec<Value> {
     let trace = TemporaryFile::new("trace.json");
     measured(&mut command, &format!("trace={}", trace.0.display()));
@@ -38,7 +38,7 @@ fn named<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["name"] == name).collect()
 }
 
-/// Rows with their instances, by style and by name as Nsight Systems shows it.
+/// Instances of rows, by style and by name in the form of Nsight Systems.
 fn counts(summary: &Summary) -> BTreeMap<(&'static str, String), u64> {
     let style = |style| if style == RangeStyle::StartEnd { "start" } else { "push" };
     summary.ranges.iter().map(|row| ((style(row.style), row.label()), row.times.instances)).collect()
@@ -76,8 +76,8 @@ fn all_calls_of_a_program_are_counted() {
     assert_eq!((&summary.losses.open, &summary.notes), (&vec![], &vec![]));
 }
 
-/// What is left by pops of other domains goes on, and times are those of the stack: each range is above the one that
-/// was the top when it began.
+/// Ranges that pops of other domains leave continue, and times follow the stack: the parent of each range is the one
+/// that was on top when it began.
 #[test]
 fn ranges_stand_where_they_began() {
     fn shape(nodes: &[TreeNode]) -> BTreeMap<String, (u64, u64, Vec<String>)> {
@@ -105,7 +105,7 @@ fn ranges_stand_where_they_began() {
     assert!(own >= of_threads, "time inside a range that had ended is counted there: {own} {of_threads}");
 }
 
-/// The name of a node as Nsight Systems shows it.
+/// The name of a node in the form of Nsight Systems.
 fn shown(node: &TreeNode) -> String {
     node.domain.iter().fold(node.name.clone(), |name, domain| format!("{domain}:{name}"))
 }
@@ -136,7 +136,7 @@ fn a_filter_takes_domains_for_targets() {
     assert_eq!(of("solver=info,nvtx=off"), (true, false, false));
 }
 
-/// The main thread has ended when the report is written, and its ranges are open.
+/// The main thread has ended when the report is written, with its ranges open.
 #[test]
 fn what_does_not_nest_or_end_is_said() {
     let summary = run("", "", "open");
@@ -179,7 +179,7 @@ fn a_timeline_has_all_that_was_said() {
     }
 }
 
-/// NCCL passes such data at the beginning of a range, or at its end.
+/// NCCL passes such data at the begin or the end of a range.
 #[test]
 fn a_timeline_has_the_data_of_the_payload_extension() {
     let program = program("tests/foreign/payloads.c");
@@ -193,7 +193,7 @@ fn a_timeline_has_the_data_of_the_payload_extension() {
     assert_eq!(started["args"]["fields"]["payload"], "[1, 2, 3]");
 }
 
-/// The package is Python's own client, with strings that are registered and with attributes.
+/// The package is Python's own client, with registered strings and attributes.
 #[test]
 fn ranges_of_python_are_counted() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/foreign/ranges.py");

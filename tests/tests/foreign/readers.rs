@@ -1,4 +1,4 @@
-//! What Python's own readers make of our files.
+//! Our files in Python's own readers.
 
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use tests::json_schema::wrong_with;
 use tracing_gpu::summary::{CategoryStats, RangeStats, Times, TreeNode};
 use tracing_gpu::{CsvFlavor, Report, Summary};
 
-/// What `readers.py` prints of these lines.
+/// The output of `readers.py` for these lines.
 fn read_by_python(what: &str, lines: &[Value]) -> Value {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/foreign/readers.py");
     let packages = std::env::join_paths(["jsonschema", "attrs", "pyrsistent"].map(folder)).expect("a list of folders");
@@ -53,8 +53,7 @@ fn python_reads_the_names_in_our_csv() {
     }
 }
 
-/// The checker of these tests and the one that everybody has agree, on a complete summary and on many that are not
-/// right.
+/// The schema checker of these tests and the most common one agree, on a complete summary and on many faulty ones.
 #[test]
 fn python_judges_summaries_by_our_schema_as_we_do() {
     let schema: Value = serde_json::from_str(Summary::JSON_SCHEMA).expect("the schema is JSON");

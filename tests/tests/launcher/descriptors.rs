@@ -1,4 +1,4 @@
-//! Descriptors: what the program does with them is its own affair, and so are its files.
+//! The program may do anything with its descriptors and its files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +17,7 @@ fn program() -> &'static Path {
     })
 }
 
-/// It closes all descriptors and opens files of its own under the same numbers.
+/// It closes all descriptors and opens its own files under the same numbers.
 #[test]
 fn files_of_the_program_stay_its_own() {
     for output in ["sqlite", "trace", "html"] {
@@ -35,7 +35,7 @@ fn files_of_the_program_stay_its_own() {
     }
 }
 
-/// Standard error is a file that must not grow, or a pipe that nobody reads. A line of ours is lost, and that is all.
+/// Standard error is a file that must not grow, or a pipe without a reader. One line of ours is lost, and nothing else.
 #[test]
 fn a_line_that_cannot_be_written_ends_no_program() {
     for way in ["limit", "unread"] {
@@ -47,7 +47,7 @@ fn a_line_that_cannot_be_written_ends_no_program() {
     }
 }
 
-/// Without its own threads the library still counts all: there is nothing to say.
+/// Without its own threads the library still counts everything, so there is no message.
 #[test]
 fn a_program_without_room_for_threads_is_measured() {
     let ran = run(&["-o", "none"], |command| command.arg(program()).arg("no threads"));

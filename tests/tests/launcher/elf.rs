@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tests::launcher::{Folder, binary, command, compiled};
 
-/// All that another program may see of it.
+/// All symbols that another program may see.
 const EXPORTS: [&str; 4] =
     ["InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "acc_register_library"];
 
@@ -23,14 +23,14 @@ fn assert_is_both(file: &Path) {
     let mut symbols: Vec<&str> = symbols.lines().collect();
     symbols.sort_unstable();
     assert_eq!(symbols, EXPORTS);
-    // No network: of sockets it has pairs alone, by which a signal's handler wakes a thread.
+    // There is no network: the only sockets are pairs, by which a signal handler wakes a thread.
     let called = printed(Command::new("nm").args(["-D", "--undefined-only", "--format=just-symbols"]).arg(file));
     let called: Vec<&str> = called.lines().filter_map(|call| call.split('@').next()).collect();
     assert!(called.contains(&"socketpair"), "{called:?}");
     for call in ["socket", "connect", "bind", "listen", "accept", "accept4", "getaddrinfo"] {
         assert!(!called.contains(&call), "{call}");
     }
-    // SAFETY: its initialisers, those of Rust's standard library and one of ours, do no harm twice.
+    // SAFETY: its initialisers, of Rust's standard library and one of ours, may run twice.
     #[allow(unsafe_code)]
     let library = unsafe { libloading::Library::new(file) };
     assert!(library.is_ok(), "{library:?}");
@@ -59,7 +59,7 @@ fn what_cargo_installs_is_all_there_is() {
     assert_eq!(output.status.code(), Some(3), "{output:?}");
 }
 
-/// The program's `sqlite3_...` is another than ours: neither calls the other's.
+/// The program's `sqlite3_...` functions differ from ours: neither calls the other's.
 #[test]
 fn a_program_keeps_its_own_sqlite() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Every way in which a process ends: its status is the command's, and the report has what it measured.
+//! Every way in which a process ends: the command has the same status, and the report has the measurements.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -20,13 +20,13 @@ pub(crate) fn program() -> &'static Path {
     })
 }
 
-/// What is expected of a way to end.
+/// The expected result of a way to end.
 struct Expected {
     /// The exit status, or the signal.
     status: Result<i32, i32>,
     /// Names and instances of all processes.
     ranges: &'static str,
-    /// Whether the figures of a process are from a snapshot.
+    /// Whether the figures come from a snapshot.
     is_cut: bool,
 }
 
@@ -76,14 +76,14 @@ fn every_end_has_its_status_and_its_report() {
     }
 }
 
-/// No clock can be read there, and a thread may only read, write and end.
+/// Strict mode allows no clock: a thread may only read, write and end.
 #[test]
 fn seccomps_strict_mode_is_survived() {
     let ran = run(&[], |command| command.arg(program()).arg("strict"));
     assert_eq!((ran.status.code(), &*ran.ranges()), (Some(0), "step 3, strict 3"), "{}", ran.stderr);
 }
 
-/// Four threads have more rows and names than the first blocks of the file have room for.
+/// Four threads have more rows and names than fit into the first blocks of the file.
 #[test]
 fn all_that_was_counted_is_left_of_a_process_that_is_killed() {
     let ran = run(&[], |command| command.arg(program()).arg("names"));
@@ -93,7 +93,7 @@ fn all_that_was_counted_is_left_of_a_process_that_is_killed() {
     assert_eq!((counted.len(), of(12), of(3)), (1001, 1000, 1), "{}", ran.stderr);
 }
 
-/// New names and threads take calls of the system, in which a thread may be cancelled and which change `errno`.
+/// New names and threads need system calls, which change `errno` and in which a thread may be cancelled.
 #[test]
 fn calls_disturb_no_thread() {
     for way in ["errno", "cancel"] {
@@ -103,7 +103,7 @@ fn calls_disturb_no_thread() {
     }
 }
 
-/// Those that interrupt the measuring of another call cannot be measured, and are counted.
+/// Calls that interrupt the measuring of another call cannot be measured, and are counted.
 #[test]
 fn calls_of_signal_handlers_are_measured_or_counted() {
     let ran = run(&[], |command| command.arg(program()).arg("handler"));
@@ -115,7 +115,7 @@ fn calls_of_signal_handlers_are_measured_or_counted() {
     assert_eq!((ran.status.code(), measured + lost / 2), (Some(0), handled), "{}", ran.stderr);
 }
 
-/// A range that was open is named, and nothing else is missing.
+/// An open range is named, and nothing else is missing.
 #[test]
 fn processes_that_end_at_once_are_whole() {
     let ran = run(&[], |command| command.arg(program()).arg("many _exit"));
@@ -125,7 +125,7 @@ fn processes_that_end_at_once_are_whole() {
     assert!(ran.summaries.iter().all(|summary| instances(summary) == 3), "{}", ran.stderr);
 }
 
-/// SQLite finds beside it what it is to undo, and the page says that there is nothing to show.
+/// SQLite finds its journal beside the database, and the page states that there is nothing to show.
 #[test]
 fn files_of_a_process_that_was_killed_have_the_names_that_were_asked_for() {
     let folder = Folder::new();
@@ -138,7 +138,7 @@ fn files_of_a_process_that_was_killed_have_the_names_that_were_asked_for() {
     assert!(page.contains("was ended before this page could be written"), "{page}");
 }
 
-/// Nothing of ours can be written then, and the program ends as it would.
+/// No file of ours can be written then, and the program ends normally.
 #[test]
 fn a_program_that_limits_the_size_of_files_keeps_its_status() {
     let ran = run(&[], |command| command.arg(program()).arg("limit"));
@@ -146,7 +146,7 @@ fn a_program_that_limits_the_size_of_files_keeps_its_status() {
     assert!(ran.said().iter().any(|line| line.contains("File too large")), "{}", ran.stderr);
 }
 
-/// Nothing of it is looked at when it is gone.
+/// The library's memory is not read after it is unloaded.
 #[test]
 fn a_library_that_is_unloaded_keeps_its_ranges() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/launcher/plugin.c");
@@ -157,7 +157,7 @@ fn a_library_that_is_unloaded_keeps_its_ranges() {
     assert_eq!((ran.status.code(), &*ran.ranges(), ran.is_cut()), (Some(0), ranges, false), "{}", ran.stderr);
 }
 
-/// The program goes on to its own end, and what it measured is in the folder of the run, which stays.
+/// The program continues to its own end, and its measurements are in the folder of the run, which stays.
 #[test]
 fn a_command_that_is_killed_leaves_the_program_alone() {
     let (folder, temporary) = (Folder::new(), Folder::new());
@@ -170,14 +170,14 @@ fn a_command_that_is_killed_leaves_the_program_alone() {
     reader.read_exact(&mut line).expect("it says that it waits");
     let input = child.stdin.take();
     child.kill().and_then(|()| child.wait()).expect("its end");
-    drop(input); // the program ends
+    drop(input); // ends the program
     let mut said = String::new();
     reader.read_to_string(&mut said).expect("its last words");
     assert_eq!((&line, said.as_str()), (b"ready\n", "handled\n"));
     let run = temporary.0.join(temporary.names().first().expect("the folder of the run"));
     let json = std::fs::read_dir(run).expect("a folder").map(|entry| entry.expect("an entry").path());
     let json = { json }.find(|path| path.extension().is_some_and(|extension| extension == "json"));
-    // It is written before the last descriptor of the program is closed, for which the reading above waits.
+    // The file is written before the program's last descriptor is closed, for which the reading above waits.
     let summary = tracing_gpu::Summary::read_json(std::fs::File::open(json.expect("a summary")).expect("a file"));
     assert_eq!(summary.expect("a summary").ranges.len(), 2);
 }
@@ -188,7 +188,7 @@ fn a_range_that_never_ended_is_named() {
     assert!(ran.stderr.contains("Still open, and not counted: endless (ends)."), "{}", ran.stderr);
 }
 
-/// A thread makes ranges, another forks: no child hangs, and each is counted.
+/// One thread makes ranges, another forks: no child hangs, and each is counted.
 #[test]
 fn forks_beside_threads_lose_nothing() {
     let ran = run(&[], |command| command.arg(program()).arg("forks"));
@@ -197,7 +197,7 @@ fn forks_beside_threads_lose_nothing() {
     assert!(ran.ranges().ends_with("thread 600"), "{}", ran.ranges());
 }
 
-/// As above; the thread's names have numbers, which go to a timeline as fields.
+/// As above, but the thread's names have numbers, which go to a timeline as fields.
 #[test]
 fn forks_beside_fields_hang_no_child() {
     let folder = Folder::new();
@@ -207,7 +207,7 @@ fn forks_beside_fields_hang_no_child() {
     assert_eq!((ran.status.code(), children), (Some(0), 200), "{}", ran.stderr);
 }
 
-/// What we have open has no number that the program's own files get.
+/// Our descriptors have numbers that the program's own files do not get.
 #[test]
 fn a_program_that_closes_all_descriptors_keeps_its_files_and_ours() {
     let folder = Folder::new();
@@ -219,7 +219,7 @@ fn a_program_that_closes_all_descriptors_keeps_its_files_and_ours() {
     assert!(std::fs::read_to_string(trace).expect("a trace").contains("\"step\""));
 }
 
-/// Snapshots go on when there is room again.
+/// Snapshots continue when there is room again.
 #[test]
 fn a_disk_that_was_full_for_a_while_ends_no_snapshots() {
     let ran = run(&[], |command| command.arg(program()).arg("full for a while"));
@@ -239,7 +239,7 @@ fn a_program_that_uses_up_its_memory_goes_on_and_measuring_ends() {
 #[test]
 fn with_wait_primary_nobody_waits_for_the_background() {
     let ran = run(&["--wait", "primary"], |command| command.arg(program()).arg("background"));
-    // What it leaves in the background begins when the report is printed, or later.
+    // The background process starts when the report is printed, or later.
     assert!(ran.status.code() == Some(6) && ran.ranges().contains(STEP), "{ran:?}");
 }
 
@@ -251,7 +251,7 @@ fn a_process_that_too_many_forks_lead_to_is_named() {
     assert!(said.ends_with(" is not measured: 64 forks lead to it, one after another"), "{said}");
 }
 
-/// Starts the program that waits for a signal, and returns when it does.
+/// Starts the program that waits for a signal, and returns once it waits.
 fn waiting(folder: &Folder, options: &[&str], way: &str, input: Stdio) -> Child {
     let json = folder.0.join("run-%p.json").display().to_string();
     let mut command = command(&[options, &["--json", &json]].concat());
@@ -268,7 +268,7 @@ fn send(child: &Child, signal: i32) {
 }
 
 fn send_to(process: i32, signal: i32) {
-    // SAFETY: sends a signal to a process that a test has started and that is not reaped.
+    // SAFETY: sends a signal to a process that a test has started and not reaped.
     #[allow(unsafe_code)]
     let sent = unsafe { libc::kill(process, signal) };
     assert_eq!(sent, 0);
@@ -292,21 +292,21 @@ fn signals_for_one_process_reach_the_program() {
     }
 }
 
-/// Who does not want to wait for a daemon gets the report by asking the command to end.
+/// A user who does not want to wait for a daemon asks the command to end, and gets the report.
 #[test]
 fn a_signal_ends_the_waiting_for_what_a_program_leaves_behind() {
     let folder = Folder::new();
     let mut child = waiting(&folder, &[], "daemon", Stdio::piped());
     while child.try_wait().expect("its status").is_none() {
-        send(&child, libc::SIGTERM); // the command may still be about to note that the program has ended
+        send(&child, libc::SIGTERM); // the command may not have noticed yet that the program has ended
         std::thread::sleep(Duration::from_millis(1));
     }
-    drop(child.stdin.take()); // the daemon, which has our pipes, ends
+    drop(child.stdin.take()); // ends the daemon, which has our pipes
     let ran = Ran::new(child.wait_with_output().expect("its end"), &folder);
     assert_eq!((ran.status.code(), &*ran.ranges()), (Some(6), "daemon 3, step 3"), "{}", ran.stderr);
 }
 
-/// The command takes signals one after another: what a program counts is all that came before the last.
+/// The command handles signals one after another: the program counts all that arrived before the last.
 #[test]
 fn an_interrupt_for_the_command_alone_reaches_the_program_once() {
     for signal in [libc::SIGINT, libc::SIGQUIT] {
@@ -319,10 +319,10 @@ fn an_interrupt_for_the_command_alone_reaches_the_program_once() {
     }
 }
 
-/// The command with this program on a terminal, and what it has printed once it is ready.
+/// The command with this program on a terminal, and its output up to when it is ready.
 fn on_a_terminal(folder: &Folder, way: &str) -> (Child, BufReader<ChildStdout>, String) {
     let (json, program) = (folder.0.display(), program().display());
-    // The shell stays in between: `script` stops with what it started. Its trap lets it outlive an interrupt.
+    // The shell stays in between, because `script` stops with its child. Its trap lets it survive an interrupt.
     let line = format!("trap : INT; {} --json {json}/run-%p.json {program} '{way}'; exit $?", binary().display());
     let mut script = Command::new("script");
     script
@@ -336,7 +336,7 @@ fn on_a_terminal(folder: &Folder, way: &str) -> (Child, BufReader<ChildStdout>, 
     (child, terminal, printed)
 }
 
-/// All that is printed up to this line, or the end of a line.
+/// The output up to this line, or this end of a line.
 fn read_to(terminal: &mut impl BufRead, end: &str) -> String {
     let (mut printed, end) = (String::new(), format!("{end}\r\n"));
     while !printed.ends_with(&end) {
@@ -345,7 +345,7 @@ fn read_to(terminal: &mut impl BufRead, end: &str) -> String {
     printed
 }
 
-/// The terminal's foreground gets it, program and command: the program decides.
+/// The terminal sends it to program and command: the program decides.
 #[test]
 fn ctrl_c_on_a_terminal_ends_the_program_and_prints_the_report() {
     let folder = Folder::new();
@@ -363,7 +363,7 @@ fn ctrl_c_on_a_terminal_reaches_the_program_once() {
     terminal.read_line(&mut printed).expect("text");
     let command = printed.trim_end().rsplit(' ').next().and_then(|process| process.parse().ok());
     let command = command.expect("the id of the command");
-    // While the command is stopped, the program takes the interrupt: another one would not merge with it.
+    // While the command is stopped, the program handles the interrupt: a second one would not merge with it.
     send_to(command, libc::SIGSTOP);
     child.stdin.as_mut().expect("it is piped").write_all(b"\x03").expect("a terminal");
     printed += &read_to(&mut terminal, &format!("signal {}", libc::SIGINT));
@@ -374,7 +374,7 @@ fn ctrl_c_on_a_terminal_reaches_the_program_once() {
     assert!(ended.success() && printed.contains("interrupts 1\r\n"), "{ended}: {printed}");
 }
 
-/// A run whose time is up when the program waits for that. A busy machine gets more time to come so far.
+/// A run that times out while the program waits for that. A busy machine gets more time to reach that point.
 fn out_of_time(run: impl Fn(&str) -> Ran) -> Ran {
     let mut tried = ["0.3", "3", "30"].into_iter().map(run);
     tried.find(|ran| ran.stdout.ends_with("ready\n")).expect("it is ready in half a minute")
@@ -385,8 +385,8 @@ fn time_that_is_up_ends_the_program_with_a_report() {
     let ran = out_of_time(|time| run(&["--timeout", time], |command| command.arg(program()).arg("wait")));
     assert_eq!((ran.status.signal(), &*ran.ranges(), ran.is_cut()), (Some(libc::SIGTERM), STEP, false));
 
-    // The command does not wait for what a shell leaves behind: neither if a signal ends the shell, nor if it ends
-    // itself. In that case a line would say after two seconds who is waited for.
+    // The command does not wait for processes that a shell leaves behind: neither if a signal ends the shell, nor if it
+    // ends itself. In the latter case a line would name the awaited processes after two seconds.
     for (trap, status) in [("", Err(libc::SIGTERM)), (r#"trap "exit 3" TERM;"#, Ok(3))] {
         let left = format!("exec 3<&0; cat <&3 >/dev/null 2>&1 & {trap} echo ready; wait");
         let (input, held) = std::io::pipe().expect("a pipe");
@@ -394,7 +394,7 @@ fn time_that_is_up_ends_the_program_with_a_report() {
             let input = input.try_clone().expect("a descriptor");
             run(&["--timeout", time], |command| command.args(["sh", "-c", &left]).stdin(input))
         });
-        drop(held); // what is left behind ends
+        drop(held); // ends the remaining process
         let ended = ran.status.code().ok_or_else(|| ran.status.signal().expect("a signal"));
         assert_eq!((ended, ran.said().len()), (status, 1), "{}", ran.stderr);
     }

@@ -1,5 +1,5 @@
-//! Commands that are wrong, programs that cannot be measured, files that cannot be written: one clear line, and the
-//! program's own status.
+//! Wrong commands, programs that cannot be measured, files that cannot be written: one clear line, and the program's
+//! own status.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn file(folder: &Folder, name: &str, text: &[u8], mode: u32) -> PathBuf {
     path
 }
 
-/// Children that nobody wants to know of, and files that may not have a byte.
+/// Ignored ends of children, and a size limit of zero bytes for files.
 #[test]
 fn what_the_command_inherits_changes_no_status() {
     let mut shell = Command::new("sh");
@@ -89,13 +89,13 @@ fn a_program_that_does_nothing_for_us_keeps_its_status() {
     let folder = Folder::new();
     let script = file(&folder, "script", b"#!/bin/sh\nexit 5\n", 0o755);
     assert_says(&script, 5, NOTHING);
-    // As a shell starts a script that names no interpreter.
+    // Shells start a script without an interpreter like this.
     let script = file(&folder, "plain", b"echo \"$0 $@\"; exit 6\n", 0o755);
     let ran = run(&[], |command| command.args([Path::new("plain"), Path::new("a b")]).env("PATH", &folder.0));
     let printed = format!("{} a b\n", script.display());
     assert_eq!((ran.status.code(), &*ran.stdout, ran.said()), (Some(6), &*printed, vec![NOTHING]), "{}", ran.stderr);
     assert_says(&file(&folder, "empty", b"", 0o755), 0, NOTHING);
-    // What follows the program is its own.
+    // Arguments after the program belong to it.
     let ran = run(&[], |command| command.args(["sh", "-c", "echo \"$@\"; exit 4", "sh", "--report", "-o", "--", "x"]));
     assert_eq!((ran.status.code(), &*ran.stdout), (Some(4), "--report -o -- x\n"));
 }
@@ -138,7 +138,7 @@ fn programs_that_load_no_library_are_named() {
     let because = "it is linked statically, and the library that measures needs the dynamic loader";
     assert_says(&program, 6, &format!("nothing was measured: {because}"));
 
-    // The header of a 32-bit program is enough to know it: one cannot be built everywhere. The system looks elsewhere.
+    // The header of a 32-bit program identifies it; not every machine can build one. The system checks something else.
     let mut bytes = std::fs::read("/bin/true").expect("a program");
     bytes[4] = 1;
     let program = file(&folder, "32", &bytes, 0o755);
@@ -146,7 +146,7 @@ fn programs_that_load_no_library_are_named() {
     assert_says(&program, 0, &format!("nothing was measured: {because}"));
 }
 
-/// Nothing is claimed of what such a program starts.
+/// The message makes no claim about programs that it starts.
 #[test]
 fn programs_that_start_others_elsewhere_are_named() {
     const OR: &str = "nothing was measured: the program used neither NVTX nor CUDA nor OpenACC, or";
@@ -169,7 +169,7 @@ fn programs_that_start_others_elsewhere_are_named() {
     assert_eq!((ran.status.code(), ran.said()), (Some(4), vec![NOTHING, itself]), "{}", ran.stderr);
 }
 
-/// What the last run left is read by no script as that of this one.
+/// No script can mistake results of the last run for those of this one.
 #[test]
 fn no_file_keeps_the_figures_of_the_last_run() {
     let folder = Folder::new();
@@ -196,7 +196,7 @@ fn no_file_keeps_the_figures_of_the_last_run() {
     }
 }
 
-/// Its own report has more than ours of its ranges: those tables are printed once.
+/// Its own report on its ranges has more than ours, so those tables are printed once.
 #[test]
 fn a_program_that_measures_itself_prints_its_tables_alone() {
     let titles = |text: &str, title: &str| text.matches(title).count();
@@ -205,7 +205,7 @@ fn a_program_that_measures_itself_prints_its_tables_alone() {
     let printed = (titles(&ran.stderr, "** Phase Tree"), titles(&ran.stderr, "** NVTX Push/Pop Range Summary"));
     assert_eq!((ran.status.code(), printed), (Some(0), (1, 1)), "{}", ran.stderr);
     assert_eq!((ran.summaries.len(), ran.said()), (1, vec![]), "{}", ran.stderr);
-    // A file of the command has all that was asked for.
+    // A file of the command has everything that was asked for.
     let folder = Folder::new();
     let report = folder.0.join("report");
     let options = ["--output", report.to_str().expect("text")];
@@ -215,7 +215,7 @@ fn a_program_that_measures_itself_prints_its_tables_alone() {
     assert_eq!((titles(&ran.stderr, title), titles(&text, title)), (1, 1), "{}{text}", ran.stderr);
 }
 
-/// A program with the rights of another user: its own, where the tests run as root.
+/// A program with the rights of another user; with its own rights if the tests run as root.
 #[test]
 fn a_setuid_program_is_named() {
     let folder = Folder::new();
@@ -245,7 +245,7 @@ fn nobody_else_comes_into_the_folder_of_a_run_or_guesses_its_name() {
     assert_ne!(random(&first), random(&second), "no clock");
 }
 
-/// No place has room for a byte.
+/// No place has room for a single byte.
 #[test]
 fn without_room_on_any_disk_the_program_runs_unmeasured() {
     let full = r#"trap '' XFSZ; ulimit -f 0; exec "$0" sh -c 'exit 11'"#;
@@ -287,11 +287,11 @@ fn files_that_cannot_be_written_are_named_before_the_program_runs() {
     assert_eq!(ran.status.code(), Some(7));
 }
 
-/// The folder of the run is made elsewhere; where that cannot be either, the program runs all the same.
+/// The folder of the run is created elsewhere; if that fails, too, the program runs all the same.
 #[test]
 fn a_run_without_a_folder_is_a_run() {
     let ran = run(&[], |command| command.env("TMPDIR", "/no/such/folder").args(["sh", "-c", "exit 8"]));
-    // What others left in `/tmp` may be named after that.
+    // Lines about remains of other runs in `/tmp` may follow.
     assert_eq!((ran.status.code(), ran.said().first()), (Some(8), Some(&NOTHING)));
 }
 

@@ -1,4 +1,4 @@
-//! The command is killed: what its processes measured is found, and removed later.
+//! The command is killed: a later run finds its processes' measurements, and removes them later.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
@@ -11,7 +11,7 @@ use tests::launcher::{Folder, NOTHING, binary, command, run};
 
 use crate::ends::program;
 
-/// What the command says of a program that does nothing, beside what is in this folder.
+/// The command's messages for a program that does nothing, with this folder for temporary files.
 fn said_beside(temporary: &Folder) -> Vec<String> {
     let ran = run(&[], |command| command.arg("true").env("TMPDIR", &temporary.0));
     assert!(ran.status.success(), "{}", ran.stderr);
@@ -50,7 +50,7 @@ fn what_a_killed_command_leaves_is_named_once_merged_and_removed_after_a_day() {
     let merged = command(&["merge", &name.to_string()]).output().expect("it starts");
     let printed = String::from_utf8_lossy(&merged.stderr);
     assert!(merged.status.success() && printed.contains("Phase Tree of 2 Processes"), "{printed}");
-    assert!(printed.contains("step") && !printed.contains("ended at once"), "{printed}"); // all of it is there
+    assert!(printed.contains("step") && !printed.contains("ended at once"), "{printed}"); // the summary is complete
 
     assert!(left.is_dir());
     make_old(&left);
@@ -66,7 +66,7 @@ fn several_killed_commands_have_one_line() {
     assert!(said.len() == 2 && said[1].contains("prints it (2 more such folders are beside it)."), "{said:?}");
 }
 
-/// However old it is.
+/// This holds however old it is.
 #[test]
 fn the_folder_of_a_command_that_lives_is_left_alone() {
     let temporary = Folder::new();
@@ -76,7 +76,7 @@ fn the_folder_of_a_command_that_lives_is_left_alone() {
     assert_eq!((ran.status.code(), &*ran.ranges(), ran.said()), (Some(0), "step 3", vec![NOTHING]), "{}", ran.stderr);
 }
 
-/// What others put into a shared folder, whatever it is called.
+/// Other entries of a shared folder, whatever their names.
 #[test]
 fn nothing_else_is_named_or_removed() {
     let temporary = Folder::new();

@@ -1,4 +1,4 @@
-//! What options do with what was measured: which ranges, which tables, which files.
+//! Effects of options on measurements: ranges, tables and files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use tests::foreign::{folder, headers};
 use tests::launcher::{Folder, binary, command, compiled, run};
 
-/// Ranges `a`, and `window` with `in` inside, three times each: in two processes, in processes with a rank that one
-/// starts which only marks, or in a program which replaces that.
+/// The ranges `a`, and `window` with `in` inside, three times each. They run in two processes, in ranked processes
+/// under one that only marks, or in a program that replaces such a one.
 const SOURCE: &str = r#"
     #include <nvtx3/nvToolsExt.h>
     #include <stdlib.h>
@@ -94,7 +94,7 @@ fn processes_are_printed_together_or_each() {
     assert_eq!(ran.stderr.matches("\n\nTime (%),").count(), 1, "{}", ran.stderr);
 }
 
-/// Processes that only mark, and those that are replaced by `exec`, take no file of others away.
+/// Processes that only mark, and those replaced by `exec`, must not overwrite files of others.
 #[test]
 fn colour_is_where_the_user_asks_for_it() {
     for (no_color, colored) in [("", true), ("1", false)] {
@@ -122,7 +122,7 @@ fn ranks_have_files_of_their_own_and_launchers_have_none() {
     assert!(ranks.len() == 3 && ranks[0] == "run-0.trace" && ranks[1..].iter().all(is_rank_1), "{ranks:?}");
 }
 
-/// Not UTF-8, with what stands for something in names of files, or with what means something in `TRACING_GPU`.
+/// Not UTF-8, with placeholders of file names or special characters of `TRACING_GPU`.
 #[test]
 fn any_name_is_the_name_of_a_file() {
     use std::os::unix::ffi::OsStrExt as _;
@@ -134,7 +134,7 @@ fn any_name_is_the_name_of_a_file() {
     for kind in ["trace", "json", "output"] {
         command.arg(format!("--{kind}")).arg(std::ffi::OsStr::from_bytes(&name(kind)));
     }
-    // The folder of the run has such a name, too, and is named from here.
+    // The folder of the run has such a name, too, and is relative to this folder.
     command.args(["sh", "-c", "cd / && exec \"$0\""]);
     let output = command.arg(program()).current_dir(&here).env("TMPDIR", ".").output().expect("it starts");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -145,7 +145,7 @@ fn any_name_is_the_name_of_a_file() {
     assert_eq!(names, [name("json"), name("output"), name("trace")]);
 }
 
-/// Only of reports that were asked for, in one process and in several.
+/// Only requested reports, for one process and for several.
 #[test]
 fn comma_separated_values_are_those_of_the_reports() {
     for program in [&[program().to_str().expect("a name")][..], &[program().to_str().expect("a name"), "twice"]] {
@@ -156,7 +156,7 @@ fn comma_separated_values_are_those_of_the_reports() {
     }
 }
 
-/// A script finds its columns, and its tables, whatever the number of processes.
+/// A script finds its columns and tables, whatever the number of processes.
 #[test]
 fn values_of_several_processes_begin_with_the_columns_of_one() {
     let name = program().to_str().expect("a name");
@@ -169,7 +169,7 @@ fn values_of_several_processes_begin_with_the_columns_of_one() {
     assert!(one.ends_with(",Range") && several.starts_with(&(one + ",Processes,")), "{several}");
 }
 
-/// Such names are one row: a note says so.
+/// Such names share a row: a note says so.
 #[test]
 fn names_that_are_cut_are_named() {
     let folder = Folder::new();
@@ -195,7 +195,7 @@ fn names_that_are_cut_are_named() {
     assert!(ran.said().len() == 1 && ran.said()[0].starts_with("1 row has a name"), "{:?}", ran.said());
 }
 
-/// Sentences are about the program's ranges and this command's options.
+/// Sentences mention the program's ranges and this command's options.
 #[test]
 fn reports_without_rows_have_no_words_of_the_library() {
     let reports = "tree+calls+categories+kernels+mem_time+mem_size+api+gpu_projection+range_kernels+nvprof+hot+torch";
@@ -222,11 +222,11 @@ fn a_file_has_the_name_that_was_asked_for_or_one_for_each_process() {
     assert_eq!(files(&[&program]), ["run.html", "run.sqlite", "run.trace"]);
     let several = files(&[&program, "twice"]);
     let of = |kind: &str| several.iter().filter(|name| name.ends_with(kind)).count();
-    // Those of the first run are gone: nobody takes them for this one's.
+    // Files of the first run are gone, so that nobody mistakes them for this run's.
     assert_eq!((of(".html"), of(".sqlite"), of(".trace"), several.len()), (2, 2, 2, 6), "{several:?}");
 }
 
-/// Marks are in no table, and no reason to throw a timeline away.
+/// Marks are in no table, but a timeline of marks must be kept.
 #[test]
 fn the_timeline_of_a_program_that_only_marks_is_kept() {
     let folder = Folder::new();
@@ -243,7 +243,7 @@ fn the_timeline_of_a_program_that_only_marks_is_kept() {
     assert!(std::fs::read_to_string(&trace).expect("a timeline").contains("\"here\""));
 }
 
-/// As a process does it that writes them under these names.
+/// A process would write under these names in the same way.
 #[test]
 fn a_file_of_one_process_goes_to_what_a_link_leads_to_and_one_file_has_one_output() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Python with the package `nvtx`, which makes its calls from compiled modules: processes of every kind, and Ctrl-C.
+//! Python with the package `nvtx`, whose calls come from compiled modules: processes of every kind, and Ctrl-C.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
@@ -61,7 +61,7 @@ fn every_end_of_python_has_its_status_and_its_report() {
     }
 }
 
-/// Their processes end by `_exit`, as soon as their jobs are done.
+/// Their processes end by `_exit`, as soon as their jobs have finished.
 #[test]
 fn jobs_of_multiprocessing_are_all_counted() {
     let folder = Folder::new();

@@ -1,19 +1,18 @@
-//! Stacks on which NVTX calls come: coroutines, small threads, threads with large thread-locals; and the memory that a
-//! thread takes.
+//! Stacks of NVTX calls: coroutines, small threads, threads with large thread-locals; and the memory of a thread.
 
 use std::path::{Path, PathBuf};
 
 use tests::foreign::headers;
 use tests::launcher::{Folder, compiled, optimized, run, run_by};
 
-/// `stacks.c`, compiled into this folder with these arguments more.
+/// `stacks.c`, compiled into this folder with these additional arguments.
 fn program(folder: &Folder, more: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/launcher/stacks.c");
     let include = format!("-I{}", headers().display());
     compiled(&folder.0, &source, &[&[&*include], more, &["-ldl", "-lpthread"]].concat())
 }
 
-/// The bounds of `docs/limits.md`, which are those of an optimised build.
+/// The limits of `docs/limits.md`, which hold for an optimised build.
 #[test]
 fn calls_take_little_of_a_stack() {
     let folder = Folder::new();
@@ -40,7 +39,7 @@ fn the_first_call_comes_on_any_stack() {
     }
 }
 
-/// The C library takes them from the stack of each thread, those that we start among them.
+/// The C library takes them from the stack of each thread, including threads that we start.
 #[test]
 fn large_thread_locals_leave_our_threads_room() {
     for more in ["-DLARGE=450000", "-DLARGE=1048576", "-DLARGE=2096000"] {
@@ -51,7 +50,7 @@ fn large_thread_locals_leave_our_threads_room() {
     }
 }
 
-/// They have large thread-locals, know only the stacks that they were told of, and see no synchronisation of ours.
+/// Sanitizers have large thread-locals, know only announced stacks, and do not see our synchronisation.
 #[test]
 fn sanitizers_find_nothing_in_us() {
     for sanitizer in ["-fsanitize=thread", "-fsanitize=address", "-fsanitize=undefined"] {

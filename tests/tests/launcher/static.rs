@@ -1,4 +1,4 @@
-//! Programs that are linked statically: those with NVTX in them survive, others start programs that are measured.
+//! Statically linked programs: those that contain NVTX survive, others start programs that are measured.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ const WITHOUT_NVTX: &str =
 const BECAUSE: &str =
     "nothing was measured: it is linked statically, and the library that measures needs the dynamic loader";
 
-/// What a program that it starts finds in its environment.
+/// Prints the injection variable that a started program finds in its environment.
 const ECHO: &str = r#"echo "${NVTX_INJECTION64_PATH:-nothing}""#;
 
 fn program(folder: &Folder, name: &str, code: &str, options: &[&str]) -> PathBuf {

@@ -11,20 +11,20 @@ use tracing_gpu::summary::{RangeStats, Times};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/json");
 
-/// The command in the folder of golden summaries.
+/// The command, run in the folder of golden summaries.
 fn in_golden(arguments: &[&str]) -> Command {
     let mut command = command(arguments);
     command.current_dir(GOLDEN);
     command
 }
 
-/// Its status, and what it prints to standard error.
+/// Its status, and its output on standard error.
 fn ended(command: &mut Command) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = command.output().expect("it starts");
     (status.code(), String::from_utf8(stderr).expect("UTF-8"))
 }
 
-/// The end of a pipe whose other end is closed.
+/// A pipe whose reader has closed it.
 fn closed_pipe() -> OwnedFd {
     let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().expect("`true` can be started");
     let end = reader.stdin.take().expect("its input is piped");
@@ -32,7 +32,7 @@ fn closed_pipe() -> OwnedFd {
     end.into()
 }
 
-/// With a reader of its output, without one, and without one of its complaints.
+/// With a reader of its output, without one, and without a reader of its errors.
 #[test]
 fn the_status_of_a_comparison_is_for_a_build_whoever_reads() {
     let folder = Folder::new();

@@ -1,5 +1,4 @@
-//! What a range carries beside its name, read back from Nsight's own database: a field that we swap on both sides
-//! cannot pass here.
+//! Attributes of ranges, read back from Nsight's own database: a field that we swap on both sides cannot pass here.
 
 use tests::nsight::Event;
 

@@ -9,18 +9,18 @@ use tests::nsight::{Recording, Row, Table};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::RangeStyle;
 
-/// How often a program is run, at most, until each of its rows has agreed in one run. A preemption between the two
-/// readings of the clock is in one of the two durations alone, milliseconds at times: it spoils a row of one run. The
-/// next run is judged by the same measure, and what is off for a reason is off in all of them. Rows and counts must
-/// agree in every run.
+/// The largest number of runs of a program, until each of its rows has agreed in one run. A preemption between the two
+/// readings of the clock changes only one of the two durations, sometimes by milliseconds: it spoils one row of one
+/// run. The next run is judged by the same limits, and a real error shows in all of them. Rows and counts must agree in
+/// every run.
 const RUNS: usize = 8;
 
-/// What is allowed: so much an instance in a total, so much in a median; or [`ALLOWED_PERCENT`].
+/// Allowed deviations: nanoseconds an instance in a total and in a median, or [`ALLOWED_PERCENT`].
 const ALLOWED_NS: (f64, f64) = (100.0, 60.0);
 const ALLOWED_PERCENT: f64 = 1.0;
 
-/// Profiles a program with `run` until all durations agree. Nothing else is compared meanwhile: where other programs
-/// take the caches, what is between the two readings takes longer.
+/// Profiles a program with `run` until all durations agree. Only one comparison runs at a time: if other programs use
+/// the caches, the time between the two readings grows.
 ///
 /// # Panics
 /// If rows or instances differ in any run, or the durations of some row in every run.
@@ -44,13 +44,13 @@ pub(crate) fn agree(what: &str, mut run: impl FnMut() -> (Recording, Vec<Row>)) 
     panic!("{what}: durations differ in all of {RUNS} runs, at best by\n{}", off.join("\n"));
 }
 
-/// How far the durations of a row are from those of Nsight Systems.
+/// The deviation of a row's durations from those of Nsight Systems.
 #[derive(Clone, Debug)]
 struct Deviation {
     style: RangeStyle,
     label: String,
     instances: u64,
-    /// Of the total, an instance.
+    /// Of the total, per instance.
     total: Off,
     median: Off,
 }
@@ -104,7 +104,7 @@ impl fmt::Display for Deviation {
     }
 }
 
-/// Compares what does not depend on clocks.
+/// Compares figures that do not depend on clocks.
 ///
 /// # Panics
 /// If rows or instances differ.
@@ -116,7 +116,7 @@ pub(crate) fn same_counts(what: &str, recording: &Recording, ours: &[Row]) {
 /// If rows or instances differ.
 fn compare(what: &str, recording: &Recording, ours: &[Row]) -> Vec<Deviation> {
     let theirs = recording.table(Table::Both);
-    // The two tables of one style say nothing else.
+    // The two tables of a single style agree with the combined one.
     for (table, style) in [(Table::PushPop, RangeStyle::PushPop), (Table::StartEnd, RangeStyle::StartEnd)] {
         let of_style: Vec<Row> = theirs.iter().filter(|row| row.style == style).cloned().collect();
         assert_eq!(by_name(&recording.table(table)), by_name(&of_style), "{what}: Nsight Systems contradicts itself");
@@ -145,8 +145,8 @@ fn by_name(rows: &[Row]) -> BTreeMap<(RangeStyle, String), &Row> {
     named
 }
 
-/// Prints the largest deviations, of this program and of all so far. Not by `print!`, which shows nothing in
-/// a test that passes.
+/// Prints the largest deviations, of this program and of all so far. Not with `print!`, which shows nothing for passing
+/// tests.
 fn report(what: &str, runs: usize, rows: &BTreeMap<(RangeStyle, String), Deviation>) {
     static WORST: Mutex<[Option<Deviation>; 2]> = Mutex::new([None, None]);
     let mut so_far = WORST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -178,7 +178,7 @@ fn report(what: &str, runs: usize, rows: &BTreeMap<(RangeStyle, String), Deviati
     let _ = std::io::stderr().write_all(said.as_bytes());
 }
 
-/// The rows of a summary of ours.
+/// The rows of our summary.
 pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
     let ended = summary.ranges.iter().filter(|range| range.times.instances > 0);
     ended
@@ -192,7 +192,7 @@ pub(crate) fn rows(summary: &Summary) -> Vec<Row> {
         .collect()
 }
 
-/// The rows of our table as it is printed: the one thing that a program leaves behind which was not written for a test.
+/// The rows of our printed table: the only output of a program that was not made for tests.
 ///
 /// # Panics
 /// If there is no such table.

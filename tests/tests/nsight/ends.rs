@@ -1,4 +1,4 @@
-//! The ways in which processes end, of `launcher/ends.c`: what Nsight Systems counts of them, and the command.
+//! The ways in which processes end, from `launcher/ends.c`: counts of Nsight Systems and of the command.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tests::nsight::profile;
 
 type Counts = BTreeMap<String, u64>;
 
-/// What both measure whole.
+/// Processes that both measure completely.
 #[test]
 fn counts_are_equal_where_nsight_systems_keeps_all() {
     let folder = Folder::new();
@@ -21,8 +21,8 @@ fn counts_are_equal_where_nsight_systems_keeps_all() {
     }
 }
 
-/// Nsight Systems 2022.4 loses the ranges of children that were forked, and what came before an `exec`. What it has, we
-/// have.
+/// Nsight Systems 2022.4 loses the ranges of forked children, and those from before an `exec`. Ours include all of its
+/// ranges.
 #[test]
 fn counts_are_at_least_those_of_nsight_systems() {
     let folder = Folder::new();
@@ -42,7 +42,7 @@ fn program(folder: &Folder) -> PathBuf {
     compiled(&folder.0, &source, &[&include, "-ldl", "-lpthread"])
 }
 
-/// Ranges by name, as Nsight Systems counts them and as the command does.
+/// Ranges by name, counted by Nsight Systems and by the command.
 fn both(program: &Path, way: &str) -> (Counts, Counts) {
     let mut theirs = Counts::new();
     let (recording, _) = profile(Command::new(program).arg(way));

@@ -1,4 +1,4 @@
-//! The shipped examples, as they are: what they print against what Nsight Systems saw of the same run.
+//! The shipped examples, unchanged: their output compared with Nsight Systems' recording of the same run.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ fn async_pipeline() {
     agree("async_pipeline", || run_with_table("async_pipeline"));
 }
 
-/// It has no table to compare with; but every segment is sieved, counted and sent once.
+/// It prints no table, but every segment is sieved, counted and sent once.
 #[test]
 fn ranges_without_tracing() {
     let (recording, _) = profile(&Command::new(release_example("ranges_without_tracing")));
@@ -41,7 +41,7 @@ fn ranges_without_tracing() {
     assert_eq!(rows.len(), 6, "{rows:#?}");
 }
 
-/// Runs an example under Nsight Systems: what it recorded, and the table that the example itself printed.
+/// Runs an example under Nsight Systems. Returns the recording, and the example's own printed table.
 fn run_with_table(name: &str) -> (Recording, Vec<Row>) {
     let file = std::env::temp_dir().join(format!("nsight-{name}-{}.txt", std::process::id()));
     let setting = format!("report=ranges,out={}", file.display());

@@ -1,5 +1,5 @@
-//! A C program with NVIDIA's headers, seen by an injected profiler and by Nsight Systems behind it, which gets every
-//! call after us.
+//! A C program with NVIDIA's headers, measured by an injected profiler and by Nsight Systems behind it, which gets
+//! every call after us.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ fn a_program_of_c() {
     let program = program();
     agree("a C program", || {
         let mut command = Command::new("sh");
-        // While that variable is set, Nsight Systems puts its own path back into every process.
+        // While that variable is set, Nsight Systems restores its own path in every process.
         let chained = "unset QUADD_INJECTION_PROXY; \
                        NVTX_RS_NEXT_TOOL=$NVTX_INJECTION64_PATH NVTX_INJECTION64_PATH=$TOOL exec \"$0\"";
         command.args(["-c", chained]).arg(&program.0).env("TOOL", &tool);

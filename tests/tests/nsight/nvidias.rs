@@ -1,5 +1,5 @@
-//! Programs of NVIDIA's own NVTX repository, which is not part of this one: `tests/nvtx_programs FOLDER` runs these
-//! tests over a checkout.
+//! Programs from NVIDIA's own NVTX repository, which is not part of this one: `tests/nvtx_programs FOLDER` runs these
+//! tests on a checkout.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ const LIBRARIES: [(&str, &[&str]); 13] = [
     ("linkerdupes", &["LinkerDupesMain.cpp", "LinkerDupesFileA.cpp", "LinkerDupesFileB.cpp"]),
 ];
 
-/// Stands in for Google's library, with as many rounds for each benchmark.
+/// Replaces Google's library, with as many rounds for each benchmark.
 const BENCHMARK: &str = r#"
     #pragma once
     #include <vector>
@@ -92,7 +92,7 @@ impl Programs {
         self.built.0.join(format!("lib{name}.so"))
     }
 
-    /// `runtest`, with this test, under the command; `NVTX_INJECTION64_PATH` names the tool behind ours.
+    /// Runs `runtest` with this test under the command; `NVTX_INJECTION64_PATH` names the tool behind ours.
     fn run(&self, test: &str, behind: &str) -> Output {
         let mut command = Command::new(binary());
         command.args(["-o", "none"]).arg(self.built.0.join("runtest")).args(["-t", test, "-v"]);
@@ -101,7 +101,7 @@ impl Programs {
     }
 }
 
-/// What one of NVIDIA's tools says of a program: a line for each call.
+/// The output of one of NVIDIA's tools for a program: a line for each call.
 fn calls(output: &Output) -> Vec<String> {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8_lossy(&output.stderr);
@@ -139,7 +139,7 @@ fn without_names(rows: Vec<Row>) -> Vec<Row> {
     named
 }
 
-/// Rows, styles and counts are those of Nsight Systems.
+/// Rows, styles and counts equal those of Nsight Systems.
 #[test]
 #[ignore = "needs a checkout: tests/nvtx_programs"]
 fn ranges_are_counted_as_nsight_systems_does() {
@@ -154,7 +154,7 @@ fn ranges_are_counted_as_nsight_systems_does() {
         let (recording, _) = profile(&command);
         let ours = match std::fs::File::open(&json) {
             Ok(file) => rows(&Summary::read_json(file).expect("a summary")),
-            Err(_) => Vec::new(), // of a program without ranges
+            Err(_) => Vec::new(), // a program without ranges
         };
         let _there_may_be_none = std::fs::remove_file(&json);
         same_counts(what, &recording, &without_names(ours.clone()));
@@ -168,8 +168,8 @@ fn ranges_are_counted_as_nsight_systems_does() {
     assert_eq!(counted["benchmarks"], (3, 6000));
 }
 
-/// What the tests of the package for Python make, with names, colours, categories, payloads and domains of all kinds.
-/// Nsight Systems 2022.4 cannot import it, so NVIDIA's tool counts the calls.
+/// The calls in the tests of the Python package, with names, colours, categories, payloads and domains of all kinds.
+/// Nsight Systems 2022.4 cannot import them, so NVIDIA's tool counts the calls.
 #[test]
 #[ignore = "needs a checkout: tests/nvtx_programs"]
 fn ranges_of_python_are_counted() {

@@ -11,7 +11,7 @@ use tracing_gpu::summary::{OpenRange, RangeStyle};
 
 use crate::compare::{agree, printed_rows, rows};
 
-/// Runs a workload under Nsight Systems: what it recorded, and our summary of the same process.
+/// Runs a workload under Nsight Systems. Returns its recording, and our summary of the same process.
 pub(crate) fn workload(kind: &str, tier: &str, domain: &str, seed: u64) -> (Recording, Summary) {
     let (recording, summary, _) = workload_with_table(kind, tier, domain, seed);
     (recording, summary)
@@ -33,7 +33,7 @@ fn workload_with_table(kind: &str, tier: &str, domain: &str, seed: u64) -> (Reco
     (recording, serde_json::from_slice(&json).expect("a summary"), printed)
 }
 
-/// The bodies in which it shows whether the clock is read before the push or after it.
+/// Bodies so short that they show whether the clock is read before the push or after it.
 #[test]
 fn short_bodies() {
     for tier in ["layer", "subscriber"] {
@@ -44,7 +44,8 @@ fn short_bodies() {
     }
 }
 
-/// A name that is new is told to the tool, which takes time: outside of the range, or the only duration it has is
+/// A new name is registered with the tool, which takes time. That must happen outside of the range, or its only
+/// duration is wrong.
 /// wrong.
 #[test]
 fn names_used_once() {
@@ -78,8 +79,7 @@ fn generated_programs() {
     assert!(threads > 24, "hardly a program with threads: {threads} in all");
 }
 
-/// What the call sites of the generated programs say, without our own table: a domain or a name that is changed in both
-/// would agree.
+/// Checks the names and domains of the call sites without our own table: an error in both would agree.
 fn assert_names_and_domains(domain: &str, events: &[Event]) {
     let targets = ["app", "app::io", "app::net", "app::net:x", "größe", "long", "quotes", "solver", "x"];
     let domains: BTreeSet<Option<&str>> = match domain {
@@ -120,9 +120,9 @@ fn assert_names_and_domains(domain: &str, events: &[Event]) {
     assert!(events.iter().all(|event| event.text.is_some()));
 }
 
-/// What is open on the finishing thread is ended by the finish, and counted. What is open on others cannot be ended,
-/// and the lifetime of a span that is not closed has no end: the footer names them, and Nsight Systems has one more
-/// instance of each, which lasts as long as the recording.
+/// The finish ends and counts ranges that are open on its own thread. Ranges open on other threads cannot be ended, and
+/// the lifetime of an open span has no end: the footer names them, and Nsight Systems has one more instance of each,
+/// which lasts as long as the recording.
 #[test]
 fn open_at_the_end() {
     for tier in ["layer", "subscriber"] {

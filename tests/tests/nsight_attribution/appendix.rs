@@ -1,7 +1,7 @@
-//! A recording made by hand so that every odd case is in it: a name nested in itself, one on two threads, a call that
-//! ends with its range and one that straddles the end, a graph, a range that ended on another thread, one that never
-//! ended, start/end ranges, work outside of all. What the real `nsys` 2022.4 printed for it (`nvtxgpuproj`,
-//! `nvtxkernsum`) is below, word by word.
+//! A recording made by hand with every odd case: a name nested in itself, one on two threads, a call that ends with its
+//! range and one that straddles the end, a graph, a range that ended on another thread, one that never ended, start/end
+//! ranges, work outside of all. Below is the exact output of the real `nsys` 2022.4 for it (`nvtxgpuproj`,
+//! `nvtxkernsum`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -42,8 +42,8 @@ const KERNELS: &str = "
 
 type RangeRow = (i64, i64, i64, Option<&'static str>, i64, Option<i64>, bool);
 
-/// Thread, type, domain, name, start, end, and whether it ended on another thread. In the order of `RangeId`, from 2
-/// on. Of `xthread` only the duration is printed.
+/// Thread, type, domain, name, start, end, and whether it ended on another thread. In order of `RangeId`, from 2 on.
+/// For `xthread` the tool prints only the duration.
 const RANGES: [RangeRow; 15] = [
     (4242, 59, 0, Some("step"), 100_000, Some(900_000), false),
     (4242, 59, 0, Some("load"), 110_000, Some(300_000), false),
@@ -62,7 +62,7 @@ const RANGES: [RangeRow; 15] = [
     (4243, 59, 0, None, 1_650_000, Some(1_651_000), false),
 ];
 
-/// Start, duration, function, correlation id and thread, as printed by `cudaapitrace`.
+/// Start, duration, function, correlation id and thread, from the output of `cudaapitrace`.
 const CALLS: [(i64, i64, &str, i64, i64); 21] = [
     (120_000, 30_000, "cudaMemcpyAsync", 101, 4242),
     (155_000, 15_000, "cudaMemsetAsync", 102, 4242),
@@ -90,7 +90,7 @@ const CALLS: [(i64, i64, &str, i64, i64); 21] = [
 const VEC_ADD: &str = "void vec_add<float>(T1 *, const T1 *, int)";
 const GEMM: &str = "gemm(float *, float *, float *, int)";
 
-/// Start, duration, correlation id, stream and name, as printed by `gputrace`.
+/// Start, duration, correlation id, stream and name, from the output of `gputrace`.
 const OPERATIONS: [(i64, i64, i64, i64, &str); 21] = [
     (160_000, 100_000, 101, 7, "1"),
     (262_000, 8_001, 102, 7, "set"),
@@ -123,7 +123,7 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, end INTEGER NOT
 CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL);
 CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, bytes INTEGER NOT NULL);";
 
-/// A new folder with the recording and the two tables of it.
+/// A new folder with the recording and its two tables.
 pub(crate) fn folder() -> PathBuf {
     let folder = std::env::temp_dir().join(format!("tracing-gpu-attribution-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder can be made");
@@ -177,12 +177,12 @@ fn write(file: &Connection) -> rusqlite::Result<()> {
     file.execute_batch("COMMIT")
 }
 
-/// Cells of a printed table: two blanks are between them.
+/// Cells of a printed table, which are separated by two blanks.
 fn cells(line: &str) -> Vec<&str> {
     line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
 }
 
-/// Instances, grouped as `nvtx_gpu_proj_sum` does it.
+/// Instances, grouped as in `nvtx_gpu_proj_sum`.
 fn projections() -> String {
     let mut rows: BTreeMap<(&str, &str), Vec<[u64; 5]>> = BTreeMap::new();
     for line in PROJECTIONS.lines().skip(1) {

@@ -1,5 +1,5 @@
-//! A recording of Nsight Systems, exported to SQLite, told to our attribution as the live profiler tells it: by the
-//! stack of each thread.
+//! A recording of Nsight Systems, exported to SQLite, passed to our attribution in the form of the live profiler: by
+//! the stack of each thread.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -12,10 +12,10 @@ use tracing_gpu::summary::{MemoryKind, RangeStyle};
 
 use crate::tables::{Figures, Key, figures};
 
-/// Drains that it is told in.
+/// The number of drains.
 const DRAINS: u64 = 16;
 
-/// What is read of a recording of one process.
+/// The data that is read from a recording of one process.
 pub(crate) struct Recording {
     ranges: Vec<Range>,
     calls: Vec<Call>,
@@ -77,7 +77,7 @@ impl Recording {
         }
     }
 
-    /// Tells it to our attribution, in some drains, and takes the totals.
+    /// Passes it to our attribution, in several drains, and returns the totals.
     pub(crate) fn attribute(&self) -> Totals {
         let (labels, notes) = self.notes();
         let last = notes.iter().map(|note| note.0).chain(self.operations.iter().map(|op| op.end)).max().unwrap_or(0);
@@ -113,10 +113,9 @@ impl Recording {
         Totals { projections: projections.collect(), kernels: kernels.collect() }
     }
 
-    /// The notes of all threads with their times, in order, and the names of labels. Only what is open at a call is
-    /// looked at: the innermost range on the stack, and the start/end ranges of the thread. A call is noted when it is
-    /// over, so that one that straddles the end of a range is in the ranges around that only; a live program has no
-    /// such calls.
+    /// The notes of all threads with their times, in order, and the names of labels. Only ranges that are open at a
+    /// call matter: the innermost one on the stack, and the thread's start/end ranges. A call is noted at its end, so
+    /// that one that straddles the end of a range is only in the ranges around that; a live program has no such calls.
     fn notes(&self) -> (Vec<String>, Vec<(u64, u32, Note)>) {
         #[derive(PartialEq, Eq, PartialOrd, Ord)]
         enum What {
@@ -124,7 +123,7 @@ impl Recording {
             Calls(usize),
             Closes(usize),
         }
-        // At one moment: outer ranges open first and close last.
+        // At the same moment, outer ranges open first and close last.
         let mut events: Vec<(u32, u64, u8, u64, What)> = Vec::new();
         for (at, range) in self.ranges.iter().enumerate() {
             events.push((range.thread, range.start, 0, u64::MAX - range.end, What::Opens(at)));
@@ -204,7 +203,7 @@ fn id(at: usize) -> u64 {
     at as u64 + 1
 }
 
-/// Ranges by the name that is shown. One that was open at the end ends with the last stamp.
+/// Ranges by their displayed name. One that was open at the end ends with the last timestamp.
 fn ranges(file: &Connection) -> Vec<Range> {
     let select = "SELECT event.globalTid, event.start, coalesce(event.end, (SELECT max(max(start, coalesce(end, start))) FROM NVTX_EVENTS)),
             event.eventType, domain.text, coalesce(string.value, event.text, ''), event.endGlobalTid IS NOT NULL
@@ -261,7 +260,7 @@ fn operation(row: &Row<'_>, kind: &str) -> GpuOp {
     }
 }
 
-/// The thread's number of a serialised id in the first column.
+/// The thread number from a serialised id in the first column.
 fn thread(row: &Row<'_>) -> u32 {
     (get::<i64>(row, 0) & 0xFF_FFFF) as u32
 }

@@ -7,11 +7,10 @@ use std::path::Path;
 use range_report::stats::Distribution;
 use tracing_gpu::summary::RangeStyle;
 
-/// Range (`None` outside of any), style, thread (0 where it is not known or does not matter) and kernel (empty where it
-/// does not matter).
+/// Range (`None` outside of any), style, thread (0 if unknown or irrelevant) and kernel (empty if irrelevant).
 pub(crate) type Key = (Option<(String, RangeStyle)>, u32, String);
 
-/// Figures of a row: integers, which are compared exactly, and those that are printed with one decimal.
+/// Figures of a row: integers, which are compared exactly, and figures printed with one decimal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figures {
     pub(crate) whole: Vec<u128>,
@@ -27,7 +26,7 @@ pub(crate) fn figures(before: &[u128], times: &Distribution, after: &[u128], mea
 }
 
 /// # Panics
-/// If they are not the same.
+/// If they differ.
 pub(crate) fn same(ours: &BTreeMap<Key, Figures>, nsight: &BTreeMap<Key, Figures>) {
     assert!(!nsight.is_empty(), "the table is empty");
     let mut off = Vec::new();
@@ -110,7 +109,7 @@ fn unique(rows: impl Iterator<Item = (Key, Figures)>) -> BTreeMap<Key, Figures> 
     unique
 }
 
-/// One leading colon, that of the default domain in newer versions, is no part of a name.
+/// One leading colon, for the default domain in newer versions, is not part of a name.
 fn range(name: &str, style: &str) -> Option<(String, RangeStyle)> {
     if is_null(style) {
         return None;
@@ -131,7 +130,7 @@ fn number<T: std::str::FromStr<Err: Debug>>(cell: &str) -> T {
     cell.parse().unwrap_or_else(|error| panic!("{cell:?} is no number: {error:?}"))
 }
 
-/// A table as `nsys stats --format csv` writes it.
+/// A table in the form of `nsys stats --format csv`.
 pub(crate) struct Csv {
     names: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
@@ -141,7 +140,7 @@ impl Csv {
     pub(crate) fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let mut rows = tests::csv::lines(&text);
-        // A heading may come before the names of the columns.
+        // A heading may precede the names of the columns.
         rows.retain(|row| row.len() > 1);
         assert!(!rows.is_empty(), "{} has no table", path.display());
         let names = rows.remove(0);

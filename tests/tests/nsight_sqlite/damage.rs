@@ -1,4 +1,4 @@
-//! Files that were not ended, files of a full disk, and large ones.
+//! Unfinished files, files on a full disk, and large ones.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -14,13 +14,13 @@ use tracing_gpu::Summary;
 use crate::process;
 use crate::stats::{Folder, number};
 
-/// Where the child writes, and how many ranges a flush comes after.
+/// Variables with the child's file, and with the number of ranges between two flushes.
 const FILE: &str = "NSIGHT_SQLITE_FILE";
 const FLUSH: &str = "NSIGHT_SQLITE_FLUSH";
 
 const NAMES: [&str; 4] = ["step", "load", "compute", "store"];
 
-/// The `number`th of an endless row of ranges on four threads.
+/// Range `number` of an endless series on four threads.
 fn range(number: u64) -> Item<'static> {
     let (start, domain) = (1000 * number, if number.is_multiple_of(3) { Some("app") } else { None });
     Item::Range(Range {
@@ -78,7 +78,7 @@ fn instances(folder: &Folder) -> u64 {
     folder.stats(&["nvtxppsum"])["nvtxppsum"].iter().map(|row| number(row, "Instances") as u64).sum()
 }
 
-/// The last number of ranges that the child said were flushed.
+/// The last number of flushed ranges that the child reported.
 fn flushed(said: &[u8]) -> u64 {
     let said = String::from_utf8_lossy(said);
     let mut numbers = said.lines().filter_map(|line| line.strip_prefix("flushed ")?.parse().ok());
@@ -99,10 +99,10 @@ fn what_was_flushed_outlives_a_kill() {
             continue;
         }
         begun += 1;
-        // The journal of a transaction that is over begins with zeroes.
+        // The journal of a finished transaction begins with zeros.
         let journal = std::fs::read(folder.file("run.sqlite-journal"));
         let journal = journal.is_ok_and(|journal| journal.first().is_some_and(|&first| first != 0));
-        // As `nsys stats` opens it: with no look at the journal.
+        // Opened like `nsys stats` does, which ignores the journal.
         let address = format!("file:{}?mode=ro&nolock=1&immutable=1", file.display());
         let seen = Connection::open(address).and_then(|file| {
             file.query_row("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59", [], |row| row.get::<_, i64>(0))
@@ -123,7 +123,7 @@ fn what_was_flushed_outlives_a_kill() {
     );
 }
 
-/// A limit on the size of files stands for a disk that is full: the next row cannot be written.
+/// A limit on file sizes imitates a full disk: the next row cannot be written.
 #[test]
 fn a_full_disk_is_an_error_and_leaves_what_was_committed() {
     let folder = Folder::new("full");
@@ -131,7 +131,7 @@ fn a_full_disk_is_an_error_and_leaves_what_was_committed() {
     let child = start(&file, 1000, "ulimit -f 2048;");
     let said = child.wait_with_output().expect("it ends").stdout;
     let text = String::from_utf8_lossy(&said).into_owned();
-    assert!(text.contains("Err("), "{text}"); // whoever opened the file names it
+    assert!(text.contains("Err("), "{text}"); // the opener of the file names it
     let found = ranges(&file);
     assert!(found >= flushed(&said) && found > 10_000, "{found}: {text}");
     assert_eq!(instances(&folder), found);
@@ -163,7 +163,7 @@ fn a_million_ranges_are_written_and_read_in_seconds() {
     assert!(alone > if cfg!(debug_assertions) { 0.02 } else { 1.0 }, "{alone}");
 }
 
-/// Seconds that this thread has run: what else runs on the machine is not in them.
+/// Seconds of processor time of this thread, which exclude other programs.
 fn on_cpu() -> f64 {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts it");
     let first = statistics.split_whitespace().next().expect("a number");

@@ -1,4 +1,4 @@
-//! What the reports must say of a workload, from their definitions.
+//! The expected reports for a workload, from their definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use crate::generate::{PROCESS, Workload};
 
 type Numbers = BTreeSet<usize>;
 
-/// Values by what they are grouped by.
+/// Values by their group.
 pub(crate) type Groups = BTreeMap<Vec<String>, Vec<u64>>;
 
-/// The call that an operation was launched by, as it must be in the file.
+/// The call that launched an operation, as it must be in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch {
     pub(crate) thread: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Launch {
     pub(crate) name: &'static str,
 }
 
-/// Everything with what belongs together found.
+/// The workload with its relations resolved.
 pub(crate) struct Expected<'a> {
     pub(crate) work: &'a Workload,
     pub(crate) launches: BTreeMap<u32, Launch>,
@@ -42,7 +42,7 @@ pub(crate) fn memory(kind: MemoryKind) -> String {
     if kind == MemoryKind::Set { "[CUDA memset]".to_owned() } else { format!("[CUDA memcpy {kind:?}]") }
 }
 
-/// Four digits of a version are not shown.
+/// A version of four digits is not shown.
 fn shown(call: &str) -> String {
     let stem = call.len().checked_sub(6).filter(|&at| call[at..].starts_with("_v"));
     call[..stem.unwrap_or(call.len())].to_owned()
@@ -131,7 +131,7 @@ impl<'a> Expected<'a> {
             .collect()
     }
 
-    /// The ranges that a launch is in: those of its thread that hold the whole call.
+    /// The ranges around a launch: those of its thread that contain the whole call.
     pub(crate) fn around(&self, launch: Launch) -> impl Iterator<Item = usize> {
         let ranges = self.work.ranges.iter().enumerate();
         ranges
@@ -142,7 +142,7 @@ impl<'a> Expected<'a> {
             .map(|(at, _)| at)
     }
 
-    /// The range that holds another most tightly; push/pop ranges only, or all that did not end elsewhere.
+    /// The innermost range around another; push/pop ranges only, or all that did not end elsewhere.
     pub(crate) fn parent(&self, child: usize, all: bool) -> Option<usize> {
         let ranges = &self.work.ranges;
         let of = &ranges[child];
@@ -158,7 +158,7 @@ impl<'a> Expected<'a> {
         self.parent(range, all).map_or(0, |parent| 1 + self.level(parent, all))
     }
 
-    /// Operations by the ranges that they were launched in.
+    /// Operations by the ranges in which they were launched.
     pub(crate) fn launched_in(&self) -> BTreeMap<usize, Vec<&'a Operation<'static>>> {
         let mut all: BTreeMap<usize, Vec<_>> = BTreeMap::new();
         for operation in &self.work.operations {
@@ -170,7 +170,7 @@ impl<'a> Expected<'a> {
     }
 
     /// `nvtxkernsum`: by range, style, process, thread and kernel, the executions once for every range around them, and
-    /// numbers of ranges and of kernels.
+    /// the numbers of ranges and of kernels.
     pub(crate) fn range_kernels(&self) -> BTreeMap<Vec<String>, (Vec<u64>, usize, usize)> {
         let mut groups = BTreeMap::<Vec<String>, (Vec<u64>, Numbers, Numbers)>::new();
         for (number, operation) in self.work.operations.iter().enumerate() {
@@ -202,7 +202,7 @@ impl<'a> Expected<'a> {
             .collect()
     }
 
-    /// `kernexecsum`: by process, thread, device, call and kernel, the times in all, of the call, in the queue and of
+    /// `kernexecsum`: by process, thread, device, call and kernel, the times in total, of the call, in the queue and of
     /// the kernel.
     pub(crate) fn calls_of_launches(&self) -> impl Iterator<Item = ApiCall<'_>> {
         self.launches.iter().map(|(&correlation, launch)| ApiCall {

@@ -1,5 +1,5 @@
-//! What a program with some threads and GPUs might have done, from a seed: as the profiler would hand it to a file, in
-//! no order but that of the ends of each thread's ranges.
+//! A random program with some threads and GPUs, from a seed, in the form in which the profiler passes it to a file: the
+//! only order is that of the ends of each thread's ranges.
 
 use range_report::timeline::{Api, Kernel, Memory, Work};
 use range_report::timeline::{ApiCall, Item, Mark, Operation, Range};
@@ -7,8 +7,8 @@ use tracing_gpu::summary::{MemoryKind, RangeStyle};
 
 pub(crate) const PROCESS: u32 = 4242;
 
-/// With the names below no longer than the header of their column: our tables clip, beyond the hundredth row, what is
-/// longer than all before it.
+/// No name with its domain is longer than the header of its column: beyond the hundredth row, our tables cut names that
+/// are longer than all before.
 const DOMAINS: [Option<&str>; 4] = [None, None, Some("app"), Some("ß.x")];
 const NAMES: [&str; 7] = ["step", "load", "in put", "a:b", "日本語", "1000", "k, v"];
 pub(crate) const KERNELS: [(&str, &str, [i32; 3], [i32; 3]); 4] = [
@@ -41,15 +41,15 @@ const KINDS: [MemoryKind; 12] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Calls {
     None,
-    /// Of the driver or of the runtime for one launch, as the join hands them on, and some are missing.
+    /// Of the driver or of the runtime for each launch, as the join emits them; some are missing.
     Some,
 }
 
-/// How far the clock moves between two readings, at most.
+/// The largest step of the clock between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
     Fine,
-    /// It stands still more often than not.
+    /// It mostly stands still.
     Coarse,
 }
 
@@ -72,7 +72,7 @@ impl Random {
     }
 }
 
-/// Everything that was done.
+/// The whole workload.
 #[derive(Default)]
 pub(crate) struct Workload {
     pub(crate) ranges: Vec<Range<'static>>,
@@ -162,7 +162,7 @@ impl Workload {
             now += 1000;
             self.ranges.push(Range { thread, start, end: now, domain, name, depth, cut: true, ..Range::default() });
         }
-        // What else a range may carry changes nothing in a report.
+        // Other attributes of a range change nothing in a report.
         for (at, range) in self.ranges[first..].iter_mut().enumerate() {
             range.category = [None, None, Some("io"), Some("7")][at % 4];
             range.color = (at % 3 == 0).then_some(0xff00_ff00);
@@ -241,7 +241,7 @@ impl Workload {
         end
     }
 
-    /// All of it: threads and devices first, then everything mixed.
+    /// All items: threads and devices first, then everything in random order.
     pub(crate) fn items(&self, seed: u64) -> Vec<Item<'static>> {
         let mut random = Random::new(seed ^ 0x5eed);
         let thread = |thread: u32| Item::Thread { thread, name: ["main", "worker", "loader"][thread as usize % 3] };

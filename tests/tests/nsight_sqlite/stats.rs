@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 /// A row: cells by the name of their column.
 pub(crate) type Row = BTreeMap<String, String>;
 
-/// Where folders are made that are kept, for comparison with what other versions of Nsight Systems print of the same
-/// files.
+/// A folder to keep files in, for comparison with other versions of Nsight Systems.
 const KEEP: &str = "NSIGHT_SQLITE_KEEP";
 
-/// A folder of its own, removed when it is dropped.
+/// A folder of its own, which the destructor removes.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -27,10 +26,10 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// What `nsys stats` prints, by report.
+    /// The output of `nsys stats`, by report.
     ///
     /// # Panics
-    /// If it says anything else than that it processed them all.
+    /// If it prints anything except that it processed all reports.
     pub(crate) fn stats(&self, reports: &[&str]) -> BTreeMap<String, Vec<Row>> {
         let out = self.file("out").display().to_string();
         let of_reports = reports.iter().flat_map(|report| ["--report", *report]);
@@ -48,7 +47,7 @@ impl Folder {
 }
 
 impl Folder {
-    /// What `nsys stats` prints of one report.
+    /// The output of `nsys stats` for one report.
     pub(crate) fn says(&self, report: &str) -> String {
         let arguments = ["--report", report, "--format", "column"];
         tests::nsight::said(&tests::nsight::stats(arguments, &self.file("run.sqlite")))

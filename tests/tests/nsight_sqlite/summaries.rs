@@ -1,4 +1,4 @@
-//! Reports that are sums: against the definitions, and against our own tables of a summary with the same values.
+//! Reports with sums: compared with the definitions, and with our own tables of a summary with the same values.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::generate::PROCESS;
 use crate::stats::{Row, number};
 
 /// # Panics
-/// If a figure is off by more than its last digit.
+/// If a figure differs by more than its last digit.
 pub(crate) fn near(row: &Row, column: &str, expected: f64, digits: i32) {
     let allowed = 0.5001 * 10_f64.powi(-digits) + expected.abs() * 1e-9;
     assert!((number(row, column) - expected).abs() <= allowed, "{column}: not {expected} in {row:?}");
@@ -26,7 +26,7 @@ fn key(row: &Row, columns: &[&str]) -> Vec<String> {
 /// Rows by their key.
 ///
 /// # Panics
-/// If two have the same, or they are not the keys of `expected`.
+/// If two rows have the same key, or the keys differ from those of `expected`.
 pub(crate) fn keyed<'a, T>(
     rows: &'a [Row],
     columns: &[&str],
@@ -53,7 +53,7 @@ pub(crate) fn sums(rows: &[Row], columns: &[&str], count: &str, expected: &Group
     for (key, row) in keyed(rows, columns, expected) {
         let times = times(&expected[&key]);
         if base == 0 {
-            assert_eq!(row["Time (%)"], "None"); // calls that are all made up
+            assert_eq!(row["Time (%)"], "None"); // all calls are made up
         } else {
             near(row, "Time (%)", 100.0 * times.total_ns as f64 / base as f64, 1);
         }
@@ -82,7 +82,7 @@ pub(crate) fn bytes(rows: &[Row], expected: &Groups) {
     }
 }
 
-/// What the profiler would say of the same workload.
+/// The profiler's summary of the same workload.
 pub(crate) fn summary(expected: &Expected<'_>) -> Summary {
     let mut summary = Summary::default();
     let mut ranges: BTreeMap<_, Vec<u64>> = BTreeMap::new();
@@ -129,7 +129,7 @@ pub(crate) fn summary(expected: &Expected<'_>) -> Summary {
 }
 
 fn projections(expected: &Expected<'_>) -> Vec<ProjectionStats> {
-    /// Domain, name and style; projected durations, and what else is added up.
+    /// Domain, name and style; projected durations, and other sums.
     type Group<'a> = ((Option<&'a str>, &'a str, RangeStyle), (Vec<u64>, [u64; 4]));
     let mut groups: BTreeMap<_, (Vec<u64>, [u64; 4])> = BTreeMap::new();
     let launched = expected.launched_in();
@@ -185,7 +185,7 @@ fn range_kernels(expected: &Expected<'_>) -> Vec<RangeKernelStats> {
 /// Our table of a report, by its columns.
 fn ours(summary: &Summary, report: Report) -> Vec<Row> {
     let mut text = Vec::new();
-    // As the tool lays it out, by letters and not by columns of a terminal.
+    // The tool's layout, which counts characters and not columns of a terminal.
     let options = RenderOptions::default().raw_names(true).rows(usize::MAX);
     summary.render_one(report, &options, &mut text).expect("writing to memory");
     let text = String::from_utf8(text).expect("UTF-8");
@@ -217,7 +217,7 @@ pub(crate) fn same(summary: &Summary, report: Report, theirs: &[Row]) {
         let cells = row.iter().map(|(column, cell)| {
             let cell = match column.as_str() {
                 "GridXYZ" | "BlockXYZ" | "Category" => return (column.clone(), String::new()),
-                // 2022.4 has the short names of copies.
+                // Version 2022.4 has the short names of copies.
                 "Operation" => cell
                     .replace("Host", "H")
                     .replace("Device", "D")
@@ -225,7 +225,7 @@ pub(crate) fn same(summary: &Summary, report: Report, theirs: &[Row]) {
                     .replace("Peer", "P")
                     .replace("-to-", "to"),
                 "Range" | "NVTX Range" | "Name" | "Kernel Name" => cell.replace(',', ""),
-                // Where it is not known who launched, ours has the process and a dash.
+                // If the launch is not known, ours has the process and a dash.
                 "PID" => String::new(),
                 "TID" if cell == "-" => String::new(),
                 _ => cell.replace(',', ""),
@@ -248,7 +248,7 @@ pub(crate) fn same(summary: &Summary, report: Report, theirs: &[Row]) {
     for (ours, theirs) in ours.iter().zip(&theirs) {
         assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{report}");
         for (column, cell) in ours {
-            // The tables of the GPU round ties as SQLite does since 3.43, which is not in Nsight Systems 2022.4.
+            // The GPU tables round ties like SQLite from 3.43 on, which Nsight Systems 2022.4 does not have.
             let tie = || (number(ours, column) - number(theirs, column)).abs() < 0.100_001 && report != Report::Ranges;
             assert!(
                 *cell == theirs[column] || cell.contains('.') && tie(),

@@ -1,4 +1,4 @@
-//! Reports with a row for each range or operation, or by both.
+//! Reports with a row for each range, each operation, or each pair of both.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::stats::{Row, number};
 use crate::summaries::{keyed, spread};
 use crate::tables::{Figures, Key};
 
-/// The ranges of a report by the number that it gave them.
+/// The ranges of a report by the report's own numbers.
 fn numbered(
     rows: &[Row],
     expected: &Expected<'_>,
@@ -31,13 +31,13 @@ fn numbered(
 }
 
 /// # Panics
-/// If the number in `ParentId` is not that of the parent, or the stack is not the way down to it.
+/// If the number in `ParentId` is not that of the parent, or the stack is not the path to it.
 fn placed(row: &Row, numbers: &HashMap<String, usize>, expected: &Expected<'_>, all: bool) {
     let at = numbers[&row["RangeId"]];
     assert_eq!(number(row, "Lvl") as u64, expected.level(at, all), "{row:?}");
     let parent = expected.parent(at, all);
     assert_eq!(row["ParentId"] == "None", parent.is_none(), "{row:?}");
-    // A parent without a row of its own has a number that is not known here.
+    // A parent without a row of its own has an unknown number.
     if let (Some(parent), Some(found)) = (parent, numbers.get(&row["ParentId"])) {
         assert_eq!(*found, parent, "{row:?}");
     }
@@ -107,7 +107,7 @@ pub(crate) fn projections(rows: &[Row], expected: &Expected<'_>) {
     }
 }
 
-/// The rows of `nvtxgpuproj` by name and style, as `nvtx_gpu_proj_sum` of newer versions has them.
+/// The rows of `nvtxgpuproj` by name and style, like `nvtx_gpu_proj_sum` of newer versions.
 pub(crate) fn grouped(rows: &[Row]) -> Vec<Row> {
     let mut groups: BTreeMap<[String; 2], Vec<&Row>> = BTreeMap::new();
     for row in rows {
@@ -140,7 +140,7 @@ pub(crate) fn grouped(rows: &[Row]) -> Vec<Row> {
     groups.into_iter().map(group).collect()
 }
 
-/// The same as figures that can be compared with those of our attribution.
+/// The same as figures that can be compared with our attribution.
 pub(crate) fn figures(rows: &[Row]) -> BTreeMap<Key, Figures> {
     let row = |row: &Row| {
         let style = if row["Style"] == "StartEnd" { RangeStyle::StartEnd } else { RangeStyle::PushPop };
@@ -189,7 +189,7 @@ pub(crate) fn executions(rows: &[Row], expected: &Expected<'_>) {
     }
 }
 
-/// One cell of every operation or call, joined, so that rows can be compared as they are.
+/// One text of cells for each operation or call, so that rows can be compared.
 fn joined(rows: &[Row], columns: &[&str]) -> Vec<String> {
     let mut rows: Vec<String> = rows
         .iter()
@@ -273,7 +273,7 @@ pub(crate) fn calls(rows: &[Row], expected: &Expected<'_>) {
     assert_eq!(known, joined(rows, &["Start (ns)", "Duration (ns)", "Result", "CorrID", "Pid", "Tid", "Thread Name"]));
 }
 
-/// Where the clock stands still, stamps are off by some nanoseconds; but every range is there, on its level.
+/// If the clock stands still, stamps differ by some nanoseconds, but every range is there, on its level.
 pub(crate) fn nested(rows: &[Row], work: &Workload) {
     let stamps = |start: u64, end: u64| (start / 1000, end / 1000);
     let mut known: Vec<_> = work

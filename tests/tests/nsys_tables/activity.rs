@@ -1,5 +1,5 @@
-//! The tables of Nsight Systems 2025.3 on the GPU's work, for runs on an H200: read back into a summary and printed
-//! again, for people and as comma-separated values.
+//! GPU tables of Nsight Systems 2025.3 for runs on an H200: read into a summary and printed again, as text and as
+//! comma-separated values.
 
 use std::collections::HashMap;
 use tests::with;
@@ -24,7 +24,7 @@ fn kernels() {
 #[test]
 fn calls() {
     compare("cuda_api_sum", Report::Api, |gpu, rows| {
-        // As CUPTI gives them; the tool left the version out.
+        // In CUPTI's form; the tool omitted the version.
         let name = |row: &Printed| match row["Name"].as_str() {
             name @ "cuCtxSynchronize" => format!("{name}_v7000"),
             name => name.to_owned(),
@@ -56,7 +56,7 @@ fn memory_by_size() {
     });
 }
 
-/// The tool puts a colon before ranges of the default domain. We do not; here it is part of the name.
+/// The tool puts a colon before ranges of the default domain. We do not, so here it is part of the name.
 #[test]
 fn projections() {
     compare("nvtx_gpu_proj_sum", Report::GpuProjection, projections_of);
@@ -93,7 +93,7 @@ fn kernels_by_range() {
 }
 
 fn range_kernels_of(gpu: &mut GpuActivity, rows: &[Printed]) {
-    // A kernel within ranges of one name, nested, is executed once and counted for each of them.
+    // A kernel inside nested ranges of one name is executed once and counted for each of them.
     let instances = |row: &Printed| number::<f64>(row, "Total Time (ns)") / number::<f64>(row, "Avg (ns)");
     let kernel = |row: &Printed| {
         let mut it = RangeKernelStats::new(
@@ -111,7 +111,7 @@ fn range_kernels_of(gpu: &mut GpuActivity, rows: &[Printed]) {
     gpu.range_kernels = rows.iter().map(kernel).collect();
 }
 
-/// What the tool printed, with its rows handed over in the opposite order.
+/// Compares our text with the tool's, from rows in the opposite order.
 fn compare(table: &str, report: Report, fill: impl Fn(&mut GpuActivity, &[Printed])) {
     let expected = std::fs::read_to_string(golden(&format!("../nsys-2025.3/{table}.txt"))).expect("golden table");
     let summary = summary_of(read(&expected), fill);
@@ -145,8 +145,7 @@ fn compare(table: &str, report: Report, fill: impl Fn(&mut GpuActivity, &[Printe
     );
 }
 
-/// What `nsys stats --format csv` wrote for a run with ranges in each other and kernels of long names, read back and
-/// written again.
+/// The output of `nsys stats --format csv` for a run with nested ranges and long kernel names, read and written again.
 fn compare_csv(table: &str, report: Report, fill: impl Fn(&mut GpuActivity, &[Printed])) {
     let expected = std::fs::read_to_string(golden(&format!("../attribution/{table}.csv"))).expect("golden values");
     let rows = read_csv(&expected);
@@ -160,7 +159,7 @@ fn compare_csv(table: &str, report: Report, fill: impl Fn(&mut GpuActivity, &[Pr
     assert_eq!(ours.trim_end(), expected.trim_end(), "{table}");
 }
 
-/// The rows as a summary, handed over in the opposite order.
+/// The rows as a summary, passed in the opposite order.
 fn summary_of(mut rows: Vec<Printed>, fill: impl Fn(&mut GpuActivity, &[Printed])) -> Summary {
     rows.reverse();
     let mut gpu = GpuActivity::default();
@@ -170,7 +169,7 @@ fn summary_of(mut rows: Vec<Printed>, fill: impl Fn(&mut GpuActivity, &[Printed]
     summary
 }
 
-/// The rows of comma-separated values: a cell with a comma stands between quotation marks.
+/// The rows of comma-separated values: a cell with a comma is quoted.
 fn read_csv(text: &str) -> Vec<Printed> {
     let cells = |line: &str| {
         let (mut cells, mut quoted) = (vec![String::new()], false);
@@ -188,7 +187,7 @@ fn read_csv(text: &str) -> Vec<Printed> {
     lines.map(|line| headers.iter().cloned().zip(cells(line)).collect()).collect()
 }
 
-/// Cuts a table at its dashes.
+/// Splits a table at its dashes.
 fn read(table: &str) -> Vec<Printed> {
     let mut lines = table.lines().skip(2);
     let (headers, dashes) = (lines.next().expect("headers"), lines.next().expect("dashes"));

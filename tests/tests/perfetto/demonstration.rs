@@ -7,7 +7,7 @@ use tracing_gpu::summary::{MemoryKind, Process, RangeStyle};
 
 pub(crate) const PID: u32 = 4000;
 pub(crate) const STEPS: u64 = 20;
-/// What a step takes, in nanoseconds.
+/// The duration of a step, in nanoseconds.
 const STEP: u64 = 1_000_003;
 
 fn plain() -> Range<'static> {
@@ -45,9 +45,9 @@ pub(crate) fn write(sink: &mut dyn Sink) {
     sink.end(&Summary::default(), 0).expect("an end");
 }
 
-/// As a program leaves it that is killed.
+/// Writes the timeline of a killed program.
 pub(crate) fn write_without_end(sink: &mut dyn Sink) {
-    #[allow(clippy::needless_update)] // whatever else is known of a process
+    #[allow(clippy::needless_update)] // a process may get more fields
     let mut process = Process::default();
     process.pid = PID;
     process.command = "/opt/bin/serve --model resnet".to_owned();
@@ -138,7 +138,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
         parent: 2 * step + 1,
         ..plain()
     }));
-    // What waits for the next step, too.
+    // A call that waits for the next step, too.
     give(Item::Call(Call {
         call: 2 * step + 1,
         span: 2 * step + 1,
@@ -154,7 +154,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
         give(Item::Projection(Projection { device: 0, context: 1, stream: 7, start, end, domain: None, name, level }));
     }
 
-    // Outside of any range, on a thread that has none: a copy back.
+    // A copy back outside of any range, on a thread that has none.
     give(Item::Operation(Operation {
         start: at(720_000),
         end: at(730_000),
@@ -163,7 +163,7 @@ fn step(sink: &mut dyn Sink, step: u64) {
         launch: Some((4002, at(710_000))),
         ..OPERATION
     }));
-    // Ranges of two domains that cross, and a request that begins on one thread and ends on another.
+    // Crossing ranges of two domains, and a request that begins on one thread and ends on another.
     let rest = Range { thread: 4001, ..plain() };
     give(Item::Range(Range {
         start: at(800_000),

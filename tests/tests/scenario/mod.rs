@@ -14,7 +14,7 @@ pub(crate) const LAYER: &str = "layer";
 pub(crate) const SUBSCRIBER: &str = "subscriber";
 pub(crate) const BOTH: [&str; 2] = [LAYER, SUBSCRIBER];
 
-/// A scenario that is not started yet; what this process was told by the environment is kept from it.
+/// A scenario before its start, without the settings in the environment of this process.
 pub(crate) fn command(scenario: &str, tier: &str) -> Command {
     let mut command = Command::new(example("spans"));
     command.args([scenario, tier]);
@@ -36,12 +36,12 @@ pub(crate) fn command(scenario: &str, tier: &str) -> Command {
     command
 }
 
-/// Has a command meet permissions as any user does, root too.
+/// Applies file permissions to a command as to any user, even if root runs it.
 #[allow(unsafe_code)]
 pub(crate) fn as_any_user(command: &mut Command) -> &mut Command {
     use std::os::unix::process::CommandExt as _;
     const CAP_DAC_OVERRIDE: i32 = 1;
-    // SAFETY: one system call, which a child may make. A user that may not make it has nothing to lose by it.
+    // SAFETY: one system call, which a child may make. A user who may not make it does not need it.
     unsafe {
         command.pre_exec(|| {
             libc::prctl(libc::PR_CAPBSET_DROP, CAP_DAC_OVERRIDE);
@@ -50,13 +50,13 @@ pub(crate) fn as_any_user(command: &mut Command) -> &mut Command {
     }
 }
 
-/// What a scenario said and did.
+/// The output and the effects of a scenario.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-    /// What a tool was told; nothing if there was none.
+    /// The calls that reached a tool; empty without a tool.
     pub(crate) calls: Vec<Call>,
 }
 
@@ -72,22 +72,22 @@ impl Ran {
     }
 }
 
-/// Under the recorder, to its end.
+/// Runs it under the recorder; it must succeed.
 pub(crate) fn recorded(scenario: &str, tier: &str) -> Ran {
     Ran::new(output_recorded(&mut command(scenario, tier))).succeeded()
 }
 
-/// Under the recorder, whatever comes of it.
+/// Runs it under the recorder, with any outcome.
 pub(crate) fn outcome_recorded(command: &mut Command) -> Ran {
     Ran::new(output_recorded(command))
 }
 
-/// Without a tool, to its end.
+/// Runs it without a tool; it must succeed.
 pub(crate) fn untold(scenario: &str, tier: &str) -> Ran {
     outcome(&mut command(scenario, tier)).succeeded()
 }
 
-/// Without a tool, whatever comes of it.
+/// Runs it without a tool, with any outcome.
 pub(crate) fn outcome(command: &mut Command) -> Ran {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
     Ran::new((output, Vec::new()))
@@ -103,7 +103,7 @@ impl Ran {
     pub(crate) fn summaries(&self) -> Vec<Summary> {
         let parse = |line: &str| {
             let mut json = serde_json::Deserializer::from_str(line);
-            json.disable_recursion_limit(); // a tree of 64 levels is deeper than its default
+            json.disable_recursion_limit(); // a tree of 64 levels exceeds its default limit
             Summary::deserialize(&mut json).unwrap_or_else(|error| panic!("{error}: {line}"))
         };
         self.stdout.lines().filter(|line| line.starts_with('{')).map(parse).collect()
@@ -116,7 +116,7 @@ impl Ran {
         self.calls.iter().filter(|call| call.is_event() && numbers.contains(&call.thread)).collect()
     }
 
-    /// The same in short: `push a`, `pop`, `mark app:text`.
+    /// The same as short texts: `push a`, `pop`, `mark app:text`.
     pub(crate) fn told_on(&self, thread: &str) -> Vec<String> {
         self.events_on(thread).into_iter().map(Call::to_string).collect()
     }
@@ -141,7 +141,7 @@ pub(crate) fn instances(summary: &Summary) -> BTreeMap<String, u64> {
     rows
 }
 
-/// What [`instances`] must be.
+/// The expected result of [`instances`].
 pub(crate) fn rows<const N: usize>(rows: [(&str, u64); N]) -> BTreeMap<String, u64> {
     rows.into_iter().map(|(label, instances)| (label.to_owned(), instances)).collect()
 }
@@ -159,7 +159,7 @@ pub(crate) fn tree(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// What holds of every summary: the sums of the tree are those of the rows, and time is where it was spent.
+/// Checks that hold for every summary: the tree's sums equal those of the rows, and times fit their nodes.
 pub(crate) fn assert_whole(summary: &Summary) {
     fn add(nodes: &[TreeNode], instances: &mut u64, total: &mut u64) {
         for node in nodes {
@@ -173,10 +173,10 @@ pub(crate) fn assert_whole(summary: &Summary) {
     add(&summary.tree, &mut instances, &mut total);
     let push_pop = || summary.ranges.iter().filter(|row| row.style == RangeStyle::PushPop);
     assert_eq!(instances, push_pop().map(|row| row.times.instances).sum::<u64>());
-    // Each sum is rounded to a nanosecond once: at most half of one a node and a row.
+    // Each sum is rounded to a nanosecond once: the error is at most half of one for each node and row.
     let in_rows: u64 = push_pop().map(|row| row.times.total_ns).sum();
     let is_shared = summary.losses.recursive_rows + summary.losses.nodes_over_limit > 0;
-    // A node that may stand inside of itself has that time once, and a row has all of it.
+    // A node inside itself has that time once, but a row has all of it.
     let rounded = if is_shared { total.saturating_sub(in_rows) } else { total.abs_diff(in_rows) };
     assert!(rounded <= (count(&summary.tree) + summary.ranges.len()) as u64, "{rounded} ns");
     for row in &summary.ranges {
@@ -190,7 +190,7 @@ fn count(nodes: &[TreeNode]) -> usize {
     nodes.iter().map(|node| 1 + count(&node.children)).sum()
 }
 
-/// A name for a file; it is removed when this is dropped.
+/// A name for a file, which the destructor removes.
 #[derive(Debug)]
 pub(crate) struct TemporaryFile(pub(crate) PathBuf);
 

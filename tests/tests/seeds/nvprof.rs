@@ -1,4 +1,4 @@
-//! Two summaries of nvprof: what they state is put into a summary and printed again. (The times of a third program are
+//! Two summaries of nvprof: their figures are read into a summary and printed again. (Times of a third program are
 //! tested where they are printed: in `range-report/src/report/nvprof/tests.rs`.)
 
 use super::printed;
@@ -7,8 +7,8 @@ use tracing_gpu::summary::{
 };
 use tracing_gpu::{Report, Summary, TableStyle};
 
-/// A total that does not follow from its five digits, in nanoseconds: of those that print as `209.16us` (209,155 to
-/// 209,164), the nearest to it whose tenth is printed as `20.915us`.
+/// A total, in nanoseconds, that its five digits do not determine: `209.16us` may be 209,155 to 209,164. This is the
+/// nearest one whose tenth is printed as `20.915us`.
 const FOUND: (&str, u64) = ("cuMemAlloc", 209_159);
 
 #[test]
@@ -34,7 +34,7 @@ fn compare(expected: &str, [operations, calls, events]: [usize; 3]) {
             None => gpu.kernels.push(KernelStats::new(name, times)),
         }
     }
-    // With the versions that CUPTI names them by.
+    // With CUPTI's version suffixes.
     let call = |line| {
         let (name, times) = row(line);
         let version = if name.starts_with("cuda") { "_v7000" } else { "_v2" };
@@ -52,7 +52,7 @@ fn compare(expected: &str, [operations, calls, events]: [usize; 3]) {
         it
     };
     summary.gpu = Some(gpu);
-    // The style of other tables makes no difference to this one.
+    // The style of other tables does not affect this one.
     for style in [TableStyle::Current, TableStyle::Legacy] {
         assert_eq!(printed(&summary, Report::Nvprof, style), format!("\n{expected}\n"));
     }
@@ -71,7 +71,7 @@ fn event(line: &str) -> OpenAccStats {
     row
 }
 
-/// Name and times as a line states them.
+/// Name and times of a line.
 fn row(line: &str) -> (String, Times) {
     let mut rest = line[16..].trim_start();
     let mut cell = || {
@@ -88,7 +88,7 @@ fn row(line: &str) -> (String, Times) {
     (rest.to_owned(), times)
 }
 
-/// What a printed time states, to its last digit.
+/// The nanoseconds of a printed time, to its last digit.
 fn nanoseconds(time: &str) -> u64 {
     let (number, unit) = time.split_at(time.find(|c: char| c.is_ascii_alphabetic()).expect("a unit"));
     let size = match unit {

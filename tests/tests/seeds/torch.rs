@@ -1,5 +1,5 @@
-//! The table that `torch.profiler` printed for `torch.square`, from a tree of the same operators. That version had no
-//! rows for kernels, so the shares of the GPU are of what the operators launched.
+//! The output of `torch.profiler` for `torch.square`, from a tree of the same operators. That version had no rows for
+//! kernels, so GPU shares are based on the operators' launches.
 
 use super::printed;
 use tests::with;
@@ -8,7 +8,7 @@ use tracing_gpu::{Report, Summary, TableStyle};
 
 const EXPECTED: &str = include_str!("../../golden/torch/square.txt");
 
-/// Calls and their sum; `1.579ms` is all that is known of the last one.
+/// Calls and their sums; `1.579ms` is all that is known of the last one.
 const CALLS: [(&str, u64, u64); 3] = [
     ("cudaEventRecord_v3020", 8, 24_461),
     ("cudaLaunchKernel_v7000", 1, 18_570),
@@ -17,7 +17,7 @@ const CALLS: [(&str, u64, u64); 3] = [
 
 #[test]
 fn square() {
-    // The calls in an operator took what its total has beyond its own time and its children.
+    // The calls in an operator took the rest of its total, besides its own time and its children.
     let type_of = operator("aten::result_type", 1_760, [], 6_000, vec![]);
     let cast = operator("aten::to", 950, [], 5_000, vec![]);
     let power = operator("aten::pow", 81_962, [(1, 18_570), (0, 8_870)], 1_737_000, vec![type_of, cast]);
@@ -39,7 +39,7 @@ fn square() {
     }
 }
 
-/// An operator that ran `own_ns` besides its children and the calls of [`CALLS`] in it, and launched `gpu_ns`.
+/// An operator that ran `own_ns` besides its children and its calls of [`CALLS`], and launched `gpu_ns`.
 fn operator<const N: usize>(
     name: &str,
     own_ns: u64,

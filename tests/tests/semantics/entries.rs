@@ -74,7 +74,7 @@ fn a_thousand_exits_after_one_exit_elsewhere_split_once() {
     for tier in BOTH {
         let ran = recorded("exit-elsewhere-then-1000", tier);
         let mut expected = vec!["push below"; 1_000];
-        // `moved` is not opened again, `top` is.
+        // `moved` is not reopened, but `top` is.
         expected.extend(["push moved", "push top", "pop", "pop", "pop", "push top", "pop"]);
         expected.extend(["pop"; 999]);
         assert_eq!(ran.told_on_main(), expected, "{tier}");
@@ -203,7 +203,7 @@ fn ranges_nest_1500_deep() {
         assert!(depths.eq((0..1_500).chain((0..1_500).rev())));
         let [deep, both] = <[Summary; 2]>::try_from(ran.summaries()).unwrap();
         assert_eq!((instances(&deep), &deep.losses), (rows([("level", 1_500)]), &Losses::default()));
-        // 40 ranges exited from the outermost in: 39 + 38 + ... + 1 are opened again.
+        // 40 ranges are exited from the outermost inwards: 39 + 38 + ... + 1 are reopened.
         assert_eq!(instances(&both), rows([("crossed", 40 + 780), ("level", 1_500)]));
         assert_eq!(both.losses, with(Losses::default(), |it| it.split_instances = 780));
         assert_eq!(ran.events_on("worker").len(), 2 * (40 + 780));

@@ -1,4 +1,4 @@
-//! What spans carry, and events.
+//! Fields of spans, and events.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn a_name_made_at_run_time_is_the_name_of_the_row() {
         let summary = ran.summary();
         assert_eq!(instances(&summary), counted);
         assert_whole(&summary);
-        // One registration a name: two call sites and a name made at run time share `conv1`.
+        // One registration for each name: two call sites and a name made at run time share `conv1`.
         assert_eq!(ran.count("register_string"), counted.len());
     }
 }
@@ -50,7 +50,7 @@ fn known_fields_split_rows_that_have_few_values() {
     }
 }
 
-/// What was sent before stays as it was.
+/// Earlier calls keep their names.
 #[test]
 fn a_tool_gets_the_names_as_they_are_at_the_time() {
     for tier in BOTH {
@@ -177,7 +177,7 @@ fn a_category_is_a_name_or_a_number() {
 #[test]
 fn a_payload_keeps_its_type() {
     for tier in BOTH {
-        // What `tracing` makes of a number: 64 bits, signed, unsigned or floating.
+        // `tracing` converts a number to 64 bits: signed, unsigned or floating.
         let expected = [
             "push u64 payload=u64:18446744073709551615",
             "push i64 payload=i64:-9223372036854775808",
@@ -219,7 +219,7 @@ fn values_are_understood_as_texts() {
     }
 }
 
-/// Once a call site and field; a span tells of its first one.
+/// Once for each call site and field; a span reports its first one.
 #[test]
 fn values_that_mean_nothing_are_told() {
     for tier in BOTH {
@@ -413,14 +413,14 @@ fn spans_made_while_a_value_is_formatted_are_ignored() {
         assert_eq!(instances(&summary), rows([("after", 1), ("formatted", 2)]));
         assert_eq!(summary.losses, Losses::default());
 
-        // Without a tool no event is formatted; the names are.
+        // Without a tool no event is formatted, but names are.
         let summary = untold("values-that-trace", tier).summary();
         assert_eq!(instances(&summary), rows([("after", 1), ("formatted", 2)]));
         assert_eq!(summary.losses, Losses::default());
     }
 }
 
-/// Where a value is not formatted, it does not panic: in events without a tool, and in fields that nobody reads.
+/// A value that is not formatted cannot panic: in events without a tool, and in fields that nobody reads.
 #[test]
 fn a_value_that_panics_leaves_the_measuring_as_it_was() {
     let wanted = rows([("after", 13), ("outer", 13)]);

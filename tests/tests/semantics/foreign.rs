@@ -1,4 +1,4 @@
-//! Spans beside NVTX ranges that are none.
+//! Spans beside foreign NVTX ranges.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn spans_and_foreign_ranges_stand_below_each_other_and_count_once() {
         "  kept 1/1",
     ];
     for tier in BOTH {
-        // With a tool behind it, to which spans go too, and without.
+        // With a tool behind it, which gets spans, too, and without.
         for ran in [recorded("foreign", tier), untold("foreign", tier)] {
             let summary = &ran.summaries()[0];
             assert_eq!(tree(summary), expected, "{tier}");

@@ -1,4 +1,4 @@
-//! Which span is under which, and what is measured at all.
+//! The parents of spans, and which spans are measured at all.
 
 use tracing_gpu::summary::TreeNode;
 use tracing_gpu::{RenderOptions, Report};
@@ -41,7 +41,7 @@ fn a_task_on_a_worker_stays_under_its_parent() {
         let first = ["push task", "push step", "pop", "pop", "push explicit", "pop", "push alone", "pop"];
         assert_eq!(ran.told_on("first"), first);
         assert_eq!(ran.told_on("second"), ["push below", "push step", "pop", "pop"]);
-        // Time on other threads is nobody's nested time.
+        // Time on other threads is not nested time.
         assert_eq!(summary.tree[0].self_ns, summary.tree[0].total_ns);
         assert_whole(&summary);
 
@@ -54,7 +54,7 @@ fn a_task_on_a_worker_stays_under_its_parent() {
                 .collect();
             let tasks = [("request", 1), ("  task", 100), ("    step", 100), ("      leaf", 100)];
             assert_eq!(calls, tasks.map(|(name, calls)| (name.to_owned(), calls)), "{tier}");
-            // Each task is polled at least three times, and each step twice; both once more when they are dropped.
+            // Each task is polled at least three times, and each step twice; both once more for their drop.
             assert_eq!(row(&summary, "leaf").instances, 100);
             assert!(row(&summary, "task").instances >= 400 && row(&summary, "step").instances >= 300);
             assert_eq!(summary.losses, Losses::default());
@@ -112,7 +112,7 @@ fn a_span_that_is_kept_with_its_child_is_no_future() {
     }
 }
 
-/// Where nobody says what is printed, calls are where there are any; percentiles where they are asked for.
+/// By default, calls are printed if there are any; percentiles only if asked for.
 #[test]
 fn calls_are_printed_where_a_future_was_awaited() {
     for tier in BOTH {
@@ -134,7 +134,7 @@ fn calls_are_printed_where_a_future_was_awaited() {
     }
 }
 
-/// In a pipe where the user forces it, never in a file.
+/// Colour appears in a pipe if the user forces it, and never in a file.
 #[test]
 fn colour_is_where_the_user_asks_for_it() {
     let printed = |settings: &str, variables: &[(&str, &str)]| {
@@ -168,15 +168,16 @@ fn calls_of_futures_are_counted_and_what_they_await_is_measured() {
                 assert!(row.busy_ns.abs_diff(rest) <= 1, "{tier}: {row:?}"); // each is rounded
                 assert!(row.busy_ns.abs_diff(node.total_ns) <= node.instances, "{tier}: {row:?} {node:?}");
             }
-            // Four waited for 100 ms, one for 50; then four for 100 ms again, in no call below; and 10 ms are busy.
+            // Four calls waited for 100 ms, one for 50; then four for 100 ms again, without a child call; and 10 ms are
+            // busy.
             assert!(connect.latency.total_ns >= 450_000_000, "{tier}: {connect:?}");
             assert!(connect.awaited_self_ns == connect.awaited_ns, "{tier}: {connect:?}");
             assert!(request.latency.total_ns >= connect.latency.total_ns + 440_000_000, "{tier}: {request:?}");
             assert!(request.busy_ns >= 40_000_000, "{tier}: {request:?}");
-            // Others took 210 ms before the one that was cancelled, and 300 ms were slept after it.
+            // Other calls took 210 ms before the cancelled one, and 300 ms of sleep followed it.
             assert!(request.latency.min_ns + 500_000_000 < summary.elapsed_ns, "{tier}: {request:?}");
-            // What both are: the time in which `request` runs on its way to its child, which waits. It is busy for
-            // 38 ms elsewhere.
+            // Time that counts as both: `request` runs, on the way to its waiting child. It is busy for 38 ms
+            // elsewhere.
             let own = request.awaited_ns - connect.awaited_ns;
             let on_the_way = request.busy_ns - connect.busy_ns - 38_000_000;
             let more = request.awaited_self_ns + 5 - own; // each is rounded
@@ -193,8 +194,8 @@ fn calls_of_futures_are_counted_and_what_they_await_is_measured() {
     }
 }
 
-/// As under rayon's `join`, a thread scope or `block_on`. What a span does itself is no wait for a child that is short,
-/// or that runs later.
+/// Under rayon's `join`, a thread scope or `block_on`. A span's own work is no wait for a child that is short or runs
+/// later.
 #[test]
 fn waiting_for_children_is_told_from_work() {
     const MS: u64 = 1_000_000;
@@ -204,7 +205,7 @@ fn waiting_for_children_is_told_from_work() {
             let node = |name: &str| summary.tree.iter().find(|node| node.name == name).unwrap();
             let [fan_out, drives, busy, hands_over] = ["fan out", "drives", "busy", "hands over"].map(node);
             assert!(fan_out.blocked_ns >= 80 * MS && fan_out.blocked_ns <= fan_out.self_ns, "{tier}: {fan_out:?}");
-            // A poll that is held up is no wait.
+            // A delayed poll is no wait.
             let timer = summary.calls.iter().find(|row| row.name == "timer").unwrap();
             assert!(timer.latency.total_ns >= 80 * MS, "{tier}: {timer:?}");
             let awaited = timer.awaited_ns.min(drives.self_ns);
@@ -230,7 +231,7 @@ fn time_outside_of_spans_is_what_they_leave() {
         let [thread] = &summary.threads[..] else { panic!("{tier}: {:?}", summary.threads) };
         assert!(outside >= OUTSIDE && thread.in_polls_ns.is_none(), "{tier}: {summary:?}");
         assert!((outside + thread.in_spans_ns).abs_diff(summary.elapsed_ns) <= 1, "{tier}: {summary:?}");
-        // A future that is awaited is a span that is open.
+        // An awaited future is an open span.
         let summary = recorded("awaited-all-the-time", tier).summary();
         let outside = summary.outside_ns.expect("nothing is open");
         assert!(outside + OUTSIDE <= summary.elapsed_ns, "{tier}: {summary:?}");
@@ -239,7 +240,7 @@ fn time_outside_of_spans_is_what_they_leave() {
     }
 }
 
-/// What a thread is busy with is not the wait of a span around `block_on`.
+/// The work of a thread is not the wait of a span around `block_on`.
 #[test]
 fn a_thread_is_busy_in_its_polls() {
     for tier in BOTH {
@@ -285,8 +286,8 @@ fn a_parent_that_is_filtered_out_leaves_no_gap() {
     assert_eq!(shown[..3], ["outer 1/2", "  nested 1/1", "  explicit 1/2"]);
     assert_whole(&ran.summary());
 
-    // Here such a span does not exist: to `tracing` it is no parent at all, and a span made inside it on another thread
-    // has none.
+    // For the subscriber such a span does not exist: `tracing` does not use it as a parent, and a span made inside it
+    // on another thread has none.
     let summary = recorded("parent-filtered-out", SUBSCRIBER).summary();
     assert_eq!(tree(&summary), ["outer 1/2", "  nested 1/1", "explicit 2/2", "contextual 1/1"]);
     assert_whole(&summary);
@@ -347,7 +348,7 @@ fn recursion_shares_its_node_past_64_levels() {
     }
 }
 
-/// Of spans that were all on one thread, each inside of its parent: none is longer.
+/// Checks spans that were all on one thread, each inside its parent: none is longer.
 fn assert_nested(nodes: &[TreeNode], parent_ns: u64) {
     for node in nodes {
         assert!(node.self_ns <= node.total_ns && node.total_ns <= parent_ns + 1, "{} {parent_ns}", node.total_ns);
@@ -363,7 +364,7 @@ fn recursion_of_two_counts_no_time_twice() {
             assert_eq!(instances(&summary), rows([("even", 251), ("odd", 250), ("leaf", 250)]), "{tier}");
             assert_eq!(summary.losses.recursive_rows, 2, "{tier}");
             assert_nested(&summary.tree, summary.tree[0].total_ns);
-            // Nsight's numbers stay what they are: every instance in full.
+            // Nsight's numbers are unchanged: every instance counts in full.
             assert!(row(&summary, "even").total_ns > 2 * row(&summary, "even").max_ns, "{tier}");
         }
     }
@@ -375,7 +376,7 @@ fn recursion_across_threads_is_counted_in_full() {
         let mut summary = untold("recursion-across-threads", tier).summary();
         assert_eq!(instances(&summary), rows([("level", 100), ("next", 99)]), "{tier}");
         assert_eq!(summary.losses.recursive_rows, 2, "{tier}");
-        summary.losses.recursive_rows = 0; // no time is inside of itself
+        summary.losses.recursive_rows = 0; // no time is inside itself
         assert_whole(&summary);
     }
 }
@@ -488,13 +489,13 @@ fn an_id_that_comes_back_is_of_its_new_span() {
 #[test]
 fn an_id_that_comes_back_is_of_its_new_span_where_it_was_only_entered() {
     let ran = recorded("ids-again-elsewhere-only", LAYER);
-    // Numbers 0, 8,191, 16,382 and 24,573 have the id of the first span; every third is named so.
+    // Numbers 0, 8,191, 16,382 and 24,573 have the id of the first span; every third has this name.
     let told = ["push third", "pop", "push other", "pop", "push other", "pop", "push third", "pop"];
     assert_eq!(ran.told_on("worker"), told);
     for ran in [ran, untold("ids-again-elsewhere-only", LAYER)] {
         assert_eq!(instances(&ran.summary()), rows([("other", 2), ("third", 2)]));
         assert_eq!(tree(&ran.summary()), ["third 10000/2", "other 20000/2"]);
     }
-    // Here no id comes back so soon.
+    // The subscriber does not reuse an id so soon.
     assert_eq!(instances(&untold("ids-again-elsewhere-only", SUBSCRIBER).summary()), rows([("third", 1)]));
 }

@@ -1,9 +1,9 @@
-//! More of everything than the fast paths have room for, and nothing to measure.
+//! More of everything than the fast paths have room for, and a run without spans.
 
 use super::*;
 
-/// 256 call sites under four parents: more places than a thread's cache has room for, more rows and more live spans
-/// than come first.
+/// 256 call sites under four parents: more places than fit into a thread's cache, and more rows and live spans than are
+/// allocated first.
 #[test]
 fn more_places_than_are_cached_are_all_told_apart() {
     for tier in BOTH {
@@ -33,7 +33,7 @@ fn without_statistics_a_tool_is_told_the_same_and_calls_are_counted() {
     for tier in BOTH {
         let ran = recorded("without-statistics", tier);
         let once = ["push outer", "push inner", "push own", "pop", "pop", "pop"];
-        // `a` is exited first: `b` is closed with it and opened again.
+        // `a` is exited first: `b` is closed with it and reopened.
         let crossed = ["push a", "push b", "pop", "pop", "push b", "pop"];
         let told: Vec<&str> = once.repeat(3).into_iter().chain(crossed).chain(["push left open", "pop"]).collect();
         assert_eq!(ran.told_on_main(), told, "{tier}");

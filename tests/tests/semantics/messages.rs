@@ -1,10 +1,10 @@
-//! Spans that other tasks enter than the one that made them.
+//! Spans that are entered by tasks other than their creator.
 
 use tracing_gpu::summary::CallStats;
 
 use super::*;
 
-/// Calls of each scenario, and what each waits at the least in each of its pauses.
+/// Calls of each scenario, and the shortest wait in each of its pauses.
 const CALLS: u64 = 10;
 const WAIT_NS: u64 = 2_000_000;
 
@@ -13,7 +13,7 @@ fn calls<'a>(summary: &'a Summary, name: &str) -> &'a CallStats {
     found.unwrap_or_else(|| panic!("no calls of {name} in {:?}", summary.calls))
 }
 
-/// Each is polled twice and dropped where it was created, and as often by the actor.
+/// Each is polled twice and dropped where it was created, and the same by the actor.
 #[test]
 fn a_span_that_is_handed_over_in_a_message_stays_the_call_of_its_sender() {
     for tier in BOTH {
@@ -31,7 +31,7 @@ fn a_span_that_is_handed_over_in_a_message_stays_the_call_of_its_sender() {
     }
 }
 
-/// Each is polled three times, by the one around it, and dropped.
+/// Each is polled three times by the future around it, and dropped.
 #[test]
 fn a_future_without_a_parent_is_one_call_of_the_future_that_polls_it() {
     for tier in BOTH {
@@ -64,7 +64,7 @@ fn each_run_of_a_system_is_a_call_also_on_workers() {
     }
 }
 
-/// What is cancelled is told from it by how fast a finished future is dropped: `session/calls.rs` tests that.
+/// A cancelled future differs only in the delay of its drop, which `session/calls.rs` tests.
 #[test]
 fn a_server_that_enters_a_span_after_its_future_makes_no_further_call() {
     for tier in BOTH {
@@ -79,7 +79,7 @@ fn a_server_that_enters_a_span_after_its_future_makes_no_further_call() {
     }
 }
 
-/// Nothing tells the last poll of each from the drop of a future that was cancelled, but that none looks dropped.
+/// Nothing distinguishes the last poll of each from the drop of a cancelled future, except that none looks dropped.
 #[test]
 fn futures_that_are_not_entered_to_be_dropped_are_not_taken_for_cancelled() {
     for tier in BOTH {

@@ -13,7 +13,7 @@ fn threads_are_named_on_first_use() {
             .filter(|call| call.kind == "name_thread")
             .map(|call| call.message.as_deref().unwrap())
             .collect();
-        // A thread without a name of its own has that of the one that started it.
+        // A thread without a name of its own has that of its creator.
         assert_eq!(named, ["main", "worker one", "größe", "spans"], "{tier}");
         assert_eq!(ran.told_on("worker one"), ["push there", "pop"]);
         assert_eq!(ran.told_on("größe"), ["mark only an event"]);
@@ -27,8 +27,8 @@ fn spans_of_a_dying_thread_are_counted_one_way_or_the_other() {
         let summary = ran.summary();
         assert_eq!(row(&summary, "alive").instances, 11);
         assert!(summary.losses.open.is_empty() && summary.losses.stray_exits == 0, "{:?}", summary.losses);
-        // 21 destructors with three ranges and two lifetimes each. Of those not in the table, two spans were not made,
-        // and one was not entered, nor its lifetime ended.
+        // 21 destructors with three ranges and two lifetimes each. For each set of missing ones, two spans were not
+        // created, one was not entered, and its lifetime did not end.
         let measured = summary.ranges.iter().map(|row| row.times.instances).sum::<u64>() - 11;
         assert_eq!(summary.losses.spans_dropped * 5, (105 - measured) * 4, "{summary:?}");
         assert_eq!(ran.count("push"), ran.count("pop"));
@@ -72,7 +72,7 @@ fn ten_thousand_threads_take_the_memory_of_a_few() {
         assert_eq!(instances(&summary), rows([("inside", 10_000), ("short", 10_000)]), "{tier}");
         assert_eq!(tree(&summary), ["short 10000/10000", "  inside 10000/10000"]);
         let grown: u64 = ran.stderr.trim().parse().unwrap();
-        // A thread's state alone is some 30 KiB: if it were not used again, 9,900 threads would take 300 MiB.
+        // A thread's state alone is some 30 KiB: without reuse, 9,900 threads would take 300 MiB.
         assert!(grown < 8 << 20, "{tier}: {grown} bytes");
         assert_eq!(summary.losses, Losses::default());
     }
@@ -88,8 +88,8 @@ fn a_crowd_of_threads_loses_nothing() {
             let counted = rows([("leaf", rounds), ("own", 2 * rounds), ("shared", 3 * rounds)]);
             assert_eq!(instances(&summary), counted, "{tier}");
             assert_eq!(summary.losses, with(Losses::default(), |it| it.split_instances = rounds));
-            // Half of the entries of `shared` are inside of `own`. What of them is one use, where 32 threads use it at
-            // once, nobody can say: its calls are not compared.
+            // Half of the entries of `shared` are inside `own`. With 32 threads using it at once, it is undefined which
+            // of them are one use, so its calls are not compared.
             let own = format!("  own {rounds}/{}", 2 * rounds);
             let leaf = format!("    leaf {rounds}/{rounds}");
             let shown = tree(&summary);

@@ -1,4 +1,4 @@
-//! `reset`, `finish`, and what is open then.
+//! `reset`, `finish`, and ranges that are open at that time.
 
 use super::*;
 use tests::with;

@@ -1,4 +1,4 @@
-//! The numbers of spans and calls: whatever thread a range is on, they lead from it to the request that it is of.
+//! The numbers of spans and calls: they lead from a range on any thread to its request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ fn number(event: &Event, key: &str) -> u64 {
     event.args[key].as_u64().unwrap_or(0)
 }
 
-/// What a run of spans leaves, of the layer or the subscriber.
+/// The files of a run of spans, with the layer or the subscriber.
 fn traced(is_layer: bool, run: impl FnOnce()) -> (Files, Trace) {
     let files = Files::new("trace.json");
     let builder = Profiler::builder().nvtx(false).output(Output::None).filter_level();
@@ -38,14 +38,14 @@ impl FilterLevel for tracing_gpu::ProfilerBuilder {
     }
 }
 
-/// Runs it on another thread.
+/// Runs this on another thread.
 fn elsewhere(run: impl FnOnce() + Send) {
     let here = dispatcher::get_default(Dispatch::clone);
     std::thread::scope(|scope| scope.spawn(|| dispatcher::with_default(&here, run)).join()).expect("it ends");
 }
 
-/// A request as a runtime has it: polled here and there, with a part that another thread works on, an inner future, and
-/// under the layer a span that is filtered out (the subscriber is not asked for it).
+/// A request as in a real runtime: polled on several threads, with a part on another thread, an inner future, and under
+/// the layer a span that is filtered out (the subscriber never sees it).
 fn request(id: u64, is_layer: bool) {
     let request = info_span!("request", id, found = tracing::field::Empty);
     let inner = request.in_scope(|| {
@@ -59,10 +59,10 @@ fn request(id: u64, is_layer: bool) {
     });
     let hidden = tracing::debug_span!(parent: &request, "hidden");
     let deep = inner.in_scope(|| {
-        info_span!("last").in_scope(|| ()); // by a bare worker
+        info_span!("last").in_scope(|| ()); // by a plain worker thread
         info_span!("deep")
     });
-    request.in_scope(|| deep.in_scope(|| ())); // in its grandparent
+    request.in_scope(|| deep.in_scope(|| ())); // inside its grandparent
     if is_layer {
         hidden.in_scope(|| info_span!("under hidden").in_scope(|| ()));
     }
@@ -126,7 +126,7 @@ fn the_numbers_of_a_range_lead_to_its_request() {
     }
 }
 
-/// What the thread that closes it has recorded is written first.
+/// The closing thread's records are written first.
 #[test]
 fn a_call_that_is_closed_on_another_thread_has_its_fields() {
     for is_layer in [true, false] {
@@ -143,7 +143,7 @@ fn a_call_that_is_closed_on_another_thread_has_its_fields() {
     }
 }
 
-/// The next threads have their states, and a registry gives them ids for the same entries.
+/// Later threads reuse their states, and a registry gives them ids for the same entries.
 #[test]
 fn spans_that_outlive_their_threads_have_their_fields_or_are_counted() {
     for is_layer in [true, false] {
@@ -159,7 +159,7 @@ fn spans_that_outlive_their_threads_have_their_fields_or_are_counted() {
     }
 }
 
-/// An exit below the innermost range closes and opens what is above.
+/// An exit below the innermost range closes and reopens the ranges above.
 #[test]
 fn what_is_opened_again_keeps_its_numbers() {
     for is_layer in [true, false] {
@@ -182,7 +182,7 @@ fn what_is_opened_again_keeps_its_numbers() {
     }
 }
 
-/// As a model keeps the spans of its layers.
+/// A model keeps the spans of its layers like this.
 #[test]
 fn each_use_of_a_span_that_is_kept_is_a_call() {
     for is_layer in [true, false] {
@@ -210,7 +210,7 @@ fn each_use_of_a_span_that_is_kept_is_a_call() {
     }
 }
 
-/// As an actor enters the span of a message, between two polls of its sender.
+/// An actor enters the span of a message, between two polls of its sender.
 #[test]
 fn a_span_that_is_handed_over_is_one_call() {
     for is_layer in [true, false] {
@@ -228,7 +228,7 @@ fn a_span_that_is_handed_over_is_one_call() {
     }
 }
 
-/// By creation, a span runs in the call that it was created in, also inside of another one of that name.
+/// By creation, a span belongs to the call in which it was created, even inside another one of that name.
 #[test]
 fn by_creation_a_range_is_of_the_request_that_made_its_span() {
     let files = Files::new("trace.json");

@@ -1,4 +1,4 @@
-//! Files of programs that end before their end.
+//! Files of programs that end early.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,7 +10,7 @@ use tracing_gpu::summary::RangeStyle;
 use crate::read::{Database, Files, Trace};
 use crate::scenario::BOTH;
 
-/// A program that makes 1,000 ranges and an event for each line that it reads, and then says that line.
+/// A program that makes 1,000 ranges and an event for each line of input, and then prints that line.
 struct Fed {
     child: Child,
     input: Option<ChildStdin>,
@@ -26,7 +26,7 @@ impl Fed {
         Self { child, input, output: BufReader::new(output) }
     }
 
-    /// Feeds it this line; afterwards its ranges have ended.
+    /// Sends this line. Its ranges have ended when this returns.
     fn feed(&mut self, line: &str) {
         writeln!(self.input.as_mut().expect("its input is open"), "{line}").expect("it reads");
         let mut said = String::new();
@@ -39,7 +39,7 @@ impl Fed {
         assert!(kill.expect("`kill` is in every shell's path: install procps or util-linux").success());
     }
 
-    /// How it ended, and what it said on standard error.
+    /// Its exit status, and its output on standard error.
     fn end(mut self) -> (ExitStatus, String) {
         let mut said = String::new();
         self.child.stderr.take().expect("its errors are piped").read_to_string(&mut said).expect("UTF-8");
@@ -47,7 +47,7 @@ impl Fed {
     }
 }
 
-/// Until this text is in the file: it has been flushed.
+/// Waits until this text is in the file, that is, has been flushed.
 fn wait_for(text: &str, files: &Files) {
     let begun = Instant::now();
     loop {
@@ -68,7 +68,7 @@ fn a_run_that_is_killed_leaves_what_was_flushed() {
             let mut fed = Fed::start(&files, tier);
             fed.feed("first");
             wait_for("\"first\",\"ts\"", &files);
-            fed.feed("second"); // the first is in the database before anything more is in the trace
+            fed.feed("second"); // the first is in the database before the trace grows
             wait_for("\"second\",\"ts\"", &files);
             (0..lines).for_each(|line| fed.feed(&format!("line {line}")));
             fed.signal("-KILL");

@@ -1,4 +1,4 @@
-//! Files that cannot be written: a line each, the report, and the program's own exit status.
+//! Files that cannot be written: one line each, the report, and the program's own exit status.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::read::Files;
 use crate::scenario::{BOTH, Ran, as_any_user, command, outcome, printed};
 
-/// One line for each of `lines`, at the start; the other file is written.
+/// Checks for exactly these lines at the start; the other file must be written.
 fn assert_said(what: &str, ran: &Ran, code: i32, lines: &[String]) {
     assert_eq!(ran.status.code(), Some(code), "{what}: {}", ran.stderr);
     let complaints: String = lines.iter().map(|line| format!("tracing-gpu: {line}\n")).collect();
@@ -42,7 +42,7 @@ fn a_timeline_that_cannot_be_written_is_one_line() {
                 let trace = format!("cannot write the trace to `{path}`: {of_trace}");
                 let database = |path: &str| format!("cannot write the database to `{path}`: {of_database}");
                 let run = |setting: String| outcome(command(scenario, tier).env("TRACING_GPU", setting));
-                // The other one is written.
+                // The other file is written.
                 let ran = run(format!("trace={path},sqlite={}", files.database.display()));
                 assert_said(&what, &ran, code, std::slice::from_ref(&trace));
                 assert!(fs::read(&files.database).is_ok_and(|bytes| bytes.starts_with(b"SQLite format 3")), "{what}");
@@ -50,7 +50,7 @@ fn a_timeline_that_cannot_be_written_is_one_line() {
                 assert_said(&what, &ran, code, &[database(path)]);
                 let text = fs::read_to_string(&files.trace).expect("a trace");
                 assert!(serde_json::from_str::<Vec<serde_json::Value>>(&text).is_ok(), "{what}: {text}");
-                // Two files, where it could be one.
+                // Two distinct files, even if the first exists.
                 let other = if fs::metadata(path).is_ok() { path.to_owned() } else { format!("{path}.2") };
                 let ran = run(format!("trace={path},sqlite={other}"));
                 assert_said(&what, &ran, code, &[trace, database(&other)]);
@@ -60,7 +60,7 @@ fn a_timeline_that_cannot_be_written_is_one_line() {
     }
 }
 
-/// What is no file, a file of others, and one that another program has open.
+/// A non-file, another user's file, and one that another program has open.
 #[test]
 fn a_database_that_is_locked_is_left_alone() {
     for tier in BOTH {
@@ -99,8 +99,8 @@ fn a_folder_without_permission_is_one_line() {
     let _ = fs::set_permissions(&closed, fs::Permissions::from_mode(0o755));
 }
 
-/// The disk is full in the middle, or at once: what can be found out of a limit on the size of files, for which no
-/// other rights are needed. The tables of a database take 304 KiB before there is a row.
+/// A disk that becomes full in the middle, or at once, imitated by a limit on file sizes, which needs no special
+/// rights. The tables of a database take 304 KiB before there is a row.
 #[test]
 fn a_file_that_grows_too_large_is_one_line() {
     for tier in BOTH {

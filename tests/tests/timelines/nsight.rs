@@ -1,4 +1,4 @@
-//! The real `nsys stats` over our database, against our own CSV of the same run.
+//! The output of the real `nsys stats` for our database, compared with our own CSV of the same run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::agree;
 use crate::read::Run;
 use crate::scenario::BOTH;
 
-/// What `nsys stats` prints as CSV, from its header on.
+/// The CSV output of `nsys stats`, from its header on.
 fn nsys(report: &str, database: &Path) -> String {
     let output = tests::nsight::stats(["-q", "--report", report, "--format", "csv"], database);
     let (text, said) = (String::from_utf8_lossy(&output.stdout), tests::nsight::said(&output));
@@ -34,7 +34,7 @@ fn table(csv: &str) -> (Vec<&str>, BTreeMap<String, Vec<&str>>) {
     (header, rows)
 }
 
-/// The same rows: their numbers of instances are equal, and their times agree as [`agree`] has it.
+/// Checks for the same rows: equal numbers of instances, and times that [`agree`].
 fn assert_agree(what: &str, ours: &str, theirs: &str) {
     let ((our_header, ours), (header, theirs)) = (table(ours), table(theirs));
     assert_eq!(our_header, header, "{what}");
@@ -46,7 +46,7 @@ fn assert_agree(what: &str, ours: &str, theirs: &str) {
                 |cell: &str| cell.parse::<f64>().unwrap_or_else(|_| panic!("{what}, {name}, {header}: {cell}"));
             let is_near = match *header {
                 "Instances" | "Style" => our == their,
-                "Time (%)" => (number(our) - number(their)).abs() < 0.11, // as it is printed
+                "Time (%)" => (number(our) - number(their)).abs() < 0.11, // with the printed precision
                 "Total Time (ns)" => agree(number(instances) as u64, number(our), number(their)),
                 _ => agree(1, number(our), number(their)),
             };
@@ -74,7 +74,7 @@ fn nsys_stats_prints_our_own_tables() {
         let printed = nsys("nvtxsum", database);
         if scenario == "timeline" {
             assert_agree(&format!("{scenario} {tier} nvtxsum"), &both, &printed);
-            // Our table of start/end ranges alone has the column Style, theirs has not.
+            // Our table of start/end ranges has a column Style, theirs does not.
             let lifetimes =
                 ours(summary.clone(), &[RangeStyle::StartEnd]).replace(",StartEnd,", ",").replace(",Style,", ",");
             assert_agree(&format!("{scenario} {tier} nvtxsesum"), &lifetimes, &nsys("nvtxsesum", database));

@@ -1,4 +1,4 @@
-//! Reads the files of a run, strictly.
+//! Reads the files of a run strictly.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use tracing_gpu::summary::RangeStyle;
 use crate::Rows;
 use crate::scenario::{Ran, command, outcome};
 
-/// The files of a run, in a folder of its own that is removed when this is dropped.
+/// The files of a run, in a folder of its own that the destructor removes.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) folder: PathBuf,
@@ -32,7 +32,7 @@ impl Files {
         Self { trace: at(trace), database: at("run.sqlite"), json: at("run.json"), folder }
     }
 
-    /// What the environment asks for.
+    /// The setting for the environment variable.
     pub(crate) fn setting(&self) -> String {
         let (trace, database, json) = (self.trace.display(), self.database.display(), self.json.display());
         format!("trace={trace},sqlite={database},json={json}")
@@ -77,7 +77,7 @@ impl Run {
         Self::under(scenario, tier, "trace.json")
     }
 
-    /// With a trace of this name.
+    /// Runs a scenario with a trace of this name.
     pub(crate) fn under(scenario: &str, tier: &str, trace: &str) -> Self {
         let files = Files::new(trace);
         Self { ran: outcome(&mut files.command(scenario, tier)), files }
@@ -112,7 +112,7 @@ pub(crate) struct Event {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) args: Value,
-    /// For start/end ranges.
+    /// The track of the end, for start/end ranges.
     pub(crate) end_track: u64,
 }
 
@@ -133,13 +133,13 @@ fn ns(value: &Value) -> u64 {
 }
 
 impl Trace {
-    /// What a process that was killed left: events up to the last whole line.
+    /// The trace of a killed process: events up to the last whole line.
     pub(crate) fn of_killed(path: &Path) -> Self {
         let mut bytes = std::fs::read(path).expect("a trace");
         bytes.truncate(bytes.iter().rposition(|byte| *byte == b'}').map_or(0, |last| last + 1));
         let text = String::from_utf8(bytes).expect("UTF-8");
         let whole = |text: &str| serde_json::from_str(&format!("{text}\n]"));
-        // Where the last line was cut, what is before it is whole.
+        // If the last line was cut, everything before it is whole.
         let before = || text.rfind(",\n").map_or("", |last| &text[..last]);
         let events = whole(&text).or_else(|_| whole(before()));
         Self::new(events.unwrap_or_else(|error| panic!("{error}: {text}")))
@@ -196,7 +196,7 @@ impl Trace {
         found[0]
     }
 
-    /// Any two slices of a track are nested or apart.
+    /// Checks that any two slices of a track are nested or disjoint.
     pub(crate) fn assert_nested(&self, what: &str) {
         let mut tracks: BTreeMap<u64, Vec<&Event>> = BTreeMap::new();
         self.slices.iter().for_each(|slice| tracks.entry(slice.track).or_default().push(slice));
@@ -235,7 +235,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Mends it first, as any program does that opens it for writing, if its writer was killed.
+    /// Opens the database for writing, which repairs it if its writer was killed.
     pub(crate) fn open(path: &Path) -> Self {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("a database");
         let mut database = Self { connection, threads: Vec::new() };
@@ -258,12 +258,12 @@ impl Database {
         rows.map(|row| row.expect("a text")).collect()
     }
 
-    /// Texts of the marks, in the order of their levels and texts from the most verbose on.
+    /// Texts of the marks, ordered by level from the most verbose on, then by text.
     pub(crate) fn marks(&self) -> Vec<String> {
         self.texts("SELECT text FROM NVTX_EVENTS WHERE eventType = 34 ORDER BY category = 3, category DESC, text")
     }
 
-    /// Instances and totals by the name of the category, or its number where it has none.
+    /// Instances and totals by the name of the category, or by its number if it has no name.
     pub(crate) fn categories(&self) -> BTreeMap<String, (u64, u64)> {
         let query = "SELECT coalesce(c.text, e.category), count(*), sum(e.end - e.start) FROM NVTX_EVENTS e
             LEFT JOIN (SELECT DISTINCT category, text FROM NVTX_EVENTS WHERE eventType = 33) c ON c.category = e.category

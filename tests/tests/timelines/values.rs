@@ -1,4 +1,5 @@
-//! Values of fields in a trace and in a database, beside what `tracing_subscriber::fmt` prints of the same spans.
+//! Values of fields in a trace and in a database, compared with the output of `tracing_subscriber::fmt` for the same
+//! spans.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,11 +20,11 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::read::{Files, Trace};
 
-/// What `fmt` prints of each span, in the order of their creation.
+/// The output of `fmt` for each span, in order of creation.
 #[derive(Clone, Default)]
 struct Printed(Arc<Mutex<BTreeMap<u64, String>>>);
 
-/// The place of a span in that order.
+/// The index of a span in that order.
 struct Place(u64);
 
 impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Printed {
@@ -56,7 +57,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Spans with one value each; and whether `fmt` prints it quoted, since it is a `str`.
+/// Spans with one value each; and whether `fmt` quotes it, because it is a `str`.
 fn spans() -> Vec<(Span, bool)> {
     let long = "größe 日本語 🦀 ".repeat(4_000);
     let error: &(dyn std::error::Error + 'static) = &Failure;
@@ -103,7 +104,7 @@ fn spans() -> Vec<(Span, bool)> {
     all
 }
 
-/// A value as `fmt` would print it.
+/// A value in the form of `fmt`.
 fn shown(value: &Json, quoted: bool) -> String {
     match value {
         Json::String(text) if quoted => format!("{text:?}"),
@@ -113,7 +114,7 @@ fn shown(value: &Json, quoted: bool) -> String {
     }
 }
 
-/// The trace of a run with that much memory for timelines.
+/// The trace of a run with this much memory for timelines.
 fn traced(memory: usize, run: impl FnOnce()) -> Trace {
     let files = Files::new("trace.json");
     let builder = Profiler::builder().nvtx(false).output(Output::None).timeline_memory(memory);
@@ -123,7 +124,7 @@ fn traced(memory: usize, run: impl FnOnce()) -> Trace {
     files.trace()
 }
 
-/// More spans than are remembered at once, in one that is open meanwhile.
+/// More spans than are remembered at once, inside one that stays open.
 #[test]
 fn fields_are_there_however_far_the_files_are_behind() {
     const SPANS: u64 = 60_000;

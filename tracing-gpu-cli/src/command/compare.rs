@@ -1,4 +1,4 @@
-//! `tracing-gpu compare`: which ranges became slower, from the summaries that runs left.
+//! `tracing-gpu compare`: which ranges became slower, from the summaries of runs.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use super::options::Compare;
 use super::{files, report};
 use crate::complain;
 
-/// The runs of one side: their name, their files, and what is in them.
+/// The runs of one side: its name, its files, and their summaries.
 type Side<'a> = (String, Vec<(&'a PathBuf, Summary)>);
 
-/// Prints the comparison, and a line for each range that fails it. Returns whether none does.
+/// Prints the comparison, and a line for each range that fails it. Returns whether all ranges pass.
 pub(super) fn compare(asked: &Compare, options: &RenderOptions) -> io::Result<bool> {
     let sides = sides(asked)?;
     if let Some((one, other)) = same_run(&sides) {
@@ -22,7 +22,7 @@ pub(super) fn compare(asked: &Compare, options: &RenderOptions) -> io::Result<bo
     let summaries = sides.iter().map(|(name, side)| (name.as_str(), side.iter().map(|(_, summary)| summary)));
     let gate = asked.gate();
     let comparison = Comparison::of_sides(summaries).judged(&gate);
-    // The files first: where something fails, one wants to look at them.
+    // The files first, because they help to examine a failure.
     if let Some(path) = &asked.json {
         files::write(path, |out| Ok(comparison.write_json(out)?))?;
     }
@@ -52,14 +52,14 @@ pub(super) fn compare(asked: &Compare, options: &RenderOptions) -> io::Result<bo
     }
 }
 
-/// All runs, read.
+/// Reads all runs.
 fn sides(asked: &Compare) -> io::Result<Vec<Side<'_>>> {
     let sides: Vec<(String, &[PathBuf])> = if asked.runs.is_empty() {
         vec![("base".to_owned(), &asked.base), ("new".to_owned(), &asked.new)]
     } else {
         let is_alone =
             |file: &PathBuf| asked.runs.iter().filter(|run| run.file_stem() == file.file_stem()).count() == 1;
-        // Files of one name in several folders keep their whole path.
+        // If files in several folders have the same name, each keeps its whole path.
         let name = |file: &PathBuf| match file.file_stem().filter(|_| is_alone(file)) {
             Some(stem) => stem.to_string_lossy().into_owned(),
             None => file.display().to_string(),
@@ -73,7 +73,7 @@ fn read(files: &[PathBuf]) -> io::Result<Vec<(&PathBuf, Summary)>> {
     files.iter().map(|file| Ok((file, report::summary_in(file)?))).collect()
 }
 
-/// The first two files of one run. A difference between them is none, and as repeats they would hide the noise.
+/// Two files of the same run, if there are any. They differ in nothing, and as repeats they would hide the noise.
 fn same_run<'a>(sides: &[Side<'a>]) -> Option<(&'a PathBuf, &'a PathBuf)> {
     let all: Vec<_> = sides.iter().flat_map(|(_, side)| side).collect();
     all.iter().enumerate().find_map(|(index, (file, summary))| {
@@ -82,7 +82,7 @@ fn same_run<'a>(sides: &[Side<'a>]) -> Option<(&'a PathBuf, &'a PathBuf)> {
     })
 }
 
-/// The first run that has no range in common with the one that it is compared with.
+/// The first run that has no range in common with the base run.
 fn without_common(comparison: &Comparison) -> Option<&str> {
     let ranges = || comparison.ranges.iter().filter(|range| range.total_ns(0).is_some());
     let others = comparison.runs.iter().enumerate().skip(1);

@@ -1,5 +1,5 @@
-//! The files of a run. Timelines and what is drawn from one process are written by that process, under a name of its
-//! own; the only one gets the name that was asked for.
+//! The files of a run. Each process writes its timelines and drawings under a name of its own. If only one process
+//! wrote a file, the file gets the requested name.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,13 +14,14 @@ use tracing_gpu::{Chosen, Output, RenderOptions, Summary};
 use super::options::Run;
 use crate::{complain, folder, system};
 
-/// The files that were asked for on the command line, by their keys in `TRACING_GPU`.
+/// The files requested on the command line, by their keys in `TRACING_GPU`.
 pub(super) fn asked_for(run: &Run) -> BTreeMap<String, PathBuf> {
     let all = [("trace", &run.trace), ("sqlite", &run.sqlite), ("html", &run.html), ("json", &run.json)];
     all.into_iter().filter_map(|(key, path)| Some((key.to_owned(), path.clone()?))).collect()
 }
 
-/// The path wherever a process is when it writes the file. In the folder of now, no placeholder is replaced.
+/// The absolute path, because a process may change its folder. Placeholders in the name of the present folder stay
+/// unreplaced.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     let here = std::env::current_dir().map(|here| folder::literal(&here)).unwrap_or_default();
     std::path::absolute(here.join(path)).unwrap_or_else(|_| path.to_owned())
@@ -28,14 +29,14 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
 
 /// The files of a run.
 pub(super) struct Files {
-    /// By key: the name that was asked for, and the one that a process writes to, which is its own.
+    /// By key: the requested name, and the name to which a process writes.
     by_process: BTreeMap<&'static str, (PathBuf, PathBuf)>,
     json: Option<PathBuf>,
     baseline: Option<PathBuf>,
 }
 
 impl Files {
-    /// What is asked for, without what cannot be written: that has a line.
+    /// The requested files, without those that cannot be written, for which it prints a line.
     pub(super) fn new(chosen: &Chosen) -> Self {
         let mut files = Self { by_process: BTreeMap::new(), json: None, baseline: None };
         let mut taken = BTreeMap::new();
@@ -67,20 +68,20 @@ impl Files {
         files
     }
 
-    /// What the processes write, by the keys in `TRACING_GPU`.
+    /// The files that the processes write, by their keys in `TRACING_GPU`.
     pub(super) fn of_processes(&self) -> BTreeMap<String, PathBuf> {
         let own = self.by_process.iter().map(|(key, (_, own))| (*key, own));
         let all = own.chain(self.baseline.iter().map(|path| ("baseline", path)));
         all.map(|(key, path)| (key.to_owned(), path.clone())).collect()
     }
 
-    /// Gives files the names that were asked for, where no two have one name, and removes those of processes that did
-    /// nothing. Where no process has written the name that was asked for, nothing of an earlier run stays there, but
-    /// `why`. Returns the pages.
+    /// Gives files their requested names, unless two would have the same, and removes files of processes that did
+    /// nothing. If no process has written a requested name, a file of an earlier run does not stay there either; a new
+    /// one states the reason `why`. Returns the pages.
     pub(super) fn settle(&self, worked: &[&Process], idle: &[&Process], why: &str) -> Vec<PathBuf> {
         let mut pages = Vec::new();
         for (key, (asked, own)) in &self.by_process {
-            // Of programs that one process was, by `exec`, the last writes the file.
+            // If one process ran several programs by `exec`, the last one writes the file.
             let mut written: Vec<(PathBuf, PathBuf)> = Vec::new();
             for process in worked {
                 let file = (Chosen::expand(own, process), Chosen::expand(asked, process));
@@ -97,14 +98,14 @@ impl Files {
             for (own, name) in &written {
                 let is_alone = written.iter().filter(|(_, other)| other == name).count() == 1;
                 if *key == "sqlite" && is_alone && own != name {
-                    // Beside a database whose process was killed, SQLite finds what is to be undone.
+                    // If a process was killed, SQLite needs the journal beside its database to undo changes.
                     let _there_was_none = fs::remove_file(journal(name));
                     let _there_is_none = fs::rename(journal(own), journal(name));
                 }
                 match move_to(own, if is_alone { name } else { own }) {
                     Ok(()) if is_alone => names.push(name.clone()),
                     Ok(()) => names.push(own.clone()),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {} // that process has said why
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {} // that process has printed the reason
                     Err(error) => {
                         complain(&format!("cannot write `{}`: {error}", name.display()));
                         names.push(own.clone());
@@ -144,7 +145,7 @@ impl Files {
         }
     }
 
-    /// Writes a summary without a row in place of those of processes: it has the line.
+    /// Writes a summary without rows in place of those of processes; it contains the line.
     pub(super) fn write_no_json(&self, process: &Process, line: &str) {
         let Some(name) = self.json.as_deref().and_then(without_process) else { return };
         let mut summary = Summary::default();
@@ -169,25 +170,25 @@ fn write_summary(path: &Path, summary: &Summary, options: &RenderOptions) {
     }
 }
 
-/// The name for the whole run; `None` where each process has its own.
+/// The name for the whole run; `None` if each process has its own.
 fn without_process(asked: &Path) -> Option<PathBuf> {
     (!has_placeholder(asked, &["%p"])).then(|| Chosen::expand(asked, &Chosen::process()))
 }
 
-/// The text within quotation marks of any format.
+/// The text in a form that may stand within quotation marks in any format.
 fn quotable(text: &str) -> String {
     text.replace(|c: char| c == '"' || c == '\\' || c.is_control(), "'")
 }
 
-/// Sees to it that nothing of an earlier run stays under this name: a page and a timeline say `why`, if there is a
-/// reason; of other formats no file is there, as no reader takes an empty one for what it is.
+/// Ensures that nothing of an earlier run stays under this name. With a reason, pages and timelines state it. For other
+/// formats the file is removed, because no reader accepts an empty one.
 fn leave_nothing(key: &str, name: &Path, why: Option<&str>) {
     let text = match (key, why) {
         ("html", Some(why)) => Some(format!(
             "<!doctype html><meta charset=\"utf-8\"><title>tracing-gpu</title><p>{}</p>\n",
             quotable(why).replace('&', "&amp;").replace('<', "&lt;")
         )),
-        // A process of that name and no event.
+        // A process with that name and no events.
         ("trace", Some(why)) if name.extension().is_none_or(|kind| kind != "gz") => Some(format!(
             "[{{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"args\":{{\"name\":\"{}\"}}}}]\n",
             quotable(why)
@@ -208,8 +209,8 @@ fn leave_nothing(key: &str, name: &Path, why: Option<&str>) {
     }
 }
 
-/// Gives a file of a process the name that was asked for. What is there under that name is treated as by the process
-/// itself: a link is followed, a pipe and a device get the bytes, and what another user may have put there stays.
+/// Moves the file of a process to the requested name. Handles an existing entry there as the process itself would:
+/// follows a link, writes the bytes to a pipe or device, and leaves alone a file that another user may have put there.
 fn move_to(own: &Path, asked: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
     let made = fs::metadata(own)?;
@@ -224,20 +225,20 @@ fn move_to(own: &Path, asked: &Path) -> io::Result<()> {
     fs::remove_file(own)
 }
 
-/// Where SQLite keeps what it has not finished in this file.
+/// The journal in which SQLite keeps unfinished changes of this file.
 fn journal(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push("-journal");
     name.into()
 }
 
-/// Whether any of these is replaced in the name.
+/// Whether the name contains any of these placeholders.
 fn has_placeholder(path: &Path, any: &[&str]) -> bool {
     let text = path.to_string_lossy().replace("%%", "");
     any.iter().any(|placeholder| text.contains(placeholder))
 }
 
-/// `run.%p.json.gz` of `run.json.gz`.
+/// For example `run.%p.json.gz` from `run.json.gz`.
 fn with_process(path: &Path, process: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().as_bytes();
     let dot = name.iter().skip(1).position(|byte| *byte == b'.').map_or(name.len(), |at| at + 1);
@@ -245,7 +246,7 @@ fn with_process(path: &Path, process: &str) -> PathBuf {
     path.with_file_name(OsStr::from_bytes(&parts.concat()))
 }
 
-/// The error that writing this file would meet, as far as it is known before.
+/// The error of writing this file, as far as it can be known in advance.
 fn may_write(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),

@@ -1,4 +1,4 @@
-//! The command: it starts the program with itself injected, waits, and prints what the processes left.
+//! The command: it starts the program with itself injected, waits, and prints the results of the processes.
 
 mod compare;
 mod files;
@@ -24,10 +24,10 @@ use crate::folder::{self, Folder, Settings};
 use crate::{complain, system};
 use options::{CommandLine, Compare, Other, Print, Run, WRONG_USE};
 
-/// What a shell returns for a command that is not found, and for one that cannot be run.
+/// The shell's exit status for a command that is not found, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
-/// What `compare` returns where a range became slower than allowed.
+/// The exit status of `compare` if a range became slower than allowed.
 const SLOWER: u8 = 1;
 
 /// The whole command. Its exit status is the program's.
@@ -60,7 +60,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Help, the version, or what is wrong with the command line.
+/// Prints help, the version, or the error of the command line.
 fn answered(error: &clap::Error) -> ExitCode {
     let _nobody_reads = error.print();
     if error.use_stderr() { ExitCode::from(WRONG_USE) } else { ExitCode::SUCCESS }
@@ -105,7 +105,7 @@ fn profile(run: &Run) -> ExitCode {
             }
         }
         None if chosen.enabled => {
-            // A line has said why.
+            // A line has stated the reason.
             report::in_files(run, &chosen, &files, &[], "nothing was measured: the program ran without this command");
         }
         None => {}
@@ -113,7 +113,7 @@ fn profile(run: &Run) -> ExitCode {
     end_like(ended)
 }
 
-/// A line names what runs left whose command was killed. It is removed a day later.
+/// Prints a line that names runs whose command was killed. They are removed a day later.
 fn settle_ended_runs(own: &Folder) {
     let mut named = Vec::new();
     for ended in own.ended_runs() {
@@ -167,7 +167,8 @@ fn settings(print: &Print, gpu: Option<&str>) -> String {
     given.collect::<Vec<_>>().join(",")
 }
 
-/// Has the program load this file. `None` where that cannot be: a line says why, and the program runs without.
+/// Makes the program load this file. If that fails, returns `None` after a line with the reason, and the program runs
+/// without it.
 fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files) -> Option<Folder> {
     let prepared = prepare(run, users, files).and_then(|folder| Ok((folder, own_file()?)));
     let (folder, own) = match prepared {
@@ -178,8 +179,8 @@ fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files)
         }
     };
     let before = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty() && *value != own);
-    // Tools that were there before, such as Nsight Systems, get all calls, too. The proxy of Nsight Systems would put
-    // its own file back into these variables.
+    // Tools that were there before, such as Nsight Systems, get all calls, too. The proxy of Nsight Systems would
+    // restore its own file in these variables.
     command.env_remove("QUADD_INJECTION_PROXY");
     for (variable, next) in
         [("NVTX_INJECTION64_PATH", "NVTX_RS_NEXT_TOOL"), ("CUDA_INJECTION64_PATH", folder::NEXT_CUDA)]
@@ -203,8 +204,8 @@ fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files)
     Some(folder)
 }
 
-/// ThreadSanitizer does not see how code synchronises that it was not compiled into, such as ours, and would find races
-/// there. What the user has set comes later, and wins.
+/// ThreadSanitizer does not see the synchronisation of code that it was not compiled into, such as ours, and would
+/// report races there. The user's own options come later, and win.
 fn tsan_options(users: Option<OsString>) -> OsString {
     let mut options = OsString::from("ignore_noninstrumented_modules=1");
     if let Some(users) = users.filter(|users| !users.is_empty()) {
@@ -217,7 +218,7 @@ fn tsan_options(users: Option<OsString>) -> OsString {
 /// The folder of the run, with the settings in it.
 fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
     let temporary = std::env::var_os("TMPDIR").filter(|path| !path.is_empty()).unwrap_or_else(|| "/tmp".into());
-    let temporary = std::path::absolute(temporary)?; // processes may be elsewhere
+    let temporary = std::path::absolute(temporary)?; // processes may change their folder
     let mut folder = Folder::create(&[temporary, "/tmp".into(), "/dev/shm".into()])
         .map_err(|error| io::Error::new(error.kind(), format!("no folder for the run in {error}")))?;
     let ours = settings(&run.print, run.gpu.as_deref());
@@ -236,14 +237,15 @@ fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
     }
 }
 
-/// The file of this command, which is the library.
+/// The file of this command, which is also the library.
 fn own_file() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     std::fs::File::open(&own).map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", own.display())))?;
     Ok(own)
 }
 
-/// The same by the shell, where the program is a script that names no interpreter: every shell starts it so.
+/// The same command through the shell, if the program is a script without an interpreter: every shell starts such
+/// scripts like this.
 fn by_shell(command: &Command, error: &io::Error) -> Option<Command> {
     let script = program::find(Path::new(command.get_program()));
     let script = script.filter(|file| error.raw_os_error() == Some(libc::ENOEXEC) && program::is_text(file))?;
@@ -258,7 +260,7 @@ fn by_shell(command: &Command, error: &io::Error) -> Option<Command> {
     Some(shell)
 }
 
-/// Why the program could not be started, in one line.
+/// Prints in one line why the program could not be started.
 fn not_started(name: &Path, error: &io::Error) -> ExitCode {
     let shown = name.display();
     let Some(file) = program::find(name) else {
@@ -284,7 +286,7 @@ fn not_started(name: &Path, error: &io::Error) -> ExitCode {
     ExitCode::from(NOT_RUN)
 }
 
-/// Ends as the program did: by its status, or by the signal that ended it.
+/// Ends like the program: with its status, or by the same signal.
 fn end_like(ended: ExitStatus) -> ExitCode {
     if let Some(signal) = ended.signal() {
         system::die_by(signal);
@@ -312,7 +314,7 @@ fn page(summary: &Path, output: Option<PathBuf>) -> ExitCode {
     ended(report::page(summary, output).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE)
 }
 
-/// The exit status; with a line, where that is of a failure.
+/// The exit status; a failure prints a line.
 fn ended(result: io::Result<ExitCode>, failed: ExitCode) -> ExitCode {
     result.unwrap_or_else(|error| {
         complain(&error.to_string());

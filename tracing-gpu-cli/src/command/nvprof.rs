@@ -1,4 +1,4 @@
-//! Options of `nvprof`: those that are not ours are answered with what to write instead.
+//! Options of `nvprof`: for those that this command lacks, the error names a replacement.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use super::options::{Run, WRONG_USE};
 use crate::complain;
 use crate::folder::CaptureRange;
 
-/// An option of nvprof, and what does the same now.
+/// An option of nvprof, and its replacement.
 const INSTEAD: &[(&[&str], &str)] = &[
     (
         &["--print-api-trace"],
@@ -77,7 +77,7 @@ const INSTEAD: &[(&[&str], &str)] = &[
     (&["--quiet", "-q"], "write `--output none`"),
 ];
 
-/// Answers an option of nvprof that is none of ours. `None` for any other mistake.
+/// Explains an option of nvprof that this command lacks. `None` for any other mistake.
 pub(super) fn explain(error: &clap::Error) -> Option<ExitCode> {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     let name = option.split('=').next().unwrap_or_default();
@@ -89,7 +89,7 @@ pub(super) fn explain(error: &clap::Error) -> Option<ExitCode> {
     })
 }
 
-/// Why options that are ours cannot mean what they meant there, or together.
+/// The reason why options of ours cannot have nvprof's meaning, or cannot be combined.
 pub(super) fn refused(run: &Run) -> Option<&'static str> {
     if run.captured() == CaptureRange::Cuda && run.gpu.as_deref() == Some("off") {
         return Some(

@@ -5,10 +5,11 @@ use std::process::{Command, Stdio};
 
 use crate::complain;
 
-/// What opens a file where the user has not said so.
+/// Programs that open a file by default.
 const OPENERS: [&str; 2] = ["xdg-open", "wslview"];
 
-/// Opens the first page, and says so: a browser that fails has no way to. Of the others there is the number.
+/// Opens the first page, and prints its name, because a browser cannot report a failure. Prints the number of other
+/// pages.
 pub(super) fn page(pages: &[PathBuf]) {
     let Some((first, others)) = pages.split_first() else { return };
     let browser = std::env::var("BROWSER").ok().filter(|browser| !browser.is_empty());

@@ -12,12 +12,12 @@ use tracing_gpu::{FindingKinds, Report, UnknownName};
 
 use crate::folder::CaptureRange;
 
-/// The reports that are printed where nobody chose any, if there is anything in them.
+/// The default reports. Those without contents are not printed.
 const REPORTS: &[Report] = &[Report::Why, Report::Tree, Report::Ranges, Report::Hot, Report::OpenAcc];
-/// The same as comma-separated values, which have tables alone.
+/// The default for comma-separated values, which consist of tables alone.
 const TABLES: &[Report] = &[Report::Nvprof, Report::Ranges, Report::GpuProjection];
 
-/// What a shell returns for a wrong use of its own.
+/// The exit status of shells for wrong use.
 pub(super) const WRONG_USE: u8 = 2;
 
 const COMPARE_USAGE: &str = "tracing-gpu compare [OPTIONS] BEFORE.json AFTER.json ...
@@ -79,7 +79,7 @@ pub(super) enum Other {
 }
 
 impl Print {
-    /// The reports where nobody chose any.
+    /// The reports if the user chose none.
     pub(super) const fn default_reports(&self) -> &'static [Report] {
         if self.csv { TABLES } else { REPORTS }
     }
@@ -146,7 +146,7 @@ pub(super) struct Compare {
 }
 
 impl Compare {
-    /// What counts as slower.
+    /// The limits beyond which a range counts as slower.
     pub(super) fn gate(&self) -> Gate {
         let mut gate = Gate::new(self.threshold);
         gate.basis = self.basis;
@@ -209,7 +209,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The part that is measured, as either option says.
+    /// The measured part, from either option.
     pub(super) fn captured(&self) -> CaptureRange {
         match self.profile_from_start.as_deref() {
             Some("off") => CaptureRange::Cuda,
@@ -252,7 +252,7 @@ impl std::str::FromStr for Seconds {
     }
 }
 
-/// The text as it is, if it is a list of reports.
+/// The unchanged text, if it is a list of reports.
 fn reports(text: &str) -> Result<String, String> {
     let all: Result<Vec<Report>, _> = text.split('+').map(|name| name.trim().parse()).collect();
     all.map(|_| text.to_owned()).map_err(|error: UnknownName| error.to_string())

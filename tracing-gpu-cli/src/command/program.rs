@@ -1,4 +1,4 @@
-//! What the program is, as far as it decides whether it can be measured.
+//! Properties of the program that decide whether it can be measured.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 use nvtx_rs::abi;
 
-/// Why nothing in a program is measured, whatever it calls.
+/// The reason why nothing in a program can be measured, whatever it calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle {
-    /// A static glibc loads libraries, and does not set up their thread-local storage.
+    /// A static glibc loads libraries, but does not set up their thread-local storage.
     Static,
-    /// The system takes variables from its environment.
+    /// The system removes variables from its environment.
     Privileged,
     /// A library for another machine cannot be loaded into it.
     ThirtyTwoBit,
-    /// Nor one for another C library.
+    /// A library for another C library cannot be loaded into it.
     Musl,
 }
 
@@ -33,7 +33,7 @@ impl std::fmt::Display for Obstacle {
     }
 }
 
-/// The file that this name starts: as it is if there is a slash in it, else the first in `PATH`.
+/// The file that this name starts: the name itself if it contains a slash, else the first match in `PATH`.
 pub(super) fn find(name: &Path) -> Option<PathBuf> {
     if name.as_os_str().as_encoded_bytes().contains(&b'/') {
         return name.exists().then(|| name.to_owned());
@@ -44,23 +44,23 @@ pub(super) fn find(name: &Path) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
 }
 
-/// The program that a script names in its first line, and that runs it.
+/// The interpreter that the first line of a script names.
 pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
     let line = first_line(script)?;
-    // As the system reads it: the \r of a file from Windows is a part of the name.
+    // The system parses the line like this: the \\r of a file from Windows is part of the name.
     let mut words = line.strip_prefix(b"#!")?.split(|byte| matches!(byte, b' ' | b'\t'));
     Some(OsStr::from_bytes(words.find(|word| !word.is_empty())?).into())
 }
 
-/// Whether a file is text, as shells judge it: there is no zero byte in its first line.
+/// Whether shells take a file for text: its first line has no zero byte.
 pub(super) fn is_text(file: &Path) -> bool {
     first_line(file).is_some_and(|line| !line.contains(&0))
 }
 
-/// As much of it as the system reads of a script.
+/// The part of a script that the system reads for its interpreter.
 fn first_line(file: &Path) -> Option<Vec<u8>> {
     if !file.is_file() {
-        return None; // a pipe would be waited for
+        return None; // opening a pipe would wait
     }
     let mut start = Vec::new();
     File::open(file).ok()?.take(256).read_to_end(&mut start).ok()?;
@@ -68,8 +68,8 @@ fn first_line(file: &Path) -> Option<Vec<u8>> {
     Some(start)
 }
 
-/// Whether a static program, or the static interpreter of a script, has NVTX in it and so would load a library that it
-/// does not survive. Other static programs start programs that can be measured, as `tini` and `busybox` do.
+/// Whether a static program, or the static interpreter of a script, contains NVTX. It would load a library that it does
+/// not survive. Other static programs, such as `tini` and `busybox`, start programs that can be measured.
 pub(super) fn is_static_with_nvtx(program: &Path) -> bool {
     let file = executed(program);
     let is_so = || {
@@ -78,10 +78,10 @@ pub(super) fn is_static_with_nvtx(program: &Path) -> bool {
         file.rewind()?;
         Ok::<_, io::Error>(is_static && mentions(file, abi::INJECTION_PATH.as_bytes())?)
     };
-    file.is_file() && is_so().unwrap_or(false) // a pipe would be waited for
+    file.is_file() && is_so().unwrap_or(false) // opening a pipe would wait
 }
 
-/// Whether the file has this text in it.
+/// Whether the file contains this text.
 fn mentions(mut file: impl io::Read, text: &[u8]) -> io::Result<bool> {
     const PART: u64 = 1 << 20;
     let mut bytes = Vec::new();
@@ -89,7 +89,7 @@ fn mentions(mut file: impl io::Read, text: &[u8]) -> io::Result<bool> {
         if file.by_ref().take(PART).read_to_end(&mut bytes)? == 0 {
             return Ok(false);
         }
-        // The text covers one of these bytes, wherever it is.
+        // Wherever the text is, it covers one of these bytes.
         let is_at = |last: usize| {
             let around = bytes.get(last + 1 - text.len()..bytes.len().min(last + text.len()));
             text.contains(&bytes[last]) && around.is_some_and(|around| around.windows(text.len()).any(|at| at == text))
@@ -97,7 +97,7 @@ fn mentions(mut file: impl io::Read, text: &[u8]) -> io::Result<bool> {
         if (text.len() - 1..bytes.len()).step_by(text.len()).any(is_at) {
             return Ok(true);
         }
-        // It may begin in this part and end in the next.
+        // The text may begin in this part and end in the next.
         bytes.drain(..bytes.len().saturating_sub(text.len() - 1));
     }
 }
@@ -107,18 +107,18 @@ fn executed(program: &Path) -> PathBuf {
     interpreter(program).unwrap_or_else(|| program.to_owned())
 }
 
-/// What keeps libraries from this program; from its interpreter, if it is a script.
+/// The reason why libraries cannot be loaded into this program; for a script, into its interpreter.
 pub(super) fn obstacle(program: &Path) -> Option<Obstacle> {
     let file = executed(program);
     let there = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    // SAFETY is the system's: a mode or a capability that its user does not have anyway makes it privileged.
+    // A mode or a capability that gives rights beyond the user's own makes the program privileged.
     if there.mode() & 0o6000 != 0 && !is_own(&there) {
         return Some(Obstacle::Privileged);
     }
     elf_obstacle(&mut File::open(file).ok()?).ok().flatten()
 }
 
-/// Whether the bits give the caller nothing: then the system takes nothing from its environment.
+/// Whether the mode bits give the caller no further rights: then the system removes nothing from its environment.
 fn is_own(there: &std::fs::Metadata) -> bool {
     let own = std::fs::metadata("/proc/self");
     own.is_ok_and(|own| {
@@ -127,7 +127,7 @@ fn is_own(there: &std::fs::Metadata) -> bool {
     })
 }
 
-/// Programs that start others without the variables of this command, or where its files are not.
+/// Programs that start others without this command's variables, or where its files do not exist.
 const WRAPPERS: [&str; 18] = [
     "apptainer",
     "bwrap",
@@ -148,7 +148,7 @@ const WRAPPERS: [&str; 18] = [
     "systemd-run",
     "unshare",
 ];
-/// Tools that put a library of their own where this command puts its library.
+/// Tools that inject a library in the same way as this command.
 const TOOLS: [&str; 3] = ["compute-sanitizer", "ncu", "nsys"];
 
 /// Why no call of a program was seen, as far as that can be known from outside.
@@ -211,7 +211,7 @@ fn is_this_command(program: &Path) -> bool {
 
 fn elf_obstacle(file: &mut File) -> io::Result<Option<Obstacle>> {
     const INTERPRETER: u64 = 3;
-    /// In the name of its dynamic loader.
+    /// Part of the name of its dynamic loader.
     const MUSL: &str = "ld-musl";
     const LONGEST_PATH: u64 = 4_096;
     let mut head = [0; 64];
@@ -244,7 +244,7 @@ fn elf_obstacle(file: &mut File) -> io::Result<Option<Obstacle>> {
 mod tests {
     use super::*;
 
-    /// A program with this dynamic loader, of a header, one entry and a name.
+    /// A program with this dynamic loader: a header, one entry and a name.
     fn program(loader: &str) -> Vec<u8> {
         let mut file = vec![0; 64 + 56];
         file[..5].copy_from_slice(b"\x7fELF\x02");

@@ -1,4 +1,4 @@
-//! What the processes of a run left, as reports.
+//! Reports on the processes of a run.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -15,9 +15,9 @@ use crate::complain;
 use crate::folder::{CaptureRange, Cut, Folder, Left};
 use crate::system::{self, Taken};
 
-/// From this number of processes on, reading them takes long enough for a line on a terminal.
+/// From this number of processes on, a terminal shows the progress of reading them.
 const MANY: usize = 16;
-/// Processes that are named; of others there is the number.
+/// The largest number of processes that are named; others are counted.
 const NAMED: usize = 3;
 
 /// Prints the reports of a run and settles its files. Returns the pages.
@@ -144,7 +144,7 @@ fn nothing(run: &Run, chosen: &Chosen, files: &Files, processes: &[&Process], wh
     in_files(run, chosen, files, processes, &line)
 }
 
-/// No file keeps what an earlier run wrote: it has this line, or is gone.
+/// Puts this line into each file, or removes it, so that no file keeps the contents of an earlier run.
 pub(super) fn in_files(run: &Run, chosen: &Chosen, files: &Files, processes: &[&Process], line: &str) -> Vec<PathBuf> {
     let pages = files.settle(processes, &[], line);
     let mut process = Chosen::process();
@@ -157,7 +157,7 @@ pub(super) fn in_files(run: &Run, chosen: &Chosen, files: &Files, processes: &[&
     pages
 }
 
-/// Prints the summaries of a folder as one report, or what the processes of a run left in its folder.
+/// Prints one report on the summaries in a folder, or on the processes of a run in its folder.
 pub(super) fn of_folder(folder: &Path, print: &Print, chosen: &Chosen) -> io::Result<()> {
     let run = Folder::of_run(folder);
     let (mut cut, mut began) = (Unfinished::default(), 0);
@@ -190,14 +190,14 @@ fn said(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
     io::Error::other(format!("{}: {error}", path.display()))
 }
 
-/// The summary in a file that the user named.
+/// The summary in a file of the user.
 pub(super) fn summary_in(path: &Path) -> io::Result<Summary> {
     let read = File::open(path).and_then(|file| Ok(Summary::read_json(file)?));
     read.map_err(|error| said(path, &error))
 }
 
-/// Writes the page of a summary, beside it where no other place is named. There it replaces no file: that may be the
-/// page of the run itself, which has more in it.
+/// Writes the page of a summary, by default beside it. There it replaces no existing file, which may be the run's own
+/// page with more contents.
 pub(super) fn page(summary: &Path, output: Option<PathBuf>) -> io::Result<()> {
     let read = summary_in(summary)?;
     let beside = summary.with_extension("html");
@@ -207,13 +207,13 @@ pub(super) fn page(summary: &Path, output: Option<PathBuf>) -> io::Result<()> {
     files::write(&output.unwrap_or(beside), |out| read.write_html(out))
 }
 
-/// On standard output, which somebody may have stopped to read.
+/// Writes to standard output, which may have lost its reader.
 pub(super) fn print(text: &[u8]) -> io::Result<()> {
     let written = io::stdout().write_all(text).and_then(|()| io::stdout().flush());
     written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
-/// How tables are laid out: on a terminal, as wide as that.
+/// The layout of tables: on a terminal, with its width.
 pub(super) fn options(chosen: &Chosen, output: &Output) -> RenderOptions {
     let size = match output {
         Output::Stderr => terminal_size::terminal_size_of(io::stderr()),
@@ -227,7 +227,7 @@ pub(super) fn options(chosen: &Chosen, output: &Output) -> RenderOptions {
     columns.map_or(options, |columns| options.width(columns))
 }
 
-/// The files in a folder that are summaries; a line for each that is none.
+/// The summaries in a folder; prints a line for each file that is none.
 fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| said(folder, &error))? {
@@ -241,7 +241,7 @@ fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
     for (index, path) in paths.iter().enumerate() {
         progress(index, paths.len());
         if !path.is_file() {
-            // A pipe would be waited for.
+            // Opening a pipe would wait.
             complain(&format!("left out: {}: not a regular file", path.display()));
             continue;
         }
@@ -257,7 +257,7 @@ fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
     Ok(summaries)
 }
 
-/// On a terminal, how far the reading of many is.
+/// Shows on a terminal the progress of reading many files.
 fn progress(index: usize, count: usize) {
     if count < MANY || !io::stderr().is_terminal() {
         return;
@@ -267,12 +267,12 @@ fn progress(index: usize, count: usize) {
     let _nobody_reads = io::stderr().write_all(line.as_bytes());
 }
 
-/// How a process ends that cannot write its summary; in the notes on such processes.
+/// How a process ended that could not write its summary; a phrase of the notes on such processes.
 const AT_ONCE: &str = "ended at once (_exit, exec, a crash or a signal)";
-/// The same of one that has not ended.
+/// The phrase for a process that has not ended.
 const WENT_ON: &str = "went on";
 
-/// What became of such processes, and what is missing of their figures.
+/// How such processes ended, and which of their figures are missing.
 fn became(cut: Cut, are_many: bool) -> String {
     let (its, it) = if are_many { ("their", "they") } else { ("its", "it") };
     match cut {
@@ -286,12 +286,12 @@ fn became(cut: Cut, are_many: bool) -> String {
     }
 }
 
-/// Whether a note is one on such processes.
+/// Whether a note is about such processes.
 fn is_of_unfinished(note: &str) -> bool {
     note.contains(AT_ONCE) || note.starts_with("This process ") && note.contains(WENT_ON)
 }
 
-/// The note in the summary of each such process.
+/// Adds the note to the summary of each such process.
 fn note_cut(left: &mut [Left]) {
     for left in left {
         if let (Some(cut), Some(summary)) = (left.cut, &mut left.summary) {
@@ -300,12 +300,12 @@ fn note_cut(left: &mut [Left]) {
     }
 }
 
-/// Processes that did not come to write all that they measured.
+/// Processes that could not write all of their measurements.
 #[derive(Clone, Debug, Default)]
 struct Unfinished {
     names: Vec<String>,
     commands: Vec<String>,
-    /// What is true of all of them.
+    /// What is missing for all of them.
     cut: Option<Cut>,
 }
 
@@ -318,7 +318,7 @@ impl Unfinished {
         Self { names, commands, cut }
     }
 
-    /// As far as they are known: they may have written timelines.
+    /// The processes, as far as they are known: they may have written timelines.
     fn processes(&self) -> Vec<Process> {
         let ids = self.names.iter().filter_map(|name| name.split('-').next()?.parse().ok());
         ids.map(|pid| {
@@ -329,8 +329,8 @@ impl Unfinished {
         .collect()
     }
 
-    /// Such processes of `all` that were measured, and what is missing of them, as a note of a report. `None` where
-    /// there is no such process.
+    /// A note of a report on these processes, which are some of `all`, and on their missing data. `None` if there are
+    /// no such processes.
     fn note(&self, all: usize) -> Option<String> {
         let cut = self.cut.unwrap_or(Cut::Snapshot);
         Some(match self.names.len() {
@@ -340,7 +340,7 @@ impl Unfinished {
         })
     }
 
-    /// Processes that have left nothing, of `all` that began.
+    /// A sentence on the processes that left nothing, out of `all` that began.
     fn sentence(&self, all: usize) -> Option<String> {
         const KEPT: &str = "or could not write: nothing of";
         Some(match self.names.len() {
@@ -352,7 +352,7 @@ impl Unfinished {
     }
 }
 
-/// `4711, 4712, 4713 and 2 more (`./app`)`.
+/// For example `4711, 4712, 4713 and 2 more (`./app`)`.
 impl std::fmt::Display for Unfinished {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let is_one_program = self.commands.windows(2).all(|pair| pair[0] == pair[1]);
@@ -370,8 +370,8 @@ impl std::fmt::Display for Unfinished {
     }
 }
 
-/// Those that did something, and those that did nothing: the parents of `torchrun` and `mpirun` do no more than begin
-/// CUDA.
+/// Splits processes into those that did something, and idle ones: the parents of `torchrun` and `mpirun` only
+/// initialise CUDA.
 fn sorted_out(summaries: Vec<Summary>) -> (Vec<Summary>, Vec<Summary>) {
     let (worked, idle): (Vec<Summary>, Vec<Summary>) = summaries.into_iter().partition(|summary| {
         !summary.losses.open.is_empty()
@@ -386,7 +386,7 @@ fn has_calls(summary: &Summary) -> bool {
     summary.gpu.as_ref().and_then(|gpu| gpu.calls.as_ref()).is_some_and(|calls| !calls.is_empty())
 }
 
-/// Why there is no report, though processes began to be measured.
+/// The reason for an empty report, although some processes began to be measured.
 fn why_empty(silent: &Unfinished, cut: &Unfinished, all: usize, idle: &[Summary]) -> String {
     if let Some(sentence) = silent.sentence(all) {
         return sentence;
@@ -404,14 +404,14 @@ fn why_empty(silent: &Unfinished, cut: &Unfinished, all: usize, idle: &[Summary]
     }
 }
 
-/// What is printed and how.
+/// The reports and their form.
 struct Printing<'a> {
     print: &'a Print,
     chosen: &'a Chosen,
 }
 
 impl<'a> Printing<'a> {
-    /// A line for each report that was asked for as comma-separated values, and cannot be.
+    /// Prints a line for each requested report that cannot be given as comma-separated values.
     fn new(print: &'a Print, chosen: &'a Chosen) -> Self {
         let asked = chosen.reports.iter().filter(|_| print.csv && chosen.reports != print.default_reports());
         for report in asked.filter(|report| tables(&[**report]).is_empty()) {
@@ -420,8 +420,8 @@ impl<'a> Printing<'a> {
         Self { print, chosen }
     }
 
-    /// The reports of one process. Where nobody chose any: those in which there is something. What it has printed
-    /// itself, of a run, is not printed beside that once more.
+    /// The reports of one process; by default those with contents. Reports that the process has printed itself, in a
+    /// run, are left out.
     fn one(&self, summary: &Summary, folder: Option<&Folder>) -> Vec<u8> {
         let mut reports = self.reports(summary);
         let mut text = Vec::new();
@@ -443,7 +443,7 @@ impl<'a> Printing<'a> {
         text
     }
 
-    /// The reports of all processes together; of a run with those that did not come to write all.
+    /// The reports of all processes together; for a run, with a note on unfinished processes.
     fn all(&self, mut summaries: Vec<Summary>, run: Option<(&Folder, &Unfinished, usize)>) -> Vec<u8> {
         if let [only] = &summaries[..] {
             return self.one(only, run.map(|(folder, ..)| folder));
@@ -468,7 +468,7 @@ impl<'a> Printing<'a> {
             }
             return text;
         }
-        // What was lost is printed once, below the tables of many.
+        // Losses are printed once, below the tables of many.
         (one.losses, one.notes) = Default::default();
         let (many, of_one): (Vec<_>, Vec<_>) =
             reports.into_iter().partition(|report| !tables_of_many(*report).is_empty());
@@ -478,14 +478,14 @@ impl<'a> Printing<'a> {
         text
     }
 
-    /// Values have no place for notes: what is missing in them has lines on standard error.
+    /// Comma-separated values have no place for notes, so missing data is reported on standard error.
     fn complain_of_losses(&self, summary: &Summary) {
         let notes = summary.notes.iter().filter(|note| summary.gpu.is_none() || is_of_unfinished(note));
         let losses = summary.losses_as_text(&self.options());
         notes.chain(&losses).for_each(|sentence| complain(sentence));
     }
 
-    /// In place of a report: the line that says why there is none; of values, the headers alone.
+    /// Writes a line with the reason in place of a report; for comma-separated values, only the headers.
     fn write_nothing(&self, process: &Process, line: &str) {
         let mut text = format!("tracing-gpu: {line}\n").into_bytes();
         if self.print.csv {
@@ -501,7 +501,7 @@ impl<'a> Printing<'a> {
         }
     }
 
-    /// Those that were chosen; by default those with rows, and the ranges where the tree does not have all of them.
+    /// The chosen reports; by default those with rows, and the ranges if the tree does not have all of them.
     fn reports(&self, summary: &Summary) -> Vec<Report> {
         let chosen = &self.chosen.reports;
         if *chosen != self.print.default_reports() {
@@ -517,7 +517,7 @@ impl<'a> Printing<'a> {
         options(self.chosen, &self.chosen.output)
     }
 
-    /// One text for each of these processes: to a file of its own, where the names differ.
+    /// Writes one text for each of these processes, to a file of its own if the names differ.
     fn write_each(&self, texts: Vec<Vec<u8>>, processes: &[Process]) {
         let mut files: Vec<(Option<PathBuf>, Vec<u8>, &Process)> = Vec::new();
         for (mut text, process) in texts.into_iter().zip(processes) {
@@ -540,7 +540,7 @@ impl<'a> Printing<'a> {
         }
     }
 
-    /// To where the reports go; to standard error where that cannot be written.
+    /// Writes to the destination of the reports, or to standard error if that fails.
     fn write(&self, text: &[u8], process: &Process) -> io::Result<()> {
         let written = match &self.chosen.output {
             Output::None => Ok(()),
@@ -558,7 +558,7 @@ impl<'a> Printing<'a> {
     }
 }
 
-/// Whether there is anything in one of the reports that are printed by default.
+/// Whether a default report has any contents.
 fn has_rows(summary: &Summary, report: Report) -> bool {
     let gpu = summary.gpu.as_ref();
     match report {
@@ -579,7 +579,7 @@ fn has_merged_rows(merged: &MergedSummary, table: MergedTable) -> bool {
     text.iter().filter(|byte| **byte == b'\n').count() > 1
 }
 
-/// The tables that print a report with what each process has of it; none for a report that has no such table.
+/// The tables by which a report is printed for many processes; empty for a report without such tables.
 const fn tables_of_many(report: Report) -> &'static [MergedTable] {
     match report {
         Report::Ranges => &[MergedTable::Ranges, MergedTable::StreamTimes],
@@ -593,7 +593,7 @@ const fn tables_of_many(report: Report) -> &'static [MergedTable] {
     }
 }
 
-/// The same for comma-separated values: each report is one table, as that of one process.
+/// The same for comma-separated values: each report is one table, as for one process.
 const fn csv_table_of_many(report: Report) -> Option<MergedTable> {
     Some(match report {
         Report::Ranges => MergedTable::Ranges,
@@ -610,7 +610,7 @@ const fn csv_table_of_many(report: Report) -> Option<MergedTable> {
     })
 }
 
-/// The tables that make up these reports, each once: not every report is one table.
+/// The tables of these reports, each once: some reports are several tables.
 fn tables(reports: &[Report]) -> Vec<Report> {
     let mut tables = Vec::new();
     for &report in reports {
@@ -624,7 +624,7 @@ fn tables(reports: &[Report]) -> Vec<Report> {
     tables
 }
 
-/// An empty line between tables. What fails leaves nothing.
+/// Adds a table after an empty line. If `write` fails, adds nothing.
 fn separated(text: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
     let mut table = Vec::new();
     write(&mut table)?;

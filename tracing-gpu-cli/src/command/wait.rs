@@ -1,4 +1,4 @@
-//! Starts the program and waits: for it, for what it leaves behind, not longer than it may take.
+//! Starts the program and waits for it and for the processes that it leaves behind, but not longer than the time limit.
 
 use std::io;
 use std::process::{Command, ExitStatus};
@@ -9,17 +9,17 @@ use std::time::Duration;
 use super::options::Wait;
 use crate::{complain, system};
 
-/// What a program gets after its time is up, before it is killed.
+/// The time between asking a program to end and killing it.
 const GRACE: Duration = Duration::from_secs(5);
-/// What is between two requests to end the waiting: one that comes right before the wait begins interrupts nothing.
+/// The pause between two requests to end the waiting: a request right before a wait begins does not interrupt it.
 const AGAIN: Duration = Duration::from_millis(50);
-/// After this time a line says who is waited for.
+/// After this time a line names the awaited processes.
 const WORTH_A_LINE: Duration = Duration::from_secs(2);
 
-/// Whether nobody is waited for any more.
+/// Whether the waiting has ended.
 static WAITED: AtomicBool = AtomicBool::new(false);
 
-/// Runs it to its end. An error where it could not be started.
+/// Runs the program to its end. Returns an error if it could not be started.
 pub(super) fn run(command: &mut Command, wait: Wait, timeout: Option<Duration>) -> io::Result<ExitStatus> {
     system::pass_signals_on();
     if wait == Wait::All {
@@ -34,7 +34,7 @@ pub(super) fn run(command: &mut Command, wait: Wait, timeout: Option<Duration>) 
     }
     let mut ended = None;
     while let Some((process, status)) = system::wait_for_any(program) {
-        // Its id may be another's later.
+        // Another process may get its id later.
         if process == program && ended.is_none() {
             ended = Some(status);
             let _nobody_waits = program_ended.send(());
@@ -48,9 +48,10 @@ pub(super) fn run(command: &mut Command, wait: Wait, timeout: Option<Duration>) 
     ended.ok_or_else(|| io::Error::other("it was lost"))
 }
 
-/// Asks it to end, kills it unless it does, and then no longer waits for what it leaves behind, which goes on.
+/// Asks the program to end, and kills it unless it does. Then stops waiting for the processes that it leaves behind,
+/// which continue.
 fn end_after(timeout: Duration, end_of_program: Receiver<()>) {
-    // Without this thread the program runs as long as it likes.
+    // Without this thread the program has no time limit.
     let _none_to_be_had = std::thread::Builder::new().spawn(move || {
         std::thread::sleep(timeout);
         system::send(libc::SIGTERM);
@@ -64,7 +65,7 @@ fn end_after(timeout: Duration, end_of_program: Receiver<()>) {
     });
 }
 
-/// A line says why nothing happens, if this takes long.
+/// Prints a line that explains the waiting, if it takes long.
 fn name_waiting() {
     let _none_to_be_had = std::thread::Builder::new().spawn(|| {
         std::thread::sleep(WORTH_A_LINE);

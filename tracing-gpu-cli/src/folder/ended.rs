@@ -1,10 +1,10 @@
-//! Folders of runs whose command was killed, so that nobody has read and removed them.
+//! Folders of runs whose command was killed before it could read and remove them.
 //!
-//! Each command locks the settings in the folder of its run, and the system unlocks them however the command ends. A
-//! process id would say less: other containers and other hosts that share the folder have the same ids.
+//! Each command locks the settings in its run's folder, and the system unlocks them however the command ends. A process
+//! id would be ambiguous: containers and hosts that share the folder may have the same ids.
 //!
-//! Everybody may write to `/tmp`. So a folder is looked at only if it belongs to the user of this run and nobody else
-//! can enter it; no link is followed.
+//! Everybody may write to `/tmp`. So a folder is used only if it belongs to the user of this run and nobody else can
+//! enter it; no link is followed.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,12 +16,12 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use super::{Folder, PREFIX, SETTINGS, is_alive};
 
-/// A file that is there once a run has named the folder.
+/// A file that exists once a run has named the folder.
 const NAMED: &str = "named";
-/// So long after it was named a folder is removed.
+/// A folder is removed this long after it was named.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The folder of a run that has ended, which no other run looks at meanwhile.
+/// The folder of an ended run, locked against other runs.
 #[derive(Debug)]
 pub(crate) struct EndedRun {
     path: PathBuf,
@@ -30,7 +30,7 @@ pub(crate) struct EndedRun {
 }
 
 impl Folder {
-    /// The folders beside this one, of the same user, of runs that have ended.
+    /// Folders of ended runs beside this one, of the same user.
     pub(crate) fn ended_runs(&self) -> impl Iterator<Item = EndedRun> {
         let beside = self.path.parent().and_then(|place| fs::read_dir(place).ok());
         let is_other = |entry: &fs::DirEntry| is_of_run(&entry.file_name()) && entry.path() != self.path;
@@ -57,8 +57,8 @@ impl EndedRun {
         &self.path
     }
 
-    /// Whether it is to be named: it was not before, and a process was measured. The next run does not name it. The
-    /// folder changes by that, so that its time begins.
+    /// Whether it should be named: it was not named before, and a process was measured. The next run does not name it
+    /// again. Naming changes the folder, which starts its time.
     pub(crate) fn take_name(&self) -> io::Result<bool> {
         let is_begun = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("begun"));
         if !fs::read_dir(&self.path)?.flatten().any(is_begun) {
@@ -72,7 +72,7 @@ impl EndedRun {
         }
     }
 
-    /// Whether nothing has changed in it for so long that it can go.
+    /// Whether nothing has changed in it for so long that it can be removed.
     pub(crate) fn is_old(&self) -> bool {
         if self.has_live_process() {
             return false;
@@ -89,13 +89,13 @@ impl EndedRun {
         begun.any(|begun| !begun.with_extension("json").exists() && is_alive(&begun))
     }
 
-    /// Removes it with all in it.
+    /// Removes it with its contents.
     pub(crate) fn remove(self) {
         Folder { path: self.path, lock: None }.remove();
     }
 }
 
-/// Whether this may be the name of a run's folder.
+/// Whether a run's folder may have this name.
 fn is_of_run(name: &OsStr) -> bool {
     let rest = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
     rest.and_then(|rest| rest.split_once('-')).is_some_and(|(process, random)| {

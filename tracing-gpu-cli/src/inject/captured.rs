@@ -1,11 +1,11 @@
-//! The range within which is measured: the first of its name. Nothing else of the process is.
+//! The range to which measuring is limited: the first one of its name.
 
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
 use nvtx_rs::tool::Call;
 
-/// Which range it is, and where it is open.
+/// The name of the range, and the place where it is open.
 pub(super) struct Captured {
     /// Its name, or `domain:name`.
     name: String,
@@ -17,7 +17,7 @@ enum OpenRange {
     Started { id: u64 },
 }
 
-/// What a call is to the range.
+/// The relation of a call to the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edge {
     Begin,

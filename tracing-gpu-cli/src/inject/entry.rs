@@ -1,5 +1,5 @@
-//! The entry points: what NVTX, the CUDA driver and the runtime of OpenACC call in a measured process. They run on a
-//! stack of our own: what calls may be a coroutine.
+//! The entry points that NVTX, the CUDA driver and the OpenACC runtime call in a measured process. They run on a stack
+//! of our own, because the caller may be a coroutine.
 
 #![allow(unsafe_code)]
 
@@ -20,10 +20,10 @@ fn make() -> Box<dyn Tool> {
     Box::new(OfThisProcess)
 }
 
-/// Receives the calls of one part of the process that makes NVTX calls. `own` is the exported function.
+/// Receives the calls of one part of the process with NVTX calls. `own` is the exported function.
 ///
 /// # Safety
-/// `tables` is null or gives out a client's export tables.
+/// `tables` is null or returns a client's export tables.
 pub unsafe fn nvtx(tables: Option<GetExportTable>, own: Entry) -> c_int {
     if system::is_in_static_program() {
         return 0;
@@ -32,7 +32,7 @@ pub unsafe fn nvtx(tables: Option<GetExportTable>, own: Entry) -> c_int {
         if !measures() {
             return 0;
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller vouches for `tables`.
         unsafe { nvtx_rs::tool::entry(tables, own, make) }
     })
 }
@@ -40,13 +40,13 @@ pub unsafe fn nvtx(tables: Option<GetExportTable>, own: Entry) -> c_int {
 /// Receives the calls of an extension.
 ///
 /// # Safety
-/// `module` is what a client passes to this entry point.
+/// `module` is the client's argument of this entry point.
 pub unsafe fn nvtx_extension(module: *mut c_void) -> c_int {
-    // SAFETY: the caller's promise is passed on.
+    // SAFETY: the caller vouches for `module`.
     on_own_stack(|| unsafe { nvtx_rs::tool::extension(module) })
 }
 
-/// Inside `cuInit`: nothing here calls CUDA.
+/// Called inside `cuInit`, so nothing here calls CUDA.
 pub fn cuda() -> c_int {
     if system::is_in_static_program() {
         return 0;
@@ -71,7 +71,7 @@ fn begin_in_cuda() -> c_int {
     c_int::from(matches!(measured, Ok(Some(()))))
 }
 
-/// At the start of a runtime of OpenACC.
+/// Called at the start of an OpenACC runtime.
 pub fn openacc(register: OpenAccRegister) {
     if system::is_in_static_program() {
         return;
@@ -85,19 +85,19 @@ pub fn openacc(register: OpenAccRegister) {
     });
 }
 
-/// No panic leaves this library: there is C on the stack.
+/// Catches panics, because callers are C code.
 fn measures() -> bool {
     catch_unwind(|| enter().is_some()).unwrap_or(false)
 }
 
-/// Who was to be injected into CUDA comes first: what it takes of CUPTI it keeps.
+/// Loads the library that was set for injection before. It comes first, because CUPTI serves whoever takes it first.
 fn next_cuda() {
     let Some(path) = variable(NEXT_CUDA).filter(|path| !path.is_empty()) else { return };
-    // SAFETY: a library that the user, or a tool, has named for the driver to load: it is loaded for no other reason.
+    // SAFETY: the user or a tool has named this library for the driver to load, which is all that is done here.
     let Ok(library) = (unsafe { libloading::Library::new(path) }) else { return };
-    // SAFETY: by CUDA's interface this symbol is a function of this type. The library stays.
+    // SAFETY: CUDA defines the type of this symbol. The library is never unloaded.
     if let Ok(entry) = unsafe { library.get::<unsafe extern "C" fn() -> c_int>(b"InitializeInjection\0") } {
-        // SAFETY: as the driver calls it, inside `cuInit`.
+        // SAFETY: called like the driver calls it, inside `cuInit`.
         let _its_own_affair = unsafe { entry() };
     }
     std::mem::forget(library);

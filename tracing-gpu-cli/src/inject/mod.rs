@@ -21,11 +21,11 @@ use crate::system;
 use captured::{Captured, Edge};
 use snapshot::Snapshots;
 
-/// The process that measures: its parent, the parent of that and so on are before it, as it was made by `fork` and
-/// inherited them. `None` where it could not begin.
+/// The measured processes, by number of forks: this process is preceded by its ancestors, whose entries it inherited by
+/// `fork`. `None` if measuring could not begin.
 static PROCESSES: [OnceLock<Option<Measured>>; 64] = [const { OnceLock::new() }; 64];
 
-/// How often `fork` was called on the way from the first process here.
+/// The number of forks between the first process and this one.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// One process that is measured.
@@ -33,15 +33,15 @@ struct Measured {
     folder: Folder,
     name: String,
     settings: Settings,
-    /// Empty until the part begins that is captured, where not all is.
+    /// Empty until measuring begins, which may be later if only a part is captured.
     running: OnceLock<Option<Running>>,
-    /// The range that is captured, if one is.
+    /// The captured range, if there is one.
     range: Option<Captured>,
-    /// What a runtime of OpenACC has given us.
+    /// The registration function of the OpenACC runtime.
     openacc_register: OnceLock<OpenAccRegister>,
 }
 
-/// What measures it.
+/// The active profiler of a process.
 struct Running {
     profiler: Profiler,
     tool: NvtxTool,
@@ -49,7 +49,7 @@ struct Running {
     snapshots: Snapshots,
 }
 
-/// What is measured here, and begins to be where nothing is yet, and after a fork.
+/// The measured process; begins measuring if necessary, and after a fork.
 fn current() -> Option<&'static Measured> {
     if system::is_unmarked() {
         become_child();
@@ -62,12 +62,12 @@ fn current() -> Option<&'static Measured> {
     process.get_or_init(|| on_own_stack(begin)).as_ref()
 }
 
-/// What is measured here, for an entry point. A child that is forked off while it begins would wait for ever: NVTX has
-/// it wait for the thread that enters, which is not in the child.
+/// The measured process, for an entry point. A child that is forked during the beginning would wait for ever: NVTX
+/// makes it wait for the entering thread, which does not exist in the child.
 fn enter() -> Option<&'static Measured> {
     snapshot::watch_forks(after_fork_in_child);
     if system::is_unmarked() {
-        become_child(); // before it waits for a thread of its parent
+        become_child(); // before the child waits for a thread of its parent
     }
     match PROCESSES.get(FORKS.load(Acquire)).and_then(OnceLock::get) {
         Some(begun) => begun.as_ref(),
@@ -76,14 +76,14 @@ fn enter() -> Option<&'static Measured> {
     .filter(|_| !has_given_up())
 }
 
-/// In a process that the system call `clone` has made, which calls no handler of forks.
+/// Called in a child of the system call `clone`, which runs no fork handlers.
 #[cold]
 fn become_child() {
     begin_child();
     after_fork_in_child();
 }
 
-/// A line for a process that is the child of so many others, each forked off the one before.
+/// Prints a line for a process with too many forked ancestors.
 #[cold]
 fn name_unmeasured(forks: usize) {
     static NAMED: AtomicUsize = AtomicUsize::new(0);
@@ -95,7 +95,7 @@ fn name_unmeasured(forks: usize) {
     }
 }
 
-/// A line on standard error says why, where this process cannot be measured. It runs on.
+/// Begins measuring this process. If that fails, a line on standard error states the reason, and the process continues.
 fn begin() -> Option<Measured> {
     // A forked child may have lost its environment.
     let before = PROCESSES.iter().take(FORKS.load(Acquire)).rev();
@@ -124,7 +124,7 @@ impl Measured {
         Ok(Self { folder, name, settings, running: OnceLock::new(), range, openacc_register: OnceLock::new() })
     }
 
-    /// What measures this process from now on, if nothing did before.
+    /// The running profiler; starts it if necessary.
     fn run(&'static self) -> Option<&'static Running> {
         watch_forks();
         let start = || snapshot::while_not_forking(|| system::without_signals(|| self.start()));
@@ -144,7 +144,7 @@ impl Measured {
         running.as_ref()
     }
 
-    /// Measures from the program's `cudaProfilerStart` to its `cudaProfilerStop`. The driver calls us inside `cuInit`.
+    /// Measures from the program's `cudaProfilerStart` to its `cudaProfilerStop`. Called by the driver inside `cuInit`.
     fn wait_for_profiler_start(&self) {
         fn called(begins: bool) {
             let Some(measured) = current() else { return };
@@ -163,7 +163,7 @@ impl Measured {
     fn start(&self) -> Result<Running, ConfigError> {
         let mut builder = Profiler::builder().environment(false).nvtx(false).gpu_when_injected(true);
         for text in &self.settings.texts {
-            builder = builder.settings(text).0; // the command has said what is wrong with them
+            builder = builder.settings(text).0; // the command has reported its errors
         }
         let summary = folder::literal(&self.folder.summary(&self.name));
         let profiler = builder.output(Output::None).files(self.settings.files.clone()).json(summary);
@@ -172,11 +172,11 @@ impl Measured {
             profiler.collect_in_injection();
         }
         let snapshots = Snapshots::new(self.folder.clone(), self.name.clone());
-        let openacc = profiler.openacc(); // in a forked child, too, where the runtime registers nothing again
+        let openacc = profiler.openacc(); // also in a forked child, where the runtime does not register again
         Ok(Running { tool: profiler.nvtx_tool(), openacc, profiler, snapshots })
     }
 
-    /// What measures now.
+    /// The running profiler, if there is one.
     #[inline]
     fn now(&'static self) -> Option<&'static Running> {
         match self.running.get() {
@@ -209,7 +209,7 @@ impl Measured {
 }
 
 impl Running {
-    /// What begins with the measuring, and was not known to be due before.
+    /// Starts everything that could not be started before measuring began.
     fn begin(&'static self, measured: &Measured) {
         let openacc = measured.openacc_register.get();
         openacc.inspect(|register| self.openacc.register(**register));
@@ -218,24 +218,24 @@ impl Running {
         }
     }
 
-    /// Where more is measured than ranges, or their rows are in no file. Else nothing of ours runs in the process but
-    /// what it calls: it has no thread of ours.
+    /// Called if more than ranges is measured, or if their rows are in no file. Otherwise the process has no thread of
+    /// ours.
     fn start_threads(&'static self) {
         self.profiler.measures_more();
         self.snapshots.start(&self.profiler);
         self.finish_on_signal();
     }
 
-    /// Where files are written, too.
+    /// Also if files are written.
     fn finish_on_signal(&self) {
         on_own_stack(|| system::without_signals(|| self.profiler.finish_on_signal()));
     }
 }
 
-/// Whether CUDA has called us, inside `cuInit`. A forked child cannot use what its parent began.
+/// Whether CUDA has called us inside `cuInit`. A forked child cannot use its parent's CUDA.
 static IN_CUDA: AtomicBool = AtomicBool::new(false);
 
-/// What was measured before is the parent's.
+/// Earlier measurements belong to the parent.
 extern "C" fn after_fork_in_child() {
     system::mark_process();
     FORKS.fetch_add(1, Release);
@@ -243,26 +243,26 @@ extern "C" fn after_fork_in_child() {
     snapshot::after_fork_in_child();
 }
 
-/// For ends of a process that run no `atexit` handler.
+/// For ends of a process without `atexit` handlers.
 extern "C" fn end() {
     if let Some(running) = running() {
         running.profiler.end(false);
     }
 }
 
-/// Snapshots stand for rows that had no room in their file.
+/// Starts snapshots, which replace rows without room in their file.
 fn rows_missed() {
     if let Some(running) = running().filter(|_| !has_given_up()) {
         running.start_threads();
     }
 }
 
-/// What measures this process, if it does.
+/// The running profiler of this process, if there is one.
 fn running() -> Option<&'static Running> {
     PROCESSES.get(FORKS.load(Acquire))?.get()?.as_ref()?.running.get()?.as_ref()
 }
 
-/// A range that begins after the memory of this process is used up.
+/// Counts a range that begins after the memory of this process is used up.
 #[cold]
 fn drop_range(call: &Call<'_>) {
     if let (Call::Push { .. } | Call::Start { .. }, Some(running)) = (call, running()) {
@@ -270,7 +270,7 @@ fn drop_range(call: &Call<'_>) {
     }
 }
 
-/// Hands each call to the tool of the process that makes it.
+/// Passes each call to the tool of the calling process.
 struct OfThisProcess;
 
 impl Tool for OfThisProcess {

@@ -1,5 +1,5 @@
-//! What a process has measured so far, kept in the folder of the run, for one that ends by `_exit`, a crash or SIGKILL:
-//! all that is then left of what the GPU did, and of ranges where no file has their rows.
+//! Snapshots of a process's measurements in the folder of the run, for a process that ends by `_exit`, a crash or
+//! SIGKILL. They are the only record of GPU work, and of ranges without a row file.
 
 use std::ffi::c_int;
 use std::io;
@@ -12,16 +12,16 @@ use tracing_gpu::{Profiler, has_given_up, on_own_stack};
 use crate::folder::Folder;
 use crate::system;
 
-/// When the first is made, and what is between two of them at least and at most.
+/// The time of the first snapshot, and the shortest and longest pause between two.
 const FIRST: Duration = Duration::from_millis(5);
 const SHORTEST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(1);
-/// They take 2 % of a core; where that makes them too old, more, but at most a tenth.
+/// Snapshots use at most 2 % of a core; if that makes them too old, more, but at most a tenth.
 const SPARED: u32 = 50;
 const SPARED_AT_LEAST: u32 = 10;
 
-/// Whether a thread forks, or a profiler is begun or asked for a summary, which takes locks that a child would find
-/// locked for ever. No ordinary lock: a child leaves it in whatever state.
+/// Whether a thread forks, or a profiler is being started or asked for a summary, which takes locks that a child would
+/// find locked for ever. It is no ordinary lock, because a child may inherit it in any state.
 static BUSY: AtomicBool = AtomicBool::new(false);
 
 /// The snapshots of one process.
@@ -36,7 +36,7 @@ impl Snapshots {
         Self { folder, name, started: Once::new() }
     }
 
-    /// Makes them from now on. The first call counts.
+    /// Starts snapshots. Only the first call has an effect.
     #[inline]
     pub(super) fn start(&'static self, profiler: &'static Profiler) {
         if !self.started.is_completed() {
@@ -48,7 +48,7 @@ impl Snapshots {
     fn spawn(&'static self, profiler: &'static Profiler) {
         self.started.call_once(|| {
             let thread = std::thread::Builder::new().name("tracing-gpu".to_owned());
-            // On a stack of its own, which large thread-locals of the program leave whole.
+            // On a separate stack, because large thread-locals of the program may leave little.
             let make = || match on_own_stack(|| self.make(profiler)) {
                 None => {}
                 Some(0) => std::process::exit(0), // as the C library does when the last thread ends
@@ -61,7 +61,8 @@ impl Snapshots {
         });
     }
 
-    /// Returns the status with which the process would have ended without this thread, when it would.
+    /// Makes snapshots until the end. Returns the status with which the process would have ended by then without this
+    /// thread.
     fn make(&self, profiler: &Profiler) -> Option<c_int> {
         let mut pause = FIRST;
         loop {
@@ -70,7 +71,7 @@ impl Snapshots {
                 return Some(status);
             }
             if has_given_up() {
-                return None; // a summary takes memory
+                return None; // a summary needs memory
             }
             let began = Instant::now();
             if !take() {
@@ -83,7 +84,7 @@ impl Snapshots {
             }
             let written = self.folder.write_snapshot(&self.name, &summary);
             if written.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-                return None; // the command has ended; a disk that is full may have room later
+                return None; // the command has ended; a full disk may have room later
             }
             let cost = began.elapsed();
             pause = (cost * SPARED).clamp(SHORTEST, LONGEST).max(cost * SPARED_AT_LEAST);
@@ -91,13 +92,13 @@ impl Snapshots {
     }
 }
 
-/// Has forks wait for what must not be forked through.
+/// Makes forks wait while a child would inherit a taken lock.
 pub(super) fn watch_forks(after_in_child: extern "C" fn()) {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| system::at_fork(before_fork, after_fork_in_parent, after_in_child));
 }
 
-/// Runs this while no thread forks. Not inside of itself.
+/// Runs this while no thread forks. Must not be nested.
 pub(super) fn while_not_forking<R>(run: impl FnOnce() -> R) -> R {
     struct Exclusion;
     impl Drop for Exclusion {

@@ -18,7 +18,7 @@ fn shares_are_of_the_kernels_where_there_are_rows_of_them() {
         row("aten::square", [4_342, 157_185], [0, 568_258], 3),
         row("aten::pow", [89_818, 152_843], [568_258, 568_258], 3),
         on_gpu,
-        row("Activity Buffer Request", [1_022_330, 1_022_330], [0, 0], 1), // printed as 1.022ms; 59.28% fixes the digits
+        row("Activity Buffer Request", [1_022_330, 1_022_330], [0, 0], 1), // 1.022ms; 59.28% fixes the digits
         row("aten::result_type", [2_566, 2_566], [0, 0], 3),
         row("aten::to", [925, 925], [0, 0], 3),
         row("cudaLaunchKernel", [59_534, 59_534], [0, 0], 3),
