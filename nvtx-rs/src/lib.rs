@@ -35,13 +35,14 @@
 //!
 //! # Limits
 //!
-//! - A tool is looked for once, at the first call; [`client::state`] says what came of it.
-//! - Names are made fit for the interface: NUL becomes `␀`, and what is longer than 32 KiB is cut ([`text::sanitize`]).
+//! - A tool is searched for once, at the first call; [`client::state`] has the result.
+//! - Names are adapted to the interface: NUL becomes `␀`, and names longer than 32 KiB are cut ([`text::sanitize`]).
 //! - Named domains, registered strings and categories are kept for the life of the process. There may be
-//!   [`Domain::LIMIT`] domains; the others are not bounded, so do not register what is made up anew each time.
+//!   [`Domain::LIMIT`] domains; strings and categories are not limited, so do not register texts that are different
+//!   each time.
 //! - Names are given on Linux and elsewhere alike, but [`naming::name_current_thread`] needs Linux's `/proc`.
-//! - Extended payloads, counters and memory naming, which the interface has as extensions, are not offered. A tool of
-//!   this crate receives extended payloads; it hands counters and memory naming on to the tool behind it.
+//! - The interface's extensions for extended payloads, counters and memory naming are not offered. A tool of this crate
+//!   receives extended payloads; it passes counters and memory naming on to the tool behind it.
 //! - Nothing here panics or prints, whatever the tool or the environment.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

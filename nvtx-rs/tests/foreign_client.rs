@@ -1,5 +1,5 @@
-//! The tool side, called by a client written down here from the interface's definition: its calls of every kind, odd
-//! arguments, and a table that is shorter than today's.
+//! The tool side, called by a client written from the interface's definition: calls of every kind, odd arguments, and a
+//! table that is shorter than today's.
 
 #![allow(unsafe_code)]
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 static CALLS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// What tells the registered strings of marks apart, and their domains.
+/// The identities of registered strings of marks, and of their domains.
 static IDENTITIES: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 fn make() -> impl Tool {
@@ -104,8 +104,7 @@ fn event(message: &std::ffi::CStr) -> EventAttributes {
 #[test]
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn a_foreign_client_is_served() {
-    // SAFETY: the functions in the slots have these types by the interface's definition; every pointer passed is null
-    // or leads to what it says.
+    // SAFETY: by the interface the functions in the slots have these types; every passed pointer is null or valid.
     unsafe {
         assert_eq!(InitializeInjectionNvtx2(None), 0);
         assert_eq!(InitializeInjectionNvtx2(Some(get_export_table)), 1);
@@ -127,7 +126,7 @@ fn a_foreign_client_is_served() {
     }
 }
 
-/// Every slot that the client has is filled, and none behind its tables' end.
+/// Every slot of the client is filled, and none beyond the end of its tables.
 fn fill_counts() {
     let filled = SLOTS.iter().map(|slots| slots.iter().filter(|slot| !slot.load(Ordering::Relaxed).is_null()).count());
     let sizes = SIZES.iter().map(|&size| size as usize - 1);
@@ -256,11 +255,11 @@ unsafe fn odd_arguments_do_no_harm() {
                 "Mark { domain: Some(\"<unknown>\"), event: Event { message: Some(\"\u{FFFD}\u{FFFD}bad\")"
             )
         );
-        // An older, shorter struct: what lies behind its end is not read.
+        // An older, shorter struct: nothing beyond its end is read.
         (odd.size, odd.category) = (8, 4);
         mark(null_mut(), &odd);
         assert!(heard()[0].contains("message: None, registered: false, category: 4"));
-        // Nor a pointer that is there only in part.
+        // Nor a pointer that is only partly inside.
         for size in 41..48 {
             (odd.size, odd.message_type) = (size, 1);
             mark(null_mut(), &odd);

@@ -1,10 +1,9 @@
-//! What a span costs: `cargo bench -p tests --features nvidia --bench overhead`.
+//! The cost of a span: `cargo bench -p tests --features nvidia --bench overhead`.
 //!
-//! Every contestant runs in a process of its own, as the global subscriber, since a scoped one costs more and would be
-//! measured with it. The processes take turns, round by round, so that a drift of the machine meets all alike; each
-//! figure is the median of the rounds. Beside it is the least of them: on a virtual machine whose processor other
-//! machines share, the same process takes 1.6 times as long from one tenth of a second to the next, and only the least
-//! is what the code takes. `-- quick` runs fewer rounds.
+//! Every contestant runs in a process of its own, as the global subscriber, because a scoped one costs more. The
+//! processes take turns, round by round, so that a drift of the machine affects all alike; each figure is the median of
+//! the rounds. Beside it is the least: on a virtual machine with a shared processor, the same process may take 1.6
+//! times as long a tenth of a second later, and only the least shows the code's own cost. `-- quick` runs fewer rounds.
 
 #![allow(unsafe_code)] // the counting allocator
 
@@ -44,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What one iteration does.
+/// The work of one iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Shape {
     threads: usize,
@@ -75,7 +74,7 @@ impl Shape {
     }
 }
 
-/// Work of some 40 ns that no span can hide behind: a chain of dependent multiplications.
+/// Work of some 40 ns that cannot overlap with a span: a chain of dependent multiplications.
 #[inline(always)]
 fn work(steps: u32) {
     let mut value = black_box(0x9e37_79b9_u64);
@@ -131,7 +130,7 @@ fn spans(shape: Shape, steps: u32, iterations: u64) {
     }
 }
 
-/// Nanoseconds and allocations a span, of the best of a few passes on each thread.
+/// Nanoseconds and allocations of a span, in the best of several passes on each thread.
 fn measure(shape: Shape, run: impl Fn(Shape, u64) + Sync) -> (f64, f64) {
     const ITERATIONS: u64 = 40_000;
     let pass = || {
@@ -142,7 +141,7 @@ fn measure(shape: Shape, run: impl Fn(Shape, u64) + Sync) -> (f64, f64) {
             run(shape, ITERATIONS);
             start.elapsed().as_nanos() as f64 / ITERATIONS as f64
         });
-        let best = passes.fold(f64::MAX, f64::min); // of passes of a few milliseconds: the one that nothing interrupted
+        let best = passes.fold(f64::MAX, f64::min); // the pass of a few milliseconds that nothing interrupted
         (best, (ALLOCATIONS.get() - allocations) as f64 / (7 * ITERATIONS) as f64)
     };
     let results: Vec<(f64, f64)> = std::thread::scope(|scope| {
@@ -228,7 +227,8 @@ fn main() {
         );
         let floors = results.get(&(index, Contestant::Floor)).cloned().unwrap_or_default();
         for ((_, contestant), all) in results.iter().filter(|((shape, _), _)| *shape == index) {
-            // Against the floor of the same round, so that a slow spell of the machine does not count as a difference.
+            // Relative to the floor of the same round, so that a slow phase of the machine does not count as a
+            // difference.
             let against = |compare: fn(f64, f64) -> f64| {
                 median(all.iter().zip(&floors).map(|(own, floor)| compare(own.0, floor.0)).collect())
             };

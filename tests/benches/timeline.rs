@@ -1,14 +1,14 @@
-//! How fast a timeline is written, and what it costs the program: `cargo bench -p tests --features perfetto --bench
+//! The speed of writing a timeline, and its cost for the program: `cargo bench -p tests --features perfetto --bench
 //! timeline`.
 //!
-//! First the files alone: a million ranges, two deep, on one thread, to a file in the folder for temporary files; then
-//! the same through gzip, and with everything that a range can have; then both as a database, and a trace and a
-//! database at once. The median of the rounds and the fastest by the clock, the fastest in time on the CPU (of the
-//! process and of the system for it), which is what can be compared where other programs run, and the size.
+//! First the files alone: a million ranges, two deep, on one thread, to a temporary file; then through gzip, and with
+//! every attribute of a range; then both as a database, and a trace and a database at once. Printed are the median and
+//! the fastest round by the clock, the fastest in processor time (of the process and of the system for it), which is
+//! comparable while other programs run, and the size.
 //!
-//! Then spans of a program whose profiler writes such files, with 0, 2 and 8 fields: what a span costs its thread
-//! beyond what it costs without, and the profiler's own thread; and the same with tracing-chrome. Each runs in a
-//! process of its own, in turns; the cost on the thread is that of the fastest of many short passes.
+//! Then spans of a program whose profiler writes such files, with 0, 2 and 8 fields: the additional cost of a span for
+//! its thread and for the profiler's own thread; and the same with tracing-chrome. Each runs in a process of its own,
+//! in turns; the cost on the thread is that of the fastest of many short passes.
 //!
 //! `-- only WORDS` measures the rows whose name has all of the words; `-- once RANGES` measures each file once, for a
 //! tool that counts instructions.
@@ -43,7 +43,7 @@ fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
     }
     let (mut now, mut parent, mut random) = (1_000_000_000, 1_000_000_000, 1u64);
     for number in 0..ranges {
-        // Or gzip had it too easy.
+        // Otherwise gzip would have it too easy.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let duration = 900 + (random >> 54);
         // Children come before their parent: two within a third.
@@ -79,7 +79,7 @@ fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
     sinks.iter_mut().for_each(|sink| sink.end(&Summary::default(), 0).unwrap());
 }
 
-/// What is written of the ranges.
+/// The files that are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Files {
     Trace,
@@ -120,7 +120,7 @@ fn sink(path: &Path) -> Box<dyn Sink> {
     }
 }
 
-/// What the ranges have.
+/// The attributes of the ranges.
 fn shape(full: bool) -> &'static str {
     if full { "everything" } else { "name and times" }
 }
@@ -160,7 +160,7 @@ fn main() {
     }
 }
 
-/// Seconds by the clock and on the CPU, and bytes.
+/// Seconds by the clock and of processor time, and bytes.
 fn timed(files: Files, full: bool, ranges: u64) -> (f64, f64, u64) {
     let paths = files.paths();
     let (start, cpu) = (Instant::now(), cpu_seconds());
@@ -186,7 +186,7 @@ fn row(what: &str, files: Files, full: bool) {
     println!("| {what} | {:.0} | {median:.2} | {fastest:.2} | {of_cpu:.0} | {bytes:.1} |", 1000.0 / median);
 }
 
-/// What this process has spent on the CPU.
+/// Processor time of this process.
 fn cpu_seconds() -> f64 {
     seconds_of(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

@@ -1,18 +1,19 @@
-//! A CUDA driver without a GPU: everything enqueued has finished at once, and a pair of events reads 2 us.
+//! A CUDA driver without a GPU: all enqueued work has finished at once, and a pair of events reads 2 us.
 //!
-//! It has the functions that `tracing-gpu` looks for, those that cudarc calls for a context and a stream, and
-//! `fake_driver_calls`, which says how often one was called. Tests copy it to a folder as `libcuda.so.1` and set
-//! `LD_LIBRARY_PATH`. `FAKE_DRIVER` in the environment makes it
+//! It has the functions that `tracing-gpu` searches for, those that cudarc calls for a context and a stream, and
+//! `fake_driver_calls`, which returns how often one was called. Tests copy it to a folder as `libcuda.so.1` and set
+//! `LD_LIBRARY_PATH`. The variable `FAKE_DRIVER` selects a behaviour:
 //!
-//! - `no_streams`: one in which no stream can be created;
-//! - `capturing`: one in which every stream is in a capture, as any is after `fake_driver_capture(1)`;
-//! - `stuck`: one in which no event is ever reached, though nobody waits for it in vain;
-//! - `hangs`: the same, and whoever waits for one waits for ever;
-//! - `deinitializes`: one that is taken down by an exit hook of its own, and refuses everything from then on;
-//! - `watched`: one that counts events which are recorded again before they were read, for `fake_driver_overwritten`;
-//! - `cuda_12`: one for CUDA 12.4. It never has a function that such a driver has not.
+//! - `no_streams`: no stream can be created;
+//! - `capturing`: every stream is in a capture, as after `fake_driver_capture(1)`;
+//! - `stuck`: no event is ever reached, but waiting for one returns;
+//! - `hangs`: the same, and waiting for one never returns;
+//! - `deinitializes`: an exit hook of the driver takes it down, and it refuses everything from then on;
+//! - `watched`: counts events that are recorded again before they were read, for `fake_driver_overwritten`;
+//! - `cuda_12`: a driver for CUDA 12.4, without functions that such a driver lacks.
 //!
-//! `FAKE_DRIVER_FAILS=N:CODE` has the N-th call fail with this code, counted from `fake_driver_arm` on, and do nothing.
+//! `FAKE_DRIVER_FAILS=N:CODE` makes the N-th call, counted from `fake_driver_arm` on, fail with this code and do
+//! nothing.
 
 #![allow(unsafe_code)] // what a driver is made of: exported functions that write through pointers
 
@@ -36,18 +37,18 @@ fn is(behavior: &str) -> bool {
 
 static CAPTURING: AtomicBool = AtomicBool::new(false);
 
-/// Whether whoever asks for the time between events waits, and how many do.
+/// Whether a query of the time between events blocks, and how many do.
 static HOLDS: AtomicBool = AtomicBool::new(false);
 static HELD: AtomicU64 = AtomicU64::new(0);
 
-/// From the exit hook on, where there is one.
+/// Set by the exit hook, if there is one.
 static IS_DOWN: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn take_down() {
     IS_DOWN.store(true, Relaxed);
 }
 
-/// Events that were recorded and not read since, where that is watched; and how many were recorded once more.
+/// Recorded but unread events, if that is watched; and how many were recorded again.
 static UNREAD: LazyLock<Mutex<(HashSet<usize>, u64)>> = LazyLock::new(Mutex::default);
 
 fn watch(event: Handle, is_read: bool) {
@@ -59,11 +60,11 @@ fn watch(event: Handle, is_read: bool) {
     }
 }
 
-/// Calls so far, from when they are counted on.
+/// Number of calls since counting was enabled.
 static ARMED: AtomicBool = AtomicBool::new(false);
 static ARMED_CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// What this call is to fail with, if it is to.
+/// The code with which this call must fail, if it must.
 fn failure() -> Option<c_int> {
     static WHICH: OnceLock<Option<(u64, c_int)>> = OnceLock::new();
     if !ARMED.load(Relaxed) {
@@ -78,7 +79,7 @@ fn failure() -> Option<c_int> {
     (number == which).then_some(code)
 }
 
-/// A handle that was not given before.
+/// A new handle.
 fn fresh() -> Handle {
     static NEXT: AtomicUsize = AtomicUsize::new(0x10_000);
     handle(NEXT.fetch_add(16, Relaxed))
@@ -101,14 +102,14 @@ macro_rules! functions {
             #[allow(non_snake_case)]
             unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
                 let calls = &CALLS[Number::$name as usize];
-                calls.store(calls.load(Relaxed) + 1, Relaxed); // exact where one thread calls, and cheap
+                calls.store(calls.load(Relaxed) + 1, Relaxed); // exact for a single calling thread, and cheap
                 if IS_DOWN.load(Relaxed) {
                     return DEINITIALIZED;
                 }
                 if let Some(code) = failure() {
                     return code;
                 }
-                // SAFETY: the caller gives pointers that may be written, as the driver's documentation wants.
+                // SAFETY: the caller passes writable pointers, as the driver's documentation requires.
                 #[allow(unused_unsafe)]
                 unsafe { $body }
             }
@@ -193,37 +194,37 @@ functions! {
 /// `name` must be a string that ends in NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fake_driver_calls(name: *const c_char) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller vouches for the name.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     NAMES.iter().position(|known| *known == name).map_or(u64::MAX, |index| CALLS[index].load(Relaxed))
 }
 
-/// From now on calls are counted, or no longer. How many there were.
+/// Starts or stops counting calls. Returns the count.
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_driver_arm(counts: c_uint) -> u64 {
     ARMED.store(counts != 0, Relaxed);
     ARMED_CALLS.load(Relaxed)
 }
 
-/// From now on every stream is in a capture, or none.
+/// Puts every stream into a capture, or none.
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_driver_capture(captures: c_uint) {
     CAPTURING.store(captures != 0, Relaxed);
 }
 
-/// From now on whoever asks for the time between two events waits, or no longer.
+/// Makes queries of the time between two events block, or no longer.
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_driver_hold(holds: c_uint) {
     HOLDS.store(holds != 0, Relaxed);
 }
 
-/// How many have had to wait so.
+/// How many queries had to block.
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_driver_held() -> u64 {
     HELD.load(Relaxed)
 }
 
-/// Events that were recorded again before they were read, so far.
+/// Number of events so far that were recorded again before they were read.
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_driver_overwritten() -> u64 {
     UNREAD.lock().unwrap_or_else(std::sync::PoisonError::into_inner).1

@@ -10,7 +10,7 @@ fn main() {
     tracing::subscriber::set_global_default(profiler.subscriber()).expect("no other subscriber");
     let (context, stream) = (std::ptr::without_provenance_mut(0x1000), std::ptr::without_provenance_mut(0x2000));
     #[allow(unsafe_code)]
-    // SAFETY: not kept, on purpose: there is no device, so no driver gets as far as to look at a handle.
+    // SAFETY: invalid on purpose: there is no device, so no driver ever uses a handle.
     let stream = stream_id(&unsafe { RawStream::new(context, stream) });
     for _ in 0..3 {
         info_span!("on a stream", gpu.stream = stream).in_scope(|| info_span!("below").in_scope(|| ()));

@@ -1,7 +1,7 @@
-//! A program that times spans on the driver of `fake_driver.rs` and ends, or looks at what it did to the process; a
+//! A program that times spans on the driver of `fake_driver.rs` and ends, or checks its own effects on the process; a
 //! child of `tests/gpu_fake.rs`.
 //!
-//! `CASE` in the environment says which. Its summary goes to the file that `SUMMARY` names.
+//! `CASE` in the environment selects the case. Its summary goes to the file that `SUMMARY` names.
 
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn exit(profiler: Profiler) {
     std::process::exit(7);
 }
 
-/// A context that another binding named a stream of before.
+/// A context of which another binding named a stream before.
 fn raw_first(profiler: Profiler) {
     let context = CudaContext::new(0).expect("the fake device");
     #[allow(unsafe_code)]
@@ -47,7 +47,7 @@ fn raw_first(profiler: Profiler) {
     profiler.finish().expect("a file");
 }
 
-/// Bytes that are allocated.
+/// Allocated bytes.
 #[allow(unsafe_code)]
 fn heap() -> usize {
     // SAFETY: takes nothing and returns plain numbers.
@@ -55,7 +55,7 @@ fn heap() -> usize {
     heap.uordblks + heap.hblkhd
 }
 
-/// A stream for each request, as servers have them.
+/// A stream for each request, as in servers.
 fn many_streams(profiler: Profiler) {
     let context = CudaContext::new(0).expect("the fake device");
     let mut allocated = Vec::new();
@@ -79,7 +79,7 @@ fn many_streams(profiler: Profiler) {
     profiler.finish().expect("a file");
 }
 
-/// A stream for each request, on which nothing is timed.
+/// A stream for each request, without any timed span.
 fn nothing_timed(profiler: Profiler) {
     let context = CudaContext::new(0).expect("the fake device");
     for _ in 0..100 {
@@ -97,7 +97,7 @@ fn nothing_timed(profiler: Profiler) {
     profiler.finish().expect("a file");
 }
 
-/// Forks while another thread has the queue of a stream locked: it asks the driver for the time of its pairs.
+/// Forks while another thread has locked a stream's queue: it asks the driver for the time of its pairs.
 #[allow(unsafe_code)]
 fn fork(profiler: Profiler) {
     let context = CudaContext::new(0).expect("the fake device");

@@ -1,7 +1,8 @@
 //! A program that times spans on the driver of `fake_driver.rs`, one call of which fails; a child of
 //! `tests/gpu_fake.rs`.
 //!
-//! `TIER=layer` in the environment has it measure through a layer. Its own calls do not fail. Prints one JSON object.
+//! With `TIER=layer` in the environment it measures through a layer. The program's own calls do not fail. Prints one
+//! JSON object.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_uint, c_void};
@@ -54,7 +55,7 @@ fn main() {
     let summary = profiler.summary();
     let calls = arm(0);
     let (mut current, mut mode) = (std::ptr::null_mut(), 0);
-    // SAFETY: both write to what is live.
+    // SAFETY: both write to live variables.
     unsafe { (get_current(&raw mut current), exchange(&raw mut mode)) };
     let current = current.addr();
     println!(

@@ -1,5 +1,5 @@
-//! Prints every report of one invented run, at the width given as an argument, to be looked at: an inference server
-//! that copies its input from pageable memory, and whose second convolution is slow.
+//! Prints every report of one invented run, at the width given as an argument, for inspection: an inference server that
+//! copies its input from pageable memory, with a slow second convolution.
 //!
 //! ```text
 //! cargo run -p tests --example gpu_reports -- 80
@@ -49,7 +49,7 @@ fn tree() -> Vec<TreeNode> {
     vec![load, request]
 }
 
-/// A phase that took `self_ns` itself, and launched operations: their number, time, and the time that the calls took.
+/// A phase that took `self_ns` itself, and launched operations: their number, their time, and the time of the calls.
 fn node<const N: usize>(
     name: &str,
     calls: u64,

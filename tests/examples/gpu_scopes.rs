@@ -1,8 +1,9 @@
 //! A program that times spans inside `with_stream` on the driver of `fake_driver.rs`, in all the ways in which a scope
 //! can begin and end; a child of `tests/gpu_fake.rs`. Prints one JSON object.
 //!
-//! Where no event is ever reached (`FAKE_DRIVER=stuck`), that is the summary of a window that begins when as many pairs
-//! wait as may, and some more are in the scope. `TIER=layer` in the environment has it measure through a layer.
+//! If no event is ever reached (`FAKE_DRIVER=stuck`), the output is the summary of a window that begins with the
+//! largest number of waiting pairs and some more in the scope. With `TIER=layer` in the environment it measures through
+//! a layer.
 
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +19,7 @@ fn spans(count: u64, name: impl Fn() -> Span) {
     (0..count).for_each(|_| name().in_scope(|| ()));
 }
 
-/// What another thread sees while this one is inside its scope: after 10 spans, and after 100 more, outside.
+/// The summaries of another thread while this one is inside its scope: after 10 spans, and after 100 more outside.
 fn summaries_from_outside(profiler: &Profiler, stream: &Arc<CudaStream>) -> [Summary; 2] {
     let seen = with_stream(stream, || {
         spans(10, || info_span!("seen"));
@@ -50,7 +51,7 @@ fn nested(stream: &Arc<CudaStream>, other: &Arc<CudaStream>) {
     with_stream(stream, || deep(200));
 }
 
-/// Ranges whose ends are not in the scope of their starts.
+/// Ranges that end outside of the scope of their start.
 fn across(stream: &Arc<CudaStream>) {
     let id = stream_id(stream);
     for _ in 0..100 {
@@ -70,8 +71,8 @@ fn across(stream: &Arc<CudaStream>) {
     spans(5, || info_span!("no stream"));
 }
 
-/// Entries of one span inside each other, one of them timed, and how many events were recorded after each exit: an
-/// end belongs to the entry that began.
+/// Nested entries of one span, one of them timed, and the number of recorded events after each exit: an end belongs to
+/// the entry that began.
 fn entered_again(stream: &Arc<CudaStream>, events: impl Fn() -> u64) -> [Vec<u64>; 4] {
     let timed = |span: &Span| with_stream(stream, || span.clone().entered());
     let untimed = |span: &Span| span.clone().entered();
@@ -80,7 +81,7 @@ fn entered_again(stream: &Arc<CudaStream>, events: impl Fn() -> u64) -> [Vec<u64
         let before = events();
         exits.into_iter().map(|exit| (drop(exit), events() - before).1).collect()
     };
-    // Which of the guards of a span is dropped says nothing: the innermost entry is left.
+    // Whichever guard of a span is dropped, the innermost entry is left.
     let around = during(vec![timed(&span), untimed(&span), untimed(&span)]);
     let inside = during(vec![untimed(&span), timed(&span)]);
     let below_another = during(vec![timed(&span), untimed(&span), untimed(&other)]);
@@ -120,8 +121,8 @@ fn threads(profiler: &Profiler, stream: &Arc<CudaStream>) {
     });
 }
 
-/// As many pairs as may wait, and 40 that are still in the scope's; then, in a new window, 24: with those there are
-/// enough for them all to be looked at.
+/// The largest number of waiting pairs, and 40 that are still in the scope's lane; then, in a new window, 24, which are
+/// enough to trigger a reading.
 fn more_than_may_wait(profiler: &Profiler, stream: &Arc<CudaStream>) -> Summary {
     with_stream(stream, || {
         spans(16_384 + 40, || info_span!("before"));

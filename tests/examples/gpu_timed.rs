@@ -1,7 +1,7 @@
 //! A program that times spans on the driver of `fake_driver.rs`; a child of `tests/gpu_fake.rs`. Prints one JSON
 //! object.
 //!
-//! `TIER=layer` in the environment has it measure through a layer. Its stream is named by a field, and inherited.
+//! With `TIER=layer` in the environment it measures through a layer. Its stream is named by a field, and inherited.
 
 #[path = "gpu_check/allocations.rs"]
 mod allocations;
@@ -15,7 +15,7 @@ use tracing::info_span;
 use tracing_gpu::{Output, Profiler, RawStream, stream_id};
 use tracing_subscriber::prelude::*;
 
-/// Timed spans between two readings of the counters: whole batches of what is read at once.
+/// Timed spans between two readings of the counters: whole reading batches.
 const SPANS: u64 = 640;
 const FUNCTIONS: [&str; 10] = [
     "cuCtxGetCurrent",
@@ -64,7 +64,7 @@ fn main() {
         tracing::subscriber::set_global_default(profiler.subscriber()).expect("no other subscriber");
     }
     let outer = info_span!("outer", gpu.stream = id).entered();
-    spans(20_032); // warm: the rows have their samples, and a whole batch was read last
+    spans(20_032); // warm: the rows have their samples, and the last reading was a whole batch
     let first = profiler.summary();
     let (before, allocated) = (all_calls(), Allocations::of_this_thread());
     spans(SPANS);
@@ -80,10 +80,10 @@ fn main() {
     profiler.reset();
     let around = info_span!("around", gpu.stream = id).entered();
     for _ in 0..100 {
-        // Each at several heights, and in runs of one, two and three.
+        // Each at several depths, and in runs of one, two and three.
         info_span!("a").in_scope(|| info_span!("b").in_scope(|| info_span!("a").in_scope(|| ())));
         info_span!("b").in_scope(|| (0..2).for_each(|_| info_span!("c").in_scope(|| ())));
-        // Left in the order of their entries.
+        // Exited in the order of their entries.
         let left_first = info_span!("left first").entered();
         let left_last = info_span!("a").entered();
         drop(left_first);

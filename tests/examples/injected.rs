@@ -1,5 +1,4 @@
-//! A library that the CUDA driver loads inside `cuInit`: a profiler for whatever program it is in, set by
-//! `TRACING_GPU`.
+//! A library that the CUDA driver loads inside `cuInit`: a profiler for any program, configured by `TRACING_GPU`.
 
 #![allow(unsafe_code)] // what such a library is made of: exported functions, and a pointer that a forked child clears
 
@@ -10,12 +9,12 @@ use tracing_gpu::{Output, Profiler};
 
 static PROFILER: AtomicPtr<Profiler> = AtomicPtr::new(std::ptr::null_mut());
 
-/// A child has a profiler of its own, if it needs one. Nothing is freed: another thread may have been inside it.
+/// A child gets its own profiler, if it needs one. Nothing is freed, because another thread may have been inside it.
 extern "C" fn in_child() {
     PROFILER.store(std::ptr::null_mut(), Release);
 }
 
-/// What any way in does first: threads that come at once share one profiler.
+/// The first step of each entry point: threads that arrive at once share one profiler.
 fn profiler() -> &'static Profiler {
     static BUILDING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
     let _one_at_a_time = BUILDING.lock();
@@ -39,7 +38,7 @@ extern "C" fn InitializeInjection() -> c_int {
     1
 }
 
-/// A way in without CUDA, such as a first call of NVTX.
+/// An entry point without CUDA, such as a first NVTX call.
 #[unsafe(no_mangle)]
 extern "C" fn annotate() {
     profiler();

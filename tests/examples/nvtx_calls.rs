@@ -128,7 +128,7 @@ fn all() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What [`theirs`] calls, through this project's crate. NVIDIA's registers every string of a named domain.
+/// The same calls as [`theirs`], through this project's crate. NVIDIA's registers every string of a named domain.
 fn ours() -> Result<(), Box<dyn Error>> {
     let domain = Domain::named("twin")?;
     for payload in [
@@ -204,7 +204,7 @@ fn names() {
     }
 }
 
-/// Says what became of the tool, and makes every kind of call.
+/// Prints the state of the tool, and makes every kind of call.
 fn state() -> Result<(), Box<dyn Error>> {
     println!("{} {:?}", is_tool_attached(), client::state());
     all()

@@ -4,9 +4,9 @@
 //! 0 push domain="app" message="load" color=FF00A000 category=256 payload=u64:3 registered=true depth=0
 //! ```
 //!
-//! The thread's number in the order of first appearance, the kind of call, then what is present of the fields, strings
-//! quoted as in JSON. Lines are written at once and appended, so that several processes and tools can share a file, and
-//! nothing is lost however the process ends. Without the variable the tool refuses to be attached.
+//! The thread's number in order of first appearance, the kind of call, then the present fields, with strings quoted as
+//! in JSON. Lines are written at once and appended, so that several processes and tools can share a file, and nothing
+//! is lost however the process ends. Without the variable the tool refuses to be attached.
 
 use nvtx_rs::tool::{Call, Event, Extended, Field, Tool};
 use nvtx_rs::{Payload, export_tool};

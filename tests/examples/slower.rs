@@ -1,5 +1,5 @@
-//! A tool that makes one range slower, by turns of a loop at each entry: for `tests/gate`, which checks that a
-//! comparison of runs finds what became slower.
+//! A tool that slows one range down by a loop at each entry: for `tests/gate`, which checks that a comparison of runs
+//! finds the slower range.
 //!
 //! `SLOWER=NAME:TURNS` names the range. Its parents become slower by the same time. Without the variable the tool only
 //! receives calls, so runs with and without it differ by the loop alone.

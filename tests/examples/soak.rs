@@ -1,10 +1,10 @@
-//! Spans without end, on threads that come and go: `soak SPANS THREADS TIER [BUDGET]`, run by `soak/run`. BUDGET is the
-//! memory for durations, in bytes.
+//! Endless spans on short-lived threads: `soak SPANS THREADS TIER [BUDGET]`, run by `soak/run`. BUDGET is the memory
+//! for durations, in bytes.
 //!
-//! Eight threads at a time: each makes its part and ends. Spans are entered again, left out of order, cloned,
-//! and entered and closed elsewhere. A summary is taken each second. Prints lines of CSV: spans so far, seconds,
-//! nanoseconds of processor time per span since the line before, summaries included, KiB of resident memory and of the
-//! heap, threads so far, milliseconds of processor time that a summary took. At the end every count must be exact.
+//! Eight threads at a time: each makes its part and ends. Spans are entered again, exited out of order, cloned, and
+//! entered and closed on other threads. A summary is taken each second. Prints lines of CSV: spans so far, seconds,
+//! nanoseconds of processor time per span since the line before, including summaries, KiB of resident memory and of the
+//! heap, threads so far, milliseconds of processor time of a summary. At the end every count must be exact.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,10 +19,10 @@ use tracing_subscriber::prelude::*;
 const AT_ONCE: u64 = 8;
 const PROCESS: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;
 const THREAD: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
-/// Rounds of a thread from one span that is left out of order to the next. So many that rows keep no more durations one
-/// by one when a hundredth of the spans is made.
+/// Rounds of a thread between two spans that are exited out of order. The number is so small that rows stop keeping
+/// single durations after a hundredth of the spans.
 const OUT_OF_ORDER: u64 = 32;
-/// Spans of a thread that another one enters.
+/// Spans of a thread that another thread enters.
 const HANDED_ON: u64 = 16;
 
 /// Entries of a round, by name.
@@ -37,7 +37,7 @@ fn exit(span: &Span) {
     span.with_subscriber(|(id, dispatch)| dispatch.exit(id));
 }
 
-/// One round. Some rounds also have a pair of spans whose exits do not nest: the second is closed and opened again.
+/// One round. Some rounds also have a pair of spans whose exits do not nest: the second is closed and reopened.
 fn round(number: u64) {
     (0..4).for_each(|_| info_span!("plain").in_scope(|| ()));
     info_span!("outer").in_scope(|| info_span!("inner").in_scope(|| ()));
@@ -55,12 +55,12 @@ fn round(number: u64) {
     }
 }
 
-/// What there is of each name after `rounds` of each of `threads`.
+/// The expected counts by name after `rounds` of each of `threads`.
 fn expected(threads: u64, rounds: u64) -> BTreeMap<String, u64> {
     let mut counts: BTreeMap<String, u64> =
         ROUND.iter().map(|(name, count)| ((*name).to_owned(), threads * rounds * count)).collect();
     let pairs = threads * rounds.div_ceil(OUT_OF_ORDER);
-    // The one that is opened again is two instances.
+    // The reopened one is two instances.
     counts.extend([
         ("left first".to_owned(), pairs),
         ("left last".to_owned(), 2 * pairs),
@@ -69,7 +69,7 @@ fn expected(threads: u64, rounds: u64) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Nanoseconds of processor time by such a clock: that of the process, or of the thread.
+/// Nanoseconds of processor time by this clock, of the process or of the thread.
 #[allow(unsafe_code)]
 fn processor_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -83,7 +83,7 @@ fn resident_kib() -> Result<u64, Box<dyn Error>> {
     Ok(pages.split(' ').nth(1).ok_or("no resident set")?.parse::<u64>()? * 4)
 }
 
-/// What is allocated.
+/// Allocated KiB.
 #[allow(unsafe_code)]
 fn heap_kib() -> usize {
     // SAFETY: takes nothing and returns plain numbers.
@@ -130,7 +130,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         drop(hand_on);
         let is_over = &is_over;
-        // Entered, and closed, on a thread that did not make them.
+        // Entered and closed on a thread that did not create them.
         scope.spawn(move || {
             handed_on.iter().for_each(|span| span.in_scope(|| ()));
             is_over.store(true, Relaxed);

@@ -1,7 +1,7 @@
-//! Programs whose spans the tests watch: `spans SCENARIO TIER`, TIER being `layer`, `subscriber` or, with the feature
+//! Programs with spans for the tests: `spans SCENARIO TIER`, TIER being `layer`, `subscriber` or, with the feature
 //! `nvidia`, `nvidia` for NVIDIA's own layer.
 //!
-//! A scenario prints what its profilers counted as JSON, one summary a line; what a tool was told is recorded outside.
+//! A scenario prints its profilers' counts as JSON, one summary a line; calls to a tool are recorded outside.
 
 #[path = "spans/crowds.rs"]
 mod crowds;
@@ -42,7 +42,7 @@ use stage::Tier;
 use std::error::Error;
 use std::time::Duration;
 
-/// What a scenario may fail with: then it is not what the test wanted to see.
+/// An error of a scenario means that the test did not see what it wanted.
 type Outcome = Result<(), Box<dyn Error>>;
 
 type Scenario = (&'static str, fn(Tier) -> Outcome);

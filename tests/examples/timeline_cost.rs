@@ -1,9 +1,9 @@
-//! What a timeline costs: `cargo run --release -p tests --example timeline_cost`.
+//! The cost of a timeline: `cargo run --release -p tests --example timeline_cost`.
 //!
 //! A million ranges on one thread, without a timeline, with a trace, with a database, and with both; each in a process
-//! of its own. What the program pays a range, in its thread's own time on the CPU (median of the rounds) and by the
-//! clock (the quickest round); how long it takes from the first range until the files are complete (the quickest
-//! round); and what is missing in them. By the clock the program waits where the thread that writes has its core.
+//! of its own. Prints the program's cost of a range, in its thread's processor time (median of the rounds) and by the
+//! clock (the quickest round); the time from the first range until the files are complete (the quickest round); and the
+//! number of missing ranges. By the clock the program also waits while the writing thread has its core.
 #![allow(unsafe_code)] // the time of a thread
 
 use std::error::Error;
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Nanoseconds a range, on the CPU and by the clock; seconds until the files are complete; ranges that are missing.
+/// Nanoseconds a range, of processor time and by the clock; seconds until the files are complete; missing ranges.
 fn round(tier: &str, files: &str) -> Result<[f64; 4], Box<dyn Error>> {
     let output = Command::new(std::env::current_exe()?).args([tier, files]).env_remove("TRACING_GPU").output()?;
     let said = String::from_utf8(output.stdout)?;
@@ -111,7 +111,7 @@ fn measured(tier: &str, files: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What this thread has spent on the CPU, in nanoseconds.
+/// Processor time of this thread, in nanoseconds.
 fn thread_ns() -> std::io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a live timespec.

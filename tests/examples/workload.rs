@@ -1,7 +1,7 @@
 //! Programs for the Nsight Systems tests: `workload KIND OUT TIER DOMAIN SEED`.
 //!
-//! Each writes its own summary to `OUT` as JSON, to be compared with what Nsight Systems saw of the same process.
-//! `TIER` is `layer` or `subscriber`; `DOMAIN` is `default`, `target` or a name; `SEED` is read by `random` alone.
+//! Each writes its own summary to `OUT` as JSON, for comparison with Nsight Systems' recording of the same process.
+//! `TIER` is `layer` or `subscriber`; `DOMAIN` is `default`, `target` or a name; only `random` reads `SEED`.
 
 use std::error::Error;
 use std::fs::File;
@@ -59,12 +59,12 @@ fn start(tier: &str, domain: &str) -> Result<Profiler, Box<dyn Error>> {
     Ok(profiler)
 }
 
-/// How long most ranges of the generated programs last. Nsight Systems takes 0.1 to 0.35 us before it reads its clock
-/// where a name is rare or long and its caches are cold. On a busy host that is more than 1 % of 30 us. `bodies` has
-/// the short ranges.
+/// The duration of most ranges of the generated programs. With a rare or long name and cold caches, Nsight Systems
+/// takes 0.1 to 0.35 us before it reads its clock. On a busy host that is more than 1 % of 30 us. `bodies` has the
+/// short ranges.
 const BODY: Duration = Duration::from_micros(100);
 
-/// Computes until the time is over: a body that is not the scheduler's to lengthen.
+/// Computes until the time is over: a body that the scheduler cannot prolong.
 fn work(time: Duration) {
     let start = Instant::now();
     while start.elapsed() < time {
@@ -72,7 +72,7 @@ fn work(time: Duration) {
     }
 }
 
-/// Ranges of 0.2, 2 and 50 us, often enough that a preemption now and then does not move the median.
+/// Ranges of 0.2, 2 and 50 us, often enough that occasional preemptions do not move the median.
 fn bodies() {
     for _ in 0..6_000 {
         info_span!("body of 0.2 us").in_scope(|| work(Duration::from_nanos(200)));
@@ -85,9 +85,9 @@ fn bodies() {
     }
 }
 
-/// Names that are used once each: whatever a name costs when the tool is told of it must not be in its one duration.
+/// Names that are used once each: the cost of registering a name with the tool must not be in its one duration.
 fn once() {
-    // The tool's own first calls take longer than any other, and so does one that comes after a pause.
+    // The tool's own first calls take longer than any others, and so does a call after a pause.
     for _ in 0..100 {
         info_span!("first of all").in_scope(|| work(BODY));
     }
@@ -96,7 +96,7 @@ fn once() {
     }
 }
 
-/// A generator of its own (SplitMix64): a seed means the same program for ever.
+/// A random generator of its own (SplitMix64): a seed always gives the same program.
 struct Numbers(u64);
 
 impl Numbers {
@@ -114,7 +114,7 @@ macro_rules! sites {
     };
 }
 
-/// Call sites, among them names that a table or a file could trip over, and pairs that differ in one thing alone.
+/// Call sites, including names that could break a table or a file, and pairs that differ in one detail.
 const SITES: [fn() -> Span; 20] = sites! {
     "app" "load";
     "app" "step";
@@ -154,7 +154,7 @@ fn make_span(numbers: &mut Numbers) -> Span {
     }
 }
 
-/// A program from a seed: threads that nest, leave and enter spans in any order, also spans that others made.
+/// A program from a seed: threads that nest, leave and enter spans in any order, including spans of others.
 fn random(seed: u64) {
     let mut numbers = Numbers(seed);
     let threads = 1 + numbers.below(4);
@@ -176,7 +176,7 @@ fn random_thread(numbers: &mut Numbers, shared: &Mutex<Vec<Span>>) {
     let mut kept: Vec<Span> = Vec::new();
     for _ in 0..1_500 + numbers.below(1_500) {
         work(Duration::from_nanos(numbers.below(4_000) as u64));
-        // Most ranges of a name last as long as the others, so that its median is not the duration of some single one.
+        // Most ranges of a name have the same duration, so that its median is not that of a single one.
         for _ in 0..numbers.below(3) {
             make_span(numbers).in_scope(|| work(BODY));
         }
@@ -187,7 +187,7 @@ fn random_thread(numbers: &mut Numbers, shared: &Mutex<Vec<Span>>) {
                 open.push(kept[numbers.below(kept.len())].clone().entered());
             }
             9 if !open.is_empty() => kept.push(open[numbers.below(open.len())].clone()),
-            // Out of order, if it is not the last.
+            // Out of order, unless it is the last.
             10..=11 if !open.is_empty() => drop(open.remove(numbers.below(open.len()))),
             12 if !kept.is_empty() => {
                 let span = kept.remove(numbers.below(kept.len()));
@@ -196,7 +196,7 @@ fn random_thread(numbers: &mut Numbers, shared: &Mutex<Vec<Span>>) {
             }
             13 => kept.extend(lock(shared).pop()),
             14 if kept.len() > 6 => kept.truncate(2),
-            // More threads than cores would be preempted all the time; so they rest, with nothing open.
+            // More threads than cores would be preempted all the time, so they rest, with nothing open.
             15 if open.is_empty() => thread::sleep(Duration::from_micros(100)),
             _ => drop(open.pop()),
         }
@@ -285,9 +285,8 @@ fn threads() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Ranges that are open at the end: on this thread, on one that runs, and on one that has ended; and a lifetime. The
-/// summary is from before the finish, since afterwards there is none to be had; `OUT.txt` has the table from the
-/// finish.
+/// Ranges that are open at the end: on this thread, on a running one, and on one that has ended; and a lifetime. The
+/// summary is from before the finish, because there is none afterwards; `OUT.txt` has the table from the finish.
 fn open(profiler: Profiler, out: &str) -> Result<(), Box<dyn Error>> {
     drop(info_span!("closed").entered());
     let ended = thread::spawn(|| std::mem::forget(info_span!("open on an ended thread").entered()));

@@ -1,6 +1,6 @@
-//! Reads the tables that `nsys stats --format csv` prints.
+//! Reads the CSV output of `nsys stats`.
 
-/// The cells of each line. What has a comma is quoted; a quote inside is doubled, or comes alone.
+/// The cells of each line. A cell with a comma is quoted; a quote inside is doubled or single.
 ///
 /// ```
 /// assert_eq!(tests::csv::lines("a,\"b, c\",\"\"\"\"\n1,,2\n"), [["a", "b, c", "\""], ["1", "", "2"]]);

@@ -1,4 +1,4 @@
-//! What the tests see of CUPTI, in plain data.
+//! CUPTI for the tests, in plain data.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,7 +17,7 @@ pub struct Cupti {
     strides: Strides,
 }
 
-/// A record as the tests see it, with the address of a kernel's name.
+/// A record for the tests, with the address of a kernel's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
     /// An operation.
@@ -31,7 +31,7 @@ pub enum Decoded {
 }
 
 impl Cupti {
-    /// Loads the library at this path, or says why not. The driver must be loaded before.
+    /// Loads the library at this path, or returns the reason for a failure. The driver must be loaded before.
     pub fn open(path: &Path) -> Result<Self, String> {
         Library::open(path).map(Self::of).map_err(|reason| reason.to_string())
     }
@@ -46,13 +46,13 @@ impl Cupti {
         Self { library, strides }
     }
 
-    /// The file that it came from.
+    /// The file from which it was loaded.
     #[must_use]
     pub fn path(&self) -> &str {
         self.library.path()
     }
 
-    /// Its version, as it says, and in words.
+    /// Its version as a number and in words.
     #[must_use]
     pub fn version(&self) -> (u32, String) {
         (self.library.version(), self.library.version_name())
@@ -64,7 +64,7 @@ impl Cupti {
         self.strides.of(kind)
     }
 
-    /// Where the library itself sees records begin, and the code that ended its walk.
+    /// The places of records by the library itself, and the code that ended its walk.
     pub fn places(&self, buffer: &mut [u8]) -> (Vec<usize>, i32) {
         let mut places = Vec::new();
         loop {
@@ -75,7 +75,7 @@ impl Cupti {
         }
     }
 
-    /// The records that the decoder sees, and where they begin; and whether it came to the end.
+    /// The decoded records and their places; and whether the decoder reached the end.
     #[must_use]
     pub fn decode(&self, buffer: &[u8]) -> (Vec<(usize, Decoded)>, bool) {
         let (mut records, mut found) = (Records::new(buffer, &self.strides), Vec::new());
@@ -99,19 +99,19 @@ impl Cupti {
     }
 }
 
-/// The functions of the driver that are known by their numbers, with their names.
+/// The driver functions that are known by number, with their names.
 pub fn known_functions() -> impl Iterator<Item = (u32, &'static str)> {
     ENQUEUE.iter().chain(&PROFILER).copied()
 }
 
-/// A session and what it has told.
+/// A session and its output.
 #[derive(Clone, Copy)]
 pub struct Recording {
     session: &'static Session,
     seen: &'static Collector,
 }
 
-/// What a session told its sink.
+/// The calls and records that a session passed to its sink.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Function and correlation id of the calls entered.
@@ -122,7 +122,7 @@ pub struct Seen {
     pub calls: Vec<ApiCall>,
     /// Records that could not be read.
     pub unreadable: u64,
-    /// Records thrown away.
+    /// Discarded records.
     pub over_budget: u64,
 }
 
@@ -156,7 +156,7 @@ impl Sink for Collector {
 }
 
 impl Recording {
-    /// Starts a session, or says why none can start.
+    /// Starts a session, or returns the reason why it cannot start.
     pub fn start(api_records: bool, buffer_bytes: usize) -> Result<Self, String> {
         let seen: &'static Collector = Box::leak(Box::default());
         let session = start(Options { api_records, details: Details::NONE, buffer_bytes, in_init: false }, seen)
@@ -164,7 +164,7 @@ impl Recording {
         Ok(Self { session, seen })
     }
 
-    /// What was told since this was asked last.
+    /// The output since the last call.
     #[must_use]
     pub fn take(&self) -> Seen {
         let (mut seen, buffers) = std::mem::take(&mut *self.seen.0.lock());
@@ -178,7 +178,7 @@ impl Recording {
         seen
     }
 
-    /// Has complete buffers delivered.
+    /// Makes CUPTI deliver complete buffers.
     pub fn flush(&self) {
         self.session.flush();
     }

@@ -1,4 +1,5 @@
-//! The READMEs and the pages in `docs/` as doctests: each snippet of Rust is compiled, and run unless it says `no_run`.
+//! The READMEs and the pages in `docs/` as doctests: each Rust snippet is compiled, and run unless it is marked
+//! `no_run`.
 
 macro_rules! page {
     ($name:ident, $path:literal) => {

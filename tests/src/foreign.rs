@@ -1,4 +1,4 @@
-//! Programs in C and Python that make NVTX calls through what NVIDIA publishes.
+//! Programs in C and Python that make NVTX calls through NVIDIA's packages.
 
 use crate::installed;
 use crate::recorder::{TemporaryFile, example};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tracing_gpu::Summary;
 
-/// One of what `tests/install` fetches: `headers`, `v2` or `python`.
+/// A part of what `tests/install` fetches: `headers`, `v2` or `python`.
 ///
 /// # Panics
-/// If it is not there.
+/// If it is missing.
 pub fn folder(part: &str) -> PathBuf {
     let all = installed::folder("nvtx");
     let entries = std::fs::read_dir(&all).into_iter().flatten().filter_map(Result::ok);
@@ -19,12 +19,12 @@ pub fn folder(part: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no {part}-* in {}: run tests/install", all.display()))
 }
 
-/// NVIDIA's headers of NVTX 3, with all extensions: what stands behind `-I`.
+/// NVIDIA's headers of NVTX 3, with all extensions: the argument of `-I`.
 pub fn headers() -> PathBuf {
     folder("headers").join("nvidia/cu13/include")
 }
 
-/// Compiles the C program at `source`, a path from the folder of this package.
+/// Compiles the C program at `source`, a path relative to the folder of this package.
 ///
 /// # Panics
 /// If that fails.
@@ -44,7 +44,7 @@ pub fn compile(source: &str, arguments: &[&str]) -> TemporaryFile {
 pub struct Summarised(TemporaryFile);
 
 impl Summarised {
-    /// Has the profiler that is injected into this command write it, and use these settings.
+    /// Makes the profiler that is injected into this command write it, with these settings.
     pub fn new(command: &mut Command, settings: &str) -> Self {
         let json = TemporaryFile::new("summary.json");
         command.env("TRACING_GPU", format!("{settings},json={}", json.0.display()));

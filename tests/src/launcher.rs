@@ -1,4 +1,4 @@
-//! Runs programs under the command `tracing-gpu`, as it is built here.
+//! Runs programs under the command `tracing-gpu` of this workspace.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tracing_gpu::Summary;
 
-/// The command, built as the workspace is.
+/// The command, built with the workspace's profile.
 ///
 /// # Panics
 /// If cargo cannot build it.
@@ -16,7 +16,7 @@ pub fn binary() -> &'static Path {
     BUILT.get_or_init(|| build(&[]))
 }
 
-/// The command, built as users have it.
+/// The command, built as for users.
 ///
 /// # Panics
 /// If cargo cannot build it.
@@ -36,12 +36,12 @@ fn build(options: &[&str]) -> PathBuf {
     built.unwrap_or_else(|| panic!("{cargo:?} built no program"))
 }
 
-/// What the command says of a program that makes no call, as far as it can know.
+/// The command's message for a program without calls, as far as it can know.
 pub const NOTHING: &str = "nothing was measured: the program used neither NVTX nor CUDA nor OpenACC, or did so where \
                            that cannot be seen (linked statically or with musl; under env -i, sudo, ssh or another \
                            tracing-gpu; in a container)";
 
-/// A folder of its own, removed when this is dropped.
+/// A folder of its own, which the destructor removes.
 #[derive(Debug)]
 pub struct Folder(pub PathBuf);
 
@@ -85,7 +85,7 @@ impl Drop for Folder {
     }
 }
 
-/// `tracing-gpu` with these options; what this process was told by the environment is kept from it.
+/// `tracing-gpu` with these options, without this process's own settings in the environment.
 ///
 /// # Panics
 /// If it cannot be built.
@@ -106,7 +106,7 @@ fn command_by(binary: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// What a run printed and left.
+/// The output and the files of a run.
 #[derive(Debug)]
 pub struct Ran {
     /// How the command ended.
@@ -119,7 +119,7 @@ pub struct Ran {
     pub summaries: Vec<Summary>,
 }
 
-/// Runs it to its end, with `--json` into a folder for the summaries: `make` adds the program.
+/// Runs the command to its end, with `--json` into a folder for the summaries: `make` adds the program.
 ///
 /// # Panics
 /// If it cannot be started, or leaves a file that is no summary.
@@ -127,12 +127,12 @@ pub fn run(options: &[&str], make: impl FnOnce(&mut Command) -> &mut Command) ->
     run_by(binary(), options, make)
 }
 
-/// The same by another build of the command.
+/// The same with another build of the command.
 ///
 /// # Panics
-/// As above.
+/// As for [`run`].
 pub fn run_by(binary: &Path, options: &[&str], make: impl FnOnce(&mut Command) -> &mut Command) -> Ran {
-    // Nothing that other runs left is beside the folder of this one.
+    // Remains of other runs are not beside the folder of this one.
     let (folder, temporary) = (Folder::new(), Folder::new());
     let json = folder.0.join("run-%p.json").display().to_string();
     let mut command = command_by(binary, &[options, &["--json", &json]].concat());
@@ -142,7 +142,7 @@ pub fn run_by(binary: &Path, options: &[&str], make: impl FnOnce(&mut Command) -
 }
 
 impl Ran {
-    /// Of what was printed, and of the summaries in a folder.
+    /// From the output, and from the summaries in a folder.
     ///
     /// # Panics
     /// If there is a file that is no summary.
@@ -173,14 +173,14 @@ impl Ran {
         self.stderr.lines().filter_map(|line| line.strip_prefix("tracing-gpu: ")).collect()
     }
 
-    /// Whether a note says that this is a snapshot.
+    /// Whether a note marks this as a snapshot.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.summaries.iter().any(|summary| summary.notes.iter().any(|note| note.contains("ended at once")))
     }
 }
 
-/// A C program, compiled with these arguments beside the source.
+/// A C program, compiled with these arguments.
 ///
 /// # Panics
 /// If there is no compiler, or it fails.

@@ -17,8 +17,8 @@ pub mod nsight;
 pub mod recorder;
 pub mod usage;
 
-/// What this returns, and how long it took: the first of three times that is below the bound, or the last. A busy
-/// machine makes nothing quicker.
+/// The result, and the time taken: the first of three attempts below the bound, or the last. A busy machine makes
+/// nothing quicker.
 pub fn in_time<T>(bound: Duration, mut run: impl FnMut() -> T) -> (T, Duration) {
     let mut timed = || {
         let began = Instant::now();
@@ -33,7 +33,7 @@ pub fn in_time<T>(bound: Duration, mut run: impl FnMut() -> T) -> (T, Duration) 
     timed()
 }
 
-/// A value with some of its fields set: for types that cannot be written as literals outside of their crate.
+/// A value with some fields set: for types that cannot be written as literals outside of their crate.
 pub fn with<T>(mut value: T, set: impl FnOnce(&mut T)) -> T {
     set(&mut value);
     value

@@ -1,7 +1,7 @@
-//! Runs a program under the real Nsight Systems 2022.4 and reads what it recorded: NVTX needs no GPU.
+//! Runs a program under the real Nsight Systems 2022.4 and reads the recording: NVTX needs no GPU.
 //!
-//! Debian's package splits Nsight Systems in two and does not connect them: `nsys profile` writes raw data and then
-//! misses its importer, which is a program of its own beside the libraries of `nsys stats`.
+//! Debian's package splits Nsight Systems in two without connecting them: `nsys profile` writes raw data and then
+//! misses its importer, which is a separate program beside the libraries of `nsys stats`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use tracing_gpu::summary::RangeStyle;
 
 const HOST: &str = "/usr/lib/nsight-systems/host-linux-x64";
 
-/// One program is profiled at a time, importing included: what runs beside it shows in its durations.
+/// Only one program is profiled at a time, including the import, because other work changes its durations.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// At times, on a busy machine, nsys fails to meet the processes that it starts ("sem_open: No such file or directory",
-/// "End of file") and records nothing at all. That says nothing of the program, so it is started again.
+/// On a busy machine nsys sometimes fails to connect to its own processes ("sem_open: No such file or directory", "End
+/// of file") and records nothing at all. That is no fault of the program, so it is started again.
 const ATTEMPTS: usize = 4;
 
-/// What Nsight Systems recorded of one process. Its folder is removed when this is dropped.
+/// Nsight Systems' recording of one process. The destructor removes its folder.
 #[derive(Debug)]
 pub struct Recording {
     folder: Folder,
@@ -40,7 +40,7 @@ pub enum Table {
 /// A row of such a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// As the tool shows it: `domain:name`, or the bare name.
+    /// The displayed label: `domain:name`, or the bare name.
     pub label: String,
     /// Push/pop or start/end.
     pub style: RangeStyle,
@@ -52,7 +52,7 @@ pub struct Row {
     pub median_ns: f64,
 }
 
-/// An annotation as it is in the exported database: columns of `NVTX_EVENTS`, with texts and numbers resolved.
+/// An annotation from the exported database: columns of `NVTX_EVENTS`, with texts and numbers resolved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Event {
     /// `push`, `start` or `mark`.
@@ -75,8 +75,7 @@ pub struct Event {
     pub tid: i64,
 }
 
-/// Profiles the command: its NVTX calls and nothing else. Its standard output and error are returned beside the
-/// recording.
+/// Profiles only the NVTX calls of the command. Also returns its standard output and error.
 ///
 /// # Panics
 /// If Nsight Systems is missing, if the command fails, or if nothing can be imported.
@@ -91,7 +90,7 @@ pub fn profile(command: &Command) -> (Recording, Output) {
     record(command).unwrap_or_else(|said| panic!("nsys recorded nothing of {command:?}:\n{said}"))
 }
 
-/// What nsys said, if it recorded nothing.
+/// Records the command; returns nsys' output as an error if it recorded nothing.
 ///
 /// # Panics
 /// If it did record, but the command failed or the recording cannot be imported.
@@ -111,14 +110,14 @@ fn record(command: &Command) -> Result<(Recording, Output), String> {
     if !recording.folder.file("run.qdstrm").is_file() {
         return Err(said(&output));
     }
-    // It complains of the importer that it misses, but its exit status is the program's.
+    // It complains about the missing importer, but its exit status is the program's.
     assert!(output.status.success(), "{command:?} failed: {}\n{}", output.status, said(&output));
     import(&recording.folder);
     Ok((recording, output))
 }
 
-/// An example of this workspace, or the command `tracing-gpu`, built for release: examples do real work, and an
-/// unoptimised call to NVTX takes long enough to show in a comparison of durations.
+/// An example of this workspace, or the command `tracing-gpu`, built for release: examples do real work, and
+/// unoptimised NVTX calls are slow enough to change the compared durations.
 ///
 /// # Panics
 /// If it cannot be built, or if there is no Nsight Systems to run it under.
@@ -141,7 +140,7 @@ pub fn release_example(name: &str) -> PathBuf {
 }
 
 /// # Panics
-/// If a program of Nsight Systems is not there.
+/// If a program of Nsight Systems is missing.
 fn check_installed() {
     let importer = Path::new(HOST).join("QdstrmImporter");
     let runs = Command::new("nsys").arg("--version").stdin(Stdio::null()).output();
@@ -164,7 +163,7 @@ fn import(folder: &Folder) {
     run(export.arg(folder.file("run.nsys-rep")));
 }
 
-/// `nsys stats` with these arguments, over a database.
+/// Runs `nsys stats` with these arguments on a database.
 ///
 /// # Panics
 /// If it cannot be started.
@@ -181,14 +180,14 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}\n{}", output.status, said(&output));
 }
 
-/// All that a program printed.
+/// The whole output of a program.
 #[must_use]
 pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 impl Recording {
-    /// The rows that `nsys stats` prints; none where it says that there is nothing to print.
+    /// The rows that `nsys stats` prints; empty if it reports that there are none.
     ///
     /// # Panics
     /// If `nsys stats` fails or prints something else.
@@ -210,7 +209,7 @@ impl Recording {
     /// Ranges and marks, in order of their start.
     ///
     /// # Panics
-    /// If the database is not as Nsight Systems 2022.4 exports it.
+    /// If the database does not have the form of Nsight Systems 2022.4.
     pub fn events(&self) -> Vec<Event> {
         let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
         let database =
@@ -267,8 +266,8 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
-/// A line of a summary: eight numbers, the style where both are in one table, and the name. Only what has a comma is
-/// quoted, and quotes inside are not doubled; of all the cells that can be the name alone, which is the last.
+/// A line of a summary: eight numbers, the style if both are in one table, and the name. Only cells with a comma are
+/// quoted, and quotes inside are not doubled. Only the name, the last cell, can need that.
 fn csv_row(line: &str, style: Option<RangeStyle>) -> Row {
     let read = || {
         let mut cells = line.splitn(if style.is_some() { 9 } else { 10 }, ',');

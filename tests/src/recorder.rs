@@ -1,5 +1,4 @@
-//! Runs a program under the tool `examples/recorder.rs` and reads what it wrote: the NVTX calls that a profiler would
-//! see.
+//! Runs a program under the tool `examples/recorder.rs` and reads its output: the NVTX calls that a profiler would see.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// One NVTX call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call {
-    /// The thread, numbered in the order of first appearance.
+    /// The thread, numbered in order of first appearance.
     pub thread: usize,
     /// `attach`, `push`, `pop`, `mark`, `start`, `end`, `create_domain`, `register_string`, `name_category`,
     /// `name_thread`, `name_object`, `create_resource`, `destroy_resource`, `sync`, ...
@@ -27,18 +26,18 @@ pub struct Call {
     pub payload: Option<String>,
     /// Whether the message was given as a registered string.
     pub registered: bool,
-    /// All else, such as `depth` and `id`.
+    /// All other fields, such as `depth` and `id`.
     pub rest: BTreeMap<String, String>,
 }
 
 impl Call {
-    /// The calls that say what was annotated, without those that prepare it: push, pop, mark, start and end.
+    /// Whether the call annotates, and does not only prepare annotations: push, pop, mark, start and end.
     pub fn is_event(&self) -> bool {
         matches!(self.kind.as_str(), "push" | "pop" | "mark" | "start" | "end")
     }
 }
 
-/// `kind message`, with the domain before it where there is one: short enough to list what is expected in a test.
+/// `kind message`, with the domain in front if there is one: short enough for lists in tests.
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kind)?;
@@ -54,17 +53,17 @@ impl fmt::Display for Call {
 /// The tool's library.
 ///
 /// # Panics
-/// If it has not been built: cargo builds it with the tests of this package, but not if only one of them is asked for.
+/// If it has not been built: cargo builds it with all tests of this package, but not with a single one.
 pub fn library() -> PathBuf {
     built_example("librecorder.so")
 }
 
-/// A file that is there as long as the value.
+/// A file that exists as long as the value.
 #[derive(Debug)]
 pub struct TemporaryFile(pub PathBuf);
 
 impl TemporaryFile {
-    /// A path that ends in `name`, where nothing is yet.
+    /// A path that ends in `name`, without a file yet.
     pub fn new(name: &str) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +77,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// A copy of the tool's library, since the dynamic linker loads one file only once.
+/// A copy of the tool's library, because the dynamic linker loads one file only once.
 ///
 /// # Panics
 /// If it cannot be made.
@@ -117,7 +116,7 @@ fn changed_since(program: &Path) -> Option<String> {
     sources.find(|source| changed(Path::new(source)).is_some_and(|changed| changed > built)).map(str::to_owned)
 }
 
-/// Runs the command to its end with the recorder as its tool; what it called.
+/// Runs the command to its end with the recorder as its tool. Returns its calls.
 ///
 /// # Panics
 /// If the command fails or the record cannot be read.
@@ -128,7 +127,7 @@ pub fn run_recorded(command: &mut Command) -> Vec<Call> {
     calls
 }
 
-/// As [`run_recorded`], with the output, for a command that may fail.
+/// Like [`run_recorded`], with the output, for a command that may fail.
 ///
 /// # Panics
 /// If the command cannot be started or the record cannot be read.
@@ -160,12 +159,12 @@ impl Record {
         Self(std::env::temp_dir().join(format!("nvtx-record-{}-{number}", std::process::id())))
     }
 
-    /// What to set `NVTX_RECORD` to.
+    /// The value for `NVTX_RECORD`.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// What has been recorded; nothing if the file is missing.
+    /// The recorded calls; empty if the file is missing.
     ///
     /// # Panics
     /// If there is a line that the recorder does not write.
@@ -174,7 +173,7 @@ impl Record {
         self.lines().iter().map(parse).collect()
     }
 
-    /// What has been recorded, as it was written.
+    /// The recorded lines, unchanged.
     pub fn lines(&self) -> Vec<String> {
         std::fs::read_to_string(&self.0).unwrap_or_default().lines().map(str::to_owned).collect()
     }
@@ -207,7 +206,7 @@ fn parse(line: &str) -> Option<Call> {
     Some(call)
 }
 
-/// The value at the head, and what follows the blank after it.
+/// The value at the start, and the text after the following blank.
 fn split_value(text: &str) -> Option<(String, &str)> {
     let (value, rest) = if text.starts_with('"') {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<String>();

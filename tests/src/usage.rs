@@ -1,31 +1,31 @@
-//! What a thread or the process took of the machine, as the operating system counts it.
+//! Resources that a thread or the process has used, by the operating system's counts.
 
 use std::ops::{AddAssign, Sub};
 use std::time::Duration;
 
-/// Since the thread or the process began, or between two readings.
+/// Resources since the start of the thread or the process, or between two readings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
-    /// Pages that were touched and not there, without a disk.
+    /// Page faults without disk access.
     pub faults: i64,
-    /// Times that it gave up the processor.
+    /// How often it gave up the processor.
     pub waits: i64,
-    /// Times that the processor was taken from it.
+    /// How often it was preempted.
     pub preemptions: i64,
-    /// Time of its own.
+    /// Processor time of its own code.
     pub user: Duration,
-    /// Time of the kernel for it.
+    /// Processor time of the kernel for it.
     pub system: Duration,
 }
 
 impl Usage {
-    /// Of the calling thread.
+    /// Usage of the calling thread.
     #[must_use]
     pub fn of_thread() -> Self {
         Self::of(libc::RUSAGE_THREAD)
     }
 
-    /// Of all threads.
+    /// Usage of all threads.
     #[must_use]
     pub fn of_process() -> Self {
         Self::of(libc::RUSAGE_SELF)
@@ -33,7 +33,7 @@ impl Usage {
 
     fn of(whose: libc::c_int) -> Self {
         #[allow(unsafe_code)]
-        // SAFETY: a struct of numbers, which may be 0, and which the call fills in.
+        // SAFETY: a struct of numbers, which may be 0, and which the call fills.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(whose, &raw mut usage);
@@ -58,7 +58,7 @@ impl Sub for Usage {
             faults: self.faults - before.faults,
             waits: self.waits - before.waits,
             preemptions: self.preemptions - before.preemptions,
-            user: self.user.saturating_sub(before.user), // where the sum is exact and the parts are estimates
+            user: self.user.saturating_sub(before.user), // the sum is exact, but the parts are estimates
             system: self.system.saturating_sub(before.system),
         }
     }

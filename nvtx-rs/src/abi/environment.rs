@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 
-/// A variable. A program that has rights which its user lacks (setuid, setgid, capabilities of its file) has none.
+/// A variable. `None` in a program with rights that its user lacks (setuid, setgid, capabilities of its file).
 ///
 /// ```
 /// assert_eq!(nvtx_rs::environment::variable("PATH"), std::env::var_os("PATH"));
@@ -16,11 +16,11 @@ pub fn variable(name: &str) -> Option<OsString> {
 
 #[cfg(target_os = "linux")]
 fn has_more_rights_than_its_user() -> bool {
-    // SAFETY: reads a number that the kernel left for this process when it began.
+    // SAFETY: reads a number that the kernel set when the process started.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Not known here.
+/// Unknown on this system.
 #[cfg(not(target_os = "linux"))]
 fn has_more_rights_than_its_user() -> bool {
     false

@@ -24,7 +24,7 @@ use std::mem::{offset_of, size_of};
 
 /// The interface's version, sent in every attribute struct.
 pub const VERSION: u16 = 3;
-/// What a push or a pop returns when nobody handles it.
+/// The result of a push or a pop that nobody handles.
 pub const NO_PUSH_POP_TRACKING: c_int = -2;
 /// The environment variable that names the tool's library.
 pub const INJECTION_PATH: &str =
@@ -205,14 +205,14 @@ pub union PayloadValue {
     pub f32: f32,
 }
 
-/// Which field counts is not known here.
+/// The struct does not know which field is valid.
 impl fmt::Debug for PayloadValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PayloadValue")
     }
 }
 
-/// What describes a range or a mark (`nvtxEventAttributes_t`).
+/// The description of a range or a mark (`nvtxEventAttributes_t`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct EventAttributes {
@@ -240,7 +240,7 @@ pub struct EventAttributes {
     pub message: *const c_void,
 }
 
-/// What describes a named resource (`nvtxResourceAttributes_t`).
+/// The description of a named resource (`nvtxResourceAttributes_t`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ResourceAttributes {
@@ -260,7 +260,7 @@ pub struct ResourceAttributes {
     pub message: *const c_void,
 }
 
-/// What describes a synchronisation object (`nvtxSyncUserAttributes_t`).
+/// The description of a synchronisation object (`nvtxSyncUserAttributes_t`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SyncUserAttributes {
@@ -280,7 +280,7 @@ pub struct SyncUserAttributes {
 pub struct ExportTableCallbacks {
     /// The size of this struct.
     pub struct_size: usize,
-    /// Stores the address of a module's table and its size; returns 0 for a module it does not know.
+    /// Stores the address of a module's table and its size; returns 0 for an unknown module.
     pub get_module_function_table: unsafe extern "system" fn(i32, *mut *const c_void, *mut u32) -> c_int,
 }
 
@@ -310,7 +310,7 @@ pub struct ExtensionSegment {
     pub slots: *mut *mut c_void,
 }
 
-/// What a client says about an extension (`nvtxExtModuleInfo_t`).
+/// A client's description of an extension (`nvtxExtModuleInfo_t`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ExtensionInfo {
@@ -332,7 +332,7 @@ pub struct ExtensionInfo {
     pub extra: *const c_void,
 }
 
-/// Data of an event, and what it is made of (`nvtxPayloadData_t`).
+/// Data of an event, and its schema (`nvtxPayloadData_t`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadData {
@@ -356,9 +356,9 @@ pub struct SchemaEntry {
     pub name: *const c_char,
     /// A description, or null.
     pub description: *const c_char,
-    /// An array's or a string's length or where it stands, or what selects the member of a union.
+    /// The length of an array or a string, or the place of that length, or the selector of a union's member.
     pub detail: u64,
-    /// Where the value stands; zero for behind the previous one.
+    /// The place of the value; zero if it follows the previous one.
     pub offset: u64,
     /// Further meaning, or null.
     pub semantics: *const c_void,
@@ -366,7 +366,7 @@ pub struct SchemaEntry {
     pub reserved: *const c_void,
 }
 
-/// What a program registers as a schema (`nvtxPayloadSchemaAttr_t`).
+/// A schema that a program registers (`nvtxPayloadSchemaAttr_t`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaAttributes {
@@ -404,7 +404,7 @@ pub struct EnumEntry {
     pub is_flag: i8,
 }
 
-/// What a program registers as an enumeration (`nvtxPayloadEnumAttr_t`).
+/// An enumeration that a program registers (`nvtxPayloadEnumAttr_t`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct EnumAttributes {
@@ -431,7 +431,7 @@ pub type Entry = unsafe extern "system" fn(Option<GetExportTable>) -> c_int;
 /// [`EXTENSION_ENTRY_POINT`]: takes the address of a module info struct; non-zero means success.
 pub type ExtensionEntry = unsafe extern "system" fn(*mut c_void) -> c_int;
 
-/// A domain's, string's, resource's or synchronisation object's handle: a tool's pointer, never looked into.
+/// The handle of a domain, string, resource or synchronisation object: a tool's pointer, never dereferenced.
 pub(crate) type Handle = *mut c_void;
 pub(crate) type MarkEx = unsafe extern "system" fn(Handle, *const EventAttributes);
 pub(crate) type StartEx = unsafe extern "system" fn(Handle, *const EventAttributes) -> u64;

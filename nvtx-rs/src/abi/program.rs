@@ -1,4 +1,4 @@
-//! The slots of this program, which its calls go through and a tool fills, and the one search for that tool.
+//! The slots of this program, through which its calls go and which a tool fills, and the single search for that tool.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +23,7 @@ pub fn state() -> State {
     STATE.get().cloned().unwrap_or(State::Loading)
 }
 
-/// Whether a tool wants ranges: worth asking before work that is done only to describe one.
+/// Whether a tool wants ranges. Ask before work that only serves to describe a range.
 ///
 /// After the first call this is one load and one comparison. Tools may come and go while the program runs, so ask each
 /// time.
@@ -40,10 +40,10 @@ pub fn is_tool_attached() -> bool {
     is_set(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) && is_ready(&SLOTS.core2[abi::core2::RANGE_PUSH_EX])
 }
 
-/// Whether no tool wants ranges, as far as one load tells: false where there is a tool, and before the first NVTX call
-/// of the process, which loads one.
+/// Whether no tool wants ranges, as far as one load shows. False with a tool, and before the first NVTX call of the
+/// process, which loads one.
 ///
-/// For paths that must not even contain the call which [`is_tool_attached`] may make. Ask [`is_tool_attached`] next.
+/// For paths that must not contain even the call inside [`is_tool_attached`]. Ask [`is_tool_attached`] next.
 ///
 /// ```
 /// if !nvtx_rs::is_tool_absent() && nvtx_rs::is_tool_attached() {
@@ -94,13 +94,13 @@ pub(crate) fn is_ready(slot: &Slot) -> bool {
     function(slot).is_some()
 }
 
-/// The tool's function. The address is good for one call: a tool may change the slot at any time, but its library stays
-/// loaded.
+/// The tool's function. The address is valid for one call: a tool may change the slot at any time, but its library
+/// stays loaded.
 pub(crate) fn function(slot: &Slot) -> Option<*mut c_void> {
     if PHASE.load(Ordering::Acquire) != COMPLETE {
         initialize(load_from_environment);
         if PHASE.load(Ordering::Acquire) != COMPLETE {
-            // A call made by the tool from its own entry point: nobody is there to receive it.
+            // The tool's entry point made this call itself, so nobody receives it.
             return None;
         }
     }
@@ -139,8 +139,8 @@ fn load_from_environment() -> State {
         None => State::NotSet,
         Some(path) => match load_library(path.into()) {
             Ok((library, entry)) => {
-                // SAFETY: the variable names a tool, and `entry` is the function of that interface; the argument has
-                // the type that it takes. The library stays loaded, see below.
+                // SAFETY: the variable names a tool, and `entry` is the function of that interface, with the right
+                // argument type. The library stays loaded, see below.
                 if unsafe { entry(Some(get_export_table)) } == 0 {
                     return State::EntryFailed { path: library.path };
                 }

@@ -1,4 +1,4 @@
-//! The tables of function pointers that a tool fills, and the export tables that lead it there.
+//! The tables of function pointers that a tool fills, and the export tables through which it finds them.
 
 #![allow(unsafe_code)]
 
@@ -6,7 +6,7 @@ use crate::abi;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// One function pointer of a client. `AtomicPtr<T>` is laid out as `*mut T`, so its address is what a tool writes to.
+/// One function pointer of a client. `AtomicPtr<T>` has the layout of `*mut T`, so a tool can write to its address.
 pub(crate) type Slot = AtomicPtr<c_void>;
 
 /// All slots of one client.
@@ -20,7 +20,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Slots that hold the stub: a client before its first call.
+    /// Slots with the stub: a client before its first call.
     pub(crate) const fn fresh() -> Self {
         Self {
             core: [const { AtomicPtr::new(stub as *mut c_void) }; abi::core::SIZE],
@@ -45,14 +45,14 @@ impl Slots {
         }
     }
 
-    /// Every slot of every module; the unused entry 0 of each is among them.
+    /// Every slot of every module, including the unused entry 0 of each.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot> {
         let first = self.core.iter().chain(&self.cuda).chain(&self.opencl);
         first.chain(&self.cudart).chain(&self.core2).chain(&self.sync)
     }
 
-    /// Puts the stub everywhere and returns it, for [`Slots::clear_untouched`]. One pointer is kept and compared, since
-    /// a function need not have the same address wherever it is named.
+    /// Puts the stub everywhere and returns it, for [`Slots::clear_untouched`]. The returned pointer is compared later,
+    /// because a function may have several addresses.
     pub(crate) fn fill_with_stub(&self) -> *mut c_void {
         let pointer = stub as *mut c_void;
         self.iter().for_each(|slot| slot.store(pointer, Ordering::Relaxed));
@@ -72,8 +72,8 @@ impl Slots {
     }
 }
 
-/// Holds the place of a function until a tool has been asked for it. A tool that calls what it finds in a slot gets
-/// zero back; with the calling conventions in use a function without parameters may be called with any.
+/// Takes a function's place until a tool has been searched for. A tool that calls it gets zero. The present calling
+/// conventions allow calling a function without parameters with any arguments.
 extern "system" fn stub() -> usize {
     0
 }
@@ -90,7 +90,7 @@ pub(crate) const fn table<const N: usize, const M: usize>(slots: &'static [Slot;
     table
 }
 
-/// Stores a module's table where the tool asked for it.
+/// Stores a module's table at the tool's request.
 ///
 /// # Safety
 /// Each of `out_table` and `out_size` is null or valid for one write.
@@ -100,7 +100,7 @@ pub(crate) unsafe fn give_table<const M: usize>(
     out_size: *mut u32,
 ) -> c_int {
     if !out_table.is_null() {
-        // SAFETY: the caller vouches for a pointer that is not null.
+        // SAFETY: the caller vouches for a non-null pointer.
         unsafe { out_table.write(table.as_ptr().cast()) };
     }
     if !out_size.is_null() {
@@ -112,10 +112,10 @@ pub(crate) unsafe fn give_table<const M: usize>(
 
 pub(crate) extern "system" fn ignore_injection_version(_version: u32) {}
 
-/// Defines `get_export_table` for the static `$slots` in the module where it stands.
+/// Defines `get_export_table` for the static `$slots` in the calling module.
 macro_rules! export_tables {
     ($slots:path) => {
-        /// The function given to a tool's entry point.
+        /// The function passed to a tool's entry point.
         pub(crate) extern "system" fn get_export_table(id: u32) -> *const std::ffi::c_void {
             use $crate::abi::{self, export_table};
             static CALLBACKS: abi::ExportTableCallbacks = abi::ExportTableCallbacks {
@@ -148,7 +148,7 @@ macro_rules! export_tables {
             static CUDART: [Option<&'static Slot>; abi::cudart::SIZE + 1] = table(&$slots.cudart);
             static CORE2: [Option<&'static Slot>; abi::core2::SIZE + 1] = table(&$slots.core2);
             static SYNC: [Option<&'static Slot>; abi::sync::SIZE + 1] = table(&$slots.sync);
-            // SAFETY: the interface has the tool pass null or a place for the result, which is what `give_table` asks.
+            // SAFETY: by the interface the tool passes null or a place for the result, as `give_table` requires.
             unsafe {
                 match module {
                     module::CORE => give_table(&CORE, out_table, out_size),

@@ -46,7 +46,7 @@ impl<'a> Attributes<'a> {
         Self { message: Message::None, category: 0, color: None, payload: None }
     }
 
-    /// Sets the message. What does not fit the interface is changed as [`text::sanitize`] says.
+    /// Sets the message. A text that does not fit the interface is changed by [`text::sanitize`].
     ///
     /// ```
     /// let step = nvtx_rs::Attributes::new().message("step");
@@ -59,7 +59,7 @@ impl<'a> Attributes<'a> {
         self
     }
 
-    /// Sets a message that the tool knows already: the fastest for names used again and again.
+    /// Sets a registered message: the fastest for names used again and again.
     ///
     /// ```
     /// use nvtx_rs::{Attributes, Domain};
@@ -114,7 +114,7 @@ impl<'a> Attributes<'a> {
         self
     }
 
-    /// Runs `call` with the description as the interface wants it.
+    /// Runs `call` with the description in the interface's form.
     pub(crate) fn encode<R>(&self, call: impl FnOnce(&Event<'_>) -> R) -> R {
         match self.message {
             Message::None => call(&self.event(MessageRef::None)),

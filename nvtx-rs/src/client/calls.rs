@@ -1,4 +1,4 @@
-//! One function for each call of the interface that a program makes: does nothing, or calls the tool.
+//! One function for each call of the interface by a program: it does nothing, or calls the tool.
 
 #![allow(unsafe_code)]
 
@@ -28,7 +28,7 @@ impl MessageRef<'_> {
     }
 }
 
-/// A range's or mark's description, valid while the message is: only this module reads or makes its pointer.
+/// The description of a range or a mark, valid as long as the message: only this module reads or makes its pointer.
 pub(crate) struct Event<'a>(EventAttributes, PhantomData<&'a CStr>);
 
 impl<'a> Event<'a> {
@@ -54,7 +54,7 @@ impl<'a> Event<'a> {
 
 fn encode_payload(payload: Option<Payload>) -> (i32, abi::PayloadValue) {
     use abi::payload_type as kind;
-    // All eight bytes are set first, whatever the width of the number.
+    // Sets all eight bytes first, whatever the width of the number.
     let mut value = abi::PayloadValue { u64: 0 };
     let kind = match payload {
         None => kind::UNKNOWN,
@@ -116,24 +116,24 @@ impl<'a> SyncUser<'a> {
     }
 }
 
-/// Defines `fn name(arguments) -> result`, which calls the function in `module[ID]` with `passed`, or returns what
-/// stands after `else`.
+/// Defines `fn name(arguments) -> result`, which calls the function in `module[ID]` with `passed`, or returns the value
+/// after `else`.
 macro_rules! calls {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? {
         $module:ident[$id:ident] as $function:ident, ($($passed:expr),*) $(else $none:expr)?
     })*) => { $(
         pub(crate) fn $name($($argument: $type),*) $(-> $result)? {
             let Some(function) = function(&SLOTS.$module[abi::$module::$id]) else { return $($none)? };
-            // SAFETY: the slot of this id holds a function of this type by the interface's definition, and a loaded
-            // tool stays loaded. Strings and structs are borrowed for the call, during which alone the tool reads them;
-            // handles are values that the tool itself made.
+            // SAFETY: by the interface the slot of this id holds a function of this type, and a loaded tool stays
+            // loaded. Strings and structs are borrowed for the call, and the tool reads them only during it; handles
+            // are the tool's own values.
             unsafe { transmute::<*mut c_void, abi::$function>(function)($($passed),*) }
         }
     )* };
 }
 
-/// Opens a range. `clock` runs last: everything is at hand by then but the jump into the tool. Never inlined: there is
-/// one such jump for all kinds of messages, and none of them is met cold because the others came first.
+/// Opens a range. `clock` runs last: only the jump into the tool follows. Never inlined, so that all kinds of messages
+/// share one such jump, which earlier messages keep warm.
 #[inline(never)]
 pub(crate) fn push<T>(domain: Handle, event: &Event<'_>, clock: impl FnOnce() -> T) -> T {
     let Some(function) = function(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) else { return clock() };
@@ -141,12 +141,12 @@ pub(crate) fn push<T>(domain: Handle, event: &Event<'_>, clock: impl FnOnce() ->
     let function = unsafe { transmute::<*mut c_void, abi::PushEx>(function) };
     let moment = clock();
     // SAFETY: a loaded tool stays loaded, whatever the clock did. The tool reads the event during the call, for which
-    // it is borrowed; the handle is one that it made itself, or null.
+    // it is borrowed; the handle is the tool's own, or null.
     unsafe { function(domain, &event.0) };
     moment
 }
 
-/// Closes the latest range; as [`push`].
+/// Closes the latest range; like [`push`].
 pub(crate) fn pop<T>(domain: Handle, clock: impl FnOnce() -> T) -> T {
     let Some(function) = function(&SLOTS.core2[abi::core2::RANGE_POP]) else { return clock() };
     // SAFETY: this slot holds a function of this type by the interface's definition.

@@ -20,7 +20,7 @@ pub struct Category {
 }
 
 impl Category {
-    /// The first number given out; those below are left to you, see [`Domain::name_category`].
+    /// The first assigned number; lower ones are yours, see [`Domain::name_category`].
     pub const FIRST_ID: u32 = 256;
 
     /// The number.
@@ -49,8 +49,8 @@ impl Category {
 }
 
 impl Domain {
-    /// The category of this name. The first call gives it the next number from [`Category::FIRST_ID`] on and tells the
-    /// tool the name.
+    /// The category of this name. The first call assigns the next number from [`Category::FIRST_ID`] on and passes the
+    /// name to the tool.
     ///
     /// ```
     /// # use nvtx_rs::Domain;

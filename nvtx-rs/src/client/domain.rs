@@ -1,4 +1,4 @@
-//! Domains, and what is registered in each.
+//! Domains, and the names registered in each.
 
 use super::lazy::LazyHandle;
 use super::{calls, text};
@@ -34,7 +34,7 @@ pub(crate) struct Entry {
     names: Names,
 }
 
-/// What is registered in one domain.
+/// Names registered in one domain.
 struct Names {
     strings: Mutex<BTreeMap<&'static str, &'static StringEntry>>,
     categories: Mutex<BTreeMap<&'static str, NamedCategory>>,
@@ -70,8 +70,8 @@ impl Domain {
     /// How many named domains a process may have.
     pub const LIMIT: usize = 4_096;
 
-    /// The domain of this name, made at the first call; that includes telling the tool, if one is attached. Calls from
-    /// several threads at once make it once.
+    /// The domain of this name, created at the first call, which also registers it with an attached tool. Simultaneous
+    /// calls of several threads create it once.
     ///
     /// # Errors
     /// If the name is empty, or if there are [`Domain::LIMIT`] domains already.
@@ -112,7 +112,7 @@ impl Domain {
         self.0.map_or(&DEFAULT_NAMES, |entry| &entry.names)
     }
 
-    /// The string of this text, and whether this call added it.
+    /// The string with this text, and whether this call added it.
     pub(super) fn find_or_add_string(self, clean: &str) -> (&'static StringEntry, bool) {
         let mut strings = self.names().strings.lock();
         if let Some(&entry) = strings.get(clean) {
@@ -126,7 +126,7 @@ impl Domain {
         (entry, true)
     }
 
-    /// The number of a category, and whether the caller has to give its name to the tool. New ones count from `first`.
+    /// The number of a category, and whether the caller must pass its name to the tool. New numbers count from `first`.
     pub(super) fn number_category(self, name: &str, first: u32, attached: bool) -> (u32, bool) {
         let mut categories = self.names().categories.lock();
         let count = categories.len() as u32;

@@ -20,8 +20,8 @@ impl Domain {
     /// Opens a range on this thread. Ranges of one thread and domain nest: [`pop`](Self::pop) closes the latest.
     ///
     /// This is the bare call, for code that keeps its own stack. [`PushRange`](crate::PushRange) and
-    /// [`range!`](crate::range!) close the range on their own. Nothing is returned: the depth that the interface has
-    /// here is not to be relied on, as Nsight Systems returns -1 always.
+    /// [`range!`](crate::range!) close the range automatically. It returns nothing, because the interface's depth is
+    /// unreliable: Nsight Systems always returns -1.
     ///
     /// ```
     /// use nvtx_rs::{Attributes, Domain};
@@ -35,7 +35,7 @@ impl Domain {
         }
     }
 
-    /// Closes the range that this thread opened last in this domain. Without one tools ignore the call.
+    /// Closes the range that this thread opened last in this domain. If there is none, tools ignore the call.
     ///
     /// ```
     /// nvtx_rs::Domain::DEFAULT.pop();
@@ -47,13 +47,13 @@ impl Domain {
         }
     }
 
-    /// [`push`](Self::push) for a caller with a clock of its own: reads it last of all before the tool is called, and
-    /// returns what it says. Without a tool the clock is read too.
+    /// [`push`](Self::push) for a caller with its own clock: reads the clock last before the tool is called, and
+    /// returns its reading. Reads the clock without a tool, too.
     ///
-    /// What `clock` calls of NVTX itself comes before the range; if it panics, there is none.
+    /// NVTX calls inside `clock` come before the range; if `clock` panics, there is no range.
     ///
-    /// A range that is timed by the caller and by the tool is timed alike by both only if no work is left between the
-    /// two readings, least of all work that takes longer here than at the range's end.
+    /// The caller and the tool measure the same duration only if no work lies between their two readings, above all no
+    /// work that takes longer at the begin of a range than at its end.
     ///
     #[cfg_attr(feature = "tool", doc = "```")]
     #[cfg_attr(not(feature = "tool"), doc = "```ignore")]

@@ -13,11 +13,11 @@ thread_local! {
     static CREATING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A handle that is null until a tool has made one. What a tool made is kept for the life of the process, since making
-/// a domain twice doubles every count in Nsight Systems.
+/// A handle that is null until a tool has made one. It is kept for the life of the process, because creating a domain
+/// twice doubles every count in Nsight Systems.
 pub(crate) struct LazyHandle {
     handle: AtomicPtr<c_void>,
-    /// The function that was asked and gave null; a tool that comes later is asked anew.
+    /// The function that returned null; a later tool is asked again.
     refused_by: AtomicPtr<c_void>,
     creating: Mutex<()>,
 }
@@ -37,7 +37,7 @@ impl LazyHandle {
     #[cold]
     fn make(&self, slot: &Slot, create: impl FnOnce() -> Handle) -> Handle {
         let Some(creator) = function(slot) else { return null_mut() };
-        // A tool that makes calls of its own gets along without a handle: it would wait for itself, or refuse itself.
+        // A tool that makes calls itself works without a handle: otherwise it would wait for itself, or refuse itself.
         let in_tool = CREATING.get() || is_inside_tool();
         if in_tool || self.refused_by.load(Ordering::Acquire) == creator {
             return null_mut();
@@ -64,7 +64,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::thread;
 
-    /// Stands for a function or a handle: neither is called or looked into here.
+    /// Stands for a function or a handle, which is neither called nor dereferenced here.
     fn pointer(number: usize) -> *mut c_void {
         std::ptr::without_provenance_mut(number)
     }
@@ -76,7 +76,7 @@ mod tests {
         slot.store(pointer(8), Ordering::Relaxed);
         assert_eq!(handle.get(&slot, || pointer(16)), pointer(16));
         assert_eq!(handle.get(&slot, || unreachable!("asked twice")), pointer(16));
-        // Nor when the tool goes, or another comes.
+        // Nor when the tool goes or another one comes.
         for creator in [null_mut(), pointer(24)] {
             slot.store(creator, Ordering::Relaxed);
             assert_eq!(handle.get(&slot, || unreachable!("asked twice")), pointer(16));

@@ -19,7 +19,7 @@ impl CallSite {
         Self { name, registered: OnceCell::new() }
     }
 
-    /// A description with this name. A call site that changes its domain pays for a look-up.
+    /// A description with this name. A call site that changes its domain must look the string up.
     pub fn attributes(&self, domain: Domain) -> Attributes<'static> {
         let string = *self.registered.get_or_init(|| domain.register(self.name));
         let string = if string.domain() == domain { string } else { domain.register(self.name) };
@@ -29,8 +29,8 @@ impl CallSite {
 
 /// Marks a moment.
 ///
-/// Takes the same as [`range!`](crate::range!): a constant name, `domain: d` before it, `color:`, `category:` and
-/// `payload:` after it. All but the name is evaluated only while a tool is attached.
+/// Takes the same arguments as [`range!`](crate::range!): a constant name, `domain: d` before it, `color:`, `category:`
+/// and `payload:` after it. Only the name is evaluated without a tool.
 ///
 /// ```
 /// use nvtx_rs::{Domain, mark};

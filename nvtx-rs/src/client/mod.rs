@@ -1,12 +1,12 @@
-//! Finds the tool, lets it fill the slots, and calls what it put there.
+//! Finds the tool, lets it fill the slots, and calls the functions in them.
 //!
 //! At the first NVTX call of the process the library named by the environment variable `NVTX_INJECTION64_PATH` is
 //! loaded and its `InitializeInjectionNvtx2` called, once. Profilers such as Nsight Systems set that variable. Without
 //! it nothing is loaded, and every call is one load and one branch from then on.
 //!
-//! The C headers look, while the variable is not set, for a tool linked into the program (the weak symbol
-//! `InitializeInjectionNvtx2_fnptr`). Stable Rust has no weak symbols; [`tool::attach`](crate::tool::attach) is the way
-//! to receive the calls inside the process.
+//! If the variable is not set, the C headers look for a tool linked into the program (the weak symbol
+//! `InitializeInjectionNvtx2_fnptr`). Stable Rust has no weak symbols; use [`tool::attach`](crate::tool::attach) to
+//! receive the calls inside the process.
 
 pub(crate) mod attributes;
 mod calls;

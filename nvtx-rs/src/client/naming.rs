@@ -1,13 +1,13 @@
 //! Names for threads and for CUDA objects, which tools show instead of numbers.
 //!
-//! An object's handle is passed on as a number: neither this crate nor, by the interface's contract, a tool looks
-//! behind it. Name an object while it lives.
+//! An object's handle is passed on as a number: neither this crate nor, by the interface's contract, a tool
+//! dereferences it. Name an object while it lives.
 
 use super::{calls, text};
 use crate::abi::program::{SLOTS, is_set};
 use crate::abi::{self, Handle};
 
-/// Names this thread. Does nothing where its number cannot be found out, which takes `/proc`.
+/// Names this thread. Does nothing if its number is unknown; finding it needs `/proc`.
 ///
 /// ```
 /// std::thread::spawn(|| nvtx_rs::naming::name_current_thread("loader")).join().unwrap();
@@ -20,7 +20,7 @@ pub fn name_current_thread(name: &str) {
     }
 }
 
-/// Names the thread with this number, on Linux the kernel's (`gettid`).
+/// Names the thread with this number; on Linux the kernel's (`gettid`).
 ///
 /// ```
 /// nvtx_rs::naming::name_thread(4321, "worker");
@@ -29,7 +29,7 @@ pub fn name_thread(id: u32, name: &str) {
     text::with_c_str(name, |name| calls::name_thread(id, name));
 }
 
-/// The kernel's number of this thread, if it can be found out.
+/// The kernel's number of this thread, if it can be determined.
 ///
 /// ```
 /// let main = nvtx_rs::naming::current_thread_id();
@@ -43,7 +43,7 @@ pub fn current_thread_id() -> Option<u32> {
     link.file_name()?.to_str()?.parse().ok()
 }
 
-/// The handle of a context, stream or event, taken as a number and never looked behind.
+/// The handle of a context, stream or event, as a number that is never dereferenced.
 ///
 /// ```
 /// use nvtx_rs::naming::ObjectHandle;

@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 
 /// A range of this thread, open until the guard is dropped.
 ///
-/// The ranges of one thread and domain nest, so guards are to be dropped in the reverse order of their making, as
-/// scopes do; and on the thread that made them, which the compiler sees to. For anything else there is [`StartRange`].
+/// The ranges of one thread and domain nest. So drop guards in the reverse order of their creation, as scopes do, and
+/// on the thread that made them, which the compiler enforces. For other uses there is [`StartRange`].
 ///
 /// ```
 /// use nvtx_rs::{Attributes, Domain, PushRange};
@@ -68,7 +68,7 @@ impl Drop for PushRange {
     }
 }
 
-/// A range of the process, open until the guard is dropped, on whatever thread and in whatever order.
+/// A range of the process, open until the guard is dropped, on any thread and in any order.
 ///
 /// ```
 /// use nvtx_rs::{Attributes, Domain, StartRange};
@@ -105,8 +105,8 @@ impl Drop for StartRange {
 
 /// Opens a [`PushRange`] that is closed at the end of the scope.
 ///
-/// The name must be a constant; it is registered once for the call site. Before it may stand `domain: d`; after it
-/// `color:`, `category:` and `payload:`, in any order. All but the name is evaluated only while a tool is attached.
+/// The name must be a constant; it is registered once for the call site. `domain: d` may precede it; `color:`,
+/// `category:` and `payload:` may follow, in any order. Only the name is evaluated without a tool.
 ///
 /// ```
 /// use nvtx_rs::{Color, Domain, range};

@@ -1,4 +1,4 @@
-//! Strings that a tool learns once and gets as a handle from then on.
+//! Strings that are registered with a tool once and then passed as handles.
 
 use super::calls::{self, MessageRef};
 use super::domain::{Domain, StringEntry};
@@ -22,7 +22,7 @@ use std::hash::{Hash, Hasher};
 pub struct RegisteredString(&'static StringEntry);
 
 impl RegisteredString {
-    /// The string as the tool knows it: [`text::sanitize`] of what was registered.
+    /// The registered text, after [`text::sanitize`].
     ///
     /// ```
     /// assert_eq!(nvtx_rs::Domain::DEFAULT.register("a\0b").as_str(), "a\u{2400}b");
@@ -33,7 +33,7 @@ impl RegisteredString {
         self.0.text
     }
 
-    /// The domain in which it was registered. It may be used in others too.
+    /// The domain in which it was registered. Other domains may use it, too.
     ///
     /// ```
     /// use nvtx_rs::Domain;
@@ -45,7 +45,7 @@ impl RegisteredString {
         self.0.domain
     }
 
-    /// The tool's handle, or the text itself where the tool registers no strings.
+    /// The tool's handle, or the text itself if the tool registers no strings.
     pub(crate) fn message(self) -> MessageRef<'static> {
         let entry = self.0;
         let slot = &SLOTS.core2[abi::core2::REGISTER_STRING_A];
@@ -55,8 +55,8 @@ impl RegisteredString {
 }
 
 impl Domain {
-    /// The string, known to a tool that is attached by a handle from here on. The same text gives the same handle.
-    /// Strings are kept for the life of the process, so do not register what is made up anew each time.
+    /// Registers a string, which an attached tool then gets as a handle. The same text gives the same handle. Strings
+    /// are kept for the life of the process, so do not register texts that are different each time.
     ///
     /// ```
     /// use nvtx_rs::{Attributes, Domain};
@@ -71,7 +71,7 @@ impl Domain {
         let (entry, is_new) = self.find_or_add_string(&text::sanitize(text));
         let string = RegisteredString(entry);
         if is_new && is_tool_attached() {
-            let _handle = string.message(); // now, so that the first range of this name does not pay for it inside
+            let _handle = string.message(); // now, so that the first range of this name does not pay for it
         }
         string
     }

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A name given to an object; taken back when dropped.
+/// A name of an object; dropping it removes the name.
 ///
 /// ```
 /// use nvtx_rs::{Domain, Resource, ResourceKind};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub struct Resource(AtomicPtr<c_void>);
 
 impl Resource {
-    /// Names the object that `identifier`, an address or a number, stands for. It is not looked behind.
+    /// Names the object with this `identifier`, an address or a number, which is never dereferenced.
     ///
     /// ```
     /// # use nvtx_rs::{Domain, Resource, ResourceKind};

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A lock, queue or barrier that the operating system does not know, announced to the tool.
 ///
-/// Say [`acquire_start`](Self::acquire_start) before waiting, then what came of it, and
-/// [`releasing`](Self::releasing) before letting go.
+/// Call [`acquire_start`](Self::acquire_start) before waiting, then report the result, and call
+/// [`releasing`](Self::releasing) before the release.
 ///
 /// ```
 /// use nvtx_rs::{Domain, SyncObject};
@@ -39,7 +39,7 @@ macro_rules! sync_calls {
 }
 
 impl SyncObject {
-    /// Announces an object. One that is made while no tool is attached stays unknown to tools.
+    /// Announces an object. An object created while no tool is attached stays unknown to tools.
     ///
     /// ```
     /// let ready = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "ready queue");

@@ -1,18 +1,18 @@
-//! Makes any string fit for the interface, which takes NUL-terminated text of limited length.
+//! Converts any string to the form of the interface: NUL-terminated text of limited length.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 
-/// The longest text, in bytes, that is passed on whole. Nsight Systems drops events whose name has 65,400 bytes or
+/// The longest text, in bytes, that is passed unchanged. Nsight Systems drops events with names of 65,400 bytes or
 /// more.
 pub const MAX_BYTES: usize = 32_768;
 
 const CUT: char = '…';
 const STACK: usize = 256;
 
-/// The text as a tool gets it: NUL becomes `␀` (U+2400), and what is longer than [`MAX_BYTES`] is cut at a character
-/// boundary and ends in `…`, which [`MAX_BYTES`] includes. Every string given to this crate goes through here; call it
-/// to show the same name elsewhere. An empty text stays empty: Nsight Systems prints such a range as `None`.
+/// The text as a tool gets it: NUL becomes `␀` (U+2400), and a text longer than [`MAX_BYTES`] is cut at a character
+/// boundary and ends in `…`, which counts towards [`MAX_BYTES`]. Every string given to this crate goes through here;
+/// call it to show the same name elsewhere. An empty text stays empty: Nsight Systems prints such a range as `None`.
 ///
 /// ```
 /// use nvtx_rs::text::sanitize;
@@ -49,7 +49,7 @@ pub(crate) fn c_string(text: &str) -> CString {
     CString::new(sanitize(text).into_owned()).unwrap_or_default()
 }
 
-/// What to keep of a text that is too long.
+/// The part of a text that is too long, up to the cut.
 fn cut(text: &str) -> Option<&str> {
     (text.len() > MAX_BYTES).then(|| &text[..floor_char_boundary(text, MAX_BYTES - CUT.len_utf8())])
 }

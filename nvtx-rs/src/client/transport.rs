@@ -17,7 +17,7 @@ use std::fmt;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
-/// Why the transport could not be chosen.
+/// Why the transport could not be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportError {
@@ -35,10 +35,10 @@ impl fmt::Display for TransportError {
 
 impl Error for TransportError {}
 
-/// From now on calls go through NVIDIA's crate `nvtx`.
+/// Sends all further calls through NVIDIA's crate `nvtx`.
 ///
-/// [`is_tool_attached`](crate::is_tool_attached) is true if the library named by `NVTX_INJECTION64_PATH` can be loaded
-/// and has an entry point; unlike this crate's client, NVIDIA's does not tell whether that entry point then failed.
+/// [`is_tool_attached`](crate::is_tool_attached) is true if the library in `NVTX_INJECTION64_PATH` can be loaded and
+/// has an entry point. Unlike this crate's client, NVIDIA's does not report whether the entry point then failed.
 ///
 /// # Errors
 /// If an NVTX call was made before.
@@ -55,7 +55,7 @@ pub fn use_nvidia() -> Result<(), TransportError> {
 }
 
 fn load() -> State {
-    // SAFETY: takes null, and does the rest itself.
+    // SAFETY: accepts null, and needs nothing else.
     unsafe { ffi::nvtxInitialize(std::ptr::null()) };
     let state = match variable(abi::INJECTION_PATH) {
         Some(path) => match load_library(path.into()) {
@@ -65,8 +65,8 @@ fn load() -> State {
             }
             Err(state) => state,
         },
-        // Only NVIDIA's client knows of a tool linked into the program. A pop that nobody handles says that there is
-        // none; elsewhere it closes nothing, as this thread has opened nothing. SAFETY: null stands for the default
+        // Only NVIDIA's client finds a tool linked into the program. An unhandled pop shows that there is none; a
+        // handled one closes nothing, because this thread has opened nothing. SAFETY: null stands for the default
         // domain.
         None if unsafe { ffi::nvtxDomainRangePop(null_mut()) } == abi::NO_PUSH_POP_TRACKING => State::NotSet,
         None => State::Attached,
@@ -93,8 +93,7 @@ fn slot(module: i32, id: usize) -> Option<&'static Slot> {
     slots.get(id)
 }
 
-/// NVIDIA's functions for the calls that this crate makes. They have the types of the slots by definition of the
-/// interface.
+/// NVIDIA's functions for the calls of this crate. By the interface they have the types of the slots.
 fn functions() -> [(i32, usize, *mut c_void); 24] {
     use crate::abi::{core, core2, cuda, cudart, sync};
     [

@@ -1,7 +1,7 @@
-//! What programs pass to the functions in their slots, read as Rust data.
+//! The arguments of programs to the functions in their slots, read as Rust data.
 //!
-//! Each type here is laid out as the pointer that it wraps and stands in the signature of a function that only a
-//! program calls. That program keeps to the interface: a pointer is null or points to what its type says, for the call.
+//! Each type here has the layout of the pointer that it wraps, and occurs in the signature of a function that only
+//! programs call. By the interface the pointer is null or points to a value of its type, for the call.
 
 #![allow(unsafe_code)]
 
@@ -131,9 +131,9 @@ fn decode_wide(units: &[u32]) -> String {
 /// The message of a struct.
 ///
 /// # Safety
-/// What the struct says of its message is true for `'a`.
+/// The struct describes its message correctly for `'a`.
 unsafe fn message<'a>(kind: i32, pointer: *const c_void) -> Option<Cow<'a, str>> {
-    // SAFETY: the type says that the pointer is null or one to a string of this kind, and the caller that it is true.
+    // SAFETY: by its type the pointer is null or points to a string of this kind; the caller vouches for that.
     unsafe {
         match kind {
             abi::message_type::ASCII => narrow(pointer.cast()),
@@ -144,20 +144,20 @@ unsafe fn message<'a>(kind: i32, pointer: *const c_void) -> Option<Cow<'a, str>>
     }
 }
 
-/// A copy of a struct that says its own size at offset 2, zero from there on; all zero for null. A word that ends
-/// beyond that size is zero, too: a part of a pointer is none.
+/// A copy of a struct that states its own size at offset 2, with zeros from there on; all zeros for null. A word that
+/// ends beyond that size is zero, too, because part of a pointer is none.
 ///
 /// # Safety
-/// `T` is one of the attribute structs, for which all zeroes are a value. The pointer is null or points to one that is
-/// as long as it says.
+/// `T` is one of the attribute structs, for which all zeros are a value. The pointer is null or points to one that has
+/// its stated size.
 unsafe fn copy<T: Copy>(pointer: *const T) -> T {
     // SAFETY: every version of these structs has at least the two numbers that make up the first four bytes.
     let size = if pointer.is_null() { 0 } else { unsafe { pointer.cast::<u16>().add(1).read_unaligned() }.into() };
     if size >= size_of::<T>() {
-        // SAFETY: the source is as long as it says.
+        // SAFETY: the source has its stated size.
         return unsafe { pointer.read_unaligned() };
     }
-    // SAFETY: all zeroes are a value of `T`, says the caller.
+    // SAFETY: the caller vouches that all zeros are a value of `T`.
     let mut copy = unsafe { std::mem::zeroed::<T>() };
     let size = size - size % size_of::<usize>();
     if size > 0 {
@@ -197,7 +197,7 @@ impl EventPointer {
     }
 }
 
-/// Runs `call` with an event that only its payload describes.
+/// Runs `call` with an event that consists only of its payload.
 pub(super) fn described<R>(extended: Extended<'_>, call: impl FnOnce(Event<'_>) -> R) -> R {
     let decoded = extended.decode();
     call(Event {
@@ -217,10 +217,10 @@ impl PayloadPointer {
     }
 }
 
-/// Names and entries of this many are read; of longer ones nothing is.
+/// The largest number of characters and entries; longer ones are ignored.
 const MAX_ENTRIES: usize = 4_096;
 
-/// The elements of an array that is registered; none if there are too many, or if not all is set.
+/// The elements of a registered array; empty if there are too many, or if not all fields are set.
 ///
 /// # Safety
 /// The pointer is null or leads to `count` elements, which may be copied.
@@ -237,10 +237,10 @@ unsafe fn owned(pointer: *const c_char) -> String {
     unsafe { narrow(pointer) }.unwrap_or_default().into_owned()
 }
 
-/// A field of a registration, which may end before it: it is there if its bit is set.
+/// A field of a registration, which may end before it: the field exists if its bit is set.
 macro_rules! set_field {
     ($pointer:expr, $mask:expr, $bit:literal, $field:ident) => {
-        // SAFETY: a field whose bit is set is there.
+        // SAFETY: a field whose bit is set exists.
         ($mask & 1 << $bit != 0).then(|| unsafe { (&raw const (*$pointer).$field).read_unaligned() })
     };
 }
@@ -320,7 +320,7 @@ fn payload(attributes: &EventAttributes) -> Option<Payload> {
 }
 
 impl ResourcePointer {
-    /// What the resource is, its address or number, and its name.
+    /// The kind of the resource, its address or number, and its name.
     pub(super) fn read(&self) -> (ResourceKind, u64, Option<String>) {
         // SAFETY: an attribute struct, which by the interface is as long as it says.
         let attributes = unsafe { copy(self.0) };

@@ -1,4 +1,4 @@
-//! NVTX calls as data, and who receives them.
+//! NVTX calls as data, and their receiver.
 
 use super::extended::Extended;
 use super::field::Field;
@@ -6,7 +6,7 @@ use crate::abi::color::Color;
 use crate::abi::number::Payload;
 use crate::abi::resource_kind::ResourceKind;
 
-/// Receives NVTX calls, on the threads that make them. A closure over [`Call`] is one.
+/// Receives NVTX calls, on the calling threads. A closure over [`Call`] implements it.
 ///
 /// ```
 /// use nvtx_rs::tool::{Call, Tool};
@@ -25,7 +25,7 @@ use crate::abi::resource_kind::ResourceKind;
 /// # let _ = CountMarks::default();
 /// ```
 pub trait Tool: Send + Sync {
-    /// Called at every NVTX call, before it is handed on; for calls that make a handle, after.
+    /// Called at every NVTX call, before the call is passed on; for calls that make a handle, afterwards.
     fn call(&self, call: &Call<'_>);
 }
 
@@ -35,19 +35,19 @@ impl<F: Fn(&Call<'_>) + Send + Sync> Tool for F {
     }
 }
 
-/// One NVTX call. A `domain` is none for the default domain; a handle that no domain has reads `<unknown>`. The name of
-/// a domain stays where it is, so a tool may tell domains apart by its address.
+/// One NVTX call. `domain` is `None` for the default domain, and `<unknown>` for a handle without a domain. The name of
+/// a domain does not move, so a tool may identify domains by its address.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Call<'a> {
-    /// A part of the process, such as the program or a shared library, made its first NVTX call; those that follow are
+    /// A part of the process, such as the program or a shared library, made its first NVTX call; its later calls are
     /// received.
     Attach,
     /// A range opened on this thread.
     Push {
         /// The domain's name.
         domain: Option<&'static str>,
-        /// What it says about itself.
+        /// The description of the range.
         event: Event<'a>,
         /// How many ranges of this thread and domain were open before.
         depth: i32,
@@ -58,32 +58,32 @@ pub enum Call<'a> {
         domain: Option<&'static str>,
         /// The depth of the range closed; none if no range was open.
         depth: Option<i32>,
-        /// What the program adds to the range.
+        /// Data that the program adds to the range.
         extended: Extended<'a>,
     },
     /// A moment marked.
     Mark {
         /// The domain's name.
         domain: Option<&'static str>,
-        /// What it says about itself.
+        /// The description of the mark.
         event: Event<'a>,
     },
     /// A range of the process started.
     Start {
         /// The domain's name.
         domain: Option<&'static str>,
-        /// What it says about itself.
+        /// The description of the range.
         event: Event<'a>,
-        /// Its number, which the end bears too.
+        /// Its number, which the end has, too.
         id: u64,
     },
     /// A range of the process ended.
     End {
-        /// The name of the domain given at the end, which need not be that of the start.
+        /// The domain's name at the end, which may differ from that at the start.
         domain: Option<&'static str>,
         /// Its number.
         id: u64,
-        /// What the program adds to the range.
+        /// Data that the program adds to the range.
         extended: Extended<'a>,
     },
     /// A domain made; again at every call with the same name.
@@ -91,7 +91,7 @@ pub enum Call<'a> {
         /// The domain's name.
         name: &'a str,
     },
-    /// A domain given up. Its handle goes on to stand for the name.
+    /// A domain is destroyed. Its handle still stands for the name.
     DestroyDomain {
         /// The domain's name.
         domain: Option<&'static str>,
@@ -139,7 +139,7 @@ pub enum Call<'a> {
         /// Its name.
         name: Option<&'a str>,
     },
-    /// A resource's name taken back.
+    /// The name of a resource is removed.
     DestroyResource {
         /// The domain's name.
         domain: Option<&'static str>,
@@ -163,10 +163,10 @@ pub enum Call<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// The message, none if there is none. Text that is not UTF-8 has its bad parts replaced by U+FFFD.
+    /// The message, if there is one. Invalid UTF-8 is replaced by U+FFFD.
     ///
-    /// Narrow text that is UTF-8 stands where the program has it. So a tool can remember what it knows of a message by
-    /// the text's address, if it compares the bytes each time.
+    /// Narrow text that is valid UTF-8 is not copied. So a tool can cache data of a message by the text's address, if
+    /// it compares the bytes each time.
     pub message: Option<&'a str>,
     /// Whether the message was given as a registered string.
     pub registered: bool,
@@ -181,8 +181,8 @@ pub struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// A number that stands for the message if that is a registered string: no other text ever has the same one. One
-    /// text may have several.
+    /// A number for the message if that is a registered string: no other text ever has the same one. One text may have
+    /// several.
     #[inline]
     #[must_use]
     pub fn registered_id(&self) -> Option<usize> {
@@ -197,7 +197,7 @@ impl Event<'_> {
     }
 }
 
-/// What kind of object was named.
+/// The kind of a named object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NamedObject {
@@ -231,7 +231,7 @@ pub enum NamedObject {
     ClEvent,
 }
 
-/// What was done with a synchronisation object.
+/// An action on a synchronisation object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SyncAction {

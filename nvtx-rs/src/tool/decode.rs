@@ -1,22 +1,22 @@
-//! Payloads decoded by the schemas that programs registered. Neither is trusted: nothing outside of the given bytes is
-//! read, and what can be shown is bounded.
+//! Decodes payloads by the schemas that programs registered. Neither is trusted: nothing outside of the given bytes is
+//! read, and the output is limited.
 
 use super::field::{Field, FieldValue};
 use super::schema::{Basic, Entry, Enumeration, Form, Kind, Length, Schema, Type, flag};
 use crate::abi::color::Color;
 
-/// Fields of one call.
+/// The largest number of fields of one call.
 const MAX_FIELDS: usize = 256;
-/// Elements of an array that are shown.
+/// The largest number of array elements that are shown.
 const MAX_ELEMENTS: usize = 64;
-/// Bytes of a text that are shown.
+/// The largest number of bytes of a text that are shown.
 pub(super) const MAX_TEXT: usize = 4_096;
-/// Entries and elements of one call that are looked at.
+/// The largest number of entries and elements of one call that are examined.
 const MAX_STEPS: usize = 8_192;
-/// Elements that are passed on the way to a zero, for each of these steps.
+/// Elements examined in the search for a zero, per step.
 const SEEN_PER_STEP: usize = 1_024;
 
-/// Stands for what is not shown.
+/// Stands for omitted parts.
 const CUT: &str = "…";
 
 const REFERENCED: u64 = 1022;
@@ -29,17 +29,17 @@ pub(super) struct Blob<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// What is known beside the payloads of a call.
+/// Data outside of a call's payloads.
 pub(super) trait World {
-    /// What a program registered under this number.
+    /// The type that a program registered under this number.
     fn lookup(&self, id: u64) -> Option<Type>;
     /// The text of a registered string.
     fn registered_string(&self, handle: usize) -> Option<&str>;
-    /// The text at an address outside of the payloads, in units of `unit` bytes and of this length, or up to NUL.
+    /// The text at an address outside of the payloads, in units of `unit` bytes, with this length or up to NUL.
     fn text_at(&self, address: usize, unit: usize, length: Option<usize>) -> Option<String>;
 }
 
-/// What the payloads of a call say.
+/// The decoded payloads of a call.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     pub(super) fields: Vec<Field>,
@@ -67,7 +67,7 @@ struct Decoder<'a, W> {
     steps: usize,
 }
 
-/// A value read: what it is, the number that it is as a length, and where it ends.
+/// A value as it was read, the number that it gives as a length, and its end.
 struct Read {
     value: Option<FieldValue>,
     number: Option<u64>,
@@ -98,7 +98,7 @@ impl<'a, W: World> Decoder<'a, W> {
         }
     }
 
-    /// Where the data of this schema end, which begin with `bytes`; none if that is not known.
+    /// The end of this schema's data, which begin at the start of `bytes`; `None` if unknown.
     fn schema(&mut self, schema: &Schema, bytes: &[u8], prefix: &str) -> Option<usize> {
         if schema.form != Form::Struct {
             self.show(name(prefix, schema, 0), 0, FieldValue::Bytes(schema.size.unwrap_or(bytes.len())));
@@ -119,7 +119,7 @@ impl<'a, W: World> Decoder<'a, W> {
                 None => Read { value: None, number: None, end: None },
             };
             if read.end.is_none() && !matches!(entry.kind, Kind::Schema(_)) {
-                // From here on, only what stands at a fixed place is known.
+                // From here on, only values at fixed places are known.
                 let rest = here.or_else(|| bytes.get(end?..));
                 read.value = rest.map(|rest| FieldValue::Bytes(rest.len()));
             }
@@ -133,7 +133,7 @@ impl<'a, W: World> Decoder<'a, W> {
         schema.size.or(end)
     }
 
-    /// Attributes of the event that stand in its payload; the last one counts.
+    /// Handles entries that are attributes of the event; the last one counts.
     fn attribute(&mut self, entry: &Entry, value: &FieldValue) {
         match (&entry.kind, value) {
             (Kind::Basic(Basic::Category, _), FieldValue::Unsigned(number)) => {
@@ -149,7 +149,7 @@ impl<'a, W: World> Decoder<'a, W> {
         }
     }
 
-    /// The value of an entry, which stands at the begin of `bytes`, unless it is nested and has shown its own fields.
+    /// The value of an entry at the start of `bytes`, unless it is nested and has shown its own fields.
     fn entry(&mut self, entry: &Entry, bytes: &[u8], numbers: &[Option<u64>], name: &str) -> Read {
         if entry.is_offset() {
             return Read { value: None, number: None, end: None };
@@ -159,7 +159,7 @@ impl<'a, W: World> Decoder<'a, W> {
             Length::Single => None,
             Length::Fixed => Some(Some(entry.detail)),
             Length::ZeroTerminated => Some(None),
-            // An array whose length is not known is not decoded.
+            // An array of unknown length is not decoded.
             Length::Entry => match number_at(entry.detail) {
                 Some(count) => Some(Some(count)),
                 None => return Read { value: None, number: None, end: None },
@@ -177,12 +177,12 @@ impl<'a, W: World> Decoder<'a, W> {
             return Read { value: None, number: None, end: None };
         };
         let end = Some(size_of::<usize>());
-        // Not the end of the payload that stands before the one that is meant.
+        // The end of the payload before the intended one does not match.
         let rest = |blob: &Blob<'a>| blob.bytes.get(address.checked_sub(blob.address)?..).filter(|it| !it.is_empty());
         let value = match (self.payloads.iter().find_map(rest), &entry.kind) {
             (Some(rest), _) => {
                 let read = self.value(entry, rest, count, number_at(entry.detail), name);
-                // Nested fields have been shown.
+                // Nested fields were already shown.
                 if read.end.is_some() || read.value.is_some() {
                     read.value
                 } else {
@@ -203,7 +203,7 @@ impl<'a, W: World> Decoder<'a, W> {
         Read { value, number: None, end }
     }
 
-    /// A value, or an array of `count` of them or up to a zero, at the begin of `bytes`.
+    /// A value, or an array of `count` values or up to a zero, at the start of `bytes`.
     fn value(
         &mut self,
         entry: &Entry,
@@ -215,7 +215,7 @@ impl<'a, W: World> Decoder<'a, W> {
         let nothing = Read { value: None, number: None, end: None };
         let count = match (&entry.kind, count) {
             (Kind::Text(_), None) if entry.detail != 0 => Some(Some(entry.detail)),
-            // What is pointed to.
+            // The target of a pointer.
             (Kind::Text(_), None) => Some(None),
             (_, count) => count,
         };
@@ -311,7 +311,7 @@ impl<'a, W: World> Decoder<'a, W> {
         length(&value)
     }
 
-    /// How many elements an array has, `count` or those before a zero, and where it ends, if all of it is there.
+    /// The number of array elements (`count`, or those before a zero) and the array's end, if all of it is there.
     fn extent(&mut self, bytes: &[u8], size: usize, count: Option<u64>) -> Option<(usize, usize)> {
         let (elements, taken) = match count {
             Some(count) => {
@@ -335,7 +335,7 @@ fn name<'a>(prefix: &'a str, schema: &'a Schema, index: usize) -> &'a str {
     [prefix, own, &schema.name].into_iter().find(|name| !name.is_empty()).unwrap_or("payload")
 }
 
-/// The name of a field: of a schema's only entry, what is known of it.
+/// The name of a field; a schema's only entry takes the prefix if it has no name.
 fn full_name(prefix: &str, schema: &Schema, index: usize) -> String {
     let own = schema.entries.get(index).map_or("", |entry| entry.name.as_str());
     match (own.is_empty(), schema.entries.len()) {
@@ -353,7 +353,7 @@ fn join(prefix: &str, name: &str) -> String {
     }
 }
 
-/// A value as the length of an array: of several numbers their product. Negative ones are zero.
+/// A value as the length of an array: for several numbers their product. Negative ones are zero.
 fn length(value: &FieldValue) -> Option<u64> {
     match value {
         FieldValue::Signed(number) => Some(u64::try_from(*number).unwrap_or(0)),
@@ -398,12 +398,12 @@ fn number(basic: Basic, bytes: &[u8]) -> Option<FieldValue> {
     })
 }
 
-/// The number that has the same digits: 0.1 stays 0.1.
+/// The number with the same decimal digits: 0.1 stays 0.1.
 fn widened(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 
-/// A number of 16 bits by IEEE 754.
+/// A 16-bit number of IEEE 754.
 fn half(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
     let size = match exponent {
@@ -431,7 +431,7 @@ fn named(enumeration: &Enumeration, value: u64) -> FieldValue {
     FieldValue::Named { name: names.join("|"), value }
 }
 
-/// The text up to NUL or the end, cut where it is too long, and the bytes it takes with its NUL.
+/// The text up to NUL or the end, shortened if it is too long, and the bytes that it takes including NUL.
 pub(super) fn text(bytes: &[u8], unit: usize) -> (String, usize) {
     let unit = unit.max(1);
     let length = bytes.chunks_exact(unit).position(|unit| unit.iter().all(|byte| *byte == 0));
@@ -529,7 +529,7 @@ mod tests {
             decoded_by(vec![dimensions, array.clone()], &[2, 2, 5, 6, 7, 8]),
             "dimensions=[2, 2] array=[5, 6, 7, 8]"
         );
-        // Longer than what is there.
+        // Longer than the available data.
         assert_eq!(decoded_by(vec![entry("length", 12, 0, 0), array], &[9, 1, 2]), "length=9 array=2 bytes");
         assert_eq!(
             decoded_by(vec![entry("z", 12, 2 << 4, 0), entry("after", 12, 0, 0)], &[1, 2, 0, 4]),
@@ -582,7 +582,7 @@ mod tests {
         assert!(decoded(&registry, 12, &long).ends_with(", …]"));
     }
 
-    /// The end of a payload is no place in it.
+    /// The end of a payload is not inside it.
     #[test]
     fn a_pointer_leads_into_the_second_of_two_payloads_that_touch() {
         let mut registry = Registry::default();
@@ -597,7 +597,7 @@ mod tests {
         assert_eq!((fields.len(), &fields[0].value), (1, &FieldValue::Text("behind".to_owned())));
     }
 
-    /// What is looked through for a zero that is not there counts, too.
+    /// A failed search for a zero counts, too.
     #[test]
     fn arrays_without_an_end_are_looked_through_a_few_times() {
         let entries = vec![entry("x", 12, 2 << 4 | flag::HIDE, 0); 4_000];
@@ -612,7 +612,7 @@ mod tests {
         assert_eq!(decode(&blob, &registry).fields.len(), 1, "and said so");
     }
 
-    /// A schema may name itself: what it names is what was registered before.
+    /// A schema may name its own id, which means the schema registered earlier.
     #[test]
     fn schemas_have_no_circles() {
         let mut registry = Registry::default();
@@ -654,8 +654,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is registered and passed, nothing panics (so no slice is read beyond its end) and what comes out
-        /// is bounded.
+        /// Whatever is registered and passed, nothing panics (so no slice is read beyond its end) and the output is
+        /// limited.
         #[test]
         fn nothing_harms(
             schemas in vec(any_schema(), 1..5),

@@ -1,4 +1,4 @@
-//! Where calls are delivered: the tool of this process, and the slots of the next tool.
+//! Delivers calls to the tool of this process, and holds the slots of the next tool.
 
 use super::call::{Call, Tool};
 use super::handles::Depths;
@@ -10,7 +10,8 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the next tool filled. It must not fill the program's slots, where it and this tool would overwrite each other.
+/// The slots that the next tool filled. It must not fill the program's slots, where both tools would overwrite each
+/// other.
 pub(super) static NEXT_SLOTS: Slots = Slots::empty();
 
 /// As above, for the payload extension.
@@ -30,7 +31,7 @@ pub(super) struct Next {
     pub(super) extension: Option<abi::ExtensionEntry>,
 }
 
-/// What is known of a thread. It needs no memory of its own, so it is there to the thread's end.
+/// State of a thread. It needs no memory of its own, so it exists until the thread's end.
 pub(super) struct Thread {
     is_inside: Cell<bool>,
     pub(super) depths: Depths,
@@ -45,18 +46,18 @@ pub(super) fn is_inside() -> bool {
     THREAD.with(|thread| thread.is_inside.get())
 }
 
-/// Calls that came while a tool was being called on their thread.
+/// Number of calls that arrived while a tool was being called on their thread.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 
-/// How many NVTX calls of this process no tool received, since one was being called on their thread: the tool made
+/// How many NVTX calls of this process no tool received, because one was being called on their thread: the tool made
 /// them, or a signal handler that interrupted it.
 #[must_use]
 pub fn ignored_calls() -> u64 {
     IGNORED.load(Ordering::Relaxed)
 }
 
-/// Runs `call` with this thread marked as being inside a tool, so that calls made there are not received anew; none if
-/// it is.
+/// Runs `call` with this thread marked as inside a tool, so that calls made there are not received again; `None` if it
+/// is inside already.
 #[inline]
 pub(super) fn inside<R>(call: impl FnOnce(&Thread) -> R) -> Option<R> {
     struct Mark<'a>(&'a Cell<bool>);
@@ -75,7 +76,7 @@ pub(super) fn inside<R>(call: impl FnOnce(&Thread) -> R) -> Option<R> {
     })
 }
 
-/// Hands a call to the tool. A tool's panic goes no further: there may be C on the stack.
+/// Passes a call to the tool. Catches a panic of the tool, because C code may be on the stack.
 #[inline]
 pub(super) fn deliver(call: &Call<'_>) {
     if let Some(installed) = INSTALLED.get() {

@@ -11,7 +11,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::{null, null_mut};
 
-/// Payloads of one call that are looked at.
+/// The largest number of payloads of one call that are examined.
 const MAX_PAYLOADS: usize = 64;
 
 /// Data that a program passes through the payload extension, with the schemas that it registered for them. Nothing is
@@ -44,7 +44,7 @@ pub struct Extended<'a> {
     call: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: the data may be read from any thread for as long as the call, which `'a` ends with; the handle is a number.
+// SAFETY: any thread may read the data during the call, which outlives `'a`; the handle is a number.
 unsafe impl Send for Extended<'_> {}
 // SAFETY: as above; nothing is written.
 unsafe impl Sync for Extended<'_> {}
@@ -61,7 +61,7 @@ impl fmt::Debug for Extended<'_> {
     }
 }
 
-/// Whether both say the same.
+/// Whether both have equal contents.
 impl PartialEq for Extended<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.fields() == other.fields()
@@ -70,8 +70,8 @@ impl PartialEq for Extended<'_> {
 
 impl<'a> Extended<'a> {
     /// # Safety
-    /// For `'a`, the array is null or has `count` elements, and each is what it says: a pointer of theirs is null or
-    /// leads to as many bytes, or to text that ends in NUL.
+    /// For `'a`, the array is null or has `count` elements, and each describes its data correctly: its pointer is null,
+    /// or leads to that many bytes or to NUL-terminated text.
     pub(super) unsafe fn new(domain: Handle, data: *const PayloadData, count: usize) -> Self {
         Self { domain, data, count, call: PhantomData }
     }
@@ -84,7 +84,7 @@ impl<'a> Extended<'a> {
     }
 
     /// The data, decoded at each call: at most 256 fields, and one named `…` if there may be more. Data without a
-    /// schema are a field `payload` with their size.
+    /// schema become a field `payload` with their size.
     #[must_use]
     pub fn fields(&self) -> Vec<Field> {
         self.decode().fields
@@ -112,7 +112,7 @@ impl<'a> Extended<'a> {
         };
         // No object is longer than `isize::MAX`.
         isize::try_from(size).ok().filter(|size| *size > 0)?;
-        // SAFETY: `new` was promised that the data are as long as they say.
+        // SAFETY: the caller of `new` vouches for the size of the data.
         let bytes = unsafe { std::slice::from_raw_parts(data.cast(), size) };
         Some(Blob { schema, address: data.addr(), bytes })
     }
@@ -127,7 +127,7 @@ impl World for Extended<'_> {
         STRINGS.get(std::ptr::without_provenance_mut(handle))
     }
 
-    /// The interface has a tool copy what such an entry points to; it is there for the call.
+    /// By the interface a tool must copy the target of such an entry, which exists during the call.
     fn text_at(&self, address: usize, unit: usize, length: Option<usize>) -> Option<String> {
         let length = length.unwrap_or_else(|| text_length(address, unit)).min(MAX_TEXT / unit.max(1));
         // SAFETY: the program marked the address as one of text of this length.
@@ -136,11 +136,11 @@ impl World for Extended<'_> {
     }
 }
 
-/// The units before NUL, as far as text is shown.
+/// The number of units before NUL, up to the limit for shown text.
 fn text_length(address: usize, unit: usize) -> usize {
     let is_nul = |index: usize| {
         let start = std::ptr::with_exposed_provenance::<u8>(address + index * unit);
-        // SAFETY: the program says that the text ends in NUL, and no unit before this one was it.
+        // SAFETY: the program vouches for a final NUL, and no earlier unit was NUL.
         (0..unit).all(|byte| unsafe { start.add(byte).read() } == 0)
     };
     (0..MAX_TEXT / unit).find(|index| is_nul(*index)).unwrap_or(MAX_TEXT / unit)

@@ -6,13 +6,13 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Field {
-    /// Its name in the schema, after those of the structs that it stands in: `outer.inner`.
+    /// Its name in the schema, after the names of the structs around it: `outer.inner`.
     pub name: String,
     /// Its value.
     pub value: FieldValue,
 }
 
-/// What a field holds. [`Display`](fmt::Display) shows it for people.
+/// The value of a field. [`Display`](fmt::Display) formats it for people.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FieldValue {
@@ -40,7 +40,7 @@ pub enum FieldValue {
         /// How many it has.
         length: usize,
     },
-    /// So many bytes that no schema explains.
+    /// This many bytes without a schema.
     Bytes(usize),
 }
 

@@ -1,4 +1,4 @@
-//! A child that is forked off has none of its parent's threads, and may call at once: no lock may be left locked.
+//! A forked child has none of its parent's threads, but may make calls at once: no lock may stay locked.
 
 #![allow(unsafe_code)]
 
@@ -13,13 +13,13 @@ thread_local! {
     static HELD: Cell<Option<All>> = const { Cell::new(None) };
 }
 
-/// Has the locks taken before each fork, and given back after it in both processes.
+/// Makes each fork take the locks before, and release them afterwards in both processes.
 #[cfg(unix)]
 pub(super) fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
-        // SAFETY: three functions without arguments that live as long as this library and do not unwind. Where there is
-        // no memory to register them, forks are as they were.
+        // SAFETY: three functions without arguments that live as long as this library and do not unwind. If there is no
+        // memory to register them, forks are unprotected.
         let _no_memory = unsafe { libc::pthread_atfork(Some(lock), Some(unlock), Some(unlock)) };
     });
 }
@@ -29,7 +29,7 @@ pub(super) fn watch() {}
 
 #[cfg(unix)]
 extern "C" fn lock() {
-    // A thread that is going away has no place to keep them.
+    // A thread that is being torn down cannot store them.
     let _gone = HELD.try_with(|held| held.set(Some(lock_all())));
 }
 
@@ -46,8 +46,8 @@ type All = (
     RwLockWriteGuard<'static, BTreeMap<(usize, u64), Type>>,
 );
 
-/// Waits until no other thread holds a lock. A child that is forked off now can drop them and take them again: these
-/// locks keep nothing outside of themselves.
+/// Waits until no other thread holds a lock. A child forked now can drop them and take them again, because these locks
+/// keep no state outside of themselves.
 fn lock_all() -> All {
     (DOMAINS.lock(), STRINGS.lock(), OBJECTS.write(), TYPES.write())
 }
@@ -74,14 +74,14 @@ mod tests {
             scope.spawn(|| work(|| drop(OBJECTS.write().insert(1, Default::default()))));
             scope.spawn(|| work(|| drop(TYPES.write().remove(&(1, 1)))));
             for _ in 0..40 {
-                // SAFETY: the child only takes locks, and allocates, which the C library lets it.
+                // SAFETY: the child only takes locks and allocates, which the C library allows.
                 let child = unsafe { libc::fork() };
                 if child == 0 {
                     // SAFETY: no arguments that could be wrong. A child that waits for ever is killed.
                     unsafe { libc::alarm(30) };
                     drop(super::lock_all());
                     STRINGS.make(null_mut(), "the child's");
-                    // SAFETY: nothing of the parent's is to run in the child.
+                    // SAFETY: no code of the parent must run in the child.
                     unsafe { libc::_exit(0) };
                 }
                 let mut status = -1;

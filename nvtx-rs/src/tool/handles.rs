@@ -1,4 +1,4 @@
-//! What the handles stand for that were given to programs, and how deep each thread is.
+//! The meaning of handles given to programs, and the depth of each thread.
 
 use crate::abi::Handle;
 use std::cell::{Cell, RefCell};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A lock that a forked child can take: see `fork.rs`. What it guards is not left half changed by a panic.
+/// A lock that a forked child can take: see `fork.rs`. A panic leaves the guarded data consistent.
 pub(super) struct Shared<T>(RwLock<T>);
 
 impl<T> Shared<T> {
@@ -23,17 +23,17 @@ impl<T> Shared<T> {
     }
 }
 
-/// Names by handle. A name stays known, and stays where it is, when its owner is destroyed: programs go on using such
+/// Names by handle. A name stays known, and does not move, when its owner is destroyed: programs continue to use such
 /// handles.
 pub(super) struct Names {
-    /// Those of the handles made here, each [`STEP`] times one more than the name's place. Read without a lock.
+    /// Names of handles made here. A handle is [`STEP`] times one more than the name's index. Read without a lock.
     made: boxcar::Vec<&'static str>,
-    /// How often a handle of the next tool got a name that it did not have; 0 if that tool made none.
+    /// How often a handle of the next tool got a new name; 0 if that tool made none.
     changes: AtomicUsize,
     index: Shared<Index>,
 }
 
-/// A name that a thread has looked up, and the number of changes before that.
+/// A cached name, and the number of changes before the lookup.
 #[derive(Clone, Copy)]
 struct Recent {
     of: Option<&'static Names>,
@@ -43,29 +43,29 @@ struct Recent {
 }
 
 thread_local! {
-    /// Names of the next tool's handles, each in the place that its handle gives: threads share no lock for them.
+    /// Cached names of the next tool's handles, in slots determined by the handle: threads share no lock for them.
     static RECENT: [Cell<Recent>; 32] =
         const { [const { Cell::new(Recent { of: None, handle: 0, changes: 0, name: "" }) }; 32] };
 }
 
-/// What is behind the lock of [`Names`].
+/// The data behind the lock of [`Names`].
 pub(super) struct Index {
-    /// The places in `made`, by scope and name.
+    /// The indices in `made`, by scope and name.
     made: BTreeMap<usize, BTreeMap<&'static str, usize>>,
     /// Names by the handles of the next tool.
     noted: BTreeMap<usize, &'static str>,
-    /// All of these, and those that are no handle's any more: a name that comes again takes no new memory.
+    /// All names, including those without a handle now: a name that comes again takes no new memory.
     names: BTreeSet<&'static str>,
 }
 
 pub(super) static DOMAINS: Names = Names::new();
 pub(super) static STRINGS: Names = Names::new();
 
-/// Handles are as far apart as addresses of objects are.
+/// Handles are as far apart as addresses of objects.
 const STEP: usize = 16;
 
-/// So many domains, strings, objects and types of payloads are kept, and no more: programs need not say when they will
-/// not use one again.
+/// The largest number of domains, strings, objects and payload types that are kept, because programs need not announce
+/// that they no longer use one.
 pub(super) const MOST: usize = 65_536;
 /// The name of all other domains and strings.
 const OTHER: &str = "(other)";
@@ -89,7 +89,7 @@ impl Names {
         made.or_else(|| (changes != 0 && !handle.is_null() && self.index.read().noted.len() >= MOST).then_some(OTHER))
     }
 
-    /// The name of the next tool's handle, as it was after `changes` or later.
+    /// The name of the next tool's handle, as of `changes` or later.
     fn noted(&'static self, handle: usize, changes: usize) -> Option<&'static str> {
         RECENT.with(|recent| {
             let place = &recent[handle / STEP % recent.len()];
@@ -104,7 +104,7 @@ impl Names {
         })
     }
 
-    /// Locks it, so that no other thread holds its lock.
+    /// Locks the index, so that no other thread holds its lock.
     pub(super) fn lock(&self) -> RwLockWriteGuard<'_, Index> {
         self.index.write()
     }
@@ -125,13 +125,13 @@ impl Names {
             return;
         }
         let is_new = index.noted.insert(handle.addr(), name).is_none();
-        // Threads remember no handle that was not there.
+        // Threads cache no handle that did not exist.
         if !is_new || self.changes.load(Ordering::Relaxed) == 0 {
             self.changes.fetch_add(1, Ordering::Release);
         }
     }
 
-    /// A handle for the name within `scope`: the same whenever it is asked for. Beyond the limit, all get one handle.
+    /// A handle for the name within `scope`, always the same. Beyond the limit, all names get one handle.
     pub(super) fn make(&self, scope: Handle, name: &str) -> Handle {
         let mut index = self.index.write();
         let made = index.made.entry(scope.addr()).or_default();
@@ -167,7 +167,7 @@ pub(super) fn keep<K: Ord, V>(all: &Shared<BTreeMap<K, V>>, key: K, value: V) {
     }
 }
 
-/// A handle that no one has: only its address is ever used.
+/// A new handle, of which only the address is used.
 pub(super) fn new_handle() -> Handle {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     std::ptr::without_provenance_mut(NEXT.fetch_add(1, Ordering::Relaxed) * STEP)
@@ -179,7 +179,7 @@ pub(super) fn new_range_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The name of a domain; none is the default domain.
+/// The name of a domain; `None` for the default domain.
 #[inline]
 pub(super) fn domain_name(handle: Handle) -> Option<&'static str> {
     if handle.is_null() { None } else { Some(DOMAINS.get(handle).unwrap_or("<unknown>")) }
@@ -187,15 +187,15 @@ pub(super) fn domain_name(handle: Handle) -> Option<&'static str> {
 
 /// How many ranges of each domain a thread has open.
 pub(super) struct Depths {
-    /// A domain stands in one place at most. Its place is free while it has no range open.
+    /// Each domain has at most one slot, which is free while the domain has no open range.
     few: [Cell<(usize, i32)>; 4],
     /// Whether there are more, in [`MANY`].
     has_more: Cell<bool>,
 }
 
 thread_local! {
-    /// The domains for which there is no place in [`Depths`], which has no memory to give back and so is there for
-    /// calls that a thread makes while it goes away.
+    /// The domains without a slot in [`Depths`]. [`Depths`] needs no memory, and so also works for calls that a thread
+    /// makes while it is being torn down.
     static MANY: RefCell<BTreeMap<usize, i32>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -215,7 +215,7 @@ impl Depths {
         }
         let free = || self.few.iter().find(|place| place.get().1 == 0);
         let Some(place) = self.few.iter().find(|place| place.get().0 == domain).or_else(free) else {
-            // A thread that is going away has given up its counts.
+            // A thread that is being torn down has lost these counts.
             return self.change_many(domain, true, 1).unwrap_or(0);
         };
         let (_, depth) = place.get();
@@ -238,7 +238,7 @@ impl Depths {
         Some(depth)
     }
 
-    /// The depth before the change; none if the domain is not there and `add` is false.
+    /// The depth before the change; `None` if the domain is unknown and `add` is false.
     #[cold]
     fn change_many(&self, domain: usize, add: bool, change: i32) -> Option<i32> {
         let apply = |many: &RefCell<BTreeMap<usize, i32>>| {

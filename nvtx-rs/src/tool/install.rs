@@ -17,12 +17,12 @@ use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Names the tool, or several, that a tool loaded from outside hands the calls on to.
+/// The variable that names the tool, or several, to which a tool loaded from outside passes the calls.
 const NEXT_TOOL: &str = "NVTX_RS_NEXT_TOOL";
 
 export_tables!(crate::tool::deliver::NEXT_SLOTS);
 
-/// The result of loading the next tool: none if no other tool was named or this process has no tool of this crate.
+/// The result of loading the next tool: `None` if no other tool was named or this process has no tool of this crate.
 ///
 /// ```
 /// assert_eq!(nvtx_rs::tool::next_tool(), None);
@@ -31,8 +31,8 @@ pub fn next_tool() -> Option<State> {
     INSTALLED.get()?.next.as_ref().map(|next| next.state.clone())
 }
 
-/// Attaches a tool in this process, for its whole life. If `NVTX_INJECTION64_PATH` names a tool too, that one gets the
-/// calls as well; [`next_tool`] tells what came of it.
+/// Attaches a tool in this process, for its whole life. If `NVTX_INJECTION64_PATH` names a tool too, that one also gets
+/// the calls; [`next_tool`] has the result.
 ///
 /// # Errors
 /// If an NVTX call was made before.
@@ -94,11 +94,11 @@ impl Error for AttachError {}
 /// The entry point of a tool that is loaded from outside.
 ///
 /// # Safety
-/// `get_export_table` is null or gives out a client's export tables. `own` is the entry point that was called.
+/// `get_export_table` is null or returns a client's export tables. `own` is the called entry point.
 pub unsafe fn entry(get_export_table: Option<GetExportTable>, own: abi::Entry, make: fn() -> Box<dyn Tool>) -> c_int {
     let Some(get_export_table) = get_export_table else { return 0 };
     program::set_inside_tool(is_inside);
-    // Making the tool may load it again, if it makes NVTX calls itself: those are not received.
+    // Making the tool may load it again, if it makes NVTX calls itself. Those are not received.
     let installed = inside(|_thread| {
         panics::contain(|| {
             INSTALLED.get_or_init(|| Installed { tool: make(), next: choose_next(own).map(load_next) });
@@ -113,16 +113,17 @@ pub unsafe fn entry(get_export_table: Option<GetExportTable>, own: abi::Entry, m
     c_int::from(installed == Some(Some(true)))
 }
 
-/// The entry point for extensions. Payloads are received; other extensions are left to the next tool. A program that
-/// asks whether a domain is enabled asks here, so a tool without a next one succeeds, too.
+/// The entry point for extensions. Payloads are received; other extensions are left to the next tool. It succeeds even
+/// without a next tool, because programs use it to ask whether a domain is enabled.
 ///
 /// # Safety
-/// `module_info` is what a client passes to this entry point.
+/// `module_info` is a client's argument of this entry point.
 pub unsafe fn extension(module_info: *mut c_void) -> c_int {
     let Some(installed) = INSTALLED.get().filter(|_| !module_info.is_null()) else { return 0 };
     let next = installed.next.as_ref().and_then(|next| next.extension);
     let info = module_info.cast::<ExtensionInfo>();
-    // SAFETY: by the interface this struct, whose first fields are always there; the others if it reaches as far.
+    // SAFETY: by the interface this struct, whose first fields always exist; the others are read only if it is long
+    // enough.
     let segment = unsafe {
         let whole = usize::from((*info).size) >= size_of::<ExtensionInfo>();
         let is_payload = whole && i32::from((*info).module) == abi::payload::MODULE && (*info).segment_count > 0;
@@ -159,7 +160,7 @@ pub unsafe fn extension(module_info: *mut c_void) -> c_int {
     1
 }
 
-/// The tool behind this one in the list, which is the first if this one is not in it.
+/// The tool behind this one in the list; the first one if this one is not in it.
 fn choose_next(own: abi::Entry) -> Option<PathBuf> {
     let list = variable(NEXT_TOOL)?;
     let tools: Vec<PathBuf> = std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect();
@@ -190,7 +191,7 @@ fn load_next(path: PathBuf) -> Next {
 /// Fills the slots of the client whose export tables these are.
 ///
 /// # Safety
-/// `get_export_table` gives out the export tables of a client.
+/// `get_export_table` returns the export tables of a client.
 unsafe fn install(get_export_table: GetExportTable) -> bool {
     fork::watch();
     // SAFETY: the caller vouches for the function; it takes any number.

@@ -1,4 +1,4 @@
-//! The other side of the interface: receive the NVTX calls of a process, and hand them on.
+//! The other side of the interface: receives the NVTX calls of a process, and passes them on.
 //!
 //! A [`Tool`] gets every call as a plain [`Call`]: with the domain's name, the text of registered strings, and the
 //! variants of one call (default domain, wide strings, attributes) made one. It can be attached
@@ -10,14 +10,14 @@
 //!   and hands them on to the tool that `NVTX_RS_NEXT_TOOL` names. Several, in order, may be given like the directories
 //!   in `PATH`; a tool of this crate that finds itself there goes on with the one behind it.
 //!
-//! The tool downstream gets what the program passed, and the program gets what that tool returned.
+//! The next tool gets the program's arguments, and the program gets that tool's result.
 //!
-//! Calls of the payload extension are calls like others: a range that is popped with a payload is popped. What the
-//! program passed is decoded when the tool asks for it ([`Extended::fields`]), by the schemas that were registered
-//! before. Counters and the naming of memory are left to the next tool.
+//! Calls of the payload extension are treated like others: a range that is popped with a payload is popped. The
+//! program's data are decoded when the tool asks for them ([`Extended::fields`]), by the schemas registered before.
+//! Counters and the naming of memory are left to the next tool.
 //!
-//! A child that is forked off can call at once: no lock of this module is left locked. A tool sees to its own locks.
-//! No lock is taken on the way of ranges and marks whose names the thread knows.
+//! A forked child can make calls at once, because no lock of this module stays locked. A tool must take care of its own
+//! locks. Ranges and marks whose names the thread knows take no lock.
 //!
 //! NVTX calls that a tool makes while it is being called are ignored, and so are those of a signal handler that
 //! interrupts it ([`ignored_calls`] counts both). A panic in a tool ends that call only.
@@ -65,14 +65,14 @@ macro_rules! export_tool {
         /// Called by each part of the process that makes NVTX calls.
         ///
         /// # Safety
-        /// The argument is null or a function that gives out the caller's export tables.
+        /// The argument is null or a function that returns the caller's export tables.
         #[allow(unsafe_code, non_snake_case)]
         #[unsafe(no_mangle)]
         pub unsafe extern "system" fn InitializeInjectionNvtx2(
             get_export_table: ::core::option::Option<$crate::abi::GetExportTable>,
         ) -> ::core::ffi::c_int {
             let make = || -> ::std::boxed::Box<dyn $crate::tool::Tool> { ::std::boxed::Box::new($make()) };
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller vouches for the argument.
             unsafe { $crate::tool::entry(get_export_table, InitializeInjectionNvtx2, make) }
         }
 
@@ -85,7 +85,7 @@ macro_rules! export_tool {
         pub unsafe extern "system" fn InitializeInjectionNvtxExtension(
             module_info: *mut ::core::ffi::c_void,
         ) -> ::core::ffi::c_int {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller vouches for the argument.
             unsafe { $crate::tool::extension(module_info) }
         }
     };

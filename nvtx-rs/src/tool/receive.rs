@@ -1,4 +1,4 @@
-//! The functions that stand in a program's slots: each hands its call to the tool, then to the next tool.
+//! The functions in a program's slots: each passes its call to the tool, then to the next tool.
 
 #![allow(unsafe_code)]
 
@@ -16,7 +16,7 @@ use std::mem::transmute;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
-/// What the next tool put into a slot.
+/// The next tool's function in a slot.
 macro_rules! next_slot {
     (payload[$id:ident]) => {
         NEXT_PAYLOAD_SLOTS[abi::payload::$id]
@@ -29,8 +29,8 @@ macro_rules! next_slot {
 /// A function, and the module and callback id of its slot.
 pub(super) type Receiver = (i32, usize, *mut c_void);
 
-/// A receiver for `module[ID]`. In the body `next` calls the next tool with the same arguments; it gives none if that
-/// tool did not fill the slot. `thread` is the calling one. What a tool calls while it is being called is answered with
+/// A receiver for `module[ID]`. In the body `next` calls the next tool with the same arguments, or returns `None` if
+/// that tool did not fill the slot. `thread` is the calling one. A call made by a tool while it is being called gets
 /// the value after `->`.
 macro_rules! receiver {
     (
@@ -190,7 +190,7 @@ pub(super) fn payload_receivers() -> [Receiver; 8] {
         receiver!(payload[RANGE_END](domain: Handle, id: u64, data: PayloadPointer, count: usize) |next| {
             end(domain, id, data.read(domain, count), next)
         }),
-        // All domains are: a tool behind this one that wants fewer ignores the rest.
+        // All domains are enabled: a tool behind this one that wants fewer ignores the rest.
         receiver!(payload[DOMAIN_IS_ENABLED](_domain: Handle) -> u8, 1; |_next| 1),
     ]
 }

@@ -1,4 +1,4 @@
-//! What programs register to have payloads decoded: schemas and enumerations.
+//! The schemas and enumerations that programs register for decoding payloads.
 
 use super::handles::{Shared, keep};
 use crate::abi::{Handle, payload};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Schemas nested deeper than this are not decoded.
 const MAX_LEVEL: u8 = 16;
 
-/// What programs registered for payloads, by domain and id.
+/// Registered payload types, by domain and id.
 pub(super) static TYPES: Shared<BTreeMap<(usize, u64), Type>> = Shared::new(BTreeMap::new());
 
 /// Flags of an entry.
@@ -34,7 +34,7 @@ pub(super) enum Basic {
     /// IEEE 754; of 4 bytes, with as many of them as `f32`.
     Float,
     BFloat16,
-    /// Shown as bytes: nothing in Rust is like it.
+    /// Shown as bytes, because Rust has no such type.
     Opaque,
     /// A unit of text; alone, a number.
     Character,
@@ -42,7 +42,7 @@ pub(super) enum Basic {
     Color,
 }
 
-/// What an entry is made of.
+/// The type of an entry.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Basic(Basic, usize),
@@ -51,11 +51,11 @@ pub(super) enum Kind {
     RegisteredString,
     Enumeration(Arc<Enumeration>),
     Schema(Arc<Schema>),
-    /// Nothing that we know, so the place of what follows is not known either.
+    /// Unknown, so the places of later entries are unknown, too.
     Unknown,
 }
 
-/// Where the length of an array is found.
+/// The place of an array's length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Length {
     /// No array; of text, the number of units in `detail`.
@@ -88,7 +88,7 @@ pub(super) struct Schema {
     pub(super) name: String,
     pub(super) form: Form,
     pub(super) entries: Vec<Entry>,
-    /// The bytes it takes, if that is always the same.
+    /// Its size in bytes, if that is constant.
     pub(super) size: Option<usize>,
     pub(super) alignment: usize,
     pub(super) pack: usize,
@@ -131,7 +131,7 @@ pub(super) fn lookup(domain: Handle, id: u64) -> Option<Type> {
     TYPES.read().get(&(domain.addr(), id)).cloned()
 }
 
-/// Keeps a schema for a domain. Nested schemas are those that are registered by now.
+/// Keeps a schema for a domain. Nested schemas must have been registered before.
 pub(super) fn register(domain: Handle, id: u64, schema: Registered) {
     let schema = Schema::new(schema, |id| lookup(domain, id));
     keep(&TYPES, (domain.addr(), id), Type::Schema(Arc::new(schema)));
@@ -141,14 +141,14 @@ pub(super) fn register_enumeration(domain: Handle, id: u64, enumeration: Enumera
     keep(&TYPES, (domain.addr(), id), Type::Enumeration(Arc::new(enumeration)));
 }
 
-/// An id that no one else chooses.
+/// An id that nobody else chooses.
 pub(super) fn new_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(payload::FIRST_DYNAMIC_ID);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Kind {
-    /// What a type's number stands for.
+    /// The type with this number.
     pub(super) fn new(number: u64, lookup: impl Fn(u64) -> Option<Type>) -> Self {
         use Basic::{Address, BFloat16, Category, Character, Color, Float, Opaque, Signed, Unsigned};
         let (basic, size) = match number {
@@ -208,7 +208,7 @@ impl Kind {
         }
     }
 
-    /// The alignment, which is known even where the size is not.
+    /// The alignment, which is known even if the size is not.
     pub(super) fn alignment(&self) -> Option<usize> {
         match self {
             Self::Schema(schema) => Some(schema.alignment),
@@ -239,7 +239,7 @@ impl Entry {
         self.flags & flag::OFFSET != 0
     }
 
-    /// Where the entry stands if what is before it ends at `end`.
+    /// The place of the entry if the previous one ends at `end`.
     pub(super) fn start(&self, index: usize, end: Option<usize>, pack: usize) -> Option<usize> {
         if index == 0 || self.offset != 0 {
             return usize::try_from(self.offset).ok();
@@ -249,7 +249,7 @@ impl Entry {
         end?.checked_next_multiple_of(alignment.max(1))
     }
 
-    /// The bytes that it takes, if that is always the same.
+    /// Its size in bytes, if that is constant.
     fn size(&self) -> Option<usize> {
         if self.is_pointer() {
             return Some(size_of::<usize>());

@@ -1,4 +1,4 @@
-//! Who is measured.
+//! The contestants.
 
 use std::any::Any;
 use std::str::FromStr;
@@ -153,13 +153,13 @@ impl tracing::Subscriber for EmptySubscriber {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// A tool in the process that takes every call and does nothing.
+/// A tool in the process that accepts every call and does nothing.
 fn attach_tool() {
     nvtx_rs::tool::attach(Box::new(|_: &nvtx_rs::tool::Call<'_>| {})).expect("the first NVTX call of this process");
 }
 
-/// What every measured span pays at least: the time-stamp counter (elsewhere `Instant`) before and after the body, and
-/// nothing else.
+/// The minimum cost of every measured span: the time-stamp counter (elsewhere `Instant`) is read before and after the
+/// body.
 pub(crate) fn readings(depth: usize, iterations: u64, body: impl Fn()) {
     #[cfg(target_arch = "x86_64")]
     #[allow(unsafe_code)]
@@ -178,8 +178,8 @@ pub(crate) fn readings(depth: usize, iterations: u64, body: impl Fn()) {
     }
 }
 
-/// The same shapes as fastrace's local spans, collected in batches of 256: more make it slower, since its buffer then
-/// is a fresh mapping each time.
+/// The same shapes as fastrace's local spans, collected in batches of 256. Larger batches are slower, because the
+/// buffer is then a new mapping each time.
 #[cfg(feature = "nvidia")]
 pub(crate) fn fastrace_spans(depth: usize, fields: usize, iterations: u64, body: impl Fn()) {
     use fastrace::local::{LocalCollector, LocalSpan};

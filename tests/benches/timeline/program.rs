@@ -1,5 +1,5 @@
-//! Spans of a program whose profiler writes timelines: what they cost its thread, and the profiler's. Beside them
-//! tracing-chrome, which writes a trace with the fields of spans, too.
+//! Spans of a program whose profiler writes timelines: their cost for its thread, and for the profiler's. For
+//! comparison, tracing-chrome, which also writes traces with fields of spans.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const ROUNDS: usize = 5;
 /// A span of this number.
 type Span = fn(u64);
 
-/// What a span has.
+/// The fields of a span.
 const FIELDS: [(&str, Span); 6] = [
     ("no fields", |_| info_span!("Module running").in_scope(|| black_box(()))),
     ("2 numbers", |n| info_span!("Module running", rows = n, ratio = 0.5).in_scope(|| black_box(()))),
@@ -58,7 +58,7 @@ const FIELDS: [(&str, Span); 6] = [
     }),
 ];
 
-/// Who writes.
+/// The writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Subscriber,
@@ -78,7 +78,7 @@ impl Who {
         }
     }
 
-    /// Becomes the process's subscriber. What is returned ends the files.
+    /// Becomes the process's subscriber. Dropping the result ends the files.
     fn install(self, paths: &[PathBuf]) -> Box<dyn Any> {
         if self == Self::Chrome {
             let Some(path) = paths.first() else {
@@ -109,7 +109,7 @@ struct Empty;
 
 impl<S: tracing::Subscriber> Layer<S> for Empty {}
 
-/// The child: prints the nanoseconds a span on its thread, those of other threads, what was lost, and the bytes.
+/// The child: prints the nanoseconds a span on its thread, those of other threads, the losses, and the bytes.
 pub(crate) fn run(who: &str, files: Option<Files>, fields: &str) {
     let who = Who::ALL.into_iter().find(|known| known.name() == who).expect("one of these");
     let (_, span) = FIELDS.into_iter().find(|(name, _)| *name == fields).expect("some of these");
@@ -125,7 +125,7 @@ pub(crate) fn run(who: &str, files: Option<Files>, fields: &str) {
         best = best.min(start.elapsed().as_nanos() as f64 / SPANS as f64);
     }
     let mut lost = 0;
-    // Its own thread writes; what is left to the end, this one does.
+    // Its own thread writes; this thread writes the rest at the end.
     let count = (SPANS * (1 + PASSES as u64)) as f64;
     let on_thread = best * 1e-9 * count;
     match installed.downcast::<Profiler>() {

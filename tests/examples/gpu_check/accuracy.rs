@@ -1,5 +1,5 @@
-//! Kernels of known length, behind queued work and on an idle stream, in our spans and, in turn with these, between
-//! events recorded by hand.
+//! Kernels of known length, behind queued work and on an idle stream, alternately in our spans and between events
+//! recorded by hand.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,10 +10,10 @@ use tracing_gpu::with_stream;
 
 use super::device::{Device, check, profiler, row, us};
 
-/// Instances a length.
+/// Number of instances of each length.
 const INSTANCES: usize = 40;
 
-/// What a pair of events reads that a program records around the same work itself.
+/// Event pairs that a program records around the same work itself.
 struct ByHand([[sys::CUevent; 2]; INSTANCES]);
 
 #[allow(unsafe_code)]
@@ -55,9 +55,8 @@ pub(crate) fn run(summary_path: Option<&Path>) {
     device.spin(&stream, us(10)); // the first launch loads the module
     stream.synchronize().expect("the device");
     let other = device.context.new_stream().expect("a stream");
-    // After a wait the first launch takes a host some microseconds more, by which any work would arrive later after the
-    // start event. A program that is at work launches all the time: so does this one, into another stream, while this
-    // one is idle.
+    // After a wait the first launch takes the host some microseconds longer, so its work arrives later after the start
+    // event. A busy program launches all the time; so does this one, into another stream, while this one is idle.
     let wait = || {
         stream.synchronize().expect("the device");
         for _ in 0..30 {
@@ -76,7 +75,7 @@ pub(crate) fn run(summary_path: Option<&Path>) {
             ("queued 500 us", "idle 500 us", 500),
             ("queued 5 ms", "idle 5 ms", 5_000),
         ] {
-            device.spin(&stream, us(3_000)); // all of the following is enqueued while this runs
+            device.spin(&stream, us(3_000)); // everything below is enqueued while this runs
             for instance in 0..INSTANCES {
                 hand.around(instance, &stream, || device.spin(&stream, us(length)));
                 match queued {
@@ -118,7 +117,7 @@ pub(crate) fn run(summary_path: Option<&Path>) {
     for (name, by_hand) in by_hand {
         let ours = row(&summary, name).times.median_ns.expect("a median");
         let what = format!("{name}: {ours:.0} ns, by hand {by_hand:.0} ns ({:+.0} ns)", ours - by_hand);
-        // On an idle stream it is the host's pace that both read.
+        // On an idle stream both read the host's pace.
         if name.starts_with("queued") {
             check(&what, (ours - by_hand).abs() <= 150.0);
         } else {

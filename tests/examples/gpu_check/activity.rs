@@ -1,8 +1,8 @@
-//! What the GPU did, by span: a known workload, held against what the program itself says it launched, and made for a
-//! comparison with Nsight Systems.
+//! GPU work by span: a known workload, checked against the program's own record of launches, and made for a comparison
+//! with Nsight Systems.
 //!
 //! `activity SUMMARY.json` runs it with CUPTI, checks the summary and writes it; `activity none` runs the same with
-//! NVTX only, for Nsight Systems, which wants CUPTI for itself. `tests/gpu/compare_activity.py` compares the two.
+//! NVTX only, for Nsight Systems, which needs CUPTI itself. `tests/gpu/compare_activity.py` compares the two.
 
 mod ledger;
 mod parts;
@@ -18,7 +18,7 @@ use crate::device::install;
 use ledger::{Ledger, Range};
 use workload::Kernel;
 
-/// Name and outcome of everything that was looked at; it goes on after what does not hold.
+/// Prints the name and outcome of every check, and continues after a failure.
 #[derive(Default)]
 struct Checks {
     failed: usize,
@@ -38,7 +38,7 @@ impl Checks {
         self.that(name, found == expected, || format!("  found    {found:?}\n  expected {expected:?}"));
     }
 
-    /// Key by key, so that a difference is seen.
+    /// Compares key by key, so that a difference is shown.
     fn same<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
         &mut self,
         name: &str,
@@ -62,7 +62,7 @@ pub(crate) fn run_for_others() {
     println!("{} operations known by themselves, and {} calls of cuBLAS", total.operations(), total.foreign);
 }
 
-/// The work, the checks, and the summary as JSON. Whether all holds.
+/// The work, the checks, and the summary as JSON. Returns whether all checks hold.
 pub(crate) fn run(summary_path: &Path) -> bool {
     // All tables: API calls are recorded too.
     let profiler = install(Gpu::Cupti, Report::ALL);
@@ -100,7 +100,7 @@ fn losses(checks: &mut Checks, summary: &Summary, gpu: &GpuActivity) {
     );
 }
 
-/// By name, counts and times; what is left over is cuBLAS's.
+/// Kernels by name, counts and times; the rest are cuBLAS's.
 fn kernels(checks: &mut Checks, summary: &Summary, gpu: &GpuActivity, ledger: &Ledger) {
     let expected = ledger.total().kernels;
     for kernel in Kernel::ALL {
@@ -150,7 +150,7 @@ fn memory(checks: &mut Checks, summary: &Summary, gpu: &GpuActivity, ledger: &Le
     checks.that("each has a time", gpu.memory.iter().all(|row| row.times.instances == row.sizes.count), String::new);
 }
 
-/// What every span launched itself, and all below it.
+/// The work that every span launched itself, and with spans below.
 fn spans(checks: &mut Checks, summary: &Summary, gpu: &GpuActivity, ledger: &Ledger) {
     let mut found: BTreeMap<String, Counts> = own_work(summary)
         .iter()
@@ -161,7 +161,7 @@ fn spans(checks: &mut Checks, summary: &Summary, gpu: &GpuActivity, ledger: &Led
     let mut expected = BTreeMap::new();
     for (path, work) in ledger.by_span() {
         if work.foreign > 0 {
-            // Nobody but cuBLAS knows how many kernels a product takes, but each takes as many.
+            // Only cuBLAS knows how many kernels a product takes, but each takes the same number.
             let products = found.remove(&path).map_or(0, |(operations, _)| operations);
             let holds = products >= work.foreign && (path != "sgemm" || products.is_multiple_of(work.foreign));
             checks.that(&format!("{path}: {products} operations of {} calls", work.foreign), holds, String::new);
@@ -187,7 +187,7 @@ fn spans(checks: &mut Checks, summary: &Summary, gpu: &GpuActivity, ledger: &Led
     );
 }
 
-/// Nsight's rules: what was launched on the thread while the range was open there.
+/// Nsight's rules: launches on the thread while the range was open there.
 fn ranges(checks: &mut Checks, gpu: &GpuActivity, ledger: &Ledger) {
     let foreign = ledger.foreign_names();
     let mut expected = ledger.calls_by_range();
@@ -213,7 +213,7 @@ fn calls(checks: &mut Checks, gpu: &GpuActivity) {
     };
     checks.that("API calls were recorded", gpu.calls.is_some(), String::new);
     checks.equal("launches of the graph", &count("cuGraphLaunch"), &parts::REPLAYS);
-    // The program makes no such call, its profiler several for each span on a named stream.
+    // The program makes no such call; its profiler makes several for each span on a named stream.
     for function in
         ["cuEventRecord", "cuStreamIsCapturing", "cuThreadExchangeStreamCaptureMode", "cuEventElapsedTime_v2"]
     {
@@ -227,7 +227,7 @@ fn counts(work: &GpuWork) -> Counts {
     (work.operations, work.memory.iter().map(|memory| (memory.kind, (memory.operations, memory.bytes))).collect())
 }
 
-/// What each span launched itself, by its path in the tree.
+/// The work that each span launched itself, by its path in the tree.
 fn own_work(summary: &Summary) -> BTreeMap<String, GpuWork> {
     let mut works = BTreeMap::new();
     let mut left: Vec<(String, &TreeNode)> = summary.tree.iter().map(|node| (node.name.clone(), node)).collect();

@@ -5,14 +5,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::{AddAssign, Sub};
 
-/// Size of a page of a histogram of durations, in bytes: allocated for an octave that no duration of a row was in
-/// before, at any time.
+/// Bytes of a page of a duration histogram. A page is allocated, at any time, for the first duration of a row in an
+/// octave.
 const PAGE: usize = 2_048;
 
 /// Allocations of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allocations {
-    /// Of the size of a histogram's page.
+    /// Allocations with the size of a histogram's page.
     pub(crate) pages: u64,
     pub(crate) others: u64,
 }

@@ -15,7 +15,7 @@ const BUFFER: Layout = match Layout::from_size_align(4 << 20, 8) {
     Err(_) => panic!("a layout"),
 };
 
-/// Buffers that CUPTI has given back.
+/// Buffers that CUPTI has returned.
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, records: *mut usize) {
@@ -52,8 +52,7 @@ extern "C" fn called(_user: Raw, _domain: i32, _number: u32, _data: *const c_voi
 pub(crate) struct Alone(Cupti);
 
 impl Alone {
-    /// With a clock and callbacks at launches, and with a thread that flushes as often as ours does, if these are
-    /// wanted.
+    /// Starts it, optionally with a clock and callbacks at launches, and with a thread that flushes as often as ours.
     pub(crate) fn start(kinds: &[i32], callbacks: bool, flushes: bool) -> Self {
         const DRIVER_API: i32 = 1;
         const LAUNCH_KERNEL: u32 = 307;
@@ -87,7 +86,7 @@ impl Alone {
         Self(cupti)
     }
 
-    /// Has CUPTI give back what it holds. Returns how many buffers have come.
+    /// Makes CUPTI return its buffers. Returns how many arrived.
     pub(crate) fn end(&self) -> usize {
         flush(&self.0);
         FREE.lock().unwrap_or_else(PoisonError::into_inner).len()

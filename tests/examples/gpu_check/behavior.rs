@@ -1,4 +1,4 @@
-//! What must hold on any GPU; panics where it does not.
+//! Checks that must hold on any GPU; a failure panics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -127,7 +127,7 @@ fn threads(device: &Device, a: &Arc<CudaStream>, b: &Arc<CudaStream>) {
     device.context.synchronize().expect("the device");
 }
 
-/// The default streams of a context, also on a thread that has no context.
+/// The default streams of a context, even on a thread without a context.
 fn default_streams(device: &Device) {
     let [legacy, per_thread] = [device.context.default_stream(), device.context.per_thread_stream()];
     std::thread::scope(|scope| {
@@ -138,8 +138,8 @@ fn default_streams(device: &Device) {
     device.context.synchronize().expect("the device");
 }
 
-/// Two tasks a stream, each polled four times on whichever worker is free. The entry when it is dropped is outside of
-/// any poll, and not timed.
+/// Two tasks on each stream, each polled four times on any free worker. The entry for the drop is outside of any poll,
+/// and not timed.
 fn futures(device: &Device, a: &Arc<CudaStream>, b: &Arc<CudaStream>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().expect("a runtime");
     runtime.block_on(async {
@@ -157,7 +157,7 @@ fn futures(device: &Device, a: &Arc<CudaStream>, b: &Arc<CudaStream>) {
         };
         let mut tasks = Vec::new();
         for stream in [a, b] {
-            device.spin(stream, us(2_000)); // all of it is enqueued while this runs
+            device.spin(stream, us(2_000)); // everything is enqueued while this runs
             for _ in 0..2 {
                 tasks.push(tokio::spawn(step(stream.clone()).instrument(info_span!("step")).on_stream(stream)));
             }
@@ -169,11 +169,11 @@ fn futures(device: &Device, a: &Arc<CudaStream>, b: &Arc<CudaStream>) {
     device.context.synchronize().expect("the device");
 }
 
-/// Spans inside a capture: nothing may be recorded into the graph, and it must replay.
+/// Spans inside a capture: nothing may be recorded into the graph, which must replay.
 fn captures(device: &Device, a: &Arc<CudaStream>) {
     let mut value = a.alloc_zeros::<i32>(1).expect("memory");
     a.synchronize().expect("the device");
-    // cudarc's own bookkeeping records events around slices, which a capture does not take.
+    // cudarc's own bookkeeping records events around slices, which a capture does not allow.
     #[allow(unsafe_code)]
     // SAFETY: one stream is used at a time from here on.
     unsafe {
@@ -269,7 +269,7 @@ fn lifetimes(device: &Device) {
     with_stream(&stream, || info_span!("short-lived").in_scope(|| device.spin(&stream, us(2_000))));
     drop(stream);
     device.context.synchronize().expect("the device");
-    // Pairs are read every so often, and by a summary.
+    // Pairs are read now and then, and by a summary.
     let reader = device.context.new_stream().expect("a stream");
     with_stream(&reader, || {
         for _ in 0..130 {
@@ -291,11 +291,11 @@ pub(crate) fn run_error() {
     with_stream(&stream, || {
         info_span!("fine").in_scope(|| device.spin(&stream, us(100)));
         info_span!("failing").in_scope(|| {
-            // SAFETY: the kernel takes nothing; it stops the context, which is what is wanted.
+            // SAFETY: the kernel takes no arguments; it breaks the context on purpose.
             #[allow(unsafe_code)]
             unsafe { stream.launch_builder(&device.fail).launch(ONE) }.expect("the launch itself is fine");
         });
-        std::thread::sleep(us(20_000)); // for the kernel to fail, with nobody asking
+        std::thread::sleep(us(20_000)); // for the kernel to fail, without any query
         for _ in 0..200 {
             info_span!("after").in_scope(|| ());
         }
@@ -305,5 +305,5 @@ pub(crate) fn run_error() {
     let summary = profiler.summary();
     println!("{:?}", summary.losses.streams);
     drop(profiler);
-    std::process::exit(0); // dropping what belongs to a failed context says more than is wanted
+    std::process::exit(0); // dropping values of a failed context would print errors
 }

@@ -52,18 +52,18 @@ impl Device {
     }
 }
 
-/// A profiler behind the subscriber without a registry, or behind a layer, as `TIER` in the environment says.
+/// A profiler with the subscriber without a registry, or with a layer, depending on `TIER` in the environment.
 pub(crate) fn profiler() -> Profiler {
     install_built(Profiler::builder().output(Output::Stderr).build().expect("a profiler"))
 }
 
-/// The same, printing nothing, for a program that looks at the summary of these reports itself.
+/// The same without output, for a program that examines the summary of these reports itself.
 pub(crate) fn install(gpu: Gpu, reports: &[Report]) -> Profiler {
     let builder = Profiler::builder().gpu(gpu).report(reports.iter().copied()).output(Output::None);
     install_built(builder.build().expect("a profiler"))
 }
 
-/// Makes it the program's.
+/// Makes it the program's profiler.
 pub(crate) fn install_built(profiler: Profiler) -> Profiler {
     if std::env::var("TIER").is_ok_and(|tier| tier == "layer") {
         tracing_subscriber::registry().with(profiler.layer()).init();
@@ -82,7 +82,7 @@ pub(crate) const fn us(us: u64) -> Duration {
     Duration::from_micros(us)
 }
 
-/// Prints what was looked at, and ends the program where it does not hold.
+/// Prints the check, and ends the program if it fails.
 pub(crate) fn check(name: &str, holds: bool) {
     println!("{} {name}", if holds { "ok    " } else { "FAILED" });
     assert!(holds, "{name}");

@@ -16,7 +16,7 @@ pub(crate) fn run() {
         device.context.synchronize().expect("the device");
     }
     let profiler = profiler();
-    // Interleaved on one thread, with another device current than the one that is timed.
+    // Interleaved on one thread, while another device than the timed one is current.
     for _ in 0..20 {
         for (number, (device, stream)) in devices.iter().zip(&streams).enumerate() {
             let other = &devices[(number + 1) % count];

@@ -1,4 +1,4 @@
-//! Ends and obstacles while CUPTI records: each in a process of its own, each with a stated outcome.
+//! Ends and obstacles while CUPTI records: each in a process of its own, with a defined outcome.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::panic::catch_unwind;
@@ -14,20 +14,20 @@ use tracing_gpu::{Gpu, Output, Profiler, Report, with_stream};
 use super::device::{Device, check, install_built, us};
 use super::foreign::{Cupti, Raw};
 
-/// From the moment the process is about to end.
+/// The longest time from the begin of the end.
 const LONGEST: Duration = Duration::from_secs(2);
-/// After which a process is taken to hang, and stopped.
+/// After this time a process counts as hanging, and is stopped.
 const HANGS: Duration = Duration::from_secs(60);
-/// Kernels in flight, each of 5 ms.
+/// Number of kernels in flight, each of 5 ms.
 const KERNELS: u64 = 20;
-/// Says on standard output that the end begins.
+/// Marks on standard output that the end begins.
 const MARK: &str = "the end begins";
 const TITLE: &str = "(cuda_gpu_kern_sum)";
 
 struct Case {
     name: &'static str,
     run: fn(),
-    /// What must hold of the process and of what it printed.
+    /// The check of the process and its output.
     outcome: fn(&Ended) -> Result<(), String>,
 }
 
@@ -54,7 +54,7 @@ const CASES: &[Case] = &[
     Case { name: "not_a_library", run: bad_library, outcome: |ended| ended.with_code(0).map(drop) },
 ];
 
-/// All cases. Whether all came out as stated.
+/// Runs all cases. Returns whether all had their outcome.
 pub(crate) fn run_all() -> bool {
     let text = std::env::temp_dir().join(format!("gpu_check-{}-libcupti.so", std::process::id()));
     std::fs::write(&text, "This is no library.\n").expect("a file");
@@ -95,7 +95,7 @@ struct Ended {
     code: Option<i32>,
     stdout: String,
     stderr: String,
-    /// From the mark to the end.
+    /// The time from the mark to the end.
     ending: Option<Duration>,
 }
 
@@ -162,7 +162,7 @@ impl Ended {
         }
     }
 
-    /// All kernels are there, or a note says that some are not.
+    /// All kernels are there, or a note reports missing ones.
     fn nothing_silent(&self) -> Result<(), String> {
         let whole = self.kernels() == Some(KERNELS);
         if whole || (self.stderr.contains(TITLE) && self.stderr.contains("Notes:")) {
@@ -189,7 +189,7 @@ fn work(device: &Device, stream: &Arc<CudaStream>) {
     info_span!("in_flight").in_scope(|| (0..KERNELS).for_each(|_| device.spin(stream, us(5_000))));
 }
 
-/// The exit hook prints what has not finished yet when it is called.
+/// The exit hook prints profilers that have not finished.
 fn process_exit() {
     let _profiler = printing();
     let (device, stream) = open();
@@ -198,7 +198,7 @@ fn process_exit() {
     std::process::exit(7);
 }
 
-/// The child has no part in the report and ends at once; the parent goes on.
+/// The child takes no part in the report and ends at once; the parent continues.
 #[allow(unsafe_code)]
 fn fork() {
     let profiler = printing();
@@ -212,8 +212,7 @@ fn fork() {
         std::process::exit(0);
     }
     let mut status = -1;
-    // SAFETY: both are about the child made above, which nobody else waits for; it is stopped only while it has not
-    // ended.
+    // SAFETY: both concern the child made above, which nobody else waits for; it is stopped only while it runs.
     let mut wait = |flags| unsafe { libc::waitpid(child, &raw mut status, flags) };
     while wait(libc::WNOHANG) == 0 {
         std::thread::sleep(Duration::from_millis(1));
@@ -247,7 +246,7 @@ fn panic_in_span() {
     check("the panic arrives", caught.is_err());
 }
 
-/// The same, with the context gone before the profiler is.
+/// The same, with the context destroyed before the profiler.
 fn panic_without_context() {
     let caught = catch_unwind(|| {
         let _profiler = printing();
@@ -260,7 +259,7 @@ fn panic_without_context() {
     check("the panic arrives", caught.is_err());
 }
 
-/// CUPTI is the first one's; the second keeps its statistics and says why it has no more.
+/// CUPTI belongs to the first profiler; the second keeps its statistics and states why it has no more.
 fn second_profiler() {
     let build = || {
         let builder = Profiler::builder().gpu(Gpu::Cupti).report([Report::Kernels]).output(Output::None);
@@ -287,7 +286,7 @@ fn second_profiler() {
 
 extern "C" fn ignore(_data: Raw, _domain: i32, _id: u32, _info: *const std::ffi::c_void) {}
 
-/// Somebody in this process has subscribed before: NVTX, statistics and events go on, and a note says who has not.
+/// Another subscription exists in this process: NVTX, statistics and events continue, and a note names the reason.
 fn another_subscriber() {
     let (device, stream) = open(); // loads the driver, without which CUPTI must not be called
     let cupti = Cupti::open().expect("CUPTI");
@@ -299,14 +298,14 @@ fn another_subscriber() {
     without_cupti(&device, &stream, "CUPTI");
 }
 
-/// `TRACING_GPU_CUPTI` names what cannot be loaded.
+/// `TRACING_GPU_CUPTI` names a file that cannot be loaded.
 fn bad_library() {
     let library = std::env::var("TRACING_GPU_CUPTI").expect("set by the parent");
     let (device, stream) = open();
     without_cupti(&device, &stream, &library);
 }
 
-/// A note with `reason` in it, and all else as ever.
+/// A note contains `reason`, and everything else works as usual.
 fn without_cupti(device: &Device, stream: &Arc<CudaStream>, reason: &str) {
     let builder = Profiler::builder().gpu(Gpu::Cupti).report([Report::Kernels]).output(Output::Stderr);
     let profiler = builder.build().expect("a profiler");

@@ -22,7 +22,7 @@ macro_rules! library {
         }
 
         impl $library {
-            /// Opens it, and leaves it open for good.
+            /// Opens it for good.
             pub(crate) fn open() -> Result<Self, String> {
                 let library = open($folder, $stem)?;
                 Ok(Self {
@@ -72,7 +72,7 @@ pub(crate) type Clock = extern "C" fn() -> u64;
 pub(crate) type Callback = extern "C" fn(Raw, c_int, u32, *const c_void);
 
 library! {
-    /// CUPTI, spoken to directly: to hold it against the library, or to know what it costs by itself. Load the driver
+    /// CUPTI, called directly: for comparisons with the library, and for its own cost. Load the driver first.
     /// first.
     Cupti in "extras/CUPTI/lib64" as "libcupti" {
         subscribe = cuptiSubscribe(*mut Raw, Callback, Raw);
@@ -84,7 +84,7 @@ library! {
     }
 }
 
-/// By bare name, as the system finds it, then in the folders of a toolkit.
+/// By bare name on the system's path, then in the folders of a toolkit.
 fn open(folder: &str, stem: &str) -> Result<&'static Library, String> {
     let names = ["so.13", "so.12", "so.11.8", "so.11.0", "so.11", "so"].map(|version| format!("{stem}.{version}"));
     let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);

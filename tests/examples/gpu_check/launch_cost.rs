@@ -1,19 +1,18 @@
-//! What a launch costs on the CPU: with nothing, with what this library does, and with CUPTI alone.
+//! The CPU cost of a launch: with no tool, with this library, and with CUPTI alone.
 //!
 //! Every variant is a process with the same loop: launches of an empty kernel, a span around each or around 1,000, and
 //! after every 1,000 a wait, so that the queue of launches, some 1,000 long, never fills. Only the launches are timed.
 //!
-//! A machine's pace changes from one second to the next, and differs from one process to the next, by more than what is
-//! measured. So all processes live at the same time and take turns of some 50 ms, which the others wait for, on one
-//! processor: ours and CUPTI alone are neighbours, now this first and now that; and they are started anew some times,
-//! on another processor each. The first batch of a turn stands for itself: others had the processor for half a second,
-//! so that it finds nothing in the caches and, where there are flushes, nothing ready in CUPTI, which a program that
-//! goes on launching does not meet again. What we add is judged by the medians of both, by the median of the
-//! differences of neighbours, and by the least of twenty of each: what it is where nothing else goes on.
+//! A machine's speed changes from second to second and from process to process, by more than the measured cost. So all
+//! processes live at the same time and take turns of some 50 ms on one processor, while the others wait. Ours and CUPTI
+//! alone are neighbours in alternating order. All are restarted several times, each time on another processor. The
+//! first batch of a turn is counted separately: after half a second of waiting its caches are cold and, with flushes,
+//! nothing is ready in CUPTI, which a continuously launching program does not experience. Our additional cost is judged
+//! by the medians of both, by the median of differences between neighbours, and by the 5th percentile of each.
 //!
-//! A second table says where the time goes: whether all launches are slower or few are (the typical, the slowest and
-//! the first of batches), whether the thread ran or the kernel did for it, and what the two things cost that nobody can
-//! do without: CUPTI's callbacks, and flushes from another thread.
+//! A second table shows the distribution: whether all launches are slower or only some (the typical, the slowest and
+//! the first batches), whether the thread or the kernel took the time, and the cost of the two unavoidable parts:
+//! CUPTI's callbacks, and flushes from another thread.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
@@ -31,22 +30,22 @@ use super::alone::Alone;
 use super::device::install;
 
 const BATCH: usize = 1_000;
-/// Batches of a turn, after its first one, and of what warms a process up.
+/// Number of batches of a turn after its first one, and of the warm-up.
 const TURN: usize = 10;
 const WARM: usize = 60;
-/// Turns of a process that is judged. The others, which only explain, have a turn in each [`EXPLAINED`] of these.
+/// Number of turns of a judged process. Explanatory processes have one turn in each [`EXPLAINED`] of these.
 const TURNS: usize = 64;
 const EXPLAINED: usize = 8;
 /// How often all processes are started.
 const STARTS: usize = 3;
-/// ns a launch that this library may add to CUPTI's own, which is what the differences below are compared with.
+/// The nanoseconds a launch that this library may add to CUPTI's own.
 const TARGET: f64 = 250.0;
 
-/// In the environment: the processor on which a process launches, by its number among those that it may use. Other
-/// threads, those of CUPTI among them, stay off no processor.
+/// The variable with the processor on which a process launches, as an index into those that it may use. Other threads,
+/// including CUPTI's, may run on any processor.
 const PROCESSOR: &str = "PROCESSOR";
 
-/// Argument, and what it stands for. Without a profiler there is no subscriber: the spans are disabled.
+/// Argument and title. Without a profiler there is no subscriber, so spans are disabled.
 const VARIANTS: [(&str, &str); 9] = [
     ("nothing", "nothing"),
     ("nvtx", "NVTX layer and statistics, no tool"),
@@ -58,28 +57,28 @@ const VARIANTS: [(&str, &str); 9] = [
     ("ours", "ours"),
     ("ours_api", "ours, with API tables"),
 ];
-/// What is judged: CUPTI alone and ours, which run one right after the other.
+/// The judged pairs: CUPTI alone and ours, which run directly after one another.
 const JUDGED: [([&str; 2], &str); 2] =
     [(["cupti", "ours"], "without API tables"), (["cupti_api", "ours_api"], "with API tables")];
 
 const KERNELS: [i32; 3] = [10, 1, 2]; // CONCURRENT_KERNEL, MEMCPY, MEMSET
 const CALLS: [i32; 2] = [5, 4]; // RUNTIME, DRIVER
 
-/// What a process says of a turn: ns a launch on average, of the median batch, of the slowest, and of the first, which
-/// is in none of the others; of the thread's own time and of the kernel's for it; then, by 1,000 launches, page faults,
-/// waits and preemptions.
+/// The figures of a turn: ns a launch on average, of the median batch, of the slowest, and of the first, which is in
+/// none of the others; of the thread's own time and of the kernel's; then, per 1,000 launches, page faults, waits and
+/// preemptions.
 const FIGURES: usize = 9;
-/// So many of them are times.
+/// How many of them are times.
 const TIMES: usize = 6;
 type Figures = [f64; FIGURES];
 const NAMED: [&str; FIGURES] =
     ["mean", "typical", "slowest", "first", "user", "kernel", "faults", "waits", "preempted"];
 
-/// What the processes of a variant said in all their turns: with a span around each launch, and around 1,000.
+/// The figures of a variant in all turns: with a span around each launch, and around 1,000.
 type Parts = [Vec<Figures>; 2];
 
-/// Who launches in a turn, in this order: variant and part. Neighbours stay neighbours; which is first changes from
-/// turn to turn, as does the pair.
+/// The order of launches in a turn, as variant and part. Neighbours stay neighbours; the first of a pair, and the first
+/// pair, change from turn to turn.
 fn order(turn: usize) -> Vec<(&'static str, usize)> {
     let mut order = Vec::new();
     for number in 0..2 * JUDGED.len() {
@@ -117,16 +116,16 @@ impl Waiting {
         let ask = process.stdin.take().expect("its input");
         let answers = BufReader::new(process.stdout.take().expect("its output")).lines();
         let mut waiting = Self { process, ask, answers };
-        waiting.answer(); // that it is ready
+        waiting.answer(); // it reports that it is ready
         waiting
     }
 
-    /// The next line; empty where the process has ended, which is seen at [`end`](Self::end).
+    /// The next line; empty if the process has ended, which [`end`](Self::end) detects.
     fn answer(&mut self) -> String {
         self.answers.next().and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Its launches of one turn; zeros where it has ended.
+    /// The figures of one turn; zeros if the process has ended.
     fn turn(&mut self) -> Figures {
         let mut figures = [0.0; FIGURES];
         if writeln!(self.ask, "go").is_ok() {
@@ -137,7 +136,7 @@ impl Waiting {
         figures
     }
 
-    /// What else it says, and whether it ended well.
+    /// Its remaining output. Checks that it ended well.
     fn end(self) -> Vec<String> {
         let Self { mut process, ask, answers } = self;
         drop(ask);
@@ -150,7 +149,7 @@ impl Waiting {
     }
 }
 
-/// All variants, then a million launches. Whether all ran, and the million is accounted for.
+/// Runs all variants, then a million launches. Returns whether all ran, and the million is accounted for.
 pub(crate) fn run_all() -> bool {
     println!(
         "ns a launch, median (least - most) of {STARTS} x {TURNS} turns of {TURN} x {BATCH} launches, or of a {EXPLAINED}th of these where they only explain"
@@ -224,7 +223,7 @@ pub(crate) fn run_all() -> bool {
     all_ran && million.contains("all accounted for")
 }
 
-/// Prints what we add in both parts, each with its verdict.
+/// Prints the additional cost in both parts, each with its verdict.
 fn judge(more: [f64; 2], what: &str) {
     let verdict = more.map(|more| if more <= TARGET { "within" } else { "ABOVE" });
     println!("{:>+26.0}  {:>+26.0}  {what}: {}, {} the target of {TARGET}", more[0], more[1], verdict[0], verdict[1]);
@@ -275,7 +274,7 @@ impl Launcher {
         }
     }
 
-    /// The times of some batches, without the waits, and what the thread took for them.
+    /// The times of some batches without the waits, and the thread's resource usage.
     fn launch(&self, batches: usize) -> (Vec<Duration>, Usage) {
         let (function, stream) = (self.kernel.cu_function(), self.stream.cu_stream());
         let (mut times, mut used) = (Vec::with_capacity(batches), Usage::default());
@@ -315,12 +314,12 @@ impl Launcher {
     }
 }
 
-/// This thread stays on its processor from here on, where it has one.
+/// Pins this thread to its processor, if it has one.
 fn stay_on_processor() {
     let Some(number) = std::env::var(PROCESSOR).ok().and_then(|number| number.parse().ok()) else { return };
     #[allow(unsafe_code)]
-    // SAFETY: a set of processors is plain bits, and may be empty; the calls write and read as many; the
-    // processors asked after are in it.
+    // SAFETY: a set of processors is plain bits, and may be empty; the calls read and write its size; the queried
+    // processors are in it.
     let is_there = unsafe {
         let (mut all, mut only): (libc::cpu_set_t, libc::cpu_set_t) = std::mem::zeroed();
         let known = libc::sched_getaffinity(0, size_of_val(&all), &raw mut all) == 0;
@@ -354,8 +353,8 @@ fn measure(profiler: Option<Profiler>, on_stream: bool) {
     summary.notes.iter().for_each(|note| println!("{note}"));
 }
 
-/// A million launches, or as many as `LAUNCHES` in the environment says: what is in the table, what is counted as lost,
-/// and what it took in memory. By itself: `gpu_check launch_cost million`.
+/// A million launches, or `LAUNCHES` from the environment: the count in the table, the losses, and the memory. Alone:
+/// `gpu_check launch_cost million`.
 fn million() {
     let asked = std::env::var("LAUNCHES").ok().and_then(|launches| launches.parse().ok()).unwrap_or(1_000_000);
     let batches = usize::div_ceil(asked, BATCH);

@@ -2,14 +2,14 @@
 //! accuracy|behavior|devices|error|cost`.
 //!
 //! `accuracy` runs kernels of known length; under Nsight Systems `tests/gpu/compare_stream_time.py` compares.
-//! `behavior` checks itself: nesting, re-entry, streams, threads, futures, fields, captures, contexts; `devices` wants
-//! two devices. `error` stores an asynchronous error and looks that the program still sees it. `cost` prints what a
-//! timed span costs beside the same driver calls written by hand, in each tier (`TIER=subscriber|layer` for one), and
-//! what it allocates, which must be nothing once warm. Kernels are compiled with NVRTC; `cost` has none.
+//! `behavior` checks itself: nesting, re-entry, streams, threads, futures, fields, captures, contexts; `devices` needs
+//! two devices. `error` stores an asynchronous error and checks that the program still sees it. `cost` prints the cost
+//! of a timed span and of the same driver calls by hand, in each tier (`TIER=subscriber|layer` for one), and its
+//! allocations, which must be zero once warm. Kernels are compiled with NVRTC; `cost` has none.
 //!
-//! With CUPTI: `activity` holds the tables against what the program launched, `records` the details that a fold asks
-//! for against what it did, `launch_cost` measures a launch beside CUPTI alone, `faults` ends processes in the middle
-//! and puts obstacles in CUPTI's way. `tests/gpu/run` runs all of it.
+//! With CUPTI: `activity` checks the tables against the program's launches, `records` checks the details for a fold
+//! against the program's actions, `launch_cost` compares a launch with CUPTI alone, `faults` ends processes in the
+//! middle and obstructs CUPTI. `tests/gpu/run` runs all of them.
 
 mod accuracy;
 mod activity;

@@ -1,5 +1,5 @@
-//! Details, as a fold that asks for all of them gets them: events and the waits for them, memory, streams, overheads,
-//! and the nodes of a captured graph.
+//! Details that a fold asks for: events and waits for them, memory, streams, overheads, and the nodes of a captured
+//! graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ const NODES: usize = 20;
 const REPLAYS: usize = 3;
 const BYTES: usize = 1024;
 
-/// How far times of an event may be off those of the kernels around it: the clock of a GPU steps by up to 1 us.
+/// The largest deviation of an event's time from those of the kernels around it: a GPU's clock steps by up to 1 us.
 const STEP: u64 = 2_000;
 
 /// A detail with the span of its call.
@@ -93,7 +93,7 @@ fn work() {
     a.synchronize().expect("the device");
 }
 
-/// The details of a kind, which are made in this span.
+/// The details of a kind that were made in this span.
 fn of<'a, T: 'a>(details: &'a [Placed], span: &'a str, pick: impl Fn(&'a Detail) -> Option<T> + 'a) -> Vec<T> {
     details.iter().filter(|(_, of)| of == span).filter_map(|(detail, _)| pick(detail)).collect()
 }

@@ -1,4 +1,4 @@
-//! Many threads at once, and threads, processes and profilers that come and go in ways that run no destructor.
+//! Many threads at once, and threads, processes and profilers that end without running destructors.
 #![allow(unsafe_code)] // fork, signals, and threads without Rust
 
 use crate::stage::{Tier, measure_by, measure_with, on_thread, print, silent};
@@ -24,10 +24,10 @@ pub(crate) const ALL: &[Scenario] = &[
 ];
 
 const THREADS: usize = 64;
-/// Seconds that a child may take: less than it would wait for a lock that nobody gives back.
+/// Seconds that a child may take, less than it would wait for a lock that nobody releases.
 const SECONDS: u32 = 10;
 
-/// Threads inside of spans, which make more of them, with names that nobody has met, until they are told to stop.
+/// Threads inside spans, which make more spans with new names until they are stopped.
 struct Crowd {
     stop: Arc<AtomicBool>,
     made: Arc<AtomicU64>,
@@ -61,7 +61,7 @@ impl Crowd {
         }
     }
 
-    /// How many spans they made inside.
+    /// Stops them. Returns how many spans they made inside.
     fn stop(self) -> u64 {
         self.stop.store(true, Relaxed);
         self.threads.into_iter().for_each(|thread| assert!(thread.join().is_ok()));
@@ -69,7 +69,7 @@ impl Crowd {
     }
 }
 
-/// Runs this in a child, which exits with what it returns. How the child ended.
+/// Runs this in a child, which exits with its result. Returns how the child ended.
 fn forked(body: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child does what is tested, and exits; a signal ends it where it waits for ever.
     let child = unsafe { libc::fork() };
@@ -86,7 +86,7 @@ fn forked(body: impl FnOnce() -> i32) -> i32 {
     status
 }
 
-/// Children that end the span around the fork, make spans with new names, and let go of spans of before.
+/// Children end the span around the fork, make spans with new names, and drop earlier spans.
 fn fork_crowd(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
         let crowd = Crowd::start();
@@ -115,7 +115,7 @@ fn fork_crowd(tier: Tier) -> Outcome {
     })
 }
 
-/// The process ends while all of them go on.
+/// The process ends while all threads continue.
 fn exit_crowd(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().report([Report::Ranges]).rows(usize::MAX).build()?;
     tier.install(&profiler)?;
@@ -124,14 +124,14 @@ fn exit_crowd(tier: Tier) -> Outcome {
     std::process::exit(7);
 }
 
-/// How often the signal came.
+/// How often the signal arrived.
 static SIGNALS: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn count(_: i32) {
     SIGNALS.fetch_add(1, Relaxed);
 }
 
-/// A signal each 50 us of the processor's time, whose handler has no system call restarted.
+/// Sends a signal every 50 us of processor time, whose handler makes the system restart no call.
 fn storm(microseconds: i64) {
     let each = libc::timeval { tv_sec: 0, tv_usec: microseconds };
     // SAFETY: zeros are a valid `sigaction`; the handler counts, and nothing else; both structs are live.
@@ -175,7 +175,7 @@ extern "C" fn cut_off(_: *mut libc::c_void) -> *mut libc::c_void {
     std::ptr::null_mut()
 }
 
-/// Threads that end by the system call, as no destructor of theirs sees; and how much memory each of them leaves.
+/// Threads that end by the system call, so that none of their destructors runs; and the memory that each leaves.
 fn threads_cut_off(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
         let mut before = 0;
@@ -184,7 +184,7 @@ fn threads_cut_off(tier: Tier) -> Outcome {
                 before = heap();
             }
             let mut thread = 0;
-            // SAFETY: the thread's number is live; the function needs no argument. The kernel tells when it is gone.
+            // SAFETY: the thread's number is live; the function needs no argument. The kernel reports its end.
             unsafe {
                 assert_eq!(libc::pthread_create(&raw mut thread, std::ptr::null(), cut_off, std::ptr::null_mut()), 0);
                 assert_eq!(libc::pthread_join(thread, std::ptr::null_mut()), 0);
@@ -202,7 +202,8 @@ fn heap() -> usize {
     heap.uordblks + heap.hblkhd
 }
 
-/// One after another, each on this thread and another; how many lost something, and how much memory each leaves.
+/// Profilers one after another, each on this thread and another; prints how many lost something, and the memory that
+/// each leaves.
 fn profilers(tier: Tier) -> Outcome {
     use tracing_subscriber::prelude::*;
     // SAFETY: no other thread runs yet. With one arena its figures are those of the process.
@@ -233,7 +234,7 @@ fn profilers(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// Another subscriber takes over inside of spans, spans of one are entered under the other, and the first comes back.
+/// Another subscriber takes over inside spans, spans of one are entered under the other, and the first returns.
 fn replaced(tier: Tier) -> Outcome {
     use tracing_subscriber::prelude::*;
     measure_with(tier, silent(), |_| {
@@ -260,7 +261,7 @@ fn replaced(tier: Tier) -> Outcome {
     })
 }
 
-/// The first spans of threads that have hardly any stack.
+/// The first spans of threads with hardly any stack.
 fn small_stacks(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
         for _ in 0..4 {
@@ -280,7 +281,7 @@ fn endless() -> u64 {
     std::hint::black_box(endless()) + 1
 }
 
-/// The end of the stack is reached inside of a span.
+/// The stack overflows inside a span.
 fn endless_recursion(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
         writeln!(std::io::stdout(), "{}", endless())?;

@@ -1,4 +1,4 @@
-//! Reports without a range, each for one cause.
+//! Reports without a range, each for one reason.
 
 use crate::stage::Tier;
 use crate::{Outcome, Scenario};
@@ -35,7 +35,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("many-filtered", many_filtered),
 ];
 
-/// Nothing that is dropped so late is dropped at once.
+/// A drop after this time does not count as immediate.
 const LONG: Duration = Duration::from_millis(20);
 
 fn start() -> Result<Profiler, Box<dyn std::error::Error>> {
@@ -91,7 +91,7 @@ fn filtered() {
     }
 }
 
-/// Those of five crates.
+/// Rejected spans of five crates.
 fn many_filtered(tier: Tier) -> Outcome {
     let profiler = start()?;
     tier.install(&profiler)?;
@@ -104,7 +104,7 @@ fn many_filtered(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// One that the whole subscriber has.
+/// A filter of the whole subscriber.
 fn other_filter(_: Tier) -> Outcome {
     let profiler = start()?;
     set_global_default(tracing_subscriber::registry().with(LevelFilter::ERROR).with(profiler.layer()))?;
@@ -119,7 +119,7 @@ fn other_filter_off(_: Tier) -> Outcome {
     Ok(())
 }
 
-/// By a filter that says nothing of levels, asked before the profiler's layer, which then meets no span.
+/// Hidden by a filter without a level hint, in front of the profiler's layer, which then sees no span.
 fn hidden_first(_: Tier) -> Outcome {
     let profiler = start()?;
     let none = tracing_subscriber::filter::FilterFn::new(|metadata| !metadata.is_span());
@@ -139,7 +139,7 @@ fn hidden_here(_: Tier) -> Outcome {
     Ok(())
 }
 
-/// The same by a filter that is asked at each span.
+/// The same by a filter that is asked for each span.
 fn hidden_each(_: Tier) -> Outcome {
     let profiler = start()?;
     let none = tracing_subscriber::filter::DynFilterFn::new(|metadata, _| !metadata.is_span());
@@ -174,7 +174,7 @@ fn filter_of_nothing(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// By a filter that says nothing of levels.
+/// Hidden by a filter without a level hint.
 fn hidden(_: Tier) -> Outcome {
     let profiler = start()?;
     let none = tracing_subscriber::filter::FilterFn::new(|metadata| !metadata.is_span());
@@ -208,7 +208,7 @@ fn dropped_at_once(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// How long it took at most: a busy machine may do nothing at once.
+/// An upper bound of the time taken, because a busy machine may delay immediate actions.
 fn print_milliseconds(began: Instant) -> Outcome {
     Ok(writeln!(std::io::stdout(), "{}", began.elapsed().as_millis())?)
 }

@@ -85,7 +85,7 @@ fn exit_elsewhere_then_1000(tier: Tier) -> Outcome {
     })
 }
 
-/// The entry that was exited elsewhere is exited here all the same: a later entry of the same span is another one.
+/// The entry that was exited elsewhere is exited here all the same: a later entry of the same span is a different one.
 fn exit_elsewhere_forgotten(tier: Tier) -> Outcome {
     measure(tier, || {
         let span = info_span!("span");
@@ -101,7 +101,7 @@ fn exit_elsewhere_forgotten(tier: Tier) -> Outcome {
     })
 }
 
-/// Nothing on the owning thread is out of order after the exit elsewhere: the finish closes the entry.
+/// The owning thread makes no out-of-order exit after the exit elsewhere: the finish closes the entry.
 fn exit_elsewhere_left_open(tier: Tier) -> Outcome {
     measure(tier, || {
         let moved = info_span!("moved");
@@ -125,7 +125,7 @@ fn out_of_order(tier: Tier) -> Outcome {
     })
 }
 
-/// Of a span that is open twice, the exit ends the innermost entry.
+/// The exit of a span that is open twice ends the innermost entry.
 fn out_of_order_same_span(tier: Tier) -> Outcome {
     measure(tier, || {
         let (twice, top) = (info_span!("twice"), info_span!("top"));
@@ -152,7 +152,7 @@ fn guards_across_await(tier: Tier) -> Outcome {
     })
 }
 
-/// Each domain has a stack of its own: the exit of `outer` leaves `inner` alone.
+/// Each domain has its own stack: the exit of `outer` does not affect `inner`.
 fn per_target(tier: Tier) -> Outcome {
     measure_with(tier, silent().domain(Domain::PerTarget), |_| {
         let outer = info_span!(target: "x", "outer").entered();
@@ -163,7 +163,7 @@ fn per_target(tier: Tier) -> Outcome {
     })
 }
 
-/// Of the ranges above `outer` only the one of its own domain is split.
+/// Of the ranges above `outer`, only the one of its own domain is split.
 fn per_target_split(tier: Tier) -> Outcome {
     measure_with(tier, silent().domain(Domain::PerTarget), |_| {
         let outer = info_span!(target: "x", "outer").entered();

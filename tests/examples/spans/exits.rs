@@ -132,7 +132,7 @@ fn abort(tier: Tier) -> Outcome {
     std::process::abort();
 }
 
-/// Says that it is ready, and waits to be killed.
+/// Reports that it is ready, and waits to be killed.
 fn wait_to_be_killed() -> ! {
     let open = info_span!("open").entered();
     let said = writeln!(std::io::stdout(), "ready");
@@ -143,7 +143,7 @@ fn wait_to_be_killed() -> ! {
     }
 }
 
-/// A report longer than a pipe takes, and `main` ends when its standard input does.
+/// A report longer than a pipe holds; `main` ends with its standard input.
 fn signal_meets_end(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().report([Report::Ranges]).rows(usize::MAX).on_signal(true).build()?;
     tier.install(&profiler)?;
@@ -163,7 +163,7 @@ fn wait_for_signal(tier: Tier) -> Outcome {
     wait_to_be_killed()
 }
 
-/// Nobody else can write to standard error.
+/// Holds the lock of standard error.
 fn wait_for_signal_locked(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().report([Report::Ranges]).on_signal(true).build()?;
     tier.install(&profiler)?;
@@ -171,7 +171,7 @@ fn wait_for_signal_locked(tier: Tier) -> Outcome {
     wait_to_be_killed()
 }
 
-/// Not asked for: the signal takes its default course at once.
+/// Signals are not enabled, so the default action follows at once.
 fn wait_for_signal_leaked(tier: Tier) -> Outcome {
     let profiler = start(tier)?;
     work();
@@ -179,12 +179,12 @@ fn wait_for_signal_leaked(tier: Tier) -> Outcome {
     wait_to_be_killed()
 }
 
-/// The child ends by returning from `main`, its guard dropped and the exit hook run, and then the parent.
+/// The child ends by returning from `main`, with its guard dropped and the exit hook run; then the parent ends.
 fn fork(tier: Tier) -> Outcome {
     let profiler = start(tier)?;
     work();
     // SAFETY: the child makes spans, drops the profiler and returns from `main`. The only other thread of this process
-    // sleeps in `sleep`, and holds no lock while the process is copied.
+    // sleeps, and holds no lock during the fork.
     let child = unsafe { libc::fork() };
     if child == 0 {
         work();
@@ -200,21 +200,21 @@ fn fork(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// Two children, each sent SIGTERM: one that waits, and one that measures for itself and says when it is ready. Prints
-/// how they ended.
+/// Two children, each sent SIGTERM: one that waits, and one that measures for itself and reports when it is ready.
+/// Prints how they ended.
 fn fork_signalled(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().report([Report::Ranges]).on_signal(true).build()?;
     tier.install(&profiler)?;
     work();
     for measures in [false, true] {
         let (mut ready, says) = std::os::unix::net::UnixStream::pair()?;
-        // SAFETY: the child makes a profiler at most, and waits to be killed. The other threads of this process sleep,
-        // and hold no lock while it is copied.
+        // SAFETY: the child makes at most a profiler, and waits to be killed. The other threads of this process sleep,
+        // and hold no lock during the fork.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let own = Profiler::builder().report([Report::Ranges]).on_signal(true);
             let own = if measures { Some(own.build()?) } else { None };
-            // SAFETY: the signal comes; where nothing handles it, this ends the child all the same.
+            // SAFETY: if nothing handles the signal, it ends the child all the same.
             unsafe { libc::alarm(20) };
             drop(says);
             loop {
@@ -223,7 +223,7 @@ fn fork_signalled(tier: Tier) -> Outcome {
             }
         }
         drop(says);
-        std::io::Read::read(&mut ready, &mut [0])?; // the end of it: the child has closed its side
+        std::io::Read::read(&mut ready, &mut [0])?; // end of file: the child has closed its side
         let mut status = 0;
         // SAFETY: `child` is a child of this process that nobody else waits for, and `status` is a live `c_int`.
         let waited = unsafe {
@@ -238,7 +238,7 @@ fn fork_signalled(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// Nobody asked for signals, and nobody else handles them.
+/// Signals are not enabled, and nobody else handles them.
 fn init_signalled(_: Tier) -> Outcome {
     let _profile = tracing_gpu::init();
     work();
@@ -247,14 +247,14 @@ fn init_signalled(_: Tier) -> Outcome {
 
 /// How often the program's own handler ran.
 static HANDLED: AtomicU32 = AtomicU32::new(0);
-/// What handled the signal before.
+/// The former handler of the signal.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts, after what was there before: as tokio's handler does.
+/// Calls the former handler, then counts, as tokio's handler does.
 extern "C" fn handled(signal: i32) {
     let before = BEFORE.load(Relaxed);
     if before != libc::SIG_DFL {
-        // SAFETY: it is what was installed without `SA_SIGINFO`, a function of this signature.
+        // SAFETY: it was installed without `SA_SIGINFO`, so it is a function of this signature.
         unsafe { std::mem::transmute::<usize, extern "C" fn(i32)>(before)(signal) };
     }
     HANDLED.fetch_add(1, Relaxed);
@@ -265,7 +265,7 @@ fn handle_signal() {
     BEFORE.store(unsafe { libc::signal(libc::SIGINT, handled as *const () as usize) }, Relaxed);
 }
 
-/// Ends in its own way once it was signalled.
+/// Ends in its own way after a signal.
 fn end_gracefully() -> Outcome {
     writeln!(std::io::stdout(), "ready")?;
     while HANDLED.load(Relaxed) == 0 {
@@ -324,7 +324,7 @@ fn init_twice(_: Tier) -> Outcome {
     Ok(())
 }
 
-/// When the first guard is gone.
+/// After the first guard was dropped.
 fn init_again(_: Tier) -> Outcome {
     let first = tracing_gpu::init();
     work();
@@ -348,7 +348,7 @@ fn install_beside_another(_: Tier) -> Outcome {
     Ok(())
 }
 
-/// The second subscriber is refused by `tracing`; the profiler goes on and says that nothing came.
+/// `tracing` refuses the second subscriber; the profiler continues and reports that no span arrived.
 fn build_beside_another(tier: Tier) -> Outcome {
     let first = start(tier)?;
     let second = Profiler::builder().report([Report::Ranges]).build()?;

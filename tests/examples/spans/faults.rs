@@ -1,4 +1,4 @@
-//! Bad input: from the environment, from the program, and more of it than fits.
+//! Bad input: from the environment, from the program, and in excess.
 
 use crate::stage::{enter, exit, measure_with, on_thread, print, silent};
 use crate::{Outcome, Scenario, Tier};
@@ -28,7 +28,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("unwritable-exit", unwritable_exit),
 ];
 
-/// A bit of everything, the same each time.
+/// A mixture of everything, the same each time.
 fn everything() {
     for request in 0..10u64 {
         let span = info_span!("request", nvtx.lifetime = true, nvtx.category = "net", nvtx.payload = request);
@@ -47,7 +47,7 @@ fn steady(tier: Tier) -> Outcome {
     })
 }
 
-/// Prints as the environment says.
+/// Prints according to the environment.
 fn defaults(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().build()?;
     tier.install(&profiler)?;
@@ -76,7 +76,7 @@ fn many_names(tier: Tier) -> Outcome {
     })
 }
 
-/// 20 phases of 10 steps each, as one of many processes has them.
+/// 20 phases of 10 steps each, like one of many processes.
 fn phases_of_a_rank(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
         for _ in 0..3 {
@@ -134,8 +134,8 @@ fn too_many_nodes(tier: Tier) -> Outcome {
     })
 }
 
-/// Spans in the 4,096 domains that fit, and in those that do not: `tracing` targets are static, so the domains are
-/// taken first.
+/// Spans in the 4,096 domains that fit, and in further ones: `tracing` targets are static, so the domains are used up
+/// first.
 fn too_many_domains(tier: Tier) -> Outcome {
     for number in 0.. {
         if nvtx_rs::Domain::named(&format!("domain {number}")).is_err() {
@@ -149,7 +149,7 @@ fn too_many_domains(tier: Tier) -> Outcome {
     })
 }
 
-/// 64 threads with 128 names each and 100 instances of each, which is more than a row holds by itself, within 1 MiB for
+/// 64 threads with 128 names each and 100 instances of each, more than a row holds by itself, within 1 MiB for
 /// durations.
 fn crowded_budget(tier: Tier) -> Outcome {
     crowd_of_names(tier, 1 << 20)
@@ -160,7 +160,7 @@ fn crowded_roomy_budget(tier: Tier) -> Outcome {
     crowd_of_names(tier, 64 << 20)
 }
 
-/// Says how many KiB are allocated before the summary is taken.
+/// Prints how many KiB are allocated before the summary is taken.
 #[allow(unsafe_code)]
 fn crowd_of_names(tier: Tier, budget: usize) -> Outcome {
     // SAFETY: no other thread runs yet. With one arena its figures are those of the process.
@@ -170,7 +170,8 @@ fn crowd_of_names(tier: Tier, budget: usize) -> Outcome {
         std::thread::scope(|scope| {
             for _ in 0..64 {
                 scope.spawn(|| {
-                    // A first span before the barrier: all threads hold a shard then, and none is handed on meanwhile.
+                    // A first span before the barrier, so that all threads have a state, and none is passed on
+                    // meanwhile.
                     info_span!("span", nvtx.name = 0).in_scope(|| ());
                     barrier.wait();
                     for name in (1..100 * 128u32).map(|number| number % 128) {
@@ -186,7 +187,7 @@ fn crowd_of_names(tier: Tier, budget: usize) -> Outcome {
     })
 }
 
-/// The first range takes all the memory for durations; the second has none. Both are as long as they are.
+/// The first range takes all the memory for durations; the second has none. Both durations are still correct.
 fn spent_budget(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().sample_budget(64 << 10).report([Report::Ranges]).build()?;
     tier.install(&profiler)?;

@@ -1,4 +1,4 @@
-//! What spans carry: names, colours, categories, payloads and lifetimes; and events.
+//! Fields of spans: names, colours, categories, payloads and lifetimes; and events.
 
 use crate::stage::{measure, measure_by, measure_with, on_thread, silent};
 use crate::{Outcome, Scenario, Tier};
@@ -132,7 +132,7 @@ fn payloads(tier: Tier) -> Outcome {
     })
 }
 
-/// The fields as NVIDIA's layer calls them.
+/// The field names of NVIDIA's layer.
 fn nvidia_fields(tier: Tier) -> Outcome {
     measure_by(tier, silent().bare_fields(true), || {
         info_span!("span", color = "red", category = "cool", payload = 3u64).in_scope(|| ());
@@ -142,7 +142,7 @@ fn nvidia_fields(tier: Tier) -> Outcome {
     })
 }
 
-/// With `%` and `?`, as people write who do not know the type.
+/// With `%` and `?`, as written by people who do not know the type.
 fn values_as_texts(tier: Tier) -> Outcome {
     measure(tier, || {
         let (integer, float, bool) = (-3, 0.25, true);
@@ -152,7 +152,7 @@ fn values_as_texts(tier: Tier) -> Outcome {
     })
 }
 
-/// Values that mean nothing, on two threads; those under the names of NVIDIA's layer may be the program's own.
+/// Invalid values, on two threads; those under the names of NVIDIA's layer may be the program's own.
 fn ignored_values(tier: Tier) -> Outcome {
     fn request(color: &str) {
         info_span!("request", nvtx.color = color, color = "brand").in_scope(|| ());
@@ -226,7 +226,7 @@ fn record_elsewhere(tier: Tier) -> Outcome {
     })
 }
 
-/// Through `Span::current()`, where another call site of the name was there before, without fields.
+/// Through `Span::current()`, after another call site with the same name but without fields.
 fn record_current(tier: Tier) -> Outcome {
     measure(tier, || {
         info_span!("span").in_scope(|| ());
@@ -239,7 +239,7 @@ fn record_current(tier: Tier) -> Outcome {
     })
 }
 
-/// A range that is closed and opened again keeps its colour and payload.
+/// A range that is closed and reopened keeps its colour and payload.
 fn reopened_with_values(tier: Tier) -> Outcome {
     measure(tier, || {
         let outer = info_span!("outer").entered();
@@ -348,7 +348,7 @@ impl fmt::Debug for Panics {
     }
 }
 
-/// Wherever a value is formatted: in fields of spans, in those that come later, and in events.
+/// All places where a value is formatted: fields of spans, later fields, and events.
 const PANICKING: [(&str, fn()); 13] = [
     ("name", || drop(info_span!("span", nvtx.name = ?Panics))),
     ("lifetime", || drop(info_span!("span", nvtx.lifetime = true, nvtx.name = ?Panics))),
@@ -365,7 +365,7 @@ const PANICKING: [(&str, fn()); 13] = [
     ("event's color", || info!(nvtx.color = ?Panics, "event")),
 ];
 
-/// The panic is the program's own; what follows it is measured as before. Says where values were formatted.
+/// The panic is the program's own; later spans are measured as before. Prints where values were formatted.
 fn values_that_panic(tier: Tier) -> Outcome {
     std::panic::set_hook(Box::new(|_| ()));
     measure_by(tier, Profiler::builder().report([]), || {

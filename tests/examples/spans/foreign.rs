@@ -1,4 +1,4 @@
-//! Spans, and NVTX ranges that are none, on one thread: the profiler is also the tool that receives both.
+//! Spans and other NVTX ranges on one thread: the profiler is also the tool that receives both.
 
 #[cfg(feature = "nvidia")]
 use crate::stage::on_thread;
@@ -34,7 +34,7 @@ fn foreign(tier: Tier) -> Outcome {
             library.pop();
         }
         info_span!("lifetime", nvtx.lifetime = true).in_scope(|| ());
-        // Either is exited while the other is above it.
+        // Each is exited while the other is above it.
         let outer = info_span!("outer").entered();
         own.push(&Attributes::new().message("crossing"));
         drop(outer);
@@ -43,14 +43,14 @@ fn foreign(tier: Tier) -> Outcome {
         let kept = info_span!("kept").entered();
         own.pop();
         drop(kept);
-        own.pop(); // of nothing
+        own.pop(); // without an open range
         let request = library.start(&Attributes::new().message("request"));
         std::thread::scope(|scope| scope.spawn(move || library.end(request)).join().map_err(|_| "the thread failed"))?;
         Ok(())
     })
 }
 
-/// What looks for the stream of a parent finds no span where a foreign range is open.
+/// The search for a parent's stream finds no span while a foreign range is open.
 fn foreign_streams(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |profiler| {
         nvtx_rs::tool::attach(Box::new(profiler.nvtx_tool()))?;

@@ -1,4 +1,5 @@
-//! Forks while another thread is in the middle of something: wherever it allocates, with whatever locks it holds there.
+//! Forks while another thread is in the middle of something: at each of its allocations, with whatever locks it holds
+//! there.
 #![allow(unsafe_code)] // an allocator, and fork
 
 use crate::stage::Tier;
@@ -13,7 +14,7 @@ use tracing_gpu::{Output, Profiler, Report};
 
 pub(crate) const ALL: &[Scenario] = &[("fork-anywhere", fork_anywhere)];
 
-/// Seconds that a child may take to exit: less than it would wait for a lock that nobody gives back.
+/// Seconds that a child may take to exit, less than it would wait for a lock that nobody releases.
 const SECONDS: u32 = 4;
 
 /// Whose turn it is.
@@ -31,12 +32,12 @@ static CHANGED: Condvar = Condvar::new();
 thread_local! {
     /// Whether this thread waits at each of its allocations.
     static WAITS: Cell<bool> = const { Cell::new(false) };
-    /// Allocations that this thread is still given, where they are counted, and how many it was refused.
+    /// The remaining allocations of this thread, if they are counted, and how many it was refused.
     static GIVEN: Cell<Option<u64>> = const { Cell::new(None) };
     static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs this on a system that has memory for `left` allocations of this thread. Returns how many more it asked for.
+/// Runs this with memory for `given` allocations of this thread. Returns how many more it requested.
 pub(crate) fn with_allocations(given: u64, body: impl FnOnce()) -> u64 {
     REFUSED.set(0);
     GIVEN.set(Some(given));
@@ -45,10 +46,10 @@ pub(crate) fn with_allocations(given: u64, body: impl FnOnce()) -> u64 {
     REFUSED.get()
 }
 
-/// A page of a histogram, which a row has from the first duration in its range on.
+/// A page of a histogram, which a row gets with the first duration in its octave.
 const PAGE: usize = 2048;
 
-/// Whether this thread may not have another block.
+/// Whether this thread may get no further block.
 fn is_refused(bytes: usize) -> bool {
     let Ok(Some(given)) = GIVEN.try_with(Cell::get) else { return false };
     if bytes == PAGE {
@@ -99,7 +100,7 @@ unsafe impl GlobalAlloc for Waiting {
 #[global_allocator]
 static ALLOCATOR: Waiting = Waiting;
 
-/// Spans with names that nobody has met, and others. The call sites are met before: `tracing` has a lock for that.
+/// Spans with new names, and others. The call sites are known before, because `tracing` has a lock for new ones.
 fn spans(name: &str, kept: Option<Span>) {
     for number in 0..3 {
         let span = info_span!("new", nvtx.name = format!("{name} {number}"), nvtx.lifetime = true);
@@ -112,13 +113,13 @@ fn spans(name: &str, kept: Option<Span>) {
     }
 }
 
-/// A child that ends the span around it, makes others and exits, and how it ended.
+/// A child that ends the span around it, makes others and exits. Returns how it ended.
 fn forked(around: &mut Option<EnteredSpan>, kept: &Span, profiler: &Profiler) -> i32 {
-    // SAFETY: the child arms a timer, makes spans and exits, which runs destructors of thread-locals and exit hooks:
-    // what is tested.
+    // SAFETY: the child arms a timer, makes spans and exits, which runs destructors of thread-locals and exit hooks, as
+    // the test requires.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: a signal that ends the process if it comes.
+        // SAFETY: the signal ends the process.
         unsafe { libc::alarm(SECONDS) };
         drop(around.take());
         spans("child", Some(kept.clone()));
@@ -134,7 +135,7 @@ fn forked(around: &mut Option<EnteredSpan>, kept: &Span, profiler: &Profiler) ->
     status
 }
 
-/// The other thread makes its first span, and then enough profilers of its own for the list of them to grow.
+/// The other thread makes its first span, and then enough profilers to make their list grow.
 fn fork_anywhere(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().report([Report::Ranges]).build()?;
     tier.install(&profiler)?;

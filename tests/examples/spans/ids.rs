@@ -1,4 +1,4 @@
-//! Ids of spans that come back: what is remembered under one is the span's, and not the id's.
+//! Reused ids of spans: data remembered under an id belongs to the span, not to the id.
 
 use crate::stage::{measure_with, on_thread, silent, thread};
 use crate::{Outcome, Scenario, Tier};
@@ -14,7 +14,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("ids-again-on-dead-threads", ids_again_on_dead_threads),
 ];
 
-/// Enters spans of two call sites, and knows how often, and which ids came back under the other call site.
+/// Enters spans of two call sites, and records how often, and which ids were reused by the other call site.
 #[derive(Default)]
 struct Ids {
     last: HashMap<u64, &'static str>,
@@ -23,7 +23,7 @@ struct Ids {
 }
 
 impl Ids {
-    /// Not in turns: an id comes back after 8,191 others of its slot, an odd number.
+    /// Not alternately: an id is reused after 8,191 others of its slot, an odd number.
     fn create(number: usize) -> Span {
         if number.is_multiple_of(3) { info_span!("third") } else { info_span!("other") }
     }
@@ -77,8 +77,8 @@ fn ids_again_elsewhere(tier: Tier) -> Outcome {
                 }
             }
         })?;
-        // The registry has 32 slots at first, and takes in turn what other threads give back: with one slot left its
-        // ids come back.
+        // The registry has 32 slots at first, and takes ids that other threads return in turn: with one slot left its
+        // ids are reused.
         let taken: Vec<Span> = (0..31).map(|_| info_span!("taken")).collect();
         let mut ids = Ids::default();
         for number in 0..30_000 {
@@ -95,7 +95,7 @@ fn ids_again_elsewhere(tier: Tier) -> Outcome {
     })
 }
 
-/// The worker sees a span only when its id is that of the first one: nothing else makes it forget what that was.
+/// The worker sees a span only if its id is that of the first one: nothing else makes it forget the first.
 fn ids_again_elsewhere_only(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
         let (to_worker, spans) = channel::<Span>();
@@ -125,7 +125,7 @@ fn ids_again_elsewhere_only(tier: Tier) -> Outcome {
     })
 }
 
-/// Threads end and others begin: what a thread remembered of its spans is nobody else's.
+/// Threads end and others begin: the data that a thread remembered about its spans belongs to no other thread.
 fn ids_again_on_dead_threads(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
         let mut kept: Vec<Span> = Vec::new();

@@ -1,4 +1,4 @@
-//! Which span is under which, and what is measured at all.
+//! The parents of spans, and which spans are measured at all.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -79,7 +79,7 @@ fn parents_across_threads(tier: Tier) -> Outcome {
     })
 }
 
-/// Tokio polls where it likes; each task stays under the span that spawned it.
+/// Tokio polls on any worker; each task stays under the span that spawned it.
 fn tasks_on_workers(tier: Tier) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build()?;
     measure_with(tier, silent(), |_| {
@@ -107,7 +107,7 @@ fn tasks_on_workers(tier: Tier) -> Outcome {
     })
 }
 
-/// A model makes its spans once, when it is loaded, and enters them in each pass: a warm one and three more.
+/// A model creates its spans once, when it is loaded, and enters them in each pass: a warm-up and three more.
 fn model(tier: Tier, parents: Parents) -> Outcome {
     measure_with(tier, silent().parents(parents), |_| {
         let [model, encoder, decoder, linear] = {
@@ -144,8 +144,7 @@ fn systems(tier: Tier) -> Outcome {
 }
 
 /// A system whose every run, on this thread and on workers, enters an executor that the first run creates and that is
-/// kept beside it, so that the system's span closes last; and a future that is polled in one range, and leaves a task
-/// behind.
+/// kept, so that the system's span closes last; and a future that is polled in one range, and leaves a task behind.
 fn schedules(tier: Tier) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     measure_with(tier, silent(), |_| {
@@ -170,7 +169,7 @@ fn schedules(tier: Tier) -> Outcome {
     })
 }
 
-/// Sends word when it begins.
+/// Sends a message when it begins.
 async fn wait_for_ever(waits: oneshot::Sender<()>) {
     let _somebody_listens = waits.send(());
     std::future::pending().await
@@ -237,14 +236,14 @@ fn waits_for_children(tier: Tier) -> Outcome {
         let busy = info_span!("busy").entered();
         let child_began = Instant::now();
         std::thread::scope(|scope| drop(scope.spawn(|| work(&busy, "short", WORK))));
-        std::thread::sleep(3 * child_began.elapsed()); // whatever the child took, it is short beside this
+        std::thread::sleep(3 * child_began.elapsed()); // however long the child took, this is longer
         drop(busy);
         let hands_over = info_span!("hands over");
         let parent_began = Instant::now();
         hands_over.in_scope(|| std::thread::sleep(WORK / 2));
         let longer = 2 * parent_began.elapsed(); // so it did not run while its parent did
         on_thread("later", move || work(&hands_over, "later", longer));
-        // The eight take most time of their own, whatever the others took.
+        // The eight take the most own time, however long the others took.
         let fan_out = info_span!("fan out").entered();
         let so_far = began.elapsed();
         std::thread::scope(|scope| {
@@ -275,7 +274,7 @@ fn awaited_all_the_time(tier: Tier) -> Outcome {
     })
 }
 
-/// Requests whose queries are ready soon, and a thread that has no time to poll them; and a thread without futures.
+/// Requests with queries that are ready soon, a thread that has no time to poll them, and a thread without futures.
 fn busy_worker(tier: Tier) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let request = || async {
@@ -298,8 +297,8 @@ fn busy_worker(tier: Tier) -> Outcome {
     })
 }
 
-/// Queries that a worker runs inside their spans, as those of databases do. The worker lets go of each span last. Then
-/// an item that a worker does in part, while a guard holds it open.
+/// Queries that a worker runs inside their spans, as databases do; the worker drops each span last. Then an item that a
+/// worker does in part, while a guard holds it open.
 fn held_by_a_worker(tier: Tier) -> Outcome {
     measure(tier, || {
         for _ in 0..3 {
@@ -339,7 +338,7 @@ fn parent_with_values(tier: Tier) -> Outcome {
     })
 }
 
-/// What is not measured leaves no gap: its children are under its own parent.
+/// An unmeasured span leaves no gap: its children are under its own parent.
 fn parent_filtered_out(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
         let outer = info_span!("outer");
@@ -375,7 +374,7 @@ fn filtered_out_later(tier: Tier) -> Outcome {
     })
 }
 
-/// Exited before what was entered inside of it.
+/// Exited before the span that was entered inside of it.
 fn filtered_out_across(tier: Tier) -> Outcome {
     measure(tier, || {
         let outer = info_span!("outer");
@@ -404,7 +403,7 @@ fn recursion(tier: Tier) -> Outcome {
     measure(tier, || down(2_000))
 }
 
-/// Two that call each other, and one that either calls at times.
+/// Two that call each other, and a third that both sometimes call.
 fn mutual_recursion(tier: Tier) -> Outcome {
     fn even(depth: usize) {
         let _span = info_span!("even").entered();
@@ -422,7 +421,7 @@ fn mutual_recursion(tier: Tier) -> Outcome {
     measure(tier, || even(500))
 }
 
-/// Each level is on a thread of its own, so none is inside of another there.
+/// Each level is on its own thread, so none is inside another there.
 fn recursion_across_threads(tier: Tier) -> Outcome {
     fn down(depth: usize) {
         let span = info_span!("level").entered();
@@ -505,7 +504,7 @@ fn nvtx_passes_on(tier: Tier) -> Outcome {
     run("next", silent().build()?)
 }
 
-/// What a program logs does not depend on what is measured.
+/// The program's logging does not depend on measuring.
 fn log() {
     debug_span!("debug span").in_scope(|| debug!("debug event"));
     info_span!("info span").in_scope(|| {

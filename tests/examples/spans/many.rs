@@ -1,4 +1,4 @@
-//! More of everything than the fast paths have room for, and nothing to measure.
+//! More of everything than the fast paths have room for, and a run without statistics.
 
 use crate::stage::{enter, exit, measure_with, on_thread, silent};
 use crate::{Outcome, Scenario, Tier};
@@ -33,7 +33,7 @@ fn many_places(tier: Tier) -> Outcome {
     })
 }
 
-/// Nothing but NVTX: in order, out of order, on two threads, and with an entry left open.
+/// Only NVTX: in order, out of order, on two threads, and with an entry left open.
 fn without_statistics(tier: Tier) -> Outcome {
     measure_with(tier, silent().statistics(false), |_| {
         let outer = info_span!("outer");

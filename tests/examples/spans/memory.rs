@@ -1,4 +1,4 @@
-//! A system that has no memory left, from any allocation on.
+//! A system without memory from a given allocation on.
 #![allow(unsafe_code)] // fork
 
 use crate::forks::with_allocations;
@@ -12,7 +12,7 @@ use tracing_gpu::Profiler;
 
 pub(crate) const ALL: &[Scenario] = &[("out-of-memory", out_of_memory), ("warm-without-memory", warm_without_memory)];
 
-/// A part of a run, which may use the profiler of before.
+/// A part of a run, which may use an earlier profiler.
 type Part = fn(&Profiler);
 
 const PARTS: [(&str, Part); 6] = [
@@ -31,8 +31,8 @@ const PARTS: [(&str, Part); 6] = [
     ("reset", Profiler::reset),
 ];
 
-/// Each part in a process of its own, with memory for no allocation, for one, and so on, until it has all it wants. The
-/// process ends as any of Rust without memory, or has lost nothing.
+/// Each part in a process of its own, with memory for no allocation, for one, and so on, until it gets all. The process
+/// ends like any Rust program without memory, or has lost nothing.
 fn out_of_memory(tier: Tier) -> Outcome {
     let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the struct is live.
@@ -52,7 +52,7 @@ fn out_of_memory(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// The exit code of a child that was refused memory and went on.
+/// The exit code of a child that was refused memory and continued.
 const REFUSED: i32 = 3;
 const LOST: i32 = 4;
 
@@ -86,7 +86,7 @@ fn in_child(body: impl FnOnce() -> Result<i32, Box<dyn std::error::Error>>) -> i
     status
 }
 
-/// Once its rows have seen this number of spans, a thread needs no memory for more of them.
+/// Once its rows have had this number of spans, a thread needs no memory for more.
 fn warm_without_memory(tier: Tier) -> Outcome {
     crate::stage::measure(tier, || {
         let spans = || (0..40_000).for_each(|_| info_span!("outer").in_scope(|| info_span!("inner").in_scope(|| ())));

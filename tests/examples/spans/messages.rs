@@ -1,4 +1,4 @@
-//! Spans that other tasks enter than the one that made them: handed over in a message, without a parent in another
+//! Spans that are entered by tasks other than their creator: passed in a message, without a parent inside another
 //! future, kept by a server until the answer is sent, run by an executor's workers.
 
 use std::cell::RefCell;
@@ -19,12 +19,12 @@ pub(crate) const ALL: &[Scenario] = &[
     ("systems-on-workers", systems_on_workers),
 ];
 
-/// What each call waits at the least, in each of its pauses.
+/// The shortest wait of each call, in each of its pauses.
 const WAIT: Duration = Duration::from_millis(2);
 const CALLS: usize = 10;
 
-/// An actor, and requests that send their span in a message: the actor handles each in the span of its sender, and
-/// waits once meanwhile. `is_held`: it has the span still when the request is over.
+/// An actor, and requests that send their span in a message. The actor handles each in the span of its sender, and
+/// waits once meanwhile. `is_held`: it still has the span when the request is over.
 fn ask(tier: Tier, is_held: bool) -> Outcome {
     measure(tier, || {
         let (mailbox, held) = (RefCell::new(Vec::<Span>::new()), RefCell::new(None));
@@ -48,7 +48,7 @@ fn ask(tier: Tier, is_held: bool) -> Outcome {
             let mut request = Box::pin(request.instrument(info_span!("request")));
             assert!(poll(request.as_mut()).is_pending());
             assert!(poll(actor.as_mut()).is_pending());
-            sleep(WAIT); // for what the actor waits for
+            sleep(WAIT); // for the actor's wait
             assert!(poll(actor.as_mut()).is_pending());
             sleep(WAIT); // for the answer
             assert!(poll(request.as_mut()).is_ready());
@@ -81,7 +81,7 @@ fn roots_inside(tier: Tier) -> Outcome {
     })
 }
 
-/// A server that keeps the span of a request, and enters it once more when it sends the answer, on another thread.
+/// A server that keeps the span of a request, and enters it again on another thread to send the answer.
 fn kept_by_a_server(tier: Tier) -> Outcome {
     measure(tier, || {
         for _ in 0..CALLS {
@@ -108,7 +108,7 @@ fn kept_by_a_server(tier: Tier) -> Outcome {
     })
 }
 
-/// Futures that enter their span in `poll` themselves, and not when they are dropped.
+/// Futures that enter their span in `poll` themselves, and not for their drop.
 fn entered_in_polls(tier: Tier) -> Outcome {
     measure(tier, || {
         for _ in 0..CALLS {

@@ -1,4 +1,4 @@
-//! Who measures a scenario, and how its spans are entered where guards do not reach.
+//! The measuring of a scenario, and entries of spans without guards.
 
 use crate::Outcome;
 use std::error::Error;
@@ -35,7 +35,7 @@ impl FromStr for Tier {
 }
 
 impl Tier {
-    /// Makes this profiler the one of the process.
+    /// Makes this profiler the process's own.
     pub(crate) fn install(self, profiler: &Profiler) -> Outcome {
         match self {
             Self::Layer => set_global_default(tracing_subscriber::registry().with(profiler.layer()))?,
@@ -52,12 +52,12 @@ pub(crate) fn silent() -> ProfilerBuilder {
     Profiler::builder().output(Output::None)
 }
 
-/// Runs `body` measured with the defaults, and prints what was counted.
+/// Runs `body` measured with the defaults, and prints the counts.
 pub(crate) fn measure(tier: Tier, body: impl FnOnce()) -> Outcome {
     measure_by(tier, silent(), body)
 }
 
-/// The same by such a profiler of ours.
+/// The same with a given builder of ours.
 pub(crate) fn measure_by(tier: Tier, builder: ProfilerBuilder, body: impl FnOnce()) -> Outcome {
     #[cfg(feature = "nvidia")]
     if tier == Tier::Nvidia {
@@ -71,7 +71,7 @@ pub(crate) fn measure_by(tier: Tier, builder: ProfilerBuilder, body: impl FnOnce
     })
 }
 
-/// Runs `body` measured by such a profiler, and prints what was counted.
+/// Runs `body` measured with this builder, and prints the counts.
 pub(crate) fn measure_with(tier: Tier, builder: ProfilerBuilder, body: impl FnOnce(&Profiler) -> Outcome) -> Outcome {
     let profiler = builder.build()?;
     tier.install(&profiler)?;
@@ -104,12 +104,12 @@ pub(crate) fn on_thread<T: Send + 'static>(name: &str, work: impl FnOnce() -> T 
     }
 }
 
-/// Enters as a guard does, without a guard: some code does not exit where it entered.
+/// Enters like a guard, without a guard, because some code does not exit where it entered.
 pub(crate) fn enter(span: &Span) {
     span.with_subscriber(|(id, dispatch)| dispatch.enter(id));
 }
 
-/// Exits as a guard does, wherever the span was entered.
+/// Exits like a guard, wherever the span was entered.
 pub(crate) fn exit(span: &Span) {
     span.with_subscriber(|(id, dispatch)| dispatch.exit(id));
 }
@@ -119,7 +119,7 @@ pub(crate) fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Is ready at the poll after this many that are not.
+/// Is ready after this many pending polls.
 #[derive(Debug)]
 pub(crate) struct Pending(pub(crate) usize);
 

@@ -1,4 +1,4 @@
-//! Threads that begin, end, and come and go in numbers; and tools that trace themselves.
+//! Threads that begin, end, and come and go in large numbers; and tools that trace themselves.
 
 use crate::stage::{enter, exit, measure, measure_with, on_thread, silent, thread};
 use crate::{Outcome, Scenario, Tier};
@@ -69,7 +69,7 @@ fn dying_threads(tier: Tier) -> Outcome {
     })
 }
 
-/// More threads than are remembered by name end with a range open, the last one with many.
+/// More threads than are remembered by name end with an open range, the last one with many.
 fn left_open_by_many(tier: Tier) -> Outcome {
     measure(tier, || {
         let leave_open = || std::mem::forget(info_span!("left open").entered());
@@ -80,7 +80,7 @@ fn left_open_by_many(tier: Tier) -> Outcome {
     })
 }
 
-/// Guards that their thread's end drops, or does not.
+/// Guards that their thread's end drops, or does not drop.
 fn dying_threads_with_guards(tier: Tier) -> Outcome {
     thread_local! {
         static BEFORE: RefCell<Option<EnteredSpan>> = const { RefCell::new(None) };
@@ -104,7 +104,7 @@ fn resident_bytes() -> Result<u64, Box<dyn std::error::Error>> {
     Ok(resident * 4096)
 }
 
-/// 10,000 threads one after the other; by how much memory grew after the first 100 of them.
+/// 10,000 threads one after the other; prints how much memory grew after the first 100.
 fn churn(tier: Tier) -> Outcome {
     measure_with(tier, silent(), |_| {
         let mut before = 0;
@@ -117,7 +117,7 @@ fn churn(tier: Tier) -> Outcome {
                 span.in_scope(|| info_span!("inside").in_scope(|| ()));
                 span
             });
-            drop(kept); // closed when its thread is gone
+            drop(kept); // closed after its thread has ended
         }
         writeln!(std::io::stderr(), "{}", resident_bytes()?.saturating_sub(before))?;
         Ok(())

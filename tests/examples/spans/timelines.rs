@@ -1,5 +1,5 @@
-//! What a timeline shows: all that spans and events can be, on several threads, and what is open when the process is
-//! killed.
+//! The contents of a timeline: all kinds of spans and events, on several threads, and ranges that are open when the
+//! process is killed.
 
 use crate::stage::{Tier, enter, exit, on_thread, thread};
 use crate::{Outcome, Scenario};
@@ -54,7 +54,7 @@ fn everything(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// Longer than the period of the writer, so that what is nested is written in several pieces.
+/// Longer than the writer's period, so that nested ranges are written in several pieces.
 fn batch(number: u64) {
     let all = info_span!("batch", number);
     let _all = all.enter();
@@ -68,7 +68,7 @@ fn batch(number: u64) {
         let again = info_span!("again");
         again.in_scope(|| again.in_scope(|| busy(5)));
         again.in_scope(|| ());
-        // Out of order: `inner` is closed and opened again.
+        // Out of order: `inner` is closed and reopened.
         let (outer, inner) =
             (info_span!("left early"), info_span!("reopened", nvtx.color = "red", nvtx.payload = layer));
         enter(&outer);
@@ -101,7 +101,7 @@ fn domains(tier: Tier) -> Outcome {
     for _ in 0..100 {
         let _read = info_span!(target: "io", "read", nvtx.category = "disk").entered();
         info_span!(target: "net", "read").in_scope(|| info!(target: "net", "packet"));
-        // Of another domain: neither is opened again when the other ends.
+        // In another domain: neither is reopened when the other ends.
         let (outer, inner) = (info_span!(target: "io", "crossing"), info_span!(target: "net", "crossing"));
         enter(&outer);
         enter(&inner);
@@ -120,7 +120,7 @@ fn without_statistics(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// Open where the profiler ends.
+/// Ranges that are open when the profiler ends.
 fn cut(tier: Tier) -> Outcome {
     let profiler = builder().build()?;
     tier.install(&profiler)?;
@@ -140,7 +140,7 @@ fn reset(tier: Tier) -> Outcome {
     let plain = info_span!("plain").entered();
     let inner = info_span!("inner", id = 2).entered();
     info_span!("before").in_scope(|| busy(50));
-    // What came so far is written, or comes in one piece with the rest: both are right.
+    // Earlier records are written by now, or arrive in one piece with the rest: both are correct.
     std::thread::sleep(Duration::from_millis(200));
     profiler.reset();
     info_span!("between").in_scope(|| busy(50));
@@ -153,7 +153,7 @@ fn reset(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// More than there is room for.
+/// More records than there is room for.
 fn lost(tier: Tier) -> Outcome {
     let profiler = builder().timeline_memory(256 * 1024).build()?;
     tier.install(&profiler)?;
@@ -164,7 +164,7 @@ fn lost(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// In all far more than there is room for, each part after the one before it has been written.
+/// In total far more records than there is room for, each part after the previous one has been written.
 fn room(tier: Tier) -> Outcome {
     let profiler = builder().timeline_memory(256 * 1024).build()?;
     tier.install(&profiler)?;
@@ -188,7 +188,7 @@ fn room(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// Threads that have ended before anything of them is written.
+/// Threads that end before any of their records are written.
 fn short_threads(tier: Tier) -> Outcome {
     let profiler = builder().build()?;
     tier.install(&profiler)?;
@@ -199,7 +199,7 @@ fn short_threads(tier: Tier) -> Outcome {
     Ok(())
 }
 
-/// For each line of its standard input 1,000 ranges, and then a line of its own; it ends by the last word.
+/// Makes 1,000 ranges, and then prints a line, for each line of standard input; the last word determines its end.
 fn fed(tier: Tier) -> Outcome {
     let profiler = builder().on_signal(true).build()?;
     tier.install(&profiler)?;

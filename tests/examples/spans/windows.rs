@@ -1,4 +1,4 @@
-//! The ends of windows: `reset`, `finish`, and what is open then.
+//! The ends of windows: `reset`, `finish`, and ranges that are open then.
 
 use crate::stage::{enter, exit, measure_with, on_thread, print, silent, thread};
 use crate::{Outcome, Scenario, Tier};
@@ -139,7 +139,7 @@ fn reset_open(tier: Tier) -> Outcome {
     })
 }
 
-/// No callback comes between the reset and the finish, which cuts the open range.
+/// No callback happens between the reset and the finish, which cuts the open range.
 fn reset_then_finish(tier: Tier) -> Outcome {
     let profiler = Profiler::builder().output(report_file()?).report([Report::Ranges]).build()?;
     tier.install(&profiler)?;

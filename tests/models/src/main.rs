@@ -1,15 +1,15 @@
-//! The protocols without locks, in every order that their threads may meet in and with every value that a read may
-//! return, as far as two or three preemptions lead (`loom`). The files are those of `tracing-gpu`; only `sync.rs` is
-//! another, with atomics of the model's.
+//! Tests the lock-free protocols with `loom`: in every order in which their threads may meet, and with every value that
+//! a read may return, up to two or three preemptions. The files are those of `tracing-gpu`; only `sync.rs` is
+//! different, with the model's atomics.
 //!
-//! A model proves little unless it fails where the code is wrong. So each access that orders others is weakened in
-//! turn, each store is left out in turn, and a model must fail; what may stay is listed with the reason.
+//! A model proves little unless it fails for wrong code. So each ordering access is weakened in turn, each store is
+//! left out in turn, and a model must fail; exceptions are listed with their reason.
 //!
-//! `cargo run -p models [WORDS OF A NAME]` prints how many orders each model has, and what came of the mutants.
+//! `cargo run -p models [WORDS OF A NAME]` prints the number of orders of each model, and the results of the mutants.
 //! `MODEL_PANICS=1` prints why a model fails.
 //!
 //! Cells that fill once (`OnceCell`, `OnceBox`) are the real ones, whose own ordering loom does not see: the models
-//! hold without it. loom has no read return what is written later.
+//! hold without it. In loom no read returns a later write.
 
 #![cfg(not(test))] // the files have unit tests of their own, which run without loom
 
@@ -76,26 +76,26 @@ mod thread {
 /// One protocol.
 struct Model {
     name: &'static str,
-    /// How often a thread is interrupted at most where it could go on.
+    /// How often a thread is interrupted at most where it could continue.
     preemptions: usize,
     run: fn(),
-    /// Whether it leaves something out on purpose, so that it must fail.
+    /// Whether it omits something on purpose, so that it must fail.
     is_wrong: bool,
-    /// The sources that it is of, by the ends of their names: in each something is done wrong.
+    /// The sources that it tests, by the ends of their names; mutants change each of them.
     sources: &'static [&'static str],
 }
 
-/// What may be done wrong: part of its line and the lines before, and why.
+/// A harmless mutation: part of its line and the lines before, and the reason.
 type Harmless = (Wrong, &'static str, &'static str);
 
-/// Orders in which a model was run, and what could have been done wrong in them.
+/// The number of orders in which a model was run, and the possible mutations in them.
 type Checked = (u64, Vec<Mutant>);
 
 impl Model {
     /// Runs it in every order.
     fn check(&self, mutant: Option<Mutant>) -> Result<Checked, String> {
         let (run, preemptions) = (self.run, self.preemptions);
-        // On a thread of its own: one that has failed does not leave loom as it was.
+        // On a separate thread, because a failed model leaves loom in a changed state.
         let checked = std::thread::spawn(move || {
             sync::do_wrong(mutant);
             let mut builder = loom::model::Builder::new();
@@ -117,7 +117,7 @@ impl Model {
         })
     }
 
-    /// What can be done wrong in its sources, where nothing fails as it is.
+    /// The possible mutations of its sources, if it does not fail without them.
     fn mutants(&self) -> Result<Vec<Mutant>, String> {
         let began = Instant::now();
         let checked = self.check(None);
@@ -147,7 +147,7 @@ fn lines_of(file: &str, line: u32) -> String {
     lines.join(" ")
 }
 
-/// Has each mutant fail in one of the models that come by. Returns which do not.
+/// Checks that each mutant fails in one of its models. Returns those that do not.
 fn catch(mutants: &BTreeMap<Mutant, Vec<&Model>>) -> Vec<String> {
     let began = Instant::now();
     let (mut wrong, mut caught, mut allowed) = (Vec::new(), 0, BTreeSet::new());

@@ -107,7 +107,7 @@ pub(crate) const HARMLESS: &[Harmless] = &[
     (Unordered, "slot.state.store(u64::from(span.generation) << 32, Release)", "the list of free slots orders it"),
 ];
 
-/// The last one of those that fill a row once is too long to be kept for later: with it the row changes its sums.
+/// The last of the instances that fill a row is too long for the pending ones: with it the row changes its sums.
 const INSTANCES: [(u64, u64); 3] = [(5, 1), (3, 2), (1 << 33, 4)];
 
 /// Count, total, shortest, longest, squares, nested.
@@ -207,7 +207,7 @@ fn stack_moves() {
 fn slab() {
     let place = |number: u32| Place::new(number, number);
     let closes = |closed| matches!(closed, Closed::Yes { .. });
-    // An id that a thread comes by in no order.
+    // An id that a thread gets without any ordering.
     let shared = Arc::new((Slab::new(), AtomicU64::new(0)));
     let (slab, id) = &*shared;
     let create = |number: u32| {
@@ -288,8 +288,8 @@ fn notes() {
     assert!(taken.iter().copied().eq((0..NOTES).map(|number| (7, note(number)))));
 }
 
-/// Of a tape the page, and the lock beside it, as `tape.rs` takes it: where the page is full, with or without room for
-/// the next one, and for what does not go through the page.
+/// The page of a tape, and the lock beside it, used as in `tape.rs`: when the page is full, with or without room for
+/// the next one, and for records outside of the page.
 fn tape() {
     #[derive(Default)]
     struct Log {
@@ -297,7 +297,7 @@ fn tape() {
         records: Vec<Line>,
         lost: u64,
     }
-    /// A record of two lines, as a range is.
+    /// A record of two lines, like a range.
     fn write(page: &Page, record: [Line; 2]) -> bool {
         let to = page.unwritten().first_chunk::<8>();
         let is_written =
@@ -345,7 +345,7 @@ fn tape() {
     assert!(taken.into_iter().eq(recorded.flat_map(|number| [[number; 4]; 2])));
 }
 
-/// What is handed over.
+/// The state that is handed over.
 #[derive(Default)]
 struct State {
     row: Row,
@@ -403,7 +403,7 @@ fn gate(holds: bool) {
     struct Shared {
         session: SessionGate,
         window: RowsWindow,
-        /// The window that an instance was counted in; 0 where there is none.
+        /// The window in which an instance was counted; 0 for none.
         row: AtomicU64,
     }
     let shared = Arc::new(Shared {

@@ -1,4 +1,4 @@
-//! What `tracing-gpu/src/sync.rs` has, for models: atomics whose every allowed order of reads and writes is tried. A
+//! Replaces `tracing-gpu/src/sync.rs` in models: atomics whose every allowed order of reads and writes is tried. A
 //! mutant may weaken each of these orders.
 
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use loom::sync::atomic as loom_atomic;
 pub(crate) const PAGE: usize = 4;
 pub(crate) const RECENT: usize = 2;
 
-/// What is tried after a wait is what is tried in another order without one.
+/// The orders after a wait are also tried without one.
 pub(crate) fn wait(_attempt: u32) {
     if RUN.with_borrow_mut(|run| run.as_mut().is_some_and(|run| std::mem::take(&mut run.is_explored))) {
         loom::stop_exploring();
@@ -21,10 +21,10 @@ pub(crate) fn wait(_attempt: u32) {
     loom::thread::yield_now();
 }
 
-/// What a mutant does wrong at one place of the sources.
+/// The mutation of one place in the sources.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wrong {
-    /// It orders nothing: a `Relaxed` access, no fence, or a lock that keeps others out and orders nothing.
+    /// It orders nothing: a `Relaxed` access, no fence, or a lock that excludes others but orders nothing.
     Unordered,
     /// It is left out.
     LeftOut,
@@ -37,7 +37,7 @@ pub(crate) type Mutant = (Place, Wrong);
 
 struct Run {
     met: Arc<loom_atomic::AtomicUsize>,
-    /// Threads that have read since they wrote last.
+    /// Threads that have read since their last write.
     reading: Vec<loom::thread::ThreadId>,
     is_explored: bool,
 }
@@ -45,19 +45,19 @@ struct Run {
 thread_local! {
     static RUN: RefCell<Option<Run>> = const { RefCell::new(None) };
     static MUTANT: RefCell<Option<Mutant>> = const { RefCell::new(None) };
-    /// What could be done wrong where, of all that has run.
+    /// The possible mutations in all code that has run.
     static MET: RefCell<HashSet<Mutant>> = RefCell::default();
 }
 
-/// From now on that is done wrong on this thread.
+/// Applies this mutation on this thread from now on.
 pub(crate) fn do_wrong(mutant: Option<Mutant>) {
     MUTANT.set(mutant);
 }
 
-/// Before each access. loom tries another order of two accesses only if nothing lies between that touches the same
-/// object; a thread that reads a word before it writes it so hides that another one has read it, too. So all threads
-/// touch one object, in no order, before each write and the reads before it. A read may return an old value, so nothing
-/// is gained by an interruption between these.
+/// Called before each access. loom tries another order of two accesses only if no access to the same object lies
+/// between; a thread that reads a word before it writes it thus hides that another thread has read it, too. So all
+/// threads touch one object, without ordering, before each write and the reads before it. A read may return an old
+/// value, so interruptions between these add nothing.
 fn meet(writes: bool) {
     let thread = loom::thread::current().id();
     let object = RUN.with_borrow_mut(|run| {
@@ -79,12 +79,12 @@ fn has_written() {
     RUN.with_borrow_mut(|run| run.iter_mut().for_each(|run| run.reading.retain(|reading| *reading != thread)));
 }
 
-/// A run begins.
+/// Begins a run.
 pub(crate) fn begin() {
     RUN.set(Some(Run { met: Arc::default(), reading: Vec::new(), is_explored: true }));
 }
 
-/// What could have been done wrong on this thread.
+/// The possible mutations on this thread.
 pub(crate) fn take_met() -> Vec<Mutant> {
     let mut met: Vec<_> = MET.take().into_iter().collect();
     met.sort();
@@ -185,7 +185,7 @@ macro_rules! atomics {
 
 atomics!(AtomicU32: u32, AtomicU64: u64, AtomicUsize: usize, AtomicIsize: isize);
 
-/// A lock whose waiting and whose ordering are the model's.
+/// A lock whose waiting and ordering belong to the model.
 #[derive(Debug)]
 pub(crate) struct Mutex<T> {
     order: loom::sync::Mutex<()>,
@@ -199,7 +199,7 @@ impl<T: Default> Default for Mutex<T> {
 }
 
 pub(crate) struct MutexGuard<'a, T> {
-    // Let go of in this order.
+    // Released in this order.
     value: parking_lot::MutexGuard<'a, T>,
     _order: Option<loom::sync::MutexGuard<'a, ()>>,
 }

@@ -1,4 +1,4 @@
-//! A process of its own for each libcupti: children of `tests/cupti.rs`. Two of them in one process would fight, and
+//! A separate process for each libcupti: children of `tests/cupti.rs`. Two libraries in one process would conflict, and
 //! some crash when they are unloaded.
 //!
 //! ```text

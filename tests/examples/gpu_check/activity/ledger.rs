@@ -1,4 +1,4 @@
-//! What the program itself says it launched, and where: the truth that a profiler's tables are held against.
+//! The program's own record of its launches: the truth for checking a profiler's tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -7,17 +7,17 @@ use tracing_gpu::summary::{MemoryKind, RangeStyle};
 
 use super::workload::Kernel;
 
-/// The work of one place. A place is a path of span names, `outer/inner`; nothing is outside of any span. A name after
-/// `~` is the start/end range of a lifetime: the thread is inside of it, but not of its span.
+/// The work of one place. A place is a path of span names, `outer/inner`; the empty path is outside of any span. A name
+/// after `~` is the start/end range of a lifetime: the thread is inside of it, but not of its span.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Work {
     /// Calls that enqueued something; a graph launch is one.
     pub(crate) calls: u64,
-    /// Executions, and the time asked for in nanoseconds.
+    /// Executions, and the requested time in nanoseconds.
     pub(crate) kernels: BTreeMap<Kernel, (u64, u64)>,
     /// Operations and bytes.
     pub(crate) memory: BTreeMap<MemoryKind, (u64, u64)>,
-    /// Calls of a library. All that is known of each is that it launches kernels.
+    /// Calls of a library, of which is known only that they launch kernels.
     pub(crate) foreign: u64,
 }
 
@@ -88,7 +88,7 @@ impl Ledger {
         total
     }
 
-    /// By the spans it was launched in, by their path.
+    /// Work by the path of the launching spans.
     pub(crate) fn by_span(&self) -> BTreeMap<String, Work> {
         let mut spans: BTreeMap<String, Work> = BTreeMap::new();
         for (place, work) in self.0.lock().expect("no panic while it is held").iter() {
@@ -98,7 +98,7 @@ impl Ledger {
         spans
     }
 
-    /// Calls by the ranges that were open on the launching thread; a call counts once for each instance it was made in.
+    /// Calls by the ranges open on the launching thread; a call counts once for each instance around it.
     pub(crate) fn calls_by_range(&self) -> BTreeMap<Range, u64> {
         let mut ranges = BTreeMap::new();
         for (place, work) in self.0.lock().expect("no panic while it is held").iter() {
@@ -109,8 +109,7 @@ impl Ledger {
         ranges
     }
 
-    /// Executions of kernels by the ranges that were open on the launching thread, each range once; `None` where none
-    /// was.
+    /// Executions of kernels by the ranges open on the launching thread, each range once; `None` if there was none.
     pub(crate) fn kernels_by_range(&self) -> BTreeMap<(Option<Range>, Kernel), u64> {
         let mut ranges = BTreeMap::new();
         for (place, work) in self.0.lock().expect("no panic while it is held").iter() {
@@ -127,7 +126,7 @@ impl Ledger {
         ranges
     }
 
-    /// Names of spans of whose work not everything is known.
+    /// Names of spans with partly unknown work.
     pub(crate) fn foreign_names(&self) -> BTreeSet<String> {
         let ledger = self.0.lock().expect("no panic while it is held");
         ledger.iter().filter(|(_, work)| work.foreign > 0).map(|(place, _)| place.clone()).collect()

@@ -1,8 +1,8 @@
 //! The parts of the workload: the same operations in the same order in every run.
 //!
-//! Kernels are 100 us to 2 ms long by the GPU's own clock. Before each part that is compared by time a kernel of 2 ms
-//! is queued on its streams, and all else behind it while it runs: how fast the CPU enqueues, under whichever tool,
-//! then makes no difference.
+//! Kernels are 100 us to 2 ms long by the GPU's own clock. Before each part that is compared by time, a kernel of 2 ms
+//! is queued on its streams, and everything else is queued while it runs. So the CPU's speed of enqueuing, under any
+//! tool, makes no difference.
 
 use std::ffi::c_void;
 use std::future::Future;
@@ -20,17 +20,17 @@ use super::ledger::Ledger;
 use super::workload::{Kernel, Memory, Workload};
 use crate::foreign::{Cublas, CudaRuntime};
 
-/// Of the generated part.
+/// The seed of the generated part.
 const SEED: u64 = 2_026;
 /// Rows and columns of the matrices for cuBLAS: a product takes some hundred microseconds.
 const SIDE: usize = 2_048;
 const PRODUCTS: u64 = 20;
 /// Launches of the graph.
 pub(crate) const REPLAYS: u64 = 3;
-/// Calls that go into the graph and enqueue nothing: while the profiler is alive it waits for what comes of them.
+/// Calls that are captured into the graph and enqueue nothing; the profiler waits for their work while it is alive.
 pub(crate) const CAPTURED: u64 = 3;
 
-/// Does all of it, has everything freed but the context, and returns what was launched.
+/// Runs all parts, frees everything except the context, and returns the launches.
 pub(crate) fn run() -> Ledger {
     let workload = Workload::new();
     let mut memory = workload.memory(0, 4 << 20);
@@ -61,7 +61,7 @@ enum Step {
 }
 
 impl Workload {
-    /// Work outside of any span; everything is done once, so that nothing is loaded later on.
+    /// Work outside of any span. It runs everything once, so that nothing is loaded later.
     fn outside(&self, memory: &mut Memory) {
         for kernel in Kernel::ALL {
             self.kernel("", 0, kernel, 150);
@@ -105,8 +105,8 @@ impl Workload {
         });
     }
 
-    /// Ranges from creation to close. What is launched between creation and entry is in the range and in no span. One
-    /// is closed on the thread that created it, the other on another: Nsight projects only the first.
+    /// Ranges from creation to close. Work launched between creation and entry is in the range but in no span. One is
+    /// closed on the thread that created it, the other on another: Nsight projects only the first.
     fn lifetimes(&self) {
         self.ahead(&[0]);
         let request = info_span!("request", nvtx.lifetime = true);
@@ -194,7 +194,7 @@ impl Workload {
         }
     }
 
-    /// On a named stream: what the profiler records there by itself must be in no table.
+    /// On a named stream: the profiler's own event records must be in no table.
     fn timed(&self) {
         self.ahead(&[0]);
         with_stream(&self.streams[0], || {
@@ -296,7 +296,7 @@ impl Workload {
         assert_eq!(unsafe { (cublas.destroy)(handle) }, 0);
     }
 
-    /// A user of the runtime API, as a C++ program is one.
+    /// A user of the runtime API, like a C++ program.
     #[allow(unsafe_code)]
     fn runtime_api(&self) {
         let runtime = CudaRuntime::open().expect("the CUDA runtime");
@@ -304,8 +304,7 @@ impl Workload {
         let bytes = there.len();
         info_span!("runtime API").in_scope(|| {
             let mut device = null_mut();
-            // SAFETY: memory of `bytes` bytes on the device, and as much in both vectors. 1 is to the device, 2 from
-            // it.
+            // SAFETY: memory of `bytes` bytes on the device and in both vectors. 1 means to the device, 2 from it.
             let status = unsafe {
                 [
                     (runtime.malloc)(&raw mut device, bytes),
@@ -323,7 +322,7 @@ impl Workload {
     }
 }
 
-/// A call site for each name, as an annotated program has them; the last is named at run time.
+/// A call site for each name, as in an annotated program; the last is named at run time.
 fn span(name: &'static str) -> Span {
     match name {
         "load" => info_span!("load"),
@@ -382,7 +381,7 @@ fn poll<F: Future>(task: Pin<&mut F>) -> Poll<F::Output> {
     task.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Not ready once.
+/// Is pending once.
 async fn pause() {
     let mut paused = false;
     std::future::poll_fn(|_| if std::mem::replace(&mut paused, true) { Poll::Ready(()) } else { Poll::Pending }).await;

@@ -1,4 +1,4 @@
-//! A device with three streams and four kernels, and every way to give it work, each noted where it is launched.
+//! A device with three streams and four kernels, and every kind of GPU work, each noted where it is launched.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Kernel {
 pub(crate) struct Workload {
     pub(super) context: Arc<CudaContext>,
     pub(super) streams: [Arc<CudaStream>; 3],
-    /// What the kernels write to: a number for each stream.
+    /// The memory that the kernels write: a number for each stream.
     values: [CudaSlice<f32>; 3],
     kernels: [CudaFunction; 4],
     pub(super) ledger: Ledger,
@@ -88,7 +88,7 @@ impl Memory {
 impl Workload {
     pub(super) fn new() -> Self {
         let context = CudaContext::new(0).expect("a CUDA device");
-        // SAFETY: what follows orders the use of its memory by itself: by one stream each, or by waiting.
+        // SAFETY: the code below orders its accesses itself: each memory has one stream, or a wait comes between.
         unsafe {
             context.disable_event_tracking();
         }
@@ -115,7 +115,7 @@ impl Workload {
         Memory { pinned, pageable: vec![9; bytes], device }
     }
 
-    /// Launches without a note: captured work is noted where the graph is launched.
+    /// Launches without a note: captured work is noted at the graph's launch.
     pub(super) fn launch(&self, stream: usize, kernel: Kernel, us: u64) {
         let ns = us * 1_000;
         let (value, _no_tracking) = self.values[stream].device_ptr(&self.streams[stream]);
@@ -129,7 +129,7 @@ impl Workload {
         self.ledger.kernel(place, kernel, us * 1_000);
     }
 
-    /// Keeps these streams busy while what follows is queued.
+    /// Keeps these streams busy while the next work is queued.
     pub(super) fn ahead(&self, streams: &[usize]) {
         streams.iter().for_each(|&stream| self.kernel("", stream, Kernel::Spin, 2_000));
     }
@@ -176,7 +176,7 @@ impl Workload {
         self.ledger.memory(place, MemoryKind::Set, memory.bytes());
     }
 
-    /// Frees everything but the context: whichever tool listens, it is there to the end, and its end is seen by none.
+    /// Frees everything except the context, so that every tool sees it until the end and none sees its destruction.
     pub(super) fn end(self) -> Ledger {
         self.context.synchronize().expect("the device");
         std::mem::forget(self.context);
