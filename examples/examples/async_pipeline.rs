@@ -5,11 +5,11 @@
 //! answer.
 //!
 //! - `.instrument(span)` enters a span whenever its future is polled: one call, as many instances as there were polls.
-//! - The span `request` travels with its message. `nvtx.lifetime = true` gives it a range from creation to the last
-//!   clone's end, whatever thread that is on: the latency of the request.
-//! - `span.in_scope(..)` on the blocking thread makes work done there a child of the request all the same.
-//! - The profiler is one layer beside another: `fmt` prints the target `queue` at DEBUG to stderr; the profiler has its
-//!   own filter, INFO, and neither decides for the other.
+//! - The span `request` travels with its message. `nvtx.lifetime = true` gives it a range from its creation to the end
+//!   of its last clone, on whichever thread: the latency of the request.
+//! - `span.in_scope(..)` on the blocking thread makes the work there a child of the request.
+//! - The profiler is one layer beside another: `fmt` prints the target `queue` at DEBUG to stderr; the profiler has a
+//!   filter of its own, INFO. Neither filter affects the other.
 //!
 //! ```text
 //! cargo run --release --example async_pipeline
@@ -36,11 +36,11 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
 const REQUESTS: u32 = 96;
-/// Requests that may wait before each stage.
+/// Number of requests that may wait before each stage.
 const QUEUE: usize = 8;
-/// Images classified at once.
+/// Number of images classified at once.
 const PLACES: usize = 2;
-/// How far a pixel may be off, of 255.
+/// Largest deviation of a pixel, of 255.
 const NOISE: f32 = 40.0;
 /// Characters of base64 that arrive together; a multiple of four, so that each piece can be decoded by itself.
 const PIECE: usize = 1024;
@@ -81,7 +81,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     drop(arrivals);
     for (id, client) in (0..REQUESTS).zip(clients) {
         let answer = client.await??;
-        // The same work with no pipeline gives the same answer, and the answer is right.
+        // The same work without a pipeline gives the same answer, and the answer is right.
         let (class, confidence) = classify(&network, &image(id));
         assert_eq!(answer, answer_text(id, class, confidence));
         assert_eq!(class, id as usize % CLASSES, "{answer}");
@@ -92,7 +92,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{REQUESTS} requests answered, every image recognised");
 
-    // The figures are there for the program, not only for the report.
+    // The program can use the figures, too.
     if let Some(request) = profiler.summary().ranges.iter().find(|range| range.name == "request") {
         assert_eq!(request.times.instances, u64::from(REQUESTS));
         println!("longest request: {:.3} ms", request.times.max_ns as f64 / 1e6);
@@ -110,7 +110,7 @@ async fn client(id: u32, arrivals: mpsc::Sender<Message<Pieces>>) -> Result<Stri
     let message = Message { id, body, span, reply };
     if arrivals.send(message).await.is_ok() {
         for piece in text.as_bytes().chunks(PIECE) {
-            // Fails only where the stage has given up: then there is no answer either.
+            // Fails only if the stage has given up: then there is no answer either.
             let _ = pieces.send(String::from_utf8_lossy(piece).into_owned()).await;
             yield_now().await;
         }
@@ -126,7 +126,7 @@ async fn decode_stage(mut arrivals: mpsc::Receiver<Message<Pieces>>, decoded: mp
         if message.id % 32 == 0 {
             debug!(target: "queue", request = message.id, waiting = arrivals.len(), "decoded");
         }
-        // A message that is not passed on drops its `reply`, and the client sees that.
+        // A message that is not passed on drops its `reply`, and the client notices.
         if let Some(image) = image {
             let _ = decoded.send(message.with(image)).await;
         }
@@ -151,7 +151,7 @@ async fn infer_stage(
                 message.with(result)
             });
             if let Ok(message) = body.await {
-                // The receiver is gone only when the program ends.
+                // The receiver is gone only at the end of the program.
                 let _ = inferred.send(message).await;
             }
         };
@@ -165,12 +165,12 @@ async fn encode_stage(mut inferred: mpsc::Receiver<Message<(usize, f32)>>) {
         let step = info_span!(parent: &message.span, "encode");
         let (class, confidence) = message.body;
         let answer = step.in_scope(|| answer_text(message.id, class, confidence));
-        // The client may have gone.
+        // The client may be gone.
         let _ = message.reply.send(answer);
     }
 }
 
-/// Decodes the pieces as they come; `None` if one is not base64.
+/// Decodes the pieces as they arrive; `None` if one is not base64.
 async fn decode(pieces: &mut Pieces) -> Option<Vec<u8>> {
     let mut image = Vec::with_capacity(BYTES);
     while let Some(piece) = pieces.recv().await {

@@ -1,12 +1,12 @@
 //! Where the time of a network goes, layer by layer and kind by kind.
 //!
-//! A CIFAR-10-sized network (three times convolution, ReLU, pooling; then a fully connected layer and softmax)
-//! classifies 1,200 images one by one, on the GPU if there is one. Its layers come from a list, so one call site makes
-//! all their spans: the field `nvtx.name` gives each its name at run time, and `nvtx.category` the kind to sum by. The
-//! report is a tree of the layers, with the stream time of each where the GPU computed it, and the sums of the
-//! categories `Conv`, `ReLU`, `Pool`, `FC` and `Softmax`. On a GPU two more tables have what CUPTI recorded:
-//! `torch.profiler`'s, of layers, API calls and kernels, and the few kernels and calls that together make nine tenths
-//! of the time.
+//! A network for images like CIFAR-10's (three times convolution, ReLU, pooling; then a fully connected layer and
+//! softmax) classifies 1,200 images one by one, on the GPU if there is one. Its layers come from a list, so one call
+//! site makes all their spans: the field `nvtx.name` names each at run time, and `nvtx.category` gives the kind by
+//! which times are added up. The report is a tree of the layers, with the stream time of each on a GPU, and the sums of
+//! the categories `Conv`, `ReLU`, `Pool`, `FC` and `Softmax`. On a GPU, CUPTI adds two tables: that of
+//! `torch.profiler`, with layers, API calls and kernels, and the few kernels and calls that take nine tenths of the
+//! time.
 //!
 //! ```text
 //! cargo run --release --example cnn_layers        # or, with a GPU and without using it: cnn_layers -- --cpu
@@ -26,12 +26,12 @@ use tracing_subscriber::prelude::*;
 
 const IMAGES: usize = 1_200;
 const LEARN_FROM: usize = 100;
-/// Strong enough that some images are mistaken.
+/// So strong that some images are misclassified.
 const NOISE: f32 = 110.0;
-/// How far probabilities may be from those by definition, relative to the largest. Sums are rounded: of logits in the
-/// hundreds that are off by a millionth the softmax makes probabilities that are off by a thousandth.
+/// Largest deviation of probabilities from the definition, relative to the largest. Sums are rounded: for logits in the
+/// hundreds, an error of a millionth becomes an error of a thousandth after the softmax.
 const CPU_TOLERANCE: f32 = 1e-3;
-/// How far a GPU's may be from the CPU's: it sums in another order.
+/// Largest deviation of a GPU from the CPU: it adds in another order.
 const GPU_TOLERANCE: f32 = 5e-3;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -71,7 +71,7 @@ fn load_images(count: usize) -> Vec<LabelledImage> {
     (0..count).map(|index| camera.photograph(index % CLASSES)).collect()
 }
 
-/// The convolutions are random and stay so; the fully connected layer learns what each class looks like behind them.
+/// The convolutions are random and stay so; the fully connected layer learns what their output is for each class.
 #[instrument(name = "Create network")]
 fn create_network() -> Vec<Layer> {
     let mut random = Rng::with_seed(32);
@@ -98,7 +98,7 @@ fn run<D: Device>(device: &D, network: &[Layer<D>], images: &[LabelledImage]) ->
     images.iter().map(|image| run_image(device, network, image)).collect()
 }
 
-/// On a GPU the time of its own is that of the copies: the image in, the probabilities out.
+/// On a GPU its self time is that of the copies: the image in, the probabilities out.
 #[instrument(name = "image", skip_all, fields(nvtx.payload = image.class))]
 fn run_image<D: Device>(device: &D, network: &[Layer<D>], image: &LabelledImage) -> Tensor {
     let input = device.upload(to_tensor(&image.pixels));
@@ -109,7 +109,7 @@ fn run_image<D: Device>(device: &D, network: &[Layer<D>], image: &LabelledImage)
     device.download(output)
 }
 
-/// Checks the first image against the definitions of its layers, and what all must have in common.
+/// Checks the first image against the definitions of its layers, and properties that all outputs share.
 fn verify(network: &[Layer], first: &LabelledImage, outputs: &[Tensor], tolerance: f32) {
     let expected = network.iter().fold(to_tensor(&first.pixels), |input, layer| match &layer.operation {
         Operation::Conv(conv) => reference::convolve(conv.filters(), &input),

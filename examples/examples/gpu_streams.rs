@@ -1,14 +1,13 @@
-//! Two streams that keep both copy engines and the cores of a GPU busy at once, and what each of them spends its time
-//! on.
+//! Two streams that keep both copy engines and the cores of a GPU busy at once, and the stream time of each.
 //!
 //! Thirty-two chunks of 4 MiB are copied to the device, scrambled there by a kernel and copied back. The chunks take
 //! turns on two streams, each with a buffer of its own on the device, so that while one chunk is computed the next one
 //! arrives and the one before leaves: a double-buffered pipeline. The host, whose memory is pinned, only queues the
 //! work and waits once, at the end.
 //!
-//! The spans of the one stream are timed because they are entered in `with_stream`, those of the other because a span
-//! above them has the field `gpu.stream`. The table of stream time has a row for each span and stream: on two streams
-//! the sum is more than the time that has passed, which is the gain.
+//! The spans of one stream are timed because they are entered in `with_stream`, those of the other because a span above
+//! them has the field `gpu.stream`. The table of stream time has a row for each span and stream. The sum over both
+//! streams is more than the elapsed time: that is the gain.
 //!
 //! ```text
 //! cargo run --release --example gpu_streams
@@ -31,11 +30,11 @@ use tracing_gpu::{stream_id, with_stream};
 const CHUNKS: usize = 32;
 /// 32-bit words in a chunk.
 const WORDS: usize = 1 << 20;
-/// Enough for the kernel to take a good part of the time of a copy.
+/// So many that the kernel takes a good part of the time of a copy.
 const ROUNDS: u32 = 64;
 const THREADS: u32 = 256;
 
-/// What [`scramble`] computes, for each of `count` words.
+/// [`scramble`], for each of `count` words.
 const SOURCE: &str = r#"
 extern "C" __global__ void scramble(unsigned *output, const unsigned *input, const unsigned count) {
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
@@ -53,7 +52,7 @@ extern "C" __global__ void scramble(unsigned *output, const unsigned *input, con
 }
 "#;
 
-/// The finaliser of MurmurHash3, many times over. No rounding: the GPU's words are the CPU's, bit by bit.
+/// The finaliser of MurmurHash3, many times over. Nothing is rounded: the GPU's words equal the CPU's, bit by bit.
 fn scramble(word: u32) -> u32 {
     (0..ROUNDS).fold(word, |word, round| {
         let word = word.wrapping_add(round);
@@ -79,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut lanes = [Lane::new(&context)?, Lane::new(&context)?];
     let mut chunks = (0..CHUNKS).map(|_| Chunk::new(&context)).collect::<Result<Vec<_>, _>>()?;
 
-    // Not profiled: a chunk for each stream, to warm up, and everything on the first stream, to compare with.
+    // Not profiled: a chunk for each stream, to warm up, and everything on the first stream, for comparison.
     measure(&mut lanes, &kernel, &mut chunks[..2], 0)?;
     let one_stream = measure(&mut lanes[..1], &kernel, &mut chunks, 1)?;
 
@@ -89,7 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A stream, and the memory on the device that its chunks pass through one after the other.
+/// A stream, and its memory on the device, which its chunks use one after the other.
 struct Lane {
     stream: Arc<CudaStream>,
     input: CudaSlice<u32>,
@@ -103,8 +102,8 @@ impl Lane {
     }
 }
 
-/// Words before and after, on the host. Pinned: other memory is copied through a buffer of the driver's, by waiting for
-/// it.
+/// Words before and after, on the host. Pinned, because the driver copies other memory through a buffer of its own and
+/// blocks.
 struct Chunk {
     input: PinnedHostSlice<u32>,
     output: PinnedHostSlice<u32>,
@@ -133,14 +132,14 @@ impl Chunk {
         Ok(())
     }
 
-    /// The first word that is not what it should be.
+    /// The first wrong word.
     fn first_error(&self) -> Result<Option<usize>, DriverError> {
         let (input, output) = (self.input.as_slice()?, self.output.as_slice()?);
         Ok(input.iter().zip(output).position(|(&before, &after)| scramble(before) != after))
     }
 }
 
-/// How long the pipeline takes, its results verified.
+/// The time of the pipeline, whose results are verified.
 fn measure(
     lanes: &mut [Lane],
     kernel: &CudaFunction,
@@ -163,10 +162,10 @@ fn run_pipeline(lanes: &mut [Lane], kernel: &CudaFunction, chunks: &mut [Chunk])
         let lane = &mut lanes[index % lane_count];
         let stream = lane.stream.clone();
         if index % 2 == 0 {
-            // The stream of whatever is entered inside.
+            // Sets the stream for every span that is entered inside.
             with_stream(&stream, || info_span!("even chunk").in_scope(|| process(lane, kernel, chunk)))?;
         } else {
-            // The stream of this span and of those below it.
+            // Sets the stream for this span and those below it.
             let span = info_span!("odd chunk", gpu.stream = stream_id(&stream));
             span.in_scope(|| process(lane, kernel, chunk))?;
         }
@@ -180,8 +179,7 @@ fn process(lane: &mut Lane, kernel: &CudaFunction, chunk: &mut Chunk) -> Result<
     copy_out(lane, chunk)
 }
 
-/// Overwrites the chunk before on this stream, which has been computed by then: a stream does one thing after the
-/// other.
+/// Overwrites the previous chunk on this stream, which has been computed by then, because a stream works in order.
 #[instrument(name = "copy in", skip_all)]
 fn copy_in(lane: &mut Lane, chunk: &Chunk) -> Result<(), DriverError> {
     lane.stream.memcpy_htod(&chunk.input, &mut lane.input)

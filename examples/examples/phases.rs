@@ -1,16 +1,15 @@
 //! The phases of an inference program, seen from outside: loading a module, making data, setting the input, running.
 //!
 //! A residual network of 3.1 million parameters is read from a file and classifies ten batches of four photographs, on
-//! the GPU if there is one. The program is annotated with `#[instrument]` and nothing else; a few lines before all of
-//! it turn that into NVTX ranges and into the statistics printed at the end, and another, around the work for the GPU,
-//! into stream time for each range inside. On a GPU two more tables have what CUPTI recorded: the ranges projected onto
-//! the GPU, and its kernels.
+//! the GPU if there is one. The program is annotated only with `#[instrument]`. A few lines at the start turn that into
+//! NVTX ranges and into the statistics printed at the end; another line, around the work for the GPU, adds the stream
+//! time of each range inside. On a GPU, CUPTI adds two tables: the ranges projected onto the GPU, and its kernels.
 //!
 //! ```text
 //! cargo run --release --example phases            # or, with a GPU and without using it: phases -- --cpu
 //! ```
 //!
-//! The same phases in Nsight Systems, on a time line and as `nsys stats` counts them:
+//! The same phases in Nsight Systems, on a timeline and in the tables of `nsys stats`:
 //!
 //! ```text
 //! nsys profile -t nvtx -o phases target/release/examples/phases
@@ -33,13 +32,13 @@ use tracing_gpu::{Profiler, Report, with_stream};
 
 const BATCHES: u64 = 10;
 const BATCH: usize = 4;
-/// Rows, and columns, of a photograph: eight times those that the network takes.
+/// Rows, and columns, of a photograph: eight times those of the network's input.
 const SIDE: usize = 512;
 const SHRINK: usize = 8;
 /// The mean and the standard deviation of ImageNet, as every network trained on it expects them.
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
-/// How far a GPU's logits may be from the CPU's, relative to the largest: it sums in another order.
+/// Largest deviation of a GPU's logits from the CPU's, relative to the largest: it adds in another order.
 const TOLERANCE: f32 = 1e-3;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -76,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Without a GPU this is [`tracing_gpu::init`].
+/// Without a GPU the same as [`tracing_gpu::init`].
 fn measure() -> Result<Profiler, Box<dyn Error>> {
     let mut reports = vec![Report::Ranges, Report::Tree];
     if gpu::is_available() {
@@ -87,7 +86,7 @@ fn measure() -> Result<Profiler, Box<dyn Error>> {
     Ok(profiler)
 }
 
-/// [`fnv1a`] of all logits. They are sums in a fixed order, so the CPU's are the same to the last bit on every machine.
+/// [`fnv1a`] of all logits. The CPU adds in a fixed order, so its logits are equal to the last bit on every machine.
 /// They depend on the numbers of `fastrand`, whose version is in `Cargo.lock`.
 const LOGITS: u64 = 0x8a42_56fc_ef4c_d710;
 
@@ -135,7 +134,7 @@ fn set_input<D: Device>(device: &D, pixels: &[u8]) -> D::Tensor {
     device.upload(prepare(pixels))
 }
 
-/// From photographs to what the network takes.
+/// Turns photographs into the network's input.
 fn prepare(pixels: &[u8]) -> Tensor {
     let small = shrink(pixels, SIDE, SHRINK);
     Tensor::from_nhwc(ResidualNetwork::input_shape(BATCH), &small, &MEAN, &DEVIATION)
@@ -160,7 +159,7 @@ fn run_stem<D: Device>(device: &D, stem: &D::Conv, input: &D::Tensor) -> D::Tens
     activations
 }
 
-/// The name of the range is the stage's, known at run time.
+/// The range has the name of the stage, which is known only at run time.
 #[instrument(name = "stage", skip_all, fields(nvtx.name = stage.name))]
 fn run_stage<D: Device>(device: &D, stage: &Stage<D>, input: D::Tensor) -> D::Tensor {
     stage.blocks.iter().fold(input, |input, block| run_block(device, block, &input))
@@ -200,14 +199,14 @@ fn verify(network: &ResidualNetwork, pixels: &[u8], output: &Output) {
     }
 }
 
-/// How far the instrumented way through the network, on any machine, is from the network's own on the CPU.
+/// The difference between the instrumented computation, on any machine, and the network's own on the CPU.
 fn compare(network: &ResidualNetwork, pixels: &[u8], output: &Output, tolerance: f32) -> f32 {
     let difference = network.forward(&Cpu, &prepare(pixels)).relative_difference(&output.logits);
     assert!(difference <= tolerance, "the logits are off by {difference}");
     difference
 }
 
-/// The file that a program like this is shipped with: made at the first run, and again where it is not as it should be.
+/// The file that such a program is shipped with: written at the first run, and again if it is not as expected.
 fn provide_weights() -> io::Result<PathBuf> {
     let file = env::temp_dir().join("tracing-gpu-phases.weights");
     let contents = ResidualNetwork::random_weights(2015).to_bytes();

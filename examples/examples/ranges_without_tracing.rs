@@ -1,14 +1,14 @@
-//! NVTX ranges and nothing else: `nvtx-rs` in a program that does not use `tracing`.
+//! NVTX ranges only: `nvtx-rs` in a program that does not use `tracing`.
 //!
-//! Threads count the primes up to a billion, segment by segment, and send their counts to the main thread. What Nsight
-//! Systems shows of it:
+//! Threads count the primes up to a billion, segment by segment, and send their counts to the main thread. Nsight
+//! Systems shows:
 //!
 //! - a domain of its own, `primes`, and threads with names;
 //! - `range!`: on each worker a nested range for each segment and step, with colour, category and the segment's number;
 //! - `StartRange`: a count on its way to the main thread, started on one thread and ended on another;
-//! - `mark!`: a worker that found nothing more to do.
+//! - `mark!`: a worker that found no more work.
 //!
-//! Without a tool all of it costs a load and a comparison a call.
+//! Without a tool each call costs one load and one comparison.
 //!
 //! ```text
 //! cargo run --release --example ranges_without_tracing
@@ -24,13 +24,13 @@ use examples::sieve::{SEGMENT, count, cross_off, sieving_primes};
 use nvtx_rs::{Attributes, Category, Color, Domain, PushRange, StartRange, mark, naming, range};
 
 const LIMIT: u64 = 1_000_000_000;
-/// As every table of the prime-counting function has it.
+/// The value in every table of the prime-counting function.
 const PRIMES: u64 = 50_847_534;
 
 const ORANGE: Color = Color::rgb(230, 130, 20);
 const TEAL: Color = Color::rgb(0, 140, 140);
 
-/// What the ranges of this program have in common.
+/// Shared by all ranges of this program.
 #[derive(Clone, Copy)]
 struct Annotations {
     domain: Domain,
@@ -38,7 +38,7 @@ struct Annotations {
     sending: Category,
 }
 
-/// The primes found in one segment. The range lasts from when they are sent until they are added.
+/// The primes found in one segment. The range lasts from sending them to adding them.
 struct Found {
     primes: u64,
     _on_its_way: StartRange,
@@ -83,7 +83,7 @@ fn count_primes(annotations: Annotations) -> Result<u64, Box<dyn Error>> {
             let work = move || sieve(annotations, sieving_primes, next_segment, &sender);
             thread::Builder::new().name(format!("sieve {index}")).spawn_scoped(scope, work)?;
         }
-        // The sum ends when the last worker has dropped its sender; ours must not be there.
+        // The sum ends when all senders are dropped: ours, and those of the workers.
         drop(sender);
         let two = 1;
         Ok(two + receiver.into_iter().map(|found| found.primes).sum::<u64>())

@@ -1,8 +1,8 @@
 //! A tensor of 10,000 by 10,000 numbers squared, and where the time goes on the CPU and on the GPU.
 //!
-//! The report is `torch.profiler`'s: a row for every span, every call of the CUDA API and every kernel, with the time
-//! that each spent itself and in all. `square` calls `power`, as `torch.square` calls `pow`: the kernel is launched in
-//! `power`, so its time on the GPU is that of `power` itself and of `square` in all. The CPU waits for it in `wait`,
+//! The report is `torch.profiler`'s: a row for every span, every call of the CUDA API and every kernel, with its own
+//! time and its total time. `square` calls `power`, as `torch.square` calls `pow`. The kernel is launched in `power`,
+//! so its time on the GPU is own time of `power`, and part of the total of `square`. The CPU waits for it in `wait`,
 //! and the copies over the bus take longer than the squaring. Without a GPU the CPU squares.
 //!
 //! ```text
@@ -21,7 +21,7 @@ use tracing_gpu::{Profiler, Report};
 const SIDE: usize = 10_000;
 const THREADS: u32 = 256;
 
-/// Each number multiplied by itself, `exponent - 1` times.
+/// Multiplies each number by itself, `exponent - 1` times.
 const SOURCE: &str = r#"
 template <typename T> __global__ void power_kernel(T *output, const T *input, const int exponent, const unsigned count) {
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;

@@ -1,8 +1,8 @@
-//! GPU work that is not CUDA's: a program that reads the timestamps of another API hands them to the profiler.
+//! GPU work of another API than CUDA: the program reads the timestamps and hands them to the profiler.
 //!
 //! Here the timestamps are made up, so that the example runs anywhere. A renderer draws twenty frames. Each frame
 //! submits two passes and an upload on another queue, and reads their timestamps back two frames later, as renderers
-//! do. The tree then has the time in which the GPU was busy beside the time that passed on the CPU.
+//! do. The tree then shows the busy time of the GPU beside the time on the CPU.
 //!
 //! ```text
 //! cargo run --example timed_by_the_program
@@ -17,10 +17,10 @@ use tracing_gpu::{ClockPair, Profiler, Report, Submission, TimedQueue};
 use tracing_subscriber::prelude::*;
 
 const FRAMES: u64 = 20;
-/// Frames for which timestamps take to come back.
+/// Number of frames until timestamps come back.
 const LATENCY: usize = 2;
 
-/// A GPU whose clock began with it, and which does all that it is given one after another.
+/// A GPU whose clock starts with it, and which executes its work in order.
 struct Gpu {
     began: Instant,
     free_at: u64,
@@ -31,7 +31,7 @@ impl Gpu {
         u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The timestamps of work that takes so long.
+    /// The timestamps of work with this duration.
     fn run(&mut self, takes: Duration) -> (u64, u64) {
         let begin = self.free_at.max(self.clock());
         self.free_at = begin + u64::try_from(takes.as_nanos()).unwrap_or(u64::MAX);
@@ -39,7 +39,7 @@ impl Gpu {
     }
 }
 
-/// What was submitted, until its timestamps are read back.
+/// Submissions whose timestamps have not been read back yet.
 type InFlight = Vec<(Submission, &'static str, (u64, u64))>;
 
 #[instrument(skip_all)]

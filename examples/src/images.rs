@@ -1,4 +1,4 @@
-//! Labelled photographs, as far as a classifier can tell: 32 by 32 RGB images of ten classes, as CIFAR-10 has.
+//! Synthetic labelled photographs: 32 by 32 RGB images of ten classes, like CIFAR-10's.
 //!
 //! Every class has a pattern of its own; every image shows it with a different brightness and under noise.
 
@@ -17,7 +17,7 @@ pub const BYTES: usize = SIDE * SIDE * 3;
 /// A pattern is made of squares of one colour, eight a side.
 const SQUARES: usize = 8;
 
-/// An image and what it shows.
+/// An image and its class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelledImage {
     /// From 0 to [`CLASSES`].
@@ -35,15 +35,15 @@ pub struct Camera {
 }
 
 impl Camera {
-    /// A camera whose pixels are off by up to `noise` of 255.
+    /// A camera whose pixels deviate by up to `noise` of 255.
     pub fn new(seed: u64, noise: f32) -> Self {
-        // All cameras see the same world.
+        // All cameras use the same patterns.
         let mut world = Rng::with_seed(0xc1fa_0010);
         let patterns = (0..CLASSES).map(|_| uniform_vec(&mut world, SQUARES * SQUARES * 3, 88.0..168.0)).collect();
         Self { patterns, random: Rng::with_seed(seed), noise }
     }
 
-    /// The next image, of the class given.
+    /// The next image, of this class.
     ///
     /// # Panics
     /// If there is no such class.
@@ -53,7 +53,7 @@ impl Camera {
             let (y, x, channel) = (byte / 3 / SIDE, byte / 3 % SIDE, byte % 3);
             let square = y * SQUARES / SIDE * SQUARES + x * SQUARES / SIDE;
             let colour = self.patterns[class][square * 3 + channel];
-            // `as` saturates: a real sensor does too.
+            // `as` saturates, like a real sensor
             (colour * light + uniform(&mut self.random, -self.noise..self.noise)) as u8
         });
         LabelledImage { class, pixels: pixels.collect() }
@@ -61,7 +61,7 @@ impl Camera {
 }
 
 /// Shrinks RGB photographs, one below the other, `width` pixels wide: every square of `factor` by `factor` pixels
-/// becomes one of their mean colour.
+/// becomes one pixel of their mean colour.
 ///
 /// # Panics
 /// If the photographs do not consist of whole squares.
@@ -87,7 +87,7 @@ pub fn shrink(pixels: &[u8], width: usize, factor: usize) -> Vec<u8> {
     small
 }
 
-/// The numbers a network takes for one image.
+/// The network's input for one image.
 ///
 /// # Panics
 /// If there are not [`BYTES`] bytes.
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_square_shrinks_to_its_mean_colour() {
-        // Two squares beside each other, and two photographs of one square's height.
+        // Two squares beside each other, and two photographs with the height of one square.
         let above = [[10, 0, 255], [20, 1, 255], [7, 0, 0], [7, 0, 1]];
         let below = [[30, 2, 255], [40, 4, 255], [7, 0, 2], [7, 0, 6]];
         let pixels = [above, below, below, below].concat().concat();

@@ -1,9 +1,9 @@
 //! Counting primes with the sieve of Eratosthenes, a segment at a time.
 
-/// Numbers in a segment. Only the odd ones are kept: 128 KiB, which fit the second-level cache.
+/// Numbers in a segment. Only the odd ones are stored, in 128 KiB, which fit the second-level cache.
 pub const SEGMENT: u64 = 1 << 18;
 
-/// The odd primes up to the square root of `limit`: what is needed to sieve up to `limit`.
+/// The odd primes up to the square root of `limit`: with them all primes up to `limit` can be found.
 pub fn sieving_primes(limit: u64) -> Vec<u64> {
     let root = limit.isqrt();
     let mut primes: Vec<u64> = Vec::new();
@@ -15,7 +15,7 @@ pub fn sieving_primes(limit: u64) -> Vec<u64> {
     primes
 }
 
-/// Sets `composite[i]` where `start + 2 * i + 1` is not a prime. `start` is even; `primes` reach far enough.
+/// Sets `composite[i]` if `start + 2 * i + 1` is not a prime. `start` is even; `primes` reach far enough.
 pub fn cross_off(start: u64, primes: &[u64], composite: &mut [bool]) {
     composite.fill(false);
     if start == 0 {
@@ -23,7 +23,7 @@ pub fn cross_off(start: u64, primes: &[u64], composite: &mut [bool]) {
     }
     let end = start + 2 * composite.len() as u64;
     for &prime in primes.iter().take_while(|&&prime| prime * prime < end) {
-        // The first odd multiple in the segment, and not the prime itself.
+        // The first odd multiple in the segment, except the prime itself.
         let multiple = (start.div_ceil(prime) | 1).max(prime) * prime;
         let first = (multiple - start) as usize / 2;
         for slot in composite.iter_mut().skip(first).step_by(prime as usize) {
@@ -32,7 +32,7 @@ pub fn cross_off(start: u64, primes: &[u64], composite: &mut [bool]) {
     }
 }
 
-/// The odd primes among the first `odd_numbers` of a segment that [`cross_off`] has been over.
+/// The odd primes among the first `odd_numbers` of a segment after [`cross_off`].
 pub fn count(composite: &[bool], odd_numbers: usize) -> u64 {
     composite[..odd_numbers.min(composite.len())].iter().map(|&composite| u64::from(!composite)).sum()
 }
@@ -41,7 +41,7 @@ pub fn count(composite: &[bool], odd_numbers: usize) -> u64 {
 mod tests {
     use super::{SEGMENT, count, cross_off, sieving_primes};
 
-    /// Primes up to `limit`, 2 among them.
+    /// The number of primes up to `limit`, including 2.
     fn primes_up_to(limit: u64) -> u64 {
         let primes = sieving_primes(limit);
         let mut composite = vec![false; SEGMENT as usize / 2];

@@ -1,5 +1,4 @@
-//! Any bytes as a buffer of CUPTI's records, with records as long as any library might say, and what they say of
-//! launches attributed.
+//! Any bytes as a buffer of CUPTI records, whose lengths may be those of any library; their launches are attributed.
 
 use arbitrary::Unstructured;
 use gpu_activity::cupti::Strides;
@@ -17,7 +16,7 @@ pub fn run(data: &[u8]) {
 fn read(source: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     let mut table = Vec::new();
     for kind in KINDS {
-        // As lengths are measured: a multiple of 8, or none.
+        // The table has the form of measured lengths: a multiple of 8, or none.
         table.push((kind, 8 * u16::from(source.arbitrary::<u8>()?)));
     }
     let strides = Strides::from_table(&table);
@@ -52,7 +51,7 @@ fn read(source: &mut Unstructured<'_>) -> arbitrary::Result<()> {
     Ok(())
 }
 
-/// All records of a buffer with their places, and what ends it.
+/// All records of a buffer with their places, and the reason for its end.
 fn steps(bytes: &[u8], strides: &Strides) -> Vec<(usize, Step)> {
     let (mut records, mut all) = (Records::new(bytes, strides), Vec::new());
     loop {

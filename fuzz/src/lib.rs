@@ -1,5 +1,5 @@
-//! What the fuzzers call, and `tests/tests/corpora.rs` with what they found: one function a target, which panics where
-//! a promise is broken. `fuzz/README.md` says how to run them.
+//! The functions of the fuzzers, one for each target, which panic if a promise is broken. `tests/tests/corpora.rs`
+//! calls them with the inputs found so far; `fuzz/README.md` explains how to run them.
 
 #[path = "../../tests/src/csv.rs"]
 mod csv;

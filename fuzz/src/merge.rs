@@ -1,4 +1,4 @@
-//! Summaries that differ from complete ones in any places, read, merged, compared and shown.
+//! Summaries that differ from complete ones anywhere, read, merged, compared and printed.
 
 use arbitrary::Unstructured;
 use range_report::export::CsvFlavor;
@@ -46,7 +46,7 @@ pub(crate) fn shown(summary: &Summary) {
 fn merged(all: &[Summary]) {
     let merged = Summary::merge(all.iter().cloned());
     assert_eq!(merged.processes.len(), all.len());
-    // A row without an instance is none, whatever its total says.
+    // A row without an instance does not count, whatever its total.
     let ranges = || all.iter().flat_map(|summary| &summary.ranges).filter(|row| row.times.instances > 0);
     let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
     assert_eq!(
@@ -87,7 +87,7 @@ fn edited(source: &mut Unstructured<'_>) -> arbitrary::Result<Value> {
     let golden = source.choose(&GOLDEN)?;
     let mut value: Value = serde_json::from_str(golden).expect("golden JSON");
     for _ in 0..source.int_in_range(0..=24)? {
-        // Down from the top, so that a short input reaches any depth.
+        // Goes down from the top, so that a short input reaches any depth.
         let mut path = String::new();
         for _ in 0..source.int_in_range(1..=8)? {
             let place: usize = source.arbitrary::<u8>()?.into();

@@ -1,4 +1,4 @@
-//! Any names in every format: each stays what it is, and none ends a line, a cell, a text or a script.
+//! Any names in every format: each stays unchanged, and none ends a line, a cell, a text or a script.
 
 use arbitrary::{Arbitrary as _, Unstructured};
 use range_report::export::{Chrome, CsvFlavor, Sqlite};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::csv;
 
-/// What has a meaning in some format.
+/// Texts with a meaning in some format.
 const ODD: [&str; 20] = [
     "</script>",
     "<!--",
@@ -98,7 +98,7 @@ fn summary(names: &Names) -> Summary {
     summary
 }
 
-/// Nothing that a terminal acts on, at any width, and as many lines as with plain names.
+/// There is nothing that a terminal interprets, at any width, and there are as many lines as with plain names.
 fn tables(summary: &Summary) {
     for width in [0, 1, 40, 80, 100, 200] {
         let mut out = Vec::new();
@@ -113,9 +113,9 @@ fn tables(summary: &Summary) {
     }
 }
 
-/// A reader of RFC 4180 has each name back.
+/// A reader of RFC 4180 gets each name back.
 fn values(summary: &Summary) {
-    // A range without a name has none, whatever its domain.
+    // A range without a name has no label, whatever its domain.
     let ranges: Vec<String> = summary.ranges.iter().filter(|row| !row.name.is_empty()).map(RangeStats::label).collect();
     let categories: Vec<String> = summary.categories.iter().map(|row| row.category.clone()).collect();
     for (report, rows, names) in [
@@ -135,7 +135,7 @@ fn values(summary: &Summary) {
     }
 }
 
-/// One line a stack, whose numbers add up.
+/// One line for each stack, whose numbers add up.
 fn folded(summary: &Summary) {
     let mut out = Vec::new();
     summary.write_folded(&mut out).expect("writing to memory");
@@ -204,7 +204,7 @@ fn database(names: &Names, summary: &Summary) {
     }
 }
 
-/// No name opens or closes anything: the page has the tags that it has with plain names.
+/// No name opens or closes a tag: the page has the same tags as with plain names.
 #[cfg(feature = "browser")]
 fn page(names: &Names, run: &Summary) {
     use range_report::export::HtmlSink;

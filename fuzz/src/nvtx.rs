@@ -1,5 +1,5 @@
-//! NVTX calls as a client of any version makes them. Structs are as long as they say, and stand at the end of their
-//! memory, so that a sanitizer sees what is read behind it. Pointers lead to what the interface says, or are null.
+//! NVTX calls by a client of any version. Structs have their stated size, and are at the end of their memory, so that a
+//! sanitizer detects reads beyond it. Pointers are valid by the interface, or null.
 
 #![allow(unsafe_code)]
 
@@ -55,7 +55,7 @@ unsafe extern "system" fn get_table(module: i32, table: *mut *const c_void, size
 }
 
 thread_local! {
-    /// Calls that the tool was told of.
+    /// Number of calls that the tool received.
     static TOLD: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -94,7 +94,7 @@ fn attach() {
             get_export_function: null(),
             extra: null(),
         };
-        // SAFETY: the function gives out the tables above, whose slots live for ever; so do those of the segment.
+        // SAFETY: the function returns the tables above, whose slots live for ever; so do those of the segment.
         let attached = unsafe { (entry(Some(get_export_table), own, tool), extension((&raw mut info).cast())) };
         assert_eq!(attached, (1, 1));
     });
@@ -104,7 +104,7 @@ fn attach() {
 fn function<F: Copy>(slot: &Slot) -> F {
     let pointer = slot.load(Ordering::Relaxed);
     assert!(!pointer.is_null() && size_of::<F>() == size_of::<*mut c_void>());
-    // SAFETY: the tool has put the function of this slot's type there.
+    // SAFETY: the tool has put a function of this slot's type there.
     unsafe { std::mem::transmute_copy(&pointer) }
 }
 
@@ -112,7 +112,7 @@ fn core<F: Copy>(module: usize, id: usize) -> F {
     function(&SLOTS[module - 1][id])
 }
 
-/// What calls point to; all of it lives until the input has been run.
+/// The targets of pointers in calls; all of them live until the input has been run.
 struct Program<'s, 'a> {
     source: &'s mut Unstructured<'a>,
     texts: Vec<CString>,
@@ -149,7 +149,7 @@ impl Program<'_, '_> {
         })
     }
 
-    /// A message of one of the types, or of none that there is.
+    /// A message of one of the valid types, or of an invalid type.
     fn message(&mut self) -> arbitrary::Result<(i32, *const c_void)> {
         Ok(match self.source.int_in_range(0..=4)? {
             1 => (1, self.text()?),
@@ -160,13 +160,13 @@ impl Program<'_, '_> {
         })
     }
 
-    /// Memory of its own, as long as that, at most.
+    /// Memory of its own, of at most this length.
     fn keep(&mut self, bytes: &[u8], size: usize) -> *const c_void {
         self.bytes.push(bytes[..size.min(bytes.len())].into());
         self.bytes.last().map_or(null(), |bytes| bytes.as_ptr().cast())
     }
 
-    /// A struct of any size that begins with version and size; what it says of pointers is true as far as it reaches.
+    /// A struct of any size that begins with version and size; its statements about pointers are true up to its end.
     fn sized(&mut self, fields: &mut [u8]) -> arbitrary::Result<*const c_void> {
         let size = match self.source.int_in_range(0..=3)? {
             0 => self.source.int_in_range(4..=fields.len())?,
@@ -202,7 +202,7 @@ impl Program<'_, '_> {
         self.sized(&mut fields)
     }
 
-    /// Data of the payload extension and how many there are.
+    /// Data of the payload extension, and their number.
     fn payload(&mut self) -> arbitrary::Result<(*const c_void, usize)> {
         let mut all = Vec::new();
         for _ in 0..self.source.int_in_range(0..=3)? {
@@ -219,7 +219,7 @@ impl Program<'_, '_> {
         Ok(self.payloads.last().map_or((null(), 0), |all| (all.as_ptr().cast(), all.len())))
     }
 
-    /// A predefined type, one that is registered below, or any.
+    /// A predefined type, one that is registered below, or any other.
     fn schema_id(&mut self) -> arbitrary::Result<u64> {
         Ok(match self.source.int_in_range(0..=4)? {
             0 => self.source.arbitrary()?,
@@ -228,7 +228,7 @@ impl Program<'_, '_> {
         })
     }
 
-    /// Registers a schema or an enumeration. The struct ends behind the last field whose bit is set.
+    /// Registers a schema or an enumeration. The struct ends after the last field whose bit is set.
     fn register(&mut self, domain: Handle, is_schema: bool) -> arbitrary::Result<()> {
         let (mut entries, mut values) = (Vec::new(), Vec::new());
         let small = |source: &mut Unstructured<'_>| -> arbitrary::Result<u64> {
@@ -239,7 +239,7 @@ impl Program<'_, '_> {
             let name = self.text()?.cast();
             if is_schema {
                 entries.push(SchemaEntry {
-                    // Not a deep copy: then the payload's bytes have to be addresses of texts.
+                    // Not a deep copy, for which the payload's bytes would have to be addresses of texts.
                     flags: self.source.arbitrary::<u64>()? & 0x6FE,
                     kind: self.schema_id()?,
                     name,
@@ -268,7 +268,7 @@ impl Program<'_, '_> {
         words.truncate(64 - mask.leading_zeros() as usize);
         let words: Box<[u64]> = if words.is_empty() { Box::new([0]) } else { words.into() };
         let slot = if is_schema { payload::SCHEMA_REGISTER } else { payload::ENUM_REGISTER };
-        // SAFETY: the slot's function has this type; the struct reaches as far as its mask says, and the array and the
+        // SAFETY: the slot's function has this type; the struct is as long as its mask says, and the array and the
         // names live until the end of the call.
         unsafe {
             function::<unsafe extern "C" fn(Handle, *const c_void) -> u64>(&PAYLOAD_SLOTS[slot])(
@@ -282,7 +282,7 @@ impl Program<'_, '_> {
     fn step(&mut self) -> arbitrary::Result<()> {
         let domain = self.handle()?;
         let text: unsafe extern "C" fn(Handle, *const c_void) -> Handle;
-        // SAFETY: each slot's function has the type that is named; pointers are null or lead to what it says, and live
+        // SAFETY: each slot's function has the named type; pointers are null or lead to data as described, which live
         // until the end of the input.
         unsafe {
             match self.source.int_in_range(0..=19)? {
@@ -350,7 +350,7 @@ impl Program<'_, '_> {
                 18 => {
                     let (data, count) = self.payload()?;
                     let id = self.source.int_in_range(payload::MARK..=payload::RANGE_START)?;
-                    // The types that these return are as wide or wider than none.
+                    // All their result types are at least as wide as none.
                     function::<unsafe extern "C" fn(Handle, *const c_void, usize) -> u64>(&PAYLOAD_SLOTS[id])(
                         domain, data, count,
                     );
@@ -386,7 +386,7 @@ pub fn run(data: &[u8]) {
         steps += 1;
     }
     assert!(TOLD.get() - before <= steps + 1);
-    // Ranges of this thread do not pile up from one input to the next.
+    // Ranges of this thread do not accumulate over inputs.
     for domain in program.handles.iter().copied().chain([null_mut()]) {
         let pop = core::<unsafe extern "C" fn(Handle) -> c_int>(5, 5);
         // SAFETY: the slot's function has this type.

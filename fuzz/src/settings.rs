@@ -25,7 +25,7 @@ pub fn run(data: &[u8]) {
         if !path.to_string_lossy().contains('%') {
             assert_eq!(expanded, path);
         }
-        // Whatever stands for something, a file stays in the folder that was named.
+        // Whatever the placeholders stand for, a file stays in the named folder.
         let folders = |path: &Path| path.to_string_lossy().matches('/').count();
         assert!(folders(&expanded) <= folders(path), "{path:?} as {expanded:?}");
     }
@@ -36,7 +36,7 @@ pub fn run(data: &[u8]) {
     let _ = (text.parse::<Domain>(), text.parse::<Output>(), text.parse::<Parents>(), text.parse::<nvtx_rs::Color>());
 }
 
-/// What is read is printed as a word that is read as the same.
+/// A value that is parsed is printed as a word that parses to the same value.
 fn comes_back<T: FromStr + Display>(text: &str) {
     if let Ok(value) = text.parse::<T>() {
         let word = value.to_string();

@@ -1,5 +1,5 @@
-//! Programs of spans on three threads, one step at a time, against a reference that is slow and plain: lists of open
-//! ranges, and a map from paths to counts.
+//! Programs of spans on three threads, one step at a time, against a slow and plain reference: lists of open ranges,
+//! and a map from paths to counts.
 
 use range_report::summary::TreeNode;
 use std::collections::BTreeMap;
@@ -13,18 +13,18 @@ use tracing_subscriber::prelude::*;
 const THREADS: usize = 3;
 const STEPS: usize = 96;
 const SPANS: usize = 16;
-/// No path is longer, because the number of nodes of a profiler is bounded, in all inputs together.
+/// The longest path, because the number of nodes of a profiler is limited, over all inputs together.
 const DEPTH: usize = 5;
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// A profiler and how it is reached.
+/// A profiler, and the thread and dispatcher to reach it.
 struct World {
     profiler: Profiler,
     dispatch: Dispatch,
     parents: Parents,
 }
 
-/// As long as the process, since that is how long a profiler's memory lives.
+/// They live as long as the process, like a profiler's memory.
 static WORLDS: LazyLock<[World; 4]> = LazyLock::new(|| {
     [(true, Parents::Entered), (true, Parents::Created), (false, Parents::Entered), (false, Parents::Created)].map(
         |(is_layer, parents)| {
@@ -145,8 +145,8 @@ impl Program<'_> {
         self.spans.push((vec![made], id));
     }
 
-    /// Whether the innermost span is the same to all. A registry keeps what was exited elsewhere, and gives what a
-    /// thread has not exited to one that comes later.
+    /// Whether profiler and reference agree on the innermost span. A registry keeps a span that was exited elsewhere,
+    /// and gives spans that a thread has not exited to a later thread.
     fn is_current(&self, thread: usize) -> bool {
         let innermost = self.reference.innermost(thread).map(|span| self.spans[span].1.clone());
         let dispatch = self.world.dispatch.clone();
@@ -173,7 +173,7 @@ impl Program<'_> {
         });
     }
 
-    /// Whatever is open ends, innermost first, and all handles go.
+    /// Ends everything that is open, innermost first, and drops all handles.
     fn end(&mut self) {
         for thread in 0..THREADS {
             while let Some(span) = self.reference.innermost(thread) {
@@ -191,7 +191,8 @@ impl Program<'_> {
         assert_eq!(summary.losses.split_instances, expected.split);
         assert_eq!(summary.losses.stray_exits, expected.stray);
         assert_eq!(summary.losses.open, []);
-        // Where exits did not nest, a chain of one name is one node: its guards were held too long.
+        // If exits did not nest, the tree joins a chain of one name into one node, as for guards that were held too
+        // long.
         let is_nested = !expected.misnested;
         if is_nested {
             assert_eq!(paths, expected.paths);
@@ -258,19 +259,19 @@ fn span(name: usize, is_root: bool, below: Option<Id>) -> Span {
     }
 }
 
-/// What ought to be.
+/// The expected state.
 #[derive(Default)]
 struct Reference {
     /// Name, and path by creation.
     spans: Vec<(usize, String)>,
     open: [Vec<Open>; THREADS],
-    /// Exits elsewhere of what is open on a thread: the span, and when.
+    /// Exits on other threads of spans that are open on a thread: the span, and when.
     told: [Vec<(usize, u64)>; THREADS],
     now: u64,
     paths: BTreeMap<String, u64>,
     split: u64,
     stray: u64,
-    /// Whether an exit was not that of the innermost range of its thread.
+    /// Whether an exit was not that of its thread's innermost range.
     misnested: bool,
 }
 
@@ -300,7 +301,7 @@ impl Reference {
         self.now += 1;
         let (name, home) = &self.spans[span];
         let path = match self.open[thread].last() {
-            // In the innermost range, unless that is above the span or the span itself.
+            // In the innermost range, unless that is the span itself or above it.
             Some(top) if parents == Parents::Entered && !home.starts_with(&top.path) => {
                 format!("{}{}", top.path, NAMES[*name])
             }
@@ -336,7 +337,8 @@ impl Reference {
             return;
         }
         self.misnested = true;
-        // What was exited elsewhere leaves with it; what is above the lowest that leaves ends, and opens again.
+        // Spans that were exited elsewhere leave now, too. Everything above the lowest leaving one ends; the rest opens
+        // again.
         let mut leaves = vec![false; open.len()];
         leaves[exited] = true;
         for (span, when) in self.told[thread].drain(..) {

@@ -1,4 +1,4 @@
-//! Any bytes as the JSON of a summary. What the schema allows is read; what is read comes back from what is written.
+//! Any bytes as the JSON of a summary. Input that the schema allows is read, and survives writing and reading.
 
 use range_report::Summary;
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub fn run(data: &[u8]) {
         comes_back(&summary);
         super::merge::shown(&summary);
     }
-    // Read again without fields that are there twice, which a schema cannot forbid.
+    // Read again without duplicate fields, which a schema cannot forbid.
     if let Ok(value) = serde_json::from_slice::<Value>(data) {
         let wrong = wrong_with(&value, &SCHEMA, false);
         if let Err(error) = Summary::read_json(value.to_string().as_bytes()) {

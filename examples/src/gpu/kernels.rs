@@ -1,4 +1,4 @@
-//! The kernels of `kernels.cu`, and how many threads each is launched with.
+//! The kernels of `kernels.cu`, and the number of threads in a launch of each.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use cudarc::driver::{CudaContext, CudaFunction, DeviceRepr, LaunchConfig};
 use super::{compile, reason};
 use crate::network::{Filters, Shape};
 
-/// Rows, and columns, of the tiles that a convolution is computed in.
+/// Rows, and columns, of the tiles of a convolution.
 const TILE: u32 = 16;
-/// Threads in a block of every other kernel. A power of two: sums are taken by halves.
+/// Threads in a block of every other kernel. A power of two, because sums are halved repeatedly.
 const THREADS: u32 = 128;
 
 /// One function for each operation.
@@ -39,7 +39,7 @@ impl Kernels {
     }
 }
 
-/// The geometry of a convolution, as the kernel has it.
+/// The geometry of a convolution, as the kernel declares it.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Convolution {

@@ -1,7 +1,7 @@
 //! The networks on a GPU: kernels in CUDA C, compiled when the program starts.
 //!
-//! To build this takes no CUDA toolkit, and to run it nothing but the driver and NVRTC, both looked for at run time.
-//! Where either is missing, or there is no device, [`Gpu::open`] says so in one line and the program goes on without.
+//! Building needs no CUDA toolkit, and running needs only the driver and NVRTC, which are both loaded at run time. If
+//! one of them or the device is missing, [`Gpu::open`] returns one line, and the program runs on the CPU.
 
 mod kernels;
 mod operations;
@@ -14,7 +14,7 @@ use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts};
 use kernels::Kernels;
 pub use operations::{DeviceConv, DeviceFullyConnected, DeviceTensor};
 
-/// The first device, the kernels of the networks on it, and one stream, to which all work goes in order.
+/// The first device, the kernels of the networks on it, and one stream for all work.
 pub struct Gpu {
     stream: Arc<CudaStream>,
     kernels: Kernels,
@@ -24,7 +24,7 @@ impl Gpu {
     /// Opens the first device.
     ///
     /// # Errors
-    /// With one short line, where there is no driver, no device, no NVRTC, or one of them does not go with the others.
+    /// Returns one short line if there is no driver, device or NVRTC, or if one of them does not fit the others.
     pub fn open() -> Result<Self, String> {
         let context = context()?;
         let kernels = Kernels::compile(&context)?;
@@ -32,21 +32,21 @@ impl Gpu {
         Ok(Self { stream, kernels })
     }
 
-    /// [`open`](Self::open) for a program that can do without: where there is no GPU to use, or `--cpu` is among the
-    /// program's arguments, one line on stderr says why.
+    /// [`open`](Self::open) for a program that also runs without a GPU: if there is none, or the program has the
+    /// argument `--cpu`, prints the reason on stderr in one line.
     pub fn open_or_explain() -> Option<Self> {
         let gpu = if cpu_is_forced() { Err("--cpu was given".to_owned()) } else { Self::open() };
         gpu.inspect_err(|reason| eprintln!("no GPU used: {reason}; running on the CPU")).ok()
     }
 
-    /// The stream that all work goes to.
+    /// The stream of all work.
     pub fn stream(&self) -> &Arc<CudaStream> {
         &self.stream
     }
 }
 
-/// Whether there is a device to use, and nothing on the command line against it: what a program can ask before it
-/// decides what to report. Makes no context.
+/// Whether there is a device, and the command line does not exclude it. A program can ask this before it chooses its
+/// reports. Makes no context.
 pub fn is_available() -> bool {
     !cpu_is_forced() && driver().is_ok() && CudaContext::device_count().is_ok_and(|count| count > 0)
 }
@@ -58,7 +58,7 @@ fn cpu_is_forced() -> bool {
 /// The context of the first device.
 ///
 /// # Errors
-/// With one short line, where there is no driver or no device.
+/// Returns one short line if there is no driver or device.
 pub fn context() -> Result<Arc<CudaContext>, String> {
     driver()?;
     CudaContext::new(0).map_err(|error| reason("opening the device", error))
@@ -66,10 +66,10 @@ pub fn context() -> Result<Arc<CudaContext>, String> {
 
 /// Looks for the driver.
 fn driver() -> Result<(), String> {
-    // cudarc panics where it misses the driver or a function of it, so both are looked for first. An error is printed
-    // as its number alone: cudarc asks the driver for the text.
+    // cudarc panics if it misses the driver or one of its functions, so both are checked first. An error is printed
+    // only as its number, because cudarc asks the driver for the text.
     #[allow(unsafe_code)]
-    // SAFETY: the driver's library is made to be loaded by any process; the function is looked for and not called.
+    // SAFETY: any process may load the driver's library; the function is found but not called.
     let (present, whole) = unsafe {
         use cudarc::driver::sys;
         let present = sys::is_culib_present();
@@ -85,10 +85,10 @@ fn driver() -> Result<(), String> {
 /// Compiles CUDA C for the device of `context`, with every name of `constants` defined as its number.
 ///
 /// # Errors
-/// With one short line, where there is no NVRTC, it refuses the source, or the driver refuses what it made.
+/// Returns one short line if there is no NVRTC, if it rejects the source, or if the driver rejects the result.
 pub fn compile(context: &Arc<CudaContext>, source: &str, constants: &[(&str, u32)]) -> Result<Arc<CudaModule>, String> {
     #[allow(unsafe_code)]
-    // SAFETY: NVRTC's library is made to be loaded by any process.
+    // SAFETY: any process may load NVRTC's library.
     if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
         return Err("no NVRTC (libnvrtc) to compile the kernels".to_owned());
     }
@@ -113,7 +113,7 @@ fn reason(doing: &str, error: DriverError) -> String {
     }
 }
 
-/// The value, or the end of the program: a device that fails in the middle of a computation cannot be replaced.
+/// The value; or ends the program, because no device can replace one that fails in the middle of a computation.
 #[track_caller]
 fn must<T>(result: Result<T, DriverError>) -> T {
     result.unwrap_or_else(|error| panic!("the GPU failed: {error}"))

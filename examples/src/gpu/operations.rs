@@ -31,7 +31,7 @@ impl Gpu {
         must(self.stream().clone_htod(numbers))
     }
 
-    /// Memory for the result of a kernel, with anything in it.
+    /// Uninitialised memory for the result of a kernel.
     fn result(&self, shape: Shape) -> DeviceTensor {
         #[allow(unsafe_code)]
         // SAFETY: any bits are a number, and each function below has a kernel write all of them before it returns the
@@ -41,7 +41,7 @@ impl Gpu {
     }
 }
 
-/// No function but `download` waits for the device.
+/// Only `download` waits for the device.
 ///
 /// # Panics
 /// Where the device fails.
@@ -90,8 +90,7 @@ impl Device for Gpu {
         let mut launch = self.stream().launch_builder(&self.kernels.fully_connected);
         let length = int(length);
         launch.arg(&mut output.data).arg(&input.data).arg(&layer.weights).arg(&layer.bias).arg(&length);
-        // SAFETY: the arguments are the kernel's, and it reads `length` numbers for each of as many blocks as there are
-        // outputs.
+        // SAFETY: the arguments are the kernel's; it has a block for each output, and reads `length` numbers in each.
         must(unsafe { launch.launch(one_block_each(outputs, input.shape.images)) });
         output
     }
@@ -161,7 +160,7 @@ mod tests {
         Tensor::new(shape, uniform_vec(&mut Rng::with_seed(11), shape.elements(), -1.0..1.0))
     }
 
-    /// Every operation with extents that fill no tile and no block evenly, and those that do.
+    /// The output of every operation, with extents that fill tiles and blocks exactly and with others.
     fn outputs<D: Device>(device: &D) -> Vec<(String, Tensor)> {
         let mut random = Rng::with_seed(7);
         let mut outputs = Vec::new();

@@ -1,8 +1,8 @@
 //! Two-dimensional convolution as a matrix product.
 //!
-//! The output pixels are taken eight at a time, neighbours in one row. The input values that these eight need form a
-//! panel with a row for each (input channel, kernel row, kernel column): im2col, but never more than one panel of it,
-//! which stays in the first-level cache while all output channels are computed from it, four at a time.
+//! Eight output pixels, neighbours in one row, are computed at a time. Their input values form a panel with a row for
+//! each (input channel, kernel row, kernel column). This is im2col for one panel at a time, which stays in the
+//! first-level cache while all output channels are computed from it, four at a time.
 
 use fastrand::Rng;
 
@@ -33,12 +33,12 @@ pub struct Filters {
     pub bias: Vec<f32>,
 }
 
-/// What a batch normalisation learnt about each channel.
+/// The learnt parameters of a batch normalisation, for each channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchNorm {
     /// The factor applied to the normalised value.
     pub gamma: Vec<f32>,
-    /// The offset added after it.
+    /// The offset that is added afterwards.
     pub beta: Vec<f32>,
     /// The mean seen in training.
     pub mean: Vec<f32>,
@@ -47,7 +47,7 @@ pub struct BatchNorm {
 }
 
 impl BatchNorm {
-    /// Keeps the division sound where a channel never varied.
+    /// Keeps the division valid for a channel that never varied.
     pub const EPSILON: f32 = 1e-5;
 }
 
@@ -60,7 +60,7 @@ impl Filters {
         Self { out_channels, in_channels, size, stride: 1, padding: size / 2, weights, bias: vec![0.0; out_channels] }
     }
 
-    /// How large random weights may be: "Delving Deep into Rectifiers", He et al. 2015.
+    /// The bound of random weights: "Delving Deep into Rectifiers", He et al. 2015.
     pub fn random_bound(filter_len: usize) -> f32 {
         (6.0 / filter_len as f32).sqrt()
     }
@@ -80,7 +80,7 @@ impl Filters {
         Shape { channels: self.out_channels, height: steps(input.height), width: steps(input.width), ..input }
     }
 
-    /// One convolution that does the work of this one and of the batch normalisation after it.
+    /// One convolution that replaces this one and the batch normalisation after it.
     pub fn fold(mut self, norm: &BatchNorm) -> Self {
         let filter_len = self.filter_len();
         for (channel, filter) in self.weights.chunks_exact_mut(filter_len).enumerate() {
@@ -96,7 +96,7 @@ impl Filters {
 #[derive(Debug, Clone)]
 pub struct Conv2d {
     filters: Filters,
-    /// The filters again, for [`multiply`]: for every four output channels, the four weights of each panel row.
+    /// The filters in the layout of [`multiply`]: for every four output channels, the four weights of each panel row.
     packed: Vec<[f32; ROWS]>,
 }
 
@@ -104,7 +104,7 @@ impl Conv2d {
     /// Packs `filters` for the matrix product.
     ///
     /// # Panics
-    /// If the number of weights or biases is not what the other fields say.
+    /// If the number of weights or biases does not match the other fields.
     pub fn new(filters: Filters) -> Self {
         assert_eq!(filters.weights.len(), filters.out_channels * filters.filter_len(), "weights");
         assert_eq!(filters.bias.len(), filters.out_channels, "biases");
@@ -119,7 +119,7 @@ impl Conv2d {
         Self { filters, packed }
     }
 
-    /// The filters as they were given.
+    /// The filters that were passed to `new`.
     pub fn filters(&self) -> &Filters {
         &self.filters
     }

@@ -15,9 +15,9 @@ pub trait Device {
     /// A fully connected layer that is ready to run.
     type FullyConnected;
 
-    /// Gets a convolution ready.
+    /// Prepares a convolution.
     fn load_conv(&self, conv: &Conv2d) -> Self::Conv;
-    /// Gets a fully connected layer ready.
+    /// Prepares a fully connected layer.
     fn load_fully_connected(&self, layer: &FullyConnected) -> Self::FullyConnected;
 
     /// Brings a batch to the machine.
@@ -41,7 +41,7 @@ pub trait Device {
     fn softmax(&self, input: &Self::Tensor) -> Self::Tensor;
 }
 
-/// The processor that this program runs on: one thread of it.
+/// One thread of the processor that this program runs on.
 #[derive(Debug, Clone, Copy)]
 pub struct Cpu;
 

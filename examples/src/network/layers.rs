@@ -50,7 +50,7 @@ pub fn global_average_pool(input: &Tensor) -> Tensor {
 pub fn softmax(input: &mut Tensor) {
     let length = input.shape().image();
     for numbers in input.data_mut().chunks_exact_mut(length) {
-        // Without the largest number subtracted, `exp` overflows from 89 up.
+        // Without this subtraction, `exp` overflows from 89 up.
         let largest = numbers.iter().fold(f32::NEG_INFINITY, |largest, &number| largest.max(number));
         numbers.iter_mut().for_each(|number| *number = (*number - largest).exp());
         let sum: f32 = numbers.iter().sum();
@@ -58,7 +58,7 @@ pub fn softmax(input: &mut Tensor) {
     }
 }
 
-/// The position of the largest number; the first one, where there are several.
+/// The position of the largest number; of several, the first.
 pub fn largest(numbers: &[f32]) -> usize {
     (1..numbers.len()).fold(0, |best, index| if numbers[index] > numbers[best] { index } else { best })
 }
@@ -68,7 +68,7 @@ pub fn largest(numbers: &[f32]) -> usize {
 pub struct FullyConnected {
     /// A row of weights for each output.
     pub weights: Vec<f32>,
-    /// One number an output.
+    /// One number for each output.
     pub bias: Vec<f32>,
 }
 

@@ -1,9 +1,8 @@
-//! Convolutional networks: on the CPU, one thread, no dependencies, and on any other [`Device`].
+//! Convolutional networks on any [`Device`]; on the CPU with one thread and without dependencies.
 //!
-//! [`tensor`] holds the data, [`conv`] and [`layers`] the operations, [`sequential`] and [`residual`] the networks made
-//! of them, [`device`] the machines that these run on, [`nearest`] a classifier that learns, [`weights`] the file that
-//! a network is loaded from, and [`reference`](mod@reference) the slow, obvious convolution that the fast one is
-//! checked against.
+//! [`tensor`] has the data, [`conv`] and [`layers`] the operations, [`sequential`] and [`residual`] the networks,
+//! [`device`] the machines that run them, [`nearest`] a classifier that learns, [`weights`] the file format of a
+//! network, and [`reference`](mod@reference) a slow, simple convolution that checks the fast one.
 //!
 //! On the CPU every sum is taken in a fixed order and no result depends on the C library before the softmax, so logits
 //! are equal to the last bit on every machine.

@@ -1,4 +1,4 @@
-//! The simplest classifier that can be learnt.
+//! The simplest classifier that learns.
 
 use super::device::Cpu;
 use super::layers::FullyConnected;

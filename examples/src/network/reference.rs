@@ -3,7 +3,7 @@
 use super::conv::{BatchNorm, Filters};
 use super::tensor::{Shape, Tensor};
 
-/// What [`Conv2d`](super::conv::Conv2d) computes, from the definition.
+/// The result of [`Conv2d`](super::conv::Conv2d), from the definition.
 pub fn convolve(filters: &Filters, input: &Tensor) -> Tensor {
     let shape = filters.output_shape(input.shape());
     let mut numbers = Vec::with_capacity(shape.elements());

@@ -1,6 +1,6 @@
 //! A residual network in the manner of ResNet-18: a stem, four stages of two blocks, a classifier.
 //!
-//! It has a quarter of ResNet-18's parameters, since every stage has half the channels, and takes images of 64 by 64.
+//! It has a quarter of ResNet-18's parameters, because every stage has half the channels, and takes 64 by 64 pixels.
 
 use fastrand::Rng;
 
@@ -22,9 +22,9 @@ const FEATURES: usize = 256;
 pub struct ResidualNetwork<D: Device = Cpu> {
     /// From RGB to the channels of the first stage.
     pub stem: D::Conv,
-    /// The stages, each at half the resolution of the one before.
+    /// The stages, each at half the resolution of the previous one.
     pub stages: Vec<Stage<D>>,
-    /// From the mean of every channel to a number a class.
+    /// From the mean of every channel to one number for each class.
     pub classifier: D::FullyConnected,
 }
 
@@ -40,7 +40,7 @@ pub struct Stage<D: Device = Cpu> {
 pub struct Block<D: Device = Cpu> {
     first: D::Conv,
     second: D::Conv,
-    /// The identity, where there is none.
+    /// `None` stands for the identity.
     shortcut: Option<D::Conv>,
 }
 
@@ -72,7 +72,7 @@ impl<D: Device> ResidualNetwork<D> {
 }
 
 impl ResidualNetwork {
-    /// The classes told apart.
+    /// Number of classes.
     pub const CLASSES: usize = 1000;
 
     /// The extent of a batch of `images` images.
@@ -80,7 +80,7 @@ impl ResidualNetwork {
         Shape { images, channels: 3, height: 64, width: 64 }
     }
 
-    /// Builds the network that `weights` describe, every batch normalisation folded into the convolution before it.
+    /// Builds the network from `weights`, with every batch normalisation folded into the convolution before it.
     ///
     /// # Errors
     /// If an array is missing or has another extent.
@@ -119,7 +119,7 @@ impl ResidualNetwork {
         }
     }
 
-    /// Weights of the right extents, spread as an untrained network's are.
+    /// Weights of the right extents, distributed like those of an untrained network.
     pub fn random_weights(seed: u64) -> Weights {
         let mut random = Rng::with_seed(seed);
         let mut weights = Weights::default();
@@ -141,7 +141,7 @@ impl ResidualNetwork {
     }
 }
 
-/// A convolution and the batch normalisation after it, as the file names them.
+/// A convolution and the batch normalisation after it, with their names in the file.
 struct ConvPlan {
     name: String,
     out_channels: usize,
@@ -161,7 +161,7 @@ struct BlockPlans {
 }
 
 impl BlockPlans {
-    /// The first block of a stage changes channels and resolution, the others keep them.
+    /// The first block of a stage changes channels and resolution; the others keep both.
     fn new(stage: &str, index: usize, in_channels: usize, out_channels: usize, stage_stride: usize) -> Self {
         let stride = if index == 0 { stage_stride } else { 1 };
         let plan = |part: &str, in_channels, size, stride| {

@@ -2,15 +2,15 @@
 
 use super::device::{Cpu, Device};
 
-/// A layer with the name it has in the description of its network: `conv1`, `relu1`, `fc`.
+/// A layer with its name in the description of the network: `conv1`, `relu1`, `fc`.
 pub struct Layer<D: Device = Cpu> {
     /// The name, known only at run time.
     pub name: String,
-    /// What the layer computes.
+    /// Its operation.
     pub operation: Operation<D>,
 }
 
-/// What a [`Layer`] computes.
+/// The operation of a [`Layer`].
 pub enum Operation<D: Device = Cpu> {
     /// [`Device::convolve`].
     Conv(D::Conv),
@@ -39,12 +39,12 @@ impl Layer {
 }
 
 impl<D: Device> Layer<D> {
-    /// A layer called `name`.
+    /// A layer with this name.
     pub fn new(name: impl Into<String>, operation: Operation<D>) -> Self {
         Self { name: name.into(), operation }
     }
 
-    /// The kind of layer, to sum times by.
+    /// The kind of layer, by which times are added up.
     pub fn kind(&self) -> &'static str {
         match self.operation {
             Operation::Conv(_) => "Conv",

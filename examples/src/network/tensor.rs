@@ -52,11 +52,11 @@ impl Tensor {
         Self { shape, data }
     }
 
-    /// Converts images from the order cameras and decoders use, NHWC bytes, to NCHW numbers with the mean and the
-    /// standard deviation of each channel (on a scale from 0 to 1) taken out.
+    /// Converts images from the order of cameras and decoders, NHWC bytes, to NCHW numbers that are normalised by the
+    /// mean and the standard deviation of each channel (on a scale from 0 to 1).
     ///
     /// # Panics
-    /// If `bytes` does not have [`Shape::elements`] bytes, or `mean` and `deviation` not one number a channel.
+    /// If `bytes` does not have [`Shape::elements`] bytes, or `mean` or `deviation` not one number for each channel.
     pub fn from_nhwc(shape: Shape, bytes: &[u8], mean: &[f32], deviation: &[f32]) -> Self {
         assert_eq!(bytes.len(), shape.elements(), "{shape:?}");
         assert_eq!((mean.len(), deviation.len()), (shape.channels, shape.channels));
@@ -101,14 +101,14 @@ impl Tensor {
         &mut self.data[index * length..][..length]
     }
 
-    /// The largest difference between two batches of the same extent, relative to the largest number in either; NaN,
-    /// which is within no bound, where one of them has a NaN.
+    /// The largest difference between two batches of the same extent, relative to the largest number in either. NaN,
+    /// which is within no bound, if one of them has a NaN.
     ///
     /// # Panics
     /// If the extents differ.
     pub fn relative_difference(&self, other: &Self) -> f32 {
         assert_eq!(self.shape, other.shape);
-        // Not `f32::max`, which drops a NaN; this keeps the first.
+        // `f32::max` would drop a NaN; this keeps the first.
         let larger = |largest: f32, number: &f32| match number.abs() {
             size if size.is_nan() || size > largest => size,
             _ => largest,

@@ -1,4 +1,4 @@
-//! The file a network's weights come in.
+//! The file format of a network's weights.
 //!
 //! All numbers are little-endian.
 //!
@@ -32,19 +32,19 @@ struct Entry {
     numbers: Vec<f32>,
 }
 
-/// Why a file gives no network.
+/// Why a file has no valid network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WeightsError {
-    /// The file does not start as weights do.
+    /// The file does not have the expected first bytes.
     NotWeights,
-    /// The file ends, or an entry has more to say than the file, at this byte.
+    /// The file or an entry ends too early, at this byte.
     Truncated(usize),
-    /// The bytes are not those that were written.
+    /// The bytes have changed since they were written.
     Checksum {
-        /// What the file says.
+        /// The checksum in the file.
         stored: u64,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         computed: u64,
     },
     /// The name of an entry is not UTF-8.
@@ -57,7 +57,7 @@ pub enum WeightsError {
         name: String,
         /// Its extent in the file.
         found: Vec<usize>,
-        /// The extent needed.
+        /// The expected extent.
         expected: Vec<usize>,
     },
 }
@@ -78,10 +78,10 @@ impl fmt::Display for WeightsError {
 impl std::error::Error for WeightsError {}
 
 impl Weights {
-    /// Adds an array, or replaces the one of that name.
+    /// Adds an array, or replaces the one with this name.
     ///
     /// # Panics
-    /// If the dimensions do not give as many numbers as there are, or the file format has no room for them or the name.
+    /// If the dimensions do not match the number of values, or if they or the name are too large for the file format.
     pub fn insert(&mut self, name: impl Into<String>, dimensions: &[usize], numbers: Vec<f32>) {
         let name = name.into();
         assert_eq!(dimensions.iter().product::<usize>(), numbers.len(), "{name}");
@@ -90,10 +90,10 @@ impl Weights {
         self.entries.insert(name, Entry { dimensions: dimensions.to_vec(), numbers });
     }
 
-    /// The numbers of the array called `name`.
+    /// The numbers of the array with this name.
     ///
     /// # Errors
-    /// If there is none, or its extent is another one.
+    /// If there is no such array, or it has another extent.
     pub fn get(&self, name: &str, dimensions: &[usize]) -> Result<&[f32], WeightsError> {
         let entry = self.entries.get(name).ok_or_else(|| WeightsError::Missing(name.to_owned()))?;
         if entry.dimensions == dimensions {
@@ -104,7 +104,7 @@ impl Weights {
         }
     }
 
-    /// How many numbers there are in all.
+    /// The number of all parameters.
     pub fn parameters(&self) -> usize {
         self.entries.values().map(|entry| entry.numbers.len()).sum()
     }
@@ -127,7 +127,7 @@ impl Weights {
     /// Reads the contents of a file.
     ///
     /// # Errors
-    /// If they are damaged, incomplete or something else.
+    /// If they are damaged, incomplete or in another format.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WeightsError> {
         if !bytes.starts_with(MAGIC) {
             return Err(WeightsError::NotWeights);
@@ -192,7 +192,7 @@ mod tests {
         weights
     }
 
-    /// `body` with the checksum it should have.
+    /// `body` with its checksum.
     fn sealed(body: &[u8]) -> Vec<u8> {
         [body, &fnv1a(body).to_le_bytes()].concat()
     }

@@ -1,12 +1,12 @@
-//! The truth around the profiler: a layer on each side of it that counts and times every span in the plainest way, and
-//! the comparison of all three at the end of a program.
+//! The truth around the profiler: a layer on each side of it counts and times every span in the plainest way, and all
+//! three are compared at the end of a program.
 //!
-//! A program builds its stack of layers with [`Run::layer`] in it, does its work, lets go of all its spans, and calls
-//! [`Run::finish`] with what must hold. Counts must be equal, and the printed report must contain the words that name
-//! the slow part. Of each moment, one layer reads the clock before the profiler does and the other after it. So every
-//! time has a lower and an upper bound, which differ only where the machine stopped a thread in between. The
-//! profiler's time must be within 1 % or 50 us of them. By the same clock, a thread that was stopped between the last
-//! poll of a future and its drop excuses one call that counts as cancelled.
+//! A program builds its stack of layers with [`Run::layer`] in it, does its work, drops all its spans, and calls
+//! [`Run::finish`] with its expectations. Counts must be equal, and the printed report must contain the words that name
+//! the slow part. At each moment, one layer reads the clock before the profiler does and the other after it. So every
+//! time has a lower and an upper bound, which differ only if the machine stopped a thread in between. The profiler's
+//! time must be within 1 % or 50 us of them. If, by the same clock, a thread was stopped between the last poll of a
+//! future and its drop, one more call may count as cancelled.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use tracing_subscriber::registry::LookupSpan;
 /// The names from the root of the tree.
 type Path = Vec<&'static str>;
 
-/// What a time is at least and at most.
+/// The lower and the upper bound of a time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bounds {
     least: Duration,
@@ -53,7 +53,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// As long as only the first layer has seen it.
+    /// The moment, as long as only the first layer has seen it.
     fn began() -> Self {
         let now = Instant::now();
         Self { before: now, after: now }
@@ -67,46 +67,46 @@ impl Moment {
     }
 }
 
-/// What is known of all spans of one name.
+/// The expected figures of all spans of one name.
 #[derive(Clone, Debug, Default)]
 struct Totals {
-    /// Uses: a span that is entered in ranges that are not above it is used once in each, and once more where it comes
-    /// back from them; one without a parent, at each entry on a thread without an open range; others are used once.
+    /// Uses. A span that is entered in ranges that are not above it is used once in each, and once more when it returns
+    /// from them; a span without a parent is used at each entry on a thread without an open range; any other span once.
     calls: u64,
     /// Sum over the entries.
     total: Bounds,
-    /// Time in which a span was entered on some thread, summed over the spans.
+    /// Time in which a span was entered on some thread, added up over the spans.
     busy: Bounds,
     /// For each span, the time from its creation to its last exit, and between its last two entries.
     latencies: Vec<(Bounds, Bounds)>,
-    /// How many look as if they were dropped while they waited, by the rule of the profiler: the machine has stopped
-    /// their thread between their last poll and their drop.
+    /// How many look cancelled by the profiler's rule, because the machine stopped their thread between their last poll
+    /// and their drop.
     stopped: u64,
     /// Entries at each place in the tree.
     places: BTreeMap<Path, u64>,
 }
 
-/// What is known of one span until it is closed.
+/// State of one span until it is closed.
 struct Open {
     name: &'static str,
     created: Moment,
     /// Whether it was made as `parent: None`.
     is_alone: bool,
-    /// Where it stands by creation.
+    /// Its place by creation.
     home: Path,
-    /// The range that it was entered in last that is not above it, and in how many.
+    /// The last range in which it was entered and that is not above it; and the number of such ranges.
     inside: Option<(Id, Instant)>,
     uses: u64,
     total: Bounds,
-    /// On how many threads it is surely entered, since when it is on any, and for how long it was before; and on how
+    /// On how many threads it is surely entered, since when it is entered on any, and for how long before; and on how
     /// many it may be entered.
     surely: Busy,
     perhaps: Busy,
     exited: Option<Moment>,
-    /// From the exit before the last entry to that.
+    /// From the exit before the last entry to that entry.
     pause: Bounds,
-    /// Whether the last entry surely came as fast after that exit as the drop of what has finished; and whether it, and
-    /// the one before, did not, and it came late.
+    /// Whether the last entry surely followed that exit as fast as the drop of a finished future; and whether it came
+    /// late, but neither it nor the one before surely did so.
     is_drop: bool,
     is_stopped: bool,
     places: Vec<(Path, u64)>,
@@ -133,22 +133,22 @@ impl Busy {
     }
 }
 
-/// A range that a thread is inside.
+/// A range that is open on a thread.
 struct Inside {
     id: Id,
     place: Path,
-    /// Whether its thread has entered nothing since it exited the same span.
+    /// Whether its thread has entered nothing between the previous exit of the same span and this entry.
     is_next: bool,
     entered: Moment,
     exited: Moment,
 }
 
-/// How fast a drop surely follows the last poll, and what may be a wait, for the profiler.
+/// Upper bound of the time between last poll and drop that is surely a drop; and the lower bound of a possible wait.
 const AT_ONCE: Duration = Duration::from_micros(9);
 const WAIT: Duration = Duration::from_micros(50);
 
 thread_local! {
-    /// What this thread exited last, if it has entered nothing since.
+    /// The span that this thread exited last, if it has entered nothing since.
     static EXITED: Cell<Option<u64>> = const { Cell::new(None) };
     static INSIDE: RefCell<Vec<Inside>> = const { RefCell::new(Vec::new()) };
 }
@@ -157,8 +157,8 @@ thread_local! {
 #[derive(Clone, Copy, Debug, Default)]
 struct Before;
 
-/// Fields that name a span, the best one first. The value of the first is the whole name, that of another stands behind
-/// the span's own.
+/// Fields that name a span, the best one first. The first gives the whole name; the others are appended to the span's
+/// own name.
 const NAME_FIELDS: [&str; 3] = ["otel.name", "http.route", "name"];
 
 /// Their values.
@@ -200,7 +200,7 @@ fn kept(name: String) -> &'static str {
     })
 }
 
-/// The layer that is called after it, with what is known of all names.
+/// The layer that is called after the profiler's, with the figures of all names.
 #[derive(Clone, Debug, Default)]
 struct After(Arc<Mutex<BTreeMap<&'static str, Totals>>>);
 
@@ -239,7 +239,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Before {
         let Some(span) = context.span(id) else { return };
         let mut extensions = span.extensions_mut();
         let Some(open) = extensions.get_mut::<Open>() else { return };
-        // It runs in the innermost open range of its thread, unless that stands where it does itself, or above.
+        // It runs in the innermost open range of its thread, unless that has the span's own place or one above it.
         let around = innermost();
         let is_idle = around.is_none();
         let elsewhere = around.filter(|(_, place, _)| !open.home.starts_with(place));
@@ -326,14 +326,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for After {
     }
 }
 
-/// The innermost range of this thread: whose, where, and since when.
+/// The innermost range of this thread: its span, its place, and its begin.
 fn innermost() -> Option<(Id, Path, Instant)> {
     INSIDE.with_borrow(|inside| {
         inside.last().map(|inside| (inside.id.clone(), inside.place.clone(), inside.entered.before))
     })
 }
 
-/// What is known of a span that this thread is inside.
+/// The state of a span that is open on this thread.
 fn with_open<S>(id: &Id, context: &Context<'_, S>, change: impl FnOnce(&mut Open, &mut Inside))
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -348,28 +348,28 @@ where
     });
 }
 
-/// What must hold at the end of a program.
+/// The expectations at the end of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Expected<'a> {
-    /// How many spans of a name there were, by the program's own count.
+    /// The number of spans of a name, by the program's own count.
     pub spans: &'a [(&'a str, u64)],
-    /// How many calls of a name there were, by the program's own count, where spans are used several times.
+    /// The number of calls of a name, by the program's own count, if spans are used several times.
     pub calls: &'a [(&'a str, u64)],
     /// The names of all futures.
     pub futures: &'a [&'a str],
-    /// How many of their calls were cancelled; none of those that are not listed.
+    /// The number of cancelled calls of a name; 0 for names that are not listed.
     pub cancelled: &'a [(&'a str, u64)],
     /// All parents of a name in the tree.
     pub parents: &'a [(&'a str, &'a [&'a str])],
-    /// What the printed report contains: of each line the words, in this order.
+    /// Contents of the printed report: the words of a line, in this order.
     pub says: &'a [&'a str],
-    /// What it does not contain.
+    /// Texts that it must not contain.
     pub never: &'a [&'a str],
-    /// What the first lines of the verdict name, in the report's file and at each width of a terminal.
+    /// The names in the first lines of the verdict, in the report's file and at each width of a terminal.
     pub culprits: &'a [&'a str],
 }
 
-/// How many lines of the verdict are its first, and the widths at which they are read.
+/// The number of first lines of the verdict, and the widths at which they are read.
 const FIRST_LINES: usize = 3;
 const WIDTHS: [usize; 3] = [80, 100, 200];
 
@@ -383,7 +383,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Measures spans by this filter.
+    /// Measures the spans that this filter lets through.
     pub fn new(filter: &str) -> Self {
         Self::with(filter, Profiler::builder())
     }
@@ -405,7 +405,7 @@ impl Run {
         Before.with_filter(self.filter.clone()).and_then(self.profiler.layer()).and_then(after)
     }
 
-    /// What was measured so far.
+    /// The figures so far.
     pub fn summary(&self) -> Summary {
         self.profiler.summary()
     }
@@ -458,7 +458,7 @@ impl Run {
     }
 }
 
-/// The culprits that the first lines of the verdict do not name, with these lines.
+/// The culprits that are missing in the first lines of the verdict, with these lines.
 fn unnamed(summary: &Summary, report: &str, culprits: &[&str]) -> Vec<String> {
     let at = |width: usize| {
         let mut text = Vec::new();
@@ -477,13 +477,13 @@ fn unnamed(summary: &Summary, report: &str, culprits: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// The first lines below the tree, which is the first report: behind its title and its table.
+/// The first lines below the tree, which is the first report: after its title and its table.
 fn verdict(report: &str) -> String {
     let below = report.trim_start().split("\n\n").nth(2).unwrap_or_default();
     below.lines().take(FIRST_LINES).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a line has these words, in this order, with anything between them.
+/// Whether a line has these words, in this order, with any text between them.
 fn says(report: &str, words: &str) -> bool {
     report.lines().any(|line| {
         let mut rest = line;
@@ -517,15 +517,14 @@ fn places(summary: &Summary) -> BTreeMap<Vec<&str>, u64> {
     places
 }
 
-/// Calls of each name, wherever they stand in the tree.
+/// Calls of each name, anywhere in the tree.
 fn calls_by_name(summary: &Summary) -> BTreeMap<&str, u64> {
     let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
     walk(&summary.tree, &[], &mut |_, node| *calls.entry(&node.name).or_default() += node.calls);
     calls
 }
 
-/// Spans of every name, some of which are futures: how many there were, how often and where they were entered, and for
-/// how long.
+/// Spans of every name, some of which are futures: their number, and the number, places and duration of their entries.
 fn compare(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, futures: &[&str]) -> Vec<String> {
     let mut wrong = Vec::new();
     let calls = calls_by_name(summary);
@@ -545,7 +544,7 @@ fn compare(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, futures: &
             wrong.push(format!("{name}: {instances} instances, not {entries}"));
         }
         let counted = calls.get(name).copied().unwrap_or_default();
-        // A future is one call, in however many ranges it is polled and others enter its span.
+        // A future is one call, however many ranges poll it or enter its span.
         let expected = if futures.contains(name) { totals.latencies.len() as u64 } else { totals.calls };
         if counted != expected {
             wrong.push(format!("{name}: {counted} calls, not {expected}"));
@@ -563,7 +562,7 @@ fn compare(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, futures: &
     wrong
 }
 
-/// Calls of futures: how many, for how long, and how much of that they were busy or waited.
+/// Calls of futures: their number and duration, and their busy and awaited time.
 fn compare_calls(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, expected: &Expected<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     let found: BTreeSet<&str> = summary.calls.iter().map(|row| row.name.as_str()).collect();
@@ -578,12 +577,12 @@ fn compare_calls(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, expe
             wrong.push(format!("{name}: {} calls that ended, not {spans}", row.latency.instances));
         }
         let cancelled = expected.cancelled.iter().find(|(cancelled, _)| *cancelled == name).map_or(0, |(_, all)| *all);
-        // One that was cancelled looks so, too.
+        // A call that looks cancelled by that rule, too.
         let most = cancelled.max(totals.stopped);
         if !(cancelled..=most).contains(&row.cancelled) {
             wrong.push(format!("{name}: {} cancelled, not {cancelled} to {most}", row.cancelled));
         }
-        // What has finished awaits nothing until it is dropped.
+        // A finished future awaits nothing until it is dropped.
         let latencies = || {
             let end =
                 |(latency, pause): &(Bounds, Bounds)| if cancelled == 0 { latency.without(*pause) } else { *latency };
@@ -603,7 +602,7 @@ fn compare_calls(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, expe
     wrong
 }
 
-/// What is wrong with a time that is more than 1 % and 50 us outside of its bounds.
+/// The complaint about a time that is more than 1 % and 50 us outside of its bounds.
 fn far(name: &str, what: &str, ours: u64, truth: Bounds) -> Option<String> {
     let ours = Duration::from_nanos(ours);
     let allowed = (truth.most / 100).max(Duration::from_micros(50));

@@ -4,8 +4,8 @@
 //! cd programs && cargo run --release -p inference_server
 //! ```
 //!
-//! It calls itself with 300 requests, 20 at a time, and ends. `RUST_LOG=debug` shows the log of tower-http as well: the
-//! filter of the log and the filter of the profiler (`TRACING_GPU_FILTER`) are two.
+//! It calls itself with 300 requests, 20 at a time, and ends. `RUST_LOG=debug` shows the log of tower-http, too: the
+//! log and the profiler (`TRACING_GPU_FILTER`) have separate filters.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -81,7 +81,7 @@ async fn classify(State(model): State<Arc<Model>>, Json(question): Json<Question
     let wait = info_span!("wait for a worker");
     let _worker = model.workers.acquire().instrument(wait).await.expect("it is never closed");
     let (model, span) = (model.clone(), Span::current());
-    // The pass would keep other requests from being served; its spans stay below this one.
+    // The pass would block other requests; its spans stay below this one.
     let pass = tokio::task::spawn_blocking(move || span.in_scope(|| model.forward(input)));
     Json(Answer { class: pass.await.expect("no panic") })
 }

@@ -1,8 +1,8 @@
 //! A server that answers until its input ends: `soak_server layer|subscriber|registry|off [ROUNDS]`, with the layer,
 //! with the profiler's own subscriber, with a registry and a layer that does nothing, or without a subscriber. Prints
-//! its port, and for each byte of its input a line: requests, nanoseconds of processor time, KiB of resident memory.
+//! its port, and a line for each byte of its input: requests, nanoseconds of processor time, KiB of resident memory.
 //!
-//! A request is a span with two awaited parts, five spans in all, and twice as many ROUNDS of arithmetic: 10,000 are
+//! A request is a span with two awaited parts, five spans in all, and two times ROUNDS steps of arithmetic: 10,000 take
 //! some 7 us.
 
 use std::error::Error;
@@ -17,7 +17,7 @@ use tracing_subscriber::prelude::*;
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
 static ROUNDS: AtomicU64 = AtomicU64::new(10_000);
 
-/// The same work each time, whatever the clock says, and all of it in registers.
+/// The same work each time, independent of the clock, and all of it in registers.
 fn work() -> u64 {
     let step = |state: u64, round: u64| state.wrapping_mul(6_364_136_223_846_793_005) ^ round;
     (0..ROUNDS.load(Relaxed)).fold(REQUESTS.load(Relaxed), step)
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Some(profiler)
         }
         Some("registry") => {
-            // Alone, a registry keeps each span that was closed.
+            // A registry alone keeps each closed span.
             tracing_subscriber::registry().with(tracing_subscriber::layer::Identity::new()).init();
             None
         }

@@ -1,4 +1,4 @@
-//! Compute passes of wgpu as GPU work of spans: each is timed by two timestamp queries, which the profiler gets when
+//! Compute passes of wgpu as GPU work of spans: two timestamp queries time each pass, and the profiler gets them when
 //! they have been read back.
 //!
 //! ```sh
@@ -6,7 +6,7 @@
 //! cargo run --release -p wgpu_passes    # needs a Vulkan driver; Debian's mesa-vulkan-drivers has one without a GPU
 //! ```
 //!
-//! It compares what the profiler measured with the sum of the timestamps.
+//! It compares the profiler's figures with the sum of the timestamps.
 
 use std::error::Error;
 use std::time::Instant;
@@ -30,7 +30,7 @@ fn scramble(@builtin(global_invocation_id) id: vec3<u32>) {
     words[id.x] = word;
 }";
 
-/// Words that a workgroup has, and workgroups of the two passes of a frame.
+/// Words of a workgroup, and workgroups of the two passes of a frame.
 const GROUP: u32 = 64;
 const PASSES: [(&str, u32); 2] = [("light", 16), ("heavy", 128)];
 const FRAMES: u32 = 10;
@@ -86,8 +86,8 @@ impl Gpu {
         Ok(Self { pipeline, words, timestamps, resolved, readable, name, device, queue })
     }
 
-    /// Runs a pass and waits for it: when it began and ended, in nanoseconds of the GPU's clock. `submitted` is called
-    /// right after the submission.
+    /// Runs a pass and waits for it. Returns its begin and end, in nanoseconds of the GPU's clock. `submitted` is
+    /// called right after the submission.
     fn run<T>(&self, groups: u32, submitted: impl FnOnce() -> T) -> Result<(T, u64, u64), Box<dyn Error>> {
         let mut encoder = self.device.create_command_encoder(&Default::default());
         {

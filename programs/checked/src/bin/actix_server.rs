@@ -42,7 +42,7 @@ async fn traced(
     next.call(request).instrument(info_span!("HTTP request")).await
 }
 
-/// Each request for a user has one for an export beside it.
+/// A request for an export accompanies each request for a user.
 async fn client(address: std::net::SocketAddr, path: &str) {
     let client = reqwest::Client::new();
     for _ in 0..REQUESTS {

@@ -14,7 +14,7 @@ const ASKS: u64 = 40;
 const ORDERS: u64 = 30;
 
 struct Message {
-    /// In which it is handled, if not in one of the actor's own.
+    /// The span in which it is handled, unless that is one of the actor's own.
     sender: Option<Span>,
     answer: oneshot::Sender<()>,
 }

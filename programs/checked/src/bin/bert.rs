@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The model and all its spans are gone at the end.
+/// Drops the model and all its spans at the end.
 fn passes() -> candle_core::Result<()> {
     let device = Device::Cpu;
     let config = Config {

@@ -43,7 +43,7 @@ fn run_all() {
 }
 
 fn main() -> ExitCode {
-    // bevy has the name of a system, or of a schedule, in a field, which splits their rows.
+    // bevy puts the name of a system or schedule into a field, which splits their rows.
     let run = Run::new("info");
     tracing_subscriber::registry().with(run.layer()).init();
     run_all();

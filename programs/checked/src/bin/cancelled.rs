@@ -58,8 +58,8 @@ fn main() -> ExitCode {
     run.finish(Expected {
         spans: &["race", "quick", "loses", "times_out", "aborted"].map(|name| (name, EACH)),
         futures: &["race", "quick", "loses", "times_out", "aborted"],
-        // `timeout` polls a future right before it drops it. `tracing` does not see what a poll returns, so this future
-        // ends as one that is ready.
+        // `timeout` polls a future right before it drops it. `tracing` does not see the result of a poll, so this
+        // future counts as finished.
         cancelled: &[("aborted", EACH), ("loses", EACH), ("times_out", 0)],
         parents: &[("quick", &["race"]), ("loses", &["race"]), ("times_out", &[""]), ("aborted", &[""])],
         says: &["most time awaited: aborted "],

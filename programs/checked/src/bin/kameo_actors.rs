@@ -1,5 +1,5 @@
-//! Three callers of one actor of kameo. The actor's messages hold their callers' spans, and each is handled in a span
-//! without a parent inside of the one that lives as long as the actor.
+//! Three callers of one actor of kameo. The actor's messages hold their callers' spans. Each is handled in a span
+//! without a parent, inside the span that lives as long as the actor.
 
 use std::process::ExitCode;
 use std::time::Duration;

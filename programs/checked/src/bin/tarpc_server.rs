@@ -1,6 +1,6 @@
-//! A service of tarpc and 50 clients in one process. tarpc has the spans of both sides, under one name: a client's is
+//! A service of tarpc and 50 clients in one process. tarpc gives the spans of both sides one name: a client's span is
 //! sent to the task that writes the request, a server's is entered before and after the request runs in it. A field
-//! names the client's when it is created, and the server's later.
+//! names the client's span when it is created, and the server's later.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const CLIENTS: u64 = 50;
 const REQUESTS: u64 = 100;
 /// The name of a client's span.
 const CLIENT: &str = "Numbers.next";
-/// One request of so many is slow.
+/// One of this many requests is slow.
 const SLOW: u64 = 10;
 
 #[tarpc::service]

@@ -1,5 +1,5 @@
-//! OpenTelemetry, a log whose filter is loaded again meanwhile, and the profiler in one stack. All see what they would
-//! see alone.
+//! OpenTelemetry, a log whose filter is reloaded meanwhile, and the profiler in one stack. Each sees the same as it
+//! would alone.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! rayon, with its stealing, and scoped threads of crossbeam. Who starts them only waits.
+//! rayon, with its work stealing, and scoped threads of crossbeam. The thread that starts them only waits.
 
 use std::process::ExitCode;
 use std::time::Duration;

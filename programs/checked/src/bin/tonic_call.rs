@@ -1,5 +1,5 @@
-//! A client of tonic and its server in one process, both with spans: the client's longest wait is for the server, which
-//! is measured too, and whose requests wait for a connection.
+//! A client of tonic and its server in one process, both with spans: the client waits longest for the server, which is
+//! measured too, and whose requests wait for a connection.
 
 use std::process::ExitCode;
 use std::sync::Arc;

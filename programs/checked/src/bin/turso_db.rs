@@ -1,5 +1,5 @@
-//! A database of turso in a file. What it does inside of a statement are its own spans, at DEBUG: each commit waits for
-//! the disk.
+//! A database of turso in a file. It has spans of its own inside of a statement, at DEBUG: each commit waits for the
+//! disk.
 
 use std::process::ExitCode;
 
