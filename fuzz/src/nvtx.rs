@@ -350,7 +350,7 @@ impl Program<'_, '_> {
                 18 => {
                     let (data, count) = self.payload()?;
                     let id = self.source.int_in_range(payload::MARK..=payload::RANGE_START)?;
-                    // All their result types are at least as wide as none.
+                    // The result is not used, so its type may be wider than the function's own.
                     function::<unsafe extern "C" fn(Handle, *const c_void, usize) -> u64>(&PAYLOAD_SLOTS[id])(
                         domain, data, count,
                     );

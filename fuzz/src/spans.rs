@@ -17,7 +17,7 @@ const SPANS: usize = 16;
 const DEPTH: usize = 5;
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// A profiler, and the thread and dispatcher to reach it.
+/// A profiler, its dispatcher and its setting of parents.
 struct World {
     profiler: Profiler,
     dispatch: Dispatch,

@@ -164,8 +164,8 @@ fn folders_of(maps: &str, folder: impl Fn(&Path) -> Option<&Path>) -> Vec<PathBu
     found
 }
 
-/// The name of another profiling tool, by the mapped libraries and by the library that `injection` names, if that is
-/// not ours.
+/// The name of another profiling tool: of the library `injection`, if a variable names one, otherwise found among the
+/// mapped libraries.
 pub(super) fn other_tool(maps: &str, injection: Option<&str>) -> Option<String> {
     // More specific names come first: Nsight Compute contains Nsight Systems, in a folder of its own.
     let known = [

@@ -25,7 +25,7 @@ const HEADERS: [&str; 11] = [
     "CUDA time avg",
     "# of Calls",
 ];
-/// Largest width of the column of names, and the room that a narrower one has besides the longest name.
+/// Largest width of the column of names, and the margin that a narrower column adds to its longest name.
 const MAX_NAME: usize = 55;
 const BESIDE_NAME: usize = 4;
 /// Characters of a name that is too long, before three points.
@@ -115,8 +115,8 @@ fn operations(gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item 
     gpu_work::operations(gpu, memory_name, options).into_iter().map(Row::of_operation)
 }
 
-/// The table and the two sums below it. GPU shares are based on GPU work; without such rows, on the work that the other
-/// rows launched themselves.
+/// The table and the two sums below it. GPU shares are based on GPU work. If no row is GPU work, they are based on the
+/// GPU time that each row launched itself.
 fn table(rows: Vec<Row>, most: usize) -> String {
     let cpu: u128 = rows.iter().map(|row| u128::from(row.self_cpu_ns)).sum();
     let any_on_gpu = rows.iter().any(|row| row.on_gpu);
@@ -153,7 +153,7 @@ fn table(rows: Vec<Row>, most: usize) -> String {
 /// only rows of GPU work count, if there are any, because the launching rows repeat their time.
 fn bounded(rows: Vec<Row>, most: usize, any_on_gpu: bool) -> Vec<Row> {
     if rows.len() <= most.saturating_add(1) {
-        return rows; // a single one is as short
+        return rows; // one row would not be shorter with a sum in its place
     }
     let mut largest: Vec<usize> = (0..rows.len()).collect();
     order::by_key(&mut largest, |&index| rows.get(index).map(|row| Reverse(row.self_cpu_ns.max(row.self_gpu_ns))));

@@ -159,8 +159,8 @@ pub(crate) fn rounded(value: f64) -> Option<String> {
     to_tenths(value, 3)
 }
 
-/// How a figure gets one decimal, which Nsight Systems leaves to SQLite. The versions differ if the figure is half a
-/// tenth: as a double, 92018.95 is a little less.
+/// How a figure is rounded to one decimal. Nsight Systems leaves this to SQLite, whose versions round ties such as
+/// 92018.95 differently: as a double, it is a little less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
     /// Half away from zero by the decimal figure: before SQLite 3.43, and so in Nsight Systems 2022.4.
@@ -282,8 +282,8 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
     format!("{number} {unit}")
 }
 
-/// The value in the smallest of three units, for 10^3, 10^6 and 10^9, in which four digits suffice; otherwise in the
-/// largest, without decimals.
+/// The value in the smallest unit of 10^3, 10^6 and 10^9 in which four digits suffice; otherwise in 10^9, without
+/// decimals.
 fn four_digits(value: u64, [thousand, million, billion]: [&'static str; 3]) -> (String, &'static str) {
     let wide = u128::from(value);
     for (unit, size) in [(thousand, 1_000), (million, 1_000_000), (billion, 1_000_000_000)] {

@@ -262,7 +262,7 @@ impl Drop for Browser {
     fn drop(&mut self) {
         let _gone_already = self.child.kill();
         let _reaped = self.child.wait();
-        // Its processes write to their folder until it disappears.
+        // The browser's processes may still write to the folder.
         for _ in 0..50 {
             match std::fs::remove_dir_all(&self.profile) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

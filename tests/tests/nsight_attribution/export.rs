@@ -1,4 +1,4 @@
-//! A recording of Nsight Systems, exported to SQLite, passed to our attribution in the form of the live profiler: by
+//! Reads a recording of Nsight Systems, exported to SQLite, and passes it to our attribution like the live profiler: by
 //! the stack of each thread.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -41,7 +41,7 @@ struct Call {
     graph: bool,
 }
 
-/// Our rows of the two tables.
+/// The rows of our tables of projections and of kernels by range.
 pub(crate) struct Totals {
     pub(crate) projections: BTreeMap<Key, Figures>,
     pub(crate) kernels: BTreeMap<Key, Figures>,
@@ -114,8 +114,8 @@ impl Recording {
     }
 
     /// The notes of all threads with their times, in order, and the names of labels. Only ranges that are open at a
-    /// call matter: the innermost one on the stack, and the thread's start/end ranges. A call is noted at its end, so
-    /// that one that straddles the end of a range is only in the ranges around that; a live program has no such calls.
+    /// call matter: the innermost one on the stack, and the thread's start/end ranges. A call is noted at its end. So a
+    /// call that straddles the end of a range counts only for the ranges around it; a live program has no such calls.
     fn notes(&self) -> (Vec<String>, Vec<(u64, u32, Note)>) {
         #[derive(PartialEq, Eq, PartialOrd, Ord)]
         enum What {

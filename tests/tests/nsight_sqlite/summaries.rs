@@ -129,7 +129,7 @@ pub(crate) fn summary(expected: &Expected<'_>) -> Summary {
 }
 
 fn projections(expected: &Expected<'_>) -> Vec<ProjectionStats> {
-    /// Domain, name and style; projected durations, and other sums.
+    /// The key: domain, name and style. The value: projected durations, and four other sums.
     type Group<'a> = ((Option<&'a str>, &'a str, RangeStyle), (Vec<u64>, [u64; 4]));
     let mut groups: BTreeMap<_, (Vec<u64>, [u64; 4])> = BTreeMap::new();
     let launched = expected.launched_in();
@@ -225,7 +225,7 @@ pub(crate) fn same(summary: &Summary, report: Report, theirs: &[Row]) {
                     .replace("Peer", "P")
                     .replace("-to-", "to"),
                 "Range" | "NVTX Range" | "Name" | "Kernel Name" => cell.replace(',', ""),
-                // If the launch is not known, ours has the process and a dash.
+                // For an unknown launch, our table has the number of the process, and a dash for the thread.
                 "PID" => String::new(),
                 "TID" if cell == "-" => String::new(),
                 _ => cell.replace(',', ""),

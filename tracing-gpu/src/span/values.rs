@@ -13,8 +13,8 @@ use crate::clock::Ticks;
 use crate::config::FieldNames;
 use crate::record::{CallId, InstanceId, Place, RangeNumbers, StreamId};
 
-/// Fields in which frameworks put the name of a span, the best one first. If nobody chooses fields, these split the
-/// rows of their call sites. The first one holds the whole name, the others distinguish spans of one name.
+/// Fields in which frameworks put the name of a span, the best one first. By default, their values split the rows of
+/// their call sites. The first field holds the whole name, the others distinguish spans of one name.
 pub(crate) const KNOWN_NAMES: [&str; 3] = ["otel.name", "http.route", "name"];
 
 /// A field that this crate reads.
@@ -62,7 +62,7 @@ impl FieldNames {
         metadata.fields().iter().any(|field| self.own(field.name()).is_some_and(is_read))
     }
 
-    /// Whether a call site declares a known field that names its spans although nobody chose it.
+    /// Whether a call site declares one of [`KNOWN_NAMES`] that names its spans by default.
     pub(crate) fn split(&self, metadata: &Metadata<'_>) -> bool {
         let declares =
             |wanted: fn(Own) -> bool| metadata.fields().iter().any(|field| self.own(field.name()).is_some_and(wanted));
@@ -144,8 +144,7 @@ impl<'a> FieldValues<'a> {
         self.texts.get(self.name.clone().filter(|_| !self.is_split())?)
     }
 
-    /// The value of the known field that names the span although nobody chose it, and the field's index in
-    /// [`KNOWN_NAMES`].
+    /// The value of the field that names the span by default, and the field's index in [`KNOWN_NAMES`].
     pub(crate) fn split(&self) -> Option<(usize, &str)> {
         let value = self.texts.get(self.name.clone().filter(|_| self.is_split())?)?;
         Some((self.name_rank.checked_sub(1)?, value))
@@ -304,7 +303,7 @@ pub(crate) struct SpanValues {
     pub(crate) label: u32,
     /// The state number of the creating thread, the category there, and its place there.
     created: (u32, u32, Place),
-    /// The call that follows it; 0 for none.
+    /// The call of the span, if it is followed; 0 if not.
     pub(crate) call: CallId,
     kept: Mutex<LockedValues>,
 }

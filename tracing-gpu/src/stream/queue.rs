@@ -1,7 +1,7 @@
 //! Recorded pairs that are not read yet: one queue per stream.
 //!
-//! Pairs are in stream order, with one exception: if several scopes use one stream at the same time, one may be some 64
-//! pairs ahead of another.
+//! Pairs are in stream order, with one exception: if several scopes use one stream at the same time, the pairs of one
+//! scope may be some 64 ahead of the others'.
 
 use super::lane::Lane;
 use super::owner::{Alive, StreamOwner};
@@ -19,8 +19,8 @@ pub(super) const BATCH: usize = 32;
 pub(super) struct Queue {
     /// Unused pairs, the most recently used on top.
     spare: Vec<EventPair>,
-    /// Starts minus ends, recorded or about to be, without those that lent lanes count. Negative if pairs that started
-    /// in a lane end here.
+    /// Starts minus ends, including those about to be recorded, except the ones that lent lanes count. Negative if
+    /// pairs that started in a lane end here.
     open: i64,
     /// Ends since the last reading of finished pairs.
     ends: usize,
