@@ -1,4 +1,4 @@
-//! The smallest CUDA program, and what the GPU did for it.
+//! The smallest CUDA program, and the work of the GPU for it.
 //!
 //! One integer is allocated on the device, a kernel of one thread writes a sum into it, and it is copied back. The
 //! report is the one that `nvprof` printed: kernels and copies, then the calls of the CUDA API. It shows at once that

@@ -259,7 +259,7 @@ unsafe fn odd_arguments_do_no_harm() {
         (odd.size, odd.category) = (8, 4);
         mark(null_mut(), &odd);
         assert!(heard()[0].contains("message: None, registered: false, category: 4"));
-        // Nor a pointer that is only partly inside.
+        // A pointer that is only partly inside is not read, either.
         for size in 41..48 {
             (odd.size, odd.message_type) = (size, 1);
             mark(null_mut(), &odd);

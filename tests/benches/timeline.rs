@@ -2,9 +2,9 @@
 //! timeline`.
 //!
 //! First the files alone: a million ranges, two deep, on one thread, to a temporary file; then through gzip, and with
-//! every attribute of a range; then both as a database, and a trace and a database at once. Printed are the median and
-//! the fastest round by the clock, the fastest in processor time (of the process and of the system for it), which is
-//! comparable while other programs run, and the size.
+//! every attribute of a range; then both as a database, and a trace and a database at once. Four results are printed:
+//! the median and the fastest round by the clock; the fastest in processor time (of the process and of the system for
+//! it), which is comparable while other programs run; and the size.
 //!
 //! Then spans of a program whose profiler writes such files, with 0, 2 and 8 fields: the additional cost of a span for
 //! its thread and for the profiler's own thread; and the same with tracing-chrome. Each runs in a process of its own,
@@ -12,7 +12,7 @@
 //!
 //! `-- only WORDS` measures the rows whose name has all of the words; `-- once RANGES` measures each file once, for a
 //! tool that counts instructions.
-#![allow(unsafe_code)] // the time of the process
+#![allow(unsafe_code)] // reads the processor time
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ const RANGES: u64 = 1_000_000;
 const ROUNDS: usize = 7;
 const NAMES: [&str; 5] = ["Load Module", "Set input data", "Module running", "conv2d_0", "tokio task poll"];
 
-#[allow(clippy::needless_update)] // whatever else is known of a process
+#[allow(clippy::needless_update)] // `Process` may get more fields
 fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
     let fields = [("rows", Value::Unsigned(4096)), ("layer", Value::Text("blocks.3.attn"))];
     let payload = Value::Integer(17);
@@ -46,7 +46,7 @@ fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
         // Otherwise gzip would have it too easy.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let duration = 900 + (random >> 54);
-        // Children come before their parent: two within a third.
+        // Children come before their parent: two in each third range.
         let (depth, start, end) = match number % 3 {
             2 => (0, parent, now + 41),
             _ => (1, now + 37, now + 37 + duration),

@@ -1,4 +1,4 @@
-//! Where `tests/install` puts what it fetches.
+//! Where `tests/install` puts the files that it fetches.
 
 use std::path::PathBuf;
 

@@ -163,7 +163,7 @@ fn names_beyond_the_bound_are_counted_under_the_spans_own() {
             (70_000 - 65_536, 70_000 - 65_536),
             "{tier}"
         );
-        // 10 names that fitted were used again.
+        // 10 names that were already kept were used again.
         assert_eq!(summary.ranges.iter().filter(|row| row.times.instances == 2).count(), 10);
         assert_eq!(summary.ranges.iter().map(|row| row.times.instances).sum::<u64>(), 70_010);
         assert_whole(&summary);
@@ -255,7 +255,7 @@ fn a_spent_budget_saves_memory() {
     for tier in BOTH {
         let kib = |scenario: &str| -> u64 { untold(scenario, tier).stderr.trim().parse().expect("a number of KiB") };
         let (spent, roomy) = (kib("crowded-budget"), kib("crowded-roomy-budget"));
-        // 87 or more durations of each of 8,192 rows are kept, or not: 16 MiB in chunks of 16, 48 and 192.
+        // At least 87 durations of each of 8,192 rows are kept or not: 16 MiB, in chunks of 16, 48 and 192 durations.
         assert!(spent + (8 << 10) < roomy, "{tier}: {spent} KiB without room for the durations, {roomy} KiB with it");
     }
 }
@@ -353,7 +353,7 @@ fn closed_pipe() -> Stdio {
     end.into()
 }
 
-/// Such as `| head`. Other failures are one line, and an error of `finish`.
+/// The reader may be `| head`. Other failures are one line, and an error of `finish`.
 #[test]
 fn a_report_that_nobody_reads_is_no_error() {
     for tier in BOTH {

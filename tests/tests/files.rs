@@ -91,7 +91,7 @@ fn own_times(nodes: &[tracing_gpu::summary::TreeNode]) -> u64 {
     nodes.iter().map(|node| node.self_ns + own_times(&node.children)).sum()
 }
 
-/// The start's addition to an error that may have disappeared by the end.
+/// Follows an error at the start that may be gone at the end.
 const AGAIN: &str = "; the profiler tries again at the end";
 
 #[test]
@@ -190,8 +190,8 @@ fn of_two_profilers_with_one_file_the_first_writes_it_until_it_ends() {
 #[test]
 fn a_file_that_is_in_use_is_one_line() {
     let copy = TemporaryFile::new("spans");
-    // A separate process copies it: otherwise a child that another test forks while this process has the copy open for
-    // writing would keep it busy.
+    // A separate process makes the copy. Otherwise another test's child, forked while the copy is open for writing
+    // here, would keep it busy.
     let copied = Command::new("cp").arg(example("spans")).arg(&copy.0).status().expect("cp is there");
     assert!(copied.success());
     let before = fs::metadata(&copy.0).expect("a file").len();

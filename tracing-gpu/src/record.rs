@@ -43,7 +43,7 @@ pub(crate) enum Unnamed {
     WithValues,
     /// It has none; its fields are only examined because they may distinguish spans.
     Sampled,
-    /// A known field that nobody chose may name it; it has no other values.
+    /// A field that names spans by default may name it; it has no other values.
     Split,
 }
 

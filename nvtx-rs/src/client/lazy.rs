@@ -76,7 +76,7 @@ mod tests {
         slot.store(pointer(8), Ordering::Relaxed);
         assert_eq!(handle.get(&slot, || pointer(16)), pointer(16));
         assert_eq!(handle.get(&slot, || unreachable!("asked twice")), pointer(16));
-        // Nor when the tool goes or another one comes.
+        // The same holds when the tool goes or another one comes.
         for creator in [null_mut(), pointer(24)] {
             slot.store(creator, Ordering::Relaxed);
             assert_eq!(handle.get(&slot, || unreachable!("asked twice")), pointer(16));

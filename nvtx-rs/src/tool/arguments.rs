@@ -145,7 +145,7 @@ unsafe fn message<'a>(kind: i32, pointer: *const c_void) -> Option<Cow<'a, str>>
 }
 
 /// A copy of a struct that states its own size at offset 2, with zeros from there on; all zeros for null. A word that
-/// ends beyond that size is zero, too, because part of a pointer is none.
+/// is only partly inside is zero, too, because a part of a pointer is no pointer.
 ///
 /// # Safety
 /// `T` is one of the attribute structs, for which all zeros are a value. The pointer is null or points to one that has
@@ -161,7 +161,7 @@ unsafe fn copy<T: Copy>(pointer: *const T) -> T {
     let mut copy = unsafe { std::mem::zeroed::<T>() };
     let size = size - size % size_of::<usize>();
     if size > 0 {
-        // SAFETY: the source has `size` bytes or more, and the copy has more; any bytes make a `T`.
+        // SAFETY: the source has `size` bytes or more, and the copy has more; any bytes are a valid `T`.
         unsafe {
             std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), std::ptr::from_mut(&mut copy).cast::<u8>(), size);
         }

@@ -264,7 +264,7 @@ mod tests {
         static NAMES: Names = Names::new();
         let handle = |number: usize| std::ptr::without_provenance_mut(number);
         let own = NAMES.make(std::ptr::null_mut(), "own");
-        // In the same place of what a thread remembers.
+        // Both have the same slot in the thread's cache.
         let (one, other) = (handle(STEP * 5), handle(STEP * 37));
         for name in ["first", "second", "first"] {
             NAMES.note(one, name);

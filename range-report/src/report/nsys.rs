@@ -66,8 +66,8 @@ fn sorted(summary: &Summary) -> Vec<(Option<String>, &RangeStats)> {
 /// A row of a statistics table: the durations, and the cells that say whose they are.
 pub(crate) struct Row<'a> {
     pub(crate) times: &'a Times,
-    /// Where the durations say nothing: what they are all below. Such a row has no share, and no part in those of
-    /// others.
+    /// The upper bound of all durations, if they are not known themselves. Such a row has no share, and no part in
+    /// those of others.
     pub(crate) below: Option<u64>,
     pub(crate) names: Vec<Cell>,
 }

@@ -80,7 +80,7 @@ impl Contestant {
         }
     }
 
-    /// Makes this contestant the process's subscriber. The caller keeps what it returns.
+    /// Makes this contestant the process's subscriber. The caller keeps the result alive.
     pub(crate) fn install(self) -> Box<dyn Any> {
         let profiler = || Profiler::builder().output(Output::None).build().expect("a profiler");
         match self {

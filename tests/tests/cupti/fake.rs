@@ -17,7 +17,7 @@ pub(crate) const WAIT: u32 = 295;
 /// `cuProfilerStart` and `cuProfilerStop`.
 pub(crate) const START: u32 = 308;
 pub(crate) const STOP: u32 = 309;
-/// A slight function, which only queries something.
+/// A minor function, which only queries something.
 pub(crate) const SLIGHT: u32 = 304;
 /// `cudaLaunchKernel_v7000`, which calls `cuLaunchKernel`.
 pub(crate) const RUNTIME_LAUNCH: u32 = 211;
@@ -143,7 +143,7 @@ impl Fake {
         numbers.filter(|number| unsafe { enabled(domain, *number) } != 0).collect()
     }
 
-    /// Calls a function with one number, or none.
+    /// Calls a control function; it takes `number`, or no argument.
     pub(crate) fn tell(&self, what: &str, number: usize) {
         // SAFETY: the type is right.
         unsafe { self.function::<unsafe extern "C" fn(usize)>(what)(number) };

@@ -81,7 +81,7 @@ fn a_pipe_that_nobody_reads_is_one_line() {
     }
 }
 
-/// Such as `| head`: for a timeline, which cannot be complete then, it is one line.
+/// The reader may be `| head`. A timeline cannot be complete then, so it prints one line.
 #[test]
 fn a_pipe_whose_reader_leaves_early_holds_nobody_up() {
     let folder = Folder::new("early");

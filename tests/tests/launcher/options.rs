@@ -169,7 +169,7 @@ fn values_of_several_processes_begin_with_the_columns_of_one() {
     assert!(one.ends_with(",Range") && several.starts_with(&(one + ",Processes,")), "{several}");
 }
 
-/// Such names share a row: a note says so.
+/// Cut names share a row: a note says so.
 #[test]
 fn names_that_are_cut_are_named() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `nsys stats` over a file, and what it prints.
+//! Runs `nsys stats` on a file, and reads its output.
 
 use std::collections::BTreeMap;
 use std::fs;

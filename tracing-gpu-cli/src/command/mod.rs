@@ -138,8 +138,8 @@ fn users_settings() -> String {
     std::env::var_os("TRACING_GPU").unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The settings of the run: what was asked for on the command line, and then by the user's variable. A line for each
-/// part of that which is not understood.
+/// The settings of the run: from the command line, then from the user's variable. Returns a line for each part of the
+/// variable that is not understood.
 fn choose(print: &Print, asked: BTreeMap<String, PathBuf>, gpu: Option<&str>, users: &str) -> Chosen {
     let (mut builder, _none) =
         Profiler::builder().report(print.default_reports().iter().copied()).settings(&settings(print, gpu));

@@ -163,7 +163,7 @@ impl Call {
         let (since, before) = (self.busy_since.load(Relaxed), self.state.load(Relaxed));
         self.exited.store(now, Relaxed);
         self.outlived.store(before & ACTIVE >= CHILD, Relaxed);
-        self.idle_since.store(now, Relaxed); // pairs with `wake`: a thread that finds it idle sees the start of the idle time
+        self.idle_since.store(now, Relaxed); // pairs with `wake`: a thread that finds it idle sees since when
         let before = self.state.fetch_sub(OPEN, AcqRel);
         if before & ALL_OPEN == OPEN {
             self.busy.store(self.busy.load(Relaxed) + now.saturating_sub(since), Relaxed);

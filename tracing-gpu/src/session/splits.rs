@@ -1,4 +1,4 @@
-//! Call sites whose spans are named by the values of a known field that nobody chose, while there are few values.
+//! Call sites whose spans are named by default by the values of a known field, while there are few values.
 //!
 //! At one value more, or with too many nodes, the call site becomes whole: its spans take its own name from then on,
 //! and summaries merge the counts of its values into that one row. Each call site has labels of its own, which identify

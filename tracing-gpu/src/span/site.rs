@@ -13,7 +13,7 @@ pub(crate) struct Site {
     pub(crate) domain: u32,
     /// Whether it declares a field that this crate reads, so that the fields of each span must be read.
     pub(crate) own_values: bool,
-    /// Whether a known field that nobody chose names its spans, which holds while it has few values.
+    /// Whether a field names its spans by default, which holds while it has few values.
     pub(crate) is_split: bool,
     /// Whether fields of its first spans are sampled at creation, for a note about fields that distinguish its spans.
     pub(crate) is_sampled: bool,

@@ -146,8 +146,8 @@ pub(crate) fn abandon(started: StartedPair) {
     own_calls::during(|| events::abandon(started));
 }
 
-/// Reads what is recorded on all streams so far. Waits for it: without bound, or where the process ends, for this long
-/// at most.
+/// Reads all pairs recorded on all streams so far. Waits for them: without bound, or at the end of the process for at
+/// most this long.
 pub(crate) fn read_all(patience: Option<Duration>) {
     match patience {
         None => own_calls::during(reading::read_all),

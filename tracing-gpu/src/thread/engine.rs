@@ -246,7 +246,7 @@ impl Engine {
     }
 
     fn held_thread(&'static self, held: &ThreadStates) -> Option<&'static ThreadState> {
-        let mut held = held.0.try_borrow_mut().ok()?; // already borrowed if this callback comes from within the lines below
+        let mut held = held.0.try_borrow_mut().ok()?; // already borrowed if a callback comes from within these lines
         if let Some((_, thread)) = held.iter().find(|(_, thread)| self.owns(thread)) {
             return Some(thread);
         }

@@ -39,7 +39,7 @@ pub(crate) struct Known {
     sites: FxHashMap<u64, Site>,
     labels: HashMap<u32, HashMap<Box<str>, u32>>,
     recent_labels: Recent,
-    /// Names by the values of known fields that nobody chose: by call site and index of the field.
+    /// Names by the values of fields that name spans by default: by call site and index of the field.
     split_labels: FxHashMap<(u64, usize), HashMap<Box<str>, u32>>,
     recent_split_labels: Recent,
     /// The session's number of whole call sites when `sites` were looked up.
@@ -65,13 +65,13 @@ pub(crate) struct Known {
     texts: String,
 }
 
-/// Limit on cached places; beyond it all are looked up anew. A filtered call site has one under each parent.
+/// Limit on cached places; beyond it each is looked up anew. A filtered call site has a place under each parent.
 const PLACES: usize = 1 << 16;
 /// Bytes of text memory that are kept for the next span.
 const SPARE_TEXTS: usize = 4096;
 
-/// The most recently used run-time names, by their text. The maps behind this cache use a hash that is safe against
-/// collisions on purpose, which costs more than everything else; here a collision only leads to those maps.
+/// The most recently used run-time names, by their text. The maps behind this cache have a collision-resistant hash,
+/// which costs more than the rest of a lookup. Here a collision only causes a lookup in those maps.
 #[derive(Debug, Default)]
 struct Recent(Vec<Option<(u64, Box<str>, u32)>>);
 
@@ -140,7 +140,7 @@ impl Known {
         metadata: &'static Metadata<'static>,
         (field, value): (usize, &str),
     ) -> Option<u32> {
-        // No other call site has one of the next addresses.
+        // The key of a field is one of the next addresses, which no other call site has.
         let (site, recent) = (site_key(metadata), site_key(metadata) + field as u64);
         if let Some(label) = self.recent_split_labels.get(recent, value) {
             return Some(label);
@@ -159,12 +159,12 @@ impl Known {
         Some(label)
     }
 
-    /// Whether spans of this call site may still turn out to have no such values.
+    /// Whether no span of this call site has had a value in a field that names spans by default.
     pub(crate) fn is_perhaps_unsplit(&self, metadata: &'static Metadata<'static>) -> bool {
         (0..KNOWN_NAMES.len()).all(|field| !self.split_labels.contains_key(&(site_key(metadata), field)))
     }
 
-    /// Notes that they have such values.
+    /// Notes that a span had such a value: see [`is_perhaps_unsplit`](Self::is_perhaps_unsplit).
     pub(crate) fn know_split(&mut self, metadata: &'static Metadata<'static>) {
         self.split_labels.entry((site_key(metadata), 0)).or_default();
     }
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {
-        let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // which has room for no names
+        let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // an inert session has no room for names
         let (gate, rows, call_rows) = (Gate::closed(), Rows::new(), CallRows::default());
         let lookup = &Lookup { session, thread: 0, gate: &gate, rows: &rows, call_rows: &call_rows };
         let mut known = Known::default();

@@ -86,7 +86,8 @@ impl ThreadState {
     /// The place on this thread for a place that another thread made.
     #[inline]
     pub(crate) fn place_from(&self, other: &Self, place: Place) -> Place {
-        // Uses the cache of children: the other thread's row stands for the call site, and never equals one.
+        // Uses the cache of children with a number for the other thread's row in place of the call site; no call site
+        // has it.
         let row = (place.row() as u64) << 16 | u64::from(other.index) | 1 << 63;
         self.children.get(place.node(), row).unwrap_or_else(|| {
             self.find_child(place.node(), row, || {
@@ -125,7 +126,7 @@ impl ThreadState {
     #[inline(never)]
     pub(super) fn place_elsewhere(&self, home: Place, call: CallId, top: &Frame) -> Place {
         let innermost = top.place().node();
-        // Stands for this place in the cache of children, as in `place_from`.
+        // A number for this place in place of the call site, as in `place_from`.
         let row = (home.row() as u64) << 16 | u64::from(self.index) | 1 << 63 | 1 << 62;
         let place = self.children.get(innermost, row).unwrap_or_else(|| {
             self.find_child(innermost, row, || {
@@ -163,7 +164,7 @@ impl ThreadState {
     pub(super) fn find_child(&self, parent: u32, site: u64, make: impl FnOnce() -> Place) -> Place {
         let known = self.known.lock().child(parent, site);
         let place = known.unwrap_or_else(|| {
-            let place = make(); // may look up others, and run a tool's code
+            let place = make(); // may look up other places, and run a tool's code
             self.known.lock().know_child(parent, site, place);
             place
         });
@@ -176,8 +177,8 @@ impl ThreadState {
         self.rows.get(place.row()).is_some_and(|row| row.add_call(|| self.session.clock.now()))
     }
 
-    /// Follows a new span of this place by a call. `parent` is the call in which it was created (0 for none), or `None`
-    /// for `parent: None`. Returns 0 if a call would tell nothing.
+    /// Lets a call follow a new span of this place. `parent` is the call in which the span was created (0 for none), or
+    /// `None` for `parent: None`. Returns 0 if a call would add no information.
     pub(crate) fn begin_call(&self, place: Place, parent: Option<CallId>, new: &NewSpan) -> CallId {
         let is_followed = self.statistics && self.rows.get(place.row()).is_some_and(|row| !row.is_plain());
         if !is_followed {
