@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {
-        let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // an inert session has no room for names
+        let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // has no room for names
         let (gate, rows, call_rows) = (Gate::closed(), Rows::new(), CallRows::default());
         let lookup = &Lookup { session, thread: 0, gate: &gate, rows: &rows, call_rows: &call_rows };
         let mut known = Known::default();
