@@ -16,11 +16,11 @@
 //! and stand under the innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open.
 //! In all other cases they change nothing, and `general` does the work.
 //!
-//! New and closed spans read no clock: [`Engine::creating`] applies where no timeline is written and no span has named
-//! a stream. Where a timeline is written, theirs is `recording`.
+//! Creation and close of a span read no clock: their fast path is [`Engine::creating`], where no timeline is written
+//! and no span has named a stream. Where a timeline is written, it is `recording`.
 //!
-//! What is `inline(always)` here, in `state/` and in `tape.rs` saves 2 to 10 % of the instructions of a span in a
-//! timeline (callgrind, a release build without link-time optimisation). Elsewhere `inline` does as well.
+//! `inline(always)` here, in `state/` and in `tape.rs` saves 2 to 10 % of the instructions of a span in a timeline
+//! (callgrind, a release build without link-time optimisation). Elsewhere `inline` does as well.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -39,8 +39,8 @@ use crate::session::gate::FINISHED;
 use crate::session::{Session, SessionOptions};
 use crate::stream;
 
-/// The largest number of open ranges of ended threads that are remembered with their thread; for further ones only the
-/// name is.
+/// The largest number of ended threads' open ranges that are remembered with their thread. Of further ranges only the
+/// name is remembered.
 const ABANDONED: usize = 256;
 /// The largest number of kept states that have open ranges of ended threads.
 const ORPHANS: usize = 64;
@@ -83,11 +83,11 @@ thread_local! {
     /// The state of the engine that was last called on this thread, if the path `counting` applies. It needs no
     /// destructor, so that reading it is one load.
     static COUNTING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// The same, if the fast paths of created and closed spans apply.
+    /// The same for the fast paths of created and closed spans.
     static CREATING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// The same, if the path `recording` applies.
+    /// The same for the path `recording`.
     static RECORDING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// The same, if the path `on_stream` applies.
+    /// The same for the path `on_stream`.
     static ON_STREAM: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// The state of the engine that was last called on this thread.
     static LAST: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
@@ -218,7 +218,7 @@ impl Engine {
 
     #[inline(never)]
     fn find_thread(&'static self) -> Option<&'static ThreadState> {
-        let gate = self.session.gate.number_in_order(); // the window read below belongs to it
+        let gate = self.session.gate.number_in_order(); // the window read below belongs to this gate
         if gate == FINISHED || self.session.is_of_parent() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Whether callbacks on a thread may take the fast way, and the window of its rows.
+//! A gate that tells whether callbacks on a thread may take the fast way; and the window of its rows.
 
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -34,7 +34,7 @@ impl Gate {
         self.0.store(session, Relaxed);
     }
 
-    /// Makes the next callback check first.
+    /// The next callback must check first.
     pub(crate) fn begin(&self) {
         self.0.store(OPENING, Relaxed);
     }

@@ -33,7 +33,7 @@ pub(crate) struct Lookup<'a> {
     pub(super) call_rows: &'a CallRows,
 }
 
-/// Cached numbers of one thread. Only this thread takes the lock around it.
+/// Cached numbers of one thread. Only this thread takes their lock.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     sites: FxHashMap<u64, Site>,
@@ -48,9 +48,9 @@ pub(crate) struct Known {
     recent_categories: Recent,
     /// Call sites and fields with an invalid value that was reported.
     misread: FxHashSet<(u64, usize)>,
-    /// How many spans recorded a field that may distinguish them, by call site.
+    /// Number of spans that recorded a field that may distinguish them, by call site.
     recorded: FxHashMap<callsite::Identifier, u64>,
-    /// By parent, label and style, like the catalog's nodes.
+    /// By parent, label and style, like the nodes of the catalog.
     nodes: FxHashMap<(u32, u32, RangeStyle), u32>,
     rows: FxHashMap<(u32, RangeKey), u32>,
     /// By node and label.
@@ -59,7 +59,7 @@ pub(crate) struct Known {
     spare_call_rows: &'static [CallRow],
     /// Places by parent and call site (or a stand-in), for those beyond the cache.
     places: FxHashMap<(u32, u64), Place>,
-    /// By domain: open foreign ranges that are not on the stack. 0 does not occur.
+    /// Numbers of open foreign ranges that are not on the stack, by domain. There is no entry with 0.
     pub(super) untracked: FxHashMap<u32, u64>,
     /// Memory for the texts of the next span.
     texts: String,
@@ -221,8 +221,8 @@ impl Known {
         *self.nodes.entry((parent, key.label, key.style)).or_insert_with(|| lookup.session.node(parent, key))
     }
 
-    /// The place of a node and key on this thread. Makes the row the first time. Foreign ranges have no call site:
-    /// their labels belong to them alone.
+    /// The place of a node and key on this thread. The first call makes the row. Foreign ranges have no call site, so
+    /// their names are theirs alone.
     pub(crate) fn place(
         &mut self,
         lookup: &Lookup<'_>,

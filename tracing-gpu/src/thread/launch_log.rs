@@ -40,9 +40,9 @@ pub(crate) struct LaunchLog {
     /// The open lifetimes that began on this state.
     pub(super) lifetimes: Mutex<Lifetimes>,
     pub(super) notes: Notes,
-    /// The next number of an instance. If it is the first of a block, the block is still to be taken.
+    /// The next number of an instance. If it is the first of a block, the thread has not taken that block yet.
     pub(super) next_number: AtomicU64,
-    /// The number of lifetimes that contain calls, changed under their lock. The thread itself has added every one that
+    /// The number of lifetimes that contain calls, changed under their lock. The thread itself has added all those that
     /// it must see.
     pub(super) lifetimes_with_calls: AtomicU32,
     /// The open ranges that contain calls, outermost first. The stack has their number.
@@ -123,13 +123,14 @@ impl LaunchLog {
         self.notes.thread()
     }
 
-    /// A thread with this number takes the log.
+    /// Gives the log to a thread with this number.
     pub(super) fn set_thread(&self, thread: u32, session: &Session) {
         self.notes.set_thread(thread, &session.note_room);
     }
 
-    /// Where no range is open, or calls were made in all but perhaps the innermost, which is one of at most 64, and
-    /// nothing else is in the way. `None` where that is not so, and then nothing has happened.
+    /// Notes a call if no range is open, or if every open range, except perhaps the innermost, has a call already, and
+    /// the innermost is among the outermost 64. Otherwise, or if anything else prevents it, returns `None` and changes
+    /// nothing.
     #[inline]
     pub(super) fn note_near<'a>(
         &self,
@@ -178,7 +179,7 @@ impl LaunchLog {
         Some(())
     }
 
-    /// Notes any call. `at` is its time, and the number of the span's call in which it was made.
+    /// Notes any call. `at` has its time, and the number of the span's call around it.
     pub(super) fn note(&self, around: &Around<'_>, correlation: u32, graph: bool, enqueues: bool, at: (Ticks, u64)) {
         if self.lifetimes_with_calls.load(Relaxed) > 0 {
             return self.note_in_lifetimes(around, correlation, graph, enqueues, at);
@@ -252,8 +253,8 @@ impl LaunchLog {
         around.stack.set_noted(index + 1);
     }
 
-    /// Notes lifetimes that contain no call yet and began before `before`. All ranges on the stack that began before
-    /// them have been noted.
+    /// Notes lifetimes without a call that began before `before`. All ranges on the stack that began before them have
+    /// been noted.
     fn begin_lifetimes(&self, around: &Around<'_>, lifetimes: &mut Lifetimes, before: Ticks) {
         for (id, open) in lifetimes.unnoted().into_iter().filter(|(_, lifetime)| lifetime.start < before) {
             let (parent, style) = (self.innermost_before(around.stack, open.start), RangeStyle::StartEnd);
@@ -314,7 +315,7 @@ impl LaunchLog {
     }
 
     /// Notes the end, at `end`, of the instance of the innermost range, with `below` ranges below it, which is about to
-    /// close. False where that takes more, and then nothing has happened.
+    /// close. If this needs more work, returns false and changes nothing.
     #[inline]
     pub(super) fn end_near(&self, stack: &Stack, below: usize, end: Ticks) -> bool {
         let ended = self.open.near(below).filter(|open| {
@@ -325,8 +326,8 @@ impl LaunchLog {
         ended.inspect(|_| stack.set_noted(below)).is_some()
     }
 
-    /// Notes the end of the instance with `below` ranges below it, which an exit further down closes. Each ends when it
-    /// is closed; a later [`end_gone`](Self::end_gone) does not concern it.
+    /// Notes the end of the instance with `below` ranges below it, which an exit further down closes. A later
+    /// [`end_gone`](Self::end_gone) does not concern these instances.
     #[inline]
     pub(super) fn end_at(&self, around: &Around<'_>, below: usize, end: Ticks) {
         if below >= around.stack.noted() {
@@ -361,7 +362,7 @@ impl LaunchLog {
         }
     }
 
-    /// Ends instances that have left the stack, if that was not noted yet.
+    /// Notes the ends of instances that have left the stack, if that is still to be done.
     #[inline]
     pub(super) fn end_left(&self, around: &Around<'_>) {
         if self.has_left(around.stack) {
@@ -369,8 +370,8 @@ impl LaunchLog {
         }
     }
 
-    /// Notes the end, at `end`, of the instances that are no longer on the stack. There is always room for it, or they
-    /// would be open for ever.
+    /// Notes the end, at `end`, of the instances that are no longer on the stack. This ignores the limit, because they
+    /// would otherwise stay open for ever.
     #[inline]
     pub(super) fn end_gone(&self, around: &Around<'_>, end: Ticks) {
         if around.stack.noted() > 0 {

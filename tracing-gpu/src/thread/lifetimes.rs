@@ -12,7 +12,7 @@ use super::engine;
 use crate::clock::Ticks;
 use crate::record::InstanceId;
 
-/// Those that began on one state; one word until the first does.
+/// The open lifetimes that began on one state; one word until the first begins.
 #[derive(Debug, Default)]
 pub(crate) struct Lifetimes(Option<Box<OpenByNumber>>);
 
@@ -20,7 +20,7 @@ pub(crate) struct Lifetimes(Option<Box<OpenByNumber>>);
 struct OpenByNumber {
     /// By their numbers, which rise.
     open: HashMap<InstanceId, Lifetime, FxBuildHasher>,
-    /// The thread on which the last one began, and its name, while one is open.
+    /// The thread on which the latest open one began, and its name.
     last: Option<(u64, Arc<str>)>,
 }
 
@@ -58,7 +58,7 @@ impl Lifetime {
 }
 
 impl Lifetimes {
-    /// Begins one on the calling thread, which has this name.
+    /// Begins a lifetime on the calling thread, which has this name.
     pub(super) fn begin(
         &mut self,
         id: InstanceId,
@@ -105,7 +105,7 @@ impl Lifetimes {
         open.for_each(|lifetime| lifetime.takes_calls = false);
     }
 
-    /// Those that a call is made in now, and that have not been noted: the oldest first.
+    /// The open lifetimes that contain the present call and have not been noted, the oldest first.
     #[cfg(feature = "cuda")]
     pub(super) fn unnoted(&mut self) -> Vec<(InstanceId, &mut Lifetime)> {
         let all = self.0.iter_mut().flat_map(|all| &mut all.open).map(|(id, lifetime)| (*id, lifetime));

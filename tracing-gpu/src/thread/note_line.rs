@@ -1,7 +1,7 @@
 //! The form of a note in a thread's log: a line of four words.
 //!
-//! The usual two notes, the begin of an instance with the first call in it, share a line if their numbers are small
-//! enough: each line is copied once more, and read by another processor.
+//! The two most frequent notes, the begin of an instance and the first call in it, share a line if their numbers are
+//! small enough, because each line is copied once more, and read by another processor.
 
 use crate::clock::Ticks;
 use crate::page::Line;
@@ -26,7 +26,7 @@ const ENQUEUES: u64 = 1 << 5;
 
 /// Offset of the span's call number in that word.
 const CALL_SHIFT: u32 = 8;
-/// Bits of an instance's number in the line of a first call, which has another 16 in that word; and of a label, in two
+/// Bits of an instance's number in the line of a first call; another 16 bits are in that word. Bits of a label, in two
 /// parts.
 const ID_BITS: u32 = 48;
 const LABEL_BITS: u32 = 24;

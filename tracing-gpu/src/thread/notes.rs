@@ -1,4 +1,5 @@
-//! The notes of a thread: on a page of its own, and then in pieces of one size, within a limit that all threads share.
+//! The notes of a thread: first on a page of its own, then in pieces of one size, within a limit for all threads
+//! together.
 //!
 //! A note is a few plain stores. Once a page, the thread takes a lock and a piece, copies the page, and begins it anew.
 //! So the stores of a launch stay in the cache of its processor, and memory that another processor read last is written
@@ -57,7 +58,7 @@ pub(crate) struct Notes {
     pub(super) page: Page,
 }
 
-/// Notes without room, by the figure that lacks them.
+/// Numbers of notes that found no room, by the figure that lacks them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
     /// Launches that are in no span.
@@ -91,7 +92,7 @@ impl AddAssign for Dropped {
 struct Behind {
     /// Pieces filled before the current one.
     full: Vec<Piece>,
-    /// While the page is open, this piece has room for everything that comes to the page.
+    /// While the page is open, this piece has room for the whole page.
     current: Piece,
     spare: Vec<Piece>,
     /// How far the page was copied.
@@ -105,7 +106,7 @@ impl Notes {
         self.thread.load(Relaxed)
     }
 
-    /// From now on another thread pushes.
+    /// Changes the thread that pushes.
     pub(crate) fn set_thread(&self, thread: u32, room: &NoteRoom) {
         let before = self.thread();
         if before == thread {
@@ -122,20 +123,20 @@ impl Notes {
         self.thread.store(thread, Relaxed);
     }
 
-    /// Notes this on the page; false where it has no room, and then nothing has happened.
+    /// Writes this note to the page; returns false and changes nothing if the page is full.
     #[inline]
     pub(super) fn push_near(&self, note: Line) -> bool {
         self.page.write(note)
     }
 
-    /// Notes this. Returns whether there was room.
+    /// Stores this note. Returns whether there was room.
     #[inline]
     pub(crate) fn push(&self, note: &Note, room: &NoteRoom) -> bool {
         let line = line_of(note);
         self.page.write(line) || self.turn(line, room, false)
     }
 
-    /// Notes something that must not be lost. May exceed the limit.
+    /// Stores a note that must not be lost. May exceed the limit.
     #[inline]
     pub(crate) fn push_in_any_case(&self, note: &Note, room: &NoteRoom) {
         let line = line_of(note);
@@ -157,7 +158,7 @@ impl Notes {
         let thread = self.thread();
         let mut behind = match self.behind.try_lock() {
             Some(behind) => behind,
-            None if room.is_forked() => return false, // a thread that this child does not have may hold it
+            None if room.is_forked() => return false, // a thread that this child does not have may hold the lock
             None => self.behind.lock(),
         };
         behind.take_over(&self.page, thread, room);

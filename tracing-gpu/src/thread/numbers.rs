@@ -1,4 +1,4 @@
-//! Numbers of spans and of their calls, while a timeline is written. By them a file shows one request.
+//! Numbers of spans and of their calls, while a timeline is written. With them a reader finds one request in a file.
 //!
 //! A span gets its number at creation, from a block that its thread has taken, so that threads use the shared counter
 //! only once in [`BLOCK`] spans. Its first call has the same number, and each further call its own. The data of a span
@@ -73,7 +73,7 @@ impl Created {
         (site != 0).then(|| (self.span.load(Relaxed), site))
     }
 
-    /// The call of an entry in the call `under`: the last one, unless that ran in another.
+    /// The call of an entry in the call `under`: the last call, unless that ran in another one.
     #[inline]
     fn enter(&self, under: u64, next: impl FnOnce() -> u64) -> RangeNumbers {
         let span = self.span.load(Relaxed);
@@ -118,13 +118,13 @@ impl Numbers {
         Self { next: word(), end: word(), owner: word(), created: Chunked::new(), open: Chunked::new() }
     }
 
-    /// A thread takes this.
+    /// Gives this to another thread.
     pub(super) fn begin_thread(&self) {
         static OWNERS: AtomicU64 = AtomicU64::new(1);
         self.owner.store(OWNERS.fetch_add(1, Relaxed), Relaxed);
     }
 
-    /// A number that no span and no call of this process has.
+    /// A new number, unique among the spans and calls of this process.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         let number = self.next.load(Relaxed);
@@ -157,13 +157,14 @@ impl Numbers {
         created.under.store(0, Relaxed);
     }
 
-    /// A span that this thread created and that is alive. Any thread: whoever holds its id got it after it was kept.
+    /// A live span that this thread created. On any thread: a thread that has its id got it after this entry was
+    /// written.
     #[inline]
     pub(crate) fn created(&self, id: u64) -> Option<&Created> {
         self.created.get_inline((id % SPANS) as usize).filter(|created| created.id.load(Relaxed) == id)
     }
 
-    /// [`created`](Self::created) by the thread that has this now.
+    /// [`created`](Self::created) for the thread that owns this now.
     #[inline]
     pub(crate) fn created_by_owner(&self, id: u64) -> Option<&Created> {
         self.created(id).filter(|created| created.owner() == self.owner.load(Relaxed))
@@ -193,7 +194,8 @@ impl Numbers {
         open.parent.store(numbers.parent, Relaxed);
     }
 
-    /// The numbers of an entry in the call `under`: of a span, if it is known. If it is not, its fields will be missed.
+    /// The numbers of an entry in the call `under`, with those of the span if it is known; otherwise the range lacks
+    /// its fields.
     #[inline]
     pub(crate) fn enter(
         &self,
@@ -234,7 +236,7 @@ impl Numbers {
         own
     }
 
-    /// Follows an exit below the innermost of `depth` ranges, which has moved the remaining ones.
+    /// Moves the numbers after an exit below the innermost of `depth` ranges, like the ranges that remain.
     pub(super) fn follow(&self, depth: usize, left: &Left) {
         for before in (left.base()..depth).filter(|&range| !left.is_gone(range)) {
             self.set(left.place_of(before), self.of(before));

@@ -11,8 +11,8 @@ use crate::stream::{self, StartedPair, StreamTotals};
 use crate::thread::stack::Left;
 use range_report::RangeStyle;
 
-/// Pairs of the ranges open on one thread, innermost last. Only that thread accesses them; after it has ended, the
-/// thread that takes over its state. The number and the outermost pair share one cache line.
+/// Pairs of the ranges open on one thread, innermost last. Only that thread accesses them, and later the thread that
+/// takes over its state. The number and the outermost pair share one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct OpenPairs {
@@ -24,7 +24,7 @@ pub(super) struct OpenPairs {
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct OpenPair {
-    /// The place of the range, and its name and category, which the next range here probably shares.
+    /// The place of the range, and its name and category, which are probably those of the next range here.
     place: AtomicU64,
     label: AtomicU32,
     category: AtomicU32,

@@ -69,7 +69,7 @@ struct Counters {
 /// Events of a thread that are in no row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenAccLosses {
-    /// Events that had started but not ended when an event around them did, or their thread.
+    /// Events that were still open when an event around them ended, or their thread.
     pub(crate) unended: u64,
     /// Ends without a start.
     pub(crate) unbegun: u64,

@@ -55,8 +55,8 @@ impl<'a> Words<'a> {
         words
     }
 
-    /// Puts the header before them, made of the numbers of lines and of words behind it. Returns how many lines they
-    /// take; and the list, if they are not in the page.
+    /// Writes the header, made from the numbers of lines and of words after it. Returns the number of lines of the
+    /// whole, and the list if it is not in the page.
     #[inline]
     pub(super) fn finish(mut self, header: impl FnOnce(usize, usize) -> Line) -> (usize, Option<Vec<u64>>) {
         let lines = self.len.div_ceil(LINE);
@@ -92,7 +92,7 @@ impl<'a> Words<'a> {
         self.list.push(word);
     }
 
-    /// Moves everything to the list; the page then seems to have no length.
+    /// Moves everything to the list; from then on the page counts as empty.
     #[cold]
     fn go_to_list(&mut self) {
         self.list = self.spare.lend();

@@ -127,14 +127,14 @@ impl Row {
         calls.is_power_of_two()
     }
 
-    /// Adds calls where the moment of the first one is taken. A number of two's complement: a thread takes away those
-    /// that are counted elsewhere, and others may have added them.
+    /// Changes the number of calls when the time of the first one is known. The number is in two's complement: a thread
+    /// subtracts calls that are counted elsewhere, and others may have added them.
     #[inline]
     pub(crate) fn change_calls(&self, by: i64) {
         self.calls.store(self.calls.load(Relaxed).wrapping_add_signed(by), Relaxed);
     }
 
-    /// Whether its spans are entered once, so that no call follows them. The moment of the first one is then taken.
+    /// Whether its spans are entered once, so that no call follows them. The time of the first one is then known.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.kind.load(Relaxed) == PLAIN
@@ -145,7 +145,7 @@ impl Row {
         self.kind.load(Relaxed) == REENTERED
     }
 
-    /// Judges by a followed span of this row that has closed, after this number of entries. On any thread.
+    /// Judges the kind of this row by a followed span that has closed after this number of entries. On any thread.
     pub(crate) fn judge(&self, entries: u64) {
         let kind = self.kind.load(Relaxed);
         match entries {
@@ -156,8 +156,8 @@ impl Row {
         }
     }
 
-    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns false, and has done
-    /// nothing, where there is no room for it, or it is longer than 32 bits: then [`add`](Self::add).
+    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. If there is no room, or it is
+    /// longer than 32 bits, returns false and changes nothing; then use [`add`](Self::add).
     #[inline]
     pub(crate) fn add_near(&self, duration: u64, nested: u64) -> bool {
         let room = self.room.load(Relaxed);
@@ -178,8 +178,8 @@ impl Row {
         self.first.store(entered, Relaxed);
     }
 
-    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Sometimes returns true: when
-    /// the number of instances in the sums has doubled since the last time.
+    /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns true if the number of
+    /// instances in the sums has doubled since the last time.
     pub(crate) fn add(&self, duration: u64, nested: u64, budget: &Budget) -> bool {
         if self.is_unused() {
             self.room.store(EMPTY, Relaxed); // nothing is pending, as before

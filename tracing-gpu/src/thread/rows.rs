@@ -32,7 +32,7 @@ impl Rows {
         Self { rows: Chunked::new(), count: AtomicU32::new(0) }
     }
 
-    /// One of the first 64.
+    /// A row among the first 64.
     #[inline]
     pub(super) fn near(&self, row: usize) -> Option<&Row> {
         self.rows.near(row)

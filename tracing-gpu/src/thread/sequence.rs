@@ -14,7 +14,7 @@ pub(super) struct Sequence(AtomicU64);
 const LAST_ATTEMPT: u32 = 6_000;
 
 impl Sequence {
-    /// Changes the words, by plain stores. By their only writer.
+    /// Changes the words, by plain stores. Only for their one writer.
     #[inline]
     pub(super) fn change(&self, change: impl FnOnce()) {
         let sequence = self.0.load(Relaxed);

@@ -50,7 +50,7 @@ impl SpanRef {
             | u64::from(self.slot)
     }
 
-    /// As the caller of a subscriber has it.
+    /// The id for the caller of a subscriber.
     #[inline]
     pub(crate) fn to_id(self) -> Id {
         // It is never 0; a panic here would cost instructions for each span.
@@ -137,8 +137,8 @@ impl Slab {
         }
     }
 
-    /// [`create`](Self::create) of a span without values of its own where a slot is free; else `None`, and nothing has
-    /// happened.
+    /// [`create`](Self::create) of a span without values of its own if a slot is free. Otherwise returns `None` and
+    /// changes nothing.
     #[inline]
     pub(crate) fn create_near(&self, thread: u32, place: Place) -> Option<SpanRef> {
         let index = self.free.load(Relaxed);
@@ -160,8 +160,8 @@ impl Slab {
         Slot::is_live(slot.state.load(Acquire), span.generation).then(|| Place::from_bits(slot.place.load(Relaxed)))
     }
 
-    /// Closes a span that has one handle and neither values of its own nor a call. Owner only. Returns false, and has
-    /// done nothing, for any other.
+    /// Closes a span that has one handle and neither values of its own nor a call. For any other returns false and
+    /// changes nothing. Only for the owner.
     #[inline]
     pub(crate) fn close_near(&self, span: SpanRef) -> bool {
         let Some(slot) = self.slots.get_inline(span.slot as usize) else { return false };
@@ -262,7 +262,7 @@ impl Slab {
         }
     }
 
-    /// One handle fewer. `owner` says whether the calling thread owns this slab.
+    /// Drops one handle. `owner` says whether the calling thread owns this slab.
     #[inline]
     pub(crate) fn drop_handle(&self, span: SpanRef, owner: bool) -> Closed {
         let Some((slot, state)) = self.live(span) else { return Closed::No };

@@ -57,7 +57,7 @@ impl Frame {
         self.start.load(Relaxed)
     }
 
-    /// Has the range start at another time. For the owning thread.
+    /// Sets another start of the range. Only for the owning thread.
     #[inline]
     pub(crate) fn start_at(&self, start: Ticks) {
         self.start.store(start, Relaxed);
@@ -82,8 +82,9 @@ pub(crate) trait Ranges {
     fn close(&mut self, place: Place, span: u64) -> Ticks;
     /// Begins a range again. Returns the time, read immediately before.
     fn reopen(&mut self, place: Place, span: u64) -> Ticks;
-    /// An instance is over; it had `depth` others below it. `call` follows its span and was left: 0 for none, and also
-    /// 0 if the range is reopened, because a call whose span has closed is free once it is left.
+    /// Called when an instance has ended; it had `depth` others below it. `call` is the call of its span, which was
+    /// left. It is 0 for none, and also if the range is reopened, because the call of a closed span is free once it is
+    /// left.
     fn ended(&mut self, ended: Ended, call: CallId, end: Ticks, depth: usize);
     /// Number of the NVTX domain of this place.
     fn domain(&self, place: Place) -> u32;
@@ -176,7 +177,7 @@ impl Stack {
         Some((frame.place(), frame.start.load(Relaxed)))
     }
 
-    /// Opens a range. Returns `None` where the stack is full; the range is then not on it.
+    /// Opens a range. Returns `None` if the stack is full; the range is then not on it.
     #[inline]
     pub(crate) fn push(&self, span: u64, place: Place, start: Ticks) -> Option<&Frame> {
         let depth = self.depth();
@@ -191,8 +192,8 @@ impl Stack {
         self.frames.get_or_grow(depth).filter(|_| depth < MOST_OPEN)
     }
 
-    /// Whether a range that is opened now stands under the innermost one by creation, or there is none. Only of at most
-    /// 64 open ranges; else false.
+    /// Whether a range that is opened now stands by creation under the innermost one, or no range is open. False for
+    /// more than 64 open ranges.
     #[inline]
     pub(crate) fn is_under_top(&self, place: Place) -> bool {
         match self.depth.load(Relaxed) {
@@ -240,7 +241,7 @@ impl Stack {
         self.frames.near(self.depth().wrapping_sub(1))
     }
 
-    /// [`push`](Self::push) while fewer than 64 ranges are open; else false, and nothing has happened.
+    /// [`push`](Self::push) while fewer than 64 ranges are open. Otherwise returns false and changes nothing.
     #[inline]
     pub(crate) fn push_near(&self, span: u64, place: Place, start: Ticks) -> bool {
         let depth = self.depth();
@@ -250,8 +251,8 @@ impl Stack {
         true
     }
 
-    /// [`pop`](Self::pop) of `span` if it is the innermost of at most 64 open ranges; else `None`, and nothing has
-    /// happened.
+    /// [`pop`](Self::pop) of `span` if it is the innermost of at most 64 open ranges. Otherwise returns `None` and
+    /// changes nothing.
     #[inline]
     pub(crate) fn pop_near(&self, span: u64, now: Ticks) -> Option<Ended> {
         let depth = self.depth();
@@ -267,7 +268,7 @@ impl Stack {
         Some(ended)
     }
 
-    /// The innermost of at most 64 open ranges, if it is of that span, after the number of those below it.
+    /// The innermost of at most 64 open ranges, if it is of that span, and before it the number of ranges below.
     #[inline]
     pub(crate) fn top_near(&self, span: u64) -> Option<(usize, &Frame)> {
         let below = self.depth().wrapping_sub(1);
@@ -275,7 +276,7 @@ impl Stack {
         Some((below, top))
     }
 
-    /// Ends what [`top_near`](Self::top_near) has just given.
+    /// Ends the range that [`top_near`](Self::top_near) has just returned.
     #[inline]
     pub(crate) fn pop_top(&self, below: usize, top: &Frame, now: Ticks) -> Ended {
         let ended = top.ended(now);

@@ -111,7 +111,7 @@ pub(crate) type FindValues<'a> = &'a dyn Fn(u64) -> Option<Arc<SpanValues>>;
 
 /// Starts and ends of threads and windows.
 impl ThreadState {
-    /// A thread with this operating-system number takes this state.
+    /// Gives this state to a thread with this operating-system number.
     pub(super) fn set_thread(&self, thread: u32) {
         self.numbers.iter().for_each(|numbers| numbers.begin_thread());
         self.launches.set_thread(thread, self.session);
