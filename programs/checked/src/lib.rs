@@ -53,7 +53,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// The moment, as long as only the first layer has seen it.
+    /// A moment that only the first layer has seen so far.
     fn began() -> Self {
         let now = Instant::now();
         Self { before: now, after: now }
@@ -98,8 +98,8 @@ struct Open {
     inside: Option<(Id, Instant)>,
     uses: u64,
     total: Bounds,
-    /// On how many threads it is surely entered, since when it is entered on any, and for how long before; and on how
-    /// many it may be entered.
+    /// `surely`: on how many threads it is surely entered, since when it is entered on any, and for how long before.
+    /// `perhaps`: the same for threads on which it may be entered.
     surely: Busy,
     perhaps: Busy,
     exited: Option<Moment>,
@@ -137,7 +137,7 @@ impl Busy {
 struct Inside {
     id: Id,
     place: Path,
-    /// Whether its thread has entered nothing between the previous exit of the same span and this entry.
+    /// Whether its thread entered nothing else after its previous exit of the same span.
     is_next: bool,
     entered: Moment,
     exited: Moment,
@@ -577,7 +577,7 @@ fn compare_calls(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, expe
             wrong.push(format!("{name}: {} calls that ended, not {spans}", row.latency.instances));
         }
         let cancelled = expected.cancelled.iter().find(|(cancelled, _)| *cancelled == name).map_or(0, |(_, all)| *all);
-        // A call that looks cancelled by that rule, too.
+        // The machine may make further calls look cancelled.
         let most = cancelled.max(totals.stopped);
         if !(cancelled..=most).contains(&row.cancelled) {
             wrong.push(format!("{name}: {} cancelled, not {cancelled} to {most}", row.cancelled));

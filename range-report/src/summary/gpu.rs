@@ -289,7 +289,7 @@ figures! {
 }
 
 impl NodeWork {
-    /// Work launched in a node and, with that below it, in all; no calls.
+    /// The row of a node: work launched in it, and work launched in it and below it; without calls.
     #[must_use]
     pub fn new(own: GpuWork, total: GpuWork) -> Self {
         Self { own, total, calls: Vec::new() }

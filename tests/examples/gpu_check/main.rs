@@ -7,9 +7,9 @@
 //! of a timed span and of the same driver calls by hand, in each tier (`TIER=subscriber|layer` for one), and its
 //! allocations, which must be zero once warm. Kernels are compiled with NVRTC; `cost` has none.
 //!
-//! With CUPTI: `activity` checks the tables against the program's launches, `records` checks the details for a fold
-//! against the program's actions, `launch_cost` compares a launch with CUPTI alone, `faults` ends processes in the
-//! middle and obstructs CUPTI. `tests/gpu/run` runs all of them.
+//! With CUPTI: `activity` checks the tables against the program's launches, `records` checks detailed records against
+//! the program's actions, `launch_cost` compares a launch with CUPTI alone, `faults` ends processes in the middle and
+//! obstructs CUPTI. `tests/gpu/run` runs all of them.
 
 mod accuracy;
 mod activity;

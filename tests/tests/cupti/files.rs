@@ -11,7 +11,7 @@ use serde_json::Value;
 /// A trace, as its events.
 pub(crate) struct Chrome {
     events: Vec<Value>,
-    /// Names of tracks, and of the entries that appear as processes.
+    /// Names of threads, and of the groups of tracks, which a trace has as processes.
     tracks: HashMap<(u64, u64), String>,
     processes: HashMap<u64, String>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Ran {
     pub(crate) id: u32,
     pub(crate) span: Option<String>,
     pub(crate) symbol: Option<String>,
-    /// Thread and time at the start of its arrow.
+    /// Thread and time of the start of the arrow to this operation.
     pub(crate) launch: Option<(u32, u64)>,
 }
 

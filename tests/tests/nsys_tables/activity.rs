@@ -24,7 +24,7 @@ fn kernels() {
 #[test]
 fn calls() {
     compare("cuda_api_sum", Report::Api, |gpu, rows| {
-        // In CUPTI's form; the tool omitted the version.
+        // The name of the function in CUPTI's form; the tool omitted the version.
         let name = |row: &Printed| match row["Name"].as_str() {
             name @ "cuCtxSynchronize" => format!("{name}_v7000"),
             name => name.to_owned(),

@@ -75,8 +75,8 @@ impl Sink for Entry {
         }
     }
 
-    /// Sends calls to [`hook`](Self::hook) again, which recognises the child. A thread that does not exist here may
-    /// hold any lock.
+    /// Makes calls go to [`hook`](Self::hook) again, which recognises the child. Takes no lock, because a thread that
+    /// does not exist here may hold it.
     fn forked(&self) {
         self.hooked.store(false, Relaxed);
     }
@@ -123,7 +123,7 @@ mod tests {
         let threads = || entry.engine.all_threads().len();
         entry.entered(307, 1, true);
         assert_eq!(threads(), 0, "nobody collects yet");
-        entry.hooked.store(true, Relaxed); // as after the first call
+        entry.hooked.store(true, Relaxed); // the state after a first call
         entry.forked();
         entry.entered(307, 1, true);
         assert_eq!(threads(), 0);

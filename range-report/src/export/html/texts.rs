@@ -46,7 +46,7 @@ impl Texts {
         }
     }
 
-    /// The number of an unchanged text, if it is known or fits into `share`, a part of the limit.
+    /// The number of an unchanged text, if the text is known or fits into `share`, which is a part of the limit.
     pub(super) fn number_within(&mut self, text: &str, share: &mut usize) -> u32 {
         if self.numbers.contains_key(text) {
             return self.number(text);
@@ -85,7 +85,7 @@ impl Texts {
     }
 }
 
-/// At most `longest` bytes of a text, its whole length if it was cut, and control characters escaped.
+/// A text with control characters escaped. If it is longer than `longest` bytes, it is cut and its whole length added.
 pub(super) fn presentable(text: &str, longest: usize) -> Cow<'_, str> {
     if text.len() <= longest {
         return escaped(text);
