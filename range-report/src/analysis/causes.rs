@@ -43,6 +43,10 @@ pub(super) fn in_stream(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let Some(idle) = &summary.idle else { return Vec::new() };
     let run = Run { summary, idle, wall: of_devices(idle, |device| device.wall_ns), wording };
     let mut all: Vec<Finding> = RULES.iter().flat_map(|rule| rule(run)).collect();
+    if all.iter().any(|finding| finding.kind() == FindingKind::SmallCopies) {
+        // A stream of their own launches as many.
+        all.retain(|finding| finding.kind() != FindingKind::NoOverlap);
+    }
     order::by_key(&mut all, |finding| (finding.kind() != FindingKind::FailedCalls, Reverse(finding.at_stake_ns)));
     all
 }
@@ -241,7 +245,7 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
                 _ => Evidence::GpuIdleFor { cause, gaps, longest_ns, longest_at_ns },
             };
             let (place, time, part) = (run.place(label), human_inline(ns), run.share(ns));
-            let mut sentence = format!("GPU idle{place}, {}: {time} ({part})", cause.name());
+            let mut sentence = format!("GPU idle{place}, {}: {time} ({part} of the run)", cause.name());
             if let Some(calls) = &calls {
                 sentence += &format!(", in {}", calls.words(run.wording));
             }
@@ -280,7 +284,8 @@ fn pageable_copies(run: Run<'_>) -> Vec<Finding> {
         let (function, place) = (without_version(&row.function), run.place(label_of(row)));
         let (count, size, time) = (run.wording.count(copies), human_bytes(bytes), human_inline(ns));
         let sentence = format!(
-            "pageable memory{place}: {count} calls of {function} held the host up for {time} ({}), to copy {size}",
+            "pageable memory{place}: {count} calls of {function} held the host up for {time} ({} of the run), to copy \
+             {size}",
             run.share(ns)
         );
         let advice = "pin that memory (cudaHostAlloc, cudaHostRegister, pin_memory)";
@@ -304,8 +309,8 @@ fn default_stream(run: Run<'_>) -> Vec<Finding> {
     let (count, time, part) = (run.wording.count(all.calls), human_inline(all.ns), run.share(all.ns));
     let most = if rows().count() > 1 { ", most of them" } else { "," };
     let sentence = format!(
-        "the default stream kept others from running at once for {time} ({part}): {count} operations waited for it or \
-         held it up{most}{}",
+        "the default stream kept others from running at once for {time} ({part} of the run): {count} operations waited \
+         for it or held it up{most}{}",
         run.place(label_of(row))
     );
     let advice = "make the streams that need not wait for it with cudaStreamNonBlocking, or launch nothing there";
@@ -324,7 +329,7 @@ fn no_overlap(run: Run<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let sentence = format!(
-        "copies and sets took {}, and kernels ran beside {} of it ({} alone)",
+        "copies and sets took {}, and kernels ran beside {} of it: copies alone took {} of the run",
         human_inline(copy_ns),
         share(overlap_ns, copy_ns.into()),
         run.share(alone)

@@ -71,6 +71,9 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     }
     let place = part.name.as_ref().map_or_else(String::new, |name| format!(" in `{name}`"));
     let mut sentence = format!("GPU busy {} of {}{place}", share(part.busy, part.wall.into()), human_inline(part.wall));
+    if let Some(warm_up) = part.warm_up.filter(|part| part.instances > 0) {
+        sentence += &apart(&warm_up, wording);
+    }
     let cause = part.causes.and_then(|causes| largest(&causes)).filter(|_| !is_enough(part.busy, part.wall));
     if !is_enough(part.busy, part.wall) {
         sentence += &match (cause, part.causes) {
@@ -82,15 +85,6 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
         };
     }
     let (cause, cause_ns) = cause.unzip();
-    if let Some(warm_up) = part.warm_up.filter(|part| part.instances > 0) {
-        let several = if warm_up.instances == 1 { "" } else { "s" };
-        let count = wording.count(warm_up.instances);
-        let wall = human_inline(warm_up.wall_ns);
-        sentence += &format!("; without {count} instance{several} of warm-up, {wall}");
-        if let Some((cause, ns)) = largest(&warm_up.causes) {
-            sentence += &format!(", {} of it {}", share(ns, warm_up.wall_ns.into()), cause.name());
-        }
-    }
     let evidence = Evidence::GpuUse {
         busy_ns: part.busy,
         instances: part.instances,
@@ -161,6 +155,16 @@ fn in_tree(nodes: &[TreeNode], all: u64, wording: Wording) -> Option<Part> {
 fn largest(causes: &IdleCauses) -> Option<(IdleCause, u64)> {
     let all = IdleCause::ALL.iter().map(|&cause| (cause, causes.of(cause)));
     all.max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
+}
+
+/// `, without 1 warm-up instance of 1.310 s (53.4% loading)`
+fn apart(warm_up: &InstancesUse, wording: Wording) -> String {
+    let several = if warm_up.instances == 1 { "" } else { "s" };
+    let (count, wall) = (wording.count(warm_up.instances), human_inline(warm_up.wall_ns));
+    let most = largest(&warm_up.causes)
+        .map(|(cause, ns)| format!(" ({} {})", share(ns, warm_up.wall_ns.into()), cause.name()))
+        .unwrap_or_default();
+    format!(", without {count} warm-up instance{several} of {wall}{most}")
 }
 
 /// `: the host launches 417 operations each time, one each 58 us, that run 11 us (68.3% of the time)`
@@ -266,10 +270,10 @@ mod tests {
         ];
         let summary = run([2_050_000, 147_000], ranges, spans);
         let expected = [
-            "GPU busy 19.0% of 726.0 ms in `step`: the host launches 417 operations each time, one each 60.03 us, that \
-             run 11.41 us (68.9% of the time); without 1 instance of warm-up, 1.310 s, 53.4% of it loading",
-            "GPU idle in `forward`, loading: 650.0 ms (31.7%)",
-            "GPU idle in `forward`, launching: 450.0 ms (22.0%)",
+            "GPU busy 19.0% of 726.0 ms in `step`, without 1 warm-up instance of 1.310 s (53.4% loading): the host \
+             launches 417 operations each time, one each 60.03 us, that run 11.41 us (68.9% of the time)",
+            "GPU idle in `forward`, loading: 650.0 ms (31.7% of the run)",
+            "GPU idle in `forward`, launching: 450.0 ms (22.0% of the run)",
         ];
         assert_eq!(sentences(&summary), expected, "90 ms of host code are less than 5 %");
         let first = &on_gpu(&summary, Wording::default())[0];
@@ -284,9 +288,9 @@ mod tests {
         let steady = part(4, [1_969_000, 75_100], 39_356, &[(IdleCause::Launching, 1_766_000)]);
         let first = part(1, [4_773_000, 18_800], 9_839, &[(IdleCause::Host, 4_217_000), (IdleCause::Loading, 9_000)]);
         let summary = run([9_929_000, 167_700], vec![range("generate", first, steady)], Vec::new());
-        let expected = "GPU busy 3.8% of 1.969 s in `generate`: the host launches 9,839 operations each time, one each \
-                        50.03 us, that run 1.908 us (89.7% of the time); without 1 instance of warm-up, 4.773 s, 88.4% \
-                        of it host code";
+        let expected = "GPU busy 3.8% of 1.969 s in `generate`, without 1 warm-up instance of 4.773 s (88.4% host \
+                        code): the host launches 9,839 operations each time, one each 50.03 us, that run 1.908 us \
+                        (89.7% of the time)";
         assert_eq!(sentences(&summary), [expected]);
     }
 
@@ -309,7 +313,7 @@ mod tests {
         let summary = run([1_000, 200], Vec::new(), vec![span(None, &[(IdleCause::Synchronising, 800)])]);
         let expected = [
             "GPU busy 20.0% of 1.000 ms: the host waits for it with nothing left in the queue (80.0% of the time)",
-            "GPU idle outside of ranges, synchronising: 800.0 us (80.0%)",
+            "GPU idle outside of ranges, synchronising: 800.0 us (80.0% of the run)",
         ];
         assert_eq!(sentences(&summary), expected);
     }

@@ -78,10 +78,10 @@ fn loops_that_wait_and_loops_that_allocate() {
     };
     let waits = |calls_made| calls(CallKind::Wait, "cudaStreamSynchronize_v3020", calls_made);
     let (kind, sentence) = with_calls(IdleCause::Synchronising, &[waits([1_200, 40, 30 * MS])]);
-    let expected = "GPU idle in `step`, synchronising: 12.00 ms (12.0%), in 1,200 calls of cudaStreamSynchronize, 30 each \
-                    time";
+    let expected = "GPU idle in `step`, synchronising: 12.00 ms (12.0% of the run), in 1,200 calls of \
+                    cudaStreamSynchronize, 30 each time";
     assert_eq!((kind, &*sentence), (FindingKind::SyncLoop, expected));
-    let first_alone = "GPU idle in `step`, synchronising: 12.00 ms (12.0%)";
+    let first_alone = "GPU idle in `step`, synchronising: 12.00 ms (12.0% of the run)";
     for few in [[19, 19, MS], [1_200, 19, 30 * MS]] {
         let (kind, sentence) = with_calls(IdleCause::Synchronising, &[waits(few)]);
         assert_eq!((kind, &*sentence), (FindingKind::GpuIdleFor, first_alone), "{few:?}");
@@ -91,7 +91,8 @@ fn loops_that_wait_and_loops_that_allocate() {
         calls(CallKind::Allocate, "cudaFree_v3020", [40, 40, 9 * MS]),
     ];
     let (kind, sentence) = with_calls(IdleCause::Allocating, &allocations);
-    let expected = "GPU idle in `step`, allocating: 12.00 ms (12.0%), in 80 calls such as cudaFree, 2 each time";
+    let expected =
+        "GPU idle in `step`, allocating: 12.00 ms (12.0% of the run), in 80 calls such as cudaFree, 2 each time";
     assert_eq!((kind, &*sentence), (FindingKind::AllocationLoop, expected));
     let (kind, _) = with_calls(IdleCause::Allocating, &[waits([1_200, 40, 30 * MS])]);
     assert_eq!(kind, FindingKind::GpuIdleFor, "waits are no allocations");
@@ -134,8 +135,8 @@ fn pageable_memory_in_asynchronous_copies() {
         only(&summary).unwrap()
     };
     let (kind, sentence) = copies([40, 40, 20 * MS]);
-    let expected = "pageable memory in `step`: 40 calls of cudaMemcpyAsync held the host up for 20.00 ms (20.0%), to \
-                    copy 3.221 GB";
+    let expected = "pageable memory in `step`: 40 calls of cudaMemcpyAsync held the host up for 20.00 ms (20.0% of the \
+                    run), to copy 3.221 GB";
     assert_eq!((kind, &*sentence), (FindingKind::PageableCopies, expected), "and the idle time is not named twice");
     assert_eq!(copies([9, 9, 20 * MS]).0, FindingKind::GpuIdleFor, "a few at the start");
     assert_eq!(copies([40, 40, 4 * MS]).0, FindingKind::GpuIdleFor, "they cost little");
@@ -149,8 +150,8 @@ fn work_of_the_default_stream_that_keeps_others_apart() {
         only(&summary)
     };
     let row = |figures| calls(CallKind::DefaultStream, "", figures);
-    let expected = "the default stream kept others from running at once for 12.00 ms (12.0%): 30 operations waited for it \
-                    or held it up, in `step`";
+    let expected = "the default stream kept others from running at once for 12.00 ms (12.0% of the run): 30 operations \
+                    waited for it or held it up, in `step`";
     assert_eq!(waited(&[row([30, 30, 12 * MS])]), Some((FindingKind::DefaultStream, expected.to_owned())));
     let outside = SpanCalls { name: None, ..row([3, 0, MS]) };
     assert!(waited(&[row([30, 30, 12 * MS]), outside]).unwrap().1.ends_with(
@@ -169,7 +170,8 @@ fn copies_and_kernels_by_turns() {
         (device.copy_ns, device.overlap_ns, device.turns) = (copy_ns, overlap_ns, turns);
         only(&summary)
     };
-    let expected = "copies and sets took 20.00 ms, and kernels ran beside 5.0% of it (19.0% alone)";
+    let expected =
+        "copies and sets took 20.00 ms, and kernels ran beside 5.0% of it: copies alone took 19.0% of the run";
     assert_eq!(ran(20 * MS, MS, 40), Some((FindingKind::NoOverlap, expected.to_owned())));
     assert_eq!(ran(20 * MS, MS, 1), None, "one load before all kernels has nothing to overlap with");
     assert_eq!(ran(20 * MS, 3 * MS, 40), None, "they overlap");
@@ -179,19 +181,28 @@ fn copies_and_kernels_by_turns() {
 
 #[test]
 fn copies_that_are_small() {
-    let copied = |copies, bytes, kernels| {
+    let made = |copies, bytes, kernels| {
         let mut summary = run();
         let gpu = summary.gpu.as_mut().unwrap();
         gpu.kernels = vec![KernelStats::new("k", Times::new(kernels, 5 * MS))];
         gpu.memory =
             vec![MemoryStats::new(MemoryKind::HtoD, Times::new(copies, 2 * MS), Sizes::new(copies, copies * bytes))];
-        only(&summary)
+        summary
     };
-    let expected = "3,780 copies HtoD of 96 B on average, beside 4,000 kernels: 2.000 ms";
-    assert_eq!(copied(3_780, 96, 4_000), Some((FindingKind::SmallCopies, expected.to_owned())));
+    let copied = |copies, bytes, kernels| only(&made(copies, bytes, kernels));
+    let expected = Some((
+        FindingKind::SmallCopies,
+        "3,780 copies HtoD of 96 B on average, beside 4,000 kernels: 2.000 ms".to_owned(),
+    ));
+    assert_eq!(copied(3_780, 96, 4_000), expected);
     assert_eq!(copied(3_780, 16 << 10, 4_000), None, "they are not small");
     assert_eq!(copied(499, 96, 400), None, "they are few");
     assert_eq!(copied(3_780, 96, 8_000), None, "kernels are more");
+
+    let mut by_turns = made(3_780, 96, 4_000);
+    let device = &mut idle(&mut by_turns).devices[0];
+    (device.copy_ns, device.turns) = (20 * MS, 40);
+    assert_eq!(only(&by_turns), expected, "a stream of their own would launch as many");
 }
 
 #[test]
