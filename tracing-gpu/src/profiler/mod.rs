@@ -385,7 +385,8 @@ impl Inner {
                 self.begin_with_gpu();
                 let details = self.recorder.get().map_or(Details::NONE, |recorder| recorder.details());
                 let calls = self.config.wants_calls();
-                let collector = Collector::start(&self.engine, calls, details, gpu_memory, gpu_when_injected)?;
+                let collector = Collector::start(&self.engine, calls, details, gpu_memory, gpu_when_injected)
+                    .inspect_err(|_| self.end_without_gpu())?;
                 if let Some(recorder) = self.recorder.get() {
                     collector.record_to(*recorder);
                 }
@@ -411,9 +412,18 @@ impl Inner {
 
     /// Called when the program starts to use the GPU.
     fn begin_with_gpu(&'static self) {
-        if begins_with_gpu(&self.config) && self.recorder.get().is_none() {
-            self.start_recorder();
+        if begins_with_gpu(&self.config) {
+            if self.recorder.get().is_none() {
+                self.start_recorder();
+            }
             self.set_recording(true);
+        }
+    }
+
+    /// Nothing of the GPU will be recorded, unless the program hands over work that it timed itself.
+    fn end_without_gpu(&self) {
+        if begins_with_gpu(&self.config) {
+            self.set_recording(false);
         }
     }
 
