@@ -147,8 +147,8 @@ impl Devices {
         let launch = Track { pid: self.pid, tid: thread };
         let at = at.min(operation.start); // an arrow does not go back in time
         if self.anchor.replace((thread, at)) != Some((thread, at)) {
-            // Perfetto starts an arrow at the slice that began last, even if that slice has ended. So a slice must begin
-            // at the launch.
+            // Perfetto starts an arrow at the slice that began last, even if that slice has ended. So a slice must
+            // begin at the launch.
             let mut event = lines.slice(launch, "launch", at, at);
             event.text("cat", "launch").args().integer("correlation", u64::from(operation.correlation)).end();
         }
