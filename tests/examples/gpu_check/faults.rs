@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 const HANGS: Duration = Duration::from_secs(60);
 /// Number of kernels in flight, each of 5 ms.
 const KERNELS: u64 = 20;
-/// Prints the mark on standard output: the end begins.
+/// The line on standard output with which a process marks that its end begins.
 const MARK: &str = "the end begins";
 const TITLE: &str = "(cuda_gpu_kern_sum)";
 

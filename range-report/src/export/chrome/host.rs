@@ -93,8 +93,8 @@ impl Host {
         event.end();
     }
 
-    /// Calls overlap one another and go from thread to thread. So they are asynchronous events, which viewers put on one
-    /// track for each name.
+    /// Calls overlap one another and go from thread to thread. So they are asynchronous events, which viewers put on
+    /// one track for each name.
     pub(super) fn call(&mut self, lines: &mut Lines, call: &Call<'_>) {
         let (track, id) = (Track { pid: self.pid, tid: call.thread }, self.next_async);
         self.next_async += 1;
