@@ -375,7 +375,6 @@ fn what_is_missing_is_said() {
     }
 }
 
-/// Files of many ranks are looked at together: each says whose it is, at its GPUs too.
 /// A few items of all kinds.
 pub(super) fn some() -> Vec<Item<'static>> {
     let launch = Some((7, 50));
