@@ -1,5 +1,5 @@
-//! The waits that are causes. Two kinds are none: a loop that lives as long as the run waits for work, and a wait for
-//! another measured call of the process has its cause in that call.
+//! The waits that are causes. Two kinds of waits are not: a loop that lives as long as the run waits for work, and a
+//! wait for another measured call of the process has its cause in that call.
 
 use std::cmp::Reverse;
 

@@ -34,7 +34,7 @@ fn what_is_missing_counts_as_no_time() {
     assert_eq!((idle.in_runs[1].as_ref().unwrap().ratio, idle.difference_ns(2)), (None, Some(0)));
 }
 
-/// Each run has a line, with marks for changed ranges; the words below explain the marks.
+/// For a quick look, the table has marks, and the sentences below it name the changed ranges.
 #[test]
 fn a_run_a_line_where_there_is_no_room() {
     let base = run(&[("kept", 1, 1_000), ("gone", 2, 5_000), ("idle", 1, 0), ("open", 0, 0)]);

@@ -18,7 +18,7 @@ pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
     let any_start_end = of_style(RangeStyle::StartEnd).next().is_some();
 
     if options.style == TableStyle::Legacy {
-        // Nsight Systems 2022.4 prints one report for each style, and the percentages of each add up to 100.
+        // Nsight Systems of that time prints one report for each style, and the percentages of each add up to 100.
         let push_pop: Vec<Row> = of_style(RangeStyle::PushPop).map(|row| name_row(row, options)).collect();
         let start_end: Vec<Row> = of_style(RangeStyle::StartEnd).map(|row| name_row(row, options)).collect();
         let mut out = String::new();
