@@ -31,7 +31,7 @@ pub(super) enum Basic {
     Signed,
     Unsigned,
     Address,
-    /// An IEEE 754 number; one of 4 bytes is an `f32`.
+    /// An IEEE 754 number. One of 4 bytes is shown with the digits of an `f32`.
     Float,
     BFloat16,
     /// Shown as bytes, because Rust has no such type.
