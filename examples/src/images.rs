@@ -9,9 +9,9 @@ use crate::{uniform, uniform_vec};
 
 /// The classes.
 pub const CLASSES: usize = 10;
-/// Rows, and columns, of an image.
+/// Number of rows of an image, and of columns.
 pub const SIDE: usize = 32;
-/// Bytes in an image: rows of pixels of three.
+/// Bytes in an image: three for each pixel.
 pub const BYTES: usize = SIDE * SIDE * 3;
 
 /// A pattern is made of squares of one colour, eight a side.

@@ -46,7 +46,7 @@ extern "system" fn get_export_table(id: u32) -> *const c_void {
 
 unsafe extern "system" fn get_table(module: i32, table: *mut *const c_void, size: *mut u32) -> c_int {
     let Some(index) = usize::try_from(module - 1).ok().filter(|&index| index < 6) else { return 0 };
-    // SAFETY: the tool passes two places.
+    // SAFETY: the tool passes valid pointers for the table and for its size.
     unsafe {
         table.write(TABLES.0[index].as_ptr().cast());
         size.write(SIZES[index]);
@@ -166,7 +166,7 @@ impl Program<'_, '_> {
         self.bytes.last().map_or(null(), |bytes| bytes.as_ptr().cast())
     }
 
-    /// A struct of any size that begins with version and size; its statements about pointers are true up to its end.
+    /// A struct of any size that begins with version and size. Every field within the size is valid, pointers included.
     fn sized(&mut self, fields: &mut [u8]) -> arbitrary::Result<*const c_void> {
         let size = match self.source.int_in_range(0..=3)? {
             0 => self.source.int_in_range(4..=fields.len())?,
@@ -239,7 +239,7 @@ impl Program<'_, '_> {
             let name = self.text()?.cast();
             if is_schema {
                 entries.push(SchemaEntry {
-                    // Not a deep copy, for which the payload's bytes would have to be addresses of texts.
+                    // The mask excludes deep copies, for which the payload's bytes would have to be addresses of texts.
                     flags: self.source.arbitrary::<u64>()? & 0x6FE,
                     kind: self.schema_id()?,
                     name,

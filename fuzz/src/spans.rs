@@ -73,7 +73,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Runs `work` there, to its end.
+    /// Runs `work` on this worker's thread, to its end.
     fn run(&self, work: impl FnOnce() -> Answer + Send + 'static) -> Answer {
         let job: Job = Box::new(move |done| done.send(work()).expect("the program waits"));
         self.sender.send(job).expect("the worker waits");
@@ -132,7 +132,7 @@ impl Program<'_> {
         }
     }
 
-    /// A span without a parent, in the current one, or below this one.
+    /// Creates a span: without a parent, below the current span, or below a given one.
     fn create(&mut self, thread: usize, name: usize, parent: Option<Option<usize>>) {
         let is_lost = parent.is_none() && !self.is_current(thread);
         if self.spans.len() == SPANS || is_lost || !self.reference.create(thread, name, parent) {

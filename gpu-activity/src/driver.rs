@@ -59,13 +59,13 @@ type Raw = *mut c_void;
 /// A function of any signature.
 pub(crate) type AnyFunction = unsafe extern "C" fn();
 
-/// A function of a library, of whatever signature: for each type that is asked for, the compiler makes a search.
+/// A function of a library, as an untyped address: a generic search would be compiled once for each signature.
 pub(crate) fn function(library: &Library, name: &CStr) -> Option<AnyFunction> {
     // SAFETY: the address is not called as this type; whoever calls it knows its signature.
     unsafe { library.get(name.to_bytes_with_nul()) }.ok().map(|found| *found)
 }
 
-/// The first one of these names that there is.
+/// The function with the first of these names that the library has.
 fn first_function(library: &Library, names: &[&CStr]) -> Option<AnyFunction> {
     names.iter().find_map(|name| function(library, name))
 }
@@ -203,7 +203,7 @@ impl Driver {
         result
     }
 
-    /// Makes `context` current. Returns what [`leave_context`](Self::leave_context) wants: whether another was.
+    /// Makes `context` current. Returns whether another one was, for [`leave_context`](Self::leave_context).
     #[inline]
     fn enter_context(&self, context: Handle) -> Result<bool, CudaError> {
         let mut current: Raw = std::ptr::null_mut();
@@ -216,7 +216,7 @@ impl Driver {
         Ok(is_other)
     }
 
-    /// Makes current again what was so before [`enter_context`](Self::enter_context).
+    /// Restores the context that was current before [`enter_context`](Self::enter_context).
     #[inline]
     fn leave_context(&self, pushed: bool) {
         if pushed {
@@ -252,10 +252,10 @@ impl Driver {
         result
     }
 
-    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread. For calls that
-    /// enqueue nothing into a stream: in other modes they fail while a thread captures, and break its capture. Not
-    /// needed for the query whether a stream captures, which is always allowed, nor to record an event in a stream that
-    /// does not capture, which is as harmless as a launch.
+    /// Runs `body` in the relaxed capture mode, in which our calls cannot break a capture of any thread. Calls that
+    /// enqueue nothing into a stream need it: in other modes they fail while a thread captures, and break its capture.
+    /// Two calls do without: the query whether a stream captures is always allowed, and to record an event in a stream
+    /// that does not capture is as harmless as a launch.
     pub fn relaxed<T>(&self, body: impl FnOnce() -> T) -> T {
         const RELAXED: c_uint = 2;
         let mut mode = RELAXED;
@@ -276,7 +276,7 @@ impl Driver {
     /// Whether work on this stream goes into a graph at present.
     #[inline]
     pub fn capture(&self, stream: Handle) -> Result<Capture, CudaError> {
-        /// The answer for the legacy stream while a stream captures that would wait for it. The query itself is
+        /// The answer for the legacy stream while a stream that synchronises with it captures. The query itself is
         /// harmless.
         const IMPLICIT: c_int = 906;
         let mut status = 0;

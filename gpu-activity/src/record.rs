@@ -82,7 +82,7 @@ pub enum Note {
     /// An instance in which something is about to be launched. Open instances that began earlier on the thread have
     /// been noted before.
     Began(Instance),
-    /// That instance is over.
+    /// The instance has ended.
     Ended { instance: InstanceId, end: Ticks },
     /// The start/end range ended on another thread than it began on, or where it could not be measured, and counts
     /// nowhere. Whichever thread ended it, the log of the thread on which it began has the note.
@@ -101,7 +101,7 @@ pub enum Note {
         at: Ticks,
         /// Number of the span's call in which it was made, if a timeline is written and it is known; else 0.
         call: u64,
-        /// Whether operations are expected of it. If not, it is only looked up for records of API calls.
+        /// Whether operations of this call are expected. If not, only records of API calls look the call up.
         enqueues: bool,
     },
     /// A call of the profiler, which all tables leave out.

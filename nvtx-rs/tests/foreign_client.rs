@@ -67,7 +67,7 @@ extern "system" fn set_version(version: u32) {
 
 unsafe extern "system" fn get_table(module: i32, table: *mut *const c_void, size: *mut u32) -> c_int {
     let Some(index) = usize::try_from(module - 1).ok().filter(|&index| index < 6) else { return 0 };
-    // SAFETY: the tool passes two places.
+    // SAFETY: the tool passes valid pointers for the table and for its size.
     unsafe {
         table.write(TABLES.0[index].as_ptr().cast());
         size.write(SIZES[index]);

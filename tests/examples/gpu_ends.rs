@@ -131,7 +131,7 @@ fn fork(profiler: Profiler) {
             // SAFETY: the child does what is tested, and exits.
             let child = unsafe { libc::fork() };
             if child == 0 {
-                // SAFETY: a signal that ends it if it waits.
+                // SAFETY: sets a timer whose signal ends the child if it waits.
                 unsafe { libc::alarm(20) };
                 drop(open);
                 timed("in the scope", 200);

@@ -15,7 +15,7 @@ use tracing::info_span;
 use tracing_gpu::{Output, Profiler, RawStream, stream_id};
 use tracing_subscriber::prelude::*;
 
-/// Timed spans between two readings of the counters: whole reading batches.
+/// Number of timed spans between two readings of the counters: a multiple of the batch in which events are read.
 const SPANS: u64 = 640;
 const FUNCTIONS: [&str; 10] = [
     "cuCtxGetCurrent",
@@ -64,7 +64,7 @@ fn main() {
         tracing::subscriber::set_global_default(profiler.subscriber()).expect("no other subscriber");
     }
     let outer = info_span!("outer", gpu.stream = id).entered();
-    spans(20_032); // warm: the rows have their samples, and the last reading was a whole batch
+    spans(20_032); // warm-up: the rows have their samples, and the last batch was complete
     let first = profiler.summary();
     let (before, allocated) = (all_calls(), Allocations::of_this_thread());
     spans(SPANS);
@@ -80,7 +80,7 @@ fn main() {
     profiler.reset();
     let around = info_span!("around", gpu.stream = id).entered();
     for _ in 0..100 {
-        // Each at several depths, and in runs of one, two and three.
+        // Each name stands at several depths, and occurs once, twice or three times in a row.
         info_span!("a").in_scope(|| info_span!("b").in_scope(|| info_span!("a").in_scope(|| ())));
         info_span!("b").in_scope(|| (0..2).for_each(|_| info_span!("c").in_scope(|| ())));
         // Exited in the order of their entries.

@@ -6,11 +6,11 @@ use serde_json::Value;
 /// Keywords that say nothing about a value.
 const SILENT: [&str; 4] = ["$schema", "$defs", "title", "description"];
 
-/// Everything that is wrong with `value`, a line each: where, and what. With `known_only`, fields that the schema does
-/// not name are wrong too.
+/// All errors in `value`, one line with place and reason for each. With `known_only`, a field that the schema does not
+/// name is an error, too.
 ///
 /// # Panics
-/// If the schema has a keyword that is not understood here, or refers to what is not there.
+/// If the schema has a keyword that is not understood here, or refers to a missing definition.
 pub fn wrong_with(value: &Value, schema: &Value, known_only: bool) -> Vec<String> {
     let mut found = Vec::new();
     Checker { root: schema, known_only }.check(value, schema, "", &mut found);

@@ -153,7 +153,7 @@ fn what_is_installed_in_one_line_prints_on_a_signal() {
     }
 }
 
-/// Its handler may be installed before ours, or later and call ours.
+/// The program's handler may be installed before ours, or later; then it calls ours.
 #[test]
 fn a_signal_that_the_program_handles_is_left_to_it() {
     for scenario in ["init-handles-signal", "handles-signal-init"] {
@@ -240,7 +240,7 @@ fn through_shell(script: &str, scenario: &str, tier: &str) -> Command {
     shell
 }
 
-/// The first of the two prints, and the other waits for it: the report is whole, and printed once.
+/// A signal and the end of `main` meet. The first of the two prints the whole report, and the other waits for it.
 #[test]
 fn a_signal_that_meets_the_end_cuts_no_report() {
     for (tier, signal_first) in BOTH.into_iter().flat_map(|tier| [(tier, false), (tier, true)]) {
@@ -312,11 +312,11 @@ fn a_second_start_is_one_line_and_an_inert_guard() {
         "tracing-gpu: `init()` was called before, and that profiler goes on measuring: this call changes nothing"
     );
     let (_, ranges) = report.split_once(" ** NVTX").expect("tree and ranges by default");
-    // The second guard is dropped between two pieces of work: the first continues.
+    // The second guard is dropped between two pieces of work. The first profiler goes on measuring.
     assert_eq!(printed(ranges), rows([("step", 2), ("work", 2)]));
     assert!(!report.contains("Notes:"), "{report}");
 
-    // The trace of the first is not reopened.
+    // The second profiler does not reopen the trace of the first.
     let trace = TemporaryFile::new("trace.json");
     let setting = format!("report=ranges,trace={}", trace.0.display());
     let ran = outcome(command("init-again", SUBSCRIBER).env("TRACING_GPU", setting));

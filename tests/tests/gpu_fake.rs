@@ -91,7 +91,7 @@ fn a_warm_timed_span_makes_seven_calls_and_allocates_nothing() {
         for name in ["cuEventRecord", "cuStreamIsCapturing", "cuCtxGetCurrent"] {
             assert_eq!(calls(name), 2 * spans, "{tier}: {name}: {told:#?}");
         }
-        // The profiler stops at a batch's last pair, so that calls and pairs are equally many.
+        // The spans fill whole batches, so that there is one call for each pair.
         assert_eq!(calls("cuEventElapsedTime_v2"), spans, "{tier}");
         assert_eq!(calls("cuThreadExchangeStreamCaptureMode"), 2 * batches, "{tier}");
         for name in ["cuCtxSetCurrent", "cuCtxPushCurrent_v2", "cuStreamCreate", "cuEventCreate", "cuEventQuery"] {

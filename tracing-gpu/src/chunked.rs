@@ -43,8 +43,7 @@ impl<T: Default + 'static, const N: usize> Chunked<T, N> {
         self.first.get(index)
     }
 
-    /// [`get`](Self::get) without a call, for the fast paths: a program with more than `N` of something is not slower
-    /// by far.
+    /// [`get`](Self::get), inlined for the fast paths: a program with more than `N` entries is then not much slower.
     #[inline]
     pub(crate) fn get_inline(&self, index: usize) -> Option<&T> {
         if let Some(entry) = self.first.get(index) {

@@ -31,7 +31,7 @@ pub(crate) struct Samples {
 #[derive(Debug)]
 struct Pages {
     octaves: [OnceCell<&'static Page>; OCTAVES],
-    /// A bucket for each time that 2^32 durations were counted in it and its counter wrapped around.
+    /// The buckets whose counters wrapped around: one entry for each 2^32 durations.
     full: Mutex<Vec<(usize, usize)>>,
 }
 

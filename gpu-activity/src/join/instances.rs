@@ -137,7 +137,7 @@ pub(super) struct Instances {
     open: usize,
     /// Instances that are over, in order of their ends; freed ones are skipped.
     over: VecDeque<(u32, InstanceId)>,
-    /// Instances that nothing may hold any more.
+    /// Slots of finished instances that lost their last holder, perhaps only for a while: candidates for freeing.
     loose: Vec<u32>,
     totals: Projections,
     /// Projections of complete instances, if events are asked for.
@@ -146,7 +146,7 @@ pub(super) struct Instances {
     period: u32,
 }
 
-/// Drains of a period: a minute at ten drains a second.
+/// Number of drains in a period: a minute, at ten drains a second.
 const PERIOD: u32 = 600;
 
 impl Instances {
@@ -223,7 +223,7 @@ impl Instances {
         self.kept.get_mut(slot as usize)
     }
 
-    /// Whether too many instances are in the totals already and kept by launches alone.
+    /// Whether too many instances are kept that already count in the totals. Only launches still hold these.
     pub(super) fn is_crowded(&self) -> bool {
         self.kept() - self.open > self.limit
     }
@@ -286,7 +286,7 @@ impl Instances {
     }
 
     /// Ends an instance. Without an `end` it is a start/end range that ended on another thread, and counts for nothing.
-    /// Returns start/end ranges alone.
+    /// Returns only start/end ranges.
     pub(super) fn end(&mut self, id: InstanceId, end: Option<Ticks>) -> Option<Ended> {
         let slot = self.slot(id);
         let can_leave = |kept: &InstanceState| end.is_some() || kept.style == RangeStyle::StartEnd;

@@ -9,16 +9,16 @@ use super::event::MadeCall;
 use crate::record::{Api, ApiCall};
 use rustc_hash::FxHashSet;
 
-/// Drains for which a driver call waits, and for which an earlier call of the runtime is remembered.
+/// A driver call waits for this many drains, and a call of the runtime is remembered for as many.
 const DRAINS: usize = 2;
 
 /// Waiting driver calls, and calls of the runtime that may have made them.
 #[derive(Debug)]
 pub(super) struct NestedCalls {
     limit: usize,
-    /// Driver calls of this drain and of earlier ones.
+    /// Waiting driver calls, one list per drain.
     waiting: VecDeque<Vec<MadeCall>>,
-    /// Ids of calls of the runtime, by drain, too.
+    /// Ids of calls of the runtime, one set per drain.
     runtime: VecDeque<FxHashSet<u32>>,
 }
 
@@ -53,8 +53,8 @@ impl NestedCalls {
         true
     }
 
-    /// Ends a counting drain: returns driver calls that have waited long enough. A call waits on while the last call of
-    /// its thread has its id: the runtime's call around it may not be over then.
+    /// Ends a counting drain: returns driver calls that have waited long enough. A driver call keeps waiting while its
+    /// id is that of the last call of its thread, because the runtime's call around it may not have ended.
     pub(super) fn drained(&mut self, running: &FxHashSet<u32>) -> Vec<MadeCall> {
         let (mut over, mut still) = (Vec::new(), Vec::new());
         if self.waiting.len() >= DRAINS {

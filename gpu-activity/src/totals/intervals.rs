@@ -7,10 +7,10 @@ const MOST_DEVICES: u32 = 64;
 
 /// The union of intervals on one device.
 ///
-/// When the list is full, the older half of its intervals becomes a sum, and the time up to their end, the horizon, is
-/// closed: of a later interval only the part after the horizon counts. So nothing counts twice. At most those parts of
-/// late intervals are missing that lie before the horizon, in gaps between earlier ones. Intervals that are added in
-/// order of their starts lose nothing.
+/// When the list is full, the older half of its intervals becomes a sum. The end of the last of them is the horizon. An
+/// interval that is added later counts only from the horizon on, so nothing counts twice. The union may lack parts of
+/// late intervals that lie before the horizon, in gaps between earlier intervals. Intervals that are added in order of
+/// their starts lose nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Intervals {
     /// Sorted, disjoint, not touching, all after the horizon.

@@ -67,7 +67,7 @@ struct Decoder<'a, W> {
     steps: usize,
 }
 
-/// A value as it was read, the number that it gives as a length, and its end.
+/// A value as it was read, its number in case it is the length of an array, and its end.
 struct Read {
     value: Option<FieldValue>,
     number: Option<u64>,
@@ -496,7 +496,7 @@ mod tests {
         fields.iter().map(|field| format!("{}={}", field.name, field.value)).collect::<Vec<_>>().join(" ")
     }
 
-    /// With one schema of these entries.
+    /// Decodes `bytes` by one schema with these entries.
     fn decoded_by(entries: Vec<RegisteredEntry>, bytes: &[u8]) -> String {
         let mut registry = Registry::default();
         registry.register(1 << 24, Registered { kind: 2, entries, ..Registered::default() });
@@ -529,7 +529,7 @@ mod tests {
             decoded_by(vec![dimensions, array.clone()], &[2, 2, 5, 6, 7, 8]),
             "dimensions=[2, 2] array=[5, 6, 7, 8]"
         );
-        // Longer than the available data.
+        // The given length exceeds the available data.
         assert_eq!(decoded_by(vec![entry("length", 12, 0, 0), array], &[9, 1, 2]), "length=9 array=2 bytes");
         assert_eq!(
             decoded_by(vec![entry("z", 12, 2 << 4, 0), entry("after", 12, 0, 0)], &[1, 2, 0, 4]),
@@ -582,7 +582,7 @@ mod tests {
         assert!(decoded(&registry, 12, &long).ends_with(", …]"));
     }
 
-    /// The end of a payload is not inside it.
+    /// The address of a payload's end does not belong to that payload.
     #[test]
     fn a_pointer_leads_into_the_second_of_two_payloads_that_touch() {
         let mut registry = Registry::default();

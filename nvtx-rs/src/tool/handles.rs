@@ -104,7 +104,7 @@ impl Names {
         })
     }
 
-    /// Locks the index, so that no other thread holds its lock.
+    /// Locks the index. During a fork, no other thread then holds this lock.
     pub(super) fn lock(&self) -> RwLockWriteGuard<'_, Index> {
         self.index.write()
     }
@@ -159,7 +159,7 @@ pub(super) struct Object {
 /// Resources and synchronisation objects that live.
 pub(super) static OBJECTS: Shared<BTreeMap<usize, Object>> = Shared::new(BTreeMap::new());
 
-/// Keeps it, unless there are too many others.
+/// Keeps the value under this key, unless there are too many others.
 pub(super) fn keep<K: Ord, V>(all: &Shared<BTreeMap<K, V>>, key: K, value: V) {
     let mut all = all.write();
     if all.len() < MOST || all.contains_key(&key) {
@@ -189,7 +189,7 @@ pub(super) fn domain_name(handle: Handle) -> Option<&'static str> {
 pub(super) struct Depths {
     /// Each domain has at most one slot, which is free while the domain has no open range.
     few: [Cell<(usize, i32)>; 4],
-    /// Whether there are more, in [`MANY`].
+    /// Whether [`MANY`] has further domains with open ranges.
     has_more: Cell<bool>,
 }
 
@@ -204,7 +204,7 @@ impl Depths {
         Self { few: [const { Cell::new((0, 0)) }; 4], has_more: Cell::new(false) }
     }
 
-    /// Counts a range opened; returns how many there were.
+    /// Counts a range opened. Returns how many were open before.
     #[inline]
     pub(super) fn deepen(&self, domain: Handle) -> i32 {
         let domain = domain.addr();
@@ -223,7 +223,7 @@ impl Depths {
         depth
     }
 
-    /// Counts a range closed; returns its depth, none if there was no range.
+    /// Counts a range closed. Returns the depth of that range, or `None` if no range was open.
     #[inline]
     pub(super) fn rise(&self, domain: Handle) -> Option<i32> {
         let domain = domain.addr();
@@ -309,7 +309,7 @@ mod tests {
         for round in 0..3 {
             assert!((0..20).all(|number| depths.deepen(domain(number)) == round));
         }
-        // A place becomes free; what has no place stays where it is counted.
+        // A slot becomes free. A domain without a slot stays in `MANY`.
         for depth in (0..3).rev() {
             assert_eq!(depths.rise(domain(0)), Some(depth));
         }

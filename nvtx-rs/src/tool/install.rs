@@ -98,7 +98,7 @@ impl Error for AttachError {}
 pub unsafe fn entry(get_export_table: Option<GetExportTable>, own: abi::Entry, make: fn() -> Box<dyn Tool>) -> c_int {
     let Some(get_export_table) = get_export_table else { return 0 };
     program::set_inside_tool(is_inside);
-    // Making the tool may load it again, if it makes NVTX calls itself. Those are not received.
+    // `make` may itself make NVTX calls, which load this library again. The tool does not receive these calls.
     let installed = inside(|_thread| {
         panics::contain(|| {
             INSTALLED.get_or_init(|| Installed { tool: make(), next: choose_next(own).map(load_next) });

@@ -31,7 +31,7 @@ pub(super) enum Basic {
     Signed,
     Unsigned,
     Address,
-    /// IEEE 754; of 4 bytes, with as many of them as `f32`.
+    /// An IEEE 754 number. One of 4 bytes is shown with the digits of an `f32`.
     Float,
     BFloat16,
     /// Shown as bytes, because Rust has no such type.
@@ -58,7 +58,7 @@ pub(super) enum Kind {
 /// The place of an array's length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Length {
-    /// No array; of text, the number of units in `detail`.
+    /// No array. For a text, `detail` is its number of units.
     Single,
     Fixed,
     ZeroTerminated,

@@ -1,4 +1,4 @@
-//! What cost the GPU time, a rule each. `docs/gpu.md` has a table of the rules and from when on each of them speaks.
+//! The findings about lost GPU time: one rule for each kind. `docs/gpu.md` has a table of the rules and thresholds.
 
 use std::cmp::Reverse;
 
@@ -10,41 +10,42 @@ use crate::text::number::{human_bytes, human_inline, share};
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
 
-/// A cause is worth a finding from this part of the run on, in per cent.
+/// A cause becomes a finding if it takes at least this part of the run, in per cent.
 const WORTH: u128 = 5;
-/// So many calls, or operations, are a loop, and not a few that belong to a beginning.
+/// From this number of calls or operations on, they are a loop, and not a few at the beginning of the run.
 const LOOP: u64 = 20;
 /// Pinning memory for fewer copies costs as much as it saves.
 const PINNING_PAYS: u64 = 10;
-/// Copies that a kernel ran beside for this part of their time overlap, in per cent.
+/// Copies overlap with kernels if a kernel ran in this part of their time or more, in per cent.
 const OVERLAPS: u128 = 10;
 /// Copies of fewer bytes on average are small: their latency is longer than their transfer.
 const SMALL_COPY: u64 = 16 << 10;
-/// So many of them, for one kernel each, are many.
+/// Small copies become a finding from this number on, if there are half as many copies as kernels or more.
 const MANY_COPIES: u64 = 500;
 const LONGEST_NAME: usize = 40;
 
-/// A run that was followed.
+/// A run whose ranges, calls and GPU work were all recorded.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     summary: &'a Summary,
     idle: &'a GpuIdle,
-    /// From the first operation to the last, of all devices.
+    /// The time from the first operation to the last, summed over all devices.
     wall: u64,
     wording: Wording,
 }
 
-/// To add one, write it, and add it here and to the table in `docs/gpu.md`.
+/// The rules. To add a rule, write it, and add it here and to the table in `docs/gpu.md`.
 const RULES: [fn(Run<'_>) -> Vec<Finding>; 6] =
     [failed_calls, idle_in_ranges, pageable_copies, default_stream, no_overlap, small_copies];
 
-/// What is found where the whole run was followed: calls that failed, then the most costly first.
+/// The findings of all rules, if the whole run was recorded: failed calls, then the other findings, the most costly
+/// first.
 pub(super) fn in_stream(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let Some(idle) = &summary.idle else { return Vec::new() };
     let run = Run { summary, idle, wall: of_devices(idle, |device| device.wall_ns), wording };
     let mut all: Vec<Finding> = RULES.iter().flat_map(|rule| rule(run)).collect();
     if all.iter().any(|finding| finding.kind() == FindingKind::SmallCopies) {
-        // A stream of their own launches as many.
+        // Small copies in a stream of their own would be as many, so this advice would not help.
         all.retain(|finding| finding.kind() != FindingKind::NoOverlap);
     }
     order::by_key(&mut all, |finding| (finding.kind() != FindingKind::FailedCalls, Reverse(finding.at_stake_ns)));
@@ -118,7 +119,7 @@ struct Calls<'a> {
     calls: u64,
     ns: u64,
     instances: u64,
-    /// The one in which most time was, and whether there are others.
+    /// The function with the most time, and whether there are other functions.
     function: &'a str,
     has_others: bool,
 }
@@ -143,7 +144,7 @@ impl<'a> Calls<'a> {
         .map(|(sum, _)| sum)
     }
 
-    /// Whether they are made again and again, and not in a first instance alone.
+    /// Whether the calls are made again and again, and not only in the first instance.
     fn are_loop(&self, instances: Option<u64>) -> bool {
         self.calls >= LOOP && instances.is_none_or(|all| all <= 1 || self.instances.saturating_mul(2) >= all)
     }
@@ -261,7 +262,7 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
     run.idle.spans.iter().flat_map(of_row).collect()
 }
 
-/// What helps.
+/// The advice for a cause.
 pub(super) const fn advice(cause: IdleCause) -> Option<&'static str> {
     match cause {
         IdleCause::Launching => Some("launch less: CUDA graphs, larger batches or fused kernels"),
@@ -275,7 +276,7 @@ pub(super) const fn advice(cause: IdleCause) -> Option<&'static str> {
     }
 }
 
-/// Asynchronous copies that held the host up since their memory is pageable.
+/// Asynchronous copies that held the host up because their memory is pageable.
 fn pageable_copies(run: Run<'_>) -> Vec<Finding> {
     let rows = run.idle.calls.iter().filter(|row| row.kind == CallKind::PageableCopy);
     let rows = rows.filter(|row| pays_to_pin(run, label_of(row)));
@@ -294,12 +295,12 @@ fn pageable_copies(run: Run<'_>) -> Vec<Finding> {
     rows.map(finding).collect()
 }
 
-/// Whether copies from pageable memory in a range are many, and cost much.
+/// Whether a range has many copies from pageable memory that cost much.
 fn pays_to_pin(run: Run<'_>, label: Label<'_>) -> bool {
     run.calls(CallKind::PageableCopy, label).is_some_and(|calls| calls.calls >= PINNING_PAYS && run.is_much(calls.ns))
 }
 
-/// Streams that the default stream kept from running at once.
+/// Streams that did not run at once because of the default stream.
 fn default_stream(run: Run<'_>) -> Vec<Finding> {
     let rows = || run.idle.calls.iter().filter(|row| row.kind == CallKind::DefaultStream);
     let (Some(all), Some(row)) = (Calls::of(rows()), rows().max_by_key(|row| row.ns)) else { return Vec::new() };
@@ -318,7 +319,7 @@ fn default_stream(run: Run<'_>) -> Vec<Finding> {
     vec![run.of_range(label_of(row), evidence, all.ns, sentence, Some(advice))]
 }
 
-/// Copies and kernels by turns, at no time together.
+/// Copies and kernels that take turns and do not overlap.
 fn no_overlap(run: Run<'_>) -> Vec<Finding> {
     let sum = |figure| of_devices(run.idle, figure);
     let (copy_ns, overlap_ns) = (sum(|device| device.copy_ns), sum(|device| device.overlap_ns));
@@ -339,7 +340,7 @@ fn no_overlap(run: Run<'_>) -> Vec<Finding> {
     vec![run.of_range((None, None), evidence, at_stake, sentence, Some(advice))]
 }
 
-/// More small copies than kernels.
+/// Small copies that are at least half as many as kernels.
 fn small_copies(run: Run<'_>) -> Vec<Finding> {
     let Some(gpu) = &run.summary.gpu else { return Vec::new() };
     let kernels: u64 = gpu.kernels.iter().fold(0, |sum, kernel| sum.saturating_add(kernel.times.instances));

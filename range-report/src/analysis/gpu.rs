@@ -12,10 +12,10 @@ use crate::{GpuWork, Summary, TreeNode};
 
 /// A range stands for the run if the GPU was busy in it for this part of all its busy time, in per cent.
 const STANDS_FOR_RUN: u128 = 50;
-/// From this share of busy time on, in per cent, there is no question why it is not more.
+/// If the GPU was busy for at least this part of the time, in per cent, the finding gives no cause of idle time.
 const BUSY_ENOUGH: u128 = 90;
 
-/// What is busy, and for how long it could have been.
+/// A range or the run: its busy time, and the time in which it could have been busy.
 struct Part {
     /// The name of a range; `None` for the whole run.
     name: Option<String>,
@@ -50,7 +50,7 @@ pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
     all
 }
 
-/// How busy it was in the range that stands for the run, and what it waited for most.
+/// How busy the GPU was in the range that stands for the run, and what it waited for longest.
 fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     let gpu = summary.gpu.as_ref().filter(|gpu| gpu.total.busy_ns > 0)?;
     let part = match &summary.idle {
@@ -67,7 +67,7 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
         }),
     };
     if part.wall == 0 || part.busy > part.wall {
-        return None; // of several devices, or of work that went on after the range
+        return None; // several devices were busy, or work went on after the range
     }
     let place = part.name.as_ref().map_or_else(String::new, |name| format!(" in `{name}`"));
     let mut sentence = format!("GPU busy {} of {}{place}", share(part.busy, part.wall.into()), human_inline(part.wall));
@@ -104,8 +104,8 @@ fn is_enough(busy: u64, wall: u64) -> bool {
     u128::from(busy) * 100 >= u128::from(wall) * BUSY_ENOUGH
 }
 
-/// The range that stands for the run: of those that hold most of the work, warm-up included, the longest that was
-/// entered several times, else the shortest; else the run.
+/// The range that stands for the run, from those that hold most of the work, warm-up included: the longest that was
+/// entered several times, else the shortest. Without such ranges it is the run.
 fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
     let devices = idle.devices.len() as u64;
     let all: u64 = idle.devices.iter().fold(0, |sum, device| sum.saturating_add(device.busy_ns));
@@ -129,7 +129,7 @@ fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
     Some(Part { name: None, instances: 1, wall, busy, operations, operations_ns, causes, warm_up: None })
 }
 
-/// The same by the sums of the tree, where nothing in the range was awaited.
+/// The same from the sums of the tree, but only a range in which nothing was awaited.
 fn in_tree(nodes: &[TreeNode], all: u64, wording: Wording) -> Option<Part> {
     let work = |node: &TreeNode| node.gpu.as_ref().map_or(0, |gpu| gpu.total.busy_ns);
     let node = nodes.iter().max_by_key(|node| work(node))?;

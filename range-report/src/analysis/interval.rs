@@ -1,24 +1,24 @@
-//! How sure a change is: an interval from what several runs a side differ by, for all ranges together.
+//! The certainty of a change: confidence intervals for all ranges together, from several runs on each side.
 //!
 //! Each run of one side is compared with the run of the other side that began next to it, because the pace of a machine
-//! drifts, and is nearly the same for two neighbours. The change of a range is the mean of the differences of its
-//! pairs without the fifth at either end, so a run that was disturbed counts little.
+//! drifts, and is nearly the same for two neighbours. The change of a range is the mean difference of its pairs,
+//! without the smallest and the largest fifth of the differences. So a run that was disturbed counts little.
 //!
-//! The intervals come from a bootstrap. It takes what each pair differs by beyond the change, gives it a random sign,
-//! and looks how far the mean of these errors is from 0, in units of its own spread. A pair has one sign for all
-//! ranges, because a machine that is slow is slow for all of them, and the worst range counts. So the intervals of
-//! *all* ranges together hold the true change in 99 of 100 comparisons, however many ranges there are.
+//! The intervals come from a bootstrap. The error of a pair is its difference minus the change. The bootstrap gives
+//! each error a random sign, and looks how far the mean of the errors is from 0, in units of its own spread. A pair has
+//! one sign for all ranges, because a slow machine is slow for all of them. The worst range decides. So the intervals
+//! of *all* ranges together hold the true change in 99 of 100 comparisons, however many ranges there are.
 
-/// Pairs of runs below which there is no interval: random signs of fewer pairs have too few outcomes.
+/// The least number of pairs for an interval: random signs of fewer pairs have too few outcomes.
 pub(crate) const LEAST_PAIRS: usize = 8;
 /// The part of all comparisons in which every interval holds the true change.
 pub(super) const CONFIDENCE: f64 = 0.99;
-/// How often signs are drawn.
+/// How often the signs of all pairs are drawn.
 const ROUNDS: usize = 1_000;
-/// One difference of this number is left out at either end.
+/// One in this many differences is left out at either end.
 const TRIMMED: usize = 5;
 
-/// What a range differs by, as natural logarithms of ratios.
+/// The change of a range and its interval, as natural logarithms of ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Interval {
     pub change: f64,
@@ -144,7 +144,7 @@ mod tests {
             (0..ranges).map(|range| noise(self, range)).collect()
         }
 
-        /// Which ranges are slower by more than 2 % in runs recorded alternately, where `slower` is by so much.
+        /// The ranges that are found to be more than 2 % slower in alternate runs. Only `slower` is, by the part `by`.
         fn compare(&mut self, pairs: usize, slower: usize, by: f64) -> Vec<usize> {
             const RANGES: usize = 8;
             let mut differences = vec![Vec::new(); RANGES];
@@ -176,7 +176,7 @@ mod tests {
         let alike = vec![Some(0.5); LEAST_PAIRS];
         let one = Interval { change: 0.5, low: 0.5, high: 0.5 };
         assert_eq!(intervals(&[alike.clone(), alike[1..].to_vec(), vec![]]), [Some(one), None, None]);
-        // A fifth of the pairs at either end does not move it.
+        // A fifth of the pairs at either end does not move the change.
         let mut disturbed = vec![Some(0.1); 10];
         (disturbed[0], disturbed[4], disturbed[7]) = (Some(9.0), Some(-3.0), None);
         let found = intervals(&[disturbed.clone()])[0].unwrap();

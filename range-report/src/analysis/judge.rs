@@ -18,7 +18,7 @@ pub(crate) struct Repeats<'a> {
 }
 
 impl Gate {
-    /// How each range changed from the first of two runs to the second; `None` for a range that one of them lacks.
+    /// The change of each range from the first of two runs to the second; `None` for a range that one run lacks.
     pub(crate) fn changes(&self, ranges: &[Option<[Repeats; 2]>]) -> Vec<Option<Change>> {
         let pairs: Vec<Vec<Option<f64>>> =
             ranges.iter().map(|runs| runs.map_or_else(Vec::new, |runs| self.pairs(runs))).collect();
@@ -26,7 +26,7 @@ impl Gate {
         judged.map(|((runs, pairs), interval)| self.judge((*runs)?, pairs.iter().flatten().count(), interval)).collect()
     }
 
-    /// What a range differs by in each pair of repeats.
+    /// The difference of a range in each pair of repeats, as the logarithm of a ratio.
     fn pairs(&self, [base, new]: [Repeats; 2]) -> Vec<Option<f64>> {
         let basis = self.basis_of([base, new]);
         let time = |times: &Option<Times>| basis.of(times.as_ref()?).filter(|ns| *ns > 0.0);
@@ -34,7 +34,8 @@ impl Gate {
         pairs.map(|(base, new)| Some((time(new)? / time(base)?).ln())).collect()
     }
 
-    /// What is judged of a range: the total where it has few instances, or the figure is not known in every repeat.
+    /// The figure by which a range is judged: the total if the range has few instances, or if the gate's figure is not
+    /// known in every repeat.
     fn basis_of(&self, runs: [Repeats; 2]) -> Basis {
         let enough = |run: Repeats| {
             let known = run.each.iter().flatten();
@@ -44,14 +45,14 @@ impl Gate {
         if runs.into_iter().all(enough) { self.basis } else { Basis::Total }
     }
 
-    /// The change of one range that so many pairs of repeats have, without its interval where that is not known.
+    /// The change of one range that occurs in `pairs` pairs of repeats.
     fn judge(&self, [base, new]: [Repeats; 2], pairs: usize, interval: Option<Interval>) -> Option<Change> {
         let basis = self.basis_of([base, new]);
         let (base_ns, ns) = (basis.of(base.times)?, basis.of(new.times)?);
         let percent = |log: f64| 100.0 * log.exp_m1();
         let change = match interval {
             Some(interval) => percent(interval.change),
-            None if ns == base_ns => 0.0, // also of no time at all
+            None if ns == base_ns => 0.0, // even if both are 0
             None => 100.0 * (ns - base_ns) / base_ns,
         };
         let rough = match basis {
@@ -59,7 +60,7 @@ impl Gate {
             Basis::Median => ROUGH_MEDIAN,
             Basis::Total | Basis::P99 => ROUGH,
         };
-        let allowed_percent = self.threshold_percent.max(0.0).max(rough); // the maximum of no number and 0 is 0
+        let allowed_percent = self.threshold_percent.max(0.0).max(rough); // the maximum of NaN and 0 is 0
         let as_many = if basis == Basis::Total { 1.0 } else { new.times.instances as f64 };
         let grown_ns = as_many * if interval.is_some() { base_ns * change / 100.0 } else { ns - base_ns };
         let sure = interval.is_none_or(|interval| interval.low > 0.0);
@@ -77,9 +78,9 @@ impl Gate {
         })
     }
 
-    /// The order of totals: ranges that lost time themselves, then ranges where that is not known, then ranges that
-    /// lost time only in the ranges inside them. Medians and 99th percentiles have no self time: the largest change
-    /// comes first, because a range around the cause changes by less.
+    /// The place of a regression in a list. For totals: ranges that lost time themselves, then ranges with unknown own
+    /// times, then ranges that lost time only in the ranges inside them. Medians and 99th percentiles have no self
+    /// time: the largest change comes first, because a range around the cause changes by less.
     pub(crate) fn place(&self, regression: &Regression) -> (u8, Reverse<u64>) {
         if regression.change.basis != Basis::Total {
             let least = regression.change.low_percent.unwrap_or(regression.change.percent);
@@ -93,7 +94,7 @@ impl Gate {
     }
 }
 
-/// How sure the intervals are, in percent.
+/// The confidence of the intervals, in percent.
 pub(crate) fn confidence() -> f64 {
     100.0 * CONFIDENCE
 }

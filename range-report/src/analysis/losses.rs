@@ -1,4 +1,4 @@
-//! What was not measured, or not as the program wrote it.
+//! Findings about data that was not measured, or not as the program wrote it.
 
 use crate::stats::Named;
 
@@ -9,14 +9,14 @@ use crate::text::width::shorten;
 use crate::text::wording::Wording;
 use crate::{GpuWork, Losses, OpenRange, RangeStyle, StreamStats, Summary};
 
-/// Names of open ranges in a sentence before the rest is only counted.
+/// The largest number of open ranges that a sentence names; further ones are counted.
 const MAX_OPEN: usize = 10;
-/// Threads named for each of them.
+/// The largest number of threads that are named for each open range.
 const MAX_THREADS: usize = 3;
 /// Widest name inside a sentence.
 const MAX_NAME: usize = 60;
 
-/// A sentence each, the most important one first: what is missing, then what may be wrong, then what has no figure.
+/// The losses, the most important ones first: missing data, then data that may be wrong, then missing figures.
 pub(crate) fn losses(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let mut found = open_ranges(&summary.losses.open);
     for (figure, count, sentences) in counted(&summary.losses, wording) {
@@ -33,7 +33,7 @@ pub(crate) fn losses(summary: &Summary, wording: Wording) -> Vec<Finding> {
     found
 }
 
-/// Nothing of none.
+/// A finding with a count; `None` if the count is 0.
 fn counted_finding(
     evidence: Evidence,
     count: u64,
@@ -46,7 +46,7 @@ fn counted_finding(
     (count > 0).then(|| Finding { at_stake_ns, ..Finding::of_run(evidence, sentence) })
 }
 
-/// Each count with its name in [`Losses`], and what is said of one and of several.
+/// Each count with its name in [`Losses`], and the sentences for one and for several.
 fn counted(losses: &Losses, wording: Wording) -> Vec<(&'static str, u64, [&'static str; 2])> {
     macro_rules! rows {
         ($($($field:ident).+: $one:expr, $many:expr;)+) => {
@@ -139,7 +139,7 @@ fn unattributed(summary: &Summary, wording: Wording) -> Vec<Finding> {
         "could not be matched with their launches; they count for no span.",
     ];
     let unmatched = finding(unmatched, Evidence::Loss { figure: "activity.unmatched", count }, count, sentences);
-    // Where there is no range at all, nothing can be launched in one.
+    // In a run without ranges, launches outside of ranges are no finding.
     let count = if summary.ranges.is_empty() { 0 } else { operations(outside) };
     let sentences = ["was launched outside any range.", "were launched outside any range."];
     let outside = finding(outside, Evidence::LaunchedOutside { operations: count }, count, sentences);

@@ -1,10 +1,10 @@
-//! A phase: a node of the tree, and what is concluded of it.
+//! A phase: a node of the tree, with conclusions from its figures.
 
 use crate::{GpuWork, TreeNode};
 
-/// Less time than this passes between two polls without any waiting.
+/// Shorter waits are not reported: even without waiting, so much time passes between two polls.
 pub(super) const WORTH_TELLING_NS: u64 = 1_000_000;
-/// A phase with less than one in this many parts of the first one's time is not named beside it.
+/// A list names only phases with at least this fraction (1/16) of the time of its first phase.
 const NAME_FROM: u64 = 16;
 /// From this number of calls on, one call that takes more than half the time of all is shown separately.
 pub(super) const MANY_CALLS: u64 = 10;
@@ -17,41 +17,40 @@ pub(crate) struct Phase<'a> {
     pub(crate) depth: usize,
     /// One past the last node of the subtree.
     pub(crate) end: usize,
-    /// Whether it and its siblings together took longer than their parent, or, at the top, it alone than all time: what
-    /// a total holds twice, or of other threads.
+    /// Whether the total may hold time of other threads, or time twice: the phase and its siblings took longer than
+    /// their parent, or the phase is a root and took longer than all time in spans.
     pub(crate) beside: bool,
     /// Self time of the whole subtree.
     pub(crate) self_below: u128,
     /// Whether one call took more than half of the row.
     pub(crate) one_call: bool,
-    /// What is left of its own time without a call that took more than half of the row, and without waiting for its
-    /// children.
+    /// Its own time, without a call that took more than half of the row, and without waiting for its children.
     pub(crate) own_ns: u64,
-    /// What it waits for itself.
+    /// The target of its own waiting.
     pub(super) wait: Wait,
     /// Longest wait in the subtree.
     pub(crate) awaited_peak: u64,
     /// Longest total in the subtree. A child on another thread may be longer than its parent.
     pub(crate) peak: u64,
     pub(crate) on_gpu: [OnGpu; WAYS],
-    /// Time on the GPU of its own of the whole subtree; `None` where none is known in it.
+    /// Sum of the own times on the GPU in the subtree; `None` if none is known.
     pub(crate) gpu_self_below: [Option<u128>; WAYS],
     /// Longest total on the GPU in the subtree.
     pub(crate) gpu_peak: [u64; WAYS],
 }
 
-/// In which way time on the GPU is known.
+/// The source of a time on the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// While something that the phase launched ran, as CUPTI recorded it.
+    /// CUPTI's records: the time in which work of the phase ran.
     Busy,
-    /// Between two events on a stream.
+    /// Events on a stream: the time between two of them.
     Stream,
 }
 
 pub(crate) const WAYS: usize = 2;
 
-/// Time on the GPU known in one way; `None` where it is not.
+/// Times on the GPU from one source; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OnGpu {
     pub(crate) total_ns: Option<u64>,
@@ -60,7 +59,7 @@ pub(crate) struct OnGpu {
 
 impl OnGpu {
     fn of(node: &TreeNode) -> [Self; WAYS] {
-        // A phase that launched nothing has no time, rather than none.
+        // Without a launch the busy time is `None`, not 0.
         let busy = |work: &GpuWork| (work.operations > 0).then_some(work.busy_ns);
         let work = node.gpu.as_ref();
         [
@@ -70,20 +69,21 @@ impl OnGpu {
     }
 }
 
-/// What a node waits for itself, as far as the figures show.
+/// The target of a node's own waiting, as far as the figures show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Nothing that is measured.
+    /// Something that is not measured.
     #[default]
     Own,
     /// Perhaps this node.
     For(usize),
-    /// The next work, as long as the run.
+    /// The next work: the node is a loop that lives as long as the run.
     Loop,
 }
 
 impl Phase<'_> {
-    /// Self time without what is certainly that of such a call: it may have had all that ran inside of the row.
+    /// Self time without the part that certainly belongs to a call that took more than half of the row. All ranges
+    /// inside the row may have run in that call.
     pub(super) fn own_of_the_others(&self) -> u64 {
         let nested = self.node.total_ns.saturating_sub(self.node.self_ns);
         let once = if self.one_call { self.node.max_ns.saturating_sub(nested) } else { 0 };
@@ -95,7 +95,7 @@ impl Phase<'_> {
         self.node.blocked_ns >= WORTH_TELLING_NS && self.node.blocked_ns >= self.node.self_ns / 2
     }
 
-    /// Whether its spans were entered more than once: a future is at each poll.
+    /// Whether its spans were entered more than once, as a future is: at each poll.
     #[cfg(feature = "html")]
     pub(crate) const fn is_polled(&self) -> bool {
         self.node.instances > self.node.calls
@@ -106,7 +106,7 @@ impl Phase<'_> {
         self.wait == Wait::Loop
     }
 
-    /// Time a call; without the call that took more than half of the row, if there is one.
+    /// Mean time of a call, without one that took more than half of the row.
     pub(crate) fn mean_ns(&self) -> Option<u64> {
         let TreeNode { total_ns, max_ns, calls, .. } = *self.node;
         match self.one_call {
@@ -144,13 +144,13 @@ pub(super) fn flatten(roots: &[TreeNode]) -> Vec<Phase<'_>> {
     nodes
 }
 
-/// Leaves out what is small beside the first.
+/// Removes items that are small compared with the first.
 pub(super) fn without_small<T>(all: &mut Vec<T>, ns: impl Fn(&T) -> u64) {
     let first = all.first().map_or(0, &ns);
     all.retain(|one| ns(one) >= first / NAME_FROM);
 }
 
-/// The sum of those that there are.
+/// The sum of both, or the only one that is known.
 pub(crate) fn either<T>(a: Option<T>, b: Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(add(a, b)),

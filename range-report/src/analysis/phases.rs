@@ -1,4 +1,4 @@
-//! The tree of a run: how long all of it took, which phases stand out, and why.
+//! The phases of a run: their total time, the phases that stand out, and the reasons.
 //!
 //! Nothing here recurses: a tree may be as deep as the program nests.
 
@@ -11,11 +11,11 @@ use crate::{Summary, TreeNode};
 
 /// A phase is small if it took less than one in this many parts of the whole: 0.1 %.
 const SMALL_PART: u128 = 1_000;
-/// A shorter call is no warm-up, nor is one that took less than one in this many parts of the whole: an interruption.
+/// A long call that is shorter than this, or than 1/100 of the whole, is no warm-up: it may have been interrupted.
 const LONG_CALL_NS: u64 = 1_000_000;
 const LONG_CALL_PART: u128 = 100;
 
-/// All phases in order of printing, with what is known of their subtrees.
+/// All phases in order of printing, with figures of their subtrees.
 #[derive(Debug)]
 pub(crate) struct Phases<'a> {
     all: Vec<Phase<'a>>,
@@ -24,11 +24,11 @@ pub(crate) struct Phases<'a> {
     apart: u128,
     /// Self time of phases that waited for their children for most of it.
     blocked: u128,
-    /// All that calls waited themselves; `None` where no phase waits.
+    /// The own waiting of all calls; `None` if no phase waits.
     awaited_whole: Option<u128>,
-    /// The part of it that loops waited which live as long as the run.
+    /// The part of `awaited_whole` that belongs to loops that live as long as the run.
     looped: u128,
-    /// All time on the GPU that phases launched or were timed with themselves; `None` where none is known.
+    /// The sum of the own times of all phases on the GPU, by source; `None` if none is known.
     gpu_whole: [Option<u128>; WAYS],
 }
 
@@ -81,48 +81,48 @@ impl<'a> Phases<'a> {
         Self { all, whole, apart, blocked, awaited_whole, looped, gpu_whole }
     }
 
-    /// In the order of printing.
+    /// All phases, in the order of printing.
     pub(crate) fn all(&self) -> &[Phase<'a>] {
         &self.all
     }
 
-    /// The time that shares are of: what all threads spent inside spans.
+    /// The time in spans on all threads: 100 % in shares of the tree.
     pub(crate) const fn whole(&self) -> u128 {
         self.whole
     }
 
-    /// What of it calls took that were more than half of their row: no share of what is slowest.
+    /// The part of `whole` in calls that took more than half of their row. The ranking of phases leaves it out.
     pub(crate) const fn apart(&self) -> u128 {
         self.apart
     }
 
-    /// What of it phases only waited for their children that are marked for it: no share of what is slowest, either.
+    /// The part of `whole` in which marked phases only waited for their children. The ranking leaves it out, too.
     pub(crate) const fn blocked(&self) -> u128 {
         self.blocked
     }
 
-    /// What shares of what is slowest are of.
+    /// The time that the ranking of phases distributes: 100 % in its shares.
     pub(crate) const fn ranked(&self) -> u128 {
         self.whole - self.apart - self.blocked
     }
 
-    /// All that calls waited themselves. `None` where no phase is one of a future.
+    /// The own waiting of all calls. `None` if no phase is a future.
     pub(crate) const fn awaited_whole(&self) -> Option<u128> {
         self.awaited_whole
     }
 
-    /// What shares of what is awaited are of: all, without loops that live as long as the run.
+    /// The waiting without loops that live as long as the run: 100 % in shares of waiting.
     pub(crate) fn awaited_ranked(&self) -> u128 {
         self.awaited_whole.unwrap_or(0) - self.looped
     }
 
-    /// Whether more time was awaited than run: then what is awaited comes first.
+    /// Whether more time was awaited than run. Then the report begins with the waits.
     pub(crate) fn waits_more_than_runs(&self) -> bool {
         let all = self.awaited_ranked();
         all > self.whole - self.blocked && all >= u128::from(WORTH_TELLING_NS)
     }
 
-    /// Up to `count` phases that are most likely what the program waits for, where more time was waited than run.
+    /// Up to `count` phases whose waits are the likeliest causes; none if more time was run than awaited.
     pub(super) fn most_awaited(&self, count: usize) -> Vec<Culprit> {
         let all = self.awaited_ranked();
         match self.waits_more_than_runs() {
@@ -136,7 +136,7 @@ impl<'a> Phases<'a> {
         self.most_awaited(1).first().map(|culprit| culprit.index)
     }
 
-    /// The loops that live as long as the run, the longest waits first, where more time was waited than run.
+    /// The loops that live as long as the run, the longest waits first; none if more time was run than awaited.
     pub(super) fn loops(&self) -> Vec<usize> {
         let is_told = self.awaited_whole.is_some_and(|all| all > self.whole - self.blocked);
         let mut loops: Vec<usize> = (0..self.all.len()).filter(|&i| is_told && self.all[i].is_loop()).collect();
@@ -144,8 +144,8 @@ impl<'a> Phases<'a> {
         loops
     }
 
-    /// The phases in which one call took more than half the time, by the self time of that call, longest first. Leaves
-    /// out phases whose children took that time, where the children are known.
+    /// The phases in which one call took more than half the time, by the self time of that call, longest first. If any
+    /// of these calls has self time, leaves out the phases whose children took the time.
     pub(super) fn dominated(&self) -> Vec<usize> {
         let once = |i: usize| self.all[i].node.self_ns - self.all[i].own_of_the_others();
         let mut phases: Vec<usize> = (0..self.all.len()).filter(|&i| self.all[i].one_call).collect();
@@ -156,8 +156,7 @@ impl<'a> Phases<'a> {
         phases
     }
 
-    /// All that the spans took on the GPU themselves: what shares of it are of. `None` where nothing is known in that
-    /// way.
+    /// The sum of the own times of all spans on the GPU: 100 % in their shares. `None` if this source has no time.
     pub(crate) const fn gpu_whole(&self, way: Way) -> Option<u128> {
         self.gpu_whole[way as usize]
     }
@@ -166,7 +165,7 @@ impl<'a> Phases<'a> {
         is_named_alike(self.all[a].node, self.all[b].node)
     }
 
-    /// Whether another phase is called the same.
+    /// Whether another phase has the same name.
     pub(crate) fn repeats(&self, index: usize) -> bool {
         (0..self.all.len()).any(|other| other != index && self.same_name(index, other))
     }
@@ -176,7 +175,7 @@ impl<'a> Phases<'a> {
         self.first(|phase| phase.own_ns)
     }
 
-    /// The phase that kept the GPU busy longest with what it launched itself.
+    /// The phase whose own launches kept the GPU busy longest.
     pub(crate) fn busiest(&self) -> Option<usize> {
         self.first(|phase| phase.on_gpu[Way::Busy as usize].self_ns.unwrap_or(0))
     }
@@ -186,12 +185,13 @@ impl<'a> Phases<'a> {
         known.filter(|(ns, _)| *ns > 0).max().map(|(_, Reverse(index))| index)
     }
 
-    /// Up to `count` phases with the most self time, none small, neither beside the whole nor beside the first.
+    /// Up to `count` phases with the most self time. Leaves out phases that are small compared with the whole or with
+    /// the first phase.
     pub(super) fn most_own(&self, count: usize) -> Vec<(usize, u64)> {
         self.most(count, self.ranked(), |phase| phase.own_ns)
     }
 
-    /// The same for time on the GPU.
+    /// The same for own time on the GPU.
     pub(super) fn most_on_gpu(&self, way: Way, count: usize) -> Vec<(usize, u64)> {
         let own = |phase: &Phase| phase.on_gpu[way as usize].self_ns.unwrap_or(0);
         self.most(count, self.gpu_whole(way).unwrap_or(0), own)
@@ -206,7 +206,8 @@ impl<'a> Phases<'a> {
         phases
     }
 
-    /// Whether a phase ran outside of its parent, on another thread or later, so that its total is no share of that.
+    /// Whether a phase ran outside of its parent, on another thread or later, so that its total is no part of the
+    /// parent's.
     #[cfg(feature = "html")]
     pub(crate) fn ran_elsewhere(&self, index: usize) -> bool {
         let phase = &self.all[index];
@@ -215,7 +216,8 @@ impl<'a> Phases<'a> {
         phase.beside && u128::from(phase.node.total_ns) > phase.parent.map_or(self.whole, nested)
     }
 
-    /// Whether a phase and all in it are small in everything: a long kernel is launched in next to no time.
+    /// Whether a phase and its subtree are small in every figure. CPU time alone is not enough: launching a long kernel
+    /// takes next to no time.
     pub(crate) fn is_small(&self, index: usize) -> bool {
         let phase = &self.all[index];
         let mut on_gpu = phase.gpu_peak.iter().zip(self.gpu_whole);
@@ -235,13 +237,13 @@ fn mark_beside(all: &mut [Phase], whole: u128) {
     for i in 0..all.len() {
         all[i].beside = match all[i].parent {
             Some(parent) => together[parent] > u128::from(all[parent].node.total_ns),
-            // A root by more than rounding: it was entered inside of itself.
+            // A root exceeds the whole by more than rounding only if it was entered inside itself.
             None => u128::from(all[i].node.total_ns) > whole + whole.div_ceil(SMALL_PART),
         };
     }
 }
 
-/// Whether one call took more than half of many: the first mostly, in which something was made ready.
+/// Whether one of many calls took more than half of their time: mostly the first, which made something ready.
 fn one_call(node: &TreeNode, whole: u128) -> bool {
     let is_call = node.instances <= node.calls; // else an instance is a poll
     let rest = node.total_ns.saturating_sub(node.max_ns);
@@ -249,7 +251,7 @@ fn one_call(node: &TreeNode, whole: u128) -> bool {
     is_call && node.instances >= MANY_CALLS && is_long && node.max_ns > rest && rest > 0
 }
 
-/// Whether it calls itself: then a call takes as long as what it is given, and one may well take most of the time.
+/// Whether the node calls itself. Then the time of a call depends on its input, and one call may well take most of it.
 fn is_recursive(node: &TreeNode, above: Option<&TreeNode>) -> bool {
     above.into_iter().chain(&node.children).any(|other| is_named_alike(node, other))
 }

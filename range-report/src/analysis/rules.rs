@@ -1,4 +1,4 @@
-//! What is found in the phases of a run, a rule each.
+//! The findings in the phases of a run: one rule for each kind.
 
 use super::finding::{Evidence, Finding};
 use super::phase::Way;
@@ -9,18 +9,18 @@ use crate::text::width::shorten;
 use crate::text::wording::Wording;
 use crate::{RangeStyle, Summary};
 
-/// Phases that a rule names where it compares them.
+/// The number of phases that a rule names when it compares phases.
 const NAMED: usize = 3;
-/// Columns of the way to a phase in a sentence, and of a name in one.
+/// Columns of a path to a phase (`LONGEST_PATH`) and of names in sentences.
 const LONGEST_PATH: usize = 100;
 const LONGEST_NAME: usize = 40;
 const LONGEST_ASIDE: usize = 18;
-/// A thread that is busy for this part of the wall time has next to none for another task.
+/// A thread that is busy for this part of the wall time has next to no time for another task.
 const BUSY_PERCENT: u128 = 80;
-/// Time outside of spans is worth a word from this part of the wall time on: 10 %.
+/// Time outside of spans is reported if it is at least this part of the wall time: 10 %.
 const OUTSIDE_PART: u128 = 10;
 
-/// A run, and how it is spoken of.
+/// A run, and the wording of sentences about it.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     summary: &'a Summary,
@@ -28,18 +28,18 @@ struct Run<'a> {
     wording: Wording,
 }
 
-/// The rules, in the order in which the report prints what they find. To add one, write it, and add it here.
+/// The rules, in the order in which the report prints their findings. To add a rule, write it, and add it here.
 const RULES: [fn(Run<'_>) -> Vec<Finding>; 8] =
     [most_awaited, busy_threads, most_own_time, many_small_phases, one_long_call, outside_ranges, long_loops, on_gpu];
 
-/// The findings of all rules, those of a rule together, its most costly first.
+/// The findings of all rules, grouped by rule, the most costly of each first.
 pub(crate) fn in_phases(summary: &Summary, phases: &Phases, wording: Wording) -> Vec<Finding> {
     let run = Run { summary, phases, wording };
     RULES.iter().flat_map(|rule| rule(run)).collect()
 }
 
 impl Run<'_> {
-    /// A finding of one phase. The sentence is still without what its kind begins with.
+    /// A finding of one phase. `sentence` lacks the words with which its kind begins; they are added here.
     fn of_phase(self, index: usize, evidence: Evidence, at_stake_ns: u64, sentence: &str) -> Finding {
         let all = self.phases.all();
         let mut span: Vec<String> = std::iter::successors(Some(index), |&at| all[at].parent)
@@ -50,7 +50,7 @@ impl Run<'_> {
         Finding { span, node: Some(index), at_stake_ns, ..Finding::of_run(evidence, sentence) }
     }
 
-    /// One of several phases that share `whole`.
+    /// A finding of one of several phases that share `whole`.
     fn part(self, index: usize, evidence: Evidence, ns: u64, whole: u128, aside: &str) -> Finding {
         let path = self.phases.path(index, LONGEST_PATH, self.wording);
         let sentence = format!("{path} {} ({}){aside}", human_inline(ns), share(ns, whole));
@@ -73,13 +73,13 @@ fn most_awaited(run: Run<'_>) -> Vec<Finding> {
     run.phases.most_awaited(NAMED).into_iter().map(finding).collect()
 }
 
-/// What a phase may have waited for.
+/// The words for the phase on whose account another may have waited.
 pub(crate) fn perhaps_for(phases: &Phases, other: usize, wording: Wording) -> String {
     let name = shorten(&phases.label(other, wording), LONGEST_ASIDE, LONGEST_ASIDE / 2);
     format!("perhaps for `{name}`")
 }
 
-/// Threads that were busy for nearly all of the time, of at least half of those that poll futures.
+/// Threads that were busy for nearly all of the time, if they are at least half of the threads that poll futures.
 fn busy_threads(run: Run<'_>) -> Vec<Finding> {
     let wall = u128::from(run.summary.elapsed_ns);
     let polling: Vec<u64> = run.summary.threads.iter().filter_map(|thread| thread.in_polls_ns).collect();
@@ -107,7 +107,7 @@ fn most_own_time(run: Run<'_>) -> Vec<Finding> {
     phases.map(|(index, ns)| run.part(index, Evidence::MostOwnTime {}, ns, run.phases.ranked(), "")).collect()
 }
 
-/// More time than in the slowest phase, as where each span has a name of its own.
+/// Small phases that together took more time than the slowest phase, for example if each span has its own name.
 fn many_small_phases(run: Run<'_>) -> Vec<Finding> {
     let all = run.phases.all();
     let small: Vec<u64> =
@@ -143,7 +143,7 @@ fn one_long_call(run: Run<'_>) -> Vec<Finding> {
     run.phases.dominated().into_iter().map(finding).collect()
 }
 
-/// It is a bound where several threads or calls may have been in spans at once.
+/// The time outside of spans. It is a bound if several threads or calls may have been in spans at once.
 fn outside_ranges(run: Run<'_>) -> Vec<Finding> {
     let wall = run.summary.elapsed_ns;
     let enough = |&ns: &u64| wall > 0 && u128::from(ns) * OUTSIDE_PART >= u128::from(wall);
@@ -175,7 +175,7 @@ pub(crate) fn lived(calls: u64, life_ns: u64, wording: Wording) -> String {
     format!(" {} ({} call{several})", human_inline(life_ns), wording.count(calls))
 }
 
-/// What kept the GPU busy is compared with all that it did, also for no span.
+/// The phases that took most GPU time. Shares of busy time are of all work of the GPU, also of work for no span.
 fn on_gpu(run: Run<'_>) -> Vec<Finding> {
     let most = |way: Way, evidence: Evidence| {
         let Some(own) = run.phases.gpu_whole(way) else { return Vec::new() };

@@ -21,7 +21,7 @@ fn summary(tree: Vec<TreeNode>) -> Summary {
     Summary { tree, ..Summary::default() }
 }
 
-/// A future that waited itself for so long.
+/// A future with this own waiting time.
 fn waiting(name: &str, calls: u64, [total_ms, awaited_ms]: [u64; 2], children: Vec<TreeNode>) -> TreeNode {
     let (awaited_ns, awaited_self_ns) = (Some(awaited_ms * MS), Some(awaited_ms * MS));
     let below: u64 = children.iter().map(|child| child.total_ns).sum();
@@ -29,7 +29,7 @@ fn waiting(name: &str, calls: u64, [total_ms, awaited_ms]: [u64; 2], children: V
     TreeNode { instances: 3 * calls, awaited_ns, awaited_self_ns, ..node }
 }
 
-/// Where a finding is, the time at stake and what it is a part of, and its words.
+/// The span of a finding and its row, the time at stake, the time that this is a part of, and the sentence.
 type Told<'a> = (Vec<&'a str>, Option<usize>, u64, Option<u64>, &'a str);
 
 fn told(findings: &[Finding], kind: FindingKind) -> Vec<Told<'_>> {
@@ -124,7 +124,7 @@ fn a_loop_as_long_as_the_run_costs_nothing() {
     assert_eq!(told(&findings, FindingKind::MostAwaited).len(), 1);
     let loops = findings.iter().find(|finding| finding.kind() == FindingKind::LongLoop).unwrap();
     assert_eq!(loops.evidence, Evidence::LongLoop { calls: 2, life_ns: 1_000 * MS });
-    // One that works for less than half of its life is one, too.
+    // A call that works for less than half of its life is a loop, too.
     for (ran, waited, count) in [(800, 1_200, 1), (1_100, 900, 0)] {
         run.tree[0] = waiting("worker", 2, [ran, waited], vec![]);
         run.tree[1] = waiting("work", 10, [10, 5_000], vec![]);
@@ -143,7 +143,7 @@ fn a_first_call_is_found_with_what_it_cost() {
     assert_eq!((one.at_stake_ns, one.of_ns, one.node), (450_500_000, Some(454_500_000), Some(1)));
     assert_eq!(one.sentence, "`linear`: one call 450.7 ms, the others 200.0 us each");
     assert_eq!(one.advice.as_deref(), Some("reset() after a warm-up leaves such calls out"));
-    // What ran without it is ranked.
+    // The ranking leaves the slow first call out.
     let own = told(&findings, FindingKind::MostOwnTime);
     assert_eq!((own[0].2, own[0].3), (3_800_000, Some(4_000_000)));
     // A user of the command has no `reset`.
@@ -196,12 +196,12 @@ fn time_on_the_gpu_is_a_part_of_all_that_it_was_busy() {
     let expected =
         [(vec!["step"], Some(0), 7 * MS, Some(7 * MS), "GPU: most stream time of its own: step 7.000 ms (100.0%)")];
     assert_eq!(told(&run.findings(), FindingKind::MostStreamTime), expected);
-    // Where there is no range, nothing can be launched in one.
+    // In a run without ranges, no launch is reported as outside any range.
     assert_eq!(told(&run.findings(), FindingKind::LaunchedOutside), []);
     run.ranges = vec![RangeStats::new("step", Times::new(10, MS))];
     let said = "3 GPU operations (2.000 ms busy) were launched outside any range.";
     assert_eq!(told(&run.findings(), FindingKind::LaunchedOutside), [(vec![], None, 2 * MS, None, said)]);
-    // It costs more than what costs nothing.
+    // Findings that cost nothing come after launches outside any range.
     let kinds: Vec<FindingKind> = run.findings().iter().map(Finding::kind).collect();
     assert_eq!(kinds[2], FindingKind::LaunchedOutside);
 }
@@ -309,7 +309,7 @@ proptest! {
     }
 }
 
-/// Of this run and of any other.
+/// The JSON of a run, and the bytes of its findings.
 #[cfg(feature = "json")]
 fn written(run: &Summary) -> (serde_json::Value, usize) {
     let mut out = Vec::new();
@@ -342,7 +342,7 @@ fn json_has_the_most_costly_findings_and_counts_the_others() {
     assert!(name.starts_with("phase 39 long") && name.chars().count() == 40, "{name}");
 }
 
-/// What a file says of itself is not taken for granted.
+/// Findings that stand in a file are not trusted.
 #[cfg(feature = "json")]
 #[test]
 fn findings_of_a_file_are_concluded_anew() {

@@ -1,5 +1,5 @@
-//! Which waits are causes. A loop that lives as long as the run waits for work, and a wait for what is measured
-//! elsewhere in the process has its cause there.
+//! The waits that are causes. Two kinds of waits are not: a loop that lives as long as the run waits for work, and a
+//! wait for another measured call of the process has its cause in that call.
 
 use std::cmp::Reverse;
 
@@ -7,21 +7,21 @@ use super::phase::{MANY_CALLS, Phase, Wait, without_small};
 use crate::stats::order;
 use crate::{Summary, TreeNode};
 
-/// A call is as long as the run from this part of it on.
+/// A call is as long as the run if it takes this part of the run.
 const LONG_PERCENT: u128 = 80;
-/// If other waits are less than one in this many parts of the run, such calls are what the program waits for: a single
-/// call, which may be the program's work, and several.
+/// If all other waits together are less than this fraction of the run, calls as long as the run are the cause, and not
+/// loops. The fraction is 1/10 for a single call, which may be the program's work, and 1/100 for several.
 const BESIDE_ONE: u128 = 10;
 const BESIDE_SEVERAL: u128 = 100;
 /// An ancestor with at most one call to this many of its descendants drives several of them: it is no common caller.
 const DRIVES: u64 = 10;
-/// The longest waits of which the cause is looked for.
+/// Number of waits, the longest ones, whose cause is searched.
 const LOOKED_AT: usize = 16;
-/// A call that takes this part of a wait is hardly one that follows it by chance.
+/// A call that takes this part of a wait hardly falls into it by chance.
 const NEARLY_ALL_PERCENT: u128 = 80;
-/// One in this many parts of a call may be after what waits for it has ended.
+/// This fraction (1/8) of a call may run after the call that waits for it has ended.
 const TRAILING: u64 = 8;
-/// How much less a wait counts that may be one for what is measured elsewhere.
+/// A wait that is perhaps for another node counts as this many times shorter.
 const EXPLAINED: u64 = 10;
 
 /// A node that waits, and for how long.
@@ -33,7 +33,7 @@ pub(super) struct Culprit {
     pub(super) perhaps: Option<usize>,
 }
 
-/// What each of these waits for.
+/// Sets the target of each node's wait.
 pub(super) fn set(nodes: &mut [Phase], summary: &Summary) {
     let loops: Vec<bool> = nodes.iter().map(|phase| lives_as_long(phase.node, summary.elapsed_ns)).collect();
     let ran: u128 = nodes.iter().map(|phase| u128::from(phase.own_ns)).sum();
@@ -60,8 +60,8 @@ pub(super) fn set(nodes: &mut [Phase], summary: &Summary) {
     }
 }
 
-/// Up to `count` waits that are no loops, by how likely they are causes. `is_small` says what is not worth a word. Of
-/// several, one is always the longest.
+/// Up to `count` waits that are no loops, the most likely causes first. Waits that `is_small` accepts are left out. If
+/// there are several, the longest is always one of them.
 pub(super) fn culprits(nodes: &[Phase], count: usize, is_small: impl Fn(u64) -> bool) -> Vec<Culprit> {
     let culprit = |(index, phase): (usize, &Phase)| {
         let perhaps = match phase.wait {
@@ -94,7 +94,7 @@ fn life(node: &TreeNode) -> u128 {
     u128::from(node.total_ns) + u128::from(node.awaited_ns.unwrap_or(0))
 }
 
-/// Whether its calls live nearly as long as the run, and mostly wait for nothing below them.
+/// Whether the node's calls live nearly as long as the run, and mostly wait, but not for their children.
 fn lives_as_long(node: &TreeNode, run_ns: u64) -> bool {
     let (life, all) = (life(node), u128::from(node.calls) * u128::from(run_ns));
     all > 0 && life * 100 >= all.saturating_mul(LONG_PERCENT) && u128::from(own_wait(node)) * 2 >= life
@@ -111,10 +111,10 @@ fn child_elsewhere(nodes: &[Phase], index: usize) -> Option<usize> {
     children().filter(|_| explains).max_by_key(|&i| nodes[i].node.total_ns)
 }
 
-/// The node whose calls may be what the calls of this one wait for, as a client waits for a server in its process.
-/// There are as many, the first began during the first, they took at least half of the wait and no longer than what
-/// waits, and they have no caller in common. Rows of one function that values of a field have split are as many by
-/// chance.
+/// The node for whose calls the calls of this one perhaps wait, as a client waits for a server in its process. Both
+/// nodes have about the same number of calls. The first call of the other began during the first call of this one. The
+/// calls of the other took at least half of the wait, and no longer than the waiting calls. The two have no common
+/// caller. They are not rows of one function that a field has split: such rows have equal numbers by chance.
 fn called(nodes: &[Phase], index: usize, summary: &Summary) -> Option<usize> {
     let node = nodes[index].node;
     let latency = |node: &TreeNode| {
@@ -125,8 +125,8 @@ fn called(nodes: &[Phase], index: usize, summary: &Summary) -> Option<usize> {
     let median = waits.median_ns.map_or(0, |median| median as u64).max(waits.min_ns);
     let is_called = |other: usize| {
         let (it, took) = (nodes[other].node, life(nodes[other].node));
-        // Of calls that follow one another, the second begins when the first has ended, which took the shortest time or
-        // more. The first calls of many clients at once may take long to arrive.
+        // If the waiting calls follow one another, the second begins after the first, so after the shortest time or
+        // later. The first calls of many clients at once may take long to arrive.
         let is_nearly_all = took * 100 >= u128::from(own_wait(node)) * NEARLY_ALL_PERCENT;
         let soon = if is_nearly_all { median } else { waits.min_ns };
         let fits = |inner: u64, outer: u64| inner - inner / TRAILING <= outer;
@@ -146,7 +146,7 @@ fn called(nodes: &[Phase], index: usize, summary: &Summary) -> Option<usize> {
     others.max_by_key(|&other| (life(nodes[other].node), Reverse(other)))
 }
 
-/// Whether one would be the other, or below it, if no name had the value of a field behind it (`load: user 3`).
+/// Whether the nodes are equal, or one is below the other, once values of fields are cut from names (`load: user 3`).
 fn are_split(nodes: &[Phase], index: usize, other: usize) -> bool {
     let path = |index: usize| {
         let above = std::iter::successors(Some(index), |&at| nodes[at].parent);
@@ -160,7 +160,7 @@ fn are_split(nodes: &[Phase], index: usize, other: usize) -> bool {
     of_this.starts_with(&of_other) || of_other.starts_with(&of_this)
 }
 
-/// Whether one is below the other, or both are below one that calls them.
+/// Whether one node is below the other, or both have a common caller above them.
 fn is_related(nodes: &[Phase], index: usize, other: usize) -> bool {
     let mut above = Some(index);
     while let Some(at) = above {

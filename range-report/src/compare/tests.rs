@@ -34,7 +34,7 @@ fn what_is_missing_counts_as_no_time() {
     assert_eq!((idle.in_runs[1].as_ref().unwrap().ratio, idle.difference_ns(2)), (None, Some(0)));
 }
 
-/// With marks, and words below them, for a quick look.
+/// For a quick look, the table has marks, and the sentences below it name the changed ranges.
 #[test]
 fn a_run_a_line_where_there_is_no_room() {
     let base = run(&[("kept", 1, 1_000), ("gone", 2, 5_000), ("idle", 1, 0), ("open", 0, 0)]);
@@ -109,7 +109,7 @@ fn csv_has_a_row_a_range_and_run() {
     let known = new.ranges.iter_mut().find(|range| range.name == "a, b").unwrap();
     known.times.median_ns = Some(740.5);
     known.times.quantiles = vec![Quantile::new(0.9, 780.0, false)];
-    // The old one has no tree.
+    // The old run has no tree.
     new.tree = vec![TreeNode { name: "a, b".to_owned(), self_ns: 1_400, ..TreeNode::default() }];
     let mut out = Vec::new();
     Comparison::of([("old", &run(&[("a, b", 2, 1_000)])), ("new", &new)]).write_csv(&mut out).unwrap();
@@ -138,7 +138,7 @@ fn json_has_the_fields() {
     );
 }
 
-/// Totals, with no noise.
+/// A gate that judges totals and assumes no noise.
 fn strict(threshold_percent: f64) -> Gate {
     Gate { basis: Basis::Total, least_repeats: 1, ..Gate::new(threshold_percent) }
 }
@@ -211,7 +211,7 @@ fn medians_are_judged_and_totals_of_few_instances() {
 
 #[test]
 fn repeats_are_compared_with_those_that_began_next_to_them() {
-    // The machine becomes slower by half, and one side is listed in reverse.
+    // The machine slows down by half from run to run, and one side lists its runs in reverse.
     let pace = |at: u32| 1e6 * (1.0 + 0.05 * f64::from(at % 10));
     let old = repeated(40, (0..10).map(pace));
     let mut new = repeated(40, (0..10).map(|at| 1.05 * pace(at) + f64::from(at % 3)));
@@ -355,7 +355,7 @@ fn ranges_that_the_first_run_does_not_have_are_listed_by_run() {
     assert_eq!(Comparison::of::<&str>([]).added(0), []);
 }
 
-/// `main` contains `load` and `run`, and `run` contains `sort`; given by their own times.
+/// A run in which `main` contains `load` and `run`, and `run` contains `sort`. `own` are their own times.
 fn nested(own: [u64; 4]) -> Summary {
     let node = |at: usize, name: &str, children: Vec<TreeNode>| {
         let total_ns = own[at] + children.iter().map(|child| child.total_ns).sum::<u64>();
@@ -444,7 +444,7 @@ fn a_lifetime_is_told_from_the_entries_of_the_same_name() {
     assert_eq!(added[0].to_string(), "new: request (start/end) took 9.000 ms, and is not in old");
 }
 
-/// One run has a tree and the other has none, whose own times must not count as 0.
+/// One run has a tree and the other has none. The unknown own times of the latter must not count as 0.
 #[test]
 fn own_times_of_one_run_alone_are_not_compared() {
     let (old, new) = (nested([10, 20, 5, 40]), run(&[("main", 1, 75), ("sort", 1, 40)]));
@@ -466,7 +466,7 @@ fn own_times_that_say_no_more_are_not_printed() {
     assert!(shown(&flat));
 }
 
-/// Runs with requested quantiles, which the tree has.
+/// A run with requested quantiles, which only its tree has.
 fn asked(ms: [u64; 2], asked: &[f64]) -> Summary {
     let mut all = run(&[("outer", 4, ms[0] * 1_000_000), ("inner", 4, ms[1] * 1_000_000)]);
     for range in &mut all.ranges {
@@ -501,7 +501,7 @@ fn quantiles_that_all_runs_were_asked_for_have_columns() {
 >> outer  400.0 ms   80.0%   50.00 ms  ~400.0 ms  800.0 ms   88.9%   100.0 ms  ~800.0 ms   +400.0 ms    x2.00
 ";
     assert!(text(&comparison, 200).starts_with(wide), "{}", text(&comparison, 200));
-    // The last quantile stays.
+    // The last quantile is never dropped.
     let narrowest = text(&comparison, 60);
     assert!(narrowest.contains("p99") && !narrowest.contains("p50"), "{narrowest}");
     assert!(!text(&Comparison::new(&base, &asked([800, 100], &[])), 200).contains("p99"));

@@ -14,10 +14,10 @@
 //! | a launch | a slice without length on its thread, and an arrow (`s`, `f`) from there to each operation |
 //! | copied bytes | a counter (`C`) a direction, from the start |
 //!
-//! Two slices of one track are nested or apart, or a reader drops one: what would cross another (kernels at once on one
-//! stream, ranges of different domains) goes to one more track of the same name, with a number. Times are nanoseconds
-//! from the start of the profiler, written as microseconds with three decimals. Integers beyond 2^53 are texts in
-//! arguments, for most readers hold numbers as doubles; those of counters are numbers always.
+//! Two slices of one track must be nested or apart, or a reader drops one. A slice that would cross another (kernels at
+//! once on one stream, ranges of different domains) goes to a further track of the same name, with a number. Times are
+//! nanoseconds from the start of the profiler, written as microseconds with three decimals. In arguments, integers
+//! beyond 2^53 are strings, because most readers hold numbers as doubles. The values of counters are always numbers.
 
 mod color;
 mod destination;
@@ -45,7 +45,7 @@ use device::Devices;
 use host::Host;
 use line::{Lines, Track};
 
-/// Lines are written when there is this much of them.
+/// Lines are written when they have this many bytes.
 const CHUNK: usize = 128 * 1024;
 
 /// Writes a timeline as Chrome trace events.
@@ -62,8 +62,8 @@ pub struct Chrome<W: Write> {
 
 #[cfg(feature = "gzip")]
 impl<W: Write + Seek> Chrome<W> {
-    /// Compressed, as the readers take it too. The file is whole after each write, since its end is overwritten by the
-    /// next; where `out` cannot go back (a pipe), it is whole at the end.
+    /// A compressed timeline, which the readers accept, too. The file is complete after each write, because the next
+    /// write overwrites its end. If `out` cannot go back (a pipe), the file is complete only at the end.
     #[must_use]
     pub fn gzip(out: W) -> Self {
         Self::to(Destination::gzip(out))
@@ -71,7 +71,7 @@ impl<W: Write + Seek> Chrome<W> {
 }
 
 impl<W: Write> Chrome<W> {
-    /// As text.
+    /// A timeline as plain text.
     #[must_use]
     pub fn new(out: W) -> Self {
         Self::to(Destination::Plain(out))
@@ -88,7 +88,7 @@ impl<W: Write> Chrome<W> {
         }
     }
 
-    /// Events leave in whole lines.
+    /// Writes whole lines only.
     fn write(&mut self) -> io::Result<()> {
         let written = self.out.write_all(self.lines.bytes());
         self.lines.clear();

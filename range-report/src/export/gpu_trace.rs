@@ -9,7 +9,7 @@ use crate::report::{TableStyle, escaped, nvprof_bytes, nvprof_time};
 use crate::summary::{MemoryKind, Process, Summary};
 use crate::timeline::{Item, Kernel, Memory, Operation, Sink, Work};
 
-/// Operations that are kept until the end, since they come in no order: some 100 MB.
+/// The largest number of operations, some 100 MB. They are kept until the end, because they arrive in any order.
 const MOST: usize = 1 << 20;
 /// Columns of the name of a device.
 const DEVICE: usize = 15;
@@ -38,12 +38,12 @@ struct Row {
     stream: u32,
     correlation: u32,
     work: Work,
-    /// Of a kernel, the number of its name.
+    /// The number of the kernel's name, if it is a kernel.
     name: u32,
 }
 
-/// Writes the list at the end. Of more than 1,048,576 operations it has the first that came, and a line counts the
-/// others. A program that is killed leaves no list.
+/// Writes the list at the end. It has the first 1,048,576 operations that arrived, and a line counts the others. A
+/// program that is killed leaves no list.
 ///
 /// ```
 /// use range_report::Summary;
@@ -189,7 +189,7 @@ const HEADERS: [&str; 15] = [
     "Name",
 ];
 
-/// Columns of each but the name, which is last and as long as it is.
+/// Width of each column except the last one, the name, which is never padded.
 const WIDTHS: [usize; 14] = [8, 8, 19, 14, 8, 8, 8, 8, 10, 10, 10, DEVICE, 8, 8];
 
 fn line(cells: [String; 15]) -> String {
@@ -264,7 +264,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Of which kind the memory is that is read, and that is written. A set has the first alone.
+/// The kinds of the source and the destination memory. For a set, the first is that of the destination.
 const fn kinds(memory: &Memory) -> (&'static str, &'static str) {
     match memory.kind {
         MemoryKind::Set => (kind(memory.destination), ""),
@@ -317,7 +317,7 @@ mod tests {
             let (grid, block) = ([512, 1, 1], [128, 1, 1]);
             Work::Kernel(Kernel { grid, block, registers, static_shared, ..Kernel::default() })
         };
-        // In another order than that of time.
+        // Not in the order of time.
         for (start, ns, correlation, work, name) in [
             (184_870_000, 11_450_000, 119, kernel(19, 1_142), "throw_dart(curandStateXORWOW*, int*, unsigned long*)"),
             (182_840_000, 23_136, 117, copy(MemoryKind::HtoD, 256 << 10, 1, 3), ""),
@@ -331,7 +331,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Lines of nvprof, from what people printed with it.
+    /// Lines that users of nvprof published.
     #[test]
     fn columns_are_those_of_nvprof() {
         let expected = "\

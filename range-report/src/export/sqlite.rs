@@ -2,29 +2,28 @@
 //! reports over a run that no tool attended.
 //!
 //! - Every range is a row of `NVTX_EVENTS`, in the order in which ranges end; names are registered strings.
-//! - Every operation is a row of `CUPTI_ACTIVITY_KIND_KERNEL`, `_MEMCPY` or `_MEMSET`, and
-//!   `CUPTI_ACTIVITY_KIND_RUNTIME` has one call that launched it, since the reports find the range of an operation
-//!   through it. **Where no call was recorded, the call is made up**: it has the launching thread, the name of a
-//!   function that does such work, and starts and ends at the moment of the launch. How long it took is not known; it
-//!   reads 0 ns, and API time in `kernexecsum` does too.
+//! - Every operation is a row of `CUPTI_ACTIVITY_KIND_KERNEL`, `_MEMCPY` or `_MEMSET`. The reports find the range of an
+//!   operation through its launching call, a row of `CUPTI_ACTIVITY_KIND_RUNTIME`. **If no call was recorded, the call
+//!   is made up**: it has the launching thread and the name of a function that does such work, and starts and ends at
+//!   the moment of the launch. Its duration is not known: it is 0 ns, and so is the API time in `kernexecsum`.
 //! - **Numbers of spans and calls** are in columns of our own behind those of Nsight Systems: `spanId`, `callId` and
-//!   `parentId` of `NVTX_EVENTS`, and `callId` of kernels, copies and sets. `TRACING_GPU_CALLS` has the calls that are
-//!   not the same as their one range.
+//!   `parentId` of `NVTX_EVENTS`, and `callId` of kernels, copies and sets. `TRACING_GPU_CALLS` has the calls that
+//!   differ from their only range.
 //! - Columns without a known value are NULL, also some that are never NULL in an export of Nsight Systems (`gridId`,
 //!   `localMemoryPerThread`, `localMemoryTotal`).
 //!
-//! **An existing file is overwritten**, whatever it was, as `nsys export --force-overwrite true` does it; one that
-//! another process has open is not.
+//! **An existing file is overwritten**, whatever it contains, as with `nsys export --force-overwrite true`. A file that
+//! another process has open is not overwritten.
 //!
-//! **A process that is killed** leaves what had been committed: all that came before the last [`flush`](Sink::flush)
-//! and, between two of them, what was more than some 100,000 rows ago. The journal is a rollback journal, so the file
-//! is whole between two commits, and a kill in the middle of one leaves `run.sqlite-journal` beside it, from which any
-//! program that opens the file for writing mends it (`sqlite3 run.sqlite .tables`). `nsys stats` does not look at
-//! journals: it may call such a file malformed until that has been done once. Nothing waits for the disk
-//! (`synchronous=OFF`): a crash of the machine, unlike one of the process, may leave an unreadable file.
+//! **A killed process** leaves all committed rows: those before the last [`flush`](Sink::flush), and of later rows all
+//! but the last 100,000 or so. Between two commits the file is whole. A kill during a commit leaves the rollback
+//! journal `run.sqlite-journal` beside the file. Any program that opens the file for writing then repairs it
+//! (`sqlite3 run.sqlite .tables`). `nsys stats` does not read journals: before the repair it may call the file
+//! malformed. Nothing waits for the disk (`synchronous=OFF`): a crash of the machine, unlike one of the process, may
+//! leave an unreadable file.
 //!
-//! **A program that closes our descriptors** loses the rest of the database, which an error says: `descriptors` keeps
-//! SQLite from files that the program opens under the same numbers.
+//! **A program that closes our descriptors** loses the rest of the database, and an error reports it. `descriptors`
+//! keeps SQLite from writing to files that the program opens under the same numbers.
 
 mod api_calls;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

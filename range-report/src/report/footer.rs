@@ -63,7 +63,7 @@ fn sentences(findings: &[Finding], kinds: &[FindingKind]) -> Vec<String> {
 pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptions, approximate: bool) -> Vec<String> {
     let found = losses(summary, options.wording());
     let mut lines = sentences(&found, LOST);
-    // The tree has a row for it.
+    // In the tree, work that was launched outside any range has a row.
     if reports.iter().any(|report| report.needs_activity()) {
         lines.extend(sentences(&found, &[FindingKind::LaunchedOutside]));
     }

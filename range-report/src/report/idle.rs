@@ -1,4 +1,4 @@
-//! Why the devices were idle: one table of devices and causes, and one of the spans that launched what ended it.
+//! Why the devices were idle: a table of devices and causes, and a table of the spans whose launches ended idle times.
 
 use super::cuda::Made;
 use super::envelope::section;
@@ -46,7 +46,7 @@ pub(crate) const ABOUT: &str = "Time between two operations of a device, by the 
                                 that launched the second.";
 const NOT_RECORDED: &str = "Idle time was not recorded: ask for the report `idle` before the run.\n";
 
-/// Of each device, what its time was made of.
+/// For each device, the parts of its time.
 fn devices(idle: &GpuIdle) -> Table {
     let mut table = Table::new([Column::name("Device"), Column::of("Time (ns)"), Column::of("Share (%)")]);
     for device in &idle.devices {
@@ -67,7 +67,7 @@ fn devices(idle: &GpuIdle) -> Table {
     table
 }
 
-/// Of each range, the idle time that its launches ended.
+/// For each range, the idle time that its launches ended.
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     let idle = summary.idle.as_ref().ok_or(NOT_RECORDED)?;
     let mut table = Table::new([
@@ -106,7 +106,7 @@ fn total(idle: &GpuIdle) -> u64 {
     idle.devices.iter().fold(0, |sum, device| sum.saturating_add(device.causes.total_ns()))
 }
 
-/// Causes that took any time.
+/// The causes with any time.
 fn largest_first(causes: &IdleCauses) -> Vec<(IdleCause, u64)> {
     let mut all: Vec<_> = IdleCause::ALL.iter().map(|&cause| (cause, causes.of(cause))).collect();
     all.retain(|(_, ns)| *ns > 0);

@@ -19,7 +19,7 @@ const BY_RANGE: [&str; 2] = [
     "Kernel Launch & Exec Time Summary (by range):",
 ];
 const NONE: &str = "No kernel with its launch was recorded.\n";
-/// Figures of each part, without their prefix.
+/// Headers of the figures of each part, without the letter of the part.
 const FIGURES: [&str; 5] = ["Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)"];
 
 /// `KernelExec`: both tables.
@@ -52,7 +52,7 @@ fn by_range(summary: &Summary, options: &RenderOptions) -> Table {
     table
 }
 
-/// The figures beside these places, without a row.
+/// A table without rows: these columns, then the columns of figures.
 fn table_of(places: &[Column]) -> Table {
     let mut columns = [places, &[Column::of("Count"), Column::of("QCount")]].concat();
     for part in ["T", "A", "Q", "K"] {

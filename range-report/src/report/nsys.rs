@@ -18,7 +18,7 @@ pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
     let any_start_end = of_style(RangeStyle::StartEnd).next().is_some();
 
     if options.style == TableStyle::Legacy {
-        // That generation has a report of its own for each style, each with its own base for the percentages.
+        // Nsight Systems of that time prints one report for each style, and the percentages of each add up to 100.
         let push_pop: Vec<Row> = of_style(RangeStyle::PushPop).map(|row| name_row(row, options)).collect();
         let start_end: Vec<Row> = of_style(RangeStyle::StartEnd).map(|row| name_row(row, options)).collect();
         let mut out = String::new();
@@ -63,11 +63,11 @@ fn sorted(summary: &Summary) -> Vec<(Option<String>, &RangeStats)> {
     rows
 }
 
-/// A row of a statistics table: the durations, and the cells that say whose they are.
+/// A row of a statistics table: the durations, and the cells that name what lasted so long.
 pub(crate) struct Row<'a> {
     pub(crate) times: &'a Times,
-    /// The upper bound of all durations, if they are not known themselves. Such a row has no share, and no part in
-    /// those of others.
+    /// The upper bound of all durations, if they are not known themselves. Such a row has no share, and does not count
+    /// in the total of the shares.
     pub(crate) below: Option<u64>,
     pub(crate) names: Vec<Cell>,
 }
@@ -88,8 +88,8 @@ pub(crate) const fn style_name(style: RangeStyle) -> &'static str {
     }
 }
 
-/// The tool tests names for being numbers, like any other cell, so that a range `1000` appears as `1,000` there.
-/// Reports for people keep names unchanged.
+/// Nsight Systems formats each cell that looks like a number, and so prints a range named `1000` as `1,000`. Reports
+/// for people keep names unchanged.
 pub(crate) fn name_cell(label: Option<&str>, options: &RenderOptions) -> Cell {
     let label = label.unwrap_or("None");
     if options.raw_names { Cell::tested(label) } else { Cell::text(names::escaped(label)) }
@@ -195,8 +195,8 @@ pub(crate) fn times_cells(times: &Times, base: u128) -> [Cell; 10] {
     ]
 }
 
-/// The cells of a row of which only a bound is known; a sum, a spread or a share has not even a bound. A bound of 0 is
-/// none.
+/// The cells of a row of which only a bound is known. A sum, a spread and a share stay unknown, and so does a bound
+/// of 0.
 fn below_cells(instances: u64, floor: u64) -> [Cell; 10] {
     let bound = || if floor > 0 { Cell::Below(floor) } else { Cell::Unknown };
     let unknown = || Cell::Unknown;

@@ -58,7 +58,7 @@ const FIELDS: [(&str, Span); 6] = [
     }),
 ];
 
-/// The writer.
+/// The code that writes the timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Subscriber,
@@ -109,7 +109,7 @@ struct Empty;
 
 impl<S: tracing::Subscriber> Layer<S> for Empty {}
 
-/// The child: prints the nanoseconds a span on its thread, those of other threads, the losses, and the bytes.
+/// The child. Prints the nanoseconds per span on its thread and on other threads, the losses, and the bytes.
 pub(crate) fn run(who: &str, files: Option<Files>, fields: &str) {
     let who = Who::ALL.into_iter().find(|known| known.name() == who).expect("one of these");
     let (_, span) = FIELDS.into_iter().find(|(name, _)| *name == fields).expect("some of these");
@@ -172,7 +172,7 @@ pub(crate) fn table(wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// Nanoseconds a span on its thread, and of the writer's; losses; bytes.
+/// Runs a child. Returns nanoseconds per span on its thread, those of the writer's thread, the losses, and the bytes.
 fn child(who: Who, files: Option<Files>, fields: &str) -> [f64; 4] {
     let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
     command.args(["program", who.name(), files.map_or("none", Files::name), fields]);

@@ -21,7 +21,7 @@ static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, records: *mut usize) {
     let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
     #[allow(unsafe_code)]
-    // SAFETY: CUPTI passes three places to write to; a buffer belongs to it until it gives it back.
+    // SAFETY: CUPTI passes three pointers to write to. A buffer belongs to CUPTI until CUPTI returns it.
     unsafe {
         *buffer = free.map_or_else(|| alloc_zeroed(BUFFER), |address| address as *mut u8);
         if (*buffer).is_null() {
@@ -95,7 +95,7 @@ impl Alone {
 
 fn flush(cupti: &Cupti) {
     #[allow(unsafe_code)]
-    // SAFETY: no argument but a flag.
+    // SAFETY: the only argument is a flag.
     unsafe {
         (cupti.flush)(0);
     }

@@ -14,13 +14,13 @@ use tracing_gpu::{Gpu, Output, Profiler, Report, with_stream};
 use super::device::{Device, check, install_built, us};
 use super::foreign::{Cupti, Raw};
 
-/// The longest time from the begin of the end.
+/// The longest allowed time from the mark on standard output to the end of the process.
 const LONGEST: Duration = Duration::from_secs(2);
 /// After this time a process counts as hanging, and is stopped.
 const HANGS: Duration = Duration::from_secs(60);
 /// Number of kernels in flight, each of 5 ms.
 const KERNELS: u64 = 20;
-/// Marks on standard output that the end begins.
+/// The line on standard output with which a process marks that its end begins.
 const MARK: &str = "the end begins";
 const TITLE: &str = "(cuda_gpu_kern_sum)";
 
@@ -54,7 +54,7 @@ const CASES: &[Case] = &[
     Case { name: "not_a_library", run: bad_library, outcome: |ended| ended.with_code(0).map(drop) },
 ];
 
-/// Runs all cases. Returns whether all had their outcome.
+/// Runs all cases. Returns whether each had its expected outcome.
 pub(crate) fn run_all() -> bool {
     let text = std::env::temp_dir().join(format!("gpu_check-{}-libcupti.so", std::process::id()));
     std::fs::write(&text, "This is no library.\n").expect("a file");

@@ -73,7 +73,6 @@ pub(crate) type Callback = extern "C" fn(Raw, c_int, u32, *const c_void);
 
 library! {
     /// CUPTI, called directly: for comparisons with the library, and for its own cost. Load the driver first.
-    /// first.
     Cupti in "extras/CUPTI/lib64" as "libcupti" {
         subscribe = cuptiSubscribe(*mut Raw, Callback, Raw);
         enable_callback = cuptiEnableCallback(u32, Raw, c_int, u32);

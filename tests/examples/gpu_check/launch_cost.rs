@@ -64,11 +64,11 @@ const JUDGED: [([&str; 2], &str); 2] =
 const KERNELS: [i32; 3] = [10, 1, 2]; // CONCURRENT_KERNEL, MEMCPY, MEMSET
 const CALLS: [i32; 2] = [5, 4]; // RUNTIME, DRIVER
 
-/// The figures of a turn: ns a launch on average, of the median batch, of the slowest, and of the first, which is in
-/// none of the others; of the thread's own time and of the kernel's; then, per 1,000 launches, page faults, waits and
-/// preemptions.
+/// The figures of a turn. The first six are ns a launch: on average, in the median batch, in the slowest and in the
+/// first (which the other figures leave out), in the thread's own code and in the system's kernel. The last three are
+/// page faults, waits and preemptions per 1,000 launches.
 const FIGURES: usize = 9;
-/// How many of them are times.
+/// How many of the figures are times.
 const TIMES: usize = 6;
 type Figures = [f64; FIGURES];
 const NAMED: [&str; FIGURES] =
@@ -353,8 +353,8 @@ fn measure(profiler: Option<Profiler>, on_stream: bool) {
     summary.notes.iter().for_each(|note| println!("{note}"));
 }
 
-/// A million launches, or `LAUNCHES` from the environment: the count in the table, the losses, and the memory. Alone:
-/// `gpu_check launch_cost million`.
+/// Makes a million launches, or `LAUNCHES` from the environment, and checks the count in the table, the losses and the
+/// memory. `gpu_check launch_cost million` runs only this.
 fn million() {
     let asked = std::env::var("LAUNCHES").ok().and_then(|launches| launches.parse().ok()).unwrap_or(1_000_000);
     let batches = usize::div_ceil(asked, BATCH);

@@ -69,7 +69,7 @@ impl Crowd {
     }
 }
 
-/// Runs this in a child, which exits with its result. Returns how the child ended.
+/// Runs `body` in a child, which exits with the result of `body`. Returns how the child ended.
 fn forked(body: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child does what is tested, and exits; a signal ends it where it waits for ever.
     let child = unsafe { libc::fork() };
@@ -144,7 +144,7 @@ fn storm(microseconds: i64) {
     }
 }
 
-/// Through all of a run: from before the profiler is built until its files are written.
+/// The signals arrive during a whole run: from before the profiler is built until its files are written.
 fn signal_storm(tier: Tier) -> Outcome {
     storm(50);
     let outcome = measure_by(tier, Profiler::builder(), || {

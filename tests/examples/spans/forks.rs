@@ -32,12 +32,12 @@ static CHANGED: Condvar = Condvar::new();
 thread_local! {
     /// Whether this thread waits at each of its allocations.
     static WAITS: Cell<bool> = const { Cell::new(false) };
-    /// The remaining allocations of this thread, if they are counted, and how many it was refused.
+    /// If allocations of this thread are counted: `GIVEN` is how many remain, `REFUSED` how many were refused.
     static GIVEN: Cell<Option<u64>> = const { Cell::new(None) };
     static REFUSED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs this with memory for `given` allocations of this thread. Returns how many more it requested.
+/// Runs `body` with memory for `given` allocations of this thread. Returns how many further ones were refused.
 pub(crate) fn with_allocations(given: u64, body: impl FnOnce()) -> u64 {
     REFUSED.set(0);
     GIVEN.set(Some(given));

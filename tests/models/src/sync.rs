@@ -24,9 +24,9 @@ pub(crate) fn wait(_attempt: u32) {
 /// The mutation of one place in the sources.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wrong {
-    /// It orders nothing: a `Relaxed` access, no fence, or a lock that excludes others but orders nothing.
+    /// The place orders nothing: a `Relaxed` access, no fence, or a lock that excludes others but orders nothing.
     Unordered,
-    /// It is left out.
+    /// The store is left out.
     LeftOut,
 }
 

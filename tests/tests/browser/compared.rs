@@ -33,7 +33,7 @@ pub(crate) fn run(pid: u32, ranges: &[(&str, u64, u64)]) -> Summary {
     summary
 }
 
-/// Backends, compared like a user does; the figures of `cuda` and `sycl` are those of `docs/compare.md`.
+/// Backends, compared as a user compares them. The figures of `cuda` and `sycl` are those of `docs/compare.md`.
 fn backends() -> [(&'static str, Summary); 4] {
     let [load, data, random, running] = ["Load Module", "Set input data", "Init random data", "Module running"];
     let cuda = [

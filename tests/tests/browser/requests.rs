@@ -280,7 +280,7 @@ fn threads_of_one_name_fold() {
     assert_eq!(browser.eval(labels), whole);
     let workers = "page.timeline.lines.filter((line) => line.group.thread !== undefined)";
     assert_eq!(browser.eval(&format!("{workers}.length")), 8, "one low line each");
-    // By a click on the name in the margin, for which the browser shows a pointer.
+    // A click on the name in the margin unfolds the lanes. The browser shows a pointer there.
     let y = browser.number("page.timeline.groups[2].y - page.timeline.scroller.scrollTop + document.getElementById('lanes').getBoundingClientRect().top + 8");
     browser.click((60.0, y));
     assert_eq!(browser.eval(&format!("{workers}.length")), 8 * 3, "three levels each");
@@ -330,7 +330,7 @@ fn what_is_marked_is_summed_up() {
     browser.click_on("document.getElementById('zoom-marked')");
     let shown = browser.eval("[page.timeline.from, page.timeline.to]");
     assert!((shown[0].as_f64().expect("ns") - from).abs() < 10.0 && (shown[1].as_f64().expect("ns") - to).abs() < 10.0);
-    // With keys: marks exactly the visible part of all threads.
+    // The key `m` marks exactly the visible part of all threads.
     browser.key("m", 0);
     assert!(texts(&mut browser, "#details tbody th").contains(&"load batch".to_owned()));
     browser.key("Escape", 0);
@@ -367,7 +367,7 @@ fn a_row_opens_its_ten_slowest() {
     browser.eval(&format!("page.select({slowest})"));
     let why = browser.text("document.querySelector('#details .reason').innerText");
     assert!(why.contains(" running in wait for batch, usually ") && why.starts_with("2.0 times the median"), "{why}");
-    // The same button closes it; with keys, right of the name.
+    // The same button closes the list. With keys, the button is to the right of the name.
     browser.click_on(&format!("{row}.querySelector('.spread button')"));
     assert_eq!(browser.eval("document.querySelectorAll('.slowest').length"), 0);
     browser.eval(&format!("{row}.querySelector('.name').focus()"));
@@ -376,7 +376,7 @@ fn a_row_opens_its_ten_slowest() {
     assert_eq!(browser.eval("document.querySelectorAll('.slowest a').length"), 10);
     browser.key("ArrowLeft", 0);
     assert_eq!(browser.text("document.activeElement.innerText"), "step");
-    // p50 and p99 have columns beside it.
+    // p50 and p99 have columns of their own.
     let heads = texts(&mut browser, "#panel thead th");
     assert!(heads.iter().any(|head| head.starts_with("p50")), "{heads:?}");
     assert_eq!(browser.complaints(), NOTHING);

@@ -129,7 +129,8 @@ pub(crate) fn node<'a>(nodes: &'a [TreeNode], name: &str) -> &'a TreeNode {
     nodes.iter().find(|node| node.name == name).unwrap_or_else(|| panic!("no {name} in {nodes:?}"))
 }
 
-/// With single calls: those of the runtime without nested driver calls, those of the driver, and none of the profiler.
+/// Single calls are recorded: those of the runtime without nested driver calls, those of the driver, and none of the
+/// profiler.
 fn calls(fake: &Fake, tier: &str) {
     let files = Files::new();
     let profiler = start(files.builder().report([Report::Api]), tier);
@@ -437,7 +438,7 @@ fn unfinished(fake: &Fake, tier: &str) {
 }
 
 /// Two buffers arrive only at the end, the second 10 ms after the first or after everything else. A third has no
-/// records: it stays with CUPTI and says nothing about a captured launch.
+/// records: CUPTI keeps it, and it holds no record of a captured launch.
 fn late(fake: &Fake, tier: &str) {
     let files = Files::new();
     let profiler = start(builder().json(files.json()), tier);
@@ -483,6 +484,6 @@ fn unattended(fake: &Fake, tier: &str) {
     let mut projected: Vec<_> = trace.projected().into_iter().map(|(name, ..)| name).collect();
     projected.sort_unstable();
     assert_eq!(projected, ["last", "work"]);
-    // CUPTI's own call on the collector's thread belongs to nobody.
+    // CUPTI's own call on the collector's thread is in no timeline.
     assert_eq!(trace.calls().into_iter().map(|(id, ..)| id).collect::<Vec<_>>(), [11, 13]);
 }

@@ -74,8 +74,8 @@ fn a_storm_of_signals_loses_nothing() {
     }
 }
 
-/// The kernel ends them: no destructor of the thread runs. Its rows count, its open ranges are named, and its memory
-/// stays.
+/// The system ends these threads, and none of their destructors runs. Their rows count, their open ranges are named,
+/// and their memory stays.
 #[test]
 fn threads_that_are_cut_off_are_counted() {
     for tier in BOTH {
@@ -121,7 +121,7 @@ fn the_first_spans_of_a_thread_take_little_of_its_stack() {
     }
 }
 
-/// It ends as without the profiler, and prints nothing more.
+/// The program ends as it would without the profiler, and prints nothing more.
 #[test]
 fn a_stack_that_overflows_in_a_span_ends_the_program_as_it_would() {
     let ran = outcome(&mut command("endless-recursion", SUBSCRIBER));

@@ -65,7 +65,7 @@ fn a_pipe_that_nobody_reads_is_one_line() {
         ("trace", "trace"),
     ];
     for (key, what) in named {
-        // `timeout` kills it after a while if it waits.
+        // If the program waits for a reader, `timeout` kills it.
         let mut child = Command::new("timeout");
         child.args(["-s", "KILL", "60"]).arg(example("spans")).args(["guard", "layer"]);
         child.env("TRACING_GPU", format!("{key}={}", at("pipe"))).env_remove("NVTX_INJECTION64_PATH");
@@ -81,7 +81,7 @@ fn a_pipe_that_nobody_reads_is_one_line() {
     }
 }
 
-/// The reader may be `| head`. A timeline cannot be complete then, so it prints one line.
+/// The reader may be `| head`. The timeline is then incomplete, so the profiler prints one line.
 #[test]
 fn a_pipe_whose_reader_leaves_early_holds_nobody_up() {
     let folder = Folder::new("early");

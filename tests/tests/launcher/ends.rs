@@ -177,7 +177,7 @@ fn a_command_that_is_killed_leaves_the_program_alone() {
     let run = temporary.0.join(temporary.names().first().expect("the folder of the run"));
     let json = std::fs::read_dir(run).expect("a folder").map(|entry| entry.expect("an entry").path());
     let json = { json }.find(|path| path.extension().is_some_and(|extension| extension == "json"));
-    // The file is written before the program's last descriptor is closed, for which the reading above waits.
+    // The read above waits until the program's last descriptor is closed. The file is written before that.
     let summary = tracing_gpu::Summary::read_json(std::fs::File::open(json.expect("a summary")).expect("a file"));
     assert_eq!(summary.expect("a summary").ranges.len(), 2);
 }
@@ -336,7 +336,7 @@ fn on_a_terminal(folder: &Folder, way: &str) -> (Child, BufReader<ChildStdout>, 
     (child, terminal, printed)
 }
 
-/// The output up to this line, or this end of a line.
+/// The output up to a line that ends in `end`.
 fn read_to(terminal: &mut impl BufRead, end: &str) -> String {
     let (mut printed, end) = (String::new(), format!("{end}\r\n"));
     while !printed.ends_with(&end) {
@@ -345,7 +345,7 @@ fn read_to(terminal: &mut impl BufRead, end: &str) -> String {
     printed
 }
 
-/// The terminal sends it to program and command: the program decides.
+/// The terminal sends the interrupt to the program and the command. The program decides whether it ends.
 #[test]
 fn ctrl_c_on_a_terminal_ends_the_program_and_prints_the_report() {
     let folder = Folder::new();
@@ -374,7 +374,7 @@ fn ctrl_c_on_a_terminal_reaches_the_program_once() {
     assert!(ended.success() && printed.contains("interrupts 1\r\n"), "{ended}: {printed}");
 }
 
-/// A run that times out while the program waits for that. A busy machine gets more time to reach that point.
+/// A run that times out while the program waits. A busy machine gets more time to begin the wait.
 fn out_of_time(run: impl Fn(&str) -> Ran) -> Ran {
     let mut tried = ["0.3", "3", "30"].into_iter().map(run);
     tried.find(|ran| ran.stdout.ends_with("ready\n")).expect("it is ready in half a minute")

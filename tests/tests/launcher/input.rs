@@ -40,8 +40,8 @@ fn what_was_closed_stays_closed() {
     assert_eq!(["", "<&-", ">&-", "<&- >&-", "2>&-"].map(closed), ["", "0\n", "1\n", "0\n1\n", ""]);
 }
 
-/// Ends with this status and says this one line, in which `%` is the program; where no call was seen, two more lines
-/// have its times.
+/// Checks that the command ends with this status and prints this one line, in which `%` stands for the program. If no
+/// call was seen, two more lines have its times.
 fn assert_says(program: &Path, status: i32, line: &str) {
     let ran = run(&[], |command| command.arg(program));
     let line = line.replace('%', &program.display().to_string());
@@ -100,7 +100,7 @@ fn a_program_that_does_nothing_for_us_keeps_its_status() {
     assert_eq!((ran.status.code(), &*ran.stdout), (Some(4), "--report -o -- x\n"));
 }
 
-/// What it took, and how it would have a report; once, and not where something keeps it from one.
+/// The command prints the program's times and the way to a report once, and not if something prevents a report.
 #[test]
 fn a_program_without_names_has_its_times_and_how_to_name_phases() {
     let folder = Folder::new();

@@ -46,7 +46,6 @@ fn short_bodies() {
 
 /// A new name is registered with the tool, which takes time. That must happen outside of the range, or its only
 /// duration is wrong.
-/// wrong.
 #[test]
 fn names_used_once() {
     for tier in ["layer", "subscriber"] {

@@ -76,8 +76,8 @@ impl Files {
     }
 
     /// Gives files their requested names, unless two would have the same, and removes files of processes that did
-    /// nothing. If no process has written a requested name, a file of an earlier run does not stay there either; a new
-    /// one states the reason `why`. Returns the pages.
+    /// nothing. If no process has written a requested name, a file of an earlier run is removed, or replaced by a file
+    /// with the reason `why`. Returns the pages.
     pub(super) fn settle(&self, worked: &[&Process], idle: &[&Process], why: &str) -> Vec<PathBuf> {
         let mut pages = Vec::new();
         for (key, (asked, own)) in &self.by_process {
@@ -145,7 +145,7 @@ impl Files {
         }
     }
 
-    /// Writes a summary without rows in place of those of processes; it contains the line.
+    /// Writes a summary without rows in place of those of processes. Its only note is `line`.
     pub(super) fn write_no_json(&self, process: &Process, line: &str) {
         let Some(name) = self.json.as_deref().and_then(without_process) else { return };
         let mut summary = Summary::default();
@@ -163,7 +163,7 @@ pub(super) fn write(path: &Path, make: impl FnOnce(&mut Vec<u8>) -> io::Result<(
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write `{}`: {error}", path.display())))
 }
 
-/// The same of a summary; a line if that fails.
+/// Writes a summary as JSON, whole or not at all. Prints a line if that fails.
 fn write_summary(path: &Path, summary: &Summary, options: &RenderOptions) {
     if let Err(error) = write(path, |out| Ok(summary.write_json_with(options, out)?)) {
         complain(&error.to_string());

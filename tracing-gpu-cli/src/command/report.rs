@@ -82,7 +82,7 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files,
     pages
 }
 
-/// The operations on GPUs of each process, as it has listed them: of those that had any, or of all.
+/// The lists of GPU operations: of the processes that had any, or of all processes if none had.
 fn gpu_traces(folder: &Folder, worked: &[Summary], is_csv: bool) -> Vec<Vec<u8>> {
     let has_work = |summary: &Summary| summary.gpu.as_ref().is_some_and(|gpu| gpu.total.operations > 0);
     let has_any = worked.iter().any(has_work);
@@ -100,8 +100,8 @@ fn program_of(run: &Run) -> Option<PathBuf> {
     run.command.first().and_then(|name| program::find(Path::new(name)))
 }
 
-/// No call was seen of any process: a line says so, and two more what the program took all the same, and how to see
-/// more of it.
+/// Reports that no process made a call: one line with the reason, and two lines with the program's times and with a way
+/// to name its phases. Returns the pages.
 fn unseen(run: &Run, chosen: &Chosen, files: &Files, took: Duration) -> Vec<PathBuf> {
     let program = program_of(run);
     let why = program::unseen(program.as_deref());
@@ -110,7 +110,7 @@ fn unseen(run: &Run, chosen: &Chosen, files: &Files, took: Duration) -> Vec<Path
         let name = run.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
         let line = match chosen.output {
             Output::File(_) => format!("tracing-gpu: nothing was measured: {why}\n"),
-            _ => String::new(), // it is there
+            _ => String::new(), // standard error has this line already
         };
         let took = took_in_words(took, system::taken_by_children());
         let text = format!("{line} `{}` took {took}\n To name phases: {naming}\n", name.escape_debug());
@@ -136,8 +136,8 @@ fn took_in_words(wall: Duration, taken: Option<Taken>) -> String {
     }
 }
 
-/// A line says why nothing was measured, and the files do. These processes may have written timelines. Returns the
-/// pages.
+/// Reports in a line and in the files why nothing was measured. These processes may have written timelines. Returns
+/// the pages.
 fn nothing(run: &Run, chosen: &Chosen, files: &Files, processes: &[&Process], why: &str) -> Vec<PathBuf> {
     let line = format!("nothing was measured: {why}");
     complain(&line);
@@ -213,7 +213,7 @@ pub(super) fn print(text: &[u8]) -> io::Result<()> {
     written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
-/// The layout of tables: on a terminal, with its width.
+/// The layout of tables. On a terminal they have its width.
 pub(super) fn options(chosen: &Chosen, output: &Output) -> RenderOptions {
     let size = match output {
         Output::Stderr => terminal_size::terminal_size_of(io::stderr()),

@@ -218,15 +218,14 @@ impl Running {
         }
     }
 
-    /// Called if more than ranges is measured, or if their rows are in no file. Otherwise the process has no thread of
-    /// ours.
+    /// Starts our threads. Called only if more than ranges is measured, or if the rows of ranges are in no file.
     fn start_threads(&'static self) {
         self.profiler.measures_more();
         self.snapshots.start(&self.profiler);
         self.finish_on_signal();
     }
 
-    /// Also if files are written.
+    /// Lets signals end the measuring. Also called if files are written.
     fn finish_on_signal(&self) {
         on_own_stack(|| system::without_signals(|| self.profiler.finish_on_signal()));
     }
@@ -235,7 +234,7 @@ impl Running {
 /// Whether CUDA has called us inside `cuInit`. A forked child cannot use its parent's CUDA.
 static IN_CUDA: AtomicBool = AtomicBool::new(false);
 
-/// Earlier measurements belong to the parent.
+/// Begins the measuring of a child anew: earlier measurements belong to the parent.
 extern "C" fn after_fork_in_child() {
     system::mark_process();
     FORKS.fetch_add(1, Release);
@@ -243,7 +242,7 @@ extern "C" fn after_fork_in_child() {
     snapshot::after_fork_in_child();
 }
 
-/// For ends of a process without `atexit` handlers.
+/// Ends the measuring where a process ends without `atexit` handlers.
 extern "C" fn end() {
     if let Some(running) = running() {
         running.profiler.end(false);

@@ -126,7 +126,7 @@ mod tests {
         let mut catalog = Catalog::new(Limits { nodes: 1_000, run_time_names: 1 });
         let key = RangeKey { label: catalog.label(0, "a"), category: 0, style: RangeStyle::PushPop };
         let node = catalog.child(ROOT, key);
-        // Inside was a range without a parent, which is no child.
+        // A range without a parent ran inside; it is not a child of this node.
         assert_eq!(again(&catalog, &[&[row(key, node, 100, 90)]]), []);
     }
 }

@@ -1,5 +1,5 @@
-//! Which file each output goes to: no two outputs to the same file, of one profiler or of several that live at once;
-//! and whether the file can be written.
+//! The file of each output, and whether it can be written. No two outputs go to the same file, within one profiler or
+//! between profilers that live at the same time.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -31,8 +31,8 @@ pub(crate) struct Claim {
     pid: u32,
 }
 
-/// Claims the files of all outputs. An output whose file is claimed already is struck from the settings; a report then
-/// goes to standard error. Returns a line for each.
+/// Claims the files of all outputs. If a file is claimed already, removes its output from the settings, or sends the
+/// report to standard error. Returns a line for each such output.
 pub(crate) fn claim(config: &mut Config, process: &Process) -> (Claim, Vec<String>) {
     stay_here(config);
     let (mut own, mut complaints) = (Claim { files: Vec::new(), pid: process.pid }, Vec::new());
@@ -65,7 +65,7 @@ pub(crate) fn claim(config: &mut Config, process: &Process) -> (Claim, Vec<Strin
     (own, complaints)
 }
 
-/// A program may be in another folder when it ends.
+/// Makes paths absolute, because a program may be in another folder when it ends.
 fn stay_here(config: &mut Config) {
     let report = match &mut config.output {
         Output::File(path) => Some(path),
@@ -78,7 +78,7 @@ fn stay_here(config: &mut Config) {
     }
 }
 
-/// Takes an output out of the settings. Returns what becomes of it.
+/// Removes an output from the settings. Returns the words for its new destination, if it has one.
 fn strike(row: &Row, config: &mut Config) -> &'static str {
     if let Some(How::Printed) = row.how {
         config.output = Output::Stderr;
@@ -88,16 +88,16 @@ fn strike(row: &Row, config: &mut Config) -> &'static str {
     ""
 }
 
-/// Returns an error for each file of the end that cannot be written as things are: the user who learns it at the start
-/// can mend it in time. Nothing is changed: a run that does not come to its end leaves the file as it was.
+/// Returns an error for each file of the end that cannot be written now. A user who learns this at the start can still
+/// do something about it. Changes nothing: if the run is killed, the file is as before.
 pub(crate) fn unwritable(config: &Config, process: &Process) -> Vec<io::Error> {
     let at_end = TABLE.iter().filter(|row| matches!(row.how, Some(How::AtEnd(_) | How::Printed)));
     let wanted = at_end.filter_map(|row| Some((row.label, path::expand(row.path(config)?, process))));
     wanted.filter_map(|(label, path)| Some(cannot_write(label, &path, &look(&path).err()?))).collect()
 }
 
-/// The error that writing a file would meet, as far as it shows without changing anything. A device or a pipe is left
-/// alone: opening it may wait, or have an effect.
+/// The error of writing a file, if it can be known without changing anything. A device or a pipe is not opened, because
+/// that may wait, or have an effect.
 fn look(path: &Path) -> io::Result<()> {
     let path = &shared::resolved(path)?;
     match std::fs::metadata(path) {
@@ -112,13 +112,13 @@ fn look(path: &Path) -> io::Result<()> {
 }
 
 impl Claim {
-    /// Gives them to whoever comes next.
+    /// Lets other profilers claim the files.
     pub(crate) fn give_back(&self) {
         CLAIMED.lock().retain(|claimed| claimed.pid != self.pid || !self.files.contains(&claimed.file));
     }
 }
 
-/// The one name of a file, whatever it is called; `None` for a device or a pipe, which many may write to.
+/// The unique path of a file that may have several. `None` for a device or a pipe, which many outputs may share.
 fn place(path: &Path) -> Option<PathBuf> {
     match std::fs::metadata(path) {
         Ok(there) if !there.is_file() => None,

@@ -1,4 +1,4 @@
-//! Files written whole or not at all, and pipes that are not waited for.
+//! Files that are written whole or not at all, and pipes whose readers are awaited for a second at most.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::shared;
 
-/// Names that are tried for a file beside another one: a run that was killed may have left some.
+/// Number of names that are tried for a temporary file: killed runs may have left files of some names.
 const MOST_NAMES: usize = 8;
-/// Letters of the other's name in it, of four bytes at most: a name of a file has 255 bytes.
+/// Letters of the target's name in that of the temporary file. They have four bytes at most, and a file name 255.
 const MOST_LETTERS: usize = 56;
 
-/// Opens a file to be written anew. A pipe that nobody reads is an error, soon.
+/// Opens a file to be written anew. If nobody reads a pipe within a second, that is an error.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let path = shared::resolved(path)?;
     if fs::metadata(&path).is_ok_and(|there| pipe::is_one(&there)) {
@@ -24,9 +24,9 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a file: what is there stays as it is until all of the text is on the disk beside it, and then gives way to
-/// it. What is no file (a device, a pipe) is written to as it is, and so is one that would not be the same afterwards:
-/// another's, one with several names, one in a folder where none can be made.
+/// Writes a file. An existing file stays as it is until a temporary file beside it has all of the text on the disk;
+/// then the temporary file replaces it. A device or a pipe is written directly. So is a file that cannot be replaced:
+/// one of another owner, one with several names, one in a folder where no file can be created.
 pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let target = shared::resolved(path)?;
     let overwrite = || create(&target)?.write_all(text);
@@ -52,7 +52,7 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Writes it. False where it may not take the place of what is there.
+/// Writes the temporary file. Returns false if it must not replace the existing file.
 fn fill(mut file: File, text: &[u8], before: Option<&fs::Metadata>) -> io::Result<bool> {
     if let Some(before) = before
         && (!is_alike(&file.metadata()?, before) || file.set_permissions(before.permissions()).is_err())
@@ -61,12 +61,12 @@ fn fill(mut file: File, text: &[u8], before: Option<&fs::Metadata>) -> io::Resul
     }
     file.write_all(text)?;
     if before.is_some() {
-        file.sync_all()?; // some disks say only now that they are full
+        file.sync_all()?; // some disks report only now that they are full
     }
     Ok(true)
 }
 
-/// Whether they have one owner, and the older has no other name.
+/// Whether both have the same owner, and the older one has a single name.
 #[cfg(unix)]
 fn is_alike(new: &fs::Metadata, before: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -78,8 +78,8 @@ fn is_alike(_: &fs::Metadata, _: &fs::Metadata) -> bool {
     true
 }
 
-/// Whether a path without links is that of a file, there or not. One that is named by a descriptor of the process is
-/// none: who holds that would not see another file of the name.
+/// Whether a path without links is that of a file, existing or not. A path through a descriptor of the process does not
+/// count: whoever holds the descriptor would not see a new file of that name.
 fn is_a_file(path: &Path) -> bool {
     !shared::is_of_system(path)
         && match fs::symlink_metadata(path) {
@@ -88,8 +88,8 @@ fn is_a_file(path: &Path) -> bool {
         }
 }
 
-/// A new file in the folder of another. Where it is to have the permissions of that, nobody else opens it before it has
-/// them.
+/// A new file in the folder of `target`. With `is_closed`, nobody else can open it before it has the permissions of
+/// `target`.
 fn create_beside(target: &Path, is_closed: bool) -> Option<(PathBuf, File)> {
     let name: String = target.file_name()?.to_string_lossy().chars().take(MOST_LETTERS).collect();
     let mut options = OpenOptions::new();
@@ -123,14 +123,14 @@ mod pipe {
     use crate::outputs::shared;
     use crate::process;
 
-    /// How long a pipe is waited for whose reader may be about to open it.
+    /// How long to wait for a pipe's reader, which may be about to open it.
     const PATIENCE: Duration = Duration::from_secs(1);
 
     pub(super) fn is_one(there: &Metadata) -> bool {
         there.file_type().is_fifo()
     }
 
-    /// Opened as usual, that would wait for a reader for ever.
+    /// Opens a pipe. An ordinary open would wait for a reader for ever.
     pub(super) fn open(path: &Path) -> io::Result<File> {
         let began = Instant::now();
         loop {

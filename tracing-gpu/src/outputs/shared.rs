@@ -1,15 +1,15 @@
-//! Folders in which every user may make files, such as `/tmp`. What another user put there is neither followed nor
-//! written to. Linux can see to the same (`fs.protected_symlinks` and others), where it is set up to.
+//! Folders in which every user may make files, such as `/tmp`. The profiler follows no link and writes to no file that
+//! another user put there. Linux can do the same, depending on its settings (`fs.protected_symlinks` and others).
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Links that are followed, as many as Linux does.
+/// The largest number of links that are followed: as many as Linux follows.
 const MOST_LINKS: usize = 40;
 
-/// The path that this one stands for, all links followed. What it leads to need not exist.
+/// The path after all links were followed. Its target need not exist.
 pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
     let mut ahead = parts(&std::path::absolute(path)?);
     let (mut at, mut links) = (PathBuf::new(), 0);
@@ -17,13 +17,13 @@ pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
         match part.to_str() {
             Some(".") => continue,
             Some("..") => drop(at.pop()),
-            _ => at.push(part), // from the root on, if it is that
+            _ => at.push(part), // the root replaces the path so far
         }
         if is_of_system(&at) {
             at.extend(ahead.into_iter().rev());
             return Ok(at);
         }
-        let Ok(there) = fs::symlink_metadata(&at) else { continue }; // opening it says why
+        let Ok(there) = fs::symlink_metadata(&at) else { continue }; // opening it reports the reason
         judge(&at, &there)?;
         if there.is_symlink() {
             links += 1;
@@ -38,26 +38,26 @@ pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
     Ok(at)
 }
 
-/// From the last to the first.
+/// The components of a path, the last one first.
 fn parts(path: &Path) -> Vec<OsString> {
     path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
 }
 
-/// Whether a path is of the system's own files: devices, and descriptors of the process, which are links to no file.
+/// Whether a path is that of a system file: a device, or a descriptor of the process, which is a link to no file.
 pub(super) fn is_of_system(path: &Path) -> bool {
     let devices = Path::new("/dev");
     path.starts_with("/proc") || path.starts_with(devices) && path != devices && !path.starts_with("/dev/shm")
 }
 
-/// Opens a path without links to write to it. Another user may have changed what is there since.
+/// Opens a path without links for writing. Checks the file again, because another user may have replaced it since.
 pub(super) fn open(path: &Path, options: &mut OpenOptions, flags: i32) -> io::Result<File> {
     let file = system::with_flags(options.write(true), flags, is_of_system(path)).open(path)?;
     judge(path, &file.metadata()?)?;
     Ok(system::out_of_the_way(file))
 }
 
-/// Refuses what another user put into a shared folder. Of an ordinary file, other names are refused, too: they may be
-/// the names of a file of ours elsewhere.
+/// Refuses an entry that another user put into a shared folder. Also refuses an ordinary file with several names there,
+/// because another name may be that of a file of ours elsewhere.
 fn judge(path: &Path, there: &Metadata) -> io::Result<()> {
     match path.parent().map(fs::metadata) {
         Some(Ok(folder)) if !there.is_dir() && system::is_shared(&folder) && !system::is_own(there, &folder) => {
@@ -68,8 +68,8 @@ fn judge(path: &Path, there: &Metadata) -> io::Result<()> {
     }
 }
 
-/// The path for a database, whose library opens files by their names. In a shared folder it is made here: then nobody
-/// else can put something in its place.
+/// The path for a database. SQLite opens files by their names, so in a shared folder the file is made here: then nobody
+/// else can put another file in its place.
 #[cfg(feature = "sqlite")]
 pub(super) fn for_database(path: &Path) -> io::Result<PathBuf> {
     let path = resolved(path)?;
@@ -92,7 +92,7 @@ mod system {
     use crate::process;
 
     pub(super) fn is_shared(folder: &Metadata) -> bool {
-        // All may write, and nobody may take away another's: without that, our own files are not safe, either.
+        // All users may write, and only owners may remove. Where anyone may remove, our own files are not safe, either.
         const SHARED: u32 = 0o1002;
         folder.mode() & SHARED == SHARED
     }
@@ -105,15 +105,15 @@ mod system {
         options.custom_flags(if follows { flags } else { flags | libc::O_NOFOLLOW })
     }
 
-    /// The file under a high number. A program that closes all descriptors, or its standard streams, then opens files
-    /// of its own under low ones, and writes to them: nothing of ours may go there, and nothing of theirs here.
+    /// The file under a high number. A program that closes all descriptors, or its standard streams, opens its own
+    /// files under low numbers. So neither writes to the other's files.
     pub(super) fn out_of_the_way(file: File) -> File {
         let high = [512, 3].into_iter().find_map(|lowest| process::duplicate(&file, lowest).ok());
         high.unwrap_or(file)
     }
 }
 
-/// There are no such folders here.
+/// This system has no such folders.
 #[cfg(not(unix))]
 mod system {
     use std::fs::{File, Metadata, OpenOptions};

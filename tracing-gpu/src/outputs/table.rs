@@ -61,7 +61,7 @@ pub(crate) enum How {
     AtEnd(fn(&Summary, &RenderOptions, &mut Vec<u8>) -> io::Result<()>),
     /// At the end, by the profiler.
     Printed,
-    /// Not at all: another output reads the file when it is opened.
+    /// Never: another output reads this file when that output is opened.
     Read,
 }
 
@@ -87,7 +87,7 @@ const SQLITE: Option<How> = None;
 
 #[cfg(feature = "html")]
 const HTML: Option<How> = Some(How::Timeline(|path, opening| {
-    let baseline = baseline(opening); // before the page is made: it may be what stands there
+    let baseline = baseline(opening); // before the page is created: both may be the same file
     let page = range_report::export::HtmlSink::new(lasting(path)?);
     Ok(Box::new(match baseline {
         Some((name, summary)) => page.compared_with(name, summary),
@@ -132,20 +132,20 @@ pub(crate) fn has_timeline(config: &Config) -> bool {
     TABLE.iter().any(|row| matches!(row.how, Some(How::Timeline(_))) && row.path(config).is_some())
 }
 
-/// A line for a path that changes nothing.
+/// A line for a baseline without a page, which has no effect.
 pub(crate) fn without_effect(config: &Config) -> Option<String> {
     let path = config.files.get("baseline").filter(|_| !config.files.contains_key("html"))?.to_string_lossy();
     Some(format!("the baseline `{}` has no effect without a page: name one with `html`", escaped(&path)))
 }
 
-/// What the timelines of a profiler are opened from.
+/// What the functions that open timelines get, and the errors so far.
 pub(crate) struct Opening<'a> {
     config: &'a Config,
     process: &'a Process,
     errors: Vec<io::Error>,
 }
 
-/// Opens all timelines. Each that cannot be opened is an error, which names it; so is what another file lacks.
+/// Opens all timelines. Returns an error for each that cannot be opened, and for a baseline that cannot be read.
 pub(crate) fn open_timelines(config: &Config, process: &Process) -> (Vec<Box<dyn Sink>>, Vec<io::Error>) {
     let (mut opening, mut sinks) = (Opening { config, process, errors: Vec::new() }, Vec::new());
     for row in TABLE {
@@ -159,7 +159,7 @@ pub(crate) fn open_timelines(config: &Config, process: &Process) -> (Vec<Box<dyn
     (sinks, opening.errors)
 }
 
-/// Writes all files of the end. Each that cannot be written is an error, which names it; the others are written.
+/// Writes all files of the end. Returns an error for each that cannot be written, and writes the others.
 pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error> {
     let mut errors = Vec::new();
     for row in TABLE {
@@ -175,8 +175,8 @@ pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error>
     errors
 }
 
-/// What the page compares the run with, if anything: the name that the page gives it, and its summary, or why there is
-/// none, which is an error of the opening too. It is read at the start: the run may write its own summary in its place.
+/// The baseline of the page, if there is one: its name, and its summary or the error of reading it. The error is also
+/// added to `opening`. The file is read at the start, because the run may replace it by its own summary.
 #[cfg(all(feature = "html", feature = "json"))]
 fn baseline(opening: &mut Opening<'_>) -> Option<(String, io::Result<Summary>)> {
     let path = path::expand(opening.config.files.get("baseline")?, opening.process);

@@ -262,7 +262,7 @@ impl Call {
         is_inside.then(|| Some(outer.inside.load(Relaxed)).filter(|range| *range != 0).unwrap_or(began))
     }
 
-    /// It is about to be entered elsewhere than it was created, in a range with this start. Returns the number of
+    /// To be called before an entry elsewhere than at the creation, in a range with this start. Returns the number of
     /// additional uses: one if this is the first entry in that range and no visit, two if it shows that the previous
     /// entry was no visit either. Also returns whether this is its first entry of all.
     pub(crate) fn enter_elsewhere(&self, node: u32, range: Ticks) -> (i64, bool) {
@@ -279,9 +279,9 @@ impl Call {
         (i64::from(before != range) + i64::from(is_visitor), self.entries.load(Relaxed) == 0)
     }
 
-    /// It is about to be entered where it was created, perhaps in a range with this start. Returns whether this is a
-    /// use of its own: the first in that range after others elsewhere. Without a range, each entry of a kept span is
-    /// one.
+    /// To be called before an entry at the place of creation, perhaps in a range with this start. Returns whether this
+    /// is a use of its own: the first in that range after others elsewhere. Without a range, each entry of a kept span
+    /// is one.
     pub(crate) fn enter_at_home(&self, range: Option<impl FnOnce() -> Ticks>) -> bool {
         if self.entries.load(Relaxed) == 0 {
             self.begins_at_home.store(true, Relaxed);
@@ -404,8 +404,8 @@ impl Calls {
         id
     }
 
-    /// A call without a parent is about to be entered for the first time, inside another open call, which awaits it
-    /// from now on.
+    /// To be called before the first entry of a call without a parent inside another open call, which awaits it from
+    /// now on.
     pub(crate) fn adopt(&self, id: CallId, outer: CallId) {
         let (Some(call), Some(above)) = (self.get(id), self.get(outer)) else { return };
         if call.parent.compare_exchange(0, outer, AcqRel, Relaxed).is_ok() {

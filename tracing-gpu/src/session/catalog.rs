@@ -45,8 +45,8 @@ pub(crate) struct Node {
     pub(crate) parent: u32,
     pub(crate) label: u32,
     pub(crate) style: RangeStyle,
-    /// If it may be open inside itself, because it also stands for deeper levels: the uppermost node to which recursion
-    /// returns, perhaps itself.
+    /// `Some` if the node may be open inside itself, because it also stands for deeper levels. The value is the
+    /// uppermost node to which the recursion returns, perhaps this one.
     recursion: Option<u32>,
     depth: u32,
 }
@@ -120,7 +120,7 @@ impl Catalog {
         self.labels.intern(Label { domain, name: Arc::from(name) })
     }
 
-    /// Number of a name made at run time; `None`, and counted, if the limit on such names is reached.
+    /// Number of a name made at run time. If the limit on such names is reached, counts the name and returns `None`.
     pub(crate) fn run_time_label(&mut self, domain: u32, name: &str) -> Option<u32> {
         let label = Label { domain, name: Arc::from(name) };
         if let Some(id) = self.labels.get(&label) {
@@ -134,7 +134,7 @@ impl Catalog {
         self.has_room_for_name().then(|| self.labels.push(Label { domain, name: Arc::from(name) }))
     }
 
-    /// Counts one more name made at run time, or that there is no room for it.
+    /// Counts a name made at run time, either as kept or as beyond the limit. Returns whether it may be kept.
     fn has_room_for_name(&mut self) -> bool {
         let has_room = self.run_time_names < self.limits.run_time_names;
         self.run_time_names += usize::from(has_room);
@@ -142,7 +142,7 @@ impl Catalog {
         has_room
     }
 
-    /// Number of a category, from 1 up. 0 (none), and counted, if the limit on run-time names is reached.
+    /// Number of a category, from 1 up. If the limit on run-time names is reached, counts the category and returns 0.
     pub(crate) fn category(&mut self, name: CategoryName) -> u32 {
         if self.categories.get(&name).is_none() && self.categories.values.len() > self.limits.run_time_names {
             self.categories_over_limit += 1;

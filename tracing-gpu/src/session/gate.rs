@@ -25,7 +25,7 @@ impl SessionGate {
         Self { number: AtomicU64::new(number), start: AtomicU64::new(start), window: Mutex::new(()) }
     }
 
-    /// The number of the window, or [`FINISHED`]. What was stored before it changed is seen after
+    /// The number of the window, or [`FINISHED`]. A thread that must see the stores made before the number changed uses
     /// [`number_in_order`](Self::number_in_order).
     #[inline]
     pub(crate) fn number(&self) -> u64 {
@@ -57,7 +57,7 @@ impl SessionGate {
 
     /// Makes every thread check the window again before it continues.
     pub(crate) fn change(&self, next: impl Fn() -> u64) {
-        // Release: a thread that reads the number in order sees earlier stores. A finish meanwhile stays one.
+        // Release: a thread that reads the number in order sees earlier stores. A finished session stays finished.
         let _finished = self.number.fetch_update(Release, Relaxed, |number| (number != FINISHED).then(&next));
     }
 

@@ -38,16 +38,16 @@ impl NoteRoom {
         let _once = self.waker.set((thread, half.min(notes / PAGE).max(1)));
     }
 
-    /// Notes that the collection of all present notes begins.
+    /// To be called when the collection of all present notes begins.
     pub(crate) fn begin_collecting(&self) {
         self.turned.store(0, Relaxed);
     }
 
-    /// A thread begins its page anew.
+    /// To be called when a thread begins its page anew.
     pub(crate) fn turns(&self) {
         let Some((thread, most)) = self.waker.get() else { return };
         let turned = self.turned.fetch_add(1, Relaxed) + 1;
-        // Wakes again after as many more: the thread may have been about to park the first time.
+        // Wakes the thread again after the same number of pages, because it may have parked right after the first time.
         if turned.is_multiple_of(*most) {
             thread.unpark();
         }

@@ -19,7 +19,7 @@ pub(crate) struct Site {
     pub(crate) is_sampled: bool,
 }
 
-/// What stands for a call site in maps and caches: the address of its metadata, which is a static of its own.
+/// The key of a call site in maps and caches: the address of its metadata, because each call site has its own static.
 #[inline]
 pub(crate) fn site_key(metadata: &'static Metadata<'static>) -> u64 {
     std::ptr::from_ref(metadata).addr() as u64

@@ -126,7 +126,7 @@ impl Names {
 
     fn context(&mut self, handle: Handle, alive: Option<Weak<dyn Owned>>) -> &'static NamedContext {
         if let Some(known) = self.contexts.get(&handle) {
-            // A caller's context cannot be held, so it does not serve if a holdable one is needed.
+            // A known context that its user keeps alive cannot be held: it does not serve if a holdable one is needed.
             let serves = if known.can_be_held() { known.lives() } else { alive.is_none() };
             if serves {
                 return known;

@@ -39,7 +39,7 @@ pub(crate) struct Known {
     sites: FxHashMap<u64, Site>,
     labels: HashMap<u32, HashMap<Box<str>, u32>>,
     recent_labels: Recent,
-    /// Names by the values of fields that name spans by default: by call site and index of the field.
+    /// For each call site and index of a field that names spans by default: the names, by the values of the field.
     split_labels: FxHashMap<(u64, usize), HashMap<Box<str>, u32>>,
     recent_split_labels: Recent,
     /// The session's number of whole call sites when `sites` were looked up.
@@ -221,8 +221,8 @@ impl Known {
         *self.nodes.entry((parent, key.label, key.style)).or_insert_with(|| lookup.session.node(parent, key))
     }
 
-    /// The place of a node and key on this thread. The first call makes the row. Foreign ranges have no call site, so
-    /// their names are theirs alone.
+    /// The place of a node and key on this thread. The first call makes the row. `metadata` is `None` for foreign
+    /// ranges, which have no call site.
     pub(crate) fn place(
         &mut self,
         lookup: &Lookup<'_>,

@@ -1,7 +1,6 @@
-//! Colours: chrome://tracing takes them by name, out of its own palette. Perfetto colours by name of the slice.
+//! Colours: chrome://tracing takes names of colours from its own palette. Perfetto derives colours from slices' names.
 
-/// Names that chrome://tracing knows (`cname`), with what it draws for them. The rest of its names repeat these
-/// colours.
+/// Names that chrome://tracing knows (`cname`), with the colours that it draws. Its other names repeat these colours.
 const PALETTE: [(&str, [u8; 3]); 31] = [
     ("thread_state_uninterruptible", [182, 125, 143]),
     ("thread_state_iowait", [255, 140, 0]),
@@ -36,14 +35,14 @@ const PALETTE: [(&str, [u8; 3]); 31] = [
     ("cq_build_attempt_failed", [197, 81, 81]),
 ];
 
-/// The name of the palette's colour nearest to one: looked for once for as long as the same colour is asked for.
+/// The name of the palette's colour that is nearest to a given one. The last answer is kept for repeated requests.
 #[derive(Debug, Default)]
 pub(super) struct Nearest {
     last: Option<(u32, &'static str)>,
 }
 
 impl Nearest {
-    /// `argb` is 0xAARRGGBB; how transparent it is does not count.
+    /// `argb` is 0xAARRGGBB; its transparency is ignored.
     pub(super) fn name(&mut self, argb: u32) -> &'static str {
         if let Some((_, name)) = self.last.filter(|(color, _)| *color == argb) {
             return name;

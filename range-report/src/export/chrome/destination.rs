@@ -1,4 +1,4 @@
-//! Where the text goes: as it is, or through gzip.
+//! The destination of the text: a writer, perhaps behind gzip.
 
 #[cfg(feature = "gzip")]
 use std::io::Seek;
@@ -8,11 +8,11 @@ use std::path::Path;
 #[cfg(feature = "gzip")]
 use super::gzip::Gzip;
 
-/// Whether a file of this name is written compressed: if it ends in `.gz`.
+/// Whether a file of this name is compressed, because the name ends in `.gz`.
 ///
 /// # Errors
 ///
-/// It is, and this was built without the feature that can.
+/// The name ends in `.gz`, but this crate was built without the feature `gzip`.
 pub fn is_compressed(path: &Path) -> Result<bool, &'static str> {
     let is = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
     if is && cfg!(not(feature = "gzip")) {
@@ -45,7 +45,7 @@ impl<W: Write> Destination<W> {
         }
     }
 
-    /// What was written can be read from now on.
+    /// Flushes the text, so that it can be read from now on.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(out) => out.flush(),
@@ -54,7 +54,7 @@ impl<W: Write> Destination<W> {
         }
     }
 
-    /// Nothing more comes.
+    /// Ends the text.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(out) => out.flush(),
@@ -106,11 +106,11 @@ mod tests {
                         assert_eq!(event, all[read]);
                         read += 1;
                     }
-                    // Only what is behind the last line feed is not whole.
+                    // Only the text behind the last line feed is incomplete.
                     (number, Err(_)) => assert_eq!(number, kept.iter().filter(|byte| **byte == b'\n').count()),
                 }
             }
-            // As chrome://tracing mends it, where the cut is between two events.
+            // chrome://tracing repairs a file in this way if the cut is between two events.
             if text.is_char_boundary(cut) && text[..cut].ends_with("}") && read == text[..cut].lines().count() - 1 {
                 assert_eq!(serde_json::from_str::<Vec<Json>>(&format!("{}]", &text[..cut])).unwrap(), all[..read]);
             }

@@ -1,4 +1,4 @@
-//! What ran on the GPUs: each is shown as a process, its streams as threads.
+//! Work of the GPUs: each GPU is shown as a process, and its streams as threads.
 
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track};
@@ -8,8 +8,8 @@ use crate::timeline::{Kernel, Memory, Work};
 use crate::timeline::{Operation, Projection};
 use rustc_hash::FxHashMap;
 
-/// Process ids of devices, by their number, are this far apart; that of the process is added, so that files of several
-/// processes can be joined.
+/// The process ids of two neighbouring devices differ by this number. The id of the process is added, so that files of
+/// several processes can be joined.
 const APART: u32 = 10_000_000;
 /// Numbers of tracks for one stream: those of its ranges by level, then that of its operations.
 const PLACES: u32 = 100;
@@ -21,20 +21,20 @@ const MORE_TRACKS: u32 = 1_000_000;
 #[derive(Debug)]
 pub(super) struct Devices {
     pid: u32,
-    /// Which process they worked for.
+    /// The label of these devices: the process that used them.
     labels: String,
     devices: FxHashMap<u32, Device>,
     next_flow: u64,
-    /// The launch of the last arrow.
+    /// Thread and time of the launch at which the last arrow begins.
     anchor: Option<(u32, u64)>,
 }
 
 #[derive(Debug)]
 struct Device {
-    /// The process that it is shown as.
+    /// Id of the process that stands for the device.
     pid: u32,
     streams: FxHashMap<(u32, u32), Stream>,
-    /// The context that was seen first: its streams need not say so.
+    /// The context that was seen first. The names of its streams do not contain the context.
     context: Option<u32>,
     next_track: u32,
     copied: FxHashMap<MemoryKind, Copied>,
@@ -42,11 +42,11 @@ struct Device {
 
 #[derive(Debug)]
 struct Stream {
-    /// In the order in which they were seen.
+    /// Streams are numbered in the order in which they were seen.
     number: u32,
     operations: Option<Lanes>,
-    /// By level. A track each, since a range often begins on the GPU with the very operation that the range inside it
-    /// begins with: drawn in one track, the order in the file would decide which is within which.
+    /// Tracks of ranges, by level. Each level has its own, because a range and the range inside it often begin with the
+    /// same operation. In one track, their order in the file would decide which of them contains the other.
     levels: Vec<Option<Lanes>>,
 }
 
@@ -140,15 +140,15 @@ impl Devices {
         self.flow(lines, operation, track);
     }
 
-    /// An arrow from the launch to the operation; each has an id of its own, so that the launch of a graph has one to
-    /// each of its operations.
+    /// Draws an arrow from the launch to the operation. Each arrow has its own id, so that the launch of a graph has an
+    /// arrow to each of its operations.
     fn flow(&mut self, lines: &mut Lines, operation: &Operation<'_>, track: Track) {
         let Some((thread, at)) = operation.launch else { return };
         let launch = Track { pid: self.pid, tid: thread };
         let at = at.min(operation.start); // an arrow does not go back in time
         if self.anchor.replace((thread, at)) != Some((thread, at)) {
-            // What an arrow begins at: Perfetto takes the slice that began last, though it be over, so there must be
-            // one that begins here.
+            // Perfetto starts an arrow at the slice that began last, even if that slice has ended. So a slice must
+            // begin at the launch.
             let mut event = lines.slice(launch, "launch", at, at);
             event.text("cat", "launch").args().integer("correlation", u64::from(operation.correlation)).end();
         }
@@ -170,7 +170,7 @@ impl Devices {
         event.args().integer("level", u64::from(projection.level)).end();
     }
 
-    /// The device, announced by its number if nobody has done so.
+    /// The device. If it was not announced, announces it by its number.
     fn known(&mut self, lines: &mut Lines, number: u32) -> &mut Device {
         if !self.devices.contains_key(&number) {
             self.device(lines, number, "");
@@ -230,8 +230,8 @@ impl Device {
         track
     }
 
-    /// Bytes copied so far in this direction. Time does not go back on a counter, though the operations of several
-    /// streams may come out of order.
+    /// Counts the bytes copied so far in this direction. The times of a counter never decrease, although the operations
+    /// of several streams may arrive out of order.
     fn copied(&mut self, lines: &mut Lines, memory: Memory, operation: &Operation<'_>) {
         let Some(direction) = direction(memory.kind) else { return };
         let (track, name) = (Track { pid: self.pid, tid: 0 }, format!("Copied {direction}"));
@@ -250,7 +250,7 @@ fn device_pid(pid: u32, device: u32) -> u32 {
     device.saturating_add(1).saturating_mul(APART).saturating_add(pid)
 }
 
-/// As torch.profiler names them: `Memcpy HtoD (Pageable -> Device)`.
+/// The name of a copy or set in torch.profiler: `Memcpy HtoD (Pageable -> Device)`.
 fn memory_name(memory: Memory) -> (String, &'static str) {
     let (from, to) = (memory_kind(memory.source), memory_kind(memory.destination));
     match direction(memory.kind) {

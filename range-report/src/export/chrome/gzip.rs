@@ -1,34 +1,33 @@
-//! A gzip file that is whole after each write, though more follows.
+//! A gzip file that is whole after each write, although more text follows.
 //!
-//! One member, since chrome://tracing reads no more than the first. Behind what was compressed so far, up to a byte's
-//! end, goes the end of the member; the next write begins where that end does. So a program that is killed leaves a
-//! file which every reader takes.
+//! It has one member, because chrome://tracing reads only the first. Each write ends with the end of the member, and
+//! the next write overwrites that end. So a killed program leaves a file that every reader accepts.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
-/// RFC 1952: the two bytes that say gzip, DEFLATE, no flags, no time, the fastest level, an unknown system.
+/// RFC 1952: the two bytes that mark gzip, DEFLATE, no flags, no time, the fastest level, an unknown system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
-/// RFC 1951: a last block, of fixed codes, with nothing in it.
+/// RFC 1951: an empty last block with fixed codes.
 const LAST_BLOCK: [u8; 2] = [3, 0];
-/// The last block, and the checksum and length of the text.
+/// Bytes of the member's end: the last block, and the checksum and length of the text.
 const END: usize = LAST_BLOCK.len() + 8;
 
-/// Compresses what is written to it.
+/// Compresses the text that is written to it.
 #[derive(Debug)]
 pub(super) struct Gzip<W: Write> {
     out: W,
-    /// Goes back by this number of bytes; `None` if `out` cannot go back, as a pipe: then the end is written once.
+    /// Moves `out` back by a number of bytes. `None` if `out` cannot go back, as a pipe: then the end is written once.
     back: Option<fn(&mut W, usize) -> io::Result<()>>,
-    /// What is compressed and not written yet.
+    /// The encoder, with compressed bytes that are not written yet.
     encoder: DeflateEncoder<Vec<u8>>,
     read: Crc,
 }
 
 impl<W: Write + Seek> Gzip<W> {
-    /// The fastest level: a timeline repeats itself so much that the others gain little.
+    /// Uses the fastest level: a timeline repeats itself so much that other levels gain little.
     pub(super) fn new(mut out: W) -> Self {
         let back = |out: &mut W, bytes: usize| out.seek(SeekFrom::Current(-(bytes as i64))).map(drop);
         Self {
@@ -53,13 +52,13 @@ impl<W: Write> Gzip<W> {
         self.out.flush()
     }
 
-    /// Nothing more comes.
+    /// Ends the file.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.write(true)?;
         self.out.flush()
     }
 
-    /// In one call of the system, so that nobody finds the old end overwritten and no new one.
+    /// Writes the compressed bytes and the end in one system call, so that no reader sees a file without an end.
     fn write(&mut self, with_end: bool) -> io::Result<()> {
         let compressed = self.encoder.get_mut();
         if with_end {
@@ -79,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// What a strict reader makes of it: one member, its checksum and length right, and nothing behind it.
+    /// The text for a strict reader: it accepts one member with the right checksum and length, and nothing behind it.
     fn text(file: &[u8]) -> io::Result<Vec<u8>> {
         let (mut text, mut decoder) = (Vec::new(), flate2::bufread::GzDecoder::new(file));
         decoder.read_to_end(&mut text)?;

@@ -1,4 +1,4 @@
-//! What happened on the threads of the process: ranges, calls, marks and calls of CUDA.
+//! The events on the threads of the process: ranges, calls, marks and calls of CUDA.
 
 use super::color::Nearest;
 use super::lanes::Lanes;
@@ -7,11 +7,11 @@ use crate::summary::RangeStyle;
 use crate::timeline::{Api, ApiCall, Call, Ending, Mark, Range, Value};
 use rustc_hash::FxHashMap;
 
-/// Where the numbers of tracks begin that are no threads: Linux's own end at 2^22.
+/// The first number of tracks that are no threads. Linux's numbers of threads end at 2^22.
 const OWN_TRACKS: u32 = 10_000_000;
 /// The category of calls.
 const CALL: &str = "call";
-/// Places in the order of tracks for one thread.
+/// The number of places for the tracks of one thread in the order of tracks.
 const PLACES: u32 = 100;
 
 /// The threads of the process.
@@ -20,7 +20,7 @@ pub(super) struct Host {
     pid: u32,
     threads: Vec<Thread>,
     by_number: FxHashMap<u32, usize>,
-    /// The thread of the last item, since the next is likely of the same.
+    /// Number and index of the thread of the last item. The next item is likely on the same thread.
     last: (u32, usize),
     next_track: u32,
     next_async: u64,
@@ -48,7 +48,7 @@ impl Host {
         }
     }
 
-    /// A thread is named; perhaps anew, where the operating system gave its number again.
+    /// Names a thread. A number may get a second name, because the operating system reuses numbers.
     pub(super) fn thread(&mut self, lines: &mut Lines, number: u32, name: &str) {
         let index = self.index(number);
         let track = Track { pid: self.pid, tid: number };
@@ -78,7 +78,7 @@ impl Host {
         event.end();
     }
 
-    /// Start/end ranges are nested in nothing: they are asynchronous events, a begin and an end that share an id.
+    /// Start/end ranges do not nest. So each is an asynchronous event: a begin and an end that share an id.
     fn start_end(&mut self, lines: &mut Lines, range: &Range<'_>) {
         let (pid, id) = (self.pid, self.next_async);
         self.next_async += 1;
@@ -93,8 +93,8 @@ impl Host {
         event.end();
     }
 
-    /// Calls overlap one another and go from thread to thread: they are asynchronous events, which viewers put on
-    /// tracks by their names.
+    /// Calls overlap one another and go from thread to thread. So they are asynchronous events, which viewers put on
+    /// one track for each name.
     pub(super) fn call(&mut self, lines: &mut Lines, call: &Call<'_>) {
         let (track, id) = (Track { pid: self.pid, tid: call.thread }, self.next_async);
         self.next_async += 1;
@@ -136,8 +136,8 @@ impl Host {
         event.end();
     }
 
-    /// Calls of CUDA have a track beside that of their thread: what was recorded of both by different means need not
-    /// nest.
+    /// Calls of CUDA have a track beside that of their thread: they and the ranges are recorded by different means, and
+    /// may not nest.
     pub(super) fn api_call(&mut self, lines: &mut Lines, call: &ApiCall<'_>) {
         let index = self.index(call.thread);
         let placed = self.threads[index].api_calls.as_mut().map(|lanes| lanes.place(call.start, call.end));
@@ -168,7 +168,7 @@ impl Host {
         event.end();
     }
 
-    /// Name and place of a track of our own beside that of a thread.
+    /// Writes the name and place of a track of our own beside that of a thread.
     fn announce(&self, lines: &mut Lines, track: Track, what: &str, index: usize, lane: usize) {
         let Thread { name, number, .. } = &self.threads[index];
         let thread = if name.is_empty() { format!("thread {number}") } else { name.clone() };
@@ -198,12 +198,12 @@ impl Host {
     }
 }
 
-/// The place of a track among those of the process.
+/// The place of a thread's track among all tracks of the process.
 fn place(thread: usize, track: u32) -> u32 {
     (thread as u32).saturating_mul(PLACES).saturating_add(track).min(i32::MAX as u32)
 }
 
-/// Everything about a range but its name and times.
+/// Writes everything about a range except its name and times.
 fn describe(event: &mut Event<'_>, range: &Range<'_>, alike: &mut Alike) {
     alike.describe(event, range);
     numbers(event, range.span, range.call, range.parent);
@@ -219,7 +219,7 @@ fn describe(event: &mut Event<'_>, range: &Range<'_>, alike: &mut Alike) {
     }
 }
 
-/// Those that are known; the first call of a span has the span's own.
+/// Writes the known numbers. The first call of a span has the span's number, which is then written once.
 fn numbers(event: &mut Event<'_>, span: u64, call: u64, parent: u64) {
     for (key, number) in [("call", call), ("parent", parent), ("span_id", if span == call { 0 } else { span })] {
         if number != 0 {
@@ -228,7 +228,7 @@ fn numbers(event: &mut Event<'_>, span: u64, call: u64, parent: u64) {
     }
 }
 
-/// Among the arguments, where no name of theirs can be one of ours.
+/// Writes fields as a member of the arguments, so that their names do not collide with ours.
 fn fields(event: &mut Event<'_>, fields: &[(&str, Value<'_>)]) {
     if !fields.is_empty() {
         event.args().open("fields");
@@ -239,16 +239,16 @@ fn fields(event: &mut Event<'_>, fields: &[(&str, Value<'_>)]) {
     }
 }
 
-/// What many ranges have in common, as it was written: the last few that were met.
+/// The texts that many ranges share, for the latest few combinations.
 #[derive(Debug, Default)]
 struct Alike {
     nearest: Nearest,
     known: Vec<(Common, Written)>,
-    /// Where the next one goes once there is no more room.
+    /// The index of the oldest combination, which the next one replaces if there is no room.
     next: usize,
 }
 
-/// Domain, category and colour.
+/// A combination: domain, category and colour.
 type Common = (Option<Box<str>>, Option<Box<str>>, Option<u32>);
 
 /// The number of combinations whose text is kept.
@@ -278,7 +278,7 @@ impl Alike {
     }
 }
 
-/// The domain, then the category, as a list; there must be one.
+/// Writes the domain and then the category as a list, which must not be empty.
 fn categories(event: &mut Event<'_>, range: &Range<'_>) {
     match (range.domain, range.category) {
         (Some(domain), Some(category)) => event.list("cat", domain, category),

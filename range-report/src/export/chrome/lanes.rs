@@ -1,13 +1,13 @@
-//! Rows that a viewer can draw: two slices of one track are nested or apart. What would cross another goes to a lane of
-//! its own.
+//! Rows that a viewer can draw: two slices of one track are nested or apart. A slice that would cross another goes to a
+//! further track, called a lane.
 
 use std::collections::VecDeque;
 
 use super::line::Track;
 
-/// Slices that a lane remembers, beside those that are within one of them.
+/// The number of outermost slices that a lane remembers.
 const REMEMBERED: usize = 4096;
-/// Lanes of one row. More than any GPU runs at once on one stream; beyond it slices cross.
+/// The largest number of lanes of a row, more than any GPU runs kernels at once on one stream. Beyond it, slices cross.
 const LANES: usize = 256;
 
 /// The lanes of one row of the timeline.
@@ -20,26 +20,26 @@ pub(super) struct Lanes {
 #[derive(Debug)]
 struct Lane {
     track: Track,
-    /// Outermost slices, by time and apart from one another.
+    /// The outermost slices in order of time. They do not overlap.
     taken: VecDeque<(u64, u64)>,
     /// End of the last slice that was forgotten.
     forgotten: u64,
 }
 
 impl Lanes {
-    /// `nested`: whether a slice may be drawn within another.
+    /// `nested` is whether a slice may be drawn within another.
     pub(super) fn new(first: Track, nested: bool) -> Self {
         Self { lanes: vec![Lane::new(first)], nested }
     }
 
-    /// The track that a slice goes to, or `None` where it needs one more: see [`Self::add`].
+    /// The track for a slice, or `None` if the slice needs a new one: see [`Self::add`].
     pub(super) fn place(&mut self, start: u64, end: u64) -> Option<Track> {
         let full = self.lanes.len() >= LANES;
         let lane = self.lanes.iter_mut().find_map(|lane| lane.takes(start, end, self.nested).then_some(lane.track));
         lane.or_else(|| self.lanes.last().filter(|_| full).map(|lane| lane.track))
     }
 
-    /// One more lane with its first slice; its number, from 2.
+    /// Adds a lane with its first slice. Returns the number of the lane, from 2.
     pub(super) fn add(&mut self, track: Track, start: u64, end: u64) -> usize {
         let mut lane = Lane::new(track);
         lane.takes(start, end, self.nested);
@@ -53,8 +53,8 @@ impl Lane {
         Self { track, taken: VecDeque::new(), forgotten: 0 }
     }
 
-    /// Takes the slice unless it would cross another. Of slices within slices only the order tells: they have come
-    /// before what holds them.
+    /// Takes the slice unless it would cross another. Slices inside a slice are not remembered: they arrive before the
+    /// slice that contains them.
     fn takes(&mut self, start: u64, end: u64, nested: bool) -> bool {
         if self.taken.back().is_none_or(|last| last.1 <= start) && self.forgotten <= start {
             self.insert(self.taken.len(), start, end);

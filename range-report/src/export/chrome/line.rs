@@ -1,11 +1,11 @@
-//! Trace events as text: one a line, without an allocation each.
+//! Trace events as text: one event per line, without an allocation for each.
 
 use std::io::Write as _;
 
 use super::text::{HEX, integer, is_plain, microseconds, string};
 use crate::timeline::Value;
 
-/// A row of the viewer: a thread of the process, or what is shown as one.
+/// A row of the viewer: a thread of the process, or anything else that is shown like a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Track {
     pub(super) pid: u32,
@@ -19,7 +19,7 @@ const EXACT: u64 = 1 << 53;
 pub(super) struct Lines {
     bytes: Vec<u8>,
     begun: bool,
-    /// How the last slice began, and its track: the next is likely of the same.
+    /// The text before the name of the last slice; `track` is its track. The next slice is likely on the same track.
     beginning: Vec<u8>,
     track: Track,
 }
@@ -33,19 +33,19 @@ impl Lines {
         self.bytes.clear();
     }
 
-    /// The end of the file. A file without it is one that was cut off, and as good to its readers.
+    /// Writes the end of the file. Readers also accept a file without it, as a killed process leaves one.
     pub(super) fn finish(&mut self) {
         self.bytes.extend_from_slice(if self.begun { b"\n]\n" } else { b"[]\n" });
     }
 
-    /// An event; the comma before it belongs to the line above.
+    /// Begins an event, and first writes the comma that ends the line above.
     pub(super) fn event(&mut self, phase: &'static str, track: Track, name: &str) -> Event<'_> {
         self.begin(phase, track);
         string(&mut self.bytes, &[name]);
         Event { bytes: &mut self.bytes, in_args: false, comma: true }
     }
 
-    /// All before the name.
+    /// Writes everything before the name.
     fn begin(&mut self, phase: &'static str, track: Track) {
         self.bytes.extend_from_slice(if self.begun { b",\n{\"ph\":\"" } else { b"[\n{\"ph\":\"" });
         self.begun = true;
@@ -66,7 +66,7 @@ impl Lines {
             self.begin("X", track);
             self.beginning.clear();
             if !is_first {
-                self.beginning.extend_from_slice(&self.bytes[from..]); // with the comma of the line above
+                self.beginning.extend_from_slice(&self.bytes[from..]); // starts with the comma that ends the line above
                 self.track = track;
             }
         }
@@ -76,19 +76,19 @@ impl Lines {
         event
     }
 
-    /// What a track or a process is called, or where it stands.
+    /// Writes the name or the labels of a track or a process.
     pub(super) fn metadata(&mut self, track: Track, what: &str, name: &str) {
         let key = if what == "process_labels" { "labels" } else { "name" };
         self.event("M", track, what).args().text(key, name).end();
     }
 
-    /// Where a process or a thread stands among its like.
+    /// Writes the position of a process among processes, or of a thread among threads.
     pub(super) fn order(&mut self, track: Track, what: &str, index: u32) {
         self.event("M", track, what).args().integer("sort_index", u64::from(index)).end();
     }
 }
 
-/// An event that is being written. All of it is there after [`Event::end`].
+/// An event that is being written. It is complete after [`Event::end`].
 #[must_use]
 pub(super) struct Event<'a> {
     bytes: &'a mut Vec<u8>,
@@ -97,24 +97,24 @@ pub(super) struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// Nanoseconds, as the microseconds of the format, with three decimals: none is lost.
+    /// Writes a time in microseconds, as the format wants it, with three decimals: no nanosecond is lost.
     pub(super) fn time(&mut self, key: &'static str, ns: u64) -> &mut Self {
         self.key(key);
         microseconds(self.bytes, ns);
         self
     }
 
-    /// What is written from here on.
+    /// The present position, for [`since`](Self::since).
     pub(super) fn place(&self) -> usize {
         self.bytes.len()
     }
 
-    /// What was written from there on, to be written [again](Self::again) in other events.
+    /// A copy of the text from this position on, to be written [again](Self::again) in other events.
     pub(super) fn since(&self, place: usize) -> Written {
         Written { bytes: self.bytes.get(place..).unwrap_or_default().into(), in_args: self.in_args }
     }
 
-    /// What was written in another event in the same place.
+    /// Writes a text that was copied from the same position in another event.
     pub(super) fn again(&mut self, written: &Written) {
         self.bytes.extend_from_slice(&written.bytes);
         (self.in_args, self.comma) = (written.in_args, true);
@@ -169,7 +169,7 @@ impl Event<'_> {
         self
     }
 
-    /// A number; one that not every reader can hold, as a text of its digits.
+    /// A number. Beyond 2^53, which not every reader can hold, it is a string of its digits.
     pub(super) fn integer(&mut self, key: &'static str, value: u64) -> &mut Self {
         self.key(key);
         self.signed(false, value)
@@ -189,14 +189,14 @@ impl Event<'_> {
         self
     }
 
-    /// A number for counters, which take nothing but numbers: exact up to 2^53.
+    /// A number for counters, which accept no strings. Readers hold it exactly up to 2^53.
     pub(super) fn count(&mut self, key: &'static str, value: u64) -> &mut Self {
         self.key(key);
         integer(self.bytes, value);
         self
     }
 
-    /// A number that may be no number, which JSON has no word for: then a text.
+    /// A number. Infinity and NaN are strings, because JSON has no such numbers.
     pub(super) fn float(&mut self, key: &'static str, value: f64) -> &mut Self {
         self.key(key);
         self.number(value)
@@ -205,7 +205,7 @@ impl Event<'_> {
     fn number(&mut self, value: f64) -> &mut Self {
         let quoted = !value.is_finite();
         self.bytes.extend(quoted.then_some(b'"'));
-        let _never_fails = write!(self.bytes, "{value:?}"); // a vector takes all
+        let _never_fails = write!(self.bytes, "{value:?}"); // writing to a vector cannot fail
         self.bytes.extend(quoted.then_some(b'"'));
         self
     }
@@ -230,7 +230,7 @@ impl Event<'_> {
         self
     }
 
-    /// A number that tells two things apart, as the format writes it.
+    /// A number as a hexadecimal string, which is the format's form of an id.
     pub(super) fn hex(&mut self, key: &'static str, value: u64, digits: u32) -> &mut Self {
         self.key(key);
         self.bytes.extend_from_slice(b"\"0x");
@@ -279,7 +279,7 @@ impl Event<'_> {
     }
 }
 
-/// A part of an event as text, which other events may have too.
+/// A part of an event as text, for events that share this part.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     bytes: Box<[u8]>,

@@ -1,5 +1,4 @@
-//! A file is read back strictly, and its rules are checked: those of the Trace Event Format, and that all that was
-//! given is there.
+//! Reads files back strictly. Checks the rules of the Trace Event Format, and that the file has all items.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -53,7 +52,7 @@ pub(super) fn process() -> Process {
     Process { pid: 1234, command: "/opt/bin/serve --model \"a b\"".to_owned(), ..Process::default() }
 }
 
-/// The file of these items.
+/// The text of a file with these items.
 pub(super) fn file(items: &[Item<'_>], lost: u64) -> Vec<u8> {
     let mut out = Vec::new();
     let mut sink = Chrome::new(&mut out);
@@ -66,7 +65,7 @@ pub(super) fn file(items: &[Item<'_>], lost: u64) -> Vec<u8> {
     out
 }
 
-/// Its events, each from a line of its own, after the rules have been checked.
+/// The events of a file, each on its own line. Checks the rules first.
 pub(super) fn events(file: &[u8]) -> Vec<Json> {
     let text = std::str::from_utf8(file).unwrap();
     let whole: Vec<Json> = serde_json::from_str(text).unwrap();
@@ -80,7 +79,7 @@ pub(super) fn events(file: &[u8]) -> Vec<Json> {
 }
 
 fn ns(event: &Json, key: &str) -> u64 {
-    // By its digits: readers that take a double get the same, up to 2^53.
+    // Compares digits. Readers that use doubles get the same number up to 2^53.
     let text = event[key].to_string();
     let value = event[key].as_f64().unwrap_or_else(|| panic!("no {key}: {event}"));
     let ns = (value * 1000.0).round() as u64;
@@ -351,7 +350,7 @@ fn operations_are_on_their_streams_with_an_arrow_each() {
     let devices: Vec<&Json> =
         events.iter().filter(|event| event["name"] == "process_name").map(|event| &event["args"]["name"]).collect();
     assert_eq!(devices, ["serve", "GPU 0 NVIDIA H200", "GPU 1"]);
-    // Two of one launch, and one that was launched after its start, by the clocks.
+    // Two operations of one launch, and one that starts before its launch, because clocks differ.
     let anchors = of_phase(&events, "X").into_iter().filter(|event| event["cat"] == "launch");
     let anchors: Vec<&Json> = anchors.map(|event| &event["ts"]).collect();
     assert_eq!((of_phase(&events, "f").len(), anchors), (3, vec![&json!(0.05), &json!(0.01)]));
@@ -368,7 +367,7 @@ fn what_is_missing_is_said() {
         (&last["name"], &last["ts"], &last["args"]["lost"]),
         (&json!("12 items of this timeline are missing"), &json!(0.077), &json!(12))
     );
-    // It stands where the last of all kinds ended.
+    // Its time is the end of the last item of any kind.
     let mark = Item::Mark(Mark { thread: 7, at: 88, domain: None, text: "", level: 3, fields: &[] });
     let operation = Item::Operation(Operation { start: 80, end: 99, ..KERNEL });
     for (items, ts) in [(&[mark.clone()][..], 0.088), (&[mark, operation], 0.099)] {
@@ -376,7 +375,6 @@ fn what_is_missing_is_said() {
     }
 }
 
-/// Files of many ranks are looked at together: each says whose it is, at its GPUs too.
 /// A few items of all kinds.
 pub(super) fn some() -> Vec<Item<'static>> {
     let launch = Some((7, 50));
@@ -410,8 +408,8 @@ pub(super) fn some() -> Vec<Item<'static>> {
 }
 
 proptest! {
-    /// A thread that opens and closes ranges of two domains, each a stack of its own: the ranges of one may cross those
-    /// of the other.
+    /// A thread that opens and closes ranges of two domains. Each domain has its own stack, so the ranges of one may
+    /// cross those of the other.
     #[test]
     fn any_order_of_ranges_is_drawn_without_crossing(
         steps in prop::collection::vec((0usize..2, any::<bool>(), 0u64..3), 1..200),
@@ -426,7 +424,7 @@ proptest! {
                 items.push(Item::Range(Range { start, end: now, domain: Some(["a", "b"][domain]), ..plain() }));
             }
         }
-        // Of ranges that end at once, the one that began last comes first: it was on top.
+        // If two ranges end at once, the one that began last comes first, because it was on top.
         items.sort_by_key(|item| match item {
             Item::Range(range) => (range.end, std::cmp::Reverse(range.start)),
             _ => (0, std::cmp::Reverse(0)),

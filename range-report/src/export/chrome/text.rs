@@ -1,6 +1,6 @@
-//! Numbers and strings as JSON has them, without an allocation each.
+//! Numbers and strings in JSON, without an allocation for each.
 
-/// Digits by twos.
+/// The two digits of each number below 100.
 const PAIRS: [u8; 200] = {
     let (mut pairs, mut number) = ([0; 200], 0);
     while number < 100 {
@@ -11,7 +11,7 @@ const PAIRS: [u8; 200] = {
     pairs
 };
 pub(super) const HEX: &[u8; 16] = b"0123456789abcdef";
-/// Bytes that JSON has no place for in a string, and DEL, which readers of the format have stumbled over.
+/// Bytes that a JSON string must escape, and DEL, which some readers of the format cannot read.
 const ESCAPED: [bool; 256] = {
     let mut escaped = [false; 256];
     let mut byte = 0;
@@ -43,7 +43,7 @@ pub(super) fn microseconds(bytes: &mut Vec<u8>, ns: u64) {
     bytes.extend_from_slice(&text[from..]);
 }
 
-/// Writes the digits at the end of the text, which has room for 20. Where they begin.
+/// Writes the digits at the end of `text`, which has room for 20. Returns the index of the first digit.
 fn digits(text: &mut [u8], mut value: u64) -> usize {
     let mut at = text.len();
     while value >= 100 {
@@ -62,13 +62,13 @@ fn digits(text: &mut [u8], mut value: u64) -> usize {
     at
 }
 
-/// Whether all bytes of a text are written as they are. It looks at all of them, which the compiler does many at once.
+/// Whether no byte of a text needs an escape. Examines all bytes, so that the compiler can examine many at once.
 pub(in crate::export) fn is_plain(text: &[u8]) -> bool {
     let is_escaped = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\') | (byte == 0x7f);
     !text.iter().fold(false, |any, &byte| any | is_escaped(byte))
 }
 
-/// The parts as one string of JSON.
+/// Writes the parts as one JSON string.
 pub(in crate::export) fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
     bytes.push(b'"');
     for part in parts {
@@ -80,7 +80,7 @@ pub(in crate::export) fn string(bytes: &mut Vec<u8>, parts: &[&str]) {
         while let Some(place) = rest.iter().position(|&byte| ESCAPED[usize::from(byte)]) {
             bytes.extend_from_slice(&rest[..place]);
             if &rest[place..] == b"\\" {
-                // Perfetto 52 takes a quotation mark behind `\\` for one of the text, and then reads nothing of the
+                // Perfetto 52 takes a quotation mark behind `\\` as part of the text, and then reads nothing of the
                 // file (google/perfetto#3361).
                 bytes.extend_from_slice(b"\\u005c");
             } else {

@@ -29,7 +29,7 @@ struct Device {
     wall_ns: u64,
     busy_ns: u64,
     causes: Causes,
-    /// The part that is on the timeline.
+    /// The idle time that is on the timeline.
     drawn_ns: u64,
 }
 

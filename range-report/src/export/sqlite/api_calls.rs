@@ -1,18 +1,18 @@
-//! One API call for each correlation id: the reports count an operation once for every call that has its id.
+//! One API call for each correlation id, because reports count an operation once for every call with its id.
 //!
-//! Where no call was recorded, one is made up from where an operation was launched. Calls and operations come in any
-//! order, and a call may come a second after its operation. So what is made up waits for some flushes. What is replaced
-//! later than that is in the file twice until the end.
+//! If no call was recorded, one is made up from the place of an operation's launch. Calls and operations arrive in any
+//! order, and a call may arrive a second after its operation. So made-up calls wait for some flushes before they are
+//! written. A made-up call that is replaced later stays in the file beside the recorded call until the end.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Calls that wait, at most.
+/// The largest number of waiting calls.
 const MOST: usize = 65_536;
 
-/// Flushes that a call which is made up waits for, once any call was recorded: 20 make a second.
+/// The number of flushes for which a made-up call waits, once any call was recorded. There are 20 flushes a second.
 const FLUSHES: u64 = 20;
 
-/// Ids in a page of two bits each.
+/// The number of ids in a page, which has two bits for each.
 const IDS: usize = 1 << 16;
 
 const UNKNOWN: u64 = 0;
@@ -24,7 +24,7 @@ const RECORDED: u64 = 2;
 pub(super) struct Call {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// 0 the runtime's, 1 the driver's.
+    /// 0 for a call of the runtime, 1 for one of the driver.
     pub(super) class: i64,
     pub(super) thread: i64,
     pub(super) correlation: u32,
@@ -32,21 +32,21 @@ pub(super) struct Call {
     pub(super) result: u32,
 }
 
-/// Which ids have a call in the file: 2 bits for each id that CUDA gave out, which it does in order.
+/// The ids that have a call in the file: 2 bits for each id. CUDA assigns ids in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct ApiCalls {
     pages: HashMap<u16, Box<[u64]>>,
-    /// What is made up, with the flush that it came before.
+    /// Made-up calls, each with the number of flushes before it.
     waiting: BTreeMap<u32, (Call, u64)>,
     flushes: u64,
-    /// Whether calls are recorded at all.
+    /// Whether any call was recorded.
     any_recorded: bool,
     replaced: Vec<u32>,
     made_up: u64,
 }
 
 impl ApiCalls {
-    /// Whether the call is to be written: it is the first that was recorded with its id.
+    /// Notes a recorded call. Returns whether to write it: whether it is the first recorded call with its id.
     pub(super) fn recorded(&mut self, call: Call) -> bool {
         self.any_recorded = true;
         if self.written(call.correlation) == RECORDED {
@@ -62,7 +62,7 @@ impl ApiCalls {
         self.written(correlation) == UNKNOWN && !self.waiting.contains_key(&correlation)
     }
 
-    /// A call that there must have been.
+    /// Adds a made-up call for a launch without a call.
     pub(super) fn made_up(&mut self, call: Call) {
         self.waiting.entry(call.correlation).or_insert((call, self.flushes));
     }
@@ -71,14 +71,14 @@ impl ApiCalls {
         self.waiting.len() >= MOST
     }
 
-    /// A flush: what has waited for long enough, to be written.
+    /// To be called at each flush. Returns the calls that have waited for long enough, to be written.
     pub(super) fn take_due(&mut self) -> Vec<Call> {
         self.flushes += 1;
         let due = if self.any_recorded { self.flushes.saturating_sub(FLUSHES) } else { self.flushes };
         self.take(|came| came < due)
     }
 
-    /// All that waits, to be written.
+    /// All waiting calls, to be written.
     pub(super) fn take_all(&mut self) -> Vec<Call> {
         self.take(|_| true)
     }
@@ -95,12 +95,12 @@ impl ApiCalls {
             .collect()
     }
 
-    /// Ids that have more than one call in the file; the last is the one to keep.
+    /// Ids that have more than one call in the file. The last call of each must be kept.
     pub(super) fn replaced(&self) -> &[u32] {
         &self.replaced
     }
 
-    /// Ids whose call is made up.
+    /// Number of ids whose call is made up.
     pub(super) const fn count_made_up(&self) -> u64 {
         self.made_up
     }
@@ -138,8 +138,8 @@ mod tests {
         Call { start: 1, end: 1, class: 1, thread: 7, correlation, name: 3, result: 0 }
     }
 
-    /// Where calls are recorded, one that is made up waits for a second; else it is written at once, so that the file
-    /// of a process that is killed has it.
+    /// If calls are recorded, a made-up call waits for a second. Otherwise it is written at once, so that a killed
+    /// process leaves it in its file.
     #[test]
     fn a_call_is_made_up_when_none_comes() {
         let mut calls = ApiCalls::default();

@@ -1,10 +1,10 @@
 //! Keeps SQLite's descriptors apart from the program's. A program may close all descriptors, as daemons do, and open
 //! files of its own, which get the same numbers: SQLite would write its pages into them.
 //!
-//! SQLite opens the files of the database through [`vfs`], which gives them high numbers and remembers which file each
-//! is. Before each change of a file the number is checked: what is not that file any more is neither written to nor
-//! closed. SQLite has one table of system calls for all databases of the process, so the calls here also serve
-//! databases of a Rust program that links the same SQLite: they pass on what concerns other descriptors.
+//! SQLite opens the files of the database through [`vfs`], which gives them high numbers and remembers the file of each
+//! number. Each write and each close first checks the number. If it is now that of another file, nothing happens to
+//! that file. SQLite has one table of system calls for all databases of the process, so the calls here also serve
+//! databases of a Rust program that links the same SQLite: they pass on calls with other descriptors.
 
 #![allow(unsafe_code)]
 
@@ -22,12 +22,12 @@ const OPENING: c_int = -1;
 /// A place that is free.
 const FREE: c_int = -2;
 
-/// SQLite's own way to files, which ours is derived from.
+/// SQLite's own file layer, from which ours is derived.
 const UNIX: &CStr = c"unix";
 const OURS: &CStr = c"tracing-gpu";
 
-/// The files that databases have open: two for each database. A file that finds no room here is not opened. No lock: a
-/// forked child may have been in the middle of any call.
+/// The open files of databases, two for each database. Without a free place a file is not opened. There is no lock,
+/// because a fork may happen in the middle of any call.
 static FILES: [OpenFile; 64] = [const { OpenFile::new() }; 64];
 
 struct OpenFile {
@@ -145,7 +145,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
     descriptor
 }
 
-/// SQLite's `close`. One of ours is not closed where it is another file's by now.
+/// SQLite's `close`. Leaves a descriptor of ours open if it now belongs to another file.
 extern "C" fn close(descriptor: c_int) -> c_int {
     if let Some(place) = place(descriptor) {
         let is_there = place.is_there();
@@ -161,7 +161,7 @@ extern "C" fn close(descriptor: c_int) -> c_int {
 /// SQLite's `write`.
 ///
 /// # Safety
-/// There are so many bytes.
+/// `bytes` points to `count` bytes.
 unsafe extern "C" fn write(descriptor: c_int, bytes: *const c_void, count: usize) -> isize {
     // SAFETY: the caller's promise.
     if may_change(descriptor) { unsafe { libc::write(descriptor, bytes, count) } } else { -1 }
@@ -170,7 +170,7 @@ unsafe extern "C" fn write(descriptor: c_int, bytes: *const c_void, count: usize
 /// SQLite's `pwrite`.
 ///
 /// # Safety
-/// There are so many bytes.
+/// `bytes` points to `count` bytes.
 unsafe extern "C" fn pwrite(descriptor: c_int, bytes: *const c_void, count: usize, at: libc::off_t) -> isize {
     // SAFETY: the caller's promise.
     if may_change(descriptor) { unsafe { libc::pwrite(descriptor, bytes, count, at) } } else { -1 }
@@ -182,12 +182,12 @@ extern "C" fn ftruncate(descriptor: c_int, length: libc::off_t) -> c_int {
     if may_change(descriptor) { unsafe { libc::ftruncate(descriptor, length) } } else { -1 }
 }
 
-/// Where a file of a database is that has this descriptor.
+/// The place of the database file with this descriptor.
 fn place(descriptor: c_int) -> Option<&'static OpenFile> {
     FILES.iter().find(|place| descriptor >= 0 && place.descriptor.load(Relaxed) == descriptor)
 }
 
-/// Whether the descriptor is none of ours, or still that of our file. `errno` is set where it is not.
+/// Whether the descriptor is none of ours, or still that of our file. If neither holds, sets `errno`.
 fn may_change(descriptor: c_int) -> bool {
     let may = place(descriptor).is_none_or(OpenFile::is_there);
     if !may {

@@ -27,7 +27,7 @@ const LEVELS: [&str; 5] = ["ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
 
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// The ranges of each thread that ended last.
+    /// The latest ended ranges of each thread.
     stamps: FxHashMap<u32, Stamps>,
     domains: FxHashMap<Box<str>, i64>,
     categories: FxHashMap<Box<str>, i64>,
@@ -35,7 +35,7 @@ pub(super) struct Events {
     named: FxHashMap<(i64, i64), ()>,
     threads: FxHashMap<i64, i64>,
     lifetimes: i64,
-    /// Domains and categories that were met together, both with their rows: the last few, which most ranges have.
+    /// The latest few combinations of a domain and a category, which most ranges have. Both have their rows.
     pairs: Vec<Pair>,
     next_pair: usize,
 }
@@ -48,10 +48,10 @@ struct Pair {
     numbers: (i64, Option<i64>),
 }
 
-/// So many are remembered.
+/// The number of remembered combinations.
 const PAIRS: usize = 8;
 
-/// Where and when a row that names something is needed for the first time.
+/// Thread, time and domain of the item that first needs a row with a name.
 #[derive(Clone, Copy)]
 struct Place {
     thread: i64,
@@ -60,7 +60,7 @@ struct Place {
 }
 
 impl Events {
-    /// The last name counts: numbers of threads are given out again.
+    /// Writes the name of a thread. The last name counts, because the system reuses numbers of threads.
     pub(super) fn thread(&mut self, file: &mut File, thread: i64, name: i64) -> io::Result<()> {
         match self.threads.insert(thread, name) {
             None => file.run(THREAD, (name, thread)),
@@ -95,7 +95,7 @@ impl Events {
         };
         let end_thread = range.end_thread.filter(|&end| end != range.thread).map(|end| ids.thread(end));
         let (payload, words) = match range.payload {
-            // As Nsight Systems shows them.
+            // The columns in which Nsight Systems shows these payloads.
             Some(Value::Unsigned(value)) => (Some(Payload::Unsigned(value as i64)), None),
             Some(Value::Integer(value)) => (Some(Payload::Integer(value)), None),
             Some(Value::Float(value)) => (Some(Payload::Float(value)), None),

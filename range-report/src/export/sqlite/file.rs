@@ -1,10 +1,10 @@
-//! A database that is written from its first row to its last: opened over what was there, in large transactions, and
-//! errors that say what is in the way.
+//! A database that is written from its first row to its last. It replaces any existing contents, uses large
+//! transactions, and has errors that name the obstacle.
 //!
-//! The journal is a rollback journal on disk. Rows are appended, so it holds the few old pages that a transaction
-//! changes, and costs nothing that can be measured (as with the journal in memory or none; a write-ahead log is
-//! slower). Without one, some kills left a database that was beyond repair; and what is in a write-ahead log is not
-//! seen by `nsys stats`, which opens files as immutable.
+//! The journal is a rollback journal on disk. Rows are appended, so the journal holds only the few old pages that a
+//! transaction changes. Its cost is too small to be measured; a write-ahead log is slower. Without a journal, some
+//! kills left a database beyond repair. And `nsys stats` opens files as immutable, so it does not read a write-ahead
+//! log.
 
 use std::fs;
 use std::io;
@@ -19,15 +19,15 @@ use super::descriptors;
 use super::rows::{Row, Rows};
 use rustc_hash::FxHashMap;
 
-/// Rows after which a transaction is committed, if nobody asks for it before.
+/// Number of rows after which a transaction is committed, unless a flush commits it earlier.
 const ROWS: usize = 100_000;
 
-/// Pages of a transaction that are kept in memory, in KiB. Those beyond are written before the commit, which is the
-/// shorter for it: they are pages that nothing in the file refers to yet.
+/// Memory for pages of a transaction, in KiB. Further pages are written before the commit, which is then shorter.
+/// Nothing in the file refers to these pages yet.
 const CACHE: u32 = 2000;
 
-/// Bytes of a page: with larger ones, less is done for each, and an eighth of the time goes; but each of the tables has
-/// one, and a commit writes some anew.
+/// Bytes of a page. Larger pages need less work, an eighth of the time. But each table has at least one page, and a
+/// commit writes some pages again.
 const PAGE: u32 = 16 * 1024;
 
 /// `SQLITE_READONLY_DIRECTORY`.
@@ -75,7 +75,7 @@ impl File {
         if self.waiting.add(row) { self.write_waiting() } else { Ok(()) }
     }
 
-    /// Where the JSON of the row goes that is added next.
+    /// The buffer for the JSON of the next row.
     pub(super) const fn json(&mut self) -> &mut Vec<u8> {
         self.waiting.json()
     }
@@ -104,7 +104,7 @@ impl File {
         if rows >= ROWS { self.commit() } else { Ok(()) }
     }
 
-    /// Executes statements that are used once, within the transaction that is open.
+    /// Executes statements that are used once, in the open transaction.
     pub(super) fn batch(&mut self, sql: &str) -> io::Result<()> {
         self.connection.execute_batch(sql).map_err(|error| failure(&self.path, &error))
     }
@@ -129,15 +129,15 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Takes the lock, throws away what the file held, and begins the first transaction. What happens between is safe from
-/// other processes that do the same: one of them gets the lock, and keeps it.
+/// Takes the lock, discards the contents of the file, and begins the first transaction. Several processes may do this
+/// at once: one of them gets the lock, and keeps it.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(48);
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.pragma_update(None, "page_size", PAGE)?; // of the file that begins
-    // Emptied by SQLite, whatever it was: nothing is read of it but its locks.
+    connection.pragma_update(None, "page_size", PAGE)?; // of the new file
+    // SQLite empties the file whatever it contains, and reads nothing of it except its locks.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
     let emptied = connection.execute_batch("VACUUM");
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, false)?;
@@ -148,7 +148,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN EXCLUSIVE")
 }
 
-/// Without the path, which whoever opens the sink names.
+/// An error without the path: the caller that opens the sink adds it.
 fn because(kind: io::ErrorKind, what: impl std::fmt::Display) -> io::Error {
     io::Error::new(kind, what.to_string())
 }
@@ -165,8 +165,8 @@ fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
                 if no_journal { "its folder cannot be written, where the journal goes" } else { "cannot be written" };
             because(io::ErrorKind::PermissionDenied, what)
         }
-        // SQLite does not say why. The same attempt does; the file is not open here, so no lock of this process is on
-        // it.
+        // SQLite gives no reason, so the system is asked for one. The file is not open here, so closing it releases no
+        // lock of this process.
         Some(ErrorCode::CannotOpen) => match fs::OpenOptions::new().append(true).create(true).open(path) {
             Err(error) => because(error.kind(), &error),
             Ok(_) => because(io::ErrorKind::Other, error),
@@ -179,8 +179,8 @@ fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
     }
 }
 
-/// `StringIds`: texts that are met again and again are in the file once. Bounded by what comes: names of ranges,
-/// threads, kernels and functions, which the profiler bounds. Texts of marks are not kept here.
+/// `StringIds`: repeated texts are in the file once. The profiler bounds their number: they are names of ranges,
+/// threads, kernels and functions. Texts of marks are not kept here.
 #[derive(Debug, Default)]
 pub(super) struct Strings(FxHashMap<Box<str>, i64>);
 
@@ -189,7 +189,7 @@ impl Strings {
         if let Some(&id) = self.0.get(text) {
             return Ok(id);
         }
-        // From 1: importers of Nsight Systems give 0 to what they cannot find.
+        // Numbers begin at 1, because importers of Nsight Systems use 0 for an unknown text.
         let id = self.0.len() as i64 + 1;
         file.run("INSERT INTO StringIds VALUES (?, ?)", (id, text))?;
         self.0.insert(text.into(), id);

@@ -142,12 +142,12 @@ impl Gpu {
         if call.correlation == 0 || self.api_calls.recorded(row) { write(file, &row) } else { Ok(()) }
     }
 
-    /// Writes what has waited for its call for long enough.
+    /// Writes made-up calls that have waited for long enough.
     pub(super) fn flush(&mut self, file: &mut File) -> io::Result<()> {
         self.api_calls.take_due().iter().try_for_each(|call| write(file, call))
     }
 
-    /// Writes what waits for its call, and removes calls that have been replaced.
+    /// Writes all waiting calls, and removes calls that have been replaced.
     pub(super) fn end(&mut self, file: &mut File) -> io::Result<()> {
         self.api_calls.take_all().iter().try_for_each(|call| write(file, call))?;
         if self.api_calls.replaced().is_empty() {
@@ -158,7 +158,7 @@ impl Gpu {
         file.run(KEEP_THE_LAST, [])
     }
 
-    /// Calls that are made up.
+    /// Number of made-up calls.
     pub(super) const fn made_up(&self) -> u64 {
         self.api_calls.count_made_up()
     }

@@ -1,8 +1,9 @@
-//! Rows of `NVTX_EVENTS`, written many by one statement.
+//! Rows of `NVTX_EVENTS`: one statement writes many.
 //!
-//! A statement costs as much as what it does for one row: with 64 rows a statement, a range takes half the time. So
-//! rows wait here, at most [`WAITING`], and are written in the order in which they came. A statement has the columns
-//! of most ranges, where all of its rows are such ranges, or every column: NULLs take a third of the time.
+//! Starting a statement costs as much as writing one row: with 64 rows in a statement, a range takes half the time. So
+//! at most [`WAITING`] rows wait here, and are written in the order in which they arrived. If all rows of a statement
+//! are ranges with the usual columns, it has only these columns, because NULLs take a third of the time. Otherwise it
+//! has every column.
 
 use std::ops;
 
@@ -15,16 +16,16 @@ pub(super) const MARK: i64 = 34;
 pub(super) const PUSH_POP: i64 = 59;
 pub(super) const START_END: i64 = 60;
 
-/// Rows that wait at most.
+/// The largest number of waiting rows.
 pub(super) const WAITING: usize = 256;
 
-/// Rows a statement. Without `OR FAIL` one with many would have a journal of its own, for the case that it fails in the
-/// middle; then all is rolled back anyway.
+/// Numbers of rows per statement. Without `OR FAIL`, SQLite would keep a journal for each statement of many rows, to
+/// undo it if it fails in the middle. Here such a failure rolls back the whole transaction.
 const SIZES: [usize; 3] = [64, 8, 1];
-/// Bytes of JSON that there is always room for.
+/// Bytes of JSON whose memory is kept after the rows are written.
 const KEPT: usize = 1 << 20;
 
-/// The columns, first those that most ranges have and no others.
+/// The columns. Most ranges have only the first [`OF_MOST`].
 const COLUMNS: [&str; 19] = [
     "start",
     "eventType",
@@ -73,7 +74,7 @@ pub(super) struct RangeRow {
     pub(super) thread: i64,
     pub(super) text: i64,
     pub(super) domain: i64,
-    /// Of a start/end range; a push/pop range has none.
+    /// The number of a start/end range; `None` for a push/pop range.
     pub(super) number: Option<i64>,
     pub(super) category: Option<i64>,
     pub(super) color: Option<u32>,
@@ -102,7 +103,7 @@ pub(super) enum Payload {
 }
 
 impl RangeRow {
-    /// Whether it has the first columns alone.
+    /// Whether it has only the first columns.
     fn is_like_most(&self) -> bool {
         matches!(
             self,
@@ -112,7 +113,7 @@ impl RangeRow {
 }
 
 impl Row {
-    /// Binds what it has, by the number of the column. The others are NULL.
+    /// Binds the values of the row by number of their columns. The other columns are NULL.
     fn bind<'a>(
         &'a self,
         json: &'a [u8],
@@ -157,13 +158,13 @@ impl Row {
     }
 }
 
-/// The rows that wait, and how they are written.
+/// The waiting rows, and the statements that write them.
 #[derive(Debug)]
 pub(super) struct Rows {
     waiting: Vec<Row>,
-    /// The JSON of those that wait.
+    /// The JSON of the waiting rows.
     json: Vec<u8>,
-    /// By their columns, then by the rows that each writes.
+    /// Statements by their number of columns, then by their number of rows.
     statements: [[String; SIZES.len()]; 2],
 }
 
@@ -178,13 +179,13 @@ impl Rows {
         Self { waiting: Vec::with_capacity(WAITING), json: Vec::new(), statements }
     }
 
-    /// Whether it is time to write them.
+    /// Adds a row. Returns whether the rows must be written now.
     pub(super) fn add(&mut self, row: Row) -> bool {
         self.waiting.push(row);
         self.waiting.len() >= WAITING
     }
 
-    /// Where the JSON of the row goes that is added next.
+    /// The buffer for the JSON of the next row.
     pub(super) const fn json(&mut self) -> &mut Vec<u8> {
         &mut self.json
     }
@@ -224,8 +225,8 @@ impl Rows {
 mod tests {
     use super::*;
 
-    /// Whatever runs of ranges that are alike come between others, and however many wait: all are written, in their
-    /// order, with what they have.
+    /// All rows are written in their order with all their values, whatever series of similar ranges come between
+    /// others, and however many rows wait.
     #[test]
     fn rows_are_in_the_order_in_which_they_came() {
         let connection = Connection::open_in_memory().unwrap();
@@ -239,8 +240,7 @@ mod tests {
             let (start, end, thread, text, domain) = (at, at + 1, 2, at + 3, 4);
             RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, numbers, json }
         };
-        // Of every column that a range can have, by the bits of `which`; those of more than one shape are alike in
-        // nothing.
+        // The bits of `which` select the columns of a range.
         let with = |rows: &mut Rows, at: i64, which: i64| {
             let has = |bit: i64, value: i64| (which >> bit & 1 == 1).then_some(value);
             let payload = match which >> 4 & 7 {
@@ -283,7 +283,7 @@ mod tests {
         for shape in 0..2048 {
             (0..shape % 21).for_each(|_| add(&mut rows, Some(shape)));
         }
-        // Of one shape that has statements of its own, but of two threads and two domains in turn.
+        // Ranges with only the first columns, on two threads and in two domains in turn.
         for turn in 0..40 {
             let either = [0, 1, 3, 2][turn as usize % 4]; // one of them changes at a time
             (0..turn).for_each(|_| add(&mut rows, Some(either << 8)));

@@ -1,5 +1,5 @@
-//! The tables, as Nsight Systems 2025.3 exports them, and what is in those that describe the file. Its reports (and
-//! those of 2022.4) need no others. The numbers of spans and calls are ours, which it passes over.
+//! The tables, as Nsight Systems 2025.3 exports them, and the rows of those that describe the file. Reports of this
+//! version and of 2022.4 need no other tables. They ignore our columns with numbers of spans and calls.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::summary::Process;
 use super::file::File;
 use super::ids::MACHINE;
 
-/// The export schema that the columns are of.
+/// The version of the export schema that has these columns.
 const VERSION: [&str; 3] = ["3", "20", "3"];
 
 const TABLES: &str = "
@@ -53,7 +53,7 @@ const TABLES: &str = "
     CREATE TABLE ENUM_CUDA_MEM_KIND (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);
     CREATE TABLE ENUM_CUDA_KERNEL_LAUNCH_TYPE (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);";
 
-/// The names that reports join with numbers.
+/// The names that reports look up by number.
 const ENUMS: &str = "
     INSERT INTO ENUM_NSYS_EVENT_TYPE VALUES (33, 'NvtxCategory', 'NvtxCategory'), (34, 'NvtxMark', 'NvtxMark'),
         (59, 'NvtxPushPopRange', 'NvtxPushPopRange'), (60, 'NvtxStartEndRange', 'NvtxStartEndRange'), (75, 'NvtxDomainCreate', 'NvtxDomainCreate');
@@ -78,7 +78,7 @@ const PROCESS: &str = "INSERT INTO PROCESSES VALUES (?, ?, ?)";
 const DETAILS: &str = "INSERT INTO ANALYSIS_DETAILS VALUES (?, ?, 0, ?)";
 const COMPLETE: &str = "UPDATE META_DATA_CAPTURE SET value = 'true' WHERE name = 'TRACING_GPU:COMPLETE'";
 
-/// The tables, and who wrote them.
+/// Creates the tables, and writes which program wrote them.
 pub(super) fn write(file: &mut File, process: &Process, global: i64) -> io::Result<()> {
     file.batch(TABLES)?;
     file.batch(ENUMS)?;

@@ -1,35 +1,34 @@
-//! Stamps by which the ranges of a thread find their places.
+//! Time stamps from which reports find the parents of ranges.
 //!
-//! The reports find the parent of a range by its stamps: the range of its thread that holds it most tightly, bounds
-//! included. Where the clock stands still between two readings that goes wrong: of two ranges with the same start and
-//! the same end each is the parent of the other, and an empty range is inside of the one that ended before it. Ranges
-//! come in the order of their ends, children before parents. So one that would begin at the end of another that was
-//! over begins 1 ns later, and one with the stamps of its child ends 1 ns later. With a clock that moves between any
-//! two readings nothing changes.
+//! To a report, the parent of a range is the shortest range of its thread that contains it, bounds included. This goes
+//! wrong if two readings of the clock are equal: two ranges with the same start and end are each other's parents, and
+//! an empty range is inside the range that ended right before it. Ranges arrive in the order of their ends, children
+//! before parents. So a range that would begin at the end of an earlier one begins 1 ns later, and a range with the
+//! stamps of its child ends 1 ns later. If all readings of the clock differ, nothing changes.
 
-/// The ranges of one thread that are over, as far as those that follow need them: of each depth the last, unless one
-/// with fewer ranges below it came later.
+/// The ended ranges of one thread that later ranges need: the last one of each depth, unless a range of lower depth
+/// arrived after it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stamps(Vec<Over>);
 
 #[derive(Clone, Copy, Debug)]
 struct Over {
     depth: u32,
-    /// As it came.
+    /// The end as it arrived.
     came: u64,
-    /// As they were written.
+    /// Start and end as written.
     start: u64,
     end: u64,
 }
 
 impl Stamps {
-    /// What to write for a push/pop range.
+    /// Start and end to write for a push/pop range.
     pub(super) fn of(&mut self, start: u64, end: u64, depth: u32) -> (u64, u64) {
         let came = end;
         let below = self.0.partition_point(|over| over.depth <= depth);
         let before = self.0.get(..below).and_then(<[Over]>::last);
         if before.is_some_and(|before| start < before.came) {
-            return (start, end); // not in the order of their ends, which is not promised of what was lost in part
+            return (start, end); // ranges arrive out of order if some were lost
         }
         let start = before.map_or(start, |before| start.max(before.end + 1));
         let mut end = end.max(start);
@@ -45,7 +44,7 @@ impl Stamps {
         (start, end)
     }
 
-    /// What to write for a start/end range, which is on no stack.
+    /// Start and end to write for a start/end range, which is on no stack.
     pub(super) fn of_lifetime(&self, start: u64, end: u64) -> (u64, u64) {
         let same = self.0.last().is_some_and(|over| (over.start, over.end) == (start, end));
         (start, end + u64::from(same))

@@ -68,7 +68,7 @@ pub(super) fn fitted(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOp
     text.or_else(|| with(&rows.bare(), COLUMNS.len(), 0)).unwrap_or_default()
 }
 
-/// The table with names as long as the room allows; `None` if that is shorter than `least` and than the names.
+/// The table, with its names cut to the room. `None` if the room is shorter than `least` and a name would be cut.
 fn with_names(
     rows: &Rows<'_>,
     options: &RenderOptions,

@@ -105,7 +105,7 @@ fn ranges(merged: &MergedSummary) -> Vec<RangeStats> {
     ranges.map(|(RangeLabel { domain, name, style }, times)| RangeStats { domain, name, style, times }).collect()
 }
 
-/// Roots, from the flat list in the order of printing.
+/// The roots of the tree, made from the flat list in the order of printing.
 fn nested(merged: &MergedSummary) -> Vec<TreeNode> {
     // From the last to the first: when a node is reached, its children are waiting, the nearest on top.
     let mut waiting: Vec<(usize, TreeNode)> = Vec::new();

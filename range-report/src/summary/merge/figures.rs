@@ -57,9 +57,9 @@ parts! {
     Sizes: part => part.count, part.total_bytes, part.median_bytes;
     StreamTimes: part => part.times.instances, part.times.total_ns, part.times.median_ns;
     Projected: part => part.times.instances, part.times.total_ns, part.times.median_ns;
-    // Own waiting of the calls.
+    // The total of calls is their own waiting time.
     CallTotals: part => part.latency.instances, part.awaited_self_ns, part.latency.median_ns;
-    // The time during which its work ran.
+    // The total of GPU work is its busy time.
     GpuWork: part => part.operations, part.busy_ns, None;
     NodeTotals: part => part.instances, part.total_ns, None;
 }

@@ -27,7 +27,7 @@ const SIDE: usize = 2_048;
 const PRODUCTS: u64 = 20;
 /// Launches of the graph.
 pub(crate) const REPLAYS: u64 = 3;
-/// Calls that are captured into the graph and enqueue nothing; the profiler waits for their work while it is alive.
+/// Calls that are captured into the graph and enqueue nothing. The profiler waits for their work until it ends.
 pub(crate) const CAPTURED: u64 = 3;
 
 /// Runs all parts, frees everything except the context, and returns the launches.

@@ -2,7 +2,7 @@
 
 use range_report::summary::CallKind;
 
-/// Code between two calls is part of launching if it is shorter, in nanoseconds.
+/// Code that runs between two calls for less than this time, in nanoseconds, is part of launching.
 pub(super) const BETWEEN_LAUNCHES: u64 = 100_000;
 
 /// The purpose of a call.
@@ -79,11 +79,11 @@ pub(super) fn purpose(name: &str) -> Purpose {
     known.map_or(Purpose::Other, |(_, purpose)| *purpose)
 }
 
-/// What a call of this purpose does that costs more than a launch, or fails; `None` for any other call. A program may
-/// ask whether a device has come so far, again and again, and such a question may have any answer.
+/// The kind of a call that costs more than a launch, or that failed; `None` for any other call. A query whether work
+/// has finished is no such call, whatever it returns: a program may poll a device again and again.
 pub(super) fn kind(purpose: Purpose, name: &str, result: u32) -> Option<CallKind> {
-    /// The runtime is being unloaded; the device has not come so far; memory is registered already, or is not: no
-    /// mistakes.
+    /// Codes that are no failures: the runtime is being unloaded, the work has not finished, memory is registered
+    /// already, memory is not registered.
     const ANSWERS: [u32; 4] = [4, 600, 712, 713];
     match (purpose, result) {
         (Purpose::Wait, _) if name.contains("Query") => None,

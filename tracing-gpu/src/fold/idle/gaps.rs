@@ -2,7 +2,7 @@
 
 use range_report::summary::MemoryKind;
 
-/// A device begins what is launched within this time, in nanoseconds.
+/// An idle device begins a launched operation within this time, in nanoseconds.
 pub(super) const DISPATCH: u64 = 50_000;
 
 /// An operation, as far as idle time needs it.
@@ -42,9 +42,9 @@ pub(super) struct Gap {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Settled {
     Idle(Gap),
-    /// An operation began, which may end later than all that is settled.
+    /// An operation began. It may end after the settled time.
     Began(DeviceOperation),
-    /// It was busy. `began` is the duration of an operation that began meanwhile.
+    /// The device was busy. `began` is the duration of an operation that began meanwhile.
     Busy {
         from: u64,
         until: u64,

@@ -55,14 +55,14 @@ impl Default for Limits {
     }
 }
 
-/// Waits for events that are remembered of one stream.
+/// The largest number of waits for events that are remembered for each stream.
 const MOST_WAITS: usize = 1 << 16;
 
 /// The fold.
 #[derive(Debug, Default)]
 pub(crate) struct Idle {
     limits: Limits,
-    /// By name: what it is for, and its number.
+    /// Purpose and number of each function, by its name.
     functions: FxHashMap<String, (Purpose, u16)>,
     kernels: Kernels,
     labels: Labels,
@@ -123,10 +123,10 @@ impl Labels {
     }
 }
 
-/// In place of the number of a function, for operations.
+/// Stands in place of a function's number for operations.
 const NO_FUNCTION: u16 = u16::MAX;
 
-/// A copy, by its launch.
+/// A copy from or to pageable memory, with thread, time and correlation id of its launch.
 #[derive(Clone, Copy, Debug)]
 struct PageableCopy {
     thread: u32,
@@ -456,7 +456,7 @@ impl Idle {
     }
 }
 
-/// Whether the call of a copy is known. If it held the host up, it is counted.
+/// Whether the call of a copy is known. Counts the call if it held the host up.
 fn find_call(copy: &PageableCopy, threads: &mut FxHashMap<u32, ThreadLog>) -> bool {
     let Some(thread) = threads.get_mut(&copy.thread) else { return false };
     let Some(&ApiSpan { start, end, purpose, function, .. }) = thread.call(copy.at, copy.correlation) else {

@@ -1,9 +1,9 @@
-//! Which operations waited because one of two streams was the legacy default stream: that stream waits for all that was
-//! launched before into other streams of its context, and they wait for it, except for non-blocking ones.
+//! Operations that waited because one of two streams was the legacy default stream. That stream waits for all earlier
+//! launches into the blocking streams of its context, and these streams wait for it.
 //!
-//! A program may want just that: a kernel in a stream, and then a copy of its result in the default stream. So a wait
-//! counts only where the two were launched by different threads, or where it kept apart two streams beside the default
-//! one.
+//! A program may want such a wait: a kernel in a stream, and then a copy of its result in the default stream. So a wait
+//! counts only if different threads launched the two operations, or if the wait separated two streams other than the
+//! default one.
 
 use range_report::timeline::StreamKind;
 use rustc_hash::FxHashMap;
@@ -19,7 +19,7 @@ struct Lane {
     /// When its stream began to run without a break.
     from: u64,
     end: u64,
-    /// Of the default stream: the stream that it waited for before that, and when that one began to run.
+    /// Only for the default stream: the stream that it waited for, and when that stream began to run.
     behind: Option<(u32, u64)>,
 }
 
@@ -28,7 +28,7 @@ struct Lane {
 struct Context {
     lanes: FxHashMap<u32, Lane>,
     default: Option<Lane>,
-    /// The one of the blocking streams that ended last.
+    /// The blocking stream whose operation ended last.
     blocking: Option<Lane>,
 }
 
@@ -36,14 +36,14 @@ struct Context {
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     contexts: FxHashMap<u32, Context>,
-    /// Each moment counts once.
+    /// Waits up to this time have been counted, so that each moment counts once.
     counted: u64,
 }
 
 impl Streams {
-    /// An operation has begun, later than all before. Returns how long it waited for one on the other side, if that was
-    /// the last thing that it waited for. `kind` is that of its stream; `waits`, when that stream was told to wait for
-    /// events.
+    /// To be called for each operation, in order of their starts. Returns how long the operation waited for one on the
+    /// other side (default or blocking), if that was its last wait. `kind` is the kind of its stream. `waits` are the
+    /// times at which that stream was told to wait for events.
     pub(super) fn began(&mut self, operation: &DeviceOperation, kind: StreamKind, waits: &[u64]) -> Option<u64> {
         let is_default = match kind {
             StreamKind::Default => true,
@@ -60,7 +60,7 @@ impl Streams {
         let told_before = before.map_or(0, |lane| waits.partition_point(|&at| at <= lane.launched));
         let was_told = waits.partition_point(|&at| at <= launched) > told_before;
         let other = if is_default { context.blocking } else { context.default };
-        // What was launched first ran first, and this one began as soon as that was over.
+        // The other operation was launched first, and this one began as soon as the other one had ended.
         let other = other.filter(|other| {
             !was_told
                 && other.launched < launched

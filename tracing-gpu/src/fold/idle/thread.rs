@@ -10,9 +10,9 @@ use super::pieces::{Piece, Pieces};
 /// Stands for no range in place of a label.
 pub(super) const NO_RANGE: u32 = u32::MAX;
 
-/// An asynchronous copy that takes so long blocked, in nanoseconds.
+/// An asynchronous copy that takes at least this time, in nanoseconds, has blocked the host.
 pub(super) const BLOCKING_COPY: u64 = 20_000;
-/// The first launch of a kernel loaded it if it took so long, in nanoseconds.
+/// The first launch of a kernel has loaded the kernel if it took at least this time, in nanoseconds.
 const LOADING_LAUNCH: u64 = 200_000;
 /// The largest number of pieces of one thread that wait for a range around them.
 const MOST_WAITING: usize = 1 << 16;
@@ -36,7 +36,7 @@ pub(super) struct CostlyCall {
     pub(super) what: What,
 }
 
-/// What such calls have in common.
+/// Kind, function and result of costly calls, which are summed by these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct What {
     pub(super) kind: CallKind,
@@ -139,8 +139,8 @@ impl ThreadLog {
         pieces.until(until, between(until.saturating_sub(before.0), before.1, Purpose::Launch));
     }
 
-    /// Charges pieces to the innermost range around them, and counts calls there, with the start of that instance. What
-    /// no range is around waits: it may not have ended. At the end nothing waits.
+    /// Charges pieces to the innermost range around them, and counts calls there, with the start of that instance. A
+    /// piece or call without a range waits, because its range may not have ended. At the end nothing waits.
     pub(super) fn place(
         &mut self,
         is_end: bool,
@@ -201,7 +201,7 @@ impl ThreadLog {
         self.costly = waiting;
     }
 
-    /// Forgets what is of no use for gaps that begin at a moment or later.
+    /// Forgets calls and ranges that gaps from this moment on do not need.
     pub(super) fn forget(&mut self, moment: u64) {
         let old = self.calls.partition_point(|call| call.end <= moment).saturating_sub(1); // keeps one before
         self.calls.drain(..old);
@@ -217,7 +217,7 @@ impl ThreadLog {
     }
 }
 
-/// The innermost range at each moment that any range is around, in order and without overlaps. Ranges of one thread
+/// The innermost range at each moment at which any range is open, in order and without overlaps. Ranges of one thread
 /// nest.
 fn flatten(ranges: &mut [OpenSpan]) -> Vec<Part> {
     ranges.sort_unstable_by_key(|range| (range.start, Reverse(range.end)));

@@ -43,7 +43,7 @@ fn every_key_is_read() {
     );
 }
 
-/// A path may contain any other character, and a misread one would be written silently.
+/// Only a comma ends a path, which may contain any other character. A misread path would be a file in a wrong place.
 #[test]
 fn parts_are_joined_by_a_comma_alone() {
     let (config, complaints) = applied("out=stdout;report=tree");

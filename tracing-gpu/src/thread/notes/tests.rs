@@ -52,7 +52,7 @@ fn numbers(notes: &Notes, taken: &mut Taken, room: &NoteRoom) -> Vec<u32> {
     numbers
 }
 
-/// This happens long before the room is used up.
+/// The collector is woken long before the room is used up.
 #[test]
 fn whoever_collects_is_woken_where_much_is_noted() {
     const LONG: std::time::Duration = std::time::Duration::from_secs(20);
@@ -149,7 +149,7 @@ fn notes_are_in_order_whoever_they_are_of_and_whenever_they_are_taken() {
     }
 }
 
-/// One thread notes, one takes, and one adds notes for the first.
+/// One thread writes notes, one takes them, and one adds notes on behalf of the first.
 #[test]
 fn each_note_is_seen_once_and_in_its_order() {
     const NOTES: u32 = if cfg!(miri) { 2_000 } else { 400_000 };

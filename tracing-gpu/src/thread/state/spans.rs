@@ -73,7 +73,7 @@ impl ThreadState {
         self.children.insert(parent, site_key(metadata), place);
     }
 
-    /// Samples the next span of this place's call site, if the call site is only sampled.
+    /// Makes the next span of this place's call site a sample, if the call site is sampled.
     #[cold]
     #[inline(never)]
     pub(super) fn sample_again(&self, place: Place) {
@@ -86,8 +86,8 @@ impl ThreadState {
     /// The place on this thread for a place that another thread made.
     #[inline]
     pub(crate) fn place_from(&self, other: &Self, place: Place) -> Place {
-        // Uses the cache of children with a number for the other thread's row in place of the call site; no call site
-        // has it.
+        // The cache of children also serves here. Its key has a number for the other thread's row in place of the call
+        // site; no call site has such a number.
         let row = (place.row() as u64) << 16 | u64::from(other.index) | 1 << 63;
         self.children.get(place.node(), row).unwrap_or_else(|| {
             self.find_child(place.node(), row, || {
@@ -126,7 +126,7 @@ impl ThreadState {
     #[inline(never)]
     pub(super) fn place_elsewhere(&self, home: Place, call: CallId, top: &Frame) -> Place {
         let innermost = top.place().node();
-        // A number for this place in place of the call site, as in `place_from`.
+        // The key has a number for this place in place of the call site, as in `place_from`.
         let row = (home.row() as u64) << 16 | u64::from(self.index) | 1 << 63 | 1 << 62;
         let place = self.children.get(innermost, row).unwrap_or_else(|| {
             self.find_child(innermost, row, || {
@@ -195,12 +195,12 @@ impl ThreadState {
         id
     }
 
-    /// Remembers the call of a span with this registry id, whose place has the flag for one.
+    /// Remembers the call of the span with this registry id. Only for spans whose place has the flag for a call.
     pub(crate) fn remember_call(&self, id: u64, call: CallId) {
         self.remembered.set_call(id, call);
     }
 
-    /// The call of a remembered span whose place has the flag for one.
+    /// The call of a remembered span. Only for spans whose place has the flag for a call.
     pub(crate) fn remembered_call(&self, id: u64) -> CallId {
         self.remembered.call(id)
     }
@@ -231,8 +231,8 @@ impl ThreadState {
 
 /// Numbers of spans and calls, while a timeline is written.
 impl ThreadState {
-    /// The numbers of a span that is about to be created in the innermost open call or, with `parent`, in that one's
-    /// call.
+    /// The numbers of a span that is about to be created: in the call of the span `parent` or, without a parent, in the
+    /// innermost open call.
     #[inline]
     pub(crate) fn number(&self, parent: Option<u64>, metadata: &'static Metadata<'static>) -> NewSpan {
         let Some(numbers) = &self.numbers else { return NewSpan::default() };

@@ -1,9 +1,9 @@
-//! The file itself: what is in the way of it, what was there, what is left of it.
+//! The database file: obstacles to opening it, existing contents, and what remains after a kill.
 
 use super::*;
 
-/// What a process that is killed leaves: what was flushed, and of the rest what 100,000 rows and the few hundred that
-/// wait for one statement came after.
+/// A killed process leaves all flushed rows. Of the other rows it loses at most the last 100,000, and the few hundred
+/// that wait for one statement.
 #[test]
 fn what_was_committed_stays_without_an_end() {
     let place = Place::new("committed");

@@ -265,7 +265,7 @@ fn a_wait_for_children_elsewhere_has_no_rank() {
 
 ";
     assert_eq!(tree(&all, &RenderOptions::default().width(80)), expected);
-    // A wait of less than half of it is not marked, and the span ranks as usual.
+    // A wait of less than half of the own time is not marked, and the span ranks as usual.
     all.tree[0].blocked_ns = 1_400 * MS;
     let text = tree(&all, &RenderOptions::default().width(80));
     assert!(text.contains("its own: run 3.000 s (50.0%)") && !text.contains('^'), "{text}");

@@ -115,7 +115,7 @@ fn gpu_tables(all: &[Instances]) -> Result<(), TestCaseError> {
     let kind = |n: u8| KINDS.get(usize::from(n)).copied();
     same(&with_known_key(&gpu.memory_times), &memory, kind, of_times, as_they_are)?;
     same(&with_known_key(&gpu.memory_sizes), &memory, kind, of_sizes, bytes)?;
-    // Busy times are halves, rounded down in each process.
+    // The busy time of a process is half of its total time, rounded down.
     let kernels = kernels.into_iter().flatten().map(|raw| raw.values().flatten().copied().collect());
     let kernels: Vec<Vec<u64>> = kernels.collect();
     let (everything, busy) = (kernels.concat(), kernels.iter().map(|all| all.iter().sum::<u64>() / 2).sum());
