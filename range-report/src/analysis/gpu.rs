@@ -29,11 +29,11 @@ struct Part {
 }
 
 impl Part {
-    fn of_range(name: String, part: &InstancesUse, devices: u64) -> Self {
+    fn of_range(name: String, part: &InstancesUse) -> Self {
         Self {
             name: Some(name),
             instances: part.instances,
-            wall: part.wall_ns.saturating_mul(devices),
+            wall: part.devices_ns,
             busy: part.busy_ns,
             operations: part.operations,
             operations_ns: part.operations_ns,
@@ -107,7 +107,6 @@ fn is_enough(busy: u64, wall: u64) -> bool {
 /// The range that stands for the run, from those that hold most of the work, warm-up included: the longest that was
 /// entered several times, else the shortest. Without such ranges it is the run.
 fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
-    let devices = idle.devices.len() as u64;
     let all: u64 = idle.devices.iter().fold(0, |sum, device| sum.saturating_add(device.busy_ns));
     let holds = |busy: u64| u128::from(busy) * 100 >= u128::from(all) * STANDS_FOR_RUN;
     let is_most = |row: &RangeUse| holds(row.steady.busy_ns.saturating_add(row.warm_up.busy_ns));
@@ -115,7 +114,7 @@ fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
     let repeated = rows().filter(|row| row.steady.instances > 1).max_by_key(|row| row.steady.wall_ns);
     if let Some(row) = repeated.or_else(|| rows().min_by_key(|row| row.steady.wall_ns)) {
         let name = name_of(row.domain.as_deref(), &row.name, wording);
-        return Some(Part { warm_up: Some(row.warm_up), ..Part::of_range(name, &row.steady, devices) });
+        return Some(Part { warm_up: Some(row.warm_up), ..Part::of_range(name, &row.steady) });
     }
     let mut causes = IdleCauses::default();
     let mut sums = [0_u64; 2];
@@ -162,7 +161,7 @@ fn apart(warm_up: &InstancesUse, wording: Wording) -> String {
     let several = if warm_up.instances == 1 { "" } else { "s" };
     let (count, wall) = (wording.count(warm_up.instances), human_inline(warm_up.wall_ns));
     let most = largest(&warm_up.causes)
-        .map(|(cause, ns)| format!(" ({} {})", share(ns, warm_up.wall_ns.into()), cause.name()))
+        .map(|(cause, ns)| format!(" ({} {})", share(ns, warm_up.devices_ns.into()), cause.name()))
         .unwrap_or_default();
     format!(", without {count} warm-up instance{several} of {wall}{most}")
 }
@@ -220,6 +219,7 @@ mod tests {
         InstancesUse {
             instances,
             wall_ns: wall * 1_000,
+            devices_ns: wall * 1_000,
             busy_ns: busy * 1_000,
             operations,
             operations_ns: busy * 1_000,
@@ -292,6 +292,16 @@ mod tests {
                         code): the host launches 9,839 operations each time, one each 50.03 us, that run 1.908 us \
                         (89.7% of the time)";
         assert_eq!(sentences(&summary), [expected]);
+    }
+
+    /// Each rank had one of the two devices: its ranges are no shorter than both together.
+    #[test]
+    fn ranks_with_a_device_each() {
+        let steady = part(20, [2_000, 1_760], 90, &[(IdleCause::Host, 240)]);
+        let mut summary = run([1_000, 1_760], vec![range("step", InstancesUse::default(), steady)], Vec::new());
+        let devices = &mut summary.idle.as_mut().unwrap().devices;
+        devices.push(devices[0].clone());
+        assert!(sentences(&summary)[0].starts_with("GPU busy 88.0% of 2.000 ms in `step`: "));
     }
 
     #[test]

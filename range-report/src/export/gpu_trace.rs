@@ -164,8 +164,11 @@ impl<W: Write + Send> Sink for GpuTrace<W> {
         Ok(())
     }
 
-    fn end(&mut self, _: &Summary, _: u64) -> io::Result<()> {
-        let text = self.text();
+    fn end(&mut self, _: &Summary, lost: u64) -> io::Result<()> {
+        let mut text = self.text();
+        if lost > 0 {
+            text += &format!("=={}== {lost} records were lost on their way to this list.\n", self.process.pid);
+        }
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
     }

@@ -123,6 +123,9 @@ figures! {
         instances: u64 = sum;
         /// Their durations, in nanoseconds.
         wall_ns: u64 = sum;
+        /// Their durations, once for each device of the process, in nanoseconds: busy time and causes add up to it, but
+        /// for what lies before the first operation of a device and after its last one.
+        devices_ns: u64 = sum;
         /// The time in which a device ran anything.
         busy_ns: u64 = sum;
         /// Operations that ran, each in the instance in which it began.

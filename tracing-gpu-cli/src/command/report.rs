@@ -67,7 +67,9 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files,
     let printing = Printing::new(&run.print, chosen);
     let mut lists = if run.print_gpu_trace { gpu_traces(folder, &worked, run.print.csv) } else { Vec::new() };
     let mut texts = match run.processes {
-        _ if run.print_gpu_trace && chosen.reports == run.print.default_reports() => vec![Vec::new(); worked.len()],
+        _ if run.print_gpu_trace && chosen.reports == run.print.default_reports() => {
+            vec![Vec::new(); if matches!(run.processes, Processes::Each) { worked.len() } else { 1 }]
+        }
         Processes::Each => worked.iter().map(|summary| printing.one(summary, Some(folder))).collect(),
         Processes::First => vec![printing.one(&worked[0], Some(folder))],
         Processes::Merged => vec![printing.all(worked, Some((folder, &cut, all)))],
@@ -90,7 +92,14 @@ fn gpu_traces(folder: &Folder, worked: &[Summary], is_csv: bool) -> Vec<Vec<u8>>
         true => Vec::new(),
         false => {
             let list = fs::read(Chosen::expand(&folder.gpu_trace(is_csv), &summary.process)).unwrap_or_default();
-            if list.is_empty() { list } else { [&list, &b"\n"[..]].concat() }
+            if list.is_empty() {
+                complain(&format!(
+                    "process {} left no list of GPU operations: it is written when a process ends by itself",
+                    summary.process.pid
+                ));
+                return list;
+            }
+            [&list, &b"\n"[..]].concat()
         }
     };
     worked.iter().map(list).collect()

@@ -139,7 +139,8 @@ impl Inner {
         }
         let start = || {
             self.begin_with_gpu();
-            let collector = Collector::start_alone(&self.engine, self.config.gpu_memory)?;
+            let collector =
+                Collector::start_alone(&self.engine, self.config.gpu_memory).inspect_err(|_| self.end_without_gpu())?;
             if let Some(recorder) = self.recorder.get() {
                 collector.record_to(*recorder);
             }

@@ -7,7 +7,7 @@ const MS: u64 = 1_000_000;
 fn run() -> Summary {
     let mut device = DeviceIdle::default();
     (device.wall_ns, device.busy_ns) = (100 * MS, 50 * MS);
-    let steady = InstancesUse { instances: 40, wall_ns: 90 * MS, ..InstancesUse::default() };
+    let steady = InstancesUse { instances: 40, wall_ns: 90 * MS, devices_ns: 90 * MS, ..InstancesUse::default() };
     let ranges = vec![RangeUse { name: "step".to_owned(), steady, ..RangeUse::default() }];
     let idle = GpuIdle { devices: vec![device], ranges, ..GpuIdle::default() };
     Summary { elapsed_ns: 100 * MS, gpu: Some(GpuActivity::default()), idle: Some(idle), ..Summary::default() }

@@ -18,6 +18,8 @@ const LOADING_PART: u64 = 10;
 struct Instances {
     count: u64,
     wall: u64,
+    /// The same, once for each device.
+    devices: u64,
     all: Use,
 }
 
@@ -25,12 +27,14 @@ impl Instances {
     fn add(&mut self, more: &Self) {
         self.count += more.count;
         self.wall += more.wall;
+        self.devices += more.devices;
         self.all.add(&more.all);
     }
 
     fn row(&self) -> InstancesUse {
         let mut row = InstancesUse::default();
-        (row.instances, row.wall_ns, row.busy_ns) = (self.count, self.wall, self.all.busy);
+        (row.instances, row.wall_ns, row.devices_ns) = (self.count, self.wall, self.devices);
+        row.busy_ns = self.all.busy;
         (row.operations, row.operations_ns) = (self.all.operations, self.all.operations_ns);
         row.causes = self.all.causes;
         row
@@ -61,7 +65,8 @@ impl Ranges {
             if range.end > settled {
                 return true;
             }
-            let mut one = Instances { count: 1, wall: range.end - range.start, all: Use::default() };
+            let wall = range.end - range.start;
+            let mut one = Instances { count: 1, wall, devices: wall * curves.len() as u64, all: Use::default() };
             curves.iter().for_each(|curve| one.all.add(&curve.between(range.start, range.end)));
             let row = rows.entry(range.label).or_default();
             if row.first.count == 0 {

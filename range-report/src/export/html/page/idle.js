@@ -113,7 +113,8 @@ function drawIdle(context, line, y, alpha) {
       const until = timeline.from + (Math.floor(x) + 1 - timeline.gutter) / scale;
       sums.fill(0);
       let all = 0;
-      for (; index < line.last && start[index] < until && (end[index] - start[index]) * scale < 1.5; index++) {
+      const fits = (at) => at < line.last && start[at] < until && (end[at] - start[at]) * scale < 1.5;
+      for (; index === first || fits(index); index++) {
         const ns = end[index] - start[index];
         all += ns;
         sums[causeOfText[name[index]]] += ns;
