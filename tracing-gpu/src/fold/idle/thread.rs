@@ -15,7 +15,7 @@ pub(super) const BLOCKING_COPY: u64 = 20_000;
 /// The first launch of a kernel has loaded the kernel if it took at least this time, in nanoseconds.
 const LOADING_LAUNCH: u64 = 200_000;
 /// The largest number of pieces of one thread that wait for a range around them.
-const MOST_WAITING: usize = 1 << 16;
+const MOST_WAITING: usize = 1 << 20;
 
 /// A call of the CUDA API.
 #[derive(Clone, Copy, Debug)]
@@ -175,7 +175,7 @@ impl ThreadLog {
         }
         let outside = if is_end { waiting.len() } else { waiting.len().saturating_sub(MOST_WAITING) };
         for mut piece in waiting.drain(..outside) {
-            if self.has_ranges && piece.cause == IdleCause::Host {
+            if is_end && self.has_ranges && piece.cause == IdleCause::Host {
                 piece.cause = IdleCause::NoWork;
             }
             charge(piece, NO_RANGE);
@@ -245,4 +245,32 @@ fn flatten(ranges: &mut [OpenSpan]) -> Vec<Part> {
         at = at.max(outer.end);
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gaps::Name;
+    use super::*;
+
+    /// A training that is one range from its start to its end: each idle time and call is in it, however many there are.
+    #[test]
+    fn what_is_directly_in_a_long_range_waits_for_its_end() {
+        const MANY: u64 = 300_000;
+        let mut thread = ThreadLog { has_ranges: true, ..ThreadLog::default() };
+        let what = What { kind: CallKind::Wait, function: 0, code: 0 };
+        let (mut charged, mut counted) = ([0, 0], [0, 0]);
+        for is_end in [false, true] {
+            for gap in (0..MANY).filter(|_| !is_end) {
+                let (start, end, ended_by) = (10 * gap, 10 * gap + 5, Name::Kernel(0));
+                thread.pieces.push(Piece { start, end, cause: IdleCause::Host, gap, device: 0, ended_by });
+                thread.costly.push(CostlyCall { at: start, ns: 1, bytes: 0, what });
+            }
+            thread.ranges.extend(is_end.then_some(OpenSpan { start: 0, end: 10 * MANY, label: 7 }));
+            let mut charge = |piece: Piece, label| {
+                charged[usize::from(label == 7 && piece.cause == IdleCause::Host)] += 1;
+            };
+            thread.place(is_end, &mut charge, &mut |_, label, _| counted[usize::from(label == 7)] += 1);
+        }
+        assert_eq!((charged, counted), ([0, MANY], [0, MANY]));
+    }
 }
