@@ -252,7 +252,7 @@ mod tests {
     use super::super::gaps::Name;
     use super::*;
 
-    /// A training that is one range from its start to its end: each idle time and call is in it, however many there are.
+    /// A training that is one range from its start to its end: all idle times and calls are in it, however many.
     #[test]
     fn what_is_directly_in_a_long_range_waits_for_its_end() {
         const MANY: u64 = 300_000;
