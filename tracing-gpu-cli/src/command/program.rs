@@ -62,8 +62,9 @@ fn first_line(file: &Path) -> Option<Vec<u8>> {
     if !file.is_file() {
         return None; // opening a pipe would wait
     }
-    let mut start = Vec::new();
-    File::open(file).ok()?.take(256).read_to_end(&mut start).ok()?;
+    const LONGEST: usize = 256;
+    let mut start = Vec::with_capacity(LONGEST);
+    File::open(file).ok()?.take(LONGEST as u64).read_to_end(&mut start).ok()?;
     start.truncate(start.iter().position(|byte| *byte == b'\n').unwrap_or(start.len()));
     Some(start)
 }
@@ -83,23 +84,16 @@ pub(super) fn is_static_with_nvtx(program: &Path) -> bool {
 
 /// Whether the file contains this text.
 fn mentions(mut file: impl io::Read, text: &[u8]) -> io::Result<bool> {
-    const PART: u64 = 1 << 20;
-    let mut bytes = Vec::new();
-    loop {
-        if file.by_ref().take(PART).read_to_end(&mut bytes)? == 0 {
-            return Ok(false);
-        }
-        // Wherever the text is, it covers one of these bytes.
-        let is_at = |last: usize| {
-            let around = bytes.get(last + 1 - text.len()..bytes.len().min(last + text.len()));
-            text.contains(&bytes[last]) && around.is_some_and(|around| around.windows(text.len()).any(|at| at == text))
-        };
-        if (text.len() - 1..bytes.len()).step_by(text.len()).any(is_at) {
+    const PART: usize = 1 << 20;
+    let mut bytes = Vec::with_capacity(PART + text.len());
+    while file.by_ref().take(PART as u64).read_to_end(&mut bytes)? > 0 {
+        if memchr::memmem::find(&bytes, text).is_some() {
             return Ok(true);
         }
         // The text may begin in this part and end in the next.
         bytes.drain(..bytes.len().saturating_sub(text.len() - 1));
     }
+    Ok(false)
 }
 
 /// The file that the system executes: the program, or its interpreter, if it is a script.
