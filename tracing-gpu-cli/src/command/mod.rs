@@ -78,7 +78,13 @@ fn profile(run: &Run) -> ExitCode {
     let mut command = Command::new(name);
     command.args(arguments);
     let folder = if chosen.enabled { injected(&mut command, run, &users, &files) } else { None };
-    let start = |command: &mut Command| wait::run(command, run.wait, run.timeout.map(|seconds| seconds.0));
+    let mut other_runs = Vec::new();
+    let mut start = |command: &mut Command| {
+        let program = wait::start(command, run.wait, run.timeout.map(|seconds| seconds.0))?;
+        // A folder of many files takes as long to read as a short program runs.
+        other_runs = folder.as_ref().map(Folder::other_runs).unwrap_or_default();
+        program.wait()
+    };
     let began = Instant::now();
     let started = start(&mut command).or_else(|error| match by_shell(&command, &error) {
         Some(mut shell) => start(&mut shell).map_err(|_| error),
@@ -98,7 +104,7 @@ fn profile(run: &Run) -> ExitCode {
     match folder {
         Some(folder) => {
             let pages = report::of_run(&folder, run, &chosen, &files, began.elapsed());
-            settle_ended_runs(&folder);
+            settle_ended_runs(&folder, other_runs);
             folder.remove();
             if run.open {
                 open::page(&pages);
@@ -114,9 +120,9 @@ fn profile(run: &Run) -> ExitCode {
 }
 
 /// Prints a line that names runs whose command was killed. They are removed a day later.
-fn settle_ended_runs(own: &Folder) {
+fn settle_ended_runs(own: &Folder, others: Vec<PathBuf>) {
     let mut named = Vec::new();
-    for ended in own.ended_runs() {
+    for ended in own.ended_runs(others) {
         match ended.take_name() {
             Ok(true) => named.push(ended.path().display().to_string()),
             Ok(false) if ended.is_old() => ended.remove(),

@@ -19,33 +19,48 @@ const WORTH_A_LINE: Duration = Duration::from_secs(2);
 /// Whether the waiting has ended.
 static WAITED: AtomicBool = AtomicBool::new(false);
 
-/// Runs the program to its end. Returns an error if it could not be started.
-pub(super) fn run(command: &mut Command, wait: Wait, timeout: Option<Duration>) -> io::Result<ExitStatus> {
+/// A program that was started.
+pub(super) struct Program {
+    id: i32,
+    wait: Wait,
+    /// Is told that it has ended.
+    ended: mpsc::Sender<()>,
+}
+
+/// Starts the program. Returns an error if it cannot be started.
+pub(super) fn start(command: &mut Command, wait: Wait, timeout: Option<Duration>) -> io::Result<Program> {
     system::pass_signals_on();
     if wait == Wait::All {
         system::adopt_descendants();
     }
     system::close_what_was_closed(command);
-    let program = i32::try_from(command.spawn()?.id()).unwrap_or(0);
-    system::pass_on_to(program);
-    let (program_ended, end_of_program) = mpsc::channel();
+    let id = i32::try_from(command.spawn()?.id()).unwrap_or(0);
+    system::pass_on_to(id);
+    let (ended, end_of_program) = mpsc::channel();
     if let Some(timeout) = timeout {
         end_after(timeout, end_of_program);
     }
-    let mut ended = None;
-    while let Some((process, status)) = system::wait_for_any(program) {
-        // Another process may get its id later.
-        if process == program && ended.is_none() {
-            ended = Some(status);
-            let _nobody_waits = program_ended.send(());
-            if wait == Wait::Primary || !system::has_children() {
-                break;
+    Ok(Program { id, wait, ended })
+}
+
+impl Program {
+    /// Waits for its end.
+    pub(super) fn wait(self) -> io::Result<ExitStatus> {
+        let mut ended = None;
+        while let Some((process, status)) = system::wait_for_any(self.id) {
+            // Another process may get its id later.
+            if process == self.id && ended.is_none() {
+                ended = Some(status);
+                let _nobody_waits = self.ended.send(());
+                if self.wait == Wait::Primary || !system::has_children() {
+                    break;
+                }
+                name_waiting();
             }
-            name_waiting();
         }
+        WAITED.store(true, Relaxed);
+        ended.ok_or_else(|| io::Error::other("it was lost"))
     }
-    WAITED.store(true, Relaxed);
-    ended.ok_or_else(|| io::Error::other("it was lost"))
 }
 
 /// Asks the program to end, and kills it unless it does. Then stops waiting for the processes that it leaves behind,

@@ -30,12 +30,16 @@ pub(crate) struct EndedRun {
 }
 
 impl Folder {
-    /// Folders of ended runs beside this one, of the same user.
-    pub(crate) fn ended_runs(&self) -> impl Iterator<Item = EndedRun> {
+    /// Folders beside this one that have the name of a run's folder.
+    pub(crate) fn other_runs(&self) -> Vec<PathBuf> {
         let beside = self.path.parent().and_then(|place| fs::read_dir(place).ok());
         let is_other = |entry: &fs::DirEntry| is_of_run(&entry.file_name()) && entry.path() != self.path;
-        let others = beside.into_iter().flatten().flatten().filter(is_other);
-        others.filter_map(|entry| self.ended_run(entry.path()).ok())
+        beside.into_iter().flatten().flatten().filter(is_other).map(|entry| entry.path()).collect()
+    }
+
+    /// Those of ended runs of the same user.
+    pub(crate) fn ended_runs(&self, others: Vec<PathBuf>) -> impl Iterator<Item = EndedRun> {
+        others.into_iter().filter_map(|path| self.ended_run(path).ok())
     }
 
     fn ended_run(&self, path: PathBuf) -> io::Result<EndedRun> {
