@@ -156,11 +156,13 @@ fn largest(causes: &IdleCauses) -> Option<(IdleCause, u64)> {
     all.max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
 }
 
-/// `, without 1 warm-up instance of 1.310 s (53.4% loading)`
+/// `, without 1 warm-up instance of 1.310 s (53.4% loading)`; no cause if the largest one explains less than a tenth,
+/// as where the first range creates the context, before any work.
 fn apart(warm_up: &InstancesUse, wording: Wording) -> String {
     let several = if warm_up.instances == 1 { "" } else { "s" };
     let (count, wall) = (wording.count(warm_up.instances), human_inline(warm_up.wall_ns));
     let most = largest(&warm_up.causes)
+        .filter(|(_, ns)| ns.saturating_mul(10) >= warm_up.devices_ns.into())
         .map(|(cause, ns)| format!(" ({} {})", share(ns, warm_up.devices_ns.into()), cause.name()))
         .unwrap_or_default();
     format!(", without {count} warm-up instance{several} of {wall}{most}")
@@ -294,6 +296,15 @@ mod tests {
         assert_eq!(sentences(&summary), [expected]);
     }
 
+    #[test]
+    fn a_first_range_that_creates_the_context() {
+        let steady = part(199, [379_400, 365_400], 3_980, &[(IdleCause::Synchronising, 6_000)]);
+        let first = part(1, [256_600, 2_000], 20, &[(IdleCause::Launching, 300)]);
+        let summary = run([382_000, 367_400], vec![range("step", first, steady)], Vec::new());
+        let expected = "GPU busy 96.3% of 379.4 ms in `step`, without 1 warm-up instance of 256.6 ms";
+        assert_eq!(sentences(&summary), [expected]);
+    }
+
     /// Each rank had one of the two devices: its ranges are no shorter than both together.
     #[test]
     fn ranks_with_a_device_each() {
@@ -301,7 +312,7 @@ mod tests {
         let mut summary = run([1_000, 1_760], vec![range("step", InstancesUse::default(), steady)], Vec::new());
         let devices = &mut summary.idle.as_mut().unwrap().devices;
         devices.push(devices[0].clone());
-        assert!(sentences(&summary)[0].starts_with("GPU busy 88.0% of 2.000 ms in `step`: "));
+        assert!(sentences(&summary)[0].starts_with("GPU busy 88.0% of 2.000 ms in `step`: "), "{:?}", sentences(&summary));
     }
 
     #[test]
