@@ -162,7 +162,7 @@ fn apart(warm_up: &InstancesUse, wording: Wording) -> String {
     let several = if warm_up.instances == 1 { "" } else { "s" };
     let (count, wall) = (wording.count(warm_up.instances), human_inline(warm_up.wall_ns));
     let most = largest(&warm_up.causes)
-        .filter(|(_, ns)| ns.saturating_mul(10) >= warm_up.devices_ns.into())
+        .filter(|(_, ns)| ns.saturating_mul(10) >= warm_up.devices_ns)
         .map(|(cause, ns)| format!(" ({} {})", share(ns, warm_up.devices_ns.into()), cause.name()))
         .unwrap_or_default();
     format!(", without {count} warm-up instance{several} of {wall}{most}")
