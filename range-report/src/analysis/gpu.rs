@@ -312,7 +312,7 @@ mod tests {
         let mut summary = run([1_000, 1_760], vec![range("step", InstancesUse::default(), steady)], Vec::new());
         let devices = &mut summary.idle.as_mut().unwrap().devices;
         devices.push(devices[0].clone());
-        assert!(sentences(&summary)[0].starts_with("GPU busy 88.0% of 2.000 ms in `step`: "), "{:?}", sentences(&summary));
+        assert!(sentences(&summary)[0].starts_with("GPU busy 88.0% of 2.000 ms in `step`: "));
     }
 
     #[test]
