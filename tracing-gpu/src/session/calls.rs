@@ -705,8 +705,10 @@ mod tests {
         assert_eq!(ended(&long, false), (true, false, false), "no thread is stopped for so long");
         let at_once = and(&[(poll + 10, Left::Last), (answer, Left::Other)]);
         assert_eq!(ended(&at_once, false), (false, false, true));
-        let polled_again = and(&[(poll + 10, Left::Last), (poll + 20, Left::Last)]);
-        assert_eq!(ended(&polled_again, false), (false, false, false), "one owner may poll so fast");
+        for last in [poll + 20, drop] {
+            let polled_again = and(&[(poll + 10, Left::Last), (last, Left::Last)]);
+            assert_eq!(ended(&polled_again, false), (false, false, false), "one owner may poll so fast");
+        }
     }
 
     #[test]
