@@ -37,10 +37,14 @@ const CLOSED: u64 = 1 << 63;
 const ALL_OPEN: u64 = CHILD - 1;
 const ACTIVE: u64 = CLOSED - 1;
 
-/// Flags of [`Call::last`] about the last entry. It came so long after the previous exit that the call was suspended;
-/// or at once after it on the same thread, as the drop of a finished future does; or after such an entry, by another
-/// owner of the span. It came later than at once, but perhaps as the drop of a finished future whose thread was stopped;
-/// or it was suspended, but perhaps only another owner came late, after or before such a drop.
+/// Flags of [`Call::last`] about the last entry.
+///
+/// - `SUSPENDED`: it came so long after the previous exit that the call was suspended.
+/// - `DROPPED`: it came at once after it on the same thread, as the drop of a finished future does.
+/// - `AFTERWARDS`: it came after such a drop, by another owner of the span.
+/// - `LATE`: it came later than at once, but may be the drop of a finished future whose thread was stopped.
+/// - `DOUBTFUL`: it is `SUSPENDED`, but the call may have finished: another owner of the span came after or before such
+///   a late drop.
 const SUSPENDED: u8 = 1;
 const DROPPED: u8 = 2;
 const AFTERWARDS: u8 = 4;
