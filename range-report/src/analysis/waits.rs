@@ -104,7 +104,7 @@ fn is_loop(node: &TreeNode, summary: &Summary) -> bool {
 }
 
 /// Calls of one node that are as long as the run: their number, and their mean life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LongCalls {
     pub(super) count: u64,
     pub(super) life_ns: u64,
