@@ -99,6 +99,8 @@ kinds! {
         calls: u64,
         /// How long they lived on average.
         life_ns: u64,
+        /// How long each of them awaited work on average.
+        awaited_self_ns: u64,
     }
     /// A phase launched work that kept the GPU busy for long. At stake is that time, of all time in which the GPU was
     /// busy.

@@ -5,7 +5,7 @@ use crate::{GpuWork, TreeNode};
 /// Shorter waits are not reported: even without waiting, so much time passes between two polls.
 pub(super) const WORTH_TELLING_NS: u64 = 1_000_000;
 /// A list names only phases with at least this fraction (1/16) of the time of its first phase.
-const NAME_FROM: u64 = 16;
+pub(super) const NAME_FROM: u64 = 16;
 /// From this number of calls on, one call that takes more than half the time of all is shown separately.
 pub(super) const MANY_CALLS: u64 = 10;
 

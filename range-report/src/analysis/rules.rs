@@ -3,7 +3,7 @@
 use super::finding::{Evidence, Finding};
 use super::phase::Way;
 use super::phases::Phases;
-use super::waits::Culprit;
+use super::waits::{self, Culprit, LongCalls};
 use crate::text::number::{human_inline, share};
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
@@ -160,19 +160,23 @@ fn outside_ranges(run: Run<'_>) -> Vec<Finding> {
 fn long_loops(run: Run<'_>) -> Vec<Finding> {
     let finding = |index: usize| {
         let node = run.phases.all()[index].node;
-        let life = node.total_ns.saturating_add(node.awaited_ns.unwrap_or(0));
-        let life_ns = life.checked_div(node.calls).unwrap_or(0);
+        let LongCalls { count, life_ns } = waits::long_calls(node, run.summary)?;
+        let awaited_self_ns = node.awaited_self_ns.unwrap_or(0).checked_div(count)?;
         let name = shorten(&run.phases.label(index, run.wording), LONGEST_NAME, LONGEST_NAME / 2);
-        let sentence = name + &lived(node.calls, life_ns, run.wording);
-        run.of_phase(index, Evidence::LongLoop { calls: node.calls, life_ns }, 0, &sentence)
+        let sentence = name + &lived(count, [life_ns, awaited_self_ns], run.wording);
+        Some(run.of_phase(index, Evidence::LongLoop { calls: count, life_ns, awaited_self_ns }, 0, &sentence))
     };
-    run.phases.loops().into_iter().map(finding).collect()
+    run.phases.loops().into_iter().filter_map(finding).collect()
 }
 
-/// ` 2.001 s (1 call)`
-pub(crate) fn lived(calls: u64, life_ns: u64, wording: Wording) -> String {
+/// ` 2.001 s (1 call)`, and ` 2.001 s (1 call, 617.8 ms awaited)` if it waited for less than half of its life.
+pub(crate) fn lived(calls: u64, [life_ns, awaited_self_ns]: [u64; 2], wording: Wording) -> String {
     let several = if calls == 1 { "" } else { "s" };
-    format!(" {} ({} call{several})", human_inline(life_ns), wording.count(calls))
+    let awaited = match awaited_self_ns < life_ns / 2 {
+        true => format!(", {} awaited{}", human_inline(awaited_self_ns), if calls == 1 { "" } else { " each" }),
+        false => String::new(),
+    };
+    format!(" {} ({} call{several}{awaited})", human_inline(life_ns), wording.count(calls))
 }
 
 /// The phases that took most GPU time. Shares of busy time are of all work of the GPU, also of work for no span.

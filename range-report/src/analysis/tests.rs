@@ -123,7 +123,7 @@ fn a_loop_as_long_as_the_run_costs_nothing() {
     assert_eq!(told(&findings, FindingKind::LongLoop), expected);
     assert_eq!(told(&findings, FindingKind::MostAwaited).len(), 1);
     let loops = findings.iter().find(|finding| finding.kind() == FindingKind::LongLoop).unwrap();
-    assert_eq!(loops.evidence, Evidence::LongLoop { calls: 2, life_ns: 1_000 * MS });
+    assert_eq!(loops.evidence, Evidence::LongLoop { calls: 2, life_ns: 1_000 * MS, awaited_self_ns: 1_000 * MS });
     // A call that works for less than half of its life is a loop, too.
     for (ran, waited, count) in [(800, 1_200, 1), (1_100, 900, 0)] {
         run.tree[0] = waiting("worker", 2, [ran, waited], vec![]);

@@ -3,9 +3,9 @@
 
 use std::cmp::Reverse;
 
-use super::phase::{MANY_CALLS, Phase, Wait, without_small};
+use super::phase::{MANY_CALLS, NAME_FROM, Phase, Wait, without_small};
 use crate::stats::order;
-use crate::{Summary, TreeNode};
+use crate::{Summary, Times, TreeNode};
 
 /// A call is as long as the run if it takes this part of the run.
 const LONG_PERCENT: u128 = 80;
@@ -13,7 +13,8 @@ const LONG_PERCENT: u128 = 80;
 /// loops. The fraction is 1/10 for a single call, which may be the program's work, and 1/100 for several.
 const BESIDE_ONE: u128 = 10;
 const BESIDE_SEVERAL: u128 = 100;
-/// An ancestor with at most one call to this many of its descendants drives several of them: it is no common caller.
+/// A node with at most one call to this many of a node below it drives several of them: it is a loop, and no common
+/// caller.
 const DRIVES: u64 = 10;
 /// Number of waits, the longest ones, whose cause is searched.
 const LOOKED_AT: usize = 16;
@@ -35,7 +36,7 @@ pub(super) struct Culprit {
 
 /// Sets the target of each node's wait.
 pub(super) fn set(nodes: &mut [Phase], summary: &Summary) {
-    let loops: Vec<bool> = nodes.iter().map(|phase| lives_as_long(phase.node, summary.elapsed_ns)).collect();
+    let loops: Vec<bool> = nodes.iter().map(|phase| is_loop(phase.node, summary)).collect();
     let ran: u128 = nodes.iter().map(|phase| u128::from(phase.own_ns)).sum();
     let others = nodes.iter().zip(&loops).filter(|(_, is_loop)| !**is_loop);
     let others: u128 = others.map(|(phase, _)| u128::from(own_wait(phase.node))).sum();
@@ -94,10 +95,48 @@ fn life(node: &TreeNode) -> u128 {
     u128::from(node.total_ns) + u128::from(node.awaited_ns.unwrap_or(0))
 }
 
-/// Whether the node's calls live nearly as long as the run, and mostly wait, but not for their children.
-fn lives_as_long(node: &TreeNode, run_ns: u64) -> bool {
-    let (life, all) = (life(node), u128::from(node.calls) * u128::from(run_ns));
-    all > 0 && life * 100 >= all.saturating_mul(LONG_PERCENT) && u128::from(own_wait(node)) * 2 >= life
+/// Whether the node's calls live nearly as long as the run, and wait for work: for at least half of their life or, if
+/// they drive many calls below, longer than they run themselves.
+fn is_loop(node: &TreeNode, summary: &Summary) -> bool {
+    let waits = || u128::from(own_wait(node)) * 2 >= life(node);
+    let drives = || node.children.iter().any(|child| child.calls / DRIVES >= node.calls);
+    long_calls(node, summary).is_some() && (waits() || own_wait(node) > node.self_ns && drives())
+}
+
+/// Calls of one node that are as long as the run: their number, and their mean life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LongCalls {
+    pub(super) count: u64,
+    pub(super) life_ns: u64,
+}
+
+/// The calls of a node, if they live nearly as long as the run. Without short calls, such as those that start an actor,
+/// if these take next to no time and are at most as many.
+pub(super) fn long_calls(node: &TreeNode, summary: &Summary) -> Option<LongCalls> {
+    let run = u128::from(summary.elapsed_ns);
+    let is_long = |long: &LongCalls| run > 0 && u128::from(long.life_ns) * 100 >= run * LONG_PERCENT;
+    let mean = life(node).checked_div(node.calls.into())?;
+    let all = LongCalls { count: node.calls, life_ns: u64::try_from(mean).unwrap_or(u64::MAX) };
+    Some(all).filter(is_long).or_else(|| without_short(node, summary).filter(is_long))
+}
+
+/// The longest calls of a node whose other calls take next to no time and are at most as many.
+fn without_short(node: &TreeNode, summary: &Summary) -> Option<LongCalls> {
+    let latency = latency(node, summary).filter(|latency| latency.instances == node.calls)?;
+    let (calls, total, longest) = (latency.instances as f64, latency.total_ns as f64, latency.max_ns as f64);
+    // The mean length of the calls, each weighted by its length. Near the longest, it shows that short ones are small.
+    let squares = latency.stddev_ns.powi(2) * (calls - 1.0) + total * total / calls;
+    let weighted = squares / total;
+    let count = (total / weighted).round();
+    let is_rest_small = weighted * NAME_FROM as f64 >= longest * (NAME_FROM - 1) as f64;
+    let life_ns = (total / count).min(longest) as u64;
+    (is_rest_small && count * 2.0 >= calls).then_some(LongCalls { count: count as u64, life_ns })
+}
+
+/// The latencies of all calls of a node's name.
+fn latency<'a>(node: &TreeNode, summary: &'a Summary) -> Option<&'a Times> {
+    let row = summary.calls.iter().find(|row| (&row.name, &row.domain) == (&node.name, &node.domain));
+    row.map(|row| &row.latency)
 }
 
 /// The child that ran for at least half of the wait of this node, and outside of its polls, as on a blocking thread.
@@ -117,11 +156,7 @@ fn child_elsewhere(nodes: &[Phase], index: usize) -> Option<usize> {
 /// caller. They are not rows of one function that a field has split: such rows have equal numbers by chance.
 fn called(nodes: &[Phase], index: usize, summary: &Summary) -> Option<usize> {
     let node = nodes[index].node;
-    let latency = |node: &TreeNode| {
-        let row = summary.calls.iter().find(|row| (&row.name, &row.domain) == (&node.name, &node.domain));
-        row.map(|row| &row.latency)
-    };
-    let waits = latency(node).filter(|_| node.calls >= MANY_CALLS)?;
+    let waits = latency(node, summary).filter(|_| node.calls >= MANY_CALLS)?;
     let median = waits.median_ns.map_or(0, |median| median as u64).max(waits.min_ns);
     let is_called = |other: usize| {
         let (it, took) = (nodes[other].node, life(nodes[other].node));
@@ -131,7 +166,7 @@ fn called(nodes: &[Phase], index: usize, summary: &Summary) -> Option<usize> {
         let soon = if is_nearly_all { median } else { waits.min_ns };
         let fits = |inner: u64, outer: u64| inner - inner / TRAILING <= outer;
         let fit = || {
-            latency(it)
+            latency(it, summary)
                 .map_or(it.max_ns <= waits.max_ns, |it| fits(it.min_ns, waits.min_ns) && fits(it.max_ns, waits.max_ns))
         };
         it.calls.abs_diff(node.calls).saturating_mul(100) <= node.calls

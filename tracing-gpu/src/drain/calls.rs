@@ -16,6 +16,9 @@ pub(super) struct NodeCalls {
     latency: Distribution,
     busy: u128,
     cancelled: u64,
+    /// Calls that look cancelled, and that look finished before another owner of the span entered it, too.
+    doubtful: u64,
+    shared: u64,
     dropped: u64,
     /// Time in which a call awaited something other than a call.
     awaited_self: u128,
@@ -63,6 +66,8 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
         node.busy += u128::from(sums.busy);
         node.awaited_self += u128::from(sums.idle);
         node.cancelled += sums.cancelled;
+        node.doubtful += sums.doubtful;
+        node.shared += sums.shared;
         node.dropped += sums.dropped;
         node.kept += sums.kept;
         node.uncounted += sums.uncounted;
@@ -80,11 +85,18 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
     (nodes.into_iter().map(|(id, _, node)| (id, node)).collect(), uncounted)
 }
 
+/// If a span has another owner beside its future, and the thread is stopped before it drops the finished future, the
+/// other owner's entry looks like the drop of a cancelled one. Calls that may be such are therefore believed to be
+/// cancelled only if no more calls of the node show another owner.
+///
 /// If futures are not entered for their drop, a last poll after a wait looks like the drop of a cancelled future. A
 /// cancellation is therefore believed only if as many finished calls look dropped: of the same node or, if none does
 /// there, of the same crate.
 #[inline(never)]
 fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
+    for (_, _, node) in nodes.iter_mut().filter(|(_, _, node)| node.shared > node.doubtful) {
+        node.cancelled = node.cancelled.saturating_sub(node.doubtful);
+    }
     let mut crates: Named<Shown, [u64; 2]> = Keyed::default();
     for (_, source, node) in nodes.iter() {
         let [cancelled, dropped] = crates.row(((*source).to_owned(), 0));
@@ -176,4 +188,20 @@ pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, as
     let mut rows: Vec<CallStats> = rows.collect();
     order::by_key(&mut rows, |row| std::cmp::Reverse((row.awaited_self_ns, row.latency.total_ns)));
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_doubtful_cancellation_is_believed_unless_more_calls_show_another_owner() {
+        let cancelled = |shared| {
+            let node = NodeCalls { cancelled: 5, doubtful: 2, shared, dropped: 90, ..NodeCalls::default() };
+            let mut nodes = [(1, "here", node)];
+            believe(&mut nodes);
+            nodes[0].2.cancelled
+        };
+        assert_eq!([0, 2, 3].map(cancelled), [5, 5, 3]);
+    }
 }

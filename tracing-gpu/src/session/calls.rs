@@ -37,12 +37,30 @@ const CLOSED: u64 = 1 << 63;
 const ALL_OPEN: u64 = CHILD - 1;
 const ACTIVE: u64 = CLOSED - 1;
 
-/// Flags of [`Call::last`] about the last entry. It came so long after the previous exit that the call was suspended;
-/// or at once after it on the same thread, as the drop of a finished future does; or after such an entry, by another
-/// owner of the span.
+/// Flags of [`Call::last`] about the last entry.
+///
+/// - `SUSPENDED`: it came so long after the previous exit that the call was suspended.
+/// - `DROPPED`: it came at once after it on the same thread, as the drop of a finished future does.
+/// - `AFTERWARDS`: it came after such a drop, by another owner of the span.
+/// - `LATE`: it came later than at once, but may be the drop of a finished future whose thread was stopped.
+/// - `DOUBTFUL`: it is `SUSPENDED`, but the call may have finished: another owner of the span came after or before such
+///   a late drop.
 const SUSPENDED: u8 = 1;
 const DROPPED: u8 = 2;
 const AFTERWARDS: u8 = 4;
+const LATE: u8 = 8;
+const DOUBTFUL: u8 = 16;
+
+/// The range that a thread has left last, with no entry since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// The last range of the call that is entered now, or one that was open together with it.
+    Last,
+    /// An earlier range of it: other threads have entered it since.
+    Earlier,
+    /// A range of something else.
+    Other,
+}
 
 /// One call. Any thread may use it; the times of a call that is entered on several threads at once are not exact.
 #[derive(Debug, Default)]
@@ -56,8 +74,7 @@ pub(crate) struct Call {
     idle_since: AtomicU64,
     idle: AtomicU64,
     entries: AtomicU64,
-    /// Its last entry and exit, and the pause between the last entry and the exit before it.
-    entered: AtomicU64,
+    /// Its last exit, and the pause between its last entry and the exit before it.
     exited: AtomicU64,
     pause: AtomicU64,
     /// Flags about the last entry.
@@ -107,8 +124,12 @@ pub(crate) struct EndedCall {
     /// Whether child calls were alive at its last exit, so that it could not close then. False for a kept span that is
     /// used in one range after another, because its children may be kept too.
     pub(crate) is_outlived: bool,
-    /// Whether it was dropped while it waited, assuming that its last entry was for the drop.
+    /// Whether it was dropped while it waited, assuming that its last entry was for the drop; and whether the same
+    /// entries may be those of a finished future and of another owner of its span.
     pub(crate) is_cancelled: bool,
+    pub(crate) is_doubtful: bool,
+    /// Whether another owner of its span came last, some time after the drop of the finished future.
+    pub(crate) has_other_owner: bool,
     /// Whether its last entry was for the drop of a finished future.
     pub(crate) is_dropped: bool,
     /// Whether its last entries look exactly like those of a future that was polled and then dropped.
@@ -125,19 +146,25 @@ pub(crate) struct EndedCall {
 }
 
 impl Call {
-    /// Opens an instance. `next`: its thread has entered nothing since the previous instance.
+    /// Opens an instance. `left`: the range that its thread left last, if it was one of this call.
     #[inline]
-    fn enter(&self, now: Ticks, next: bool) {
+    fn enter(&self, now: Ticks, left: Left) {
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
             // While another instance is open, the call does not wait.
             let is_open = self.state.load(Relaxed) & ALL_OPEN != 0;
             let pause = if is_open { 0 } else { now.saturating_sub(self.exited.load(Relaxed)) };
-            let is_after = self.last.load(Relaxed) & DROPPED != 0 && !self.outlived.load(Relaxed);
+            let next = left == Left::Last;
+            let before = if self.outlived.load(Relaxed) { 0 } else { self.last.load(Relaxed) };
+            let is_after = before & DROPPED != 0;
             let last = match pause {
                 0..=AT_ONCE if next && !is_open => DROPPED,
+                0..=LONG_PAUSE if next && !is_open => LATE,
                 _ if is_after => 0,
-                _ if pause > if next { LONG_PAUSE } else { PAUSE } => SUSPENDED,
+                _ if pause > if next { LONG_PAUSE } else { PAUSE } => {
+                    let is_doubtful = before & LATE != 0 || left == Left::Earlier && pause <= LONG_PAUSE;
+                    if is_doubtful { SUSPENDED | DOUBTFUL } else { SUSPENDED }
+                }
                 _ => 0,
             };
             self.pause.store(pause, Relaxed);
@@ -146,7 +173,6 @@ impl Call {
             self.began.store(now, Relaxed);
         }
         self.entries.store(entries + 1, Relaxed);
-        self.entered.store(now, Relaxed);
         let before = self.state.fetch_add(OPEN, AcqRel);
         if before & ALL_OPEN == 0 {
             self.busy_since.store(now, Relaxed);
@@ -235,9 +261,13 @@ impl Call {
         (is_waiting && is_here).then(|| self.exited.load(Relaxed))
     }
 
-    /// Time of its last entry.
-    pub(crate) fn entered(&self) -> Ticks {
-        self.entered.load(Relaxed)
+    /// Which range a thread has left last, by the start of that range if it was one of this call.
+    pub(crate) fn left(&self, start: Option<Ticks>) -> Left {
+        match start {
+            Some(start) if start >= self.busy_since.load(Relaxed) => Left::Last,
+            Some(start) if start >= self.created.load(Relaxed) => Left::Earlier,
+            _ => Left::Other,
+        }
     }
 
     /// Its place by creation.
@@ -321,6 +351,8 @@ impl Call {
             has_paused: self.has_paused.load(Relaxed),
             is_outlived: self.outlived.load(Relaxed) && !self.used_again.load(Relaxed),
             is_cancelled,
+            is_doubtful: last & DOUBTFUL != 0,
+            has_other_owner: last & (AFTERWARDS | DROPPED | LATE) == AFTERWARDS && !is_cancelled,
             is_dropped,
             has_finished: last & (DROPPED | AFTERWARDS) != 0 && !self.used_again.load(Relaxed),
             uncounted: self.uncounted.load(Relaxed),
@@ -385,7 +417,6 @@ impl Calls {
             (&call.busy, 0),
             (&call.idle, 0),
             (&call.entries, 0),
-            (&call.entered, 0),
             (&call.pause, 0),
             (&call.inside, 0),
             (&call.uncounted, 0),
@@ -415,9 +446,9 @@ impl Calls {
 
     /// Opens an instance of a call.
     #[inline]
-    pub(crate) fn enter(&self, id: CallId, now: Ticks, next: bool) {
+    pub(crate) fn enter(&self, id: CallId, now: Ticks, left: Left) {
         if let Some(call) = self.get(id) {
-            call.enter(now, next);
+            call.enter(now, left);
         }
     }
 
@@ -499,12 +530,16 @@ mod tests {
         Place::new(3, 2).under(1)
     }
 
+    fn left(next: bool) -> Left {
+        if next { Left::Last } else { Left::Other }
+    }
+
     #[test]
     fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
         let (calls, spare) = (Calls::new(), Spare::default());
         let id = calls.begin(&spare, 7, place().with_call(), 0, 100);
         for (enter, exit) in [(110, 120), (150_000, 150_030), (150_040, 150_041)] {
-            calls.enter(id, enter, true);
+            calls.enter(id, enter, Left::Last);
             calls.exit(id, exit);
         }
         let ended = EndedCall {
@@ -516,6 +551,8 @@ mod tests {
             has_paused: true,
             is_outlived: false,
             is_cancelled: false,
+            is_doubtful: false,
+            has_other_owner: false,
             is_dropped: true,
             has_finished: true,
             uncounted: 0,
@@ -533,13 +570,13 @@ mod tests {
     fn what_a_call_below_awaits_is_not_its_own() {
         let (calls, spare) = (Calls::new(), Spare::default());
         let above = calls.begin(&spare, 1, place(), 0, 0);
-        calls.enter(above, 10, true);
+        calls.enter(above, 10, Left::Last);
         let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(&spare, 1, place(), above, now)).collect();
         calls.exit(above, 20);
         assert_eq!(calls.end(Some(&spare), below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
         assert!(calls.end(Some(&spare), below[1], 600).is_some());
         for (enter, exit) in [(650, 660), (661, 662)] {
-            calls.enter(above, enter, true);
+            calls.enter(above, enter, Left::Last);
             calls.exit(above, exit);
         }
         let ended = calls.end(Some(&spare), above, 663).unwrap();
@@ -555,7 +592,7 @@ mod tests {
         let (calls, spare) = (Calls::new(), Spare::default());
         let above = calls.begin(&spare, 1, place(), 0, 0);
         let below = calls.begin(&spare, 1, place(), above, 5);
-        calls.enter(above, 6, true);
+        calls.enter(above, 6, Left::Last);
         calls.exit(above, 7);
         assert!(calls.end(Some(&spare), above, 1 << 40).is_some_and(|ended| ended.is_outlived && ended.latency == 7));
         let other = calls.begin(&spare, 1, place(), 0, 8);
@@ -590,7 +627,7 @@ mod tests {
         let is_cancelled = |entries: &[(Ticks, Ticks)], next| {
             let id = calls.begin(&spare, 1, place(), 0, 0);
             entries.iter().for_each(|&(enter, exit)| {
-                calls.enter(id, enter, next);
+                calls.enter(id, enter, left(next));
                 calls.exit(id, exit);
             });
             calls.end(Some(&spare), id, 4 * LONG_PAUSE).map(|ended| ended.is_cancelled)
@@ -610,7 +647,7 @@ mod tests {
             let id = calls.begin(&spare, 1, place(), 0, 0);
             let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
             entries.iter().for_each(|&(enter, next)| {
-                calls.enter(id, enter, next);
+                calls.enter(id, enter, left(next));
                 calls.exit(id, enter + 1);
             });
             let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
@@ -625,9 +662,9 @@ mod tests {
         assert_eq!(ended(&polled_late, false), (true, false, answer + 1), "another span was entered before the drop");
         assert_eq!(ended(&finished, true), (true, false, answer + 1), "it awaited a call, so it had not finished");
         let (outside, inside) = (calls.begin(&spare, 1, place(), 0, 0), LONG_PAUSE);
-        calls.enter(outside, 1, false);
+        calls.enter(outside, 1, Left::Other);
         for enter in [inside, inside + 10] {
-            calls.enter(outside, enter, true);
+            calls.enter(outside, enter, Left::Last);
             calls.exit(outside, enter + 1);
         }
         calls.exit(outside, inside + 20);
@@ -636,14 +673,72 @@ mod tests {
         assert!(ended(&polled_again, false).0, "it goes on after a quick poll");
     }
 
+    /// The thread is stopped between the last poll and the drop.
+    #[test]
+    fn what_may_be_a_late_drop_beside_an_answer_is_doubtful() {
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let ended = |entries: &[(Ticks, Left)], has_child: bool| {
+            let id = calls.begin(&spare, 1, place(), 0, 0);
+            let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
+            entries.iter().for_each(|&(enter, left)| {
+                calls.enter(id, enter, left);
+                calls.exit(id, enter + 1);
+            });
+            let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
+            child.map(|child| calls.end(Some(&spare), child, 8 * LONG_PAUSE));
+            (ended.is_cancelled, ended.is_doubtful, ended.has_other_owner)
+        };
+        let (poll, drop) = (LONG_PAUSE, LONG_PAUSE + 2 * AT_ONCE);
+        let answer = drop + 2 * PAUSE;
+        let begun = [(1, Left::Other), (poll, Left::Other)];
+        let and = |more: &[(Ticks, Left)]| [&begun, more].concat();
+        let answered = and(&[(drop, Left::Last), (answer, Left::Other)]);
+        assert_eq!(ended(&answered, false), (true, true, false), "the answer comes after the drop");
+        assert_eq!(ended(&answered, true), (true, false, false), "it awaits a call");
+        let polled_twice = and(&[(poll + 10, Left::Last), (drop, Left::Last), (answer, Left::Other)]);
+        assert_eq!(ended(&polled_twice, false), (true, true, false), "the second poll came at once");
+        let answer_first = and(&[(poll + PAUSE / 2, Left::Other), (answer, Left::Earlier)]);
+        assert_eq!(ended(&answer_first, false), (true, true, false), "the answer comes before the drop");
+        let aborted = and(&[(drop, Left::Other), (answer, Left::Other)]);
+        assert_eq!(
+            ended(&aborted, false),
+            (true, false, false),
+            "its thread ran something else before the third entry"
+        );
+        let long = and(&[(poll + PAUSE, Left::Other), (3 * LONG_PAUSE, Left::Earlier)]);
+        assert_eq!(ended(&long, false), (true, false, false), "no thread is stopped for so long");
+        let at_once = and(&[(poll + 10, Left::Last), (answer, Left::Other)]);
+        assert_eq!(ended(&at_once, false), (false, false, true));
+        for last in [poll + 20, drop] {
+            let polled_again = and(&[(poll + 10, Left::Last), (last, Left::Last)]);
+            assert_eq!(ended(&polled_again, false), (false, false, false), "one owner may poll so fast");
+        }
+    }
+
+    #[test]
+    fn a_thread_knows_the_range_that_it_left_last() {
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let id = calls.begin(&spare, 1, place(), 0, 10);
+        let call = calls.get(id).unwrap();
+        // One thread polls, and another enters the span before the poll ends.
+        calls.enter(id, 20, Left::Other);
+        calls.enter(id, 30, Left::Other);
+        calls.exit(id, 31);
+        calls.exit(id, 40);
+        assert_eq!([Some(20), Some(30)].map(|start| call.left(start)), [Left::Last; 2]);
+        calls.enter(id, 50, Left::Other);
+        calls.exit(id, 51);
+        assert_eq!([Some(20), Some(9), None].map(|start| call.left(start)), [Left::Earlier, Left::Other, Left::Other]);
+    }
+
     #[test]
     fn an_entry_while_a_poll_is_open_cancels_nothing() {
         let (calls, spare) = (Calls::new(), Spare::default());
         let id = calls.begin(&spare, 1, place(), 0, 0);
-        calls.enter(id, 1, false);
+        calls.enter(id, 1, Left::Other);
         calls.exit(id, 2);
-        calls.enter(id, LONG_PAUSE, false);
-        calls.enter(id, LONG_PAUSE + 1, false);
+        calls.enter(id, LONG_PAUSE, Left::Other);
+        calls.enter(id, LONG_PAUSE + 1, Left::Other);
         calls.exit(id, LONG_PAUSE + 2);
         calls.exit(id, LONG_PAUSE + 3);
         let ended = calls.end(Some(&spare), id, LONG_PAUSE + 4).unwrap();
@@ -656,7 +751,7 @@ mod tests {
         let id = calls.begin(&spare, 1, place(), 0, 0);
         let call = calls.get(id).unwrap();
         let in_range = |range| Some(move || range);
-        let enter = || calls.enter(id, 1, false);
+        let enter = || calls.enter(id, 1, Left::Other);
         assert!(!call.enter_at_home(in_range(5)));
         enter();
         assert_eq!(call.enter_elsewhere(9, 20), (0, false));
@@ -681,7 +776,7 @@ mod tests {
             call.set_alone(is_alone);
             for _ in 0..3 {
                 assert!(!call.enter_at_home(None::<fn() -> Ticks>));
-                calls.enter(id, 1, false);
+                calls.enter(id, 1, Left::Other);
             }
             assert_eq!(call.end().uncounted, uncounted);
         }
@@ -692,7 +787,7 @@ mod tests {
         let (calls, spare) = (Calls::new(), Spare::default());
         let [outer, other] = [1, 2].map(|now| calls.begin(&spare, 1, place(), 0, now));
         let before = calls.begin(&spare, 1, place(), 0, 5);
-        [outer, other].into_iter().for_each(|outer| calls.enter(outer, 10, false));
+        [outer, other].into_iter().for_each(|outer| calls.enter(outer, 10, Left::Other));
         let inner = calls.begin(&spare, 1, place(), 0, 20);
         let range = |call: CallId| calls.get(call).unwrap().range_in(calls.get(outer).unwrap());
         assert_eq!((range(inner), range(before)), (Some(10), None), "it was created before the first poll");
@@ -701,8 +796,8 @@ mod tests {
         calls.exit(outer, 30);
         calls.exit(other, 30);
         assert!(calls.end(Some(&spare), inner, 130).is_some());
-        calls.enter(outer, 140, false);
-        calls.enter(other, 140, false);
+        calls.enter(outer, 140, Left::Other);
+        calls.enter(other, 140, Left::Other);
         let idle = |call: CallId| calls.get(call).unwrap().idle.load(Relaxed);
         assert_eq!((idle(outer), idle(other)), (9 + 10, 8 + 110));
     }

@@ -31,6 +31,10 @@ pub(crate) struct CallSums {
     pub(crate) idle: u64,
     /// Calls that were dropped while they waited.
     pub(crate) cancelled: u64,
+    /// Those of them that may have finished, if their span has another owner.
+    pub(crate) doubtful: u64,
+    /// Calls that another owner of the span entered last, after the drop of a finished future.
+    pub(crate) shared: u64,
     /// Calls that were entered for their drop after they had finished.
     pub(crate) dropped: u64,
     /// Calls of spans that are kept and entered again and again.
@@ -40,16 +44,16 @@ pub(crate) struct CallSums {
 }
 
 /// Number of words of [`CallSums`].
-const SUMS: usize = 6;
+const SUMS: usize = 8;
 
 impl CallSums {
-    fn of([busy, idle, cancelled, dropped, kept, uncounted]: [u64; SUMS]) -> Self {
-        Self { busy, idle, cancelled, dropped, kept, uncounted }
+    fn of([busy, idle, cancelled, doubtful, shared, dropped, kept, uncounted]: [u64; SUMS]) -> Self {
+        Self { busy, idle, cancelled, doubtful, shared, dropped, kept, uncounted }
     }
 
     fn words(&self) -> [u64; SUMS] {
-        let Self { busy, idle, cancelled, dropped, kept, uncounted } = *self;
-        [busy, idle, cancelled, dropped, kept, uncounted]
+        let Self { busy, idle, cancelled, doubtful, shared, dropped, kept, uncounted } = *self;
+        [busy, idle, cancelled, doubtful, shared, dropped, kept, uncounted]
     }
 }
 
@@ -134,7 +138,7 @@ mod tests {
         const CALLS: u64 = 100_000;
         let (row, budget) = (CallRow::default(), Budget::new(1 << 20));
         row.identify(CallIdentity { node: 3, label: 2, source: "here" });
-        let sums = CallSums { busy: 1, idle: 2, cancelled: 1, dropped: 0, kept: 1, uncounted: 3 };
+        let sums = CallSums::of([1, 2, 1, 0, 1, 0, 1, 3]);
         let is_of_one_moment = || {
             let CallCopy { latency, sums: all, .. } = row.copy().unwrap();
             let count = latency.count;
@@ -158,13 +162,13 @@ mod tests {
         assert_eq!(row.copy(), None);
         let identity = CallIdentity { node: 3, label: 2, source: "here" };
         row.identify(identity);
-        let sums = CallSums { busy: 1, idle: 2, cancelled: 3, dropped: 4, kept: 5, uncounted: 6 };
+        let sums = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8]);
         for window in [[7, 9, 30].as_slice(), &[4]] {
             window.iter().for_each(|latency| row.add(*latency, &sums, &budget));
             row.add_sums(&CallSums { uncounted: 100, ..CallSums::default() });
             let n = window.len() as u64;
-            let (busy, idle, cancelled, dropped, kept) = (n, 2 * n, 3 * n, 4 * n, 5 * n);
-            let sums = CallSums { busy, idle, cancelled, dropped, kept, uncounted: 6 * n + 100 };
+            let uncounted = 8 * n + 100;
+            let sums = CallSums { uncounted, ..CallSums::of(sums.words().map(|sum| sum * n)) };
             let latency = Distribution::of(window.iter().copied());
             assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums }));
             row.clear();

@@ -221,12 +221,12 @@ impl Stack {
         (0..self.depth()).rev().find(called).map_or(0, |range| self.call_of(range))
     }
 
-    /// Whether the last range to leave this stack was one of this call, entered at `since` or later, and none has been
-    /// entered after it.
-    pub(crate) fn has_just_left(&self, call: CallId, since: Ticks) -> bool {
+    /// Start of the last range to leave this stack, if it was one of this call (or of an earlier call with its number)
+    /// and none has been entered after it.
+    pub(crate) fn just_left(&self, call: CallId) -> Option<Ticks> {
         let left = self.depth();
-        let is_called = |frame: &Frame| frame.place().is_called() && frame.start() >= since;
-        self.frames.get(left).is_some_and(is_called) && self.call_of(left) == call
+        let frame = self.frames.get(left).filter(|frame| frame.place().is_called())?;
+        (self.call_of(left) == call).then(|| frame.start())
     }
 
     /// Whether nothing is open.

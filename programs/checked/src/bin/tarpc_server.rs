@@ -77,6 +77,7 @@ fn main() -> ExitCode {
     run.finish(Expected {
         spans: &[("RPC", requests), (CLIENT, requests), ("look up", requests / SLOW)],
         futures: &["RPC", CLIENT, "look up"],
+        never_cancelled: &["RPC"],
         parents: &[("RPC", &[""]), (CLIENT, &[""]), ("look up", &["RPC"])],
         culprits: &["look up"],
         ..Expected::default()

@@ -110,8 +110,8 @@ impl<'a> Findings<'a> {
         let wording = self.options.wording();
         let loops: Vec<&Finding> = self.of(FindingKind::LongLoop).collect();
         let named = loops.iter().take(SLOWEST).filter_map(|finding| {
-            let Evidence::LongLoop { calls, life_ns } = finding.evidence else { return None };
-            let figures = lived(calls, life_ns, wording);
+            let Evidence::LongLoop { calls, life_ns, awaited_self_ns } = finding.evidence else { return None };
+            let figures = lived(calls, [life_ns, awaited_self_ns], wording);
             let room = room_before(&figures, &what, self.options);
             Some(shorten(&self.phases.label(finding.node?, wording), room, room / 2) + &figures)
         });

@@ -5,7 +5,7 @@ use range_report::RangeStyle;
 use super::ThreadState;
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Place, RangeKey, StreamId};
-use crate::session::calls::Call;
+use crate::session::calls::{Call, Left};
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
@@ -65,8 +65,7 @@ impl ThreadState {
     ) {
         // Outside of the times on the CPU's clock and in the tool: a pair of events costs more than everything else.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
-        let entered_before = self.session.calls.get(call).map(Call::entered);
-        let next = entered_before.is_some_and(|before| self.stack.has_just_left(call, before));
+        let left = self.session.calls.get(call).map_or(Left::Other, |known| known.left(self.stack.just_left(call)));
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
             let has_fields = || self.has_fields(place);
@@ -78,7 +77,7 @@ impl ThreadState {
         }
         if let Some(start) = start.filter(|_| call != 0) {
             self.stack.set_call(call);
-            self.session.calls.enter(call, start, next);
+            self.session.calls.enter(call, start, left);
         }
     }
 

@@ -234,12 +234,14 @@ impl ThreadState {
         };
         // A future pauses, and closes right after an exit, because it is entered for its drop. A worker that holds its
         // span longer has left it by then, too.
-        let has_just_left = ended.has_paused && self.stack.has_just_left(call, ended.created);
+        let has_just_left = ended.has_paused && self.stack.just_left(call).is_some_and(|start| start >= ended.created);
         let is_kept = !ended.is_outlived && !has_just_left && !ended.has_finished;
         let sums = CallSums {
             busy: ended.busy,
             idle: ended.idle,
             cancelled: ended.is_cancelled.into(),
+            doubtful: ended.is_doubtful.into(),
+            shared: ended.has_other_owner.into(),
             dropped: ended.is_dropped.into(),
             kept: is_kept.into(),
             uncounted: 0,

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Times;
+use crate::stats::Distribution;
 use crate::summary::CallStats;
 
 const MS: u64 = 1_000_000;
@@ -32,6 +33,7 @@ fn run(length: u64, calls: &[Call]) -> Summary {
         let mut latency = Times::new(all.len() as u64, all.iter().sum());
         (latency.min_ns, latency.max_ns) = (all[0], all[all.len() - 1]);
         latency.median_ns = Some(all[all.len() / 2] as f64);
+        latency.stddev_ns = Distribution::of(all.iter().copied()).stddev();
         CallStats::new(name, latency)
     });
     Summary { elapsed_ns: length * MS, tree, calls: stats.collect(), ..Summary::default() }
@@ -243,11 +245,51 @@ fn loops_stand_apart_and_last() {
     calls.extend(["a", "b"].map(|name| call(name, 0, 17_000, vec![])));
     let text = tree(&run(20_000, &calls), &RenderOptions::default().width(200));
     assert!(text.contains("actor.lifecycle 18.00 s (1 call), and 2 more\n"), "{text}");
-    // A call that ends sooner is no such loop, nor one that mostly waits for child calls.
+    // A call that ends sooner is no such loop.
     let shorter = [call("worker", 10, 15_900, vec![]), call("load_user", 0, 4_000, vec![])];
     assert_eq!(blamed(&run(20_000, &shorter)), ["worker", "load_user"]);
-    let jobs = (0..30).map(|i| call("job", i * 600, 400, vec![])).collect();
-    assert_eq!(blamed(&run(20_000, &[call("worker", 0, 20_000, jobs)])), ["worker > job", "worker"]);
+}
+
+/// A worker whose jobs take most of its time, and that then waits for more.
+#[test]
+fn a_loop_that_drives_many_calls_waits_for_work() {
+    let worker = |count| {
+        let jobs = (0..count).map(|i| call("job", i * 400, 400, vec![])).collect();
+        run(20_000, &[call("worker", 0, 20_000, jobs), call("load_user", 0, 2_000, vec![])])
+    };
+    let busy = worker(30);
+    assert_eq!(blamed(&busy), ["worker > job", "load_user"]);
+    let text = tree(&busy, &RenderOptions::default());
+    assert!(text.contains(" ~~ as long as the run: worker 20.00 s (1 call, 8.000 s awaited)\n"), "{text}");
+    let mut two = busy.clone();
+    two.tree[0] = TreeNode { calls: 2, awaited_ns: Some(40_000 * MS), ..two.tree[0].clone() };
+    let text = tree(&two, &RenderOptions::default());
+    assert!(text.contains(" ~~ as long as the run: worker 20.00 s (2 calls, 4.000 s awaited each)\n"), "{text}");
+    // A few calls may be the steps of a program, which waits for something in between.
+    let steps = vec![call("copy", 0, 12_000, vec![])];
+    assert_eq!(blamed(&run(20_000, &[call("main", 0, 20_000, steps)])), ["main > copy", "main"]);
+    // It runs longer than it waits.
+    let mut runs = worker(30);
+    (runs.tree[0].self_ns, runs.tree[0].total_ns) = (8_100 * MS, 8_100 * MS);
+    assert_eq!(blamed(&runs)[1], "worker");
+}
+
+/// An actor starts in one call, and lives in another of the same name.
+#[test]
+fn short_calls_of_its_name_make_no_loop_a_culprit() {
+    let served = |others: &[u64]| {
+        let mut calls = vec![call("request", 0, 9_000, vec![]), call("Actor", 10, 19_000, vec![])];
+        calls.extend(others.iter().map(|took| call("Actor", 0, *took, vec![])));
+        run(20_000, &calls)
+    };
+    let started = served(&[100]);
+    assert_eq!(blamed(&started), ["request"]);
+    let text = tree(&started, &RenderOptions::default());
+    assert!(text.contains(" ~~ as long as the run: Actor 19.00 s (1 call)\n"), "{text}");
+    assert_eq!(blamed(&served(&[19_000, 100, 100])), ["request"]);
+    // Other calls that take long, or that are many, may be the cause.
+    assert_eq!(blamed(&served(&[3_000])), ["Actor", "request"]);
+    assert_eq!(blamed(&served(&[100, 100])), ["Actor", "request"]);
 }
 
 /// A program that is one download: it lives as long as the run, and is the cause.
