@@ -84,9 +84,9 @@ fn attributed(steps: &[(usize, Step)], notes: &[(u32, u32, u64)]) {
         match step {
             Step::Record(Record::Op { op, .. }) => {
                 timed += u64::from(op.start != 0 && op.end >= op.start);
-                all.operation(op, &context);
+                all.operation(op, true, &context);
             }
-            Step::Record(Record::Call(call)) => all.call(call, &context),
+            Step::Record(Record::Call(call)) => all.call(call, true, &context),
             Step::Record(Record::Detail(detail)) => all.detail(detail),
             _ => {}
         }

@@ -25,6 +25,7 @@
 pub mod cupti;
 #[doc(hidden)]
 pub mod driver;
+mod fold;
 #[doc(hidden)]
 pub mod forks;
 pub mod join;

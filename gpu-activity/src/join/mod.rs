@@ -5,9 +5,9 @@
 //! one order (a drain: notes first, then records), and one rule for driver calls inside calls of the runtime
 //! (`nested`).
 //!
-//! Joined data goes two ways. The totals count it at once: by kind and by span (`totals`), and by the instances of
-//! ranges around its launch (`instances`, `kernels`, `start_end`), as Nsight Systems does. If a timeline asks for it,
-//! it is also emitted as [`Event`]s.
+//! The join counts nothing but what it loses: it hands each joined record once to the folds (`fold`). These are the
+//! [`totals`](crate::totals), and the [`Event`]s of a timeline that asks for them. What surrounds a launch is part of
+//! the join: instances on the stack (`fold/instances.rs`) and open start/end ranges (`open_ranges`).
 //!
 //! **Late records.** A launch is remembered until two drains after its last operation and its own record. A graph, and
 //! a launch without any operation yet, is remembered until the limit. So a kernel that runs for a minute, which also
@@ -19,29 +19,25 @@
 //!
 //! The join is pure: data in, data out.
 
-mod context;
-mod event;
-mod instances;
-mod kernels;
+mod events;
 mod nested;
 mod nodes;
+mod open_ranges;
 mod pending;
-mod start_end;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::context::Context;
-use self::event::MadeCall;
-pub use self::event::{Event, Launch, StreamSpan};
-use self::instances::{Instances, NO_SLOT, REFUSED, Timed};
-use self::kernels::{Execution, RangeKernels};
+pub use self::events::Event;
+use self::events::Events;
 use self::nested::NestedCalls;
 use self::nodes::GraphNodes;
+use self::open_ranges::OpenRanges;
 use self::pending::{Expected, Joins, Pending, PendingCall, Progress};
-use self::start_end::StartEnd;
-use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks, Work};
-use crate::totals::{AttributionLosses, Totals, UNMATCHED, WorkTotals};
+pub use crate::fold::{Context, Launch, StreamSpan};
+use crate::fold::{Fold, Instances, MadeCall, NO_SLOT, Operation, REFUSED};
+use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks};
+use crate::totals::{AttributionLosses, RunningTotals, Totals};
 use range_report::RangeStyle;
 
 /// The node of the lineage tree that stands for no span.
@@ -69,18 +65,12 @@ pub struct Limits {
 pub struct Join {
     pending: Pending,
     instances: Instances,
+    open_ranges: OpenRanges,
     nested: NestedCalls,
-    work: WorkTotals,
-    range_kernels: RangeKernels,
-    start_end: StartEnd,
     nodes: GraphNodes,
-    /// The largest number of remembered graph nodes.
-    most_nodes: usize,
-    losses: AttributionLosses,
-    /// Number of operations so far, which gives each one its serial number.
-    operations: u64,
-    /// Events that wait to be taken, if they are asked for.
-    events: Option<Vec<Event>>,
+    /// Operations and calls of the window without a time, which no fold gets.
+    without_time: u64,
+    folds: (RunningTotals, Events),
 }
 
 impl Join {
@@ -90,22 +80,17 @@ impl Join {
         Self {
             pending: Pending::new(limits.launches, limits.has_calls),
             instances: Instances::new(limits.instances),
+            open_ranges: OpenRanges::default(),
             nested: NestedCalls::new(limits.launches),
-            work: WorkTotals::default(),
-            range_kernels: RangeKernels::default(),
-            start_end: StartEnd::default(),
             nodes: GraphNodes::default(),
-            most_nodes: limits.launches,
-            losses: AttributionLosses::default(),
-            operations: 0,
-            events: None,
+            without_time: 0,
+            folds: Default::default(),
         }
     }
 
     /// Collects events from now on. The caller must take them regularly.
-    pub fn ask_for_events(&mut self) {
-        self.events.get_or_insert_with(Vec::new);
-        self.instances.ask_for_projections();
+    pub const fn ask_for_events(&mut self) {
+        self.folds.1.are_asked_for = true;
     }
 
     /// Collects details from now on. A noted call without expected operations is remembered until its detail has
@@ -114,7 +99,7 @@ impl Join {
     ///
     /// Nodes of graphs are remembered: as many as launches, at most 80 bytes each.
     pub fn ask_for_details(&mut self) {
-        self.pending.ask_for_details();
+        self.pending.has_details = true;
     }
 
     /// Number of graph nodes without room. Their clones have no launch.
@@ -125,39 +110,30 @@ impl Join {
 
     /// The events since the last call.
     pub fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
-        let projections = self.instances.take_projections();
-        self.events.iter_mut().flat_map(|events| events.drain(..)).chain(projections)
+        self.folds.1.list.drain(..)
     }
 
     /// Ends the join: waiting driver calls count, and open instances are over for events.
     pub fn finish(&mut self, context: &Context<'_>) {
         for made in self.nested.take_waiting() {
-            self.count_call(made, context.keep);
+            self.folds.call(&made, context);
         }
-        self.instances.project_all();
+        self.folds.1.finish(&mut self.instances);
     }
 
     /// Takes a thread's note. Pass all notes of a thread, in order, before the operations of the same drain.
     pub fn note(&mut self, tid: u32, note: &Note) {
-        let Self { pending, instances, start_end, .. } = self;
+        let Self { pending, instances, open_ranges, .. } = self;
         pending.goes_on(tid, note);
         match *note {
             Note::Began(instance) => {
                 let slot = instances.begin(tid, &instance);
                 if let Some(slot) = slot.filter(|_| instance.style == RangeStyle::StartEnd) {
-                    start_end.begin(tid, slot);
+                    open_ranges.begin(tid, slot);
                 }
             }
-            Note::Ended { instance, end } => {
-                if let Some(ended) = instances.end(instance, Some(end)) {
-                    start_end.end(ended);
-                }
-            }
-            Note::Left { instance } => {
-                if let Some(left) = instances.end(instance, None) {
-                    start_end.end(left);
-                }
-            }
+            Note::Ended { instance, end } => open_ranges.end(instances.end(instance, Some(end))),
+            Note::Left { instance } => open_ranges.end(instances.end(instance, None)),
             Note::Called { correlation, node, instance, graph, at, call, enqueues } => {
                 let expected = match (enqueues, graph) {
                     (true, true) => Expected::Graph,
@@ -177,7 +153,7 @@ impl Join {
                 if joins == Joins::No {
                     pending.insert(correlation, launch, |slot| instances.release(slot));
                 }
-                let around = start_end.around(tid).filter(|around| pending.put_within(correlation, around));
+                let around = open_ranges.around(tid).filter(|around| pending.put_within(correlation, around));
                 if let Some(around) = around {
                     around.iter().for_each(|&slot| instances.hold(slot));
                 }
@@ -188,117 +164,46 @@ impl Join {
         }
     }
 
-    /// Takes an operation that ran.
-    pub fn operation(&mut self, op: &GpuOp, context: &Context<'_>) {
+    /// Takes an operation that ran; `of_window`: not one that was over before the window. The launch of such an
+    /// operation may have been noted in the window, and stops waiting for it.
+    pub fn operation(&mut self, op: &GpuOp, of_window: bool, context: &Context<'_>) {
         let timed = op.is_timed();
-        let pending = self.pending.came(op.correlation, timed);
-        if timed {
-            self.emit_operation(op, pending.as_ref());
-        }
-        if pending.is_some_and(|pending| pending.is_dropped()) {
-            return;
-        }
+        let pending = self.pending.came(op.correlation, timed && of_window);
+        let of_window = of_window && pending.is_none_or(|pending| !pending.is_dropped());
         if !timed {
-            self.losses.without_time += 1;
+            self.without_time += u64::from(of_window);
             return;
         }
-        self.operations += 1;
-        let (duration, mark) = (op.end - op.start, self.operations);
-        let thread = pending.map_or(0, |pending| pending.launch.thread);
-        let execution = match op.work {
-            Work::Kernel(kernel) => Some(Execution { kernel: kernel.name, thread, duration, mark }),
-            Work::Memory(_) => None,
-        };
-        let node = match pending {
-            Some(pending) => self.work.lineage.place(pending.launch.node, context.parents),
-            None => UNMATCHED,
-        };
-        self.work.operation(node, op, context.keep);
-        let mut inside = false;
-        if let Some(pending) = pending {
-            let timed = Timed { start: op.start, end: op.end, first: pending.came != Progress::Operation, mark };
-            inside = self.in_instances(&pending, op.correlation, timed, execution, context.keep);
-        } else {
-            self.losses.unmatched += 1;
-        }
-        if let (false, Some(execution)) = (inside, execution) {
-            self.range_kernels.outside(execution, context.keep);
-        }
-    }
-
-    /// Takes an operation that was over before the window. Its launch may have been noted in the window and stops
-    /// waiting for it.
-    pub fn passed(&mut self, op: &GpuOp) {
-        let pending = self.pending.came(op.correlation, false);
-        if op.is_timed() {
-            self.emit_operation(op, pending.as_ref());
-        }
-    }
-
-    /// Emits an operation with a time, unless it is the profiler's own.
-    fn emit_operation(&mut self, op: &GpuOp, pending: Option<&PendingCall>) {
-        if self.events.is_none() || pending.is_some_and(PendingCall::is_own) {
+        if pending.is_some_and(|pending| pending.is_own()) {
             return;
         }
-        if let Some(pending) = pending {
-            self.instances.ran(pending.instance, op);
-        }
-        emit(&mut self.events, || Event::Operation(*op, pending.map(|pending| pending.launch)));
+        let ran = Operation {
+            op,
+            launch: pending.map(|pending| pending.launch),
+            instance: pending.map_or(NO_SLOT, |pending| pending.instance),
+            within: self.pending.within(op.correlation),
+            is_first: pending.is_none_or(|pending| pending.came != Progress::Operation),
+            of_window,
+        };
+        self.folds.operation(&ran, &mut self.instances, context);
     }
 
-    /// Counts an operation in the instance of its launch, in the instances below on the stack, and in the start/end
-    /// ranges around it. Returns false if there are none. If only open start/end ranges surround a kernel, it counts in
-    /// them or outside when they end.
-    fn in_instances(
-        &mut self,
-        launch: &PendingCall,
-        correlation: u32,
-        timed: Timed,
-        execution: Option<Execution>,
-        keep: &dyn Fn(u64) -> bool,
-    ) -> bool {
-        let Self { pending, instances, range_kernels, start_end, .. } = self;
-        let mut late = false;
-        let mut on_stack = false;
-        let mut slot = launch.instance;
-        while slot != NO_SLOT {
-            if let Some((instance, folded)) = instances.count(slot, timed) {
-                (late, on_stack) = (late || folded, true);
-                if let Some(execution) = execution {
-                    range_kernels.inside(instance, folded, execution, keep);
-                }
-            }
-            slot = instances.parent(slot);
+    /// Takes a finished call of the API; `of_window`: not one that began before the window.
+    pub fn call(&mut self, call: &ApiCall, of_window: bool, context: &Context<'_>) {
+        self.nested.remember(call);
+        let (pending, thread) = self.pending.recorded(call);
+        if pending.is_some_and(|pending| pending.is_own()) || self.nested.leaves_out(call) {
+            return;
         }
-        let (mut open, mut counted) = (Vec::new(), Vec::new());
-        for &slot in pending.within(correlation) {
-            let Some((instance, folded)) = instances.count(slot, timed) else { continue };
-            late |= folded;
-            if instance.is_undecided() {
-                open.push(slot);
-                continue;
-            }
-            start_end::insert(&mut counted, instance.range());
-            if let Some(execution) = execution {
-                range_kernels.inside(instance, folded, execution, keep);
-            }
+        let of_window = of_window && pending.is_none_or(|pending| !pending.is_dropped());
+        if call.start == 0 || call.end < call.start {
+            self.without_time += u64::from(of_window);
+            return;
         }
-        self.losses.late += u64::from(late || launch.instance == REFUSED);
-        let inside = on_stack || !counted.is_empty() || !open.is_empty();
-        if let Some(execution) = execution.filter(|_| !open.is_empty()) {
-            start_end.wait(open, counted, on_stack, execution);
+        let made = MadeCall { call: *call, thread, node: pending.map(|pending| pending.launch.node), of_window };
+        if call.api == Api::Runtime || !self.nested.hold(made) {
+            self.folds.call(&made, context);
         }
-        inside
-    }
-
-    /// Takes a finished call of the API.
-    pub fn call(&mut self, call: &ApiCall, context: &Context<'_>) {
-        self.called(call, true, context);
-    }
-
-    /// Takes a call that began before the window.
-    pub fn passed_call(&mut self, call: &ApiCall, context: &Context<'_>) {
-        self.called(call, false, context);
     }
 
     /// Takes a detail. It belongs to no window, because it becomes only an event.
@@ -309,56 +214,26 @@ impl Join {
         }
         let mut launch = pending.map(|pending| pending.launch);
         if let Detail::Node(node) = detail {
-            launch = self.nodes.made(node, launch, self.most_nodes);
+            launch = self.nodes.made(node, launch, self.pending.limit);
         }
-        emit(&mut self.events, || Event::Detail(*detail, launch));
-    }
-
-    fn called(&mut self, call: &ApiCall, of_window: bool, context: &Context<'_>) {
-        self.nested.remember(call);
-        let (pending, thread) = self.pending.recorded(call);
-        if pending.is_some_and(|pending| pending.is_own()) || self.nested.leaves_out(call) {
-            return;
-        }
-        let counts = of_window && pending.is_none_or(|pending| !pending.is_dropped());
-        if call.start == 0 || call.end < call.start {
-            self.losses.without_time += u64::from(counts);
-            return;
-        }
-        let node =
-            pending.filter(|_| counts).map(|pending| self.work.lineage.place(pending.launch.node, context.parents));
-        let made = MadeCall { call: *call, thread, node, counts };
-        if counts || self.events.is_some() {
-            if call.api == Api::Driver && self.nested.hold(made) {
-                return;
-            }
-            self.count_call(made, context.keep);
-        }
-    }
-
-    fn count_call(&mut self, made: MadeCall, keep: &dyn Fn(u64) -> bool) {
-        if made.counts {
-            self.work.call(made.function(), made.duration(), made.node, keep);
-        }
-        emit(&mut self.events, || Event::Call(made.call, made.thread));
+        self.folds.detail(detail, launch);
     }
 
     /// Ends a drain: finished instances go into the totals. If the drain `counts`, old calls are forgotten, and driver
     /// calls that have waited for two such drains count, unless a call of the runtime has their id. A drain does not
     /// count if it follows another too soon for CUPTI to deliver related records.
     pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
-        self.work.lineage.drained();
+        let Self { pending, instances, folds, .. } = self;
         if counts {
-            for made in self.nested.drained(&self.pending.running()) {
-                self.count_call(made, context.keep);
+            for made in self.nested.drained(&pending.running()) {
+                folds.call(&made, context);
             }
-            self.pending.drained(|slot| self.instances.release(slot));
-            self.instances.project_quiet();
+            pending.drained(|slot| instances.release(slot));
         }
-        self.start_end.drained(&mut self.instances, &mut self.range_kernels, context.keep);
-        self.instances.fold(context);
-        while self.instances.is_crowded() && self.pending.forget_oldest(|slot| self.instances.release(slot)) {
-            self.instances.fold(context);
+        folds.drained(instances, counts, context);
+        instances.fold(|instance| folds.instance(instance, context));
+        while instances.is_crowded() && pending.forget_oldest(|slot| instances.release(slot)) {
+            instances.fold(|instance| folds.instance(instance, context));
         }
     }
 
@@ -366,38 +241,27 @@ impl Join {
     /// their id. Changes nothing.
     #[must_use]
     pub fn totals(&self, now: Ticks) -> Totals {
-        let mut totals = self.work.totals();
-        for made in self.nested.waiting().filter(|made| made.counts) {
-            totals.add_call(made.function(), made.duration(), made.node);
-        }
-        let losses = AttributionLosses {
+        let mut totals = self.folds.0.totals(&self.instances, now);
+        self.nested.waiting().filter(|made| made.of_window).for_each(|made| totals.add_call(made));
+        totals.losses = AttributionLosses {
+            without_time: self.without_time,
             outstanding: self.pending.awaited(),
             forgotten_launches: self.pending.forgotten,
             forgotten_calls: self.pending.forgotten_calls,
-            ..self.losses
+            ..totals.losses
         };
-        totals.losses = losses;
-        totals.projections = self.instances.totals(now);
-        totals.range_kernels = self.start_end.totals(&self.instances, &self.range_kernels);
         totals
     }
 
     /// Begins a new window at `now`: discards all counts, and drops later operations of earlier launches. Open
     /// instances continue as if they began now.
     pub fn clear(&mut self, now: Ticks) {
-        self.pending.clear(self.events.is_some(), |slot| self.instances.release(slot));
-        self.instances.clear(now);
-        self.work = WorkTotals::default();
-        self.range_kernels.clear();
-        self.start_end.clear();
+        let Self { pending, instances, folds, .. } = self;
+        pending.clear(folds.1.are_asked_for, |slot| instances.release(slot));
+        folds.clear();
+        instances.clear(now);
+        instances.fold(|instance| folds.instance(instance, &Context { parents: &[], keep: &|_| false }));
         self.nested.clear();
-        self.losses = AttributionLosses::default();
-    }
-}
-
-/// Adds an event, if events are asked for.
-fn emit(events: &mut Option<Vec<Event>>, event: impl FnOnce() -> Event) {
-    if let Some(events) = events {
-        events.push(event());
+        self.without_time = 0;
     }
 }

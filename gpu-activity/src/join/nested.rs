@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::event::MadeCall;
+use crate::fold::MadeCall;
 use crate::record::{Api, ApiCall};
 use rustc_hash::FxHashSet;
 
@@ -85,6 +85,6 @@ impl NestedCalls {
     /// Begins a new window: waiting calls belong to the old one. Calls of the runtime are still remembered, for driver
     /// calls that arrive later.
     pub(super) fn clear(&mut self) {
-        self.waiting.iter_mut().flatten().for_each(|made| made.counts = false);
+        self.waiting.iter_mut().flatten().for_each(|made| made.of_window = false);
     }
 }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::event::Launch;
+use crate::fold::Launch;
 use crate::record::GraphNode;
 
 /// Nodes by number: 80 bytes each at most.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::event::Launch;
-use super::instances::NO_SLOT;
+use crate::fold::{Launch, NO_SLOT};
 use crate::record::{ApiCall, Detail, Details, Note};
 
 /// Threads whose last call is remembered across drains: records that follow a call arrive in its drain.
@@ -123,26 +122,26 @@ pub(super) enum Joins {
 /// Remembered calls by correlation id. A forgotten call releases the slots of its instances through the given function.
 #[derive(Debug)]
 pub(super) struct Pending {
-    limit: usize,
+    pub(super) limit: usize,
     /// Whether calls are recorded. Then each is remembered until its record has arrived, however long CUPTI delays the
     /// record.
     has_records: bool,
     /// Whether calls produce details.
-    has_details: bool,
-    known: FxHashMap<u32, PendingCall>,
+    pub(super) has_details: bool,
+    pub(super) known: FxHashMap<u32, PendingCall>,
     /// Start/end ranges around some of the calls.
     within: FxHashMap<u32, Arc<[u32]>>,
     /// Summed lengths of these lists; a shared list counts once.
     around: usize,
     /// Ids and serials in order of arrival; forgotten calls are skipped. At the limit, calls without operations are
     /// dropped first.
-    arrived: VecDeque<(u32, u32)>,
-    mere_calls: VecDeque<(u32, u32)>,
+    pub(super) arrived: VecDeque<(u32, u32)>,
+    pub(super) mere_calls: VecDeque<(u32, u32)>,
     /// Number of the latter that wait for their records.
     unrecorded: usize,
     serial: u32,
     /// The operating system's thread numbers, by the thread numbers of records.
-    threads: FxHashMap<u32, u32>,
+    pub(super) threads: FxHashMap<u32, u32>,
     /// The last call of each thread, if calls are recorded or at most its record is expected. It may still run, for
     /// many drains if it waits, and does not age before the next note of its thread.
     running: FxHashMap<u32, u32>,
@@ -175,25 +174,6 @@ impl Pending {
             forgotten: 0,
             forgotten_calls: 0,
         }
-    }
-
-    pub(super) fn ask_for_details(&mut self) {
-        self.has_details = true;
-    }
-
-    #[cfg(test)]
-    pub(super) fn threads(&self) -> usize {
-        self.threads.len()
-    }
-
-    #[cfg(test)]
-    pub(super) fn remembered(&self) -> usize {
-        self.known.len()
-    }
-
-    #[cfg(test)]
-    pub(super) fn order_capacity(&self) -> usize {
-        self.arrived.capacity() + self.mere_calls.capacity()
     }
 
     /// Launches that still wait for their operations.

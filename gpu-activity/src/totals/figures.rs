@@ -1,14 +1,12 @@
 //! The figures that result from the join, with numbers in place of names.
 
+use crate::fold::{MadeCall, Range};
 use crate::record::Api;
 use range_report::stats::{Distribution, Keyed};
-use range_report::{GpuWork, MemoryKind, RangeStyle};
+use range_report::{GpuWork, MemoryKind};
 
 /// A function of the CUDA API: its API, and CUPTI's number (cbid) within that API.
 pub type Function = (Api, u32);
-
-/// A range: interned label, and style.
-pub type Range = (u32, RangeStyle);
 
 /// All counts of one window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,12 +93,17 @@ pub struct AttributionLosses {
 }
 
 impl Totals {
-    /// Counts a call of this function, noted in a node.
-    pub(crate) fn add_call(&mut self, function: Function, duration: u64, node: Option<u32>) {
-        self.calls.row(function).add(duration, |_| true);
-        if let Some(node) = node {
-            let calls = self.nodes.row(node).calls.row(function);
-            *calls = (calls.0.saturating_add(1), calls.1.saturating_add(duration));
+    /// Counts a call, in its node too.
+    pub(crate) fn add_call(&mut self, made: &MadeCall) {
+        self.calls.row(made.function()).add(made.duration(), |_| true);
+        if let Some(node) = made.node {
+            add(&mut self.nodes.row(node).calls, made);
         }
     }
+}
+
+/// Counts a call among those of a node.
+pub(super) fn add(calls: &mut Keyed<Function, (u64, u64)>, made: &MadeCall) {
+    let calls = calls.row(made.function());
+    *calls = (calls.0.saturating_add(1), calls.1.saturating_add(made.duration()));
 }

@@ -1,7 +1,8 @@
 //! Work and calls by node of the lineage tree.
 
-use super::figures::{Function, NodeTotals};
+use super::figures::{self, Function, NodeTotals};
 use super::intervals::Busy;
+use crate::fold::MadeCall;
 use crate::record::{GpuOp, Work};
 use range_report::stats::Keyed;
 use range_report::{GpuWork, MemoryWork};
@@ -12,54 +13,45 @@ pub(crate) const UNMATCHED: u32 = u32::MAX;
 /// Intervals for which room is kept from one drain to the next.
 const MOST_ROOM: usize = 1 << 15;
 
-/// Counts and sums of operations. Their busy time is separate, because it needs operations in order.
-#[derive(Clone, Debug, Default)]
-struct Sums {
-    operations: u64,
-    nanoseconds: u64,
-    memory: Vec<MemoryWork>,
+/// Adds an operation. The busy time is separate, because it needs operations in order.
+fn add(work: &mut GpuWork, op: &GpuOp, duration: u64) {
+    work.operations = work.operations.saturating_add(1);
+    work.sum_ns = work.sum_ns.saturating_add(duration);
+    if let Work::Memory(memory) = op.work {
+        add_memory(work, MemoryWork::new(memory.kind, 1, duration, memory.bytes));
+    }
 }
 
-impl Sums {
-    fn add(&mut self, op: &GpuOp, duration: u64) {
-        self.operations = self.operations.saturating_add(1);
-        self.nanoseconds = self.nanoseconds.saturating_add(duration);
-        if let Work::Memory(memory) = op.work {
-            self.add_memory(MemoryWork::new(memory.kind, 1, duration, memory.bytes));
-        }
-    }
-
-    fn add_memory(&mut self, more: MemoryWork) {
-        match self.memory.binary_search_by_key(&more.kind, |known| known.kind) {
-            Ok(at) => {
-                if let Some(known) = self.memory.get_mut(at) {
-                    known.operations = known.operations.saturating_add(more.operations);
-                    known.sum_ns = known.sum_ns.saturating_add(more.sum_ns);
-                    known.bytes = known.bytes.saturating_add(more.bytes);
-                }
+fn add_memory(work: &mut GpuWork, more: MemoryWork) {
+    match work.memory.binary_search_by_key(&more.kind, |known| known.kind) {
+        Ok(at) => {
+            if let Some(known) = work.memory.get_mut(at) {
+                known.operations = known.operations.saturating_add(more.operations);
+                known.sum_ns = known.sum_ns.saturating_add(more.sum_ns);
+                known.bytes = known.bytes.saturating_add(more.bytes);
             }
-            Err(at) => self.memory.insert(at, more),
         }
+        Err(at) => work.memory.insert(at, more),
     }
+}
 
-    fn merge(&mut self, other: &Self) {
-        self.operations = self.operations.saturating_add(other.operations);
-        self.nanoseconds = self.nanoseconds.saturating_add(other.nanoseconds);
-        other.memory.iter().for_each(|&memory| self.add_memory(memory));
-    }
+/// Adds work to other work, busy times too.
+pub fn add_work(sum: &mut GpuWork, more: &GpuWork) {
+    sum.operations = sum.operations.saturating_add(more.operations);
+    sum.sum_ns = sum.sum_ns.saturating_add(more.sum_ns);
+    sum.busy_ns = sum.busy_ns.saturating_add(more.busy_ns);
+    more.memory.iter().for_each(|&memory| add_memory(sum, memory));
+}
 
-    fn work(self, busy: &Busy) -> GpuWork {
-        let Self { operations, nanoseconds: sum_ns, memory } = self;
-        let mut work = GpuWork::new(operations, sum_ns, busy.sum());
-        work.memory = memory;
-        work
-    }
+fn with_busy(mut work: GpuWork, busy: &Busy) -> GpuWork {
+    work.busy_ns = busy.sum();
+    work
 }
 
 #[derive(Clone, Debug, Default)]
 struct Node {
     parent: u32,
-    own: Sums,
+    own: GpuWork,
     own_busy: Busy,
     /// The busy time of the whole subtree; `None` while the node alone has work.
     total_busy: Option<Busy>,
@@ -79,7 +71,7 @@ struct Interval {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lineage {
     nodes: Vec<Option<Box<Node>>>,
-    unmatched: Sums,
+    unmatched: GpuWork,
     unmatched_busy: Busy,
     total_busy: Busy,
     /// Intervals of one drain. They are added in order of their starts, so that unions lose nothing whatever the order
@@ -116,17 +108,16 @@ impl Lineage {
     /// Counts an operation in an existing node, or as [`UNMATCHED`].
     pub(crate) fn add(&mut self, node: u32, op: &GpuOp, duration: u64) {
         match self.nodes.get_mut(node as usize) {
-            Some(Some(node)) => node.own.add(op, duration),
-            _ => self.unmatched.add(op, duration),
+            Some(Some(node)) => add(&mut node.own, op, duration),
+            _ => add(&mut self.unmatched, op, duration),
         }
         self.waiting.push(Interval { start: op.start, end: op.end, node, device: op.device });
     }
 
     /// Counts an API call in an existing node.
-    pub(crate) fn call(&mut self, node: u32, function: Function, duration: u64) {
+    pub(crate) fn call(&mut self, node: u32, made: &MadeCall) {
         if let Some(node) = self.node(node) {
-            let calls = node.calls.row(function);
-            *calls = (calls.0.saturating_add(1), calls.1.saturating_add(duration));
+            figures::add(&mut node.calls, made);
         }
     }
 
@@ -169,26 +160,26 @@ impl Lineage {
             drained.drained();
             return drained.totals();
         }
-        let mut sums: Vec<Sums> =
-            self.nodes.iter().map(|node| node.as_ref().map_or_else(Sums::default, |node| node.own.clone())).collect();
+        let own = |node: &Option<Box<Node>>| node.as_ref().map_or_else(GpuWork::default, |node| node.own.clone());
+        let mut sums: Vec<GpuWork> = self.nodes.iter().map(own).collect();
         for at in (1..sums.len()).rev() {
             let parent = self.nodes.get(at).and_then(Option::as_ref).map(|node| node.parent as usize);
             let (above, below) = sums.split_at_mut(at);
             if let (Some(above), Some(below)) = (parent.and_then(|parent| above.get_mut(parent)), below.first()) {
-                above.merge(below);
+                add_work(above, below);
             }
         }
         let mut all = sums.first().cloned().unwrap_or_default();
-        all.merge(&self.unmatched);
+        add_work(&mut all, &self.unmatched);
         let mut nodes = Keyed::default();
         for ((at, node), sums) in (0..).zip(&self.nodes).zip(sums) {
             let Some(node) = node.as_ref().filter(|node| sums.operations > 0 || !node.calls.is_empty()) else {
                 continue;
             };
-            let own = node.own.clone().work(&node.own_busy);
-            let total = sums.work(node.total_busy.as_ref().unwrap_or(&node.own_busy));
+            let own = with_busy(node.own.clone(), &node.own_busy);
+            let total = with_busy(sums, node.total_busy.as_ref().unwrap_or(&node.own_busy));
             nodes.row_or(at, || NodeTotals { own, total, calls: node.calls.clone() });
         }
-        (nodes, all.work(&self.total_busy), self.unmatched.clone().work(&self.unmatched_busy))
+        (nodes, with_busy(all, &self.total_busy), with_busy(self.unmatched.clone(), &self.unmatched_busy))
     }
 }

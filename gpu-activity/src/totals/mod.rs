@@ -1,52 +1,48 @@
-//! The result of the join: the figures of a summary, with numbers in place of names.
+//! The fold that counts: work and calls by kind and by span, and, as Nsight Systems does, by the instances of ranges
+//! around a launch. Its result has the figures of a summary, with numbers in place of names.
 
 mod figures;
 mod intervals;
+mod kernels;
 mod lineage;
+mod undecided;
 
-pub use self::figures::{AttributionLosses, Function, NodeTotals, Projection, Range, RangeKernel, Totals};
-use self::lineage::Lineage;
-pub(crate) use self::lineage::UNMATCHED;
-use crate::record::{GpuOp, Work};
+pub use self::figures::{AttributionLosses, Function, NodeTotals, Projection, RangeKernel, Totals};
+use self::kernels::{Execution, RangeKernels};
+pub use self::lineage::add_work;
+use self::lineage::{Lineage, UNMATCHED};
+use self::undecided::{Undecided, insert};
+pub use crate::fold::Range;
+use crate::fold::{Context, Fold, InstanceState, Instances, MadeCall, Operation, REFUSED};
+use crate::record::{Ticks, Work};
 use range_report::MemoryKind;
 use range_report::stats::{Distribution, Keyed};
 
-/// Work and calls by kind, and by node of the lineage tree.
+/// Totals by label and style.
+type Projections = Keyed<Range, Projection>;
+
+/// What is counted so far.
 #[derive(Debug, Default)]
-pub(crate) struct WorkTotals {
-    pub(crate) lineage: Lineage,
+pub(crate) struct RunningTotals {
+    lineage: Lineage,
     kernels: Keyed<u32, Distribution>,
     memory: Keyed<MemoryKind, (Distribution, Distribution)>,
     calls: Keyed<Function, Distribution>,
+    /// Of former instances.
+    projections: Projections,
+    range_kernels: RangeKernels,
+    pub(crate) undecided: Undecided,
+    losses: AttributionLosses,
+    /// Number of operations in all windows, which gives each one its serial number.
+    operations: u64,
 }
 
-impl WorkTotals {
-    /// Counts a timed operation in an existing node, or as [`UNMATCHED`]. The single duration is kept if `keep` allows
-    /// it.
-    pub(crate) fn operation(&mut self, node: u32, op: &GpuOp, keep: &dyn Fn(u64) -> bool) {
-        let duration = op.end - op.start;
-        match op.work {
-            Work::Kernel(kernel) => self.kernels.row(kernel.name).add(duration, keep),
-            Work::Memory(memory) => {
-                let (times, sizes) = self.memory.row(memory.kind);
-                times.add(duration, keep);
-                sizes.add(memory.bytes, keep);
-            }
-        }
-        self.lineage.add(node, op, duration);
-    }
-
-    /// Counts a call of the API, and adds it to `node`, which exists.
-    pub(crate) fn call(&mut self, function: Function, duration: u64, node: Option<u32>, keep: &dyn Fn(u64) -> bool) {
-        self.calls.row(function).add(duration, keep);
-        if let Some(node) = node {
-            self.lineage.call(node, function, duration);
-        }
-    }
-
-    /// The counts, except those by instances.
-    pub(crate) fn totals(&self) -> Totals {
+impl RunningTotals {
+    /// The figures so far. Instances that are open last until `now`.
+    pub(crate) fn totals(&self, instances: &Instances, now: Ticks) -> Totals {
         let (nodes, total, unmatched) = self.lineage.totals();
+        let mut projections = self.projections.clone();
+        instances.iter().for_each(|instance| project(&mut projections, instance, now, &|_| true));
         Totals {
             kernels: self.kernels.clone(),
             memory: self.memory.clone(),
@@ -54,7 +50,133 @@ impl WorkTotals {
             nodes,
             total,
             unmatched,
-            ..Totals::default()
+            projections: projections.into_iter().filter(|(_, row)| row.projected.count > 0).collect(),
+            range_kernels: self.undecided.totals(instances, &self.range_kernels),
+            losses: self.losses,
         }
+    }
+}
+
+impl Fold for RunningTotals {
+    fn operation(&mut self, ran: &Operation<'_>, instances: &mut Instances, context: &Context<'_>) {
+        if !ran.of_window {
+            return;
+        }
+        let (op, keep, duration) = (ran.op, context.keep, ran.op.end - ran.op.start);
+        self.operations += 1;
+        let mark = self.operations;
+        let node = ran.launch.map_or(UNMATCHED, |launch| self.lineage.place(launch.node, context.parents));
+        self.losses.unmatched += u64::from(ran.launch.is_none());
+        self.lineage.add(node, op, duration);
+        let execution = match op.work {
+            Work::Kernel(kernel) => {
+                self.kernels.row(kernel.name).add(duration, keep);
+                let thread = ran.launch.map_or(0, |launch| launch.thread);
+                Some(Execution { kernel: kernel.name, thread, duration, mark })
+            }
+            Work::Memory(memory) => {
+                let (times, sizes) = self.memory.row(memory.kind);
+                times.add(duration, keep);
+                sizes.add(memory.bytes, keep);
+                None
+            }
+        };
+        // The instance of the launch, and the instances below on the stack.
+        let (mut late, mut on_stack, mut slot) = (ran.instance == REFUSED, false, ran.instance);
+        while let Some(instance) = instances.get_mut(slot) {
+            slot = instance.parent;
+            if !count(instance, ran, mark) {
+                continue;
+            }
+            (late, on_stack) = (late || instance.folded, true);
+            if let Some(execution) = execution {
+                self.range_kernels.inside(instance, execution, keep);
+            }
+        }
+        let (mut open, mut counted) = (Vec::new(), Vec::new());
+        for &slot in ran.within {
+            let Some(instance) = instances.get_mut(slot) else { continue };
+            if !count(instance, ran, mark) {
+                continue;
+            }
+            late |= instance.folded;
+            if instance.is_undecided() {
+                open.push(slot);
+                continue;
+            }
+            insert(&mut counted, instance.range());
+            if let Some(execution) = execution {
+                self.range_kernels.inside(instance, execution, keep);
+            }
+        }
+        self.losses.late += u64::from(late);
+        let Some(execution) = execution else { return };
+        // If only open start/end ranges surround a kernel, it counts in them or outside when they end.
+        if !open.is_empty() {
+            self.undecided.wait(open, counted, on_stack, execution);
+        } else if !on_stack && counted.is_empty() {
+            self.range_kernels.outside(execution, keep);
+        }
+    }
+
+    fn call(&mut self, made: &MadeCall, context: &Context<'_>) {
+        if !made.of_window {
+            return;
+        }
+        self.calls.row(made.function()).add(made.duration(), context.keep);
+        if let Some(node) = made.node {
+            let node = self.lineage.place(node, context.parents);
+            self.lineage.call(node, made);
+        }
+    }
+
+    fn instance(&mut self, instance: &mut InstanceState, context: &Context<'_>) {
+        project(&mut self.projections, instance, instance.end, context.keep);
+    }
+
+    fn drained(&mut self, instances: &mut Instances, _: bool, context: &Context<'_>) {
+        self.lineage.drained();
+        for slot in std::mem::take(&mut instances.ended) {
+            if let Some(instance) = instances.get_mut(slot) {
+                self.undecided.ended(slot, instance, &mut self.range_kernels, context.keep);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        *self = Self { operations: self.operations, ..Self::default() };
+    }
+}
+
+/// Counts an operation with this serial number in an instance, for its projection unless it is too late. Returns false
+/// if it was counted before, or if the instance counts for nothing.
+fn count(instance: &mut InstanceState, ran: &Operation<'_>, mark: u64) -> bool {
+    if instance.mark == mark || instance.left {
+        return false;
+    }
+    instance.mark = mark;
+    if !instance.folded {
+        let figures = &mut instance.figures;
+        figures.first = if figures.last == 0 { ran.op.start } else { figures.first.min(ran.op.start) };
+        figures.last = figures.last.max(ran.op.end);
+        figures.operations = figures.operations.saturating_add(u64::from(ran.is_first));
+    }
+    true
+}
+
+/// Adds an instance with operations, unless it was added before. An open one lasts until `now`.
+fn project(projections: &mut Projections, instance: &InstanceState, now: Ticks, keep: &dyn Fn(u64) -> bool) {
+    let figures = &instance.figures;
+    if figures.last == 0 || instance.folded {
+        return;
+    }
+    let row = projections.row(instance.range());
+    row.projected.add(figures.last.saturating_sub(figures.first), keep);
+    let end = if instance.over { instance.end } else { now };
+    row.range_total = row.range_total.saturating_add(u128::from(end.saturating_sub(instance.began.start)));
+    row.operations = row.operations.saturating_add(figures.operations);
+    row.level_sum = row.level_sum.saturating_add(u64::from(instance.level));
+    if let Some(around) = instance.nested_in {
+        projections.row(around).children_sum += 1;
     }
 }

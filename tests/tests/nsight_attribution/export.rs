@@ -92,7 +92,7 @@ impl Recording {
                 all.note(*thread, note);
             }
             for op in self.operations.iter().filter(|op| (from..to).contains(&known(op))) {
-                all.operation(op, &context);
+                all.operation(op, true, &context);
             }
             all.drained(&context, true);
         }

@@ -14,17 +14,17 @@ fn a_call_is_remembered_until_its_record_has_come() {
     all.drain(10); // the call waits for long
     all.notes(&[waits(2, 2), called(3, 3, 0)]);
     all.drain(10); // CUPTI delays its record, because other work still runs
-    all.call(&api(Api::Driver, 1, 10, 90), &KEEP);
+    all.call(&api(Api::Driver, 1, 10, 90), true, &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (1, 80));
-    assert_eq!(all.pending.remembered(), 2);
+    assert_eq!(all.pending.known.len(), 2);
     all.ran(3, 20, 30);
     all.drain(3);
-    all.call(&api(Api::Driver, 2, 10, 90), &KEEP);
-    all.call(&api(Api::Driver, 3, 10, 15), &KEEP);
+    all.call(&api(Api::Driver, 2, 10, 90), true, &KEEP);
+    all.call(&api(Api::Driver, 3, 10, 15), true, &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)], (1, 5), "its operation had come long before");
-    assert_eq!((all.pending.remembered(), all.losses()), (0, AttributionLosses::default()));
+    assert_eq!((all.pending.known.len(), all.losses()), (0, AttributionLosses::default()));
 }
 
 /// Calls with nothing but records are far more numerous than launches. They must push out neither launches nor the
@@ -36,14 +36,14 @@ fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
         all.notes(&[called(id, 2, 0), Note::Own { correlation: 100 + id }]);
     }
     (1_000..2_000).for_each(|id| all.notes(&[waits(id, 3)]));
-    assert_eq!(all.pending.remembered(), 100);
+    assert_eq!(all.pending.known.len(), 100);
     let losses = AttributionLosses { outstanding: 35, forgotten_calls: 1_000 - 30, ..AttributionLosses::default() };
     assert_eq!(all.losses(), losses);
     for id in 0..35 {
         all.ran(id, 20, 30);
-        all.call(&api(Api::Driver, 100 + id, 10, 90), &KEEP);
+        all.call(&api(Api::Driver, 100 + id, 10, 90), true, &KEEP);
     }
-    (1_000..2_000).for_each(|id| all.call(&api(Api::Driver, id, 10, 11), &KEEP));
+    (1_000..2_000).for_each(|id| all.call(&api(Api::Driver, id, 10, 11), true, &KEEP));
     let totals = all.totals(100);
     assert_eq!((totals.nodes[&2].own.operations, totals.unmatched.operations), (35, 0));
     assert_eq!(totals.calls[&(Api::Driver, 1)].count, 1_000, "and none of our own");
@@ -69,11 +69,11 @@ fn launches_of_which_nothing_comes_leave_room_for_calls() {
         all.notes(&[called(5_000 + id, 3, 0)]); // a driver call of a call of the runtime before it
     }
     (0..200).for_each(|id| all.notes(&[waits(id, 2), called(id, 2, 0)]));
-    assert_eq!((all.pending.remembered(), all.losses().forgotten_launches), (100, 110));
+    assert_eq!((all.pending.known.len(), all.losses().forgotten_launches), (100, 110));
     for round in 0..50 {
         let calls = 1_000 + round * 25..1_025 + round * 25;
         calls.clone().for_each(|id| all.notes(&[waits(id, 3)]));
-        calls.for_each(|id| all.call(&api(Api::Driver, id, 10, 11), &KEEP));
+        calls.for_each(|id| all.call(&api(Api::Driver, id, 10, 11), true, &KEEP));
         all.drain(1);
     }
     let totals = all.totals(100);
@@ -82,7 +82,7 @@ fn launches_of_which_nothing_comes_leave_room_for_calls() {
     // Calls with records are dropped before launches.
     (0..75).for_each(|id| all.notes(&[called(6_000 + id, 3, 0)]));
     (0..25).for_each(|id| all.notes(&[called(7_000 + id, 3, 0)]));
-    assert_eq!((all.pending.remembered(), all.losses().outstanding), (100, 100));
+    assert_eq!((all.pending.known.len(), all.losses().outstanding), (100, 100));
 }
 
 /// The order of arrival takes as much memory as [`PendingCall`](crate::join::pending::PendingCall) states, whatever the
@@ -94,19 +94,20 @@ fn the_order_of_calls_and_launches_has_one_bound() {
     for id in 1_000..20_000 {
         all.notes(&[called(id, 2, 0)]);
         all.ran(id, 10, 20);
-        all.call(&api(Api::Driver, id, 5, 6), &KEEP);
+        all.call(&api(Api::Driver, id, 5, 6), true, &KEEP);
         if id % 200 == 0 {
             all.drain(1);
         }
     }
     for id in 20_000..40_000 {
         all.notes(&[waits(id, 2)]);
-        all.call(&api(Api::Driver, id, 5, 6), &KEEP);
+        all.call(&api(Api::Driver, id, 5, 6), true, &KEEP);
         if id % 200 == 0 {
             all.drain(1);
         }
     }
-    let (remembered, capacity) = (all.pending.remembered(), all.pending.order_capacity());
+    let (remembered, capacity) =
+        (all.pending.known.len(), all.pending.arrived.capacity() + all.pending.mere_calls.capacity());
     assert!(remembered >= 1_000 && capacity <= 4 * remembered + 64, "{capacity} for {remembered}");
 }
 
@@ -114,18 +115,18 @@ fn the_order_of_calls_and_launches_has_one_bound() {
 fn calls_of_the_profiler_are_in_no_table() {
     let mut all = with_calls(100);
     all.notes(&[Note::Own { correlation: 5 }, Note::Own { correlation: 6 }, Note::Own { correlation: 7 }]);
-    all.call(&api(Api::Driver, 5, 10, 90), &KEEP);
+    all.call(&api(Api::Driver, 5, 10, 90), true, &KEEP);
     all.ran(6, 10, 20);
     all.drain(10); // CUPTI delays another record, past the end of the window, too
-    all.call(&api(Api::Driver, 6, 10, 90), &KEEP);
+    all.call(&api(Api::Driver, 6, 10, 90), true, &KEEP);
     all.clear(50);
-    all.call(&api(Api::Driver, 7, 10, 90), &KEEP);
-    assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
+    all.call(&api(Api::Driver, 7, 10, 90), true, &KEEP);
+    assert_eq!((all.pending.known.len(), all.totals(100)), (0, Totals::default()));
     // Without records of calls, nothing arrives for these calls.
     let mut all = join(100, 100);
     all.notes(&[Note::Own { correlation: 5 }]);
     all.drain(3);
-    assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
+    assert_eq!((all.pending.known.len(), all.totals(100)), (0, Totals::default()));
 }
 
 /// A thread that has ended makes no more notes.
@@ -134,10 +135,10 @@ fn last_calls_of_threads_do_not_stay_for_ever() {
     let mut all = with_calls(1 << 20);
     for thread in 0..20_000 {
         all.note(thread, &waits(thread, 2));
-        all.call(&api(Api::Driver, thread, 10, 20), &KEEP);
+        all.call(&api(Api::Driver, thread, 10, 20), true, &KEEP);
     }
     all.drain(6);
-    assert_eq!((all.pending.running().len(), all.pending.remembered()), (0, 0));
+    assert_eq!((all.pending.running().len(), all.pending.known.len()), (0, 0));
     assert_eq!(all.nested.waiting().count(), 0);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (20_000, 200_000));
 }
@@ -147,19 +148,19 @@ fn last_calls_of_threads_do_not_stay_for_ever() {
 fn a_call_of_the_runtime_may_last_for_long() {
     let mut all = with_calls(100);
     all.notes(&[waits(1, 2)]);
-    all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
+    all.call(&api(Api::Driver, 1, 12, 18), true, &KEEP);
     all.drain(10);
     all.notes(&[called(1, 2, 0)]);
-    all.call(&api(Api::Driver, 1, 20, 30), &KEEP);
+    all.call(&api(Api::Driver, 1, 20, 30), true, &KEEP);
     all.drain(10);
-    all.call(&api(Api::Runtime, 1, 10, 40), &KEEP);
+    all.call(&api(Api::Runtime, 1, 10, 40), true, &KEEP);
     all.notes(&[called(2, 2, 0)]);
     all.drain(3);
     let totals = all.totals(100);
     assert_eq!(totals.calls, Keyed::from_iter([((Api::Runtime, 1), Distribution::of([30]))]));
     assert_eq!(totals.nodes[&2].calls, Keyed::from_iter([((Api::Runtime, 1), (1, 30))]));
     // A driver call that was not nested counts once its thread has made another call.
-    all.call(&api(Api::Driver, 2, 50, 60), &KEEP);
+    all.call(&api(Api::Driver, 2, 50, 60), true, &KEEP);
     all.drain(10);
     all.notes(&[waits(3, 2)]);
     all.drain(4);
@@ -171,9 +172,9 @@ fn a_call_of_the_runtime_may_last_for_long() {
 fn a_driver_call_that_comes_after_its_runtime_call_is_left_out() {
     let mut all = with_calls(100);
     all.notes(&[called(1, 2, 0)]);
-    all.call(&api(Api::Runtime, 1, 10, 40), &KEEP);
+    all.call(&api(Api::Runtime, 1, 10, 40), true, &KEEP);
     all.drain(2);
-    all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
+    all.call(&api(Api::Driver, 1, 12, 18), true, &KEEP);
     all.drain(4);
     assert_eq!(all.totals(100).calls, Keyed::from_iter([((Api::Runtime, 1), Distribution::of([30]))]));
 }
@@ -183,16 +184,16 @@ fn a_driver_call_inside_a_runtime_call_is_left_out() {
     let (driver, runtime) = ((Api::Driver, 1), (Api::Runtime, 1));
     let mut all = join(100, 100);
     all.notes(&[called(1, 2, 0), called(2, 2, 0), called(3, 3, 0)]);
-    all.call(&api(Api::Driver, 1, 12, 18), &KEEP);
-    all.call(&api(Api::Driver, 1, 18, 19), &KEEP);
-    all.call(&api(Api::Driver, 3, 10, 17), &KEEP);
+    all.call(&api(Api::Driver, 1, 12, 18), true, &KEEP);
+    all.call(&api(Api::Driver, 1, 18, 19), true, &KEEP);
+    all.call(&api(Api::Driver, 3, 10, 17), true, &KEEP);
     assert_eq!(all.totals(100).calls[&driver], Distribution::of([6, 1, 7]), "as if none followed");
     assert_eq!(all.totals(100).nodes[&3].calls[&driver], (1, 7));
     all.drain(1);
-    all.call(&api(Api::Runtime, 1, 10, 20), &KEEP);
-    all.call(&api(Api::Runtime, 2, 30, 40), &KEEP);
+    all.call(&api(Api::Runtime, 1, 10, 20), true, &KEEP);
+    all.call(&api(Api::Runtime, 2, 30, 40), true, &KEEP);
     all.drain(1);
-    all.call(&api(Api::Driver, 2, 31, 39), &KEEP);
+    all.call(&api(Api::Driver, 2, 31, 39), true, &KEEP);
     for _ in 0..4 {
         let totals = all.totals(100);
         assert_eq!(

@@ -40,7 +40,7 @@ fn a_detail_has_the_place_of_its_call() {
     );
     assert_eq!(all.comes(&event(5)), Some(None));
     all.drain(3);
-    assert_eq!(all.pending.remembered(), 1, "the launch alone is waited for");
+    assert_eq!(all.pending.known.len(), 1, "the launch alone is waited for");
     assert_eq!(all.losses(), AttributionLosses { outstanding: 1, ..AttributionLosses::default() });
 }
 
@@ -49,7 +49,7 @@ fn a_detail_has_the_place_of_its_call() {
 fn with_records_of_calls_a_detail_has_two_drains() {
     let mut all = with_details(100, true);
     all.notes(&[waits(1, 2), Note::Own { correlation: 2 }, waits(3, 3), waits(4, 1)]);
-    (1..=3).for_each(|id| all.call(&api(Api::Runtime, id, 8, 14), &KEEP));
+    (1..=3).for_each(|id| all.call(&api(Api::Runtime, id, 8, 14), true, &KEEP));
     drop(all.take_events().collect::<Vec<_>>());
     all.drain(1);
     assert_eq!((all.comes(&event(1)), all.comes(&event(2))), (Some(Some(2)), None));
@@ -62,7 +62,7 @@ fn without_details_nothing_is_remembered_for_them() {
     let mut all = join(100, 100);
     all.notes(&[waits(1, 2), called(2, 1, 0)]);
     all.drain(3);
-    assert_eq!(all.pending.remembered(), 1);
+    assert_eq!(all.pending.known.len(), 1);
     all.detail(&event(1));
     assert_eq!(all.take_events().count(), 0);
 }
@@ -81,7 +81,7 @@ fn clones_of_a_node_lead_to_where_it_was_captured() {
         assert_eq!(all.comes(&node(MADE + 4, 302, 99)), Some(None), "a node of before the measuring");
         all.notes(&[waits(1, 1)]); // the thread makes another call
         all.drain(3);
-        assert_eq!((all.pending.remembered(), all.forgotten_nodes()), (1, 0));
+        assert_eq!((all.pending.known.len(), all.forgotten_nodes()), (1, 0));
     }
 }
 

@@ -46,7 +46,7 @@ impl Join {
     /// Records of a launch, and of its call to the runtime.
     fn ran_and_returned(&mut self, correlation: u32, start: u64) {
         self.ran(correlation, start, start + 10);
-        self.call(&api(Api::Runtime, correlation, 5, 9), &KEEP);
+        self.call(&api(Api::Runtime, correlation, 5, 9), true, &KEEP);
     }
 }
 
@@ -162,10 +162,10 @@ fn a_call_is_on_the_thread_that_noted_others_of_it() {
     all.note(42, &called(11, 0, 0));
     all.note(43, &called(12, 0, 0));
     for (thread, correlation) in [(700, 11), (701, 12), (700, 13), (702, 14)] {
-        all.call(&ApiCall { thread, ..api(Api::Runtime, correlation, 5, 9) }, &KEEP);
+        all.call(&ApiCall { thread, ..api(Api::Runtime, correlation, 5, 9) }, true, &KEEP);
     }
     assert_eq!(all.said(), ["call 11 on 42", "call 12 on 43", "call 13 on 42", "call 14 on 0"]);
-    all.call(&ApiCall { thread: 701, ..api(Api::Runtime, 15, 5, 9) }, &KEEP);
+    all.call(&ApiCall { thread: 701, ..api(Api::Runtime, 15, 5, 9) }, true, &KEEP);
     assert_eq!(all.said(), ["call 15 on 43"]);
 }
 
@@ -175,11 +175,11 @@ fn the_threads_of_records_are_bounded() {
     let mut all = with_events(1 << 20, 100);
     for thread in 0..20_000 {
         all.note(thread + 1, &called(thread, 0, 0));
-        all.call(&ApiCall { thread, ..api(Api::Runtime, thread, 5, 9) }, &KEEP);
-        assert!(all.pending.threads() <= 1 << 12);
+        all.call(&ApiCall { thread, ..api(Api::Runtime, thread, 5, 9) }, true, &KEEP);
+        assert!(all.pending.threads.len() <= 1 << 12);
     }
     all.said();
-    all.call(&ApiCall { thread: 19_999, ..api(Api::Runtime, 30_000, 5, 9) }, &KEEP);
+    all.call(&ApiCall { thread: 19_999, ..api(Api::Runtime, 30_000, 5, 9) }, true, &KEEP);
     assert_eq!(all.said(), ["call 30000 on 20000"]);
 }
 
@@ -206,7 +206,7 @@ fn a_call_that_no_thread_noted_leaves_others_on_theirs() {
     all.note(42, &called(11, 0, 0));
     all.note(0, &called(12, 0, 0));
     for correlation in [11, 12, 13] {
-        all.call(&ApiCall { thread: 700, ..api(Api::Runtime, correlation, 5, 9) }, &KEEP);
+        all.call(&ApiCall { thread: 700, ..api(Api::Runtime, correlation, 5, 9) }, true, &KEEP);
     }
     assert_eq!(all.said(), ["call 11 on 42", "call 12 on 42", "call 13 on 42"]);
 }
@@ -218,20 +218,20 @@ fn what_is_nested_or_our_own_or_without_a_time_is_left_out() {
     all.note(42, &Note::Own { correlation: 1_000 });
     for (api_of, correlation) in [(Api::Driver, 11), (Api::Runtime, 11), (Api::Driver, 12), (Api::Driver, 13)] {
         all.note(42, &Note::Own { correlation: 12 });
-        all.call(&api(api_of, correlation, 5, 9), &KEEP);
+        all.call(&api(api_of, correlation, 5, 9), true, &KEEP);
     }
     all.ran(14, 0, 0);
     all.ran(15, 9, 8);
     all.drain(3);
     for id in 2_000..2_050 {
         all.note(42, &Note::Own { correlation: id });
-        all.call(&api(Api::Driver, id, 5, 9), &KEEP);
+        all.call(&api(Api::Driver, id, 5, 9), true, &KEEP);
     }
-    all.call(&api(Api::Driver, 1_000, 5, 9), &KEEP);
+    all.call(&api(Api::Driver, 1_000, 5, 9), true, &KEEP);
     all.drain(3);
     assert_eq!(all.said(), ["call 11 on 0", "call 13 on 0"]);
     // A driver call that still waits at the end counts.
-    all.call(&api(Api::Driver, 16, 5, 9), &KEEP);
+    all.call(&api(Api::Driver, 16, 5, 9), true, &KEEP);
     assert_eq!(all.said(), [""; 0]);
     all.finish(&KEEP);
     assert_eq!(all.said(), ["call 16 on 0"]);
@@ -243,12 +243,12 @@ fn a_new_window_takes_nothing_from_a_timeline() {
     let mut all = with_events(100, 100);
     all.notes(&[began(1, 0, 1), called(1, 0, 1), called(2, 0, 1), ended(1)]);
     all.ran_and_returned(1, 100);
-    all.call(&api(Api::Driver, 7, 5, 9), &KEEP);
+    all.call(&api(Api::Driver, 7, 5, 9), true, &KEEP);
     all.clear(150);
-    all.passed(&kernel(2, 130, 140));
-    all.passed(&kernel(2, 0, 140)); // without a time
-    all.passed(&kernel(2, 150, 140));
-    all.passed_call(&api(Api::Runtime, 2, 5, 9), &KEEP);
+    all.operation(&kernel(2, 130, 140), false, &KEEP);
+    all.operation(&kernel(2, 0, 140), false, &KEEP); // without a time
+    all.operation(&kernel(2, 150, 140), false, &KEEP);
+    all.call(&api(Api::Runtime, 2, 5, 9), false, &KEEP);
     all.drain(6);
     assert_eq!(all.totals(200), Totals::default(), "it is not of the window");
     assert_eq!(

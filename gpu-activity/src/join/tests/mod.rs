@@ -3,7 +3,7 @@
 use range_report::stats::Keyed;
 
 use super::*;
-use crate::record::{Instance, Kernel, Memory};
+use crate::record::{Instance, Kernel, Memory, Work};
 use proptest::prelude::*;
 use range_report::stats::Distribution;
 use range_report::{MemoryKind, RangeStyle};
@@ -56,13 +56,17 @@ impl Join {
         notes.iter().for_each(|note| self.note(1, note));
     }
     pub(super) fn ran(&mut self, correlation: u32, start: u64, end: u64) {
-        self.operation(&kernel(correlation, start, end), &KEEP);
+        self.operation(&kernel(correlation, start, end), true, &KEEP);
     }
     pub(super) fn drain(&mut self, times: usize) {
         (0..times).for_each(|_| self.drained(&KEEP, true));
     }
     pub(super) fn own(&self, node: u32) -> u64 {
         self.totals(100).nodes.get(&node).map_or(0, |node| node.own.operations)
+    }
+    pub(super) fn waits_for_no_end(&self) -> bool {
+        let undecided = &self.folds.0.undecided;
+        undecided.waiting.is_empty() && undecided.apart == 0 && self.instances.ended.is_empty()
     }
     pub(super) fn losses(&self) -> AttributionLosses {
         self.totals(100).losses
@@ -104,11 +108,11 @@ fn beyond_the_bound_the_oldest_launches_go() {
         all.ran(id, 20, 30);
         all.drain(1);
     }
-    assert!(all.pending.remembered() <= 3);
+    assert!(all.pending.known.len() <= 3);
     let mut none = join(0, 0);
     none.notes(&[began(1, 0, 0), called(1, 1, 1), called(2, 1, 1)]);
     none.drain(1);
-    assert_eq!(none.pending.remembered(), 1);
+    assert_eq!(none.pending.known.len(), 1);
 }
 
 /// A summary may be asked for at any time. It must not age records that CUPTI has not delivered yet.
@@ -117,9 +121,9 @@ fn only_drains_that_count_make_things_old() {
     let mut all = with_calls(100);
     all.notes(&[called(1, 2, 0)]);
     all.ran(1, 10, 20);
-    all.call(&api(Api::Driver, 1, 10, 12), &KEEP);
+    all.call(&api(Api::Driver, 1, 10, 12), true, &KEEP);
     (0..50).for_each(|_| all.drained(&KEEP, false));
-    all.call(&api(Api::Runtime, 1, 8, 14), &KEEP);
+    all.call(&api(Api::Runtime, 1, 8, 14), true, &KEEP);
     all.ran(1, 20, 30);
     let totals = all.totals(100);
     assert_eq!((totals.nodes[&2].own.operations, totals.unmatched.operations), (2, 0));
@@ -156,7 +160,7 @@ fn driver_calls_of_one_runtime_call_are_one_launch() {
     all.ran(1, 30, 40);
     assert_eq!((all.own(2), all.totals(100).projections.len()), (1, 1));
     all.drain(3);
-    assert_eq!((all.instances.kept(), all.pending.remembered()), (0, 0));
+    assert_eq!((all.instances.kept(), all.pending.known.len()), (0, 0));
 }
 
 #[test]
@@ -179,12 +183,12 @@ fn a_new_window_drops_what_was_launched_before() {
     all.notes(&[began(1, 0, 1), began(2, 1, 2), called(1, 1, 2), graph(2, 1, 2), called(3, 1, 2)]);
     all.ran(1, 10, 20);
     all.ran(9, 10, 20);
-    all.call(&api(Api::Driver, 1, 10, 90), &KEEP);
+    all.call(&api(Api::Driver, 1, 10, 90), true, &KEEP);
     all.notes(&[Note::Ended { instance: 2, end: 30 }]);
     all.clear(50);
     assert_eq!(all.totals(100), Totals::default());
     (1..=3).for_each(|id| all.ran(id, 50, 60));
-    all.call(&api(Api::Driver, 1, 10, 90), &KEEP);
+    all.call(&api(Api::Driver, 1, 10, 90), true, &KEEP);
     all.ran(2, 70, 0);
     all.drain(2);
     assert_eq!(all.totals(100), Totals::default(), "dropped, and no loss");
@@ -277,7 +281,7 @@ fn launches_and_instances_are_as_large_as_is_said() {
     let in_table = |entry: usize| (entry + 1) * 16 / 7; // after growth
     assert!(in_table(size_of::<(u32, PendingCall)>()) + 4 * 8 + 3 * 8 <= 168);
     assert!(2 * size_of::<MadeCall>() + in_table(size_of::<u32>()) <= 124);
-    assert!(size_of::<instances::InstanceState>() * 9 / 8 + in_table(size_of::<(u64, u32)>()) + 2 * 4 <= 250);
+    assert!(size_of::<crate::fold::InstanceState>() * 9 / 8 + in_table(size_of::<(u64, u32)>()) + 2 * 4 <= 250);
 }
 
 #[test]
@@ -286,7 +290,7 @@ fn times_that_cannot_be_are_counted_and_not_summed() {
     all.notes(&[began(1, 0, 1), called(1, 1, 1), called(2, 1, 1)]);
     for (start, end) in [(0, 0), (0, 10), (10, 0), (10, 9)] {
         all.ran(1, start, end);
-        all.call(&api(Api::Runtime, 1, start, end), &KEEP);
+        all.call(&api(Api::Runtime, 1, start, end), true, &KEEP);
     }
     let losses = AttributionLosses { without_time: 8, outstanding: 1, ..AttributionLosses::default() };
     assert_eq!(all.totals(100), Totals { losses, ..Totals::default() });
@@ -302,11 +306,11 @@ fn lineage_that_is_no_tree_goes_to_the_root() {
     let mut all = join(100, 100);
     let context = Context { parents: &[5, 2, 1, u32::MAX], keep: &|_| false };
     (0..5).for_each(|id| all.note(1, &called(id, [0, 1, 2, 3, u32::MAX][id as usize], 0)));
-    (0..5).for_each(|id| all.operation(&kernel(id, 10, 20), &context));
+    (0..5).for_each(|id| all.operation(&kernel(id, 10, 20), true, &context));
     let totals = all.totals(100);
     let of = |node: u32| (totals.nodes[&node].own.operations, totals.nodes[&node].total.operations);
     assert_eq!([of(0), of(1), of(2), of(3)], [(2, 5), (1, 2), (1, 1), (1, 1)]);
-    all.operation(&kernel(0, 30, 40), &Context { parents: &[], keep: &|_| true });
+    all.operation(&kernel(0, 30, 40), true, &Context { parents: &[], keep: &|_| true });
     assert_eq!(all.own(0), 3);
 }
 
@@ -346,14 +350,14 @@ proptest! {
                 5 => {
                     let memory = Memory { kind: MemoryKind::Set, bytes: start, source: 9, destination: 9, value: 1 };
                     let (work, device) = (Work::Memory(memory), id.wrapping_neg());
-                    all.operation(&GpuOp { work, device, ..kernel(id, start, end) }, &KEEP);
+                    all.operation(&GpuOp { work, device, ..kernel(id, start, end) }, true, &KEEP);
                 }
-                6 => all.call(&api(if start % 2 == 0 { Api::Driver } else { Api::Runtime }, id, start, end), &KEEP),
+                6 => all.call(&api(if start % 2 == 0 { Api::Driver } else { Api::Runtime }, id, start, end), true, &KEEP),
                 7 => all.drained(&KEEP, id > 1),
                 _ if start % 4 == 0 => all.clear(end),
                 _ => drop(all.totals(end)),
             }
-            prop_assert!(all.pending.remembered() <= launches.max(1));
+            prop_assert!(all.pending.known.len() <= launches.max(1));
         }
         let totals = all.totals(60);
         let kernels: u64 = totals.kernels.values().map(|times| times.count).sum();
@@ -374,6 +378,6 @@ proptest! {
         all.pending.clear(false, |slot| all.instances.release(slot));
         all.drain(1);
         prop_assert_eq!(all.instances.kept(), 0);
-        prop_assert!(all.start_end.is_idle(), "what waited for them is counted");
+        prop_assert!(all.waits_for_no_end(), "what waited for them is counted");
     }
 }

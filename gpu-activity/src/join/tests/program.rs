@@ -285,8 +285,8 @@ fn deliver(program: &Program, dice: &[u8], peek: bool, mut join: Join) -> (Total
         }
         while let Some((_, _, event)) = events.next_if(|event| event.0 == drain) {
             match event {
-                Record::Op(op) => join.operation(op, &context),
-                Record::Call(call) => join.call(call, &context),
+                Record::Op(op) => join.operation(op, true, &context),
+                Record::Call(call) => join.call(call, true, &context),
             }
         }
         if peek {

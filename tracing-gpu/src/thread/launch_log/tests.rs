@@ -100,7 +100,7 @@ impl Listener {
             let work = Work::Kernel(Kernel::default());
             let place =
                 GpuOp { start, end: start + 10, correlation, device: 0, context: 0, stream: 0, graph_node: 0, work };
-            self.join.operation(&place, &context);
+            self.join.operation(&place, true, &context);
         }
         self.join.drained(&context, true);
         self.join.totals(self.engine.session.clock.now())

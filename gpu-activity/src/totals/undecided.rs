@@ -1,4 +1,4 @@
-//! Start/end ranges (`nvtx.lifetime`), which are on no stack.
+//! Kernels in start/end ranges (`nvtx.lifetime`) that may still end on another thread.
 //!
 //! A launch is inside every start/end range that is open and began on its thread. As in Nsight Systems, such a range
 //! counts only if it also ends on that thread. So its kernels are kept separately until it ends.
@@ -7,13 +7,11 @@
 //! only in ranges on the stack, and a start/end range only in those on the stack at its begin. Nsight Systems nests a
 //! range in all ranges that begin before and end after it.
 
-use std::sync::{Arc, Weak};
-
-use super::instances::{Ended, Instances};
+use super::figures::RangeKernel;
 use super::kernels::{Execution, Key, RangeKernels, is_known};
-use crate::totals::{Range, RangeKernel};
-use range_report::stats::{Distribution, Keyed, order};
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::fold::{InstanceState, Instances, Range};
+use range_report::stats::{Distribution, Keyed};
+use rustc_hash::FxHashSet;
 
 /// Bound on single durations kept here: 8 MiB. They do not use the profiler's budget, because nothing would return them
 /// to it.
@@ -21,7 +19,7 @@ const APART: usize = if cfg!(test) { 1_000 } else { 1 << 20 };
 
 /// The ranges around some executions of kernels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Around {
+pub(crate) struct Around {
     /// Slots of open start/end ranges, sorted.
     open: Vec<u32>,
     /// Start/end ranges that count already.
@@ -31,70 +29,22 @@ struct Around {
 }
 
 /// Durations by thread and kernel.
-type Kernels = Keyed<(u32, u32), Distribution>;
+pub(crate) type Kernels = Keyed<(u32, u32), Distribution>;
 
-/// Open start/end ranges of one thread.
-#[derive(Debug, Default)]
-struct OpenRanges {
-    /// In order of their begins.
-    slots: Vec<u32>,
-    /// The same slots, sorted, while launches share the list.
-    shared: Option<Weak<[u32]>>,
-}
-
-/// The open start/end ranges, and the kernels in them.
+/// The kernels in start/end ranges that are open.
 ///
 /// Around a launch are all start/end ranges of its thread that began before and are still open: as many sets as open
 /// ranges. Sets also differ by the ranges that have counted, and by whether a range on the stack is there. Only the
 /// number of range names bounds these, which is small in practice.
 #[derive(Debug, Default)]
-pub(super) struct StartEnd {
-    /// Open ranges by thread.
-    open: FxHashMap<u32, OpenRanges>,
-    /// Ranges that have ended since the last drain.
-    ended: Vec<Ended>,
+pub(crate) struct Undecided {
     /// Times of waiting kernels, by thread and name.
-    waiting: Vec<(Around, Kernels)>,
+    pub(crate) waiting: Vec<(Around, Kernels)>,
     /// Number of single durations among these.
-    apart: usize,
+    pub(crate) apart: usize,
 }
 
-impl StartEnd {
-    pub(super) fn begin(&mut self, thread: u32, slot: u32) {
-        let open = self.open.entry(thread).or_default();
-        open.slots.push(slot);
-        open.shared = None;
-    }
-
-    pub(super) fn end(&mut self, ended: Ended) {
-        if let Some(open) = self.open.get_mut(&ended.thread) {
-            open.slots.retain(|&slot| slot != ended.slot);
-            open.shared = None;
-            if open.slots.is_empty() {
-                self.open.remove(&ended.thread);
-            }
-        }
-        self.ended.push(ended);
-    }
-
-    /// Slots of the open start/end ranges around the thread's next launch, sorted. Launches share the list until a
-    /// range begins or ends.
-    #[inline]
-    pub(super) fn around(&mut self, thread: u32) -> Option<Arc<[u32]>> {
-        if self.open.is_empty() {
-            return None;
-        }
-        let open = self.open.get_mut(&thread)?;
-        if let Some(shared) = open.shared.as_ref().and_then(Weak::upgrade) {
-            return Some(shared);
-        }
-        let mut slots = open.slots.clone();
-        order::by_key(&mut slots, |slot| *slot);
-        let shared = Arc::from(slots);
-        open.shared = Some(Arc::downgrade(&shared));
-        Some(shared)
-    }
-
+impl Undecided {
     /// Keeps an execution until the sorted `open` ranges around it have ended. The `counted` ranges have counted it
     /// already.
     pub(super) fn wait(&mut self, open: Vec<u32>, counted: Vec<Range>, on_stack: bool, ran: Execution) {
@@ -105,19 +55,11 @@ impl StartEnd {
         self.apart += times.samples.len() - before;
     }
 
-    /// Ends a drain: counts the kernels of ranges that have ended.
-    pub(super) fn drained(&mut self, instances: &mut Instances, rows: &mut RangeKernels, keep: &dyn Fn(u64) -> bool) {
-        for ended in std::mem::take(&mut self.ended) {
-            self.count(ended, instances, rows, keep);
-        }
-    }
-
     /// The rows of kernels as if all ranges ended now and counted. The number of single durations stays bounded,
     /// although a duration in many open ranges is in the rows as many times.
     pub(super) fn totals(&self, instances: &Instances, rows: &RangeKernels) -> Keyed<Key, RangeKernel> {
         let mut totals = rows.totals();
-        let ended: FxHashMap<u32, Option<Range>> = self.ended.iter().map(|ended| (ended.slot, ended.range)).collect();
-        let range_of = |slot: u32| ended.get(&slot).copied().unwrap_or_else(|| instances.range(slot));
+        let range_of = |slot: u32| instances.get(slot).filter(|range| !range.left).map(InstanceState::range);
         let mut launched = FxHashSet::default();
         let mut room = APART;
         for (around, kernels) in &self.waiting {
@@ -152,8 +94,15 @@ impl StartEnd {
         totals
     }
 
-    fn count(&mut self, ended: Ended, instances: &mut Instances, rows: &mut RangeKernels, keep: &dyn Fn(u64) -> bool) {
-        let Ended { slot, range, .. } = ended;
+    /// Counts the kernels of a range that has ended.
+    pub(super) fn ended(
+        &mut self,
+        slot: u32,
+        instance: &mut InstanceState,
+        rows: &mut RangeKernels,
+        keep: &dyn Fn(u64) -> bool,
+    ) {
+        let range = (!instance.left).then(|| instance.range());
         let is_in = |(around, _): &mut (Around, Kernels)| around.open.binary_search(&slot).is_ok();
         let within: Vec<(Around, Kernels)> = self.waiting.extract_if(.., is_in).collect();
         for (around, kernels_within) in within {
@@ -166,7 +115,7 @@ impl StartEnd {
                 if let Some(range) = range {
                     // An execution in two instances of a range is one execution of the row, but adds its time twice.
                     let executions = if around.counted.contains(&range) { 0 } else { times.count };
-                    let row = rows.row_in(instances, slot, (thread, Some(range), kernel));
+                    let row = rows.row_of(instance, (thread, Some(range), kernel));
                     rows.add_all(row, times.clone(), executions, keep);
                 }
                 if !rest.open.is_empty() {
@@ -180,18 +129,6 @@ impl StartEnd {
                 }
             }
         }
-    }
-
-    /// Begins a new window. Open ranges continue.
-    pub(super) fn clear(&mut self) {
-        self.ended.clear();
-        self.waiting.clear();
-        self.apart = 0;
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.ended.is_empty() && self.apart == 0
     }
 }
 

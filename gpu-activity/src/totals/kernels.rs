@@ -1,7 +1,7 @@
 //! Kernels by the ranges in which they were launched.
 
-use super::instances::{InstanceState, Instances};
-use crate::totals::{Range, RangeKernel};
+use super::figures::RangeKernel;
+use crate::fold::{InstanceState, Instances, Range};
 use range_report::stats::{Distribution, Keyed};
 use rustc_hash::FxHashMap;
 
@@ -11,9 +11,7 @@ pub(super) type Key = (u32, Option<Range>, u32);
 #[derive(Debug)]
 struct KernelRow {
     key: Key,
-    ranges: u64,
-    executions: u64,
-    times: Distribution,
+    counted: RangeKernel,
     /// The last execution that was counted. An execution inside two nested instances of one range is one execution of
     /// the row, but adds its time twice.
     mark: u64,
@@ -43,21 +41,14 @@ fn known(kernel: u32, thread: u32) -> u64 {
 /// Whether that instance already counts in the row of this kernel.
 pub(super) fn is_known(instances: &Instances, slot: u32, kernel: u32, thread: u32) -> bool {
     let key = known(kernel, thread);
-    let is_there = |instance: &InstanceState| instance.kernels.binary_search_by_key(&key, |&(known, _)| known).is_ok();
-    instances.kept.get(slot as usize).is_some_and(is_there)
+    let place = |of: &InstanceState| of.figures.kernels.binary_search_by_key(&key, |&(known, _)| known);
+    instances.get(slot).is_some_and(|instance| place(instance).is_ok())
 }
 
 impl RangeKernels {
-    /// Counts an execution in an instance. An instance that was folded early has lost its list of kernels: it counts as
-    /// one that had launched this kernel before, unless the row has no instance yet.
-    pub(super) fn inside(
-        &mut self,
-        instance: &mut InstanceState,
-        folded: bool,
-        ran: Execution,
-        keep: &dyn Fn(u64) -> bool,
-    ) {
-        let row = self.row_of(instance, folded, (ran.thread, Some(instance.range()), ran.kernel));
+    /// Counts an execution in an instance.
+    pub(super) fn inside(&mut self, instance: &mut InstanceState, ran: Execution, keep: &dyn Fn(u64) -> bool) {
+        let row = self.row_of(instance, (ran.thread, Some(instance.range()), ran.kernel));
         self.add(row, ran, keep);
     }
 
@@ -67,26 +58,22 @@ impl RangeKernels {
         self.add(row, ran, keep);
     }
 
-    /// The row of a kernel that was launched in this instance. Counts the instance in the row.
-    pub(super) fn row_in(&mut self, instances: &mut Instances, slot: u32, key: Key) -> u32 {
-        match instances.kept.get_mut(slot as usize) {
-            Some(instance) => self.row_of(instance, false, key),
-            None => self.row(key),
-        }
-    }
-
-    fn row_of(&mut self, instance: &mut InstanceState, folded: bool, key: Key) -> u32 {
+    /// The row of a kernel that was launched in this instance. Counts the instance in the row. An instance that was
+    /// folded early has lost its list of kernels: it counts as one that had launched this kernel before, unless the row
+    /// has no instance yet.
+    pub(super) fn row_of(&mut self, instance: &mut InstanceState, key: Key) -> u32 {
         let known = known(key.2, key.0);
-        let at = match instance.kernels.binary_search_by_key(&known, |&(known, _)| known) {
-            Ok(at) => return instance.kernels.get(at).map_or(0, |&(_, row)| row),
+        let kernels = &mut instance.figures.kernels;
+        let at = match kernels.binary_search_by_key(&known, |&(known, _)| known) {
+            Ok(at) => return kernels.get(at).map_or(0, |&(_, row)| row),
             Err(at) => at,
         };
         let row = self.row(key);
-        if !folded {
-            instance.kernels.insert(at, (known, row));
+        if !instance.folded {
+            kernels.insert(at, (known, row));
         }
         if let Some(row) = self.rows.get_mut(row as usize) {
-            row.ranges += u64::from(!folded || row.ranges == 0);
+            row.counted.range_instances += u64::from(!instance.folded || row.counted.range_instances == 0);
         }
         row
     }
@@ -94,37 +81,27 @@ impl RangeKernels {
     pub(super) fn row(&mut self, key: Key) -> u32 {
         let rows = &mut self.rows;
         *self.by_key.entry(key).or_insert_with(|| {
-            rows.push(KernelRow { key, ranges: 0, executions: 0, times: Distribution::default(), mark: 0 });
+            rows.push(KernelRow { key, counted: RangeKernel::default(), mark: 0 });
             u32::try_from(rows.len() - 1).unwrap_or(u32::MAX)
         })
     }
 
     fn add(&mut self, row: u32, ran: Execution, keep: &dyn Fn(u64) -> bool) {
         let Some(row) = self.rows.get_mut(row as usize) else { return };
-        row.times.add(ran.duration, keep);
-        row.executions += u64::from(row.mark != ran.mark);
+        row.counted.times.add(ran.duration, keep);
+        row.counted.kernel_instances += u64::from(row.mark != ran.mark);
         row.mark = ran.mark;
     }
 
     /// Adds times that were kept separately.
     pub(super) fn add_all(&mut self, row: u32, times: Distribution, executions: u64, keep: &dyn Fn(u64) -> bool) {
         let Some(row) = self.rows.get_mut(row as usize) else { return };
-        row.times.take_over(times, keep);
-        row.executions += executions;
+        row.counted.times.take_over(times, keep);
+        row.counted.kernel_instances += executions;
     }
 
     /// All rows.
     pub(super) fn totals(&self) -> Keyed<Key, RangeKernel> {
-        let row = |row: &KernelRow| {
-            let (range_instances, kernel_instances, times) = (row.ranges, row.executions, row.times.clone());
-            (row.key, RangeKernel { range_instances, kernel_instances, times })
-        };
-        self.rows.iter().map(row).collect()
-    }
-
-    /// Clears the rows. The caller must have cleared the instances' references to rows first.
-    pub(super) fn clear(&mut self) {
-        self.rows.clear();
-        self.by_key.clear();
+        self.rows.iter().map(|row| (row.key, row.counted.clone())).collect()
     }
 }

@@ -1,0 +1,105 @@
+//! The events for timelines: a fold that keeps all that it gets, windows or not, until it is taken.
+
+use crate::fold::{Context, Fold, InstanceState, Instances, Launch, MadeCall, Operation, StreamSpan};
+use crate::record::{ApiCall, Detail, GpuOp};
+
+/// A joined event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An operation, with its launch if known.
+    Operation(GpuOp, Option<Launch>),
+    /// A call of the program (neither a driver call made by the runtime nor a call of the profiler), with the operating
+    /// system's number of its thread; 0 if that is not known.
+    Call(ApiCall, u32),
+    /// A detail that the program caused, with its launch if known. The launch of a cloned graph node is that of the
+    /// first original.
+    Detail(Detail, Option<Launch>),
+    /// An instance of a range on a thread's stack with GPU work, once the instance is over and its work has arrived. If
+    /// more work may arrive (of a graph or a long kernel), a minute or two after the last arrival; at the bound on
+    /// instances, earlier. Later work makes another projection.
+    Projection {
+        /// Interned domain and name.
+        label: u32,
+        /// Number of instances with launches around it.
+        level: u32,
+        /// Its work by stream.
+        streams: Vec<StreamSpan>,
+    },
+}
+
+/// Number of drains in a period: a minute, at ten drains a second.
+const PERIOD: u32 = 600;
+
+/// The events that wait to be taken.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    pub(super) are_asked_for: bool,
+    pub(super) list: Vec<Event>,
+    /// Counting drains in this period. At its end, finished instances without new work are projected.
+    drains: u32,
+}
+
+impl Events {
+    fn project(&mut self, instance: &mut InstanceState) {
+        let streams = std::mem::take(&mut instance.streams);
+        if !streams.is_empty() {
+            self.list.push(Event::Projection { label: instance.began.label, level: instance.level, streams });
+        }
+    }
+
+    /// Projects the kept instances in their present state.
+    pub(super) fn finish(&mut self, instances: &mut Instances) {
+        instances.iter_mut().for_each(|instance| self.project(instance));
+    }
+}
+
+impl Fold for Events {
+    fn operation(&mut self, ran: &Operation<'_>, instances: &mut Instances, _: &Context<'_>) {
+        if !self.are_asked_for {
+            return;
+        }
+        let GpuOp { device, context, stream, start, end, .. } = *ran.op;
+        let mut slot = ran.instance;
+        while let Some(instance) = instances.get_mut(slot) {
+            instance.grew = true;
+            let is_of = |it: &&mut StreamSpan| (it.device, it.context, it.stream) == (device, context, stream);
+            match instance.streams.iter_mut().find(is_of) {
+                Some(it) => (it.start, it.end) = (it.start.min(start), it.end.max(end)),
+                None => instance.streams.push(StreamSpan { device, context, stream, start, end }),
+            }
+            slot = instance.parent;
+        }
+        self.list.push(Event::Operation(*ran.op, ran.launch));
+    }
+
+    fn call(&mut self, made: &MadeCall, _: &Context<'_>) {
+        if self.are_asked_for {
+            self.list.push(Event::Call(made.call, made.thread));
+        }
+    }
+
+    fn detail(&mut self, detail: &Detail, launch: Option<Launch>) {
+        if self.are_asked_for {
+            self.list.push(Event::Detail(*detail, launch));
+        }
+    }
+
+    fn instance(&mut self, instance: &mut InstanceState, _: &Context<'_>) {
+        self.project(instance);
+    }
+
+    /// Instances in which a graph was launched are kept as long as the graph is remembered, but are projected earlier:
+    /// a file that is written while the program runs must contain them.
+    fn drained(&mut self, instances: &mut Instances, counts: bool, _: &Context<'_>) {
+        self.drains += u32::from(counts);
+        if self.drains < PERIOD {
+            return;
+        }
+        self.drains = 0;
+        for instance in instances.iter_mut().filter(|instance| instance.over) {
+            if !std::mem::take(&mut instance.grew) {
+                self.project(instance);
+            }
+        }
+    }
+}
