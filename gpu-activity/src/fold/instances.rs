@@ -177,10 +177,7 @@ impl Instances {
             streams: Vec::new(),
             grew: false,
         };
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => u32::try_from(self.kept.len()).unwrap_or(NO_SLOT),
-        };
+        let slot = self.free.pop().unwrap_or_else(|| u32::try_from(self.kept.len()).unwrap_or(NO_SLOT));
         match self.kept.get_mut(slot as usize) {
             Some(place) => *place = kept,
             None if slot != NO_SLOT => {

@@ -37,7 +37,7 @@ use self::pending::{Expected, Joins, Pending, PendingCall, Progress};
 pub use crate::fold::{Context, Launch, StreamSpan};
 use crate::fold::{Fold, Instances, MadeCall, NO_SLOT, Operation, REFUSED};
 use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks};
-use crate::totals::{AttributionLosses, RunningTotals, Totals};
+use crate::totals::{RunningTotals, Totals};
 use range_report::RangeStyle;
 
 /// The node of the lineage tree that stands for no span.
@@ -190,9 +190,8 @@ impl Join {
 
     /// Takes a finished call of the API; `of_window`: not one that began before the window.
     pub fn call(&mut self, call: &ApiCall, of_window: bool, context: &Context<'_>) {
-        self.nested.remember(call);
         let (pending, thread) = self.pending.recorded(call);
-        if pending.is_some_and(|pending| pending.is_own()) || self.nested.leaves_out(call) {
+        if self.nested.leaves_out(call) || pending.is_some_and(|pending| pending.is_own()) {
             return;
         }
         let of_window = of_window && pending.is_none_or(|pending| !pending.is_dropped());
@@ -243,13 +242,10 @@ impl Join {
     pub fn totals(&self, now: Ticks) -> Totals {
         let mut totals = self.folds.0.totals(&self.instances, now);
         self.nested.waiting().filter(|made| made.of_window).for_each(|made| totals.add_call(made));
-        totals.losses = AttributionLosses {
-            without_time: self.without_time,
-            outstanding: self.pending.awaited(),
-            forgotten_launches: self.pending.forgotten,
-            forgotten_calls: self.pending.forgotten_calls,
-            ..totals.losses
-        };
+        totals.losses.without_time = self.without_time;
+        totals.losses.outstanding = self.pending.awaited();
+        totals.losses.forgotten_launches = self.pending.forgotten;
+        totals.losses.forgotten_calls = self.pending.forgotten_calls;
         totals
     }
 

@@ -29,21 +29,19 @@ impl NestedCalls {
         Self { limit, waiting: VecDeque::from([Vec::new()]), runtime: VecDeque::from([FxHashSet::default()]) }
     }
 
-    /// Remembers this call if it is one of the runtime.
-    pub(super) fn remember(&mut self, call: &ApiCall) {
-        let Some(now) = self.runtime.back_mut().filter(|now| now.len() < self.limit) else { return };
-        if call.api == Api::Runtime {
-            now.insert(call.correlation);
-        }
-    }
-
     fn is_nested(&self, correlation: u32) -> bool {
         self.runtime.iter().any(|drain| drain.contains(&correlation))
     }
 
-    /// Whether this is a driver call that the runtime is known to have made.
-    pub(super) fn leaves_out(&self, call: &ApiCall) -> bool {
-        call.api == Api::Driver && self.is_nested(call.correlation)
+    /// Whether this is a driver call that the runtime is known to have made. Remembers a call of the runtime.
+    pub(super) fn leaves_out(&mut self, call: &ApiCall) -> bool {
+        if call.api == Api::Driver {
+            return self.is_nested(call.correlation);
+        }
+        if let Some(now) = self.runtime.back_mut().filter(|now| now.len() < self.limit) {
+            now.insert(call.correlation);
+        }
+        false
     }
 
     /// Lets a driver call wait. Returns whether there was room.

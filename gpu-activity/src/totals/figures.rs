@@ -3,7 +3,7 @@
 use crate::fold::{MadeCall, Range};
 use crate::record::Api;
 use range_report::stats::{Distribution, Keyed};
-use range_report::{GpuWork, MemoryKind};
+use range_report::{ActivityLosses, GpuWork, MemoryKind};
 
 /// A function of the CUDA API: its API, and CUPTI's number (cbid) within that API.
 pub type Function = (Api, u32);
@@ -28,8 +28,8 @@ pub struct Totals {
     pub projections: Keyed<Range, Projection>,
     /// Kernels by launching thread (0: not known), range (`None`: outside of any) and number of the kernel's name.
     pub range_kernels: Keyed<(u32, Option<Range>, u32), RangeKernel>,
-    /// What the other figures lack.
-    pub losses: AttributionLosses,
+    /// What the other figures lack, except for records that a source lost.
+    pub losses: ActivityLosses,
 }
 
 /// Work and calls of one node.
@@ -70,26 +70,6 @@ pub struct RangeKernel {
     pub kernel_instances: u64,
     /// Their times, once for each instance around them.
     pub times: Distribution,
-}
-
-/// What the figures of a window lack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AttributionLosses {
-    /// Operations and API calls without a time.
-    pub without_time: u64,
-    /// Operations without a note of their launch.
-    pub unmatched: u64,
-    /// Launches that still wait for their operations.
-    pub outstanding: u64,
-    /// Launches that were dropped at their limit before any of their operations arrived.
-    pub forgotten_launches: u64,
-    /// API calls that were forgotten at their limit before their record had arrived. They are in no span; the
-    /// profiler's own are in the table by mistake.
-    pub forgotten_calls: u64,
-    /// Operations that arrived after the bound on instances had folded an instance around them. The projection lacks
-    /// them.
-    pub late: u64,
 }
 
 impl Totals {

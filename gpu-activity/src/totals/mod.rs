@@ -7,7 +7,7 @@ mod kernels;
 mod lineage;
 mod undecided;
 
-pub use self::figures::{AttributionLosses, Function, NodeTotals, Projection, RangeKernel, Totals};
+pub use self::figures::{Function, NodeTotals, Projection, RangeKernel, Totals};
 use self::kernels::{Execution, RangeKernels};
 pub use self::lineage::add_work;
 use self::lineage::{Lineage, UNMATCHED};
@@ -15,8 +15,8 @@ use self::undecided::{Undecided, insert};
 pub use crate::fold::Range;
 use crate::fold::{Context, Fold, InstanceState, Instances, MadeCall, Operation, REFUSED};
 use crate::record::{Ticks, Work};
-use range_report::MemoryKind;
 use range_report::stats::{Distribution, Keyed};
+use range_report::{ActivityLosses, MemoryKind};
 
 /// Totals by label and style.
 type Projections = Keyed<Range, Projection>;
@@ -32,7 +32,7 @@ pub(crate) struct RunningTotals {
     projections: Projections,
     range_kernels: RangeKernels,
     pub(crate) undecided: Undecided,
-    losses: AttributionLosses,
+    losses: ActivityLosses,
     /// Number of operations in all windows, which gives each one its serial number.
     operations: u64,
 }

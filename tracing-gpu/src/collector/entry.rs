@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use gpu_activity::cupti::{self, Filled, Sink};
-use gpu_activity::record::{Detail, Note};
+use gpu_activity::record::Detail;
 use gpu_activity::source::Lost;
 use gpu_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
@@ -43,18 +43,6 @@ impl Entry {
         }
         is_there
     }
-
-    /// Notes a call on a thread without a state.
-    #[cold]
-    #[inline(never)]
-    fn note_stray(&self, called: Note) {
-        let Some((collector, _)) = self.collector.get().filter(|_| !forks::is_child()) else { return };
-        let note = match called {
-            Note::Called { correlation, .. } if own::is_own() => Note::Own { correlation },
-            note => note,
-        };
-        collector.note_stray(note);
-    }
 }
 
 impl Sink for Entry {
@@ -70,7 +58,9 @@ impl Sink for Entry {
             Some(thread) if own::is_own() => thread.note_own(correlation),
             Some(thread) => thread.note_call(correlation, graph, enqueues),
             None => {
-                self.note_stray(Note::Called { correlation, node: 0, instance: 0, graph, at: 0, call: 0, enqueues })
+                if let Some((collector, _)) = self.collector.get().filter(|_| !forks::is_child()) {
+                    collector.note_stray(correlation, graph, enqueues);
+                }
             }
         }
     }

@@ -2,8 +2,8 @@
 //! program itself.
 //!
 //! It does so ten times a second, sooner if threads note many launches, and once more for a summary. CUPTI's callbacks
-//! only put buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines the collector passes
-//! [`GpuRecords`] to an implementation of [`TakesRecords`] (`records`).
+//! only put buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines the collector adds what is joined to
+//! [`GpuRecords`] (`records`).
 //!
 //! It imports the threads' state, the session and the crate gpu-activity. It does not know who drains it, who writes
 //! timelines, or how the process ends.
@@ -17,7 +17,7 @@ use gpu_activity::cupti;
 use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::own_calls as own;
 use gpu_activity::record::{Api, Details, Note};
-use gpu_activity::source::{Recorded, Source};
+use gpu_activity::source::{Lost, Recorded, Source};
 use gpu_activity::timed::TimedOperations;
 use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
@@ -35,8 +35,8 @@ mod entry;
 mod records;
 
 use entry::Entry;
+pub(crate) use records::GpuRecords;
 use records::Names;
-pub(crate) use records::{GpuRecords, TakesRecords};
 
 /// The interval between two collections.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -77,8 +77,8 @@ pub(crate) struct Collector {
     /// Notes of threads without a state.
     strays: Mutex<Notes>,
     state: Mutex<State>,
-    /// The writer of timelines, if there is one.
-    recorder: OnceCell<&'static dyn TakesRecords>,
+    /// The records that wait for the writer of timelines, if there is one.
+    recorded: OnceCell<&'static Mutex<GpuRecords>>,
     /// Whether all launched work has been delivered.
     is_over: AtomicBool,
     stop: AtomicBool,
@@ -98,7 +98,8 @@ struct State {
     counted: Instant,
     /// CUPTI's count of dropped records at the start of the window.
     dropped_before: u64,
-    losses: ActivityLosses,
+    /// What sources lost in the window.
+    lost: Lost,
 }
 
 /// Attributed work, with the names of its kernels, functions and devices.
@@ -185,9 +186,9 @@ impl Collector {
                 dropped_notes: Dropped::default(),
                 counted: Instant::now(),
                 dropped_before: 0,
-                losses: ActivityLosses::default(),
+                lost: Lost::default(),
             }),
-            recorder: OnceCell::new(),
+            recorded: OnceCell::new(),
             is_over: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
@@ -258,23 +259,20 @@ impl Collector {
         let correlation = self.timed.launch();
         match self.engine.calling_thread() {
             Some(thread) => thread.note_call(correlation, false, true),
-            None => self.note_stray(Note::Called {
-                correlation,
-                node: 0,
-                instance: 0,
-                graph: false,
-                at: 0,
-                call: 0,
-                enqueues: true,
-            }),
+            None => self.note_stray(correlation, false, true),
         }
         correlation
     }
 
-    /// Takes a note of a thread without a state.
+    /// Notes a call on a thread without a state.
     #[cold]
     #[inline(never)]
-    fn note_stray(&self, note: Note) {
+    fn note_stray(&self, correlation: u32, graph: bool, enqueues: bool) {
+        let note = if own::is_own() {
+            Note::Own { correlation }
+        } else {
+            Note::Called { correlation, node: 0, instance: 0, graph, at: 0, call: 0, enqueues }
+        };
         let _counted_if_not = self.strays.lock().push(&note, &self.session.note_room);
     }
 
@@ -306,7 +304,7 @@ impl Collector {
         }
         // Records first, so that their launches have been noted by now.
         self.sources().for_each(Source::hold);
-        let State { join, parents, window, notes, dropped_notes, losses, .. } = &mut *state;
+        let State { join, parents, window, notes, dropped_notes, lost, .. } = &mut *state;
         for thread in self.engine.all_threads() {
             *dropped_notes += thread.take_notes(notes);
             notes.iter().for_each(|(thread, note)| join.note(thread, &note));
@@ -323,12 +321,10 @@ impl Collector {
         let of_window = |end: u64| end == 0 || end >= *window;
         for source in self.sources() {
             let mut events_wait = 0;
-            let lost = source.read(&mut |record| {
+            let Lost { unreadable, over_budget, .. } = source.read(&mut |record| {
                 match record {
-                    Recorded::Op(op) if of_window(op.end) => join.operation(&op, &context),
-                    Recorded::Call(call) if of_window(call.start) => join.call(&call, &context),
-                    Recorded::Op(op) => join.passed(&op),
-                    Recorded::Call(call) => join.passed_call(&call, &context),
+                    Recorded::Op(op) => join.operation(&op, of_window(op.end), &context),
+                    Recorded::Call(call) => join.call(&call, of_window(call.start), &context),
                     Recorded::Detail(detail) => join.detail(&detail),
                 }
                 events_wait += 1;
@@ -336,8 +332,8 @@ impl Collector {
                     self.hand_over(join);
                 }
             });
-            losses.unreadable_records += lost.unreadable;
-            losses.over_budget_records += lost.over_budget;
+            lost.unreadable += unreadable;
+            lost.over_budget += over_budget;
         }
         join.drained(&context, counts);
         self.hand_over(join);
@@ -345,14 +341,15 @@ impl Collector {
 
     /// Passes joined events to the writer of timelines.
     fn hand_over(&'static self, join: &mut Join) {
-        if let Some(recorder) = self.recorder.get() {
-            recorder.take_over(&mut |records| join.take_events().for_each(|event| records.add(event, &self)));
+        if let Some(records) = self.recorded.get() {
+            let mut records = records.lock();
+            join.take_events().for_each(|event| records.add(event, &self));
         }
     }
 
-    /// Passes everything that is collected from now on to a writer of timelines, too.
-    pub(crate) fn record_to(&self, recorder: &'static dyn TakesRecords) {
-        if self.recorder.set(recorder).is_ok() {
+    /// Adds everything that is collected from now on to the records of a writer of timelines, too.
+    pub(crate) fn record_to(&self, records: &'static Mutex<GpuRecords>) {
+        if self.recorded.set(records).is_ok() {
             self.state.lock().join.ask_for_events();
         }
     }
@@ -366,16 +363,18 @@ impl Collector {
         let dropped = self.dropped();
         let state = self.state.lock();
         let totals = state.join.totals(now);
-        let mut losses = state.losses;
+        let mut losses = totals.losses;
         losses.dropped_records = dropped.saturating_sub(state.dropped_before);
-        losses.without_time = totals.losses.without_time;
-        losses.unmatched = totals.losses.unmatched;
-        losses.late = totals.losses.late + state.dropped_notes.ranges;
+        losses.unreadable_records = state.lost.unreadable;
+        losses.over_budget_records = state.lost.over_budget;
+        losses.late += state.dropped_notes.ranges;
+        losses.forgotten_launches += state.dropped_notes.launches;
+        losses.forgotten_calls += state.dropped_notes.calls;
         // Calls that are outstanding after the end have no operations: they were captured into a graph, or had no
         // bytes.
-        losses.outstanding = if self.is_over.load(Acquire) { 0 } else { totals.losses.outstanding };
-        losses.forgotten_launches = totals.losses.forgotten_launches + state.dropped_notes.launches;
-        losses.forgotten_calls = totals.losses.forgotten_calls + state.dropped_notes.calls;
+        if self.is_over.load(Acquire) {
+            losses.outstanding = 0;
+        }
         let kernels = totals
             .kernels
             .keys()
@@ -401,7 +400,7 @@ impl Collector {
         let mut state = self.state.lock();
         state.join.clear(self.session.window());
         state.window = cupti::now();
-        state.losses = ActivityLosses::default();
+        state.lost = Lost::default();
         state.dropped_notes = Dropped::default();
         state.dropped_before = dropped;
     }

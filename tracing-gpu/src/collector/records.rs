@@ -1,17 +1,10 @@
 //! The records that the collector passes to timelines.
 
 use rustc_hash::FxHashMap;
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use gpu_activity::join::Event;
 use gpu_activity::record::{Api, Details, Work};
-
-/// Takes over collected records.
-pub(crate) trait TakesRecords: Debug + Sync {
-    /// Calls `add` with the records that wait to be written, so that it can add some.
-    fn take_over(&self, add: &mut dyn FnMut(&mut GpuRecords));
-}
 
 /// Names for the numbers in events.
 pub(crate) trait Names {

@@ -1,7 +1,7 @@
 //! Converts attributed GPU work from numbers to the named part of a summary.
 
 use gpu_activity::join;
-use gpu_activity::totals;
+use gpu_activity::totals::{self, add_work};
 use range_report::stats::{Distribution, Named, order};
 use range_report::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
@@ -34,24 +34,6 @@ pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
         sum.kernel_instances += other.kernel_instances;
         sum.times.merge(&other.times);
     }
-}
-
-#[inline(never)]
-fn add_work(sum: &mut GpuWork, other: &GpuWork) {
-    sum.operations = sum.operations.saturating_add(other.operations);
-    sum.sum_ns = sum.sum_ns.saturating_add(other.sum_ns);
-    sum.busy_ns = sum.busy_ns.saturating_add(other.busy_ns);
-    for more in &other.memory {
-        match sum.memory.iter_mut().find(|known| known.kind == more.kind) {
-            Some(known) => {
-                known.operations = known.operations.saturating_add(more.operations);
-                known.sum_ns = known.sum_ns.saturating_add(more.sum_ns);
-                known.bytes = known.bytes.saturating_add(more.bytes);
-            }
-            None => sum.memory.push(*more),
-        }
-    }
-    order::by_key(&mut sum.memory, |memory| memory.kind);
 }
 
 /// The GPU work of a node of the lineage tree and of the nodes below. `None` if there is none.

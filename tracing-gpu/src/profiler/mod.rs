@@ -388,7 +388,7 @@ impl Inner {
                 let collector = Collector::start(&self.engine, calls, details, gpu_memory, gpu_when_injected)
                     .inspect_err(|_| self.end_without_gpu())?;
                 if let Some(recorder) = self.recorder.get() {
-                    collector.record_to(*recorder);
+                    collector.record_to(recorder.gpu_records());
                 }
                 Ok(collector)
             });

@@ -5,32 +5,12 @@ use std::sync::Arc;
 
 use gpu_activity::join::{Event, Launch};
 use gpu_activity::record::{Detail, GpuOp, Work};
-use parking_lot::Mutex;
 use range_report::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection};
 
+use super::Labels;
 use super::moments::Moments;
-use super::{Labels, Recorder};
-use crate::collector::{GpuRecords, TakesRecords};
+pub(crate) use crate::collector::GpuRecords;
 use crate::session::catalog::ROOT;
-
-/// Records that wait to be written.
-pub(super) struct Waiting(Mutex<GpuRecords>);
-
-impl Waiting {
-    pub(super) fn new(bytes: usize) -> Self {
-        Self(Mutex::new(GpuRecords::new(bytes)))
-    }
-
-    pub(super) fn take(&self) -> GpuRecords {
-        self.0.lock().take()
-    }
-}
-
-impl TakesRecords for Recorder {
-    fn take_over(&self, add: &mut dyn FnMut(&mut GpuRecords)) {
-        add(&mut self.gpu.0.lock());
-    }
-}
 
 impl Labels {
     /// Name of the spans of a node; `None` outside of any.

@@ -5,10 +5,8 @@ use range_report::timeline::{Details, Item};
 use super::Labels;
 use super::moments::Moments;
 
-pub(super) struct Waiting;
-
 #[derive(Default)]
-pub(super) struct GpuRecords {
+pub(crate) struct GpuRecords {
     pub(super) lost: u64,
     pub(super) lost_details: [u64; Details::EACH.len()],
 }
@@ -16,17 +14,15 @@ pub(super) struct GpuRecords {
 #[derive(Debug)]
 pub(super) struct GpuTracks;
 
-impl Waiting {
-    pub(super) fn new(_: usize) -> Self {
-        Self
-    }
-
-    pub(super) fn take(&self) -> GpuRecords {
-        GpuRecords::default()
-    }
-}
-
 impl GpuRecords {
+    pub(super) fn new(_: usize) -> Self {
+        Self::default()
+    }
+
+    pub(super) fn take(&mut self) -> Self {
+        Self::default()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         true
     }

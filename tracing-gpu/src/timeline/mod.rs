@@ -31,7 +31,7 @@ use range_report::timeline::{Call, Details, Ending, Item, Mark, Range, Sink, Val
 use range_report::{Process, RangeStyle, Summary};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use gpu::{GpuTracks, Waiting};
+use gpu::{GpuRecords, GpuTracks};
 use moments::Moments;
 use open_ranges::{OpenRanges, OpenValues};
 use span_fields::SpanFields;
@@ -60,7 +60,7 @@ pub(crate) struct Recorder {
     /// The details that folds need.
     details: Details,
     /// Records of the GPU's side, to be written with the next batch.
-    gpu: Waiting,
+    gpu: Mutex<GpuRecords>,
     state: Mutex<State>,
     stop: AtomicBool,
     lost: AtomicU64,
@@ -178,7 +178,7 @@ impl Recorder {
             engine,
             session,
             details,
-            gpu: Waiting::new(memory),
+            gpu: Mutex::new(GpuRecords::new(memory)),
             state: Mutex::new(State {
                 takers,
                 moments: Moments::new(session.clock.origin()),
@@ -211,6 +211,11 @@ impl Recorder {
         }
     }
 
+    /// Where the collector adds records.
+    pub(crate) fn gpu_records(&self) -> &Mutex<GpuRecords> {
+        &self.gpu
+    }
+
     /// The details that folds need.
     pub(crate) fn details(&self) -> Details {
         self.details
@@ -237,7 +242,7 @@ impl Recorder {
         self.take(state, &mut taken);
         let mut ahead = Vec::new();
         self.take(state, &mut ahead);
-        let gpu = self.gpu.take();
+        let gpu = self.gpu.lock().take();
         if !gpu.is_empty() || !taken.is_empty() {
             state.moments.add(self.session.clock.anchor()); // after all conversions that use the old reading
             state.labels.update(self.session);

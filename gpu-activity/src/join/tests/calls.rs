@@ -2,9 +2,9 @@
 
 use range_report::stats::Keyed;
 
-use super::{KEEP, api, called, join, waits, with_calls};
+use super::{ActivityLosses, KEEP, api, called, join, losses, waits, with_calls};
 use crate::record::{Api, Note};
-use crate::totals::{AttributionLosses, Totals};
+use crate::totals::Totals;
 use range_report::stats::Distribution;
 
 #[test]
@@ -24,7 +24,7 @@ fn a_call_is_remembered_until_its_record_has_come() {
     all.call(&api(Api::Driver, 3, 10, 15), true, &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)], (1, 5), "its operation had come long before");
-    assert_eq!((all.pending.known.len(), all.losses()), (0, AttributionLosses::default()));
+    assert_eq!((all.pending.known.len(), all.losses()), (0, ActivityLosses::default()));
 }
 
 /// Calls with nothing but records are far more numerous than launches. They must push out neither launches nor the
@@ -37,8 +37,11 @@ fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
     }
     (1_000..2_000).for_each(|id| all.notes(&[waits(id, 3)]));
     assert_eq!(all.pending.known.len(), 100);
-    let losses = AttributionLosses { outstanding: 35, forgotten_calls: 1_000 - 30, ..AttributionLosses::default() };
-    assert_eq!(all.losses(), losses);
+    let expected = losses(|it| {
+        it.outstanding = 35;
+        it.forgotten_calls = 1_000 - 30;
+    });
+    assert_eq!(all.losses(), expected);
     for id in 0..35 {
         all.ran(id, 20, 30);
         all.call(&api(Api::Driver, 100 + id, 10, 90), true, &KEEP);
@@ -50,15 +53,14 @@ fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
     assert_eq!(totals.nodes[&3].calls[&(Api::Driver, 1)], (30, 30));
     // Calls whose records have arrived make no difference, and a launch still counts as one.
     (0..200).for_each(|id| all.notes(&[called(3_000 + id, 2, 0)]));
-    let losses = AttributionLosses {
-        outstanding: 100,
-        forgotten_launches: 100,
-        forgotten_calls: 970 + 35, // the records of those 35 launches have not come
-        ..AttributionLosses::default()
-    };
-    assert_eq!(all.losses(), losses);
+    let expected = losses(|it| {
+        it.outstanding = 100;
+        it.forgotten_launches = 100;
+        it.forgotten_calls = 970 + 35; // the records of those 35 launches have not come
+    });
+    assert_eq!(all.losses(), expected);
     all.clear(100);
-    assert_eq!(all.losses(), AttributionLosses::default());
+    assert_eq!(all.losses(), ActivityLosses::default());
 }
 
 /// Captured launches never get operations, and a program may capture for days.

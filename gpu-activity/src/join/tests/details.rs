@@ -41,7 +41,7 @@ fn a_detail_has_the_place_of_its_call() {
     assert_eq!(all.comes(&event(5)), Some(None));
     all.drain(3);
     assert_eq!(all.pending.known.len(), 1, "the launch alone is waited for");
-    assert_eq!(all.losses(), AttributionLosses { outstanding: 1, ..AttributionLosses::default() });
+    assert_eq!(all.losses(), losses(|it| it.outstanding = 1));
 }
 
 /// The record of a call may arrive before its detail.

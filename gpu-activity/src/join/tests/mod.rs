@@ -6,7 +6,7 @@ use super::*;
 use crate::record::{Instance, Kernel, Memory, Work};
 use proptest::prelude::*;
 use range_report::stats::Distribution;
-use range_report::{MemoryKind, RangeStyle};
+use range_report::{ActivityLosses, MemoryKind, RangeStyle};
 
 mod calls;
 mod details;
@@ -51,6 +51,12 @@ pub(super) fn api(api: Api, correlation: u32, start: u64, end: u64) -> ApiCall {
     ApiCall { api, function: 1, start, end, thread: 1, correlation, result: 0 }
 }
 
+pub(super) fn losses(some: impl FnOnce(&mut ActivityLosses)) -> ActivityLosses {
+    let mut losses = ActivityLosses::default();
+    some(&mut losses);
+    losses
+}
+
 impl Join {
     pub(super) fn notes(&mut self, notes: &[Note]) {
         notes.iter().for_each(|note| self.note(1, note));
@@ -68,7 +74,7 @@ impl Join {
         let undecided = &self.folds.0.undecided;
         undecided.waiting.is_empty() && undecided.apart == 0 && self.instances.ended.is_empty()
     }
-    pub(super) fn losses(&self) -> AttributionLosses {
+    pub(super) fn losses(&self) -> ActivityLosses {
         self.totals(100).losses
     }
 }
@@ -89,7 +95,7 @@ fn a_launch_is_forgotten_two_drains_after_its_last_operation() {
     all.drain(3);
     all.ran(1, 40, 50);
     all.ran(2, 40, 50);
-    let losses = AttributionLosses { unmatched: 1, ..AttributionLosses::default() };
+    let losses = losses(|it| it.unmatched = 1);
     assert_eq!((all.own(2), all.own(3), all.losses()), (3, 2, losses), "graphs stay");
     assert_eq!(all.totals(100).total.operations, 6);
 }
@@ -292,7 +298,10 @@ fn times_that_cannot_be_are_counted_and_not_summed() {
         all.ran(1, start, end);
         all.call(&api(Api::Runtime, 1, start, end), true, &KEEP);
     }
-    let losses = AttributionLosses { without_time: 8, outstanding: 1, ..AttributionLosses::default() };
+    let losses = losses(|it| {
+        it.without_time = 8;
+        it.outstanding = 1;
+    });
     assert_eq!(all.totals(100), Totals { losses, ..Totals::default() });
     (0..3).for_each(|_| all.ran(1, 1, u64::MAX));
     all.ran(1, u64::MAX, u64::MAX);

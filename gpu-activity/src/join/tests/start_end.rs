@@ -38,7 +38,7 @@ fn a_range_that_ended_elsewhere_is_nowhere() {
         assert_eq!(all.kernels_in(None), (0, 2, 2), "of the second call");
         assert_eq!(all.totals(100).projections.len(), 1);
         all.drain(4);
-        assert_eq!((all.instances.kept(), all.losses()), (0, AttributionLosses::default()));
+        assert_eq!((all.instances.kept(), all.losses()), (0, ActivityLosses::default()));
         assert_eq!(all.kernels_in(None), (0, 2, 2));
     }
 }
@@ -123,7 +123,7 @@ fn ranges_around_launches_take_of_their_memory() {
     let mut all = join(2_200, 1_000);
     (1..=1_000).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
     (1..=1_000).for_each(|call| all.note(1, &called(call, 1, 0)));
-    assert_eq!(all.losses(), AttributionLosses { outstanding: 1_000, ..AttributionLosses::default() });
+    assert_eq!(all.losses(), losses(|it| it.outstanding = 1_000));
 }
 
 /// A range that has ended still counts the kernels that finish before and after its end, until the drain is over.
