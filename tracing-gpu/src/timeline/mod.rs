@@ -18,7 +18,6 @@ mod moments;
 mod open_ranges;
 mod span_fields;
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -247,24 +246,17 @@ impl Recorder {
             state.moments.add(self.session.clock.anchor()); // after all conversions that use the old reading
             state.labels.update(self.session);
         }
-        let mut elsewhere = Elsewhere::default();
-        let mut rest = VecDeque::from(taken);
-        while let Some(mut records) = rest.pop_front() {
-            write_records(
-                state,
-                &records,
-                &mut |span, fields| {
-                    elsewhere.find(span, fields, || rest.iter().chain(&ahead), self.session);
-                },
-                self.session,
-            );
-            elsewhere.passed += 1;
+        let (count, mut places) = (taken.len(), None);
+        taken.append(&mut ahead);
+        for at in 0..count {
+            write_records(state, &taken, at, &mut places, self.session);
+            let Some(mut records) = taken.get_mut(at).map(std::mem::take) else { continue };
             self.give_back(&mut records);
             if state.spare.len() < SPARE {
                 state.spare.push(records);
             }
         }
-        state.ahead = ahead;
+        state.ahead = taken.split_off(count);
         let lost = gpu.lost;
         self.lost_details.iter().zip(gpu.lost_details).for_each(|(all, lost)| _ = all.fetch_add(lost, Relaxed));
         let State { takers, moments, labels, tracks, open, fields, .. } = state;
@@ -368,48 +360,28 @@ impl Recorder {
     }
 }
 
-/// The places of fields of spans from other threads, in records that are not written yet.
-#[derive(Default)]
-struct Elsewhere {
-    /// For each span number, the index of its list and the place in it. Filled at the first search.
-    places: Option<FxHashMap<u64, (usize, usize)>>,
-    /// Number of written lists, which were first when the places were collected.
-    passed: usize,
-    begun: usize,
+/// For each span number, the index of the list with its fields and their place in it.
+type Places = FxHashMap<u64, (usize, usize)>;
+
+/// Adds the fields of a span that was created on another thread to the known ones. Fills `places` at the first search;
+/// lists that have been written are empty.
+fn find(span: u64, known: &mut SpanFields, lists: &[Records], places: &mut Option<Places>, session: &Session) {
+    let places = places.get_or_insert_with(|| {
+        let of = |(list, records): (usize, &Records)| {
+            records.new_spans().map(move |(span, at)| (span, (list, at))).collect::<Vec<_>>()
+        };
+        lists.iter().enumerate().flat_map(of).collect()
+    });
+    let record = places.get(&span).and_then(|&(list, at)| lists.get(list)?.fields_at(at));
+    record.iter().for_each(|record| known.add(record, session));
 }
 
-impl Elsewhere {
-    /// Adds the fields of a span to the known ones.
-    fn find<'a, I: Iterator<Item = &'a Records>>(
-        &mut self,
-        span: u64,
-        fields: &mut SpanFields,
-        rest: impl Fn() -> I,
-        session: &Session,
-    ) {
-        let begun = self.passed;
-        if self.places.is_none() {
-            self.begun = begun;
-        }
-        let places = self.places.get_or_insert_with(|| {
-            let of = |(list, records): (usize, &'a Records)| {
-                records.new_spans().map(move |(span, at)| (span, (list, at))).collect::<Vec<_>>()
-            };
-            rest().enumerate().flat_map(of).collect()
-        });
-        let Some(&(list, at)) = places.get(&span) else { return };
-        let record = list.checked_sub(begun - self.begun).and_then(|list| rest().nth(list)?.fields_at(at));
-        record.iter().for_each(|record| fields.add(record, session));
-    }
-}
-
-type Find<'a> = &'a mut dyn FnMut(u64, &mut SpanFields);
-
-/// Writes records. `find_elsewhere` adds the fields of a span that was created on another thread.
-fn write_records(state: &mut State, records: &Records, find_elsewhere: Find<'_>, session: &Session) {
+/// Writes the records of one of the lists.
+fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut Option<Places>, session: &Session) {
+    let Some(records) = lists.get(at) else { return };
     let mut find = |RangeNumbers { span, has_fields, .. }: RangeNumbers, known: &mut SpanFields| {
         if has_fields && !known.is_known(span) {
-            find_elsewhere(span, known);
+            find(span, known, lists, places, session);
         }
     };
     // Values of the next range. They come directly before it, or with values of surrounding ranges in between.
