@@ -1,6 +1,6 @@
 //! `NVTX_EVENTS`, `TRACING_GPU_CALLS` and `ThreadNames`: ranges, calls, marks, domains, categories, threads.
 
-use std::io;
+use std::{io, ops};
 
 use crate::summary::RangeStyle;
 use crate::timeline::{Call, Ending, Mark, Range, Value};
@@ -8,7 +8,7 @@ use crate::timeline::{Call, Ending, Mark, Range, Value};
 use super::file::{File, Strings};
 use super::ids::Ids;
 use super::json;
-use super::rows::{CATEGORY, MARK, Numbers, Payload, RangeRow, Row};
+use super::rows::{CATEGORY, MARK, PUSH_POP, Row, START_END};
 use super::stamps::Stamps;
 use rusqlite::params;
 use rustc_hash::FxHashMap;
@@ -86,29 +86,32 @@ impl Events {
         let (start, end) = (signed(start), signed(end));
         let thread = ids.thread(range.thread);
         let (domain, category) = self.pair(file, range, thread, start)?;
-        let number = match range.style {
-            RangeStyle::PushPop => None,
+        let (kind, number) = match range.style {
+            RangeStyle::PushPop => (PUSH_POP, None),
             RangeStyle::StartEnd => {
                 self.lifetimes += 1;
-                Some(self.lifetimes)
+                (START_END, Some(self.lifetimes))
             }
         };
         let end_thread = range.end_thread.filter(|&end| end != range.thread).map(|end| ids.thread(end));
-        let (payload, words) = match range.payload {
-            // The columns in which Nsight Systems shows these payloads.
-            Some(Value::Unsigned(value)) => (Some(Payload::Unsigned(value as i64)), None),
-            Some(Value::Integer(value)) => (Some(Payload::Integer(value)), None),
-            Some(Value::Float(value)) => (Some(Payload::Float(value)), None),
-            Some(Value::Bool(value)) => (Some(Payload::Truth(value)), None),
-            Some(value @ Value::Text(_)) => (None, Some(value)),
-            None => (None, None),
+        // The columns in which Nsight Systems shows these payloads.
+        let (unsigned, integer, truth, double, words) = match range.payload {
+            Some(Value::Unsigned(value)) => (Some(value as i64), None, None, None, None),
+            Some(Value::Integer(value)) => (None, Some(value), None, None, None),
+            Some(Value::Bool(value)) => (None, None, Some(value.into()), None, None),
+            Some(Value::Float(value)) => (None, None, None, Some(value), None),
+            words => (None, None, None, None, words),
         };
-        let numbers = Numbers { span: signed(range.span), call: signed(range.call), parent: known(range.parent) };
-        let numbers = (range.call != 0).then_some(numbers);
-        let (json, color) = (json::write(file.json(), words, range.fields), range.color);
-        let row =
-            RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, numbers, json };
-        file.add(Row::Range(row))
+        let of_call = |number: Option<i64>| number.filter(|_| range.call != 0);
+        let [span, call, parent] =
+            [Some(signed(range.span)), Some(signed(range.call)), known(range.parent)].map(of_call);
+        let (json, color) = (json::write(file.json(), words, range.fields), range.color.map(i64::from));
+        let [start, kind, thread, domain, end, text] = [start, kind, thread, domain, end, text].map(Some);
+        let whole = [
+            start, kind, thread, domain, end, text, span, call, parent, number, category, color, end_thread, unsigned,
+            integer, truth,
+        ];
+        file.add(Row { whole, double, text: None, json })
     }
 
     pub(super) fn call(&mut self, file: &mut File, ids: Ids, strings: &mut Strings, call: &Call<'_>) -> io::Result<()> {
@@ -133,9 +136,7 @@ impl Events {
             self.name_category(file, place, level, name)?;
         }
         let json = json::write(file.json(), None, mark.fields);
-        let Place { thread, at: start, domain } = place;
-        let (kind, category, text) = (MARK, Some(level), mark.text.into());
-        file.add(Row::Text { start, kind, category, text, thread, domain, json })
+        add_text(file, place, MARK, Some(level), mark.text, json)
     }
 
     /// The numbers of the domain and the category of a range.
@@ -167,7 +168,7 @@ impl Events {
         }
         let domain = self.domains.len() as i64 + 1;
         let place = Place { thread, at, domain };
-        text(file, place, DOMAIN, None, name)?;
+        add_text(file, place, DOMAIN, None, name, None)?;
         self.domains.insert(name.into(), domain);
         Ok(place)
     }
@@ -189,13 +190,24 @@ impl Events {
         if self.named.insert((place.domain, number), ()).is_some() {
             return Ok(());
         }
-        text(file, place, CATEGORY, Some(number), name)
+        add_text(file, place, CATEGORY, Some(number), name, None)
     }
 }
 
-fn text(file: &mut File, place: Place, kind: i64, category: Option<i64>, text: &str) -> io::Result<()> {
-    let Place { thread, at: start, domain } = place;
-    file.add(Row::Text { start, kind, category, text: text.into(), thread, domain, json: None })
+/// Adds a mark, or the name of a domain or category.
+fn add_text(
+    file: &mut File,
+    place: Place,
+    kind: i64,
+    category: Option<i64>,
+    text: &str,
+    json: Option<ops::Range<usize>>,
+) -> io::Result<()> {
+    let [start, kind, thread, domain] = [place.at, kind, place.thread, place.domain].map(Some);
+    let none = None;
+    let whole =
+        [start, kind, thread, domain, none, none, none, none, none, none, category, none, none, none, none, none];
+    file.add(Row { whole, double: None, text: Some(text.into()), json })
 }
 
 /// A number of a span or a call, if it is known.

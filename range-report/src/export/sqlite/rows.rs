@@ -25,8 +25,8 @@ const SIZES: [usize; 3] = [64, 8, 1];
 /// Bytes of JSON whose memory is kept after the rows are written.
 const KEPT: usize = 1 << 20;
 
-/// The columns. Most ranges have only the first [`OF_MOST`].
-const COLUMNS: [&str; 19] = [
+/// The columns: first those of whole numbers. Most ranges have only the first [`OF_MOST`].
+const COLUMNS: [&str; WHOLE + 3] = [
     "start",
     "eventType",
     "globalTid",
@@ -36,125 +36,53 @@ const COLUMNS: [&str; 19] = [
     "spanId",
     "callId",
     "parentId",
-    "text",
     "rangeId",
     "category",
     "color",
     "endGlobalTid",
     "uint64Value",
     "int64Value",
-    "doubleValue",
     "uint32Value",
+    "doubleValue",
+    "text",
     "jsonText",
 ];
 const OF_MOST: usize = 9;
+const WHOLE: usize = 16;
 
-/// A row.
-#[derive(Clone, Debug)]
-pub(super) enum Row {
-    Range(RangeRow),
-    /// A mark, or the name of a domain or category.
-    Text {
-        start: i64,
-        kind: i64,
-        category: Option<i64>,
-        text: Box<str>,
-        thread: i64,
-        domain: i64,
-        /// Its place in [`Rows::json`].
-        json: Option<ops::Range<usize>>,
-    },
-}
-
-/// A range.
-#[derive(Clone, Debug)]
-pub(super) struct RangeRow {
-    pub(super) start: i64,
-    pub(super) end: i64,
-    pub(super) thread: i64,
-    pub(super) text: i64,
-    pub(super) domain: i64,
-    /// The number of a start/end range; `None` for a push/pop range.
-    pub(super) number: Option<i64>,
-    pub(super) category: Option<i64>,
-    pub(super) color: Option<u32>,
-    pub(super) end_thread: Option<i64>,
-    pub(super) payload: Option<Payload>,
-    pub(super) numbers: Option<Numbers>,
+/// A row. What it does not have is NULL.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Row {
+    /// Its whole numbers, in the order of the columns.
+    pub(super) whole: [Option<i64>; WHOLE],
+    pub(super) double: Option<f64>,
+    pub(super) text: Option<Box<str>>,
     /// Its place in [`Rows::json`].
     pub(super) json: Option<ops::Range<usize>>,
 }
 
-/// Numbers of a range's span and call, and of the call that it runs in.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers {
-    pub(super) span: i64,
-    pub(super) call: i64,
-    pub(super) parent: Option<i64>,
-}
-
-/// A payload, by its column.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Payload {
-    Unsigned(i64),
-    Integer(i64),
-    Float(f64),
-    Truth(bool),
-}
-
-impl RangeRow {
+impl Row {
     /// Whether it has only the first columns.
     fn is_like_most(&self) -> bool {
-        matches!(
-            self,
-            Self { number: None, category: None, color: None, end_thread: None, payload: None, json: None, .. }
-        )
+        let others = self.whole.get(OF_MOST..).unwrap_or_default();
+        others.iter().all(Option::is_none) && matches!(self, Self { double: None, text: None, json: None, .. })
     }
-}
 
-impl Row {
-    /// Binds the values of the row by number of their columns. The other columns are NULL.
+    /// Binds the values of the row by number of their columns.
     fn bind<'a>(
         &'a self,
         json: &'a [u8],
         mut bind: impl FnMut(usize, ToSqlOutput<'a>) -> rusqlite::Result<()>,
     ) -> rusqlite::Result<()> {
-        let place = match self {
-            Self::Text { start, kind, category, text, thread, domain, json } => {
-                bind(0, (*start).into())?;
-                bind(1, (*kind).into())?;
-                bind(2, (*thread).into())?;
-                bind(3, (*domain).into())?;
-                bind(9, ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())))?;
-                category.map_or(Ok(()), |category| bind(11, category.into()))?;
-                json
-            }
-            Self::Range(row) => {
-                let kind = if row.number.is_some() { START_END } else { PUSH_POP };
-                for (column, value) in [row.start, kind, row.thread, row.domain, row.end, row.text].iter().enumerate() {
-                    bind(column, (*value).into())?;
-                }
-                row.number.map_or(Ok(()), |number| bind(10, number.into()))?;
-                row.category.map_or(Ok(()), |category| bind(11, category.into()))?;
-                row.color.map_or(Ok(()), |color| bind(12, color.into()))?;
-                row.end_thread.map_or(Ok(()), |thread| bind(13, thread.into()))?;
-                match row.payload {
-                    None => {}
-                    Some(Payload::Unsigned(value)) => bind(14, value.into())?,
-                    Some(Payload::Integer(value)) => bind(15, value.into())?,
-                    Some(Payload::Float(value)) => bind(16, value.into())?,
-                    Some(Payload::Truth(value)) => bind(17, value.into())?,
-                }
-                if let Some(Numbers { span, call, parent }) = row.numbers {
-                    bind(6, span.into())?;
-                    bind(7, call.into())?;
-                    parent.map_or(Ok(()), |parent| bind(8, parent.into()))?;
-                }
-                &row.json
-            }
-        };
-        let text = place.clone().and_then(|place| json.get(place));
-        text.map_or(Ok(()), |text| bind(18, ToSqlOutput::Borrowed(ValueRef::Text(text))))
+        for (column, value) in self.whole.iter().enumerate() {
+            value.map_or(Ok(()), |value| bind(column, value.into()))?;
+        }
+        self.double.map_or(Ok(()), |value| bind(WHOLE, value.into()))?;
+        let json = self.json.clone().and_then(|place| json.get(place));
+        for (column, text) in (WHOLE + 1..).zip([self.text.as_ref().map(|text| text.as_bytes()), json]) {
+            text.map_or(Ok(()), |text| bind(column, ToSqlOutput::Borrowed(ValueRef::Text(text))))?;
+        }
+        Ok(())
     }
 }
 
@@ -208,7 +136,7 @@ impl Rows {
         for (place, size) in SIZES.into_iter().enumerate() {
             while let Some((rows, after)) = rest.split_at_checked(size) {
                 rest = after;
-                let is_like_most = rows.iter().all(|row| matches!(row, Row::Range(row) if row.is_like_most()));
+                let is_like_most = rows.iter().all(Row::is_like_most);
                 let (columns, statements) = if is_like_most { (OF_MOST, of_most) } else { (COLUMNS.len(), all) };
                 let mut statement = connection.prepare_cached(&statements[place])?; // with all columns NULL
                 for (row, first) in rows.iter().zip((1..).step_by(columns)) {
@@ -234,38 +162,29 @@ mod tests {
             uint32Value,jsonText,text,spanId,callId,parentId";
         connection.execute_batch(&format!("CREATE TABLE NVTX_EVENTS({columns})")).unwrap();
         let (mut rows, mut all, mut expected) = (Rows::new(), 0_i64, Vec::<Option<i64>>::new());
-        let plain = |at| {
-            let (number, category, color, end_thread, payload, numbers, json) =
-                (None, None, None, None, None, None, None);
-            let (start, end, thread, text, domain) = (at, at + 1, 2, at + 3, 4);
-            RangeRow { start, end, thread, text, domain, number, category, color, end_thread, payload, numbers, json }
-        };
         // The bits of `which` select the columns of a range.
         let with = |rows: &mut Rows, at: i64, which: i64| {
             let has = |bit: i64, value: i64| (which >> bit & 1 == 1).then_some(value);
-            let payload = match which >> 4 & 7 {
-                1 => Some(Payload::Unsigned(at)),
-                2 => Some(Payload::Integer(-at)),
-                3 => Some(Payload::Float(at as f64 / 2.0)),
-                4 => Some(Payload::Truth(at % 2 == 0)),
-                _ => None,
-            };
+            let payload = which >> 4 & 7;
+            let of = |number, value| (payload == number).then_some(value);
             let from = rows.json().len();
             rows.json().extend(has(7, at).map(|at| at.to_string()).unwrap_or_default().bytes());
             let json = has(7, 0).map(|_| from..rows.json().len());
-            let color = has(2, at).map(|at| at as u32);
             let (thread, domain) = (2 + has(8, 1).unwrap_or(0), 4 + has(9, 1).unwrap_or(0));
-            let (number, category, end_thread) = (has(0, at), has(1, at + 1), has(3, at + 2));
-            let parent = (at % 3 > 0).then_some(at + 5);
-            let numbers = has(10, 0).map(|_| Numbers { span: at + 3, call: at + 4, parent });
-            RangeRow { thread, domain, number, category, color, end_thread, payload, numbers, json, ..plain(at) }
+            let numbers = [has(10, at + 3), has(10, at + 4), has(10, at + 5).filter(|_| at % 3 > 0)];
+            let plain = [at, 59 + has(0, 1).unwrap_or(0), thread, domain, at + 1, at + 3].map(Some);
+            let others = [has(0, at), has(1, at + 1), has(2, at), has(3, at + 2)];
+            let payloads = [of(1, at), of(2, -at), of(4, i64::from(at % 2 == 0))];
+            let whole = [&plain[..], &numbers, &others, &payloads].concat().try_into().unwrap();
+            Row { whole, double: (payload == 3).then_some(at as f64 / 2.0), text: None, json }
         };
         let mut add = |rows: &mut Rows, which: Option<i64>| {
             let row = match which {
-                Some(which) => Row::Range(with(rows, all, which)),
+                Some(which) => with(rows, all, which),
                 None => {
-                    let text = all.to_string().into();
-                    Row::Text { start: all, kind: 34, category: None, text, thread: 2, domain: 4, json: None }
+                    let mut row = Row { text: Some(all.to_string().into()), ..Row::default() };
+                    row.whole[..4].copy_from_slice(&[all, 34, 2, 4].map(Some));
+                    row
                 }
             };
             if rows.add(row) {
