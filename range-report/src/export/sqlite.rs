@@ -109,7 +109,7 @@ impl Sink for Sqlite {
         self.write(|writer| {
             writer.flush()?;
             writer.gpu.end(&mut writer.file)?;
-            schema::complete(&mut writer.file, summary.elapsed_ns, lost, writer.gpu.made_up())?;
+            schema::complete(&mut writer.file, summary.elapsed_ns, lost, writer.gpu.api_calls.made_up)?;
             writer.file.commit()
         })?;
         self.writer.take().map_or(Ok(()), |writer| writer.file.close())

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 /// The largest number of waiting calls.
-const MOST: usize = 65_536;
+pub(super) const MOST: usize = 65_536;
 
 /// The number of flushes for which a made-up call waits, once any call was recorded. There are 20 flushes a second.
 const FLUSHES: u64 = 20;
@@ -37,12 +37,14 @@ pub(super) struct Call {
 pub(super) struct ApiCalls {
     pages: HashMap<u16, Box<[u64]>>,
     /// Made-up calls, each with the number of flushes before it.
-    waiting: BTreeMap<u32, (Call, u64)>,
+    pub(super) waiting: BTreeMap<u32, (Call, u64)>,
     flushes: u64,
     /// Whether any call was recorded.
     any_recorded: bool,
-    replaced: Vec<u32>,
-    made_up: u64,
+    /// Ids that have more than one call in the file. The last call of each must be kept.
+    pub(super) replaced: Vec<u32>,
+    /// Number of ids whose call is made up.
+    pub(super) made_up: u64,
 }
 
 impl ApiCalls {
@@ -63,12 +65,8 @@ impl ApiCalls {
     }
 
     /// Adds a made-up call for a launch without a call.
-    pub(super) fn made_up(&mut self, call: Call) {
+    pub(super) fn make_up(&mut self, call: Call) {
         self.waiting.entry(call.correlation).or_insert((call, self.flushes));
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.waiting.len() >= MOST
     }
 
     /// To be called at each flush. Returns the calls that have waited for long enough, to be written.
@@ -87,22 +85,8 @@ impl ApiCalls {
         let all = std::mem::take(&mut self.waiting).into_iter();
         let (due, waiting): (BTreeMap<_, _>, BTreeMap<_, _>) = all.partition(|(_, (_, came))| is_due(*came));
         self.waiting = waiting;
-        due.into_values()
-            .map(|(call, _)| {
-                self.mark(call.correlation, MADE_UP);
-                call
-            })
-            .collect()
-    }
-
-    /// Ids that have more than one call in the file. The last call of each must be kept.
-    pub(super) fn replaced(&self) -> &[u32] {
-        &self.replaced
-    }
-
-    /// Number of ids whose call is made up.
-    pub(super) const fn count_made_up(&self) -> u64 {
-        self.made_up
+        due.keys().for_each(|&correlation| self.mark(correlation, MADE_UP));
+        due.into_values().map(|(call, _)| call).collect()
     }
 
     fn written(&self, correlation: u32) -> u64 {
@@ -143,18 +127,18 @@ mod tests {
     #[test]
     fn a_call_is_made_up_when_none_comes() {
         let mut calls = ApiCalls::default();
-        calls.made_up(call(5));
+        calls.make_up(call(5));
         assert!(!calls.is_missing(5));
         assert_eq!((calls.take_due(), calls.is_missing(5)), (vec![call(5)], false));
         assert!(calls.recorded(call(6)) && !calls.recorded(call(6)));
-        calls.made_up(call(7));
-        calls.made_up(call(8));
+        calls.make_up(call(7));
+        calls.make_up(call(8));
         assert!((0..FLUSHES).all(|_| calls.take_due().is_empty()));
         assert!(calls.recorded(call(8)), "in time");
-        assert_eq!((calls.take_due(), calls.count_made_up()), (vec![call(7)], 2));
+        assert_eq!((calls.take_due(), calls.made_up), (vec![call(7)], 2));
         assert!(calls.recorded(call(7)), "late");
-        assert_eq!((calls.replaced(), calls.count_made_up()), (&[7][..], 1));
-        calls.made_up(call(9));
+        assert_eq!((&calls.replaced[..], calls.made_up), (&[7][..], 1));
+        calls.make_up(call(9));
         assert_eq!(calls.take_all(), [call(9)]);
     }
 }

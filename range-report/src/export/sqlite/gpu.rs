@@ -7,7 +7,7 @@ use rusqlite::params;
 
 use crate::timeline::{Api, ApiCall, Operation, Work};
 
-use super::api_calls::{ApiCalls, Call};
+use super::api_calls::{ApiCalls, Call, MOST};
 use super::events::{known, signed};
 use super::file::{File, Strings};
 use super::ids::{Ids, MACHINE};
@@ -34,7 +34,7 @@ const KEEP_THE_LAST: &str = "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE corre
 
 #[derive(Debug, Default)]
 pub(super) struct Gpu {
-    api_calls: ApiCalls,
+    pub(super) api_calls: ApiCalls,
     devices: HashSet<u32>,
 }
 
@@ -64,9 +64,12 @@ impl Gpu {
         {
             let name = strings.id(file, names::launcher(&work, node.is_some()))?;
             let thread = ids.thread(thread);
-            self.api_calls.made_up(Call { start: at, end: at, class: 1, thread, correlation, name, result: 0 });
-            self.make_room(file)?;
+            self.api_calls.make_up(Call { start: at, end: at, class: 1, thread, correlation, name, result: 0 });
+            if self.api_calls.waiting.len() >= MOST {
+                write_all(file, &self.api_calls.take_all())?;
+            }
         }
+        let common = params![start, end, device, context, stream, launched, process, node];
         match work {
             Work::Kernel(kernel) => {
                 let shown = [operation.kernel, operation.symbol].into_iter().find(|name| !name.is_empty());
@@ -74,50 +77,19 @@ impl Gpu {
                 let symbol = Some(operation.symbol).filter(|symbol| !symbol.is_empty());
                 let [demangled, short, mangled] = [shown, names::base(shown), symbol.unwrap_or(shown)];
                 let names = (strings.id(file, demangled)?, strings.id(file, short)?, strings.id(file, mangled)?);
-                let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (kernel.grid, kernel.block);
-                file.run(
-                    KERNEL,
-                    params![
-                        start,
-                        end,
-                        device,
-                        context,
-                        stream,
-                        launched,
-                        process,
-                        node,
-                        names.0,
-                        names.1,
-                        names.2,
-                        kernel.registers,
-                        grid_x,
-                        grid_y,
-                        grid_z,
-                        block_x,
-                        block_y,
-                        block_z,
-                        kernel.static_shared,
-                        kernel.dynamic_shared,
-                        call
-                    ],
-                )
+                let ([grid_x, grid_y, grid_z], [x, y, z]) = (kernel.grid, kernel.block);
+                let names = params![names.0, names.1, names.2, kernel.registers];
+                let shape = params![grid_x, grid_y, grid_z, x, y, z, kernel.static_shared, kernel.dynamic_shared, call];
+                file.run(KERNEL, &*[common, names, shape].concat())
             }
             Work::Memory(memory) => {
                 let (bytes, to) = (signed(memory.bytes), names::memory(memory.destination));
-                let common = (start, end, device, context, stream, launched, process, node, bytes);
-                let (start, end, device, context, stream, launched, process, node, bytes) = common;
                 match names::copy(memory.kind) {
                     Some(kind) => {
-                        let from = names::memory(memory.source);
-                        file.run(
-                            COPY,
-                            (start, end, device, context, stream, launched, process, node, bytes, kind, from, to, call),
-                        )
+                        let own = params![bytes, kind, names::memory(memory.source), to, call];
+                        file.run(COPY, &*[common, own].concat())
                     }
-                    None => file.run(
-                        SET,
-                        (start, end, device, context, stream, launched, process, node, bytes, memory.value, to, call),
-                    ),
+                    None => file.run(SET, &*[common, params![bytes, memory.value, to, call]].concat()),
                 }
             }
         }
@@ -139,40 +111,30 @@ impl Gpu {
             name: strings.id(file, call.name)?,
             result: call.result,
         };
-        if call.correlation == 0 || self.api_calls.recorded(row) { write(file, &row) } else { Ok(()) }
+        if call.correlation == 0 || self.api_calls.recorded(row) { write_all(file, &[row]) } else { Ok(()) }
     }
 
     /// Writes made-up calls that have waited for long enough.
     pub(super) fn flush(&mut self, file: &mut File) -> io::Result<()> {
-        self.api_calls.take_due().iter().try_for_each(|call| write(file, call))
+        write_all(file, &self.api_calls.take_due())
     }
 
     /// Writes all waiting calls, and removes calls that have been replaced.
     pub(super) fn end(&mut self, file: &mut File) -> io::Result<()> {
-        self.api_calls.take_all().iter().try_for_each(|call| write(file, call))?;
-        if self.api_calls.replaced().is_empty() {
+        write_all(file, &self.api_calls.take_all())?;
+        if self.api_calls.replaced.is_empty() {
             return Ok(());
         }
         file.batch(REPLACED)?;
-        self.api_calls.replaced().iter().try_for_each(|id| file.run(REPLACE, [id]))?;
+        self.api_calls.replaced.iter().try_for_each(|id| file.run(REPLACE, [id]))?;
         file.run(KEEP_THE_LAST, [])
-    }
-
-    /// Number of made-up calls.
-    pub(super) const fn made_up(&self) -> u64 {
-        self.api_calls.count_made_up()
-    }
-
-    fn make_room(&mut self, file: &mut File) -> io::Result<()> {
-        if self.api_calls.is_full() {
-            return self.api_calls.take_all().iter().try_for_each(|call| write(file, call));
-        }
-        Ok(())
     }
 }
 
-fn write(file: &mut File, call: &Call) -> io::Result<()> {
-    let correlation = Some(call.correlation).filter(|&correlation| correlation != 0);
-    let (start, end) = (signed(call.start), signed(call.end));
-    file.run(CALL, (start, end, call.class, call.thread, correlation, call.name, call.result))
+fn write_all(file: &mut File, calls: &[Call]) -> io::Result<()> {
+    calls.iter().try_for_each(|call| {
+        let correlation = Some(call.correlation).filter(|&correlation| correlation != 0);
+        let (start, end) = (signed(call.start), signed(call.end));
+        file.run(CALL, (start, end, call.class, call.thread, correlation, call.name, call.result))
+    })
 }
