@@ -85,7 +85,7 @@ impl MemoryWork {
     }
 }
 
-/// What a memory operation does: the kinds of CUPTI, and sets.
+/// What a memory operation does: the kinds of CUPTI, in the order of its numbers, and sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

@@ -3,22 +3,9 @@
 use crate::summary::MemoryKind;
 use crate::timeline::Work;
 
-/// `ENUM_CUDA_MEMCPY_OPER`; `None` for a set.
-pub(super) const fn copy(kind: MemoryKind) -> Option<i64> {
-    Some(match kind {
-        MemoryKind::Unknown => 0,
-        MemoryKind::HtoD => 1,
-        MemoryKind::DtoH => 2,
-        MemoryKind::HtoA => 3,
-        MemoryKind::AtoH => 4,
-        MemoryKind::AtoA => 5,
-        MemoryKind::AtoD => 6,
-        MemoryKind::DtoA => 7,
-        MemoryKind::DtoD => 8,
-        MemoryKind::HtoH => 9,
-        MemoryKind::PtoP => 10,
-        MemoryKind::Set => return None,
-    })
+/// `ENUM_CUDA_MEMCPY_OPER`, which has CUPTI's numbers; `None` for a set.
+pub(super) fn copy(kind: MemoryKind) -> Option<i64> {
+    (kind != MemoryKind::Set).then_some(kind as i64)
 }
 
 /// `ENUM_CUDA_MEM_KIND` for a memory kind of CUPTI, which counts from 1 and has 0 for what it does not know.

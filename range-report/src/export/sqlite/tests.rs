@@ -295,6 +295,15 @@ fn work_is_in_the_table_of_its_kind() {
     assert_eq!(found(MADE_UP), ["3"]);
 }
 
+/// The numbers of `ENUM_CUDA_MEMCPY_OPER` in `schema.rs`.
+#[test]
+fn kinds_of_copies_have_the_numbers_of_nsight_systems() {
+    use MemoryKind::*;
+    let kinds = [Unknown, HtoD, DtoH, HtoA, AtoH, AtoA, AtoD, DtoA, DtoD, HtoH, PtoP];
+    assert_eq!(kinds.map(names::copy), std::array::from_fn(|number| Some(number as i64)));
+    assert_eq!(names::copy(Set), None);
+}
+
 #[test]
 fn names_of_kernels_without_their_types() {
     for (name, base) in [
