@@ -26,27 +26,18 @@ impl Intervals {
             return;
         }
         match self.apart.last_mut() {
-            Some(last) if last.0 <= start && start <= last.1 => {
-                last.1 = last.1.max(end);
-                return;
+            Some(last) if last.0 <= start && start <= last.1 => last.1 = last.1.max(end),
+            Some(last) if start < last.0 => {
+                let first = self.apart.partition_point(|known| known.1 < start);
+                let behind = self.apart.partition_point(|known| known.0 <= end);
+                let merge = |all: (u64, u64), known: (u64, u64)| (all.0.min(known.0), all.1.max(known.1));
+                let merged = self.apart.drain(first..behind).fold((start, end), merge);
+                self.apart.insert(first, merged);
             }
-            _ => {}
+            _ => self.apart.push((start, end)),
         }
-        let first = self.apart.partition_point(|known| known.1 < start);
-        let touching = self.apart.get(first..).unwrap_or_default().iter().take_while(|known| known.0 <= end);
-        let (count, merged) = touching.fold((0, (start, end)), |(count, merged), known| {
-            (count + 1, (merged.0.min(known.0), merged.1.max(known.1)))
-        });
-        if count > 0 {
-            if let Some(kept) = self.apart.get_mut(first) {
-                *kept = merged;
-            }
-            self.apart.drain(first + 1..first + count);
-        } else {
-            self.apart.insert(first, merged);
-            if self.apart.len() >= MOST_INTERVALS {
-                self.collapse();
-            }
+        if self.apart.len() >= MOST_INTERVALS {
+            self.collapse();
         }
     }
 

@@ -107,20 +107,21 @@ struct State {
 pub(crate) struct ActivityTotals {
     pub(crate) totals: Totals,
     pub(crate) losses: ActivityLosses,
-    kernels: Keyed<u32, String>,
-    functions: Keyed<(Api, u32), String>,
+    kernels: Keyed<u32, Arc<str>>,
+    functions: Keyed<(Api, u32), Arc<str>>,
     /// Whether single API calls were recorded.
     pub(crate) calls: bool,
 }
 
 impl ActivityTotals {
     pub(crate) fn kernel(&self, id: u32) -> String {
-        self.kernels.get(&id).cloned().unwrap_or_else(|| format!("(kernel {id})"))
+        let name = self.kernels.get(&id).filter(|name| !name.is_empty());
+        name.map_or_else(|| format!("(kernel {id})"), |name| name.to_string())
     }
 
     pub(crate) fn function(&self, function: Function) -> String {
-        let (api, number) = function;
-        self.functions.get(&function).cloned().unwrap_or_else(|| format!("({api:?} function {number})"))
+        let name = self.functions.get(&function).filter(|name| !name.is_empty());
+        name.map_or_else(|| format!("({:?} function {})", function.0, function.1), |name| name.to_string())
     }
 }
 
@@ -375,18 +376,8 @@ impl Collector {
         if self.is_over.load(Acquire) {
             losses.outstanding = 0;
         }
-        let kernels = totals
-            .kernels
-            .keys()
-            .filter_map(|&id| Some((id, self.sources().find_map(|source| source.kernel(id))?.0.to_string())))
-            .collect();
-        let functions = totals
-            .calls
-            .keys()
-            .filter_map(|&(api, id)| {
-                Some(((api, id), self.sources().find_map(|source| source.function(api, id))?.to_string()))
-            })
-            .collect();
+        let kernels = totals.kernels.keys().map(|&id| (id, self.kernel(id).0)).collect();
+        let functions = totals.calls.keys().map(|&(api, id)| ((api, id), self.function(api, id))).collect();
         ActivityTotals { totals, losses, kernels, functions, calls: self.calls }
     }
 

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 use gpu_activity::join::{Event, Launch};
-use gpu_activity::record::{Detail, GpuOp, Work};
+use gpu_activity::record::Work;
 use range_report::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection};
 
 use super::Labels;
@@ -43,9 +43,39 @@ impl GpuTracks {
 
     /// Writes the records.
     pub(super) fn write(&mut self, records: &GpuRecords, moments: &Moments, labels: &Labels, give: Give<'_>) {
+        // Thread and time of a launch, its span, and its call. A thread without a state has none of these.
+        let place = |launch: Option<Launch>| match launch.filter(|launch| launch.thread != 0) {
+            Some(Launch { thread, node, at, call }) => (Some((thread, moments.ns(at))), labels.node(node), call),
+            None => (None, None, 0),
+        };
         for event in &records.events {
             match event {
-                Event::Operation(op, launch) => self.operation(op, *launch, records, moments, labels, give),
+                Event::Operation(op, launch) => {
+                    if self.devices.insert(op.device) {
+                        let name: &str = records.devices.get(&op.device).map_or("", |name| name);
+                        give(&Item::Device { device: op.device, name });
+                    }
+                    let names: Option<&(Arc<str>, Arc<str>)> = match op.work {
+                        Work::Kernel(kernel) => records.kernels.get(&kernel.name),
+                        Work::Memory(_) => None,
+                    };
+                    let (launch, span, call) = place(*launch);
+                    give(&Item::Operation(Operation {
+                        start: self.moment(op.start),
+                        end: self.moment(op.end),
+                        device: op.device,
+                        context: op.context,
+                        stream: op.stream,
+                        correlation: op.correlation,
+                        graph_node: op.graph_node,
+                        work: op.work,
+                        kernel: names.map_or("", |(shown, _)| shown),
+                        symbol: names.map_or("", |(_, symbol)| symbol),
+                        launch,
+                        span,
+                        call,
+                    }));
+                }
                 Event::Call(call, thread) => {
                     let name = records.functions.get(&(call.api, call.function)).map_or("", |name| name);
                     give(&Item::ApiCall(ApiCall {
@@ -58,7 +88,11 @@ impl GpuTracks {
                         result: call.result,
                     }));
                 }
-                Event::Detail(detail, launch) => give(&Item::Detail(self.detail(*detail, *launch, moments, labels))),
+                Event::Detail(detail, launch) => {
+                    let (launch, span, call) = place(*launch);
+                    let detail = detail.on_clock(|ns| self.moment(ns));
+                    give(&Item::Detail(PlacedDetail { detail, launch, span, call }));
+                }
                 Event::Projection { label, level, streams } => {
                     let (domain, name) = labels.label(*label);
                     for on in streams {
@@ -77,60 +111,4 @@ impl GpuTracks {
             }
         }
     }
-
-    fn detail<'a>(
-        &self,
-        detail: Detail,
-        launch: Option<Launch>,
-        moments: &Moments,
-        labels: &'a Labels,
-    ) -> PlacedDetail<'a> {
-        let launch = launch.filter(has_state);
-        PlacedDetail {
-            detail: detail.on_clock(|ns| self.moment(ns)),
-            launch: launch.map(|launch| (launch.thread, moments.ns(launch.at))),
-            span: launch.and_then(|launch| labels.node(launch.node)),
-            call: launch.map_or(0, |launch| launch.call),
-        }
-    }
-
-    fn operation(
-        &mut self,
-        op: &GpuOp,
-        launch: Option<Launch>,
-        records: &GpuRecords,
-        moments: &Moments,
-        labels: &Labels,
-        give: Give<'_>,
-    ) {
-        if self.devices.insert(op.device) {
-            let name: &str = records.devices.get(&op.device).map_or("", |name| name);
-            give(&Item::Device { device: op.device, name });
-        }
-        let names: Option<&(Arc<str>, Arc<str>)> = match op.work {
-            Work::Kernel(kernel) => records.kernels.get(&kernel.name),
-            Work::Memory(_) => None,
-        };
-        let launch = launch.filter(has_state);
-        give(&Item::Operation(Operation {
-            start: self.moment(op.start),
-            end: self.moment(op.end),
-            device: op.device,
-            context: op.context,
-            stream: op.stream,
-            correlation: op.correlation,
-            graph_node: op.graph_node,
-            work: op.work,
-            kernel: names.map_or("", |(shown, _)| shown),
-            symbol: names.map_or("", |(_, symbol)| symbol),
-            launch: launch.map(|launch| (launch.thread, moments.ns(launch.at))),
-            span: launch.and_then(|launch| labels.node(launch.node)),
-            call: launch.map_or(0, |launch| launch.call),
-        }));
-    }
-}
-
-/// Whether the thread that made a call has a state.
-fn has_state(launch: &Launch) -> bool {
-    launch.thread != 0
 }

@@ -19,6 +19,7 @@ mod open_ranges;
 mod span_fields;
 
 use std::io;
+use std::mem::take;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -144,7 +145,7 @@ impl Takers {
 
     /// Passes new results of folds to files.
     fn show(&mut self) {
-        let mut folds = std::mem::take(&mut self.folds);
+        let mut folds = take(&mut self.folds);
         folds.iter_mut().for_each(|fold| fold.show(&mut |item| self.each_file(|sink| sink.item(item))));
         self.folds = folds;
     }
@@ -237,7 +238,7 @@ impl Recorder {
         let state = &mut *state;
         // A span may be created on one thread and entered on another, whose records are taken earlier. The present
         // batch was therefore taken before all records are taken again: then the fields of its spans are available.
-        let mut taken = std::mem::take(&mut state.ahead);
+        let mut taken = take(&mut state.ahead);
         self.take(state, &mut taken);
         let mut ahead = Vec::new();
         self.take(state, &mut ahead);
@@ -250,7 +251,7 @@ impl Recorder {
         taken.append(&mut ahead);
         for at in 0..count {
             write_records(state, &taken, at, &mut places, self.session);
-            let Some(mut records) = taken.get_mut(at).map(std::mem::take) else { continue };
+            let Some(mut records) = taken.get_mut(at).map(take) else { continue };
             self.give_back(&mut records);
             if state.spare.len() < SPARE {
                 state.spare.push(records);
@@ -261,7 +262,7 @@ impl Recorder {
         self.lost_details.iter().zip(gpu.lost_details).for_each(|(all, lost)| _ = all.fetch_add(lost, Relaxed));
         let State { takers, moments, labels, tracks, open, fields, .. } = state;
         tracks.write(&gpu, moments, labels, &mut |item| takers.give(item));
-        self.lost.fetch_add(lost + open.take_lost() + fields.take_lost(), Relaxed);
+        self.lost.fetch_add(lost + take(&mut open.lost) + take(&mut fields.lost), Relaxed);
         state.takers.show();
         state.takers.each_file(|sink| sink.flush());
     }
@@ -341,11 +342,9 @@ impl Recorder {
         let lost = self.lost.load(Relaxed);
         takers.each_file(|sink| sink.end(summary, lost));
         takers.files.clear();
-        std::mem::take(&mut takers.errors)
+        take(&mut takers.errors)
     }
-}
 
-impl Recorder {
     /// Writes the calls that are open at the end.
     fn write_open_calls(&self, state: &mut State) {
         let now = self.session.clock.now();
@@ -356,7 +355,7 @@ impl Recorder {
             let Some(label) = home.identity(place).map(|identity| identity.key.label) else { continue };
             give_call(state, home.thread_id(), label, (start, now), numbers, Ending::Cut);
         }
-        self.lost.fetch_add(state.fields.take_lost(), Relaxed);
+        self.lost.fetch_add(take(&mut state.fields.lost), Relaxed);
     }
 }
 
