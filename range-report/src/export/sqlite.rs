@@ -47,7 +47,7 @@ use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
 
 use events::Events;
-use file::{File, Strings};
+use file::File;
 use gpu::Gpu;
 use ids::Ids;
 
@@ -61,8 +61,6 @@ pub struct Sqlite {
 #[derive(Debug)]
 struct Writer {
     file: File,
-    ids: Ids,
-    strings: Strings,
     events: Events,
     gpu: Gpu,
 }
@@ -88,12 +86,10 @@ impl Sqlite {
 impl Sink for Sqlite {
     fn begin(&mut self, process: &Process) -> io::Result<()> {
         self.writer = None;
-        let mut file = File::create(&self.path)?;
-        let ids = Ids::of(process.pid);
-        schema::write(&mut file, process, ids.process)?;
+        let mut file = File::create(&self.path, Ids::of(process.pid))?;
+        schema::write(&mut file, process)?;
         file.commit()?;
-        let writer = Writer { file, ids, strings: Strings::default(), events: Events::default(), gpu: Gpu::default() };
-        self.writer = Some(writer);
+        self.writer = Some(Writer { file, events: Events::default(), gpu: Gpu::default() });
         Ok(())
     }
 
@@ -118,18 +114,15 @@ impl Sink for Sqlite {
 
 impl Writer {
     fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
-        let Self { file, ids, strings, events, gpu } = self;
+        let Self { file, events, gpu } = self;
         match item {
-            Item::Thread { thread, name } => {
-                let name = strings.id(file, name)?;
-                events.thread(file, ids.thread(*thread), name)
-            }
-            Item::Device { device, name } => gpu.device(file, *ids, *device, name),
-            Item::Range(range) => events.range(file, *ids, strings, range),
-            Item::Mark(mark) => events.mark(file, *ids, mark),
-            Item::Operation(operation) => gpu.operation(file, *ids, strings, operation),
-            Item::Call(call) => events.call(file, *ids, strings, call),
-            Item::ApiCall(call) => gpu.api_call(file, *ids, strings, call),
+            Item::Thread { thread, name } => events.thread(file, *thread, name),
+            Item::Device { device, name } => gpu.device(file, *device, name),
+            Item::Range(range) => events.range(file, range),
+            Item::Mark(mark) => events.mark(file, mark),
+            Item::Operation(operation) => gpu.operation(file, operation),
+            Item::Call(call) => events.call(file, call),
+            Item::ApiCall(call) => gpu.api_call(file, call),
             Item::Projection(_) => Ok(()), // the reports project by themselves
             Item::Detail(_) | Item::Idle(_) => Ok(()),
         }

@@ -5,8 +5,7 @@ use std::{io, ops};
 use crate::summary::RangeStyle;
 use crate::timeline::{Call, Ending, Mark, Range, Value};
 
-use super::file::{File, Strings};
-use super::ids::Ids;
+use super::file::File;
 use super::json;
 use super::rows::{CATEGORY, MARK, PUSH_POP, Row, START_END};
 use super::stamps::Stamps;
@@ -61,7 +60,8 @@ struct Place {
 
 impl Events {
     /// Writes the name of a thread. The last name counts, because the system reuses numbers of threads.
-    pub(super) fn thread(&mut self, file: &mut File, thread: i64, name: i64) -> io::Result<()> {
+    pub(super) fn thread(&mut self, file: &mut File, thread: u32, name: &str) -> io::Result<()> {
+        let (name, thread) = (file.string(name)?, file.ids.thread(thread));
         match self.threads.insert(thread, name) {
             None => file.run(THREAD, (name, thread)),
             Some(before) if before != name => file.run(RENAME, (name, thread)),
@@ -69,14 +69,8 @@ impl Events {
         }
     }
 
-    pub(super) fn range(
-        &mut self,
-        file: &mut File,
-        ids: Ids,
-        strings: &mut Strings,
-        range: &Range<'_>,
-    ) -> io::Result<()> {
-        let text = strings.id(file, range.name)?;
+    pub(super) fn range(&mut self, file: &mut File, range: &Range<'_>) -> io::Result<()> {
+        let text = file.string(range.name)?;
         let end = range.end.max(range.start);
         let (start, end) = match (range.style, self.stamps.entry(range.thread).or_default()) {
             (RangeStyle::PushPop, stamps) => stamps.of(range.start, end, range.depth),
@@ -84,7 +78,7 @@ impl Events {
             (RangeStyle::StartEnd, _) => (range.start, end),
         };
         let (start, end) = (signed(start), signed(end));
-        let thread = ids.thread(range.thread);
+        let thread = file.ids.thread(range.thread);
         let (domain, category) = self.pair(file, range, thread, start)?;
         let (kind, number) = match range.style {
             RangeStyle::PushPop => (PUSH_POP, None),
@@ -93,7 +87,7 @@ impl Events {
                 (START_END, Some(self.lifetimes))
             }
         };
-        let end_thread = range.end_thread.filter(|&end| end != range.thread).map(|end| ids.thread(end));
+        let end_thread = range.end_thread.filter(|&end| end != range.thread).map(|end| file.ids.thread(end));
         // The columns in which Nsight Systems shows these payloads.
         let (unsigned, integer, truth, double, words) = match range.payload {
             Some(Value::Unsigned(value)) => (Some(value as i64), None, None, None, None),
@@ -114,8 +108,8 @@ impl Events {
         file.add(Row { whole, double, text: None, json })
     }
 
-    pub(super) fn call(&mut self, file: &mut File, ids: Ids, strings: &mut Strings, call: &Call<'_>) -> io::Result<()> {
-        let (text, thread) = (strings.id(file, call.name)?, ids.thread(call.thread));
+    pub(super) fn call(&mut self, file: &mut File, call: &Call<'_>) -> io::Result<()> {
+        let (text, thread) = (file.string(call.name)?, file.ids.thread(call.thread));
         let (start, end) = (signed(call.start), signed(call.end.max(call.start)));
         let domain = self.place(file, call.domain, thread, start)?.domain;
         let ending = match call.ending {
@@ -129,8 +123,8 @@ impl Events {
         file.run(CALL, params![numbers.0, numbers.1, numbers.2, start, end, text, domain, thread, ending, json])
     }
 
-    pub(super) fn mark(&mut self, file: &mut File, ids: Ids, mark: &Mark<'_>) -> io::Result<()> {
-        let (thread, at, level) = (ids.thread(mark.thread), signed(mark.at), i64::from(mark.level));
+    pub(super) fn mark(&mut self, file: &mut File, mark: &Mark<'_>) -> io::Result<()> {
+        let (thread, at, level) = (file.ids.thread(mark.thread), signed(mark.at), i64::from(mark.level));
         let place = self.place(file, mark.domain, thread, at)?;
         if let Some(name) = usize::from(mark.level).checked_sub(1).and_then(|level| LEVELS.get(level)) {
             self.name_category(file, place, level, name)?;

@@ -16,6 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Params};
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 use super::descriptors;
+use super::ids::Ids;
 use super::rows::{Row, Rows};
 use rustc_hash::FxHashMap;
 
@@ -40,11 +41,15 @@ pub(super) struct File {
     /// Rows since the last commit; `None` outside of a transaction.
     rows: Option<usize>,
     waiting: Rows,
+    pub(super) ids: Ids,
+    /// `StringIds`: repeated texts are in the file once. The profiler bounds their number: they are names of ranges,
+    /// threads, kernels and functions. Texts of marks are not kept here.
+    strings: FxHashMap<Box<str>, i64>,
 }
 
 impl File {
     /// Makes the database, or empties the one that is there, and locks it until it is closed.
-    pub(super) fn create(path: &Path) -> io::Result<Self> {
+    pub(super) fn create(path: &Path, ids: Ids) -> io::Result<Self> {
         // Absolute: SQLite has names of its own that are no files, such as `:memory:`.
         let path = std::path::absolute(path).map_err(|error| because(error.kind(), &error))?;
         match fs::metadata(&path) {
@@ -59,7 +64,7 @@ impl File {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = connect(&path, flags).map_err(|error| failure(&path, &error))?;
         prepare(&connection).map_err(|error| failure(&path, &error))?;
-        Ok(Self { path, connection, rows: Some(0), waiting: Rows::new() })
+        Ok(Self { path, connection, rows: Some(0), waiting: Rows::new(), ids, strings: FxHashMap::default() })
     }
 
     /// Executes a statement that is used again and again.
@@ -68,6 +73,18 @@ impl File {
         let run = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         run.map_err(|error| failure(&self.path, &error))?;
         self.count(1)
+    }
+
+    /// The number of a text in `StringIds`.
+    pub(super) fn string(&mut self, text: &str) -> io::Result<i64> {
+        if let Some(&id) = self.strings.get(text) {
+            return Ok(id);
+        }
+        // Numbers begin at 1, because importers of Nsight Systems use 0 for an unknown text.
+        let id = self.strings.len() as i64 + 1;
+        self.run("INSERT INTO StringIds VALUES (?, ?)", (id, text))?;
+        self.strings.insert(text.into(), id);
+        Ok(id)
     }
 
     /// Adds a row to `NVTX_EVENTS`. It waits for others, at most until the next commit.
@@ -176,23 +193,5 @@ fn failure(path: &Path, error: &rusqlite::Error) -> io::Error {
             because(io::ErrorKind::Other, "the program has closed its descriptor")
         }
         _ => because(io::ErrorKind::Other, error),
-    }
-}
-
-/// `StringIds`: repeated texts are in the file once. The profiler bounds their number: they are names of ranges,
-/// threads, kernels and functions. Texts of marks are not kept here.
-#[derive(Debug, Default)]
-pub(super) struct Strings(FxHashMap<Box<str>, i64>);
-
-impl Strings {
-    pub(super) fn id(&mut self, file: &mut File, text: &str) -> io::Result<i64> {
-        if let Some(&id) = self.0.get(text) {
-            return Ok(id);
-        }
-        // Numbers begin at 1, because importers of Nsight Systems use 0 for an unknown text.
-        let id = self.0.len() as i64 + 1;
-        file.run("INSERT INTO StringIds VALUES (?, ?)", (id, text))?;
-        self.0.insert(text.into(), id);
-        Ok(id)
     }
 }

@@ -9,8 +9,8 @@ use crate::timeline::{Api, ApiCall, Operation, Work};
 
 use super::api_calls::{ApiCalls, Call, MOST};
 use super::events::{known, signed};
-use super::file::{File, Strings};
-use super::ids::{Ids, MACHINE};
+use super::file::File;
+use super::ids::MACHINE;
 use super::names;
 
 const CALL: &str = "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME(start,end,eventClass,globalTid,correlationId,nameId,returnValue)VALUES(?,?,?,?,?,?,?)";
@@ -26,8 +26,6 @@ const SET: &str =
 const DEVICE: &str = "INSERT INTO TARGET_INFO_GPU(vmId,id,name,cuDevice)VALUES(?,?,?,?)";
 const CUDA_DEVICE: &str = "INSERT INTO TARGET_INFO_CUDA_DEVICE(gpuId,cudaId,pid)VALUES(?,?,?)";
 
-const REPLACED: &str = "CREATE TEMP TABLE replaced(id INTEGER PRIMARY KEY)";
-const REPLACE: &str = "INSERT OR IGNORE INTO temp.replaced VALUES(?)";
 /// A better call is always written after the one that it replaces.
 const KEEP_THE_LAST: &str = "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId IN (SELECT id FROM temp.replaced) AND rowid NOT IN
     (SELECT max(rowid) FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId IN (SELECT id FROM temp.replaced) GROUP BY correlationId)";
@@ -39,31 +37,25 @@ pub(super) struct Gpu {
 }
 
 impl Gpu {
-    pub(super) fn device(&mut self, file: &mut File, ids: Ids, device: u32, name: &str) -> io::Result<()> {
+    pub(super) fn device(&mut self, file: &mut File, device: u32, name: &str) -> io::Result<()> {
         if !self.devices.insert(device) {
             return Ok(()); // a second row would double every operation of the device
         }
         file.run(DEVICE, (MACHINE, device, name, device))?;
-        file.run(CUDA_DEVICE, (device, device, ids.process >> 24 & 0xFF_FFFF))
+        file.run(CUDA_DEVICE, (device, device, file.ids.process >> 24 & 0xFF_FFFF))
     }
 
-    pub(super) fn operation(
-        &mut self,
-        file: &mut File,
-        ids: Ids,
-        strings: &mut Strings,
-        operation: &Operation<'_>,
-    ) -> io::Result<()> {
+    pub(super) fn operation(&mut self, file: &mut File, operation: &Operation<'_>) -> io::Result<()> {
         let Operation { device, context, stream, correlation, work, .. } = *operation;
         let (start, end) = (signed(operation.start), signed(operation.end.max(operation.start)));
         let launched = Some(correlation).filter(|&correlation| correlation != 0);
         let node = Some(operation.graph_node as i64).filter(|&node| node != 0);
-        let (process, call) = (ids.process, known(operation.call));
+        let (process, call) = (file.ids.process, known(operation.call));
         if let (Some(correlation), Some((thread, at))) = (launched, operation.launch)
             && self.api_calls.is_missing(correlation)
         {
-            let name = strings.id(file, names::launcher(&work, node.is_some()))?;
-            let thread = ids.thread(thread);
+            let name = file.string(names::launcher(&work, node.is_some()))?;
+            let thread = file.ids.thread(thread);
             self.api_calls.make_up(Call { start: at, end: at, class: 1, thread, correlation, name, result: 0 });
             if self.api_calls.waiting.len() >= MOST {
                 write_all(file, &self.api_calls.take_all())?;
@@ -76,7 +68,7 @@ impl Gpu {
                 let shown = shown.unwrap_or("(unnamed kernel)");
                 let symbol = Some(operation.symbol).filter(|symbol| !symbol.is_empty());
                 let [demangled, short, mangled] = [shown, names::base(shown), symbol.unwrap_or(shown)];
-                let names = (strings.id(file, demangled)?, strings.id(file, short)?, strings.id(file, mangled)?);
+                let names = (file.string(demangled)?, file.string(short)?, file.string(mangled)?);
                 let ([grid_x, grid_y, grid_z], [x, y, z]) = (kernel.grid, kernel.block);
                 let names = params![names.0, names.1, names.2, kernel.registers];
                 let shape = params![grid_x, grid_y, grid_z, x, y, z, kernel.static_shared, kernel.dynamic_shared, call];
@@ -95,20 +87,14 @@ impl Gpu {
         }
     }
 
-    pub(super) fn api_call(
-        &mut self,
-        file: &mut File,
-        ids: Ids,
-        strings: &mut Strings,
-        call: &ApiCall<'_>,
-    ) -> io::Result<()> {
+    pub(super) fn api_call(&mut self, file: &mut File, call: &ApiCall<'_>) -> io::Result<()> {
         let row = Call {
             start: call.start,
             end: call.end.max(call.start),
             class: i64::from(call.api == Api::Driver),
-            thread: ids.thread(call.thread),
+            thread: file.ids.thread(call.thread),
             correlation: call.correlation,
-            name: strings.id(file, call.name)?,
+            name: file.string(call.name)?,
             result: call.result,
         };
         if call.correlation == 0 || self.api_calls.recorded(row) { write_all(file, &[row]) } else { Ok(()) }
@@ -125,8 +111,9 @@ impl Gpu {
         if self.api_calls.replaced.is_empty() {
             return Ok(());
         }
-        file.batch(REPLACED)?;
-        self.api_calls.replaced.iter().try_for_each(|id| file.run(REPLACE, [id]))?;
+        file.batch("CREATE TEMP TABLE replaced(id INTEGER PRIMARY KEY)")?;
+        let replace = "INSERT OR IGNORE INTO temp.replaced VALUES(?)";
+        self.api_calls.replaced.iter().try_for_each(|id| file.run(replace, [id]))?;
         file.run(KEEP_THE_LAST, [])
     }
 }

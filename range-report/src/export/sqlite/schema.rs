@@ -74,12 +74,9 @@ const ENUMS: &str = "
 
 const EXPORT: &str = "INSERT INTO META_DATA_EXPORT VALUES (?, ?)";
 const CAPTURE: &str = "INSERT INTO META_DATA_CAPTURE VALUES (?, ?)";
-const PROCESS: &str = "INSERT INTO PROCESSES VALUES (?, ?, ?)";
-const DETAILS: &str = "INSERT INTO ANALYSIS_DETAILS VALUES (?, ?, 0, ?)";
-const COMPLETE: &str = "UPDATE META_DATA_CAPTURE SET value = 'true' WHERE name = 'TRACING_GPU:COMPLETE'";
 
 /// Creates the tables, and writes which program wrote them.
-pub(super) fn write(file: &mut File, process: &Process, global: i64) -> io::Result<()> {
+pub(super) fn write(file: &mut File, process: &Process) -> io::Result<()> {
     file.batch(TABLES)?;
     file.batch(ENUMS)?;
     let version = VERSION.join(".");
@@ -112,14 +109,14 @@ pub(super) fn write(file: &mut File, process: &Process, global: i64) -> io::Resu
             file.run(CAPTURE, (name, value))?;
         }
     }
-    file.run(PROCESS, (global, process.pid, &process.command))
+    file.run("INSERT INTO PROCESSES VALUES (?, ?, ?)", (file.ids.process, process.pid, &process.command))
 }
 
 /// Marks the file as complete. A file without this mark was left by a process that was killed.
 pub(super) fn complete(file: &mut File, elapsed_ns: u64, lost: u64, made_up: u64) -> io::Result<()> {
     let elapsed = i64::try_from(elapsed_ns).unwrap_or(i64::MAX);
-    file.run(DETAILS, (MACHINE, elapsed, elapsed))?;
+    file.run("INSERT INTO ANALYSIS_DETAILS VALUES (?, ?, 0, ?)", (MACHINE, elapsed, elapsed))?;
     file.run(CAPTURE, ("TRACING_GPU:LOST_ITEMS", lost.to_string()))?;
     file.run(CAPTURE, ("TRACING_GPU:API_CALLS_WITHOUT_DURATION", made_up.to_string()))?;
-    file.run(COMPLETE, [])
+    file.run("UPDATE META_DATA_CAPTURE SET value = 'true' WHERE name = 'TRACING_GPU:COMPLETE'", [])
 }
