@@ -1,15 +1,15 @@
 //! What ran on the GPU, and which call of the program launched it.
 //!
 //! ```text
-//! CUPTI's buffers -> cupti -> records --.
-//!                                       |-> join -> Totals, Events
-//! the program's log of its launches ----'
+//! CUPTI's buffers -> cupti -> records --.            .-> Totals
+//!                                       |-> join -> folds
+//! the program's log of its launches ----'            '-> Events
 //! ```
 //!
 //! - [`source`] records work: [`cupti`] finds and loads libcupti, keeps a session with it, and decodes its buffers into
 //!   [`record`]s; [`timed`] takes operations that the program has timed itself.
-//! - [`join`] joins these with the launch logs of the program's threads: once, for [`totals`] and for timelines. It is
-//!   pure: data in, data out.
+//! - [`join`] joins these with the launch logs of the program's threads: once. It hands each joined record to the folds:
+//!   to the [`totals`], and to the events of timelines. It is pure: data in, data out.
 //! - `driver` (the few driver functions that measuring needs, found by name in the loaded library), `own_calls` (which
 //!   calls are the profiler's own) and `forks` (whether this process is a forked child) are for the crates of this
 //!   workspace: they take handles as numbers, for which the caller vouches.

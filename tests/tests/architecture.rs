@@ -33,6 +33,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["cupti", "timed"],
             &["join"],
             &["totals"],
+            &["fold"],
             &["source"],
             &["driver", "forks", "own_calls", "record"],
         ],
@@ -69,7 +70,8 @@ const CIRCLES: &[(&str, &str)] = &[
 ];
 
 /// Code that only takes and returns data, except for files that a caller names.
-const PURE: &[&str] = &["range-report/src", "gpu-activity/src/join", "gpu-activity/src/totals"];
+const PURE: &[&str] =
+    &["range-report/src", "gpu-activity/src/join", "gpu-activity/src/fold", "gpu-activity/src/totals"];
 
 /// Names that such code must not use.
 const IMPURE: &[&str] =
