@@ -22,7 +22,6 @@ use gpu_activity::timed::TimedOperations;
 use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::ActivityLosses;
 use range_report::stats::Keyed;
 
 use crate::clock::Ticks;
@@ -73,7 +72,8 @@ pub(crate) struct Collector {
     cupti: Option<&'static cupti::Session>,
     timed: TimedOperations,
     calls: bool,
-    details: Details,
+    /// The largest number of remembered calls.
+    launches: usize,
     /// Notes of threads without a state.
     strays: Mutex<Notes>,
     state: Mutex<State>,
@@ -106,7 +106,6 @@ struct State {
 #[derive(Debug, Default)]
 pub(crate) struct ActivityTotals {
     pub(crate) totals: Totals,
-    pub(crate) losses: ActivityLosses,
     kernels: Keyed<u32, Arc<str>>,
     functions: Keyed<(Api, u32), Arc<str>>,
     /// Whether single API calls were recorded.
@@ -161,13 +160,10 @@ impl Collector {
         details: Details,
         memory: usize,
     ) -> &'static Self {
-        let launch_bytes = launch_bytes(calls, details);
-        let limits = Limits {
-            launches: share(memory, LAUNCHES) / launch_bytes,
-            has_calls: calls,
-            instances: share(memory, INSTANCES) / INSTANCE_BYTES,
-        };
-        let mut join = Join::new(limits);
+        let node_bytes = if details.has(Details::NODES) { NODE_BYTES } else { 0 };
+        let launch_bytes = LAUNCH_BYTES + node_bytes + if calls { CALL_BYTES } else { 0 };
+        let (launches, instances) = (share(memory, LAUNCHES) / launch_bytes, share(memory, INSTANCES) / INSTANCE_BYTES);
+        let mut join = Join::new(Limits { launches, has_calls: calls, instances });
         if !details.is_empty() {
             join.ask_for_details();
         }
@@ -177,7 +173,7 @@ impl Collector {
             cupti,
             timed: TimedOperations::new(share(memory, BUFFERS)),
             calls,
-            details,
+            launches,
             strays: Mutex::default(),
             state: Mutex::new(State {
                 join,
@@ -203,8 +199,7 @@ impl Collector {
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| self.run());
         match thread {
             Ok(thread) => {
-                let launches = share(memory, LAUNCHES) / launch_bytes(self.calls, self.details);
-                self.session.note_room.wake(thread.thread().clone(), launches / EARLY);
+                self.session.note_room.wake(thread.thread().clone(), self.launches / EARLY);
                 *self.thread.lock() = Some(thread);
                 Ok(self)
             }
@@ -363,8 +358,8 @@ impl Collector {
         own::during(|| self.flush_and_collect());
         let dropped = self.dropped();
         let state = self.state.lock();
-        let totals = state.join.totals(now);
-        let mut losses = totals.losses;
+        let mut totals = state.join.totals(now);
+        let losses = &mut totals.losses;
         losses.dropped_records = dropped.saturating_sub(state.dropped_before);
         losses.unreadable_records = state.lost.unreadable;
         losses.over_budget_records = state.lost.over_budget;
@@ -378,7 +373,7 @@ impl Collector {
         }
         let kernels = totals.kernels.keys().map(|&id| (id, self.kernel(id).0)).collect();
         let functions = totals.calls.keys().map(|&(api, id)| ((api, id), self.function(api, id))).collect();
-        ActivityTotals { totals, losses, kernels, functions, calls: self.calls }
+        ActivityTotals { totals, kernels, functions, calls: self.calls }
     }
 
     /// Begins a new window.
@@ -434,12 +429,6 @@ impl Collector {
     pub(crate) fn describe_others(&'static self) -> Option<String> {
         self.sources().find_map(Source::describe_others)
     }
-}
-
-/// Memory for each remembered call.
-fn launch_bytes(calls: bool, details: Details) -> usize {
-    let nodes = if details.has(Details::NODES) { NODE_BYTES } else { 0 };
-    LAUNCH_BYTES + nodes + if calls { CALL_BYTES } else { 0 }
 }
 
 /// This many sixteenths of a memory limit.

@@ -68,7 +68,7 @@ pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &
 
 #[inline(never)]
 pub(super) fn losses(all: &ActivityTotals) -> ActivityLosses {
-    all.losses
+    all.totals.losses
 }
 
 #[inline(never)]

@@ -240,15 +240,13 @@ impl Recorder {
         // batch was therefore taken before all records are taken again: then the fields of its spans are available.
         let mut taken = take(&mut state.ahead);
         self.take(state, &mut taken);
-        let mut ahead = Vec::new();
-        self.take(state, &mut ahead);
+        let (count, mut places) = (taken.len(), None);
+        self.take(state, &mut taken);
         let gpu = self.gpu.lock().take();
-        if !gpu.is_empty() || !taken.is_empty() {
+        if !gpu.is_empty() || count > 0 {
             state.moments.add(self.session.clock.anchor()); // after all conversions that use the old reading
             state.labels.update(self.session);
         }
-        let (count, mut places) = (taken.len(), None);
-        taken.append(&mut ahead);
         for at in 0..count {
             write_records(state, &taken, at, &mut places, self.session);
             let Some(mut records) = taken.get_mut(at).map(take) else { continue };
