@@ -67,8 +67,8 @@ pub(crate) struct Figures {
     pub(crate) last: u64,
     /// Launches with operations.
     pub(crate) operations: u64,
-    /// Rows of the kernels launched in it, in the order of the keys.
-    pub(crate) kernels: Vec<(u64, u32)>,
+    /// Rows of the kernels launched in it, in the order of kernels and threads.
+    pub(crate) kernels: Vec<((u32, u32), u32)>,
 }
 
 impl InstanceState {
@@ -87,7 +87,7 @@ impl InstanceState {
 }
 
 /// All kept instances.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Instances {
     limit: usize,
     kept: Vec<InstanceState>,
@@ -105,16 +105,7 @@ pub(crate) struct Instances {
 
 impl Instances {
     pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            kept: Vec::new(),
-            free: Vec::new(),
-            by_id: FxHashMap::default(),
-            open: 0,
-            over: VecDeque::new(),
-            loose: Vec::new(),
-            ended: Vec::new(),
-        }
+        Self { limit, ..Self::default() }
     }
 
     /// The slot of an instance, or [`NO_SLOT`].

@@ -51,7 +51,7 @@ pub struct Limits {
     pub launches: usize,
     /// Whether API calls are recorded.
     pub has_calls: bool,
-    /// Instances that are not in the totals yet: some 250 bytes each, and 16 for each kernel launched in it. During a
+    /// Instances that are not in the totals yet: some 250 bytes each, and 12 for each kernel launched in it. During a
     /// drain there may be more. An instance that was folded early stays while a launch in it is remembered: at most 64
     /// and two and a half times as many. Work of further instances counts as late.
     pub instances: usize,

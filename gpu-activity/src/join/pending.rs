@@ -120,7 +120,7 @@ pub(super) enum Joins {
 }
 
 /// Remembered calls by correlation id. A forgotten call releases the slots of its instances through the given function.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Pending {
     pub(super) limit: usize,
     /// Whether calls are recorded. Then each is remembered until its record has arrived, however long CUPTI delays the
@@ -156,24 +156,8 @@ pub(super) struct Pending {
 
 impl Pending {
     pub(super) fn new(limit: usize, has_records: bool) -> Self {
-        Self {
-            limit: limit.max(1),
-            has_records,
-            has_details: false,
-            known: FxHashMap::default(),
-            within: FxHashMap::default(),
-            around: 0,
-            arrived: VecDeque::new(),
-            mere_calls: VecDeque::new(),
-            unrecorded: 0,
-            serial: 0,
-            threads: FxHashMap::default(),
-            running: FxHashMap::default(),
-            ageing: VecDeque::from([Vec::new()]),
-            drain: 1,
-            forgotten: 0,
-            forgotten_calls: 0,
-        }
+        let ageing = VecDeque::from([Vec::new()]);
+        Self { limit: limit.max(1), has_records, ageing, drain: 1, ..Self::default() }
     }
 
     /// Launches that still wait for their operations.

@@ -33,15 +33,9 @@ pub(super) struct RangeKernels {
     by_key: FxHashMap<Key, u32>,
 }
 
-/// The key of a kernel and thread, within an instance.
-fn known(kernel: u32, thread: u32) -> u64 {
-    u64::from(kernel) << 32 | u64::from(thread)
-}
-
-/// Whether that instance already counts in the row of this kernel.
-pub(super) fn is_known(instances: &Instances, slot: u32, kernel: u32, thread: u32) -> bool {
-    let key = known(kernel, thread);
-    let place = |of: &InstanceState| of.figures.kernels.binary_search_by_key(&key, |&(known, _)| known);
+/// Whether that instance already counts in the row of this kernel and thread.
+pub(super) fn is_known(instances: &Instances, slot: u32, kernel: (u32, u32)) -> bool {
+    let place = |of: &InstanceState| of.figures.kernels.binary_search_by_key(&kernel, |&(known, _)| known);
     instances.get(slot).is_some_and(|instance| place(instance).is_ok())
 }
 
@@ -62,15 +56,14 @@ impl RangeKernels {
     /// folded early has lost its list of kernels: it counts as one that had launched this kernel before, unless the row
     /// has no instance yet.
     pub(super) fn row_of(&mut self, instance: &mut InstanceState, key: Key) -> u32 {
-        let known = known(key.2, key.0);
-        let kernels = &mut instance.figures.kernels;
-        let at = match kernels.binary_search_by_key(&known, |&(known, _)| known) {
+        let (kernel, kernels) = ((key.2, key.0), &mut instance.figures.kernels);
+        let at = match kernels.binary_search_by_key(&kernel, |&(known, _)| known) {
             Ok(at) => return kernels.get(at).map_or(0, |&(_, row)| row),
             Err(at) => at,
         };
         let row = self.row(key);
         if !instance.folded {
-            kernels.insert(at, (known, row));
+            kernels.insert(at, (kernel, row));
         }
         if let Some(row) = self.rows.get_mut(row as usize) {
             row.counted.range_instances += u64::from(!instance.folded || row.counted.range_instances == 0);

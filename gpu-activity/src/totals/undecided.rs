@@ -82,7 +82,8 @@ impl Undecided {
                 };
                 for &(slot, range, is_first) in &ranges {
                     let row = totals.row((thread, Some(range), kernel));
-                    let is_new = !is_known(instances, slot, kernel, thread) && launched.insert((slot, kernel, thread));
+                    let is_new =
+                        !is_known(instances, slot, (kernel, thread)) && launched.insert((slot, kernel, thread));
                     row.range_instances += u64::from(is_new);
                     add(row, is_first);
                 }

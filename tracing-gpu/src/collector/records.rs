@@ -18,7 +18,7 @@ pub(crate) trait Names {
 const DETAILS_PART: usize = 16;
 
 /// Records that wait to be written, a bounded queue. Times are those of the source.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct GpuRecords {
     /// Memory limit of the queue.
     most_bytes: usize,
@@ -38,17 +38,7 @@ pub(crate) struct GpuRecords {
 
 impl GpuRecords {
     pub(crate) fn new(most_bytes: usize) -> Self {
-        Self {
-            most_bytes,
-            events: Vec::new(),
-            streams: 0,
-            kernels: FxHashMap::default(),
-            functions: FxHashMap::default(),
-            devices: FxHashMap::default(),
-            lost: 0,
-            details: Default::default(),
-            lost_details: Default::default(),
-        }
+        Self { most_bytes, ..Self::default() }
     }
 
     pub(crate) fn take(&mut self) -> Self {

@@ -47,7 +47,7 @@ impl SpanRecord {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SpanFields {
     young: FxHashMap<u64, SpanRecord>,
     old: FxHashMap<u64, SpanRecord>,
@@ -65,16 +65,7 @@ pub(super) struct SpanFields {
 impl SpanFields {
     /// A store within this number of bytes.
     pub(super) fn new(bytes: usize) -> Self {
-        Self {
-            young: FxHashMap::default(),
-            old: FxHashMap::default(),
-            bytes: 0,
-            most: bytes / 2,
-            sites: FxHashMap::default(),
-            spare: Vec::new(),
-            text: Vec::new(),
-            lost: 0,
-        }
+        Self { most: bytes / 2, ..Self::default() }
     }
 
     /// Adds recorded fields of a span; they may have been added already.

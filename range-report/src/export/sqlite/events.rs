@@ -156,14 +156,14 @@ impl Events {
 
     /// The domain's number: 0 for the default one, which has no row.
     fn place(&mut self, file: &mut File, domain: Option<&str>, thread: i64, at: i64) -> io::Result<Place> {
-        let Some(name) = domain else { return Ok(Place { thread, at, domain: 0 }) };
+        let place = |domain| Place { thread, at, domain };
+        let Some(name) = domain else { return Ok(place(0)) };
         if let Some(&domain) = self.domains.get(name) {
-            return Ok(Place { thread, at, domain });
+            return Ok(place(domain));
         }
-        let domain = self.domains.len() as i64 + 1;
-        let place = Place { thread, at, domain };
+        let place = place(self.domains.len() as i64 + 1);
         add_text(file, place, DOMAIN, None, name, None)?;
-        self.domains.insert(name.into(), domain);
+        self.domains.insert(name.into(), place.domain);
         Ok(place)
     }
 

@@ -62,7 +62,11 @@ impl File {
             Err(error) => return Err(because(error.kind(), &error)),
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = connect(&path, flags).map_err(|error| failure(&path, &error))?;
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        let connection = Connection::open_with_flags_and_vfs(&path, flags, descriptors::vfs());
+        #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+        let connection = Connection::open_with_flags(&path, flags);
+        let connection = connection.map_err(|error| failure(&path, &error))?;
         prepare(&connection).map_err(|error| failure(&path, &error))?;
         Ok(Self { path, connection, rows: Some(0), waiting: Rows::new(), ids, strings: FxHashMap::default() })
     }
@@ -134,16 +138,6 @@ impl File {
     pub(super) fn close(self) -> io::Result<()> {
         self.connection.close().map_err(|(_, error)| failure(&self.path, &error))
     }
-}
-
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-    Connection::open_with_flags_and_vfs(path, flags, descriptors::vfs())
-}
-
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-    Connection::open_with_flags(path, flags)
 }
 
 /// Takes the lock, discards the contents of the file, and begins the first transaction. Several processes may do this
