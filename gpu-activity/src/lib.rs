@@ -8,8 +8,8 @@
 //!
 //! - [`source`] records work: [`cupti`] finds and loads libcupti, keeps a session with it, and decodes its buffers into
 //!   [`record`]s; [`timed`] takes operations that the program has timed itself.
-//! - [`join`] joins these with the launch logs of the program's threads: once. It hands each joined record to the folds:
-//!   to the [`totals`], and to the events of timelines. It is pure: data in, data out.
+//! - [`join`] joins these with the launch logs of the program's threads, once. It hands each joined record to the
+//!   folds: the [`totals`], and the events of timelines. It is pure: data in, data out.
 //! - `driver` (the few driver functions that measuring needs, found by name in the loaded library), `own_calls` (which
 //!   calls are the profiler's own) and `forks` (whether this process is a forked child) are for the crates of this
 //!   workspace: they take handles as numbers, for which the caller vouches.

@@ -1,4 +1,4 @@
-//! Instances of ranges in which something was launched: which of them surround a launch, and for how long they are kept.
+//! Instances of ranges in which something was launched: which of them surround a launch, and how long they are kept.
 //!
 //! A slot also has room for what the folds keep of its instance, so that an operation meets each instance once and one
 //! bound holds for all.
