@@ -210,6 +210,17 @@ fn a_new_window_drops_what_was_launched_before() {
     assert_eq!(all.totals(100).projections[&(1, RangeStyle::PushPop)].range_total, 95 - 50);
 }
 
+/// A copy in two parts, the first of which was over before the window.
+#[test]
+fn a_launch_counts_with_its_first_operation_of_the_window() {
+    let mut all = join(100, 100);
+    all.notes(&[began(1, 0, 1), called(1, 1, 1)]);
+    all.operation(&kernel(1, 10, 20), false, &KEEP);
+    assert_eq!((all.losses(), all.totals(100).projections.len()), (ActivityLosses::default(), 0));
+    all.ran(1, 60, 70);
+    assert_eq!(all.totals(100).projections[&(1, RangeStyle::PushPop)].operations, 1);
+}
+
 #[test]
 fn instances_go_when_nothing_more_can_come() {
     let mut all = join(100, 100);

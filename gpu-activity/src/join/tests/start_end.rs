@@ -100,6 +100,30 @@ fn an_open_lifetime_begins_with_the_window() {
     assert_eq!((row(&all), all.kernels_in(Some(1))), ((1, 80 - 50, 10), (1, 1, 1)));
 }
 
+/// Its slot is free for another range.
+#[test]
+fn a_range_that_ended_before_the_window_ends_no_other() {
+    let mut all = join(100, 100);
+    all.notes(&[lifetime(1, 0, 1), Note::Ended { instance: 1, end: 20 }]);
+    all.clear(50);
+    all.notes(&[lifetime(2, 0, 2), called(1, 1, 0)]);
+    all.ran(1, 60, 70);
+    all.drain(1);
+    all.notes(&[Note::Left { instance: 2 }]);
+    all.drain(1);
+    assert_eq!((all.kernels_in(Some(2)), all.kernels_in(None)), ((0, 0, 0), (0, 1, 1)));
+}
+
+/// A note is not trusted to name a range on the stack.
+#[test]
+fn an_operation_counts_once_in_an_instance() {
+    let mut all = join(100, 100);
+    all.notes(&[lifetime(1, 0, 1), called(1, 1, 1)]);
+    all.ran(1, 20, 30);
+    assert_eq!(all.totals(100).projections[&(1, RangeStyle::StartEnd)].operations, 1);
+    assert_eq!(all.kernels_in(Some(1)), (1, 1, 1));
+}
+
 /// Launches share one list of open ranges until a range begins or ends. The list can be very long.
 #[test]
 fn ranges_around_launches_take_of_their_memory() {
