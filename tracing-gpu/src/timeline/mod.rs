@@ -360,16 +360,24 @@ impl Recorder {
 /// For each span number, the index of the list with its fields and their place in it.
 type Places = FxHashMap<u64, (usize, usize)>;
 
-/// Adds the fields of a span that was created on another thread to the known ones. Fills `places` at the first search;
-/// lists that have been written are empty.
-fn find(span: u64, known: &mut SpanFields, lists: &[Records], places: &mut Option<Places>, session: &Session) {
+/// Adds the fields of a span, if a list after this one has its creation: it was created on another thread. Fills
+/// `places` at the first search.
+fn find(
+    span: u64,
+    known: &mut SpanFields,
+    lists: &[Records],
+    at: usize,
+    places: &mut Option<Places>,
+    session: &Session,
+) {
     let places = places.get_or_insert_with(|| {
         let of = |(list, records): (usize, &Records)| {
-            records.new_spans().map(move |(span, at)| (span, (list, at))).collect::<Vec<_>>()
+            records.new_spans().map(move |(span, place)| (span, (list, place))).collect::<Vec<_>>()
         };
-        lists.iter().enumerate().flat_map(of).collect()
+        lists.iter().enumerate().skip(at + 1).flat_map(of).collect()
     });
-    let record = places.get(&span).and_then(|&(list, at)| lists.get(list)?.fields_at(at));
+    let later = places.get(&span).filter(|(list, _)| *list > at);
+    let record = later.and_then(|&(list, place)| lists.get(list)?.fields_at(place));
     record.iter().for_each(|record| known.add(record, session));
 }
 
@@ -378,7 +386,7 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
     let Some(records) = lists.get(at) else { return };
     let mut find = |RangeNumbers { span, has_fields, .. }: RangeNumbers, known: &mut SpanFields| {
         if has_fields && !known.is_known(span) {
-            find(span, known, lists, places, session);
+            find(span, known, lists, at, places, session);
         }
     };
     // Values of the next range. They come directly before it, or with values of surrounding ranges in between.
