@@ -14,7 +14,7 @@
 //! delays the buffer of its record, finds its launch. A driver call waits two drains for the runtime's call around it,
 //! and longer while its thread has made no other call.
 //!
-//! Memory is bounded: calls by [`Limits::launches`], instances by [`Limits::instances`], unions of time by node and
+//! Memory is bounded: launches by [`Limits::launches`], other calls by [`Limits::calls`], instances by [`Limits::instances`], unions of time by node and
 //! device, and data that waits for the end of a drain by the arrivals in it. Tables have a row for each name.
 //!
 //! The join is pure: data in, data out.
@@ -23,6 +23,7 @@ mod context;
 mod event;
 mod instances;
 mod kernels;
+mod mere_calls;
 mod nested;
 mod nodes;
 mod pending;
@@ -38,7 +39,7 @@ use self::instances::{Instances, NO_SLOT, REFUSED, Timed};
 use self::kernels::{Execution, RangeKernels};
 use self::nested::NestedCalls;
 use self::nodes::GraphNodes;
-use self::pending::{Expected, Joins, Pending, PendingCall, Progress};
+use self::pending::{Expected, Pending, PendingCall, Progress};
 use self::start_end::StartEnd;
 use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks, Work};
 use crate::totals::{AttributionLosses, Totals, UNMATCHED, WorkTotals};
@@ -50,9 +51,13 @@ pub const OUTSIDE: u32 = 0;
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Calls that are remembered until their work has arrived: at most 168 bytes each. If API calls are recorded, as
-    /// many again in each of three drains, at most 124 bytes each.
+    /// Launches that are remembered until their work has arrived: at most 168 bytes each. If API calls are recorded, as
+    /// many driver calls wait for the runtime's call around them, and as many calls of the runtime that nobody noted are
+    /// remembered in each of three drains: 163 bytes more.
     pub launches: usize,
+    /// Calls without work that are remembered until their record or detail has arrived, if any is expected: at most 44
+    /// bytes each, and 1 MiB for a table that grows. They push out no launch.
+    pub calls: usize,
     /// Whether API calls are recorded.
     pub has_calls: bool,
     /// Instances that are not in the totals yet: some 250 bytes each, and 16 for each kernel launched in it. During a
@@ -88,7 +93,7 @@ impl Join {
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
-            pending: Pending::new(limits.launches, limits.has_calls),
+            pending: Pending::new(limits.launches, limits.calls, limits.has_calls),
             instances: Instances::new(limits.instances),
             nested: NestedCalls::new(limits.launches),
             work: WorkTotals::default(),
@@ -131,7 +136,7 @@ impl Join {
 
     /// Ends the join: waiting driver calls count, and open instances are over for events.
     pub fn finish(&mut self, context: &Context<'_>) {
-        for made in self.nested.take_waiting() {
+        for made in self.nested.take_waiting(&self.pending) {
             self.count_call(made, context.keep);
         }
         self.instances.project_all();
@@ -168,15 +173,12 @@ impl Join {
                     NO_SLOT if instance != 0 => REFUSED,
                     slot => slot,
                 };
-                let launch = PendingCall::new(Launch { thread: tid, node, at, call }, slot, expected);
-                let joins = pending.joins(correlation, &launch);
-                if joins == Joins::Yes {
+                let mut launch = PendingCall::new(Launch { thread: tid, node, at, call }, slot, expected);
+                if pending.joins(correlation, &mut launch) {
                     return;
                 }
                 instances.hold(launch.instance);
-                if joins == Joins::No {
-                    pending.insert(correlation, launch, |slot| instances.release(slot));
-                }
+                pending.insert(correlation, launch, |slot| instances.release(slot));
                 let around = start_end.around(tid).filter(|around| pending.put_within(correlation, around));
                 if let Some(around) = around {
                     around.iter().for_each(|&slot| instances.hold(slot));
@@ -315,9 +317,11 @@ impl Join {
     }
 
     fn called(&mut self, call: &ApiCall, of_window: bool, context: &Context<'_>) {
-        self.nested.remember(call);
         let (pending, thread) = self.pending.recorded(call);
-        if pending.is_some_and(|pending| pending.is_own()) || self.nested.leaves_out(call) {
+        if pending.is_none() && call.api == Api::Runtime {
+            self.nested.remember(call);
+        }
+        if pending.is_some_and(|pending| pending.is_own()) || self.nested.leaves_out(call, &self.pending) {
             return;
         }
         let counts = of_window && pending.is_none_or(|pending| !pending.is_dropped());
@@ -329,10 +333,13 @@ impl Join {
             pending.filter(|_| counts).map(|pending| self.work.lineage.place(pending.launch.node, context.parents));
         let made = MadeCall { call: *call, thread, node, counts };
         if counts || self.events.is_some() {
-            if call.api == Api::Driver && self.nested.hold(made) {
+            if call.api == Api::Runtime {
+                self.count_call(made, context.keep);
                 return;
             }
-            self.count_call(made, context.keep);
+            for made in self.nested.hold(made, &self.pending) {
+                self.count_call(made, context.keep);
+            }
         }
     }
 
@@ -349,7 +356,7 @@ impl Join {
     pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
         self.work.lineage.drained();
         if counts {
-            for made in self.nested.drained(&self.pending.running()) {
+            for made in self.nested.drained(&self.pending) {
                 self.count_call(made, context.keep);
             }
             self.pending.drained(|slot| self.instances.release(slot));
@@ -367,13 +374,13 @@ impl Join {
     #[must_use]
     pub fn totals(&self, now: Ticks) -> Totals {
         let mut totals = self.work.totals();
-        for made in self.nested.waiting().filter(|made| made.counts) {
+        for made in self.nested.waiting(&self.pending).filter(|made| made.counts) {
             totals.add_call(made.function(), made.duration(), made.node);
         }
         let losses = AttributionLosses {
             outstanding: self.pending.awaited(),
             forgotten_launches: self.pending.forgotten,
-            forgotten_calls: self.pending.forgotten_calls,
+            forgotten_calls: self.pending.forgotten_calls(),
             ..self.losses
         };
         totals.losses = losses;

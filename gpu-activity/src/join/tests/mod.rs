@@ -18,12 +18,12 @@ mod start_end;
 pub(super) const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true };
 
 pub(super) fn join(launches: usize, instances: usize) -> Join {
-    Join::new(Limits { launches, has_calls: false, instances })
+    Join::new(Limits { launches, calls: launches, has_calls: false, instances })
 }
 
 /// A join with API calls recorded.
 pub(super) fn with_calls(launches: usize) -> Join {
-    Join::new(Limits { launches, has_calls: true, instances: 100 })
+    Join::new(Limits { launches, calls: launches, has_calls: true, instances: 100 })
 }
 
 pub(super) fn called(correlation: u32, node: u32, instance: u64) -> Note {
@@ -276,7 +276,10 @@ fn there_are_no_more_instances_than_there_is_room_for() {
 fn launches_and_instances_are_as_large_as_is_said() {
     let in_table = |entry: usize| (entry + 1) * 16 / 7; // after growth
     assert!(in_table(size_of::<(u32, PendingCall)>()) + 4 * 8 + 3 * 8 <= 168);
-    assert!(2 * size_of::<MadeCall>() + in_table(size_of::<u32>()) <= 124);
+    assert!(2 * size_of::<MadeCall>() + 3 * in_table(size_of::<u32>()) * 3 / 2 <= 163);
+    let places = 1 << 16; // of a table of 50,000 mere calls
+    assert!(places * (size_of::<(u32, mere_calls::MereCall)>() + 1) <= 44 * mere_calls::TABLE);
+    assert!(mere_calls::TABLE < places * 7 / 8);
     assert!(size_of::<instances::InstanceState>() * 9 / 8 + in_table(size_of::<(u64, u32)>()) + 2 * 4 <= 250);
 }
 
@@ -338,7 +341,7 @@ proptest! {
         ),
         launches in 0usize..8, instances in 0usize..6, has_calls in any::<bool>(),
     ) {
-        let mut all = Join::new(Limits { launches, has_calls, instances });
+        let mut all = Join::new(Limits { launches, calls: launches, has_calls, instances });
         for (kind, note, id, start, end) in steps {
             match kind {
                 0..=3 => all.note(id, &note),
@@ -353,7 +356,8 @@ proptest! {
                 _ if start % 4 == 0 => all.clear(end),
                 _ => drop(all.totals(end)),
             }
-            prop_assert!(all.pending.remembered() <= launches.max(1));
+            prop_assert!(all.pending.launches() <= launches.max(1));
+            prop_assert!(all.pending.remembered() <= 2 * launches.max(1));
         }
         let totals = all.totals(60);
         let kernels: u64 = totals.kernels.values().map(|times| times.count).sum();
