@@ -58,7 +58,7 @@ impl MereCalls {
 
     fn index(&self, id: u32) -> usize {
         let hash = u64::from(id.wrapping_mul(0x9e37_79b9)); // spreads ids in a row evenly
-        (hash * self.tables.len() as u64 >> 32) as usize
+        ((hash * self.tables.len() as u64) >> 32) as usize
     }
 
     fn table_mut(&mut self, id: u32) -> Option<&mut FxHashMap<u32, MereCall>> {

@@ -23,6 +23,9 @@ figures! {
         late: u64 = sum;
         /// Calls of the CUDA API that were dropped at the limit on memory. The time in them is not explained.
         dropped_calls: u64 = sum;
+        /// Copies of pageable memory whose call is not known. They are in no row of `calls`.
+        #[serde(default)]
+        unmatched_copies: u64 = sum;
     }
 }
 

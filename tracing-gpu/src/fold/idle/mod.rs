@@ -24,17 +24,17 @@ use std::collections::BTreeMap;
 use range_report::stats::order;
 use range_report::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanCalls, SpanIdle};
 use range_report::timeline::{
-    ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, StreamKind, WaitKind, Work,
+    ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, WaitKind, Work,
 };
 use range_report::{RangeStyle, Summary};
 use rustc_hash::FxHashMap;
 
 use self::curve::Curve;
-use self::functions::{BETWEEN_LAUNCHES, Purpose, kind, purpose};
+use self::functions::{Purpose, kind, purpose};
 use self::gaps::{DISPATCH, DeviceLog, DeviceOperation, Gap, Name, Settled};
 use self::pieces::{Piece, Pieces};
 use self::ranges::Ranges;
-use self::streams::Streams;
+use self::streams::{StreamLogs, Streams};
 use self::thread::{ApiSpan, BLOCKING_COPY, CostlyCall, NO_RANGE, OpenSpan, ThreadLog, What};
 use super::Fold;
 
@@ -55,9 +55,6 @@ impl Default for Limits {
     }
 }
 
-/// The largest number of waits for events that are remembered for each stream.
-const MOST_WAITS: usize = 1 << 16;
-
 /// The fold.
 #[derive(Debug, Default)]
 pub(crate) struct Idle {
@@ -74,10 +71,9 @@ pub(crate) struct Idle {
     calls: FxHashMap<(u32, What, u32), CallSums>,
     /// Copies from or to pageable memory whose calls are not known yet.
     pageable: Vec<PageableCopy>,
-    /// By context and stream.
-    streams: FxHashMap<(u32, u32), StreamKind>,
-    /// Moments at which a stream was told to wait for an event.
-    waits: FxHashMap<u32, Vec<u64>>,
+    /// Number of those whose calls never arrived.
+    unmatched_copies: u64,
+    streams: StreamLogs,
     /// Number of records since the last settling, and the end of the latest one.
     arrived: usize,
     latest: u64,
@@ -131,6 +127,7 @@ const NO_FUNCTION: u16 = u16::MAX;
 struct PageableCopy {
     thread: u32,
     at: u64,
+    end: u64,
     correlation: u32,
     bytes: u64,
 }
@@ -211,7 +208,7 @@ impl Fold for Idle {
         if let (Work::Memory(memory), Some((thread, at))) = (operation.work, launch)
             && memory.is_pageable()
         {
-            self.pageable.push(PageableCopy { thread, at, correlation, bytes: memory.bytes });
+            self.pageable.push(PageableCopy { thread, at, end, correlation, bytes: memory.bytes });
         }
         let log = &mut self.devices.entry(operation.device).or_default().log;
         log.add(DeviceOperation {
@@ -248,11 +245,11 @@ impl Fold for Idle {
 
     fn detail(&mut self, detail: &PlacedDetail<'_>) {
         if let Detail::Stream(new) = detail.detail {
-            self.streams.insert((new.context, new.stream), new.kind);
+            self.streams.created((new.context, new.stream), new.kind, self.latest);
         }
         let (Detail::Wait(wait), Some((_, at))) = (detail.detail, detail.launch) else { return };
         if let (WaitKind::StreamForEvent, Some(stream)) = (wait.kind, wait.stream) {
-            self.waits.entry(stream).or_default().push(at);
+            self.streams.waits((wait.context, stream), at);
             self.arrived(at);
         }
     }
@@ -322,11 +319,25 @@ impl Idle {
     /// Explains all idle times that end before a moment.
     fn settle(&mut self, until: u64) {
         self.threads.values_mut().for_each(ThreadLog::sort);
-        self.waits.values_mut().for_each(|waits| waits.sort_unstable());
+        self.streams.sort();
         let Self {
-            threads, devices, waits, gaps: number, spans, ranges, calls, pageable, streams: kinds, unshown, ..
+            threads,
+            devices,
+            streams: logs,
+            gaps: number,
+            spans,
+            ranges,
+            calls,
+            pageable,
+            unmatched_copies,
+            unshown,
+            ..
         } = self;
-        pageable.retain(|copy| !find_call(copy, threads) && copy.at >= until);
+        pageable.retain(|copy| {
+            let (is_known, waits) = (find_call(copy, threads), copy.end >= until && until != u64::MAX);
+            *unmatched_copies += u64::from(!is_known && !waits);
+            !is_known && waits
+        });
         for (&index, device) in devices.iter_mut() {
             let Device { log, streams, gaps, causes, curve } = device;
             log.settle(until, |settled| match settled {
@@ -336,9 +347,9 @@ impl Idle {
                     all.operations_ns += began.unwrap_or(0);
                 }),
                 Settled::Began(operation) => {
-                    let kind = kinds.get(&(operation.context, operation.stream)).copied().unwrap_or_default();
-                    let waits = waits.get(&operation.stream).map_or(&[][..], Vec::as_slice);
-                    if let Some(ns) = streams.began(&operation, kind, waits)
+                    let waited = logs.get(&operation).and_then(|log| streams.began(&operation, log));
+                    logs.settled(&operation);
+                    if let Some(ns) = waited
                         && let Some((thread, at)) = operation.launch
                     {
                         let what = What { kind: CallKind::DefaultStream, function: NO_FUNCTION, code: 0 };
@@ -351,7 +362,7 @@ impl Idle {
                     let ended_by = gap.ended_by.name;
                     let mut pieces =
                         Pieces { gap: *number, device: index, ended_by, at: gap.start, pieces: Vec::new() };
-                    explain(&gap, threads, waits, &mut pieces);
+                    explain(&gap, threads, logs, &mut pieces);
                     for piece in pieces.pieces {
                         curve.go_on(piece.start, piece.end, |all, ns| all.causes.add(piece.cause, ns));
                         match gap.ended_by.launch {
@@ -391,10 +402,11 @@ impl Idle {
         }
         let curves: Vec<&Curve> = devices.values().map(|device| &device.curve).collect();
         ranges.evaluate(needed, &curves);
-        devices.values_mut().for_each(|device| device.curve.thin());
-        for waits in waits.values_mut() {
-            waits.drain(..waits.len().saturating_sub(MOST_WAITS)); // the queue of a stream may be long
+        for device in devices.values_mut() {
+            device.curve.thin();
+            device.streams.forget();
         }
+        logs.forget();
     }
 
     fn answer(&mut self, elapsed: u64) -> Option<GpuIdle> {
@@ -434,6 +446,7 @@ impl Idle {
             (Reverse(row.steady.busy_ns + row.warm_up.busy_ns), row.domain.clone(), row.name.clone())
         });
         idle.calls = self.calls(&names);
+        idle.unmatched_copies = self.unmatched_copies;
         idle.dropped_calls = self.threads.values().map(|thread| thread.dropped).sum();
         let has_failed = idle.calls.iter().any(|row| row.kind == CallKind::Failed);
         (!idle.devices.is_empty() || has_failed).then_some(idle)
@@ -486,7 +499,7 @@ fn lend_range(threads: &mut FxHashMap<u32, ThreadLog>) {
 }
 
 /// Finds the causes of one gap.
-fn explain(gap: &Gap, threads: &FxHashMap<u32, ThreadLog>, waits: &FxHashMap<u32, Vec<u64>>, pieces: &mut Pieces) {
+fn explain(gap: &Gap, threads: &FxHashMap<u32, ThreadLog>, streams: &StreamLogs, pieces: &mut Pieces) {
     let Some((number, launched)) = gap.ended_by.launch else { return pieces.until(gap.end, IdleCause::Unexplained) };
     let thread = threads.get(&number);
     let call = thread.and_then(|thread| thread.call(launched, gap.ended_by.correlation));
@@ -501,10 +514,7 @@ fn explain(gap: &Gap, threads: &FxHashMap<u32, ThreadLog>, waits: &FxHashMap<u32
     }
     // The device had the operation but did not begin it.
     let rest = gap.end.saturating_sub(pieces.at);
-    let waited = waits.get(&gap.ended_by.stream).is_some_and(|waits| {
-        let before = waits.partition_point(|&at| at <= launched);
-        before.checked_sub(1).and_then(|last| waits.get(last)).is_some_and(|&at| launched - at < BETWEEN_LAUNCHES)
-    });
+    let waited = streams.get(&gap.ended_by).is_some_and(|log| log.waited(launched));
     let cause = match (rest <= DISPATCH, call_end > gap.start) {
         (false, _) if waited => IdleCause::Event,
         (false, _) => IdleCause::Unexplained,
