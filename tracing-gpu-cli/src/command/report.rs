@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tracing_gpu::summary::{MergedSummary, Process, RangeStats, RangeStyle};
-use tracing_gpu::{Chosen, MergedTable, Output, RenderOptions, Report, Summary};
+use tracing_gpu::{Chosen, FindingKinds, MergedTable, Output, RenderOptions, Report, Summary};
 
 use super::files::{self, Files};
 use super::options::{Print, Processes, Run};
@@ -207,13 +207,13 @@ pub(super) fn summary_in(path: &Path) -> io::Result<Summary> {
 
 /// Writes the page of a summary, by default beside it. There it replaces no existing file, which may be the run's own
 /// page with more contents.
-pub(super) fn page(summary: &Path, output: Option<PathBuf>) -> io::Result<()> {
+pub(super) fn page(summary: &Path, output: Option<PathBuf>, without: FindingKinds) -> io::Result<()> {
     let read = summary_in(summary)?;
     let beside = summary.with_extension("html");
     if output.is_none() && beside.try_exists()? {
         return Err(said(&beside, &"there is a file: `--output PATH` names the page, and may replace it"));
     }
-    files::write(&output.unwrap_or(beside), |out| read.write_html(out))
+    files::write(&output.unwrap_or(beside), |out| read.write_html_without(without, out))
 }
 
 /// Writes to standard output, which may have lost its reader.
