@@ -74,6 +74,8 @@ pub(crate) struct Idle {
     /// Number of those whose calls never arrived.
     unmatched_copies: u64,
     streams: StreamLogs,
+    /// Start of the window. What ended before does not count.
+    window: u64,
     /// Number of records since the last settling, and the end of the latest one.
     arrived: usize,
     latest: u64,
@@ -152,6 +154,14 @@ struct Device {
     curve: Curve,
 }
 
+impl Device {
+    /// Forgets all sums.
+    fn restart(&mut self, at: u64) {
+        self.log.restart(at);
+        (self.gaps, self.causes, self.curve) = (0, IdleCauses::default(), Curve::default());
+    }
+}
+
 /// Idle time of the spans of one name.
 #[derive(Clone, Debug, Default)]
 struct SpanSums {
@@ -184,18 +194,21 @@ impl Fold for Idle {
     }
 
     fn range(&mut self, range: &Range<'_>) {
-        if range.style == RangeStyle::PushPop && range.end > range.start {
+        if range.style == RangeStyle::PushPop && range.end > range.start.max(self.window) {
             let label = self.labels.number(range.domain, range.name);
             let thread = self.threads.entry(range.thread).or_default();
             thread.has_ranges = true;
             let span = OpenSpan { start: range.start, end: range.end, label };
             thread.ranges.push(span);
-            self.ranges.ended.push(span);
+            self.ranges.ended.push(OpenSpan { start: span.start.max(self.window), ..span });
             self.arrived(range.end);
         }
     }
 
     fn operation(&mut self, operation: &Operation<'_>) {
+        if operation.end < self.window {
+            return;
+        }
         let (name, is_first) = match operation.work {
             Work::Memory(memory) if memory.kind == MemoryKind::HtoH => return, // host memory only
             Work::Memory(memory) => (Name::Memory(memory.kind), false),
@@ -207,15 +220,16 @@ impl Fold for Idle {
         let Operation { start, end, context, stream, correlation, launch, .. } = *operation;
         if let (Work::Memory(memory), Some((thread, at))) = (operation.work, launch)
             && memory.is_pageable()
+            && at >= self.window
         {
             self.pageable.push(PageableCopy { thread, at, end, correlation, bytes: memory.bytes });
         }
         let log = &mut self.devices.entry(operation.device).or_default().log;
         log.add(DeviceOperation {
-            start,
+            start: start.max(self.window),
             end: end.max(start),
             name,
-            is_rest: false,
+            is_rest: start < self.window,
             is_first,
             context,
             stream,
@@ -226,6 +240,9 @@ impl Fold for Idle {
     }
 
     fn api(&mut self, call: &ApiCall<'_>) {
+        if call.end < self.window {
+            return;
+        }
         let (purpose, function) = match self.functions.get(call.name) {
             Some(known) => *known,
             None => {
@@ -236,7 +253,9 @@ impl Fold for Idle {
         let thread = self.threads.entry(call.thread).or_default();
         let ApiCall { start, end, correlation, result: code, .. } = *call;
         thread.calls.push(ApiSpan { start, end, correlation, purpose, function });
-        if let Some(kind) = kind(purpose, call.name, code) {
+        if let Some(kind) = kind(purpose, call.name, code)
+            && start >= self.window
+        {
             let what = What { kind, function, code };
             thread.costly.push(CostlyCall { at: start, ns: end.saturating_sub(start), bytes: 0, what });
         }
@@ -252,6 +271,26 @@ impl Fold for Idle {
             self.streams.waits((wait.context, stream), at);
             self.arrived(at);
         }
+    }
+
+    fn restart(&mut self, at: u64) {
+        self.settle(at); // for files, which show all of the run
+        self.window = at;
+        self.devices.retain(|_, device| {
+            device.restart(at);
+            device.log.len() > 0 // one that the window does not use has no row
+        });
+        for (&number, thread) in &mut self.threads {
+            let pieces = thread.restart(at);
+            self.unshown
+                .iter_mut()
+                .for_each(|unshown| unshown.extend(pieces.iter().map(|&piece| (Some(number), piece))));
+        }
+        self.spans.clear();
+        self.calls.clear();
+        self.ranges.restart(at);
+        self.pageable.retain(|copy| copy.at >= at);
+        self.unmatched_copies = 0;
     }
 
     fn finish(&mut self, summary: &mut Summary) {
@@ -415,8 +454,8 @@ impl Idle {
             let Some((start, end)) = device.log.known() else { continue };
             let mut row = DeviceIdle::default();
             row.device = number;
-            row.before_ns = start;
-            row.after_ns = elapsed.saturating_sub(end);
+            row.before_ns = start - self.window;
+            row.after_ns = elapsed.saturating_sub(end - self.window);
             row.wall_ns = end - start;
             (row.busy_ns, row.copy_ns, row.overlap_ns) = (device.log.busy, device.log.copy, device.log.overlap);
             row.turns = device.log.turns;
