@@ -77,9 +77,12 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files,
     match run.processes {
         Processes::Each => {}
         Processes::First => lists.truncate(1),
-        Processes::Merged => lists = vec![lists.concat()],
+        Processes::Merged => lists = lists.into_iter().reduce(|all, list| [all, list].concat()).into_iter().collect(),
     }
-    texts.iter_mut().zip(lists).for_each(|(text, list)| *text = [list, std::mem::take(text)].concat());
+    for (text, mut list) in texts.iter_mut().zip(lists) {
+        list.append(text); // a list may be a gigabyte
+        *text = list;
+    }
     printing.write_each(texts, &worked_processes);
     pages
 }
@@ -91,7 +94,7 @@ fn gpu_traces(folder: &Folder, worked: &[Summary], is_csv: bool) -> Vec<Vec<u8>>
     let list = |summary: &Summary| match has_any && !has_work(summary) {
         true => Vec::new(),
         false => {
-            let list = fs::read(Chosen::expand(&folder.gpu_trace(is_csv), &summary.process)).unwrap_or_default();
+            let mut list = fs::read(Chosen::expand(&folder.gpu_trace(is_csv), &summary.process)).unwrap_or_default();
             if list.is_empty() {
                 complain(&format!(
                     "process {} left no list of GPU operations: it is written when a process ends by itself",
@@ -99,7 +102,8 @@ fn gpu_traces(folder: &Folder, worked: &[Summary], is_csv: bool) -> Vec<Vec<u8>>
                 ));
                 return list;
             }
-            [&list, &b"\n"[..]].concat()
+            list.push(b'\n');
+            list
         }
     };
     worked.iter().map(list).collect()
