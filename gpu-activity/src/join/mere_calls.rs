@@ -6,11 +6,11 @@
 use rustc_hash::FxHashMap;
 
 use super::event::Launch;
-use super::pending::{DRAINS, Fate, PendingCall, Recorded};
+use super::pending_call::{DRAINS, Fate, PendingCall, Recorded};
 use crate::record::Ticks;
 
-/// Number of calls in a table at the limit. Its 65,536 places are then nearly full, whatever the limit is: a table has a
-/// power of two of places, and grows where 7/8 of them are taken. A table that grows is there twice for a moment, and
+/// Number of calls in a table at the limit. Its 65,536 places are then nearly full, whatever the limit is: a table has
+/// a power of two of places, and grows where 7/8 of them are taken. A table that grows is there twice for a moment, and
 /// the others are not.
 pub(super) const TABLE: usize = 50_000;
 

@@ -14,8 +14,9 @@
 //! delays the buffer of its record, finds its launch. A driver call waits two drains for the runtime's call around it,
 //! and longer while its thread has made no other call.
 //!
-//! Memory is bounded: launches by [`Limits::launches`], other calls by [`Limits::calls`], instances by [`Limits::instances`], unions of time by node and
-//! device, and data that waits for the end of a drain by the arrivals in it. Tables have a row for each name.
+//! Memory is bounded: launches by [`Limits::launches`], other calls by [`Limits::calls`], instances by
+//! [`Limits::instances`], unions of time by node and device, and data that waits for the end of a drain by the arrivals
+//! in it. Tables have a row for each name.
 //!
 //! The join is pure: data in, data out.
 
@@ -27,6 +28,7 @@ mod mere_calls;
 mod nested;
 mod nodes;
 mod pending;
+mod pending_call;
 mod start_end;
 
 #[cfg(test)]
@@ -39,7 +41,8 @@ use self::instances::{Instances, NO_SLOT, REFUSED, Timed};
 use self::kernels::{Execution, RangeKernels};
 use self::nested::NestedCalls;
 use self::nodes::GraphNodes;
-use self::pending::{Expected, Pending, PendingCall, Progress};
+use self::pending::Pending;
+use self::pending_call::{Expected, PendingCall, Progress};
 use self::start_end::StartEnd;
 use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks, Work};
 use crate::totals::{AttributionLosses, Totals, UNMATCHED, WorkTotals};
@@ -51,12 +54,12 @@ pub const OUTSIDE: u32 = 0;
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Launches that are remembered until their work has arrived: at most 168 bytes each. If API calls are recorded, as
-    /// many driver calls wait for the runtime's call around them, and as many calls of the runtime that nobody noted are
-    /// remembered in each of three drains: 163 bytes more.
+    /// Launches that are remembered until their work has arrived: at most 168 bytes each. If API calls are recorded,
+    /// 163 bytes more: as many driver calls wait for the runtime's call around them, and as many calls of the runtime
+    /// that nobody noted are remembered in each of three drains.
     pub launches: usize,
-    /// Calls without work that are remembered until their record or detail has arrived, if any is expected: at most 44
-    /// bytes each, and 1 MiB for a table that grows. They push out no launch.
+    /// Calls without work that are remembered until their record or detail has arrived, if any is expected: at most
+    /// 44 bytes each, and 1.1 MB for a table that grows. They push out no launch.
     pub calls: usize,
     /// Whether API calls are recorded.
     pub has_calls: bool,

@@ -88,7 +88,7 @@ const EARLY: usize = 5;
 const LAUNCH_BYTES: usize = 168;
 const NESTED_BYTES: usize = 163;
 const CALL_BYTES: usize = 44;
-const TABLE_BYTES: usize = 1 << 20;
+const TABLE_BYTES: usize = 1_100_000;
 const INSTANCE_BYTES: usize = 280 * 5 / 2;
 /// Memory of a graph node, one for each launch that can be remembered, if nodes are asked for.
 const NODE_BYTES: usize = 80;

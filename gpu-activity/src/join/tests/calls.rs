@@ -126,8 +126,8 @@ fn calls_of_which_nothing_comes_leave_room_for_others() {
     assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)].0, 50 * 25 + 20, "the newest are there");
 }
 
-/// The order of arrival takes as much memory as [`PendingCall`](crate::join::pending::PendingCall) states, whatever the
-/// kinds of earlier calls.
+/// The order of arrival takes as much memory as [`PendingCall`](crate::join::pending_call::PendingCall) states,
+/// whatever the kinds of earlier calls.
 #[test]
 fn the_order_of_calls_and_launches_has_one_bound() {
     let mut all = with_calls(2_000);

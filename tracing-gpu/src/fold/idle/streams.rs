@@ -1,5 +1,5 @@
-//! What is known of streams, and operations that waited because one of two streams was the legacy default stream. That stream waits for all earlier
-//! launches into the blocking streams of its context, and these streams wait for it.
+//! What is known of streams, and operations that waited because one of two streams was the legacy default stream. That
+//! stream waits for all earlier launches into the blocking streams of its context, and these streams wait for it.
 //!
 //! A program may want such a wait: a kernel in a stream, and then a copy of its result in the default stream. So a wait
 //! counts only if different threads launched the two operations, or if the wait separated two streams other than the
