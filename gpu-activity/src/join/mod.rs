@@ -14,16 +14,19 @@
 //! delays the buffer of its record, finds its launch. A driver call waits two drains for the runtime's call around it,
 //! and longer while its thread has made no other call.
 //!
-//! Memory is bounded: calls by [`Limits::launches`], instances by [`Limits::instances`], unions of time by node and
-//! device, and data that waits for the end of a drain by the arrivals in it. Tables have a row for each name.
+//! Memory is bounded: launches by [`Limits::launches`], other calls by [`Limits::calls`], instances by
+//! [`Limits::instances`], unions of time by node and device, and data that waits for the end of a drain by the arrivals
+//! in it. Tables have a row for each name.
 //!
 //! The join is pure: data in, data out.
 
 mod events;
+mod mere_calls;
 mod nested;
 mod nodes;
 mod open_ranges;
 mod pending;
+mod pending_call;
 
 #[cfg(test)]
 mod tests;
@@ -33,7 +36,8 @@ use self::events::Events;
 use self::nested::NestedCalls;
 use self::nodes::GraphNodes;
 use self::open_ranges::OpenRanges;
-use self::pending::{Expected, Joins, Pending, PendingCall, Progress};
+use self::pending::Pending;
+use self::pending_call::{Expected, PendingCall, Progress};
 pub use crate::fold::{Context, Launch, StreamSpan};
 use crate::fold::{Fold, Instances, MadeCall, NO_SLOT, Operation, REFUSED};
 use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks};
@@ -46,9 +50,13 @@ pub const OUTSIDE: u32 = 0;
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Calls that are remembered until their work has arrived: at most 168 bytes each. If API calls are recorded, as
-    /// many again in each of three drains, at most 124 bytes each.
+    /// Launches that are remembered until their work has arrived: at most 168 bytes each. If API calls are recorded,
+    /// 163 bytes more: as many driver calls wait for the runtime's call around them, and as many calls of the runtime
+    /// that nobody noted are remembered in each of three drains.
     pub launches: usize,
+    /// Calls without work that are remembered until their record or detail has arrived, if any is expected: at most
+    /// 44 bytes each, and 1.1 MB for a table that grows. They push out no launch.
+    pub calls: usize,
     /// Whether API calls are recorded.
     pub has_calls: bool,
     /// Instances that are not in the totals yet: some 250 bytes each, and 12 for each kernel launched in it. During a
@@ -78,7 +86,7 @@ impl Join {
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
-            pending: Pending::new(limits.launches, limits.has_calls),
+            pending: Pending::new(limits.launches, limits.calls, limits.has_calls),
             instances: Instances::new(limits.instances),
             open_ranges: OpenRanges::default(),
             nested: NestedCalls::new(limits.launches),
@@ -99,7 +107,7 @@ impl Join {
     ///
     /// Nodes of graphs are remembered: as many as launches, at most 80 bytes each.
     pub fn ask_for_details(&mut self) {
-        self.pending.has_details = true;
+        self.pending.ask_for_details();
     }
 
     /// Number of graph nodes without room. Their clones have no launch.
@@ -115,7 +123,7 @@ impl Join {
 
     /// Ends the join: waiting driver calls count, and open instances are over for events.
     pub fn finish(&mut self, context: &Context<'_>) {
-        for made in self.nested.take_waiting() {
+        for made in self.nested.take_waiting(&self.pending) {
             self.folds.call(&made, context);
         }
         self.folds.1.finish(&mut self.instances);
@@ -144,15 +152,12 @@ impl Join {
                     NO_SLOT if instance != 0 => REFUSED,
                     slot => slot,
                 };
-                let launch = PendingCall::new(Launch { thread: tid, node, at, call }, slot, expected);
-                let joins = pending.joins(correlation, &launch);
-                if joins == Joins::Yes {
+                let mut launch = PendingCall::new(Launch { thread: tid, node, at, call }, slot, expected);
+                if pending.joins(correlation, &mut launch) {
                     return;
                 }
                 instances.hold(launch.instance);
-                if joins == Joins::No {
-                    pending.insert(correlation, launch, |slot| instances.release(slot));
-                }
+                pending.insert(correlation, launch, |slot| instances.release(slot));
                 let around = open_ranges.around(tid).filter(|around| pending.put_within(correlation, around));
                 if let Some(around) = around {
                     around.iter().for_each(|&slot| instances.hold(slot));
@@ -191,7 +196,10 @@ impl Join {
     /// Takes a finished call of the API; `of_window`: not one that began before the window.
     pub fn call(&mut self, call: &ApiCall, of_window: bool, context: &Context<'_>) {
         let (pending, thread) = self.pending.recorded(call);
-        if self.nested.leaves_out(call) || pending.is_some_and(|pending| pending.is_own()) {
+        if pending.is_none() && call.api == Api::Runtime {
+            self.nested.remember(call);
+        }
+        if pending.is_some_and(|pending| pending.is_own()) || self.nested.leaves_out(call, &self.pending) {
             return;
         }
         let of_window = of_window && pending.is_none_or(|pending| !pending.is_dropped());
@@ -200,7 +208,11 @@ impl Join {
             return;
         }
         let made = MadeCall { call: *call, thread, node: pending.map(|pending| pending.launch.node), of_window };
-        if call.api == Api::Runtime || !self.nested.hold(made) {
+        if call.api == Api::Runtime {
+            self.folds.call(&made, context);
+            return;
+        }
+        for made in self.nested.hold(made, &self.pending) {
             self.folds.call(&made, context);
         }
     }
@@ -224,7 +236,7 @@ impl Join {
     pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
         let Self { pending, instances, folds, .. } = self;
         if counts {
-            for made in self.nested.drained(&pending.running()) {
+            for made in self.nested.drained(pending) {
                 folds.call(&made, context);
             }
             pending.drained(|slot| instances.release(slot));
@@ -241,11 +253,11 @@ impl Join {
     #[must_use]
     pub fn totals(&self, now: Ticks) -> Totals {
         let mut totals = self.folds.0.totals(&self.instances, now);
-        self.nested.waiting().filter(|made| made.of_window).for_each(|made| totals.add_call(made));
+        self.nested.waiting(&self.pending).filter(|made| made.of_window).for_each(|made| totals.add_call(made));
         totals.losses.without_time = self.without_time;
         totals.losses.outstanding = self.pending.awaited();
         totals.losses.forgotten_launches = self.pending.forgotten;
-        totals.losses.forgotten_calls = self.pending.forgotten_calls;
+        totals.losses.forgotten_calls = self.pending.forgotten_calls();
         totals
     }
 

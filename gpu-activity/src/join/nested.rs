@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::pending::Pending;
 use crate::fold::MadeCall;
 use crate::record::{Api, ApiCall};
 use rustc_hash::FxHashSet;
@@ -12,7 +13,7 @@ use rustc_hash::FxHashSet;
 /// A driver call waits for this many drains, and a call of the runtime is remembered for as many.
 const DRAINS: usize = 2;
 
-/// Waiting driver calls, and calls of the runtime that may have made them.
+/// Waiting driver calls, and calls of the runtime that may have made them and are not remembered elsewhere.
 #[derive(Debug)]
 pub(super) struct NestedCalls {
     limit: usize,
@@ -23,41 +24,55 @@ pub(super) struct NestedCalls {
 }
 
 impl NestedCalls {
-    /// Per drain, at most `limit` calls wait, and at most `limit` are remembered. Beyond, nested driver calls are
-    /// counted.
+    /// At most `limit` calls wait, and per drain at most `limit` calls of the runtime are remembered. Beyond, driver
+    /// calls count earlier, or although they were nested.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, waiting: VecDeque::from([Vec::new()]), runtime: VecDeque::from([FxHashSet::default()]) }
     }
 
-    fn is_nested(&self, correlation: u32) -> bool {
-        self.runtime.iter().any(|drain| drain.contains(&correlation))
+    /// Remembers a call of the runtime that nobody noted.
+    pub(super) fn remember(&mut self, call: &ApiCall) {
+        let Some(now) = self.runtime.back_mut().filter(|now| now.len() < self.limit) else { return };
+        now.insert(call.correlation);
     }
 
-    /// Whether this is a driver call that the runtime is known to have made. Remembers a call of the runtime.
-    pub(super) fn leaves_out(&mut self, call: &ApiCall) -> bool {
-        if call.api == Api::Driver {
-            return self.is_nested(call.correlation);
-        }
-        if let Some(now) = self.runtime.back_mut().filter(|now| now.len() < self.limit) {
-            now.insert(call.correlation);
-        }
-        false
+    /// Whether this is a driver call that the runtime is known to have made.
+    pub(super) fn leaves_out(&self, call: &ApiCall, pending: &Pending) -> bool {
+        call.api == Api::Driver && is_nested(&self.runtime, pending, call.correlation)
     }
 
-    /// Lets a driver call wait. Returns whether there was room.
-    pub(super) fn hold(&mut self, made: MadeCall) -> bool {
-        let Some(now) = self.waiting.back_mut().filter(|now| now.len() < self.limit) else { return false };
-        now.push(made);
-        true
+    /// Lets a driver call wait. At the limit, returns calls that wait no longer: those of earlier drains, and the older
+    /// half of this one's. The runtime's call around a driver call follows soon, unless it still runs.
+    pub(super) fn hold(&mut self, made: MadeCall, pending: &Pending) -> Vec<MadeCall> {
+        let Self { limit, waiting, runtime } = self;
+        waiting.back_mut().into_iter().for_each(|now| now.push(made));
+        if waiting.iter().map(Vec::len).sum::<usize>() <= *limit {
+            return Vec::new();
+        }
+        waiting.iter_mut().for_each(|calls| calls.retain(|made| !is_nested(runtime, pending, made.call.correlation)));
+        let mut over = Vec::new();
+        if waiting.iter().map(Vec::len).sum::<usize>() > *limit / 2 {
+            let running = pending.running();
+            let kept = waiting.back().map_or(0, |now| now.len() / 2);
+            let mut old: Vec<MadeCall> = waiting.iter_mut().flat_map(std::mem::take).collect();
+            let new = old.split_off(old.len() - kept);
+            let still: Vec<MadeCall>;
+            (still, over) = old.into_iter().partition(|made| running.contains(&made.call.correlation));
+            waiting.back_mut().into_iter().for_each(|now| now.extend(still.iter().chain(&new)));
+        }
+        over
     }
 
     /// Ends a counting drain: returns driver calls that have waited long enough. A driver call keeps waiting while its
     /// id is that of the last call of its thread, because the runtime's call around it may not have ended.
-    pub(super) fn drained(&mut self, running: &FxHashSet<u32>) -> Vec<MadeCall> {
+    pub(super) fn drained(&mut self, pending: &Pending) -> Vec<MadeCall> {
+        let Self { waiting, runtime, .. } = self;
+        // All of them, because the calls that nest them may be forgotten before the next drain.
+        waiting.iter_mut().for_each(|calls| calls.retain(|made| !is_nested(runtime, pending, made.call.correlation)));
         let (mut over, mut still) = (Vec::new(), Vec::new());
-        if self.waiting.len() >= DRAINS {
-            over = self.waiting.pop_front().unwrap_or_default();
-            over.retain(|made| !self.is_nested(made.call.correlation));
+        if waiting.len() >= DRAINS {
+            let running = pending.running();
+            over = waiting.pop_front().unwrap_or_default();
             (still, over) = over.into_iter().partition(|made| running.contains(&made.call.correlation));
         }
         if self.runtime.len() > DRAINS {
@@ -69,13 +84,13 @@ impl NestedCalls {
     }
 
     /// Waiting driver calls, without known nested ones.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &MadeCall> {
-        self.waiting.iter().flatten().filter(|made| !self.is_nested(made.call.correlation))
+    pub(super) fn waiting(&self, pending: &Pending) -> impl Iterator<Item = &MadeCall> {
+        self.waiting.iter().flatten().filter(|made| !is_nested(&self.runtime, pending, made.call.correlation))
     }
 
     /// Takes the waiting driver calls.
-    pub(super) fn take_waiting(&mut self) -> Vec<MadeCall> {
-        let waiting = self.waiting().copied().collect();
+    pub(super) fn take_waiting(&mut self, pending: &Pending) -> Vec<MadeCall> {
+        let waiting = self.waiting(pending).copied().collect();
         self.waiting.iter_mut().for_each(Vec::clear);
         waiting
     }
@@ -85,4 +100,9 @@ impl NestedCalls {
     pub(super) fn clear(&mut self) {
         self.waiting.iter_mut().flatten().for_each(|made| made.of_window = false);
     }
+}
+
+/// Whether the record of a call of the runtime with this id has arrived.
+fn is_nested(runtime: &VecDeque<FxHashSet<u32>>, pending: &Pending, correlation: u32) -> bool {
+    pending.is_of_runtime(correlation) || runtime.iter().any(|drain| drain.contains(&correlation))
 }

@@ -5,143 +5,39 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::fold::{Launch, NO_SLOT};
-use crate::record::{ApiCall, Detail, Details, Note};
+use super::mere_calls::MereCalls;
+use super::pending_call::{DRAINS, Expected, Fate, PendingCall, Progress, Recorded};
+use crate::fold::NO_SLOT;
+use crate::record::{Api, ApiCall, Detail, Details, Note};
 
 /// Threads whose last call is remembered across drains: records that follow a call arrive in its drain.
 const MOST_THREADS: usize = 1 << 12;
-
-/// Drains for which a call is remembered after its last news.
-const DRAINS: usize = 2;
 
 /// This much memory of start/end ranges around calls counts as one more call; a call in any of them counts as two.
 /// Calls share their list until such a range begins or ends on the thread, and the list counts once. So memory is
 /// bounded, and calls are forgotten early only if very many ranges are open and change at each call.
 const AROUND: usize = 8;
 
-/// The fraction of the bound that is left to calls waiting only for their records, however many launches there are: a
-/// launch that is captured into a graph never gets an operation.
-const RECORDS: usize = 4;
-
-/// What is expected of a call, ordered by how long the call is remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Expected {
-    /// At most its own record.
-    Record,
-    /// Operations, which come together.
-    Operations,
-    /// Operations of a graph, which may arrive long after one another.
-    Graph,
-}
-
-/// What has arrived for a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    Nothing,
-    /// Only operations without a time.
-    Untimed,
-    Operation,
-}
-
-/// What happens to the operations and records of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    Counted,
-    /// Dropped: a call of the profiler, made to the driver directly, so that only its record arrives.
-    Own,
-    /// Dropped: the call belongs to an older window.
-    Past,
-}
-
-/// A remembered call takes 40 bytes, and 49 in the table, with its id and the table's own byte. A table is filled to
-/// between 7/16 (after growth) and 7/8: 56 to 112 bytes. 8 to 32 bytes follow in the order of arrival, and 4 to 8 for
-/// each of three drains with news of the call. That is at most 168 bytes a launch, and half as much again while a table
-/// grows.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PendingCall {
-    pub(super) launch: Launch,
-    /// Slot of the innermost instance, or [`NO_SLOT`], also if no operations are expected.
-    pub(super) instance: u32,
-    /// Distinguishes it from an earlier call with the same id.
-    serial: u32,
-    /// The drain from which its last two drains count; 0 while it does not age.
-    ageing: u32,
-    pub(super) expected: Expected,
-    pub(super) came: Progress,
-    fate: Fate,
-    /// Whether a record of the call itself has arrived.
-    is_recorded: bool,
-}
-
-impl PendingCall {
-    pub(super) fn new(launch: Launch, instance: u32, expected: Expected) -> Self {
-        let instance = if expected == Expected::Record { NO_SLOT } else { instance };
-        let (came, fate, is_recorded) = (Progress::Nothing, Fate::Counted, false);
-        Self { launch, instance, serial: 0, ageing: 0, expected, came, fate, is_recorded }
-    }
-
-    pub(super) fn own() -> Self {
-        let launch = Launch { thread: 0, node: 0, at: 0, call: 0 };
-        Self { fate: Fate::Own, ..Self::new(launch, NO_SLOT, Expected::Record) }
-    }
-
-    /// Whether it is a call of the profiler.
-    pub(super) fn is_own(&self) -> bool {
-        self.fate == Fate::Own
-    }
-
-    pub(super) fn is_dropped(&self) -> bool {
-        self.fate != Fate::Counted
-    }
-
-    fn is_awaited(&self) -> bool {
-        self.expected > Expected::Record && self.came == Progress::Nothing && !self.is_dropped()
-    }
-
-    /// Whether it is a call of the program from which only a record is expected.
-    fn is_mere_call(&self) -> bool {
-        self.expected == Expected::Record && self.fate != Fate::Own
-    }
-
-    fn awaits_record_alone(&self) -> bool {
-        self.is_mere_call() && !self.is_recorded
-    }
-}
-
-/// How a call relates to a remembered one of the same id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Joins {
-    /// It is another call.
-    No,
-    /// It is part of the same call.
-    Yes,
-    /// It is part of the remembered call, and the first part that expects operations.
-    AsLaunch,
-}
-
 /// Remembered calls by correlation id. A forgotten call releases the slots of its instances through the given function.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pending {
     pub(super) limit: usize,
     /// Whether calls are recorded. Then each is remembered until its record has arrived, however long CUPTI delays the
     /// record.
     has_records: bool,
     /// Whether calls produce details.
-    pub(super) has_details: bool,
-    pub(super) known: FxHashMap<u32, PendingCall>,
+    has_details: bool,
+    known: FxHashMap<u32, PendingCall>,
+    mere_calls: MereCalls,
     /// Start/end ranges around some of the calls.
     within: FxHashMap<u32, Arc<[u32]>>,
     /// Summed lengths of these lists; a shared list counts once.
     around: usize,
-    /// Ids and serials in order of arrival; forgotten calls are skipped. At the limit, calls without operations are
-    /// dropped first.
-    pub(super) arrived: VecDeque<(u32, u32)>,
-    pub(super) mere_calls: VecDeque<(u32, u32)>,
-    /// Number of the latter that wait for their records.
-    unrecorded: usize,
+    /// Ids and serials in order of arrival; forgotten calls are skipped.
+    arrived: VecDeque<(u32, u32)>,
     serial: u32,
     /// The operating system's thread numbers, by the thread numbers of records.
-    pub(super) threads: FxHashMap<u32, u32>,
+    threads: FxHashMap<u32, u32>,
     /// The last call of each thread, if calls are recorded or at most its record is expected. It may still run, for
     /// many drains if it waits, and does not age before the next note of its thread.
     running: FxHashMap<u32, u32>,
@@ -150,14 +46,58 @@ pub(super) struct Pending {
     drain: u32,
     /// Number of calls dropped at the bound before anything had arrived for them.
     pub(super) forgotten: u64,
-    /// Number of calls dropped at the bound before their record had arrived, if nothing else was expected.
-    pub(super) forgotten_calls: u64,
+    /// Number of calls dropped at the bound before their record had arrived, if nothing else was expected any more.
+    forgotten_calls: u64,
 }
 
 impl Pending {
-    pub(super) fn new(limit: usize, has_records: bool) -> Self {
-        let ageing = VecDeque::from([Vec::new()]);
-        Self { limit: limit.max(1), has_records, ageing, drain: 1, ..Self::default() }
+    pub(super) fn new(limit: usize, mere_calls: usize, has_records: bool) -> Self {
+        Self {
+            limit: limit.max(1),
+            mere_calls: MereCalls::new(mere_calls),
+            has_records,
+            has_details: false,
+            known: FxHashMap::default(),
+            within: FxHashMap::default(),
+            around: 0,
+            arrived: VecDeque::new(),
+            serial: 0,
+            threads: FxHashMap::default(),
+            running: FxHashMap::default(),
+            ageing: VecDeque::from([Vec::new()]),
+            drain: 1,
+            forgotten: 0,
+            forgotten_calls: 0,
+        }
+    }
+
+    pub(super) fn ask_for_details(&mut self) {
+        self.has_details = true;
+    }
+
+    #[cfg(test)]
+    pub(super) fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.known.len() + self.mere_calls.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn launches(&self) -> usize {
+        self.known.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn order_capacity(&self) -> usize {
+        self.arrived.capacity()
+    }
+
+    /// Number of calls dropped at the bound before any record or operation had arrived, other than launches.
+    pub(super) fn forgotten_calls(&self) -> u64 {
+        self.forgotten_calls + if self.has_records { self.mere_calls.forgotten } else { 0 }
     }
 
     /// Launches that still wait for their operations.
@@ -170,29 +110,25 @@ impl Pending {
         self.running.values().copied().collect()
     }
 
-    /// Whether this is another call with the same id in the same place, and no operation has arrived for that id: the
-    /// driver calls of one runtime call share its id.
-    pub(super) fn joins(&mut self, id: u32, launch: &PendingCall) -> Joins {
-        let has_records = self.has_records;
-        let Some(known) = self.known.get_mut(&id) else { return Joins::No };
-        let is_first = known.expected == Expected::Record && launch.expected > Expected::Record;
-        let same_instance = is_first || launch.expected == Expected::Record || known.instance == launch.instance;
-        let place = |of: &PendingCall| (of.launch.thread, of.launch.node);
-        let same = place(known) == place(launch) && same_instance;
-        if !same || known.came != Progress::Nothing || known.is_dropped() {
-            return Joins::No;
+    /// Whether this is part of a remembered call: the driver calls of one runtime call share its id and its place. Once
+    /// an operation has arrived for that id, it is another call. The first launch of a mere call takes its place.
+    pub(super) fn joins(&mut self, id: u32, launch: &mut PendingCall) -> bool {
+        let is_of = |known: &PendingCall, launch: &PendingCall| {
+            let place = |of: &PendingCall| (of.launch.thread, of.launch.node);
+            place(known) == place(launch) && known.came == Progress::Nothing && !known.is_dropped()
+        };
+        if let Some(known) = self.known.get_mut(&id) {
+            let same_instance = launch.expected == Expected::Record || known.instance == launch.instance;
+            let is_same = same_instance && is_of(known, launch);
+            if is_same && launch.expected > known.expected {
+                known.expected = launch.expected;
+                known.ageing = 0;
+            }
+            return is_same;
         }
-        if launch.expected > known.expected {
-            self.unrecorded -= usize::from(has_records && known.awaits_record_alone());
-            known.expected = launch.expected;
-            known.ageing = 0;
-        }
-        if !is_first {
-            return Joins::Yes;
-        }
-        known.instance = launch.instance;
-        self.arrived.push_back((id, known.serial));
-        Joins::AsLaunch
+        let Some(known) = self.mere_calls.get(id).filter(|known| is_of(known, launch)) else { return false };
+        (launch.launch, launch.recorded) = (known.launch, known.recorded);
+        launch.expected == Expected::Record
     }
 
     /// A thread noted something. Its last call is therefore over, unless the note is about that call.
@@ -206,6 +142,7 @@ impl Pending {
             return;
         }
         let Some(id) = self.running.remove(&thread) else { return };
+        self.mere_calls.hear(id, Recorded::No);
         if self.known.get(&id).is_some_and(|launch| launch.launch.thread == thread && launch.ageing == 0) {
             self.age(id);
         }
@@ -215,10 +152,11 @@ impl Pending {
     fn age(&mut self, id: u32) {
         let awaits_records = self.awaits_records();
         let Some(launch) = self.known.get_mut(&id).filter(|launch| launch.ageing != self.drain) else { return };
-        let is_recorded = launch.is_recorded || !self.has_records;
+        let is_recorded = launch.recorded > Recorded::No || !self.has_records;
         let is_answered = match launch.expected {
             Expected::Record => {
-                (launch.is_recorded || !awaits_records) && self.running.get(&launch.launch.thread) != Some(&id)
+                (launch.recorded > Recorded::No || !awaits_records)
+                    && self.running.get(&launch.launch.thread) != Some(&id)
             }
             Expected::Operations => is_recorded && launch.came != Progress::Nothing,
             Expected::Graph => false,
@@ -232,6 +170,13 @@ impl Pending {
     /// Remembers a call in place of an earlier one of that id.
     pub(super) fn insert(&mut self, id: u32, mut launch: PendingCall, mut free: impl FnMut(u32)) {
         self.remove(id, &mut free);
+        if launch.is_mere_call() {
+            if self.awaits_records() {
+                self.running.insert(launch.launch.thread, id);
+                self.mere_calls.insert(id, launch.launch);
+            }
+            return;
+        }
         self.serial = self.serial.wrapping_add(1);
         launch.serial = self.serial;
         if launch.fate == Fate::Own {
@@ -239,43 +184,21 @@ impl Pending {
                 launch.ageing = self.drain;
                 ages(&mut self.ageing, id);
             }
-        } else if self.has_records || launch.expected == Expected::Record {
+        } else if self.has_records {
             self.running.insert(launch.launch.thread, id);
         }
         self.known.insert(id, launch);
-        self.unrecorded += usize::from(self.has_records && launch.awaits_record_alone());
-        let order = if launch.is_mere_call() { &mut self.mere_calls } else { &mut self.arrived };
-        order.push_back((id, self.serial));
-        while self.known.len() + self.within.len() + self.around / AROUND > self.limit && self.forget_one(&mut free) {}
-        if self.mere_calls.len() + self.arrived.len() > 2 * self.known.len() + 64 {
+        self.arrived.push_back((id, self.serial));
+        while self.known.len() + self.within.len() + self.around / AROUND > self.limit && self.forget_oldest(&mut free)
+        {
+        }
+        if self.arrived.len() > 2 * self.known.len() + 64 {
             let known = &self.known;
-            for order in [&mut self.mere_calls, &mut self.arrived] {
-                order.retain(|(id, serial)| known.get(id).is_some_and(|launch| launch.serial == *serial));
-                order.shrink_to(2 * order.len()); // spare room of one list goes to the other
-            }
+            self.arrived.retain(|(id, serial)| known.get(id).is_some_and(|launch| launch.serial == *serial));
         }
     }
 
-    /// Forgets the oldest call without operations, unless only few such calls wait for their records. Then, or if there
-    /// is no such call, forgets the oldest call of any kind. False if there is no call at all.
-    fn forget_one(&mut self, mut free: impl FnMut(u32)) -> bool {
-        let mere_call = loop {
-            let Some(&(id, serial)) = self.mere_calls.front() else { break None };
-            match self.known.get(&id).filter(|launch| launch.serial == serial && launch.is_mere_call()) {
-                Some(launch) => break Some((id, self.has_records && launch.awaits_record_alone())),
-                None => self.mere_calls.pop_front(),
-            };
-        };
-        let is_kept = mere_call.is_none_or(|(_, is_awaited)| is_awaited && self.unrecorded <= self.limit / RECORDS);
-        if is_kept && self.forget_oldest(&mut free) {
-            return true;
-        }
-        let Some((id, _)) = mere_call else { return false };
-        self.forget(id, free);
-        true
-    }
-
-    /// Forgets the oldest call that expects operations or is the profiler's own. False if there is none.
+    /// Forgets the oldest launch or call of the profiler. False if there is none.
     pub(super) fn forget_oldest(&mut self, free: impl FnMut(u32)) -> bool {
         let known = &self.known;
         let is_known = |(id, serial): &(u32, u32)| known.get(id).is_some_and(|launch| launch.serial == *serial);
@@ -289,7 +212,7 @@ impl Pending {
         let Some(launch) = self.known.get(&id) else { return };
         if launch.is_awaited() {
             self.forgotten += 1;
-        } else if self.has_records && !launch.is_recorded && launch.fate != Fate::Past {
+        } else if self.has_records && launch.recorded == Recorded::No && launch.fate != Fate::Past {
             self.forgotten_calls += 1;
         }
         self.remove(id, free);
@@ -319,7 +242,7 @@ impl Pending {
     /// An operation of the call has arrived. Returns the call as it was before.
     #[inline]
     pub(super) fn came(&mut self, id: u32, timed: bool) -> Option<PendingCall> {
-        let launch = self.known.get_mut(&id)?;
+        let Some(launch) = self.known.get_mut(&id) else { return self.mere_calls.get(id) };
         let before = *launch;
         if timed {
             launch.came = Progress::Operation;
@@ -335,7 +258,8 @@ impl Pending {
     /// The record of a call has arrived. Returns the call, if it is remembered, and the operating system's number of
     /// its thread; 0 if no call of that thread was remembered yet.
     pub(super) fn recorded(&mut self, call: &ApiCall) -> (Option<PendingCall>, u32) {
-        let pending = self.record(call.correlation);
+        let recorded = if call.api == Api::Runtime { Recorded::Runtime } else { Recorded::Yes };
+        let pending = self.record(call.correlation, recorded);
         // A thread without a state, for example at its end, notes calls without a thread.
         if let Some(noted) = pending.filter(|pending| !pending.is_own() && pending.launch.thread != 0) {
             if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&call.thread) {
@@ -346,10 +270,12 @@ impl Pending {
         (pending, self.threads.get(&call.thread).copied().unwrap_or(0))
     }
 
-    fn record(&mut self, id: u32) -> Option<PendingCall> {
-        let launch = self.known.get_mut(&id)?;
-        self.unrecorded -= usize::from(self.has_records && launch.awaits_record_alone());
-        launch.is_recorded = true;
+    fn record(&mut self, id: u32, recorded: Recorded) -> Option<PendingCall> {
+        let Some(launch) = self.known.get_mut(&id) else {
+            self.mere_calls.hear(id, recorded);
+            return self.mere_calls.get(id);
+        };
+        launch.recorded = launch.recorded.max(recorded);
         let launch = *launch;
         if launch.fate == Fate::Own && !self.has_details {
             self.remove(id, |_no_instance| ());
@@ -357,6 +283,12 @@ impl Pending {
             self.age(id);
         }
         Some(launch)
+    }
+
+    /// Whether the record of a call of the runtime with this id has arrived.
+    pub(super) fn is_of_runtime(&self, id: u32) -> bool {
+        let recorded = self.known.get(&id).map(|launch| launch.recorded).or_else(|| self.mere_calls.recorded(id));
+        recorded == Some(Recorded::Runtime)
     }
 
     /// Whether a call without expected operations is remembered until its record or detail arrives.
@@ -367,17 +299,16 @@ impl Pending {
     /// A detail has arrived. Returns its call, if remembered. The call ages if nothing else is expected of it.
     pub(super) fn detailed(&mut self, detail: &Detail) -> Option<PendingCall> {
         let (id, kind) = (detail.correlation(), detail.kind());
-        let known = *self.known.get(&id)?;
+        let known = self.known.get(&id).copied().or_else(|| self.mere_calls.get(id))?;
         let is_all = kind == Details::NODES || (!self.has_records && kind != Details::OVERHEADS);
         if is_all && known.expected == Expected::Record {
-            self.record(id);
+            self.record(id, Recorded::Yes);
         }
         Some(known)
     }
 
     pub(super) fn remove(&mut self, id: u32, mut free: impl FnMut(u32)) {
-        let Some(launch) = self.known.remove(&id) else { return };
-        self.unrecorded -= usize::from(self.has_records && launch.awaits_record_alone());
+        let Some(launch) = self.known.remove(&id) else { return self.mere_calls.remove(id) };
         if launch.instance != NO_SLOT {
             free(launch.instance);
         }
@@ -402,6 +333,8 @@ impl Pending {
                 }
             }
         }
+        let running = &self.running;
+        self.mere_calls.drained(|thread, id| running.get(&thread) == Some(&id));
         self.ageing.push_back(Vec::new());
         self.drain = self.drain.wrapping_add(1).max(1);
     }
@@ -417,6 +350,7 @@ impl Pending {
                 launch.fate = Fate::Past;
             }
         }
+        self.mere_calls.clear();
         self.within.drain().for_each(|(_, slots)| slots.iter().copied().for_each(&mut free));
         self.around = 0;
         (self.forgotten, self.forgotten_calls) = (0, 0);

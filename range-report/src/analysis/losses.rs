@@ -3,6 +3,7 @@
 use crate::stats::Named;
 
 use super::finding::{Evidence, Finding};
+use crate::summary::GpuIdle;
 use crate::text::names;
 use crate::text::number::human_inline;
 use crate::text::width::shorten;
@@ -19,7 +20,7 @@ const MAX_NAME: usize = 60;
 /// The losses, the most important ones first: missing data, then data that may be wrong, then missing figures.
 pub(crate) fn losses(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let mut found = open_ranges(&summary.losses.open);
-    for (figure, count, sentences) in counted(&summary.losses, wording) {
+    for (figure, count, sentences) in counted(&summary.losses, wording).into_iter().chain(unexplained(summary)) {
         found.extend(counted_finding(Evidence::Loss { figure, count }, count, sentences, 0, wording));
     }
     found.extend(unattributed(summary, wording));
@@ -121,6 +122,39 @@ fn counted(losses: &Losses, wording: Wording) -> Vec<(&'static str, u64, [&'stat
             "GPU operation is missing in the projection of a range, because the memory limit was reached.",
             "GPU operations are missing in projections of ranges, because the memory limit was reached; each counts once per range.";
     }
+}
+
+/// The same of idle time.
+fn unexplained(summary: &Summary) -> impl Iterator<Item = (&'static str, u64, [&'static str; 2])> {
+    let rows = |idle: &GpuIdle| {
+        [
+            (
+                "idle.late",
+                idle.late,
+                [
+                    "GPU operation arrived too late to be set apart from the idle time around it.",
+                    "GPU operations arrived too late to be set apart from the idle time around them.",
+                ],
+            ),
+            (
+                "idle.dropped_calls",
+                idle.dropped_calls,
+                [
+                    "API call was dropped at the memory limit; the idle time in it has no cause.",
+                    "API calls were dropped at the memory limit; the idle time in them has no cause.",
+                ],
+            ),
+            (
+                "idle.unmatched_copies",
+                idle.unmatched_copies,
+                [
+                    "copy of pageable memory could not be matched with its call; it is in no finding.",
+                    "copies of pageable memory could not be matched with their calls; they are in no finding.",
+                ],
+            ),
+        ]
+    };
+    summary.idle.as_ref().map(rows).into_iter().flatten()
 }
 
 /// Work for the GPU that counts for no span.

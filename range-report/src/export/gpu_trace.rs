@@ -1,6 +1,6 @@
 //! Every operation on a GPU in the order of time, as nvprof prints it with `--print-gpu-trace`.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use rustc_hash::FxHashMap;
 
@@ -11,6 +11,8 @@ use crate::timeline::{Item, Kernel, Memory, Operation, Sink, Work};
 
 /// The largest number of operations, some 100 MB. They are kept until the end, because they arrive in any order.
 const MOST: usize = 1 << 20;
+/// Bytes that are written together. All of the list may be a gigabyte.
+const BUFFER: usize = 256 << 10;
 /// Columns of the name of a device.
 const DEVICE: usize = 15;
 /// What nvprof prints below the list.
@@ -105,22 +107,24 @@ impl<W: Write + Send> GpuTrace<W> {
         self.rows.push(Row { start, ns, device, context, stream, correlation, work, name });
     }
 
-    fn text(&mut self) -> String {
+    fn write(&mut self, lost: u64) -> io::Result<()> {
         let mut names = vec![""; self.names.len()];
         for (name, number) in &self.names {
             if let Some(place) = names.get_mut(*number as usize) {
                 *place = name;
             }
         }
-        let pid = self.process.pid;
-        let mut text = format!("=={pid}== Profiling application: {}\n", escaped(&self.process.command));
-        text += &format!("=={pid}== Profiling result:\n");
+        let (pid, is_empty) = (self.process.pid, self.rows.is_empty());
+        let mut out = BufWriter::with_capacity(BUFFER, &mut self.out);
+        writeln!(out, "=={pid}== Profiling application: {}", escaped(&self.process.command))?;
+        writeln!(out, "=={pid}== Profiling result:")?;
         self.rows.sort_by_key(|row| (row.start, row.correlation)); // stable
-        text += &match (self.is_csv, self.rows.is_empty()) {
+        let heading = match (self.is_csv, is_empty) {
             (true, _) => CSV.to_owned(),
             (false, true) => "No kernels were profiled.\n".to_owned(),
             (false, false) => line(HEADERS.map(str::to_owned)),
         };
+        out.write_all(heading.as_bytes())?;
         for row in &self.rows {
             let device = self.devices.get(&row.device).map_or("", String::as_str);
             let device = format!("{device} ({})", row.device);
@@ -131,15 +135,19 @@ impl<W: Write + Send> GpuTrace<W> {
                 }
                 Work::Memory(Memory { kind, .. }) => bracketed(kind, TableStyle::Legacy),
             };
-            text += &if self.is_csv { comma_separated(row, &device, &name) } else { in_columns(row, &device, name) };
+            let line = if self.is_csv { comma_separated(row, &device, &name) } else { in_columns(row, &device, name) };
+            out.write_all(line.as_bytes())?;
         }
-        if !self.is_csv && !self.rows.is_empty() {
-            text += LEGEND;
+        if !self.is_csv && !is_empty {
+            out.write_all(LEGEND.as_bytes())?;
         }
         if self.left_out > 0 {
-            text += &format!("=={pid}== {} operations more are not in this list.\n", self.left_out);
+            writeln!(out, "=={pid}== {} operations more are not in this list.", self.left_out)?;
         }
-        text
+        if lost > 0 {
+            writeln!(out, "=={pid}== {lost} records were lost on their way to this list.")?;
+        }
+        out.flush()
     }
 }
 
@@ -165,12 +173,7 @@ impl<W: Write + Send> Sink for GpuTrace<W> {
     }
 
     fn end(&mut self, _: &Summary, lost: u64) -> io::Result<()> {
-        let mut text = self.text();
-        if lost > 0 {
-            text += &format!("=={}== {lost} records were lost on their way to this list.\n", self.process.pid);
-        }
-        self.out.write_all(text.as_bytes())?;
-        self.out.flush()
+        self.write(lost)
     }
 }
 
@@ -375,5 +378,48 @@ Regs: ";
         list.begin(&Process::default()).unwrap();
         list.end(&Summary::default(), 0).unwrap();
         assert!(String::from_utf8(out).unwrap().ends_with("Profiling result:\nNo kernels were profiled.\n"));
+    }
+
+    /// A list of a million kernels with long names takes a gigabyte.
+    #[test]
+    fn the_list_is_written_in_pieces() {
+        #[derive(Default)]
+        struct Pieces {
+            longest: usize,
+            all: usize,
+        }
+        impl Write for Pieces {
+            fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+                (self.longest, self.all) = (self.longest.max(piece.len()), self.all + piece.len());
+                Ok(piece.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let (mut out, name) = (Pieces::default(), "k".repeat(500));
+        let mut list = GpuTrace::new(&mut out);
+        for start in 0..2_000 {
+            let work = Work::Kernel(Kernel::default());
+            let correlation = start as u32;
+            list.item(&Item::Operation(Operation {
+                start,
+                end: start + 1,
+                device: 0,
+                context: 1,
+                stream: 7,
+                correlation,
+                graph_node: 0,
+                work,
+                kernel: &name,
+                symbol: &name,
+                launch: None,
+                span: None,
+                call: 0,
+            }))
+            .unwrap();
+        }
+        list.end(&Summary::default(), 3).unwrap();
+        assert!(out.all > 2_000 * 500 && out.longest <= BUFFER, "{} of {}", out.longest, out.all);
     }
 }

@@ -22,9 +22,9 @@ mod tree;
 
 use std::io::{self, BufWriter, Write};
 
-use crate::Comparison;
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
+use crate::{Comparison, FindingKinds};
 use items::Items;
 pub use items::Limits;
 
@@ -85,7 +85,24 @@ impl Summary {
     ///
     /// Errors of `out`.
     pub fn write_html(&self, out: impl Write) -> io::Result<()> {
-        let mut shown = data::shown(Items::default(), self, 0, None);
+        self.write_html_without(FindingKinds::default(), out)
+    }
+
+    /// The same, without findings of these kinds.
+    ///
+    /// ```
+    /// use range_report::{FindingKind, FindingKinds, Summary};
+    ///
+    /// let mut page = Vec::new();
+    /// Summary::default().write_html_without(FindingKinds::of([FindingKind::LongLoop]), &mut page)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Errors of `out`.
+    pub fn write_html_without(&self, findings: FindingKinds, out: impl Write) -> io::Result<()> {
+        let mut shown = data::shown(Items::default(), self, 0, None, findings);
         shown.notes.insert(0, FROM_A_SUMMARY.to_owned());
         let mut out = BufWriter::with_capacity(BUFFER, out);
         page::begin(&data::title(&self.process), CUT_OFF, &mut out)?;
@@ -101,6 +118,7 @@ pub struct HtmlSink<W> {
     items: Items,
     /// A name, and the summary of another run, or why it could not be read.
     baseline: Option<(String, io::Result<Summary>)>,
+    without: FindingKinds,
 }
 
 impl<W: Write + Send> HtmlSink<W> {
@@ -111,13 +129,19 @@ impl<W: Write + Send> HtmlSink<W> {
 
     /// A page written to `out`, within these limits.
     pub fn with_limits(out: W, limits: Limits) -> Self {
-        Self { out, items: Items::new(limits), baseline: None }
+        Self { out, items: Items::new(limits), baseline: None, without: FindingKinds::default() }
     }
 
     /// Adds a section that compares the run with this one, or a note with the reason if there is none.
     #[must_use]
     pub fn compared_with(self, name: impl Into<String>, baseline: io::Result<Summary>) -> Self {
         Self { baseline: Some((name.into(), baseline)), ..self }
+    }
+
+    /// Leaves findings of these kinds out.
+    #[must_use]
+    pub fn without(self, findings: FindingKinds) -> Self {
+        Self { without: findings, ..self }
     }
 }
 
@@ -143,7 +167,7 @@ impl<W: Write + Send> Sink for HtmlSink<W> {
             Some((_, Err(why))) => (None, Some(why)),
             None => (None, None),
         };
-        let mut shown = data::shown(std::mem::take(&mut self.items), summary, lost, comparison.as_ref());
+        let mut shown = data::shown(std::mem::take(&mut self.items), summary, lost, comparison.as_ref(), self.without);
         shown.notes.extend(why_not.map(|why| format!("This run is not compared with another: {why}.")));
         let mut out = BufWriter::with_capacity(BUFFER, &mut self.out);
         page::end(&shown, &mut out)?;

@@ -4,8 +4,7 @@ use super::schema::{Join, by_key, figures};
 use crate::stats::order;
 
 figures! {
-    /// Why the devices of a run were not busy. It covers the whole run, also where the window of the summary began
-    /// later.
+    /// Why the devices of a run were not busy, in the window of the summary.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct GpuIdle {
         /// Devices that ran anything, by their numbers.
@@ -23,6 +22,9 @@ figures! {
         late: u64 = sum;
         /// Calls of the CUDA API that were dropped at the limit on memory. The time in them is not explained.
         dropped_calls: u64 = sum;
+        /// Copies of pageable memory whose call is not known. They are in no row of `calls`.
+        #[serde(default)]
+        unmatched_copies: u64 = sum;
     }
 }
 
@@ -33,9 +35,9 @@ figures! {
     pub struct DeviceIdle {
         /// Its number, as CUDA counts.
         device: u32 = key;
-        /// From the start of the profiler to the start of the first operation, in nanoseconds.
+        /// From the start of the window to the start of the first operation, in nanoseconds.
         before_ns: u64 = sum;
-        /// From the end of the last operation to the end of the run, in nanoseconds.
+        /// From the end of the last operation to the end of the window, in nanoseconds.
         after_ns: u64 = sum;
         /// From the start of the first operation to the end of the last, in nanoseconds: `busy_ns` and all causes.
         wall_ns: u64 = sum;

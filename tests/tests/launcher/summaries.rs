@@ -145,6 +145,12 @@ fn a_page_is_made_from_a_summary_and_replaces_none_by_itself() {
     assert_eq!(fs::read_to_string(&page).expect("a page"), "the page of the run");
     assert_eq!(run(&["-o", page.to_str().expect("UTF-8")]), (Some(0), String::new()));
     assert_eq!(fs::read_to_string(&page).expect("a page"), written);
+    // A finding that is off is not on the page.
+    let finding = "one call 2.000 ms, the others";
+    assert!(written.contains(finding));
+    let set = ["-o", page.to_str().expect("UTF-8"), "--without", "one_long_call"];
+    assert_eq!(run(&set), (Some(0), String::new()));
+    assert!(!fs::read_to_string(&page).expect("a page").contains(finding));
     let (status, said) = ended(&mut command(&["page", "/no/such/run.json"]));
     assert_eq!((status, said.lines().count()), (Some(1), 1), "{said}");
 }

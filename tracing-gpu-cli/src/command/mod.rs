@@ -42,7 +42,7 @@ pub fn run() -> ExitCode {
         None => profile(&line.run),
         Some(Other::Merge { folder, print }) => merge(&folder, &print),
         Some(Other::Compare(asked)) => compare(&asked),
-        Some(Other::Page { summary, output }) => page(&summary, output),
+        Some(Other::Page { summary, output, without }) => page(&summary, output, without),
         Some(Other::Completions { shell }) => {
             clap_complete::generate(shell, &mut CommandLine::command(), "tracing-gpu", &mut io::stdout());
             ExitCode::SUCCESS
@@ -316,8 +316,11 @@ fn compare(asked: &Compare) -> ExitCode {
 }
 
 /// `tracing-gpu page RUN.json`.
-fn page(summary: &Path, output: Option<PathBuf>) -> ExitCode {
-    ended(report::page(summary, output).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE)
+fn page(summary: &Path, output: Option<PathBuf>, without: Option<String>) -> ExitCode {
+    let print = Print { without, ..Print::default() };
+    let chosen = choose(&print, BTreeMap::new(), None, &users_settings());
+    let without = report::options(&chosen, &Output::Stdout).without;
+    ended(report::page(summary, output, without).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE)
 }
 
 /// The exit status; a failure prints a line.

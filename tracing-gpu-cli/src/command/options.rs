@@ -69,6 +69,9 @@ pub(super) enum Other {
         /// Where the page goes: a file that is there is replaced [default: RUN.html, if there is none]
         #[arg(short, long, value_name = "PATH", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
+        /// Findings that are switched off, joined by +: docs/gpu.md lists them
+        #[arg(long, value_name = "LIST", value_parser = findings)]
+        without: Option<String>,
     },
     /// Prints what a shell needs to complete options
     #[command(hide = true)]

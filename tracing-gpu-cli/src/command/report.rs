@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tracing_gpu::summary::{MergedSummary, Process, RangeStats, RangeStyle};
-use tracing_gpu::{Chosen, MergedTable, Output, RenderOptions, Report, Summary};
+use tracing_gpu::{Chosen, FindingKinds, MergedTable, Output, RenderOptions, Report, Summary};
 
 use super::files::{self, Files};
 use super::options::{Print, Processes, Run};
@@ -77,9 +77,12 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files,
     match run.processes {
         Processes::Each => {}
         Processes::First => lists.truncate(1),
-        Processes::Merged => lists = vec![lists.concat()],
+        Processes::Merged => lists = lists.into_iter().reduce(|all, list| [all, list].concat()).into_iter().collect(),
     }
-    texts.iter_mut().zip(lists).for_each(|(text, list)| *text = [list, std::mem::take(text)].concat());
+    for (text, mut list) in texts.iter_mut().zip(lists) {
+        list.append(text); // a list may be a gigabyte
+        *text = list;
+    }
     printing.write_each(texts, &worked_processes);
     pages
 }
@@ -91,7 +94,7 @@ fn gpu_traces(folder: &Folder, worked: &[Summary], is_csv: bool) -> Vec<Vec<u8>>
     let list = |summary: &Summary| match has_any && !has_work(summary) {
         true => Vec::new(),
         false => {
-            let list = fs::read(Chosen::expand(&folder.gpu_trace(is_csv), &summary.process)).unwrap_or_default();
+            let mut list = fs::read(Chosen::expand(&folder.gpu_trace(is_csv), &summary.process)).unwrap_or_default();
             if list.is_empty() {
                 complain(&format!(
                     "process {} left no list of GPU operations: it is written when a process ends by itself",
@@ -99,7 +102,8 @@ fn gpu_traces(folder: &Folder, worked: &[Summary], is_csv: bool) -> Vec<Vec<u8>>
                 ));
                 return list;
             }
-            [&list, &b"\n"[..]].concat()
+            list.push(b'\n');
+            list
         }
     };
     worked.iter().map(list).collect()
@@ -207,13 +211,13 @@ pub(super) fn summary_in(path: &Path) -> io::Result<Summary> {
 
 /// Writes the page of a summary, by default beside it. There it replaces no existing file, which may be the run's own
 /// page with more contents.
-pub(super) fn page(summary: &Path, output: Option<PathBuf>) -> io::Result<()> {
+pub(super) fn page(summary: &Path, output: Option<PathBuf>, without: FindingKinds) -> io::Result<()> {
     let read = summary_in(summary)?;
     let beside = summary.with_extension("html");
     if output.is_none() && beside.try_exists()? {
         return Err(said(&beside, &"there is a file: `--output PATH` names the page, and may replace it"));
     }
-    files::write(&output.unwrap_or(beside), |out| read.write_html(out))
+    files::write(&output.unwrap_or(beside), |out| read.write_html_without(without, out))
 }
 
 /// Writes to standard output, which may have lost its reader.

@@ -39,23 +39,55 @@ use records::Names;
 
 /// The interval between two collections.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Shares of the memory limit, in sixteenths: CUPTI's buffers, with those that wait to be read; launches and instances
-/// with outstanding operations; and uncollected notes of threads.
-const BUFFERS: usize = 9;
-const LAUNCHES: usize = 3;
-const INSTANCES: usize = 3;
-const NOTES: usize = 1;
-const PARTS: usize = BUFFERS + LAUNCHES + INSTANCES + NOTES;
+/// Shares of the memory limit, in sixteenths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shares {
+    /// CUPTI's buffers, with those that wait to be read.
+    buffers: usize,
+    /// Launches and instances with outstanding operations.
+    launches: usize,
+    instances: usize,
+    /// API calls without work that wait for their records.
+    calls: usize,
+    /// Uncollected notes of threads.
+    notes: usize,
+}
+
+impl Shares {
+    const LAUNCHES: Self = Self { buffers: 9, launches: 3, instances: 3, calls: 0, notes: 1 };
+    /// If each API call is noted. Then the default limit has room for a million calls that wait at once.
+    const CALLS: Self = Self { buffers: 6, launches: 2, instances: 3, calls: 3, notes: 2 };
+
+    fn of(calls: bool, details: Details) -> Self {
+        if calls || !details.is_empty() { Self::CALLS } else { Self::LAUNCHES }
+    }
+
+    fn limits(self, calls: bool, details: Details, memory: usize) -> Limits {
+        let nodes = if details.has(Details::NODES) { NODE_BYTES } else { 0 };
+        let launch_bytes = LAUNCH_BYTES + nodes + if calls { NESTED_BYTES } else { 0 };
+        Limits {
+            launches: share(memory, self.launches) / launch_bytes,
+            calls: share(memory, self.calls).saturating_sub(TABLE_BYTES) / CALL_BYTES,
+            has_calls: calls,
+            instances: share(memory, self.instances) / INSTANCE_BYTES,
+        }
+    }
+}
+
+/// Sum of the shares.
+const PARTS: usize = 16;
 /// Number of records after which events are handed over, so that few wait.
 const EVENTS: usize = 1 << 14;
 /// A round starts early once threads have noted this fraction of the calls that can be remembered. More are noted until
 /// the round reads them.
 const EARLY: usize = 5;
 
-/// Memory per remembered launch, and per waiting API call, as [`Limits`] states; and per instance that is not in the
-/// totals. There may be two and a half times as many instances.
+/// Memory per remembered launch, and for as many waiting driver calls; per other call, and of a table that grows; as
+/// [`Limits`] states. And per instance that is not in the totals. There may be two and a half times as many instances.
 const LAUNCH_BYTES: usize = 168;
-const CALL_BYTES: usize = 3 * 124;
+const NESTED_BYTES: usize = 163;
+const CALL_BYTES: usize = 44;
+const TABLE_BYTES: usize = 1_100_000;
 const INSTANCE_BYTES: usize = 280 * 5 / 2;
 /// Memory of a graph node, one for each launch that can be remembered, if nodes are asked for.
 const NODE_BYTES: usize = 80;
@@ -72,8 +104,7 @@ pub(crate) struct Collector {
     cupti: Option<&'static cupti::Session>,
     timed: TimedOperations,
     calls: bool,
-    /// The largest number of remembered calls.
-    launches: usize,
+    details: Details,
     /// Notes of threads without a state.
     strays: Mutex<Notes>,
     state: Mutex<State>,
@@ -139,7 +170,8 @@ impl Collector {
         }
         let start = || {
             let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
-            let options = cupti::Options { api_records: calls, details, buffer_bytes: share(memory, BUFFERS), in_init };
+            let Shares { buffers, .. } = Shares::of(calls, details);
+            let options = cupti::Options { api_records: calls, details, buffer_bytes: share(memory, buffers), in_init };
             let session = cupti::start(options, entry).map_err(|unavailable| unavailable.to_string())?;
             let collector = Self::new(engine, Some(session), calls, details, memory);
             entry.open(collector, session);
@@ -160,10 +192,9 @@ impl Collector {
         details: Details,
         memory: usize,
     ) -> &'static Self {
-        let node_bytes = if details.has(Details::NODES) { NODE_BYTES } else { 0 };
-        let launch_bytes = LAUNCH_BYTES + node_bytes + if calls { CALL_BYTES } else { 0 };
-        let (launches, instances) = (share(memory, LAUNCHES) / launch_bytes, share(memory, INSTANCES) / INSTANCE_BYTES);
-        let mut join = Join::new(Limits { launches, has_calls: calls, instances });
+        let shares = Shares::of(calls, details);
+        let limits = shares.limits(calls, details, memory);
+        let mut join = Join::new(limits);
         if !details.is_empty() {
             join.ask_for_details();
         }
@@ -171,9 +202,9 @@ impl Collector {
             engine,
             session: &engine.session,
             cupti,
-            timed: TimedOperations::new(share(memory, BUFFERS)),
+            timed: TimedOperations::new(share(memory, shares.buffers)),
             calls,
-            launches,
+            details,
             strays: Mutex::default(),
             state: Mutex::new(State {
                 join,
@@ -194,12 +225,14 @@ impl Collector {
 
     /// Lets threads note their launches from now on, and starts the thread that collects them.
     fn begin(&'static self, memory: usize) -> Result<&'static Self, String> {
-        self.session.note_room.allow(share(memory, NOTES));
+        let shares = Shares::of(self.calls, self.details);
+        self.session.note_room.allow(share(memory, shares.notes));
         self.session.set_collecting(true);
         let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| self.run());
         match thread {
             Ok(thread) => {
-                self.session.note_room.wake(thread.thread().clone(), self.launches / EARLY);
+                let Limits { launches, .. } = shares.limits(self.calls, self.details, memory);
+                self.session.note_room.wake(thread.thread().clone(), launches / EARLY);
                 *self.thread.lock() = Some(thread);
                 Ok(self)
             }
@@ -448,5 +481,25 @@ impl Names for &'static Collector {
     fn device(&self, number: u32) -> Arc<str> {
         // The program's source goes first: CUPTI's source asks the driver about any number.
         self.sources().rev().find_map(|source| source.device(number)).unwrap_or_else(|| "".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::page::PAGE;
+    use crate::session::note_room::PIECE_BYTES;
+
+    #[test]
+    fn the_default_limit_has_room_for_a_million_calls() {
+        for Shares { buffers, launches, instances, calls, notes } in [Shares::LAUNCHES, Shares::CALLS] {
+            assert_eq!(buffers + launches + instances + calls + notes, PARTS);
+        }
+        let (memory, shares) = (Config::default().gpu_memory, Shares::of(true, Details::NONE));
+        let limits = shares.limits(true, Details::NONE, memory);
+        assert!(limits.calls >= 1_000_000 && limits.launches >= 100_000, "{limits:?}");
+        assert!(share(memory, shares.notes) / PIECE_BYTES * PAGE >= 1_000_000);
+        assert!(share(memory, shares.buffers) >= 1_000_000 * 2 * 40, "a record of the driver and one of the runtime");
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct KernelExec {
     ranges: FxHashMap<(Option<u32>, [u32; 2]), Parts>,
     /// Number of kernels without a launch.
     unmatched: u64,
+    /// Start of the window. Calls that began earlier, and their kernels, are in no row.
+    window: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +100,9 @@ impl KernelExec {
     }
 
     fn add(&mut self, call: &Call, kernel: &Kernel) {
+        if call.start < self.window {
+            return;
+        }
         self.rows.entry([call.thread, kernel.device, call.name, kernel.name]).or_default().add(call, kernel);
         self.ranges.entry((kernel.range, [call.name, kernel.name])).or_default().add(call, kernel);
     }
@@ -116,6 +121,9 @@ pub fn kernel_executions(items: &[Item<'_>]) -> Summary {
 impl Fold for KernelExec {
     fn operation(&mut self, operation: &Operation<'_>) {
         let Work::Kernel(_) = operation.work else { return };
+        if operation.end < self.window {
+            return;
+        }
         let (start, end, device) = (operation.start, operation.end.max(operation.start), operation.device);
         let (name, range) = (self.name(operation.kernel), operation.span.map(|span| self.name(span)));
         let kernel = Kernel { start, end, device, name, range };
@@ -143,6 +151,15 @@ impl Fold for KernelExec {
         {
             self.calls.remove(&oldest);
         }
+    }
+
+    fn restart(&mut self, at: u64) {
+        self.window = at;
+        self.rows.clear();
+        self.ranges.clear();
+        self.unmatched = 0;
+        self.kernels.values_mut().for_each(|kernels| kernels.retain(|kernel| kernel.end >= at));
+        self.waiting = self.kernels.values().map(Vec::len).sum();
     }
 
     fn finish(&mut self, summary: &mut Summary) {
@@ -181,5 +198,52 @@ impl Fold for KernelExec {
                 self.unmatched + left
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use range_report::timeline::{Api, Kernel as RanKernel};
+
+    /// Kernels whose calls began before the window are in no row, and no note.
+    #[test]
+    fn a_window_has_kernels_of_its_own_calls() {
+        let mut fold = KernelExec::default();
+        let launch = |fold: &mut KernelExec, correlation, start| {
+            let (thread, end, name, result) = (1, start + 10, "cuLaunchKernel", 0);
+            fold.api(&ApiCall { api: Api::Driver, name, thread, start, end, correlation, result });
+        };
+        let run = |fold: &mut KernelExec, correlation, start| {
+            fold.operation(&Operation {
+                start,
+                end: start + 100,
+                device: 0,
+                context: 1,
+                stream: 7,
+                correlation,
+                graph_node: 0,
+                work: Work::Kernel(RanKernel::default()),
+                kernel: "spin",
+                symbol: "spin",
+                launch: None,
+                span: None,
+                call: 0,
+            });
+        };
+        launch(&mut fold, 1, 100);
+        run(&mut fold, 1, 120);
+        run(&mut fold, 2, 800); // its call arrives later, or never
+        launch(&mut fold, 3, 900);
+        fold.restart(1_000);
+        run(&mut fold, 3, 950);
+        run(&mut fold, 4, 890);
+        launch(&mut fold, 5, 1_010);
+        run(&mut fold, 5, 1_100);
+        let mut summary = Summary::default();
+        fold.finish(&mut summary);
+        let totals = summary.kernel_exec.iter().map(|row| &row.execution.total);
+        assert_eq!(totals.map(|times| (times.instances, times.total_ns)).collect::<Vec<_>>(), [(1, 190)]);
+        assert_eq!((summary.range_exec.len(), summary.notes.len()), (1, 0), "{:?}", summary.notes);
     }
 }

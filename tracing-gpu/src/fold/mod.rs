@@ -1,4 +1,4 @@
-//! A fold answers one question about a whole run, from the stream of its ranges, calls and GPU work.
+//! A fold answers one question about the window of a run, from the stream of ranges, calls and GPU work.
 
 pub(crate) mod idle;
 pub(crate) mod kernel_exec;
@@ -24,6 +24,9 @@ pub(crate) trait Fold: Send {
     fn api(&mut self, _: &ApiCall<'_>) {}
     /// A detail of the kinds that any fold needs.
     fn detail(&mut self, _: &PlacedDetail<'_>) {}
+    /// A window begins at this moment, in nanoseconds of the items: discards what ended before. Later items may have
+    /// ended before, too.
+    fn restart(&mut self, _at: u64) {}
     /// Everything has arrived. Adds the answer to the last summary, before it is printed and before files end with it.
     fn finish(&mut self, summary: &mut Summary);
     /// Passes new parts of the answer to files that show it. Called about every 50 ms, and once after `finish`.
@@ -96,18 +99,27 @@ mod tests {
         ns: u64,
     }
 
-    /// Ranges and calls by name.
+    /// Ranges and calls by name, and the start of the window.
     #[derive(Default)]
-    struct Counting(BTreeMap<String, Counts>);
+    struct Counting(BTreeMap<String, Counts>, u64);
 
     impl Fold for Counting {
         fn range(&mut self, range: &Range<'_>) {
+            if range.end <= self.1 {
+                return;
+            }
             let counts = self.0.entry(range.name.to_owned()).or_default();
             (counts.ranges, counts.ns) = (counts.ranges + 1, counts.ns + range.end - range.start);
         }
 
         fn call(&mut self, call: &Call<'_>) {
-            self.0.entry(call.name.to_owned()).or_default().calls += 1;
+            if call.end > self.1 {
+                self.0.entry(call.name.to_owned()).or_default().calls += 1;
+            }
+        }
+
+        fn restart(&mut self, at: u64) {
+            *self = Self(BTreeMap::new(), at);
         }
 
         fn finish(&mut self, summary: &mut Summary) {
@@ -117,7 +129,7 @@ mod tests {
 
     static FOUND: Mutex<Option<(BTreeMap<String, Counts>, Summary)>> = Mutex::new(None);
 
-    /// Folds get everything, although no file is written.
+    /// Folds get everything of the last window, although no file is written.
     #[test]
     fn ranges_and_calls_of_all_threads_reach_a_fold() {
         let builder = ProfilerBuilder::with_folds(vec![|| Box::<Counting>::default()]);
@@ -129,7 +141,12 @@ mod tests {
                 (0..2).for_each(|_| span.in_scope(|| info_span!("inner").in_scope(|| ())));
             });
         };
-        std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(|| (0..100).for_each(|_| twice()))));
+        for is_first in [true, false] {
+            std::thread::scope(|scope| (0..4).for_each(|_| _ = scope.spawn(|| (0..100).for_each(|_| twice()))));
+            if is_first {
+                profiler.reset();
+            }
+        }
         profiler.finish().unwrap();
         let (found, summary) = FOUND.lock().take().expect("it was asked");
         assert_eq!(found.keys().collect::<Vec<_>>(), ["inner", "step"]);

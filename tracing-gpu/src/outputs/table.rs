@@ -88,7 +88,7 @@ const SQLITE: Option<How> = None;
 #[cfg(feature = "html")]
 const HTML: Option<How> = Some(How::Timeline(|path, opening| {
     let baseline = baseline(opening); // before the page is created: both may be the same file
-    let page = range_report::export::HtmlSink::new(lasting(path)?);
+    let page = range_report::export::HtmlSink::new(lasting(path)?).without(opening.config.without);
     Ok(Box::new(match baseline {
         Some((name, summary)) => page.compared_with(name, summary),
         None => page,
@@ -294,6 +294,27 @@ mod tests {
         assert_eq!((sinks.len(), said), (1, vec![format!("cannot read the baseline `/no/such/run.json`: {why}")]));
         let alone = Config { files: [("baseline", "run.json".into())].into(), ..Config::default() };
         assert!(without_effect(&config).is_none() && without_effect(&alone).is_some());
+    }
+
+    #[cfg(feature = "html")]
+    #[test]
+    fn findings_that_are_off_are_not_on_the_page() {
+        let path = std::env::temp_dir().join(format!("without-{}.html", std::process::id()));
+        let mut step = range_report::TreeNode::new("step");
+        (step.calls, step.instances, step.total_ns, step.self_ns) = (10, 10, 5_000, 5_000);
+        let mut summary = Summary::default();
+        (summary.elapsed_ns, summary.outside_ns, summary.tree) = (10_000, Some(5_000), vec![step]);
+        for name in ["outside_ranges", "long_loop"] {
+            let config = Config { without: name.parse().unwrap(), ..settings(&[("html", &path)]) };
+            let (mut sinks, errors) = open_timelines(&config, &Process::default());
+            assert!(errors.is_empty(), "{errors:?}");
+            sinks[0].begin(&Process::default()).unwrap();
+            sinks[0].end(&summary, 0).unwrap();
+            drop(sinks);
+            let page = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(page.contains("of which is in no span"), name == "long_loop", "{name}");
+        }
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

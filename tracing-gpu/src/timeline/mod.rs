@@ -76,6 +76,8 @@ impl std::fmt::Debug for Recorder {
 
 struct State {
     takers: Takers,
+    /// Start of the window that the folds answer for.
+    window: Ticks,
     moments: Moments,
     labels: Labels,
     /// Threads that the files have announced.
@@ -181,6 +183,7 @@ impl Recorder {
             gpu: Mutex::new(GpuRecords::new(memory)),
             state: Mutex::new(State {
                 takers,
+                window: session.window(),
                 moments: Moments::new(session.clock.origin()),
                 labels: Labels::default(),
                 threads: FxHashSet::default(),
@@ -247,6 +250,7 @@ impl Recorder {
             state.moments.add(self.session.clock.anchor()); // after all conversions that use the old reading
             state.labels.update(self.session);
         }
+        self.restart_folds(state);
         for at in 0..count {
             write_records(state, &taken, at, &mut places, self.session);
             let Some(mut records) = taken.get_mut(at).map(take) else { continue };
@@ -263,6 +267,17 @@ impl Recorder {
         self.lost.fetch_add(lost + take(&mut open.lost) + take(&mut fields.lost), Relaxed);
         state.takers.show();
         state.takers.each_file(|sink| sink.flush());
+    }
+
+    /// Tells the folds of a new window, before they get records of it.
+    fn restart_folds(&self, state: &mut State) {
+        let window = self.session.window();
+        if window != state.window {
+            state.window = window;
+            state.moments.add(self.session.clock.anchor());
+            let at = state.moments.ns(window);
+            state.takers.folds.iter_mut().for_each(|fold| fold.restart(at));
+        }
     }
 
     /// Takes the records of all threads, and reads fields in them that were recorded after the creation of a span.

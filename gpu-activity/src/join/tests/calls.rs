@@ -3,6 +3,7 @@
 use range_report::stats::Keyed;
 
 use super::{ActivityLosses, KEEP, api, called, join, losses, waits, with_calls};
+use crate::join::{Join, Limits};
 use crate::record::{Api, Note};
 use crate::totals::Totals;
 use range_report::stats::Distribution;
@@ -17,29 +18,29 @@ fn a_call_is_remembered_until_its_record_has_come() {
     all.call(&api(Api::Driver, 1, 10, 90), true, &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (1, 80));
-    assert_eq!(all.pending.known.len(), 2);
+    assert_eq!(all.pending.remembered(), 2);
     all.ran(3, 20, 30);
     all.drain(3);
     all.call(&api(Api::Driver, 2, 10, 90), true, &KEEP);
     all.call(&api(Api::Driver, 3, 10, 15), true, &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)], (1, 5), "its operation had come long before");
-    assert_eq!((all.pending.known.len(), all.losses()), (0, ActivityLosses::default()));
+    assert_eq!((all.pending.remembered(), all.losses()), (0, ActivityLosses::default()));
 }
 
-/// Calls with nothing but records are far more numerous than launches. They must push out neither launches nor the
+/// Calls with nothing but records are far more numerous than launches. They push out neither launches nor the
 /// profiler's own calls.
 #[test]
-fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
+fn calls_without_work_have_a_limit_of_their_own() {
     let mut all = with_calls(100);
     for id in 0..35 {
         all.notes(&[called(id, 2, 0), Note::Own { correlation: 100 + id }]);
     }
     (1_000..2_000).for_each(|id| all.notes(&[waits(id, 3)]));
-    assert_eq!(all.pending.known.len(), 100);
+    assert_eq!((all.pending.launches(), all.pending.remembered()), (70, 170));
     let expected = losses(|it| {
         it.outstanding = 35;
-        it.forgotten_calls = 1_000 - 30;
+        it.forgotten_calls = 1_000 - 100;
     });
     assert_eq!(all.losses(), expected);
     for id in 0..35 {
@@ -47,31 +48,63 @@ fn beyond_the_bound_calls_of_which_no_operations_come_go_first() {
         all.call(&api(Api::Driver, 100 + id, 10, 90), true, &KEEP);
     }
     (1_000..2_000).for_each(|id| all.call(&api(Api::Driver, id, 10, 11), true, &KEEP));
+    all.drain(5);
     let totals = all.totals(100);
     assert_eq!((totals.nodes[&2].own.operations, totals.unmatched.operations), (35, 0));
     assert_eq!(totals.calls[&(Api::Driver, 1)].count, 1_000, "and none of our own");
-    assert_eq!(totals.nodes[&3].calls[&(Api::Driver, 1)], (30, 30));
-    // Calls whose records have arrived make no difference, and a launch still counts as one.
+    assert_eq!(totals.nodes[&3].calls[&(Api::Driver, 1)], (100, 100));
+    assert_eq!(all.pending.remembered(), 35, "the records of launches have not come");
+    // A launch without a record counts as a call where it is dropped.
     (0..200).for_each(|id| all.notes(&[called(3_000 + id, 2, 0)]));
     let expected = losses(|it| {
         it.outstanding = 100;
         it.forgotten_launches = 100;
-        it.forgotten_calls = 970 + 35; // the records of those 35 launches have not come
+        it.forgotten_calls = 900 + 35;
     });
     assert_eq!(all.losses(), expected);
     all.clear(100);
     assert_eq!(all.losses(), ActivityLosses::default());
 }
 
-/// Captured launches never get operations, and a program may capture for days.
+/// One round of the collector: all notes, then all records, of eight threads. Each tenth call is one of the driver
+/// alone; each other one is a runtime call around a driver call.
 #[test]
-fn launches_of_which_nothing_comes_leave_room_for_calls() {
-    let mut all = with_calls(100);
-    for id in 0..10 {
-        all.notes(&[called(5_000 + id, 3, 0)]); // a driver call of a call of the runtime before it
+fn a_million_calls_in_one_round_lose_nothing() {
+    const CALLS: u32 = 1_000_000;
+    const LAUNCHES: u32 = 1_000;
+    let limits = Limits { launches: 10_000, calls: CALLS as usize, has_calls: true, instances: 100 };
+    let mut all = Join::new(limits);
+    (0..LAUNCHES).for_each(|id| all.note(1, &called(id, 2, 0)));
+    let calls = 5_000..5_000 + CALLS;
+    (0..8).for_each(|thread| {
+        calls.clone().filter(|id| id % 8 == thread).for_each(|id| all.note(1 + thread, &waits(id, 3)));
+    });
+    let mut nested = 0;
+    for id in calls.clone() {
+        let start = u64::from(id);
+        all.call(&api(Api::Driver, id, start + 1, start + 2), true, &KEEP);
+        if id % 10 != 0 {
+            all.call(&api(Api::Runtime, id, start, start + 3), true, &KEEP);
+            nested += 1;
+        }
     }
+    (0..LAUNCHES).for_each(|id| all.ran(id, 20, 30));
+    all.drain(1);
+    (1..=8).for_each(|thread| all.note(thread, &waits(CALLS * 2 + thread, 1)));
+    all.drain(3);
+    let totals = all.totals(100);
+    assert_eq!((totals.losses, totals.nodes[&2].own.operations), (ActivityLosses::default(), u64::from(LAUNCHES)));
+    let counts = [Api::Runtime, Api::Driver].map(|api| totals.nodes[&3].calls[&(api, 1)].0);
+    assert_eq!(counts, [nested, u64::from(CALLS) - nested]);
+    assert_eq!(all.pending.remembered(), LAUNCHES as usize + 8, "the records of launches have not come");
+}
+
+/// Records that never arrive do not take the room for ever: the older half of the time goes first.
+#[test]
+fn calls_of_which_nothing_comes_leave_room_for_others() {
+    let mut all = with_calls(100);
     (0..200).for_each(|id| all.notes(&[waits(id, 2), called(id, 2, 0)]));
-    assert_eq!((all.pending.known.len(), all.losses().forgotten_launches), (100, 110));
+    assert_eq!((all.pending.remembered(), all.losses().forgotten_launches), (100, 100), "captured for days");
     for round in 0..50 {
         let calls = 1_000 + round * 25..1_025 + round * 25;
         calls.clone().for_each(|id| all.notes(&[waits(id, 3)]));
@@ -80,15 +113,23 @@ fn launches_of_which_nothing_comes_leave_room_for_calls() {
     }
     let totals = all.totals(100);
     assert_eq!(totals.nodes[&3].calls[&(Api::Driver, 1)], (50 * 25, 50 * 25));
-    assert_eq!((totals.losses.forgotten_calls, totals.losses.forgotten_launches), (0, 110 + 25));
-    // Calls with records are dropped before launches.
-    (0..75).for_each(|id| all.notes(&[called(6_000 + id, 3, 0)]));
-    (0..25).for_each(|id| all.notes(&[called(7_000 + id, 3, 0)]));
-    assert_eq!((all.pending.known.len(), all.losses().outstanding), (100, 100));
+    assert_eq!((totals.losses.forgotten_calls, totals.losses.forgotten_launches), (0, 100));
+    for round in 0..10 {
+        (0..20).for_each(|id| all.notes(&[waits(5_000 + 20 * round + id, 3)]));
+        all.drain(1);
+    }
+    let lost = all.losses().forgotten_calls;
+    assert!((100..=140).contains(&lost) && all.pending.remembered() <= 200, "{lost}");
+    for id in 5_180..5_200 {
+        all.call(&api(Api::Driver, id, 10, 11), true, &KEEP);
+    }
+    all.notes(&[waits(1, 3)]);
+    all.drain(4);
+    assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)].0, 50 * 25 + 20, "the newest are there");
 }
 
-/// The order of arrival takes as much memory as [`PendingCall`](crate::join::pending::PendingCall) states, whatever the
-/// kinds of earlier calls.
+/// The order of arrival takes as much memory as [`PendingCall`](crate::join::pending_call::PendingCall) states,
+/// whatever the kinds of earlier calls.
 #[test]
 fn the_order_of_calls_and_launches_has_one_bound() {
     let mut all = with_calls(2_000);
@@ -108,8 +149,7 @@ fn the_order_of_calls_and_launches_has_one_bound() {
             all.drain(1);
         }
     }
-    let (remembered, capacity) =
-        (all.pending.known.len(), all.pending.arrived.capacity() + all.pending.mere_calls.capacity());
+    let (remembered, capacity) = (all.pending.remembered(), all.pending.order_capacity());
     assert!(remembered >= 1_000 && capacity <= 4 * remembered + 64, "{capacity} for {remembered}");
 }
 
@@ -123,12 +163,12 @@ fn calls_of_the_profiler_are_in_no_table() {
     all.call(&api(Api::Driver, 6, 10, 90), true, &KEEP);
     all.clear(50);
     all.call(&api(Api::Driver, 7, 10, 90), true, &KEEP);
-    assert_eq!((all.pending.known.len(), all.totals(100)), (0, Totals::default()));
+    assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
     // Without records of calls, nothing arrives for these calls.
     let mut all = join(100, 100);
     all.notes(&[Note::Own { correlation: 5 }]);
     all.drain(3);
-    assert_eq!((all.pending.known.len(), all.totals(100)), (0, Totals::default()));
+    assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
 }
 
 /// A thread that has ended makes no more notes.
@@ -140,8 +180,8 @@ fn last_calls_of_threads_do_not_stay_for_ever() {
         all.call(&api(Api::Driver, thread, 10, 20), true, &KEEP);
     }
     all.drain(6);
-    assert_eq!((all.pending.running().len(), all.pending.known.len()), (0, 0));
-    assert_eq!(all.nested.waiting().count(), 0);
+    assert_eq!((all.pending.running().len(), all.pending.remembered()), (0, 0));
+    assert_eq!(all.nested.waiting(&all.pending).count(), 0);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (20_000, 200_000));
 }
 
@@ -166,7 +206,7 @@ fn a_call_of_the_runtime_may_last_for_long() {
     all.drain(10);
     all.notes(&[waits(3, 2)]);
     all.drain(4);
-    assert_eq!((all.nested.waiting().count(), all.totals(100).calls[&(Api::Driver, 1)].count), (0, 1));
+    assert_eq!((all.nested.waiting(&all.pending).count(), all.totals(100).calls[&(Api::Driver, 1)].count), (0, 1));
 }
 
 /// Records of one call may arrive in several drains, in any order.

@@ -13,10 +13,10 @@ use super::lay_out::lay_out;
 use super::tables::{Column, Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable};
 use super::tree::{Node, nodes};
-use crate::Comparison;
 use crate::analysis::Phases;
 use crate::report::{Explained, RenderOptions, Report, appended_figures, escaped, explained, notes};
 use crate::summary::{Process, Summary, TreeNode};
+use crate::{Comparison, FindingKinds};
 
 /// All data of a page. Skipped fields are written as columns; see [`super::columns`].
 #[derive(Debug, Serialize)]
@@ -128,7 +128,7 @@ pub(super) fn compared_alone<'a>(comparison: &'a Comparison, nothing: &'a Summar
         is_run: false,
         identity: Vec::new(),
         comparison: Some(compared(comparison)),
-        ..shown(Items::default(), nothing, 0, None)
+        ..shown(Items::default(), nothing, 0, None, FindingKinds::default())
     }
 }
 
@@ -137,6 +137,7 @@ pub(super) fn shown<'a>(
     summary: &'a Summary,
     lost: u64,
     comparison: Option<&'a Comparison>,
+    without: FindingKinds,
 ) -> Shown<'a> {
     let mut items = items;
     items.finish();
@@ -154,7 +155,7 @@ pub(super) fn shown<'a>(
     let launches = in_order_of(&laid.bars, &launches);
     let texts_left_out = texts.left_out;
     let phases = Phases::of(summary);
-    let Explained { whole, sentences } = explained(summary, &phases);
+    let Explained { whole, sentences } = explained(summary, &phases, without);
     let appended = appended_figures(all_nodes(&summary.tree));
     let (tree, nodes_left_out) = nodes(summary, &phases, &appended);
     let rows: Vec<u32> = laid.rows.iter().flatten().map(|(_, length)| *length).collect();

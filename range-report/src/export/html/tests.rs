@@ -9,6 +9,7 @@ use crate::summary::{
 };
 use crate::timeline::{Call, Item, Mark, Operation, Range, Sink, Value};
 use crate::timeline::{Kernel, Work};
+use crate::{FindingKind, FindingKinds};
 
 fn range(name: &str, start: u64, length: u64) -> Range<'_> {
     Range { thread: 7, start, end: start + length, name, ..Range::default() }
@@ -286,4 +287,23 @@ fn tables_have_their_columns_and_units() {
         "gpu": {"busy": 30, "busy_own": 10, "sum": 40, "operations": 2},
     });
     assert_eq!(data["tree"][0], node);
+}
+
+#[test]
+fn findings_that_are_off_are_not_on_the_page() {
+    let mut step = TreeNode::new("step");
+    (step.calls, step.instances, step.total_ns, step.self_ns) = (10, 10, 5_000, 5_000);
+    let summary = Summary { elapsed_ns: 10_000, outside_ns: Some(5_000), tree: vec![step], ..Summary::default() };
+    let said = |page: Vec<u8>| data(&String::from_utf8(page).unwrap())["tree_said"].to_string();
+    for (kinds, is_there) in [(vec![FindingKind::LongLoop], true), (vec![FindingKind::OutsideRanges], false)] {
+        let kinds = FindingKinds::of(kinds);
+        let (mut of_run, mut of_summary) = (Vec::new(), Vec::new());
+        let mut sink = HtmlSink::new(&mut of_run).without(kinds);
+        sink.begin(&Process::default()).unwrap();
+        sink.end(&summary, 0).unwrap();
+        summary.write_html_without(kinds, &mut of_summary).unwrap();
+        for text in [said(of_run), said(of_summary)] {
+            assert_eq!(text.contains("of which is in no span"), is_there, "{text}");
+        }
+    }
 }

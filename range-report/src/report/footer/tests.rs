@@ -1,5 +1,5 @@
 use crate::report::RenderOptions;
-use crate::summary::{MemoryKind, MemoryStats, Sizes};
+use crate::summary::{GpuIdle, MemoryKind, MemoryStats, Sizes};
 use crate::{
     ActivityLosses, GpuActivity, GpuWork, Losses, OpenRange, RangeStats, RangeStyle, Report, StreamLosses, Summary,
     Times,
@@ -116,6 +116,7 @@ fn the_footer_names_every_loss_of_gpu_records() {
     let work = |operations, busy_ns| GpuWork { operations, busy_ns, ..GpuWork::default() };
     let mut summary = Summary { losses: Losses { activity, ..Losses::default() }, ..Summary::default() };
     summary.gpu = Some(GpuActivity { unmatched: work(4, 12_000), outside: work(8, 0), ..GpuActivity::default() });
+    summary.idle = Some(GpuIdle { late: 11, dropped_calls: 1, unmatched_copies: 12, ..GpuIdle::default() });
     let expected = "
  ** Notes:
 
@@ -127,6 +128,9 @@ fn the_footer_names_every_loss_of_gpu_records() {
  - 6 launches were dropped at the memory limit before their GPU operations arrived; these count for no span.
  - 10 API calls were dropped at the memory limit before their records arrived; they count for no span, and some may be the profiler's own.
  - 9 GPU operations are missing in projections of ranges, because the memory limit was reached; each counts once per range.
+ - 11 GPU operations arrived too late to be set apart from the idle time around them.
+ - 1 API call was dropped at the memory limit; the idle time in it has no cause.
+ - 12 copies of pageable memory could not be matched with their calls; they are in no finding.
  - 4 GPU operations (12.00 us busy) could not be matched with their launches; they count for no span.
 ";
     let options = RenderOptions::default().width(200).notes(usize::MAX);

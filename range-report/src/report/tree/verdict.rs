@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use super::shape::Entry;
+#[cfg(feature = "html")]
+use crate::FindingKinds;
 use crate::analysis::{Evidence, Finding, FindingKind, Phases, lived, perhaps_for};
 use crate::report::options::RenderOptions;
 use crate::stats::order;
@@ -239,9 +241,9 @@ pub(crate) struct Explained {
 }
 
 #[cfg(feature = "html")]
-pub(crate) fn explained(summary: &Summary, phases: &Phases) -> Explained {
-    let wide = &RenderOptions::default().width(1_000);
-    let all = &crate::analysis::in_phases(summary, phases, wide.wording())[..];
+pub(crate) fn explained(summary: &Summary, phases: &Phases, without: FindingKinds) -> Explained {
+    let wide = &RenderOptions::default().width(1_000).without(without);
+    let all = &wide.kept(crate::analysis::in_phases(summary, phases, wide.wording()))[..];
     let findings = &Findings { all, phases, options: wide };
     let waits = findings.most_awaited(wide.columns()).join(", ");
     let mut sentences = Vec::new();

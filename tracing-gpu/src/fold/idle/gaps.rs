@@ -89,6 +89,12 @@ impl DeviceLog {
         self.known.map_or(self.settled, |(_, until)| until)
     }
 
+    /// Forgets all sums. Operations that run on begin at this moment, up to which all are settled.
+    pub(super) fn restart(&mut self, at: u64) {
+        let operations = std::mem::take(&mut self.operations);
+        *self = Self { operations, settled: at, ..Self::default() };
+    }
+
     /// Adds operations up to a moment to the sums, and reports the states of the device.
     pub(super) fn settle(&mut self, until: u64, mut each: impl FnMut(Settled)) {
         let mut taken = Vec::new();

@@ -24,17 +24,17 @@ use std::collections::BTreeMap;
 use range_report::stats::order;
 use range_report::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanCalls, SpanIdle};
 use range_report::timeline::{
-    ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, StreamKind, WaitKind, Work,
+    ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, WaitKind, Work,
 };
 use range_report::{RangeStyle, Summary};
 use rustc_hash::FxHashMap;
 
 use self::curve::Curve;
-use self::functions::{BETWEEN_LAUNCHES, Purpose, kind, purpose};
+use self::functions::{Purpose, kind, purpose};
 use self::gaps::{DISPATCH, DeviceLog, DeviceOperation, Gap, Name, Settled};
 use self::pieces::{Piece, Pieces};
 use self::ranges::Ranges;
-use self::streams::Streams;
+use self::streams::{StreamLogs, Streams};
 use self::thread::{ApiSpan, BLOCKING_COPY, CostlyCall, NO_RANGE, OpenSpan, ThreadLog, What};
 use super::Fold;
 
@@ -55,9 +55,6 @@ impl Default for Limits {
     }
 }
 
-/// The largest number of waits for events that are remembered for each stream.
-const MOST_WAITS: usize = 1 << 16;
-
 /// The fold.
 #[derive(Debug, Default)]
 pub(crate) struct Idle {
@@ -74,10 +71,11 @@ pub(crate) struct Idle {
     calls: FxHashMap<(u32, What, u32), CallSums>,
     /// Copies from or to pageable memory whose calls are not known yet.
     pageable: Vec<PageableCopy>,
-    /// By context and stream.
-    streams: FxHashMap<(u32, u32), StreamKind>,
-    /// Moments at which a stream was told to wait for an event.
-    waits: FxHashMap<u32, Vec<u64>>,
+    /// Number of those whose calls never arrived.
+    unmatched_copies: u64,
+    streams: StreamLogs,
+    /// Start of the window. What ended before does not count.
+    window: u64,
     /// Number of records since the last settling, and the end of the latest one.
     arrived: usize,
     latest: u64,
@@ -131,6 +129,7 @@ const NO_FUNCTION: u16 = u16::MAX;
 struct PageableCopy {
     thread: u32,
     at: u64,
+    end: u64,
     correlation: u32,
     bytes: u64,
 }
@@ -153,6 +152,14 @@ struct Device {
     gaps: u64,
     causes: IdleCauses,
     curve: Curve,
+}
+
+impl Device {
+    /// Forgets all sums.
+    fn restart(&mut self, at: u64) {
+        self.log.restart(at);
+        (self.gaps, self.causes, self.curve) = (0, IdleCauses::default(), Curve::default());
+    }
 }
 
 /// Idle time of the spans of one name.
@@ -187,18 +194,21 @@ impl Fold for Idle {
     }
 
     fn range(&mut self, range: &Range<'_>) {
-        if range.style == RangeStyle::PushPop && range.end > range.start {
+        if range.style == RangeStyle::PushPop && range.end > range.start.max(self.window) {
             let label = self.labels.number(range.domain, range.name);
             let thread = self.threads.entry(range.thread).or_default();
             thread.has_ranges = true;
             let span = OpenSpan { start: range.start, end: range.end, label };
             thread.ranges.push(span);
-            self.ranges.ended.push(span);
+            self.ranges.ended.push(OpenSpan { start: span.start.max(self.window), ..span });
             self.arrived(range.end);
         }
     }
 
     fn operation(&mut self, operation: &Operation<'_>) {
+        if operation.end < self.window {
+            return;
+        }
         let (name, is_first) = match operation.work {
             Work::Memory(memory) if memory.kind == MemoryKind::HtoH => return, // host memory only
             Work::Memory(memory) => (Name::Memory(memory.kind), false),
@@ -210,15 +220,16 @@ impl Fold for Idle {
         let Operation { start, end, context, stream, correlation, launch, .. } = *operation;
         if let (Work::Memory(memory), Some((thread, at))) = (operation.work, launch)
             && memory.is_pageable()
+            && at >= self.window
         {
-            self.pageable.push(PageableCopy { thread, at, correlation, bytes: memory.bytes });
+            self.pageable.push(PageableCopy { thread, at, end, correlation, bytes: memory.bytes });
         }
         let log = &mut self.devices.entry(operation.device).or_default().log;
         log.add(DeviceOperation {
-            start,
+            start: start.max(self.window),
             end: end.max(start),
             name,
-            is_rest: false,
+            is_rest: start < self.window,
             is_first,
             context,
             stream,
@@ -229,6 +240,9 @@ impl Fold for Idle {
     }
 
     fn api(&mut self, call: &ApiCall<'_>) {
+        if call.end < self.window {
+            return;
+        }
         let (purpose, function) = match self.functions.get(call.name) {
             Some(known) => *known,
             None => {
@@ -239,7 +253,9 @@ impl Fold for Idle {
         let thread = self.threads.entry(call.thread).or_default();
         let ApiCall { start, end, correlation, result: code, .. } = *call;
         thread.calls.push(ApiSpan { start, end, correlation, purpose, function });
-        if let Some(kind) = kind(purpose, call.name, code) {
+        if let Some(kind) = kind(purpose, call.name, code)
+            && start >= self.window
+        {
             let what = What { kind, function, code };
             thread.costly.push(CostlyCall { at: start, ns: end.saturating_sub(start), bytes: 0, what });
         }
@@ -248,13 +264,33 @@ impl Fold for Idle {
 
     fn detail(&mut self, detail: &PlacedDetail<'_>) {
         if let Detail::Stream(new) = detail.detail {
-            self.streams.insert((new.context, new.stream), new.kind);
+            self.streams.created((new.context, new.stream), new.kind, self.latest);
         }
         let (Detail::Wait(wait), Some((_, at))) = (detail.detail, detail.launch) else { return };
         if let (WaitKind::StreamForEvent, Some(stream)) = (wait.kind, wait.stream) {
-            self.waits.entry(stream).or_default().push(at);
+            self.streams.waits((wait.context, stream), at);
             self.arrived(at);
         }
+    }
+
+    fn restart(&mut self, at: u64) {
+        self.settle(at); // for files, which show all of the run
+        self.window = at;
+        self.devices.retain(|_, device| {
+            device.restart(at);
+            device.log.len() > 0 // one that the window does not use has no row
+        });
+        for (&number, thread) in &mut self.threads {
+            let pieces = thread.restart(at);
+            self.unshown
+                .iter_mut()
+                .for_each(|unshown| unshown.extend(pieces.iter().map(|&piece| (Some(number), piece))));
+        }
+        self.spans.clear();
+        self.calls.clear();
+        self.ranges.restart(at);
+        self.pageable.retain(|copy| copy.at >= at);
+        self.unmatched_copies = 0;
     }
 
     fn finish(&mut self, summary: &mut Summary) {
@@ -322,11 +358,25 @@ impl Idle {
     /// Explains all idle times that end before a moment.
     fn settle(&mut self, until: u64) {
         self.threads.values_mut().for_each(ThreadLog::sort);
-        self.waits.values_mut().for_each(|waits| waits.sort_unstable());
+        self.streams.sort();
         let Self {
-            threads, devices, waits, gaps: number, spans, ranges, calls, pageable, streams: kinds, unshown, ..
+            threads,
+            devices,
+            streams: logs,
+            gaps: number,
+            spans,
+            ranges,
+            calls,
+            pageable,
+            unmatched_copies,
+            unshown,
+            ..
         } = self;
-        pageable.retain(|copy| !find_call(copy, threads) && copy.at >= until);
+        pageable.retain(|copy| {
+            let (is_known, waits) = (find_call(copy, threads), copy.end >= until && until != u64::MAX);
+            *unmatched_copies += u64::from(!is_known && !waits);
+            !is_known && waits
+        });
         for (&index, device) in devices.iter_mut() {
             let Device { log, streams, gaps, causes, curve } = device;
             log.settle(until, |settled| match settled {
@@ -336,9 +386,9 @@ impl Idle {
                     all.operations_ns += began.unwrap_or(0);
                 }),
                 Settled::Began(operation) => {
-                    let kind = kinds.get(&(operation.context, operation.stream)).copied().unwrap_or_default();
-                    let waits = waits.get(&operation.stream).map_or(&[][..], Vec::as_slice);
-                    if let Some(ns) = streams.began(&operation, kind, waits)
+                    let waited = logs.get(&operation).and_then(|log| streams.began(&operation, log));
+                    logs.settled(&operation);
+                    if let Some(ns) = waited
                         && let Some((thread, at)) = operation.launch
                     {
                         let what = What { kind: CallKind::DefaultStream, function: NO_FUNCTION, code: 0 };
@@ -351,7 +401,7 @@ impl Idle {
                     let ended_by = gap.ended_by.name;
                     let mut pieces =
                         Pieces { gap: *number, device: index, ended_by, at: gap.start, pieces: Vec::new() };
-                    explain(&gap, threads, waits, &mut pieces);
+                    explain(&gap, threads, logs, &mut pieces);
                     for piece in pieces.pieces {
                         curve.go_on(piece.start, piece.end, |all, ns| all.causes.add(piece.cause, ns));
                         match gap.ended_by.launch {
@@ -391,10 +441,11 @@ impl Idle {
         }
         let curves: Vec<&Curve> = devices.values().map(|device| &device.curve).collect();
         ranges.evaluate(needed, &curves);
-        devices.values_mut().for_each(|device| device.curve.thin());
-        for waits in waits.values_mut() {
-            waits.drain(..waits.len().saturating_sub(MOST_WAITS)); // the queue of a stream may be long
+        for device in devices.values_mut() {
+            device.curve.thin();
+            device.streams.forget();
         }
+        logs.forget();
     }
 
     fn answer(&mut self, elapsed: u64) -> Option<GpuIdle> {
@@ -403,8 +454,8 @@ impl Idle {
             let Some((start, end)) = device.log.known() else { continue };
             let mut row = DeviceIdle::default();
             row.device = number;
-            row.before_ns = start;
-            row.after_ns = elapsed.saturating_sub(end);
+            row.before_ns = start - self.window;
+            row.after_ns = elapsed.saturating_sub(end - self.window);
             row.wall_ns = end - start;
             (row.busy_ns, row.copy_ns, row.overlap_ns) = (device.log.busy, device.log.copy, device.log.overlap);
             row.turns = device.log.turns;
@@ -434,6 +485,7 @@ impl Idle {
             (Reverse(row.steady.busy_ns + row.warm_up.busy_ns), row.domain.clone(), row.name.clone())
         });
         idle.calls = self.calls(&names);
+        idle.unmatched_copies = self.unmatched_copies;
         idle.dropped_calls = self.threads.values().map(|thread| thread.dropped).sum();
         let has_failed = idle.calls.iter().any(|row| row.kind == CallKind::Failed);
         (!idle.devices.is_empty() || has_failed).then_some(idle)
@@ -486,7 +538,7 @@ fn lend_range(threads: &mut FxHashMap<u32, ThreadLog>) {
 }
 
 /// Finds the causes of one gap.
-fn explain(gap: &Gap, threads: &FxHashMap<u32, ThreadLog>, waits: &FxHashMap<u32, Vec<u64>>, pieces: &mut Pieces) {
+fn explain(gap: &Gap, threads: &FxHashMap<u32, ThreadLog>, streams: &StreamLogs, pieces: &mut Pieces) {
     let Some((number, launched)) = gap.ended_by.launch else { return pieces.until(gap.end, IdleCause::Unexplained) };
     let thread = threads.get(&number);
     let call = thread.and_then(|thread| thread.call(launched, gap.ended_by.correlation));
@@ -501,10 +553,7 @@ fn explain(gap: &Gap, threads: &FxHashMap<u32, ThreadLog>, waits: &FxHashMap<u32
     }
     // The device had the operation but did not begin it.
     let rest = gap.end.saturating_sub(pieces.at);
-    let waited = waits.get(&gap.ended_by.stream).is_some_and(|waits| {
-        let before = waits.partition_point(|&at| at <= launched);
-        before.checked_sub(1).and_then(|last| waits.get(last)).is_some_and(|&at| launched - at < BETWEEN_LAUNCHES)
-    });
+    let waited = streams.get(&gap.ended_by).is_some_and(|log| log.waited(launched));
     let cause = match (rest <= DISPATCH, call_end > gap.start) {
         (false, _) if waited => IdleCause::Event,
         (false, _) => IdleCause::Unexplained,

@@ -57,6 +57,15 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
+    /// Forgets instances that ended before a moment. Those that go on begin then.
+    pub(super) fn restart(&mut self, at: u64) {
+        self.rows.clear();
+        self.ended.retain_mut(|range| {
+            range.start = range.start.max(at);
+            range.end > at
+        });
+    }
+
     /// Evaluates instances that ended before the moment up to which all devices are settled.
     pub(super) fn evaluate(&mut self, settled: u64, curves: &[&Curve]) {
         let settled = if self.ended.len() > MOST_WAITING { u64::MAX } else { settled };

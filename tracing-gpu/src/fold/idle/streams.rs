@@ -1,5 +1,5 @@
-//! Operations that waited because one of two streams was the legacy default stream. That stream waits for all earlier
-//! launches into the blocking streams of its context, and these streams wait for it.
+//! What is known of streams, and operations that waited because one of two streams was the legacy default stream. That
+//! stream waits for all earlier launches into the blocking streams of its context, and these streams wait for it.
 //!
 //! A program may want such a wait: a kernel in a stream, and then a copy of its result in the default stream. So a wait
 //! counts only if different threads launched the two operations, or if the wait separated two streams other than the
@@ -8,7 +8,105 @@
 use range_report::timeline::StreamKind;
 use rustc_hash::FxHashMap;
 
+use super::functions::BETWEEN_LAUNCHES;
 use super::gaps::{DISPATCH, DeviceOperation};
+
+/// The largest number of streams that are remembered. Beyond, the longest unused half is forgotten.
+const MOST_STREAMS: usize = 1 << 16;
+/// The largest number of waits for events that are remembered, of all streams. Beyond, the older half is forgotten.
+const MOST_WAITS: usize = 1 << 18;
+
+/// What is known of a stream.
+#[derive(Debug, Default)]
+pub(super) struct StreamLog {
+    pub(super) kind: StreamKind,
+    /// When it was told to wait for an event.
+    waits: Vec<u64>,
+    /// When its last settled operation was launched.
+    launched: u64,
+    /// Time of its last news.
+    used: u64,
+}
+
+impl StreamLog {
+    /// How many times it was told to wait up to this moment.
+    fn waits_until(&self, moment: u64) -> usize {
+        self.waits.partition_point(|&at| at <= moment)
+    }
+
+    /// Whether it was told to wait shortly before a launch.
+    pub(super) fn waited(&self, launched: u64) -> bool {
+        let last = self.waits_until(launched).checked_sub(1).and_then(|last| self.waits.get(last));
+        last.is_some_and(|&at| launched - at < BETWEEN_LAUNCHES)
+    }
+}
+
+/// Streams, by context and number: a number is unique within a context.
+#[derive(Debug, Default)]
+pub(super) struct StreamLogs(FxHashMap<(u32, u32), StreamLog>);
+
+impl StreamLogs {
+    pub(super) fn created(&mut self, id: (u32, u32), kind: StreamKind, now: u64) {
+        self.0.remove(&id);
+        if matches!(kind, StreamKind::Default | StreamKind::Blocking) {
+            self.0.insert(id, StreamLog { kind, used: now, ..StreamLog::default() });
+        }
+    }
+
+    pub(super) fn waits(&mut self, id: (u32, u32), at: u64) {
+        let log = self.0.entry(id).or_default();
+        log.waits.push(at);
+        log.used = log.used.max(at);
+    }
+
+    pub(super) fn get(&self, operation: &DeviceOperation) -> Option<&StreamLog> {
+        self.0.get(&(operation.context, operation.stream))
+    }
+
+    /// An operation of a stream is settled. A stream runs its operations in the order of their launches.
+    pub(super) fn settled(&mut self, operation: &DeviceOperation) {
+        let Some(log) = self.0.get_mut(&(operation.context, operation.stream)) else { return };
+        log.launched = log.launched.max(operation.launch.map_or(0, |(_, at)| at));
+        log.used = log.used.max(operation.end);
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.0.values_mut().for_each(|log| log.waits.sort_unstable());
+    }
+
+    /// Forgets waits that later launches do not need, and streams that are probably gone.
+    pub(super) fn forget(&mut self) {
+        let Self(logs) = self;
+        let cut = |log: &mut StreamLog, moment: u64| {
+            log.waits.drain(..log.waits.partition_point(|&at| at < moment));
+        };
+        logs.values_mut().for_each(|log| cut(log, log.launched.saturating_sub(BETWEEN_LAUNCHES)));
+        if logs.values().map(|log| log.waits.len()).sum::<usize>() > MOST_WAITS {
+            let middle = median(logs.values().flat_map(|log| &log.waits).copied().collect());
+            logs.values_mut().for_each(|log| cut(log, middle));
+        }
+        logs.retain(|_, log| !log.waits.is_empty() || log.kind != StreamKind::default());
+        keep_newer(logs, |log| log.used);
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+fn median(mut moments: Vec<u64>) -> u64 {
+    let half = moments.len() / 2;
+    if moments.is_empty() { 0 } else { *moments.select_nth_unstable(half).1 }
+}
+
+/// Forgets the longest unused half of too many streams.
+fn keep_newer<K: std::hash::Hash + Eq, V>(all: &mut FxHashMap<K, V>, used: impl Fn(&V) -> u64) {
+    if all.len() > MOST_STREAMS {
+        let middle = median(all.values().map(&used).collect());
+        all.retain(|_, one| used(one) >= middle);
+    }
+}
 
 /// The last operation of a stream, or of all blocking streams.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,10 +140,9 @@ pub(super) struct Streams {
 
 impl Streams {
     /// To be called for each operation, in order of their starts. Returns how long the operation waited for one on the
-    /// other side (default or blocking), if that was its last wait. `kind` is the kind of its stream. `waits` are the
-    /// times at which that stream was told to wait for events.
-    pub(super) fn began(&mut self, operation: &DeviceOperation, kind: StreamKind, waits: &[u64]) -> Option<u64> {
-        let is_default = match kind {
+    /// other side (default or blocking), if that was its last wait. `log` is what is known of its stream.
+    pub(super) fn began(&mut self, operation: &DeviceOperation, log: &StreamLog) -> Option<u64> {
+        let is_default = match log.kind {
             StreamKind::Default => true,
             StreamKind::Blocking => false,
             _ => return None,
@@ -57,8 +154,8 @@ impl Streams {
         let before = context.lanes.get(&stream).copied();
         let goes_on = before.filter(|lane| start <= lane.end + DISPATCH);
         let ready = before.map_or(launched, |lane| lane.end.max(launched));
-        let told_before = before.map_or(0, |lane| waits.partition_point(|&at| at <= lane.launched));
-        let was_told = waits.partition_point(|&at| at <= launched) > told_before;
+        let told_before = before.map_or(0, |lane| log.waits_until(lane.launched));
+        let was_told = log.waits_until(launched) > told_before;
         let other = if is_default { context.blocking } else { context.default };
         // The other operation was launched first, and this one began as soon as the other one had ended.
         let other = other.filter(|other| {
@@ -88,5 +185,14 @@ impl Streams {
         let from = from.max(ready).max(self.counted);
         self.counted = self.counted.max(other.end);
         other.end.checked_sub(from).filter(|ns| *ns > 0)
+    }
+    /// Forgets streams that are probably gone.
+    pub(super) fn forget(&mut self) {
+        self.contexts.values_mut().for_each(|context| keep_newer(&mut context.lanes, |lane| lane.end));
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.contexts.values().map(|context| context.lanes.len()).sum()
     }
 }

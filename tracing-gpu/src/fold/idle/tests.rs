@@ -76,6 +76,19 @@ impl Made {
         }
     }
 
+    /// The same, this much later.
+    fn later(&self, by: u64) -> Self {
+        let mut made = self.clone();
+        match &mut made {
+            Self::Range { start, end, .. } | Self::Call { start, end, .. } => (*start, *end) = (*start + by, *end + by),
+            Self::Operation { start, end, launch, .. } => {
+                (*start, *end, launch.1) = (*start + by, *end + by, launch.1 + by);
+            }
+            Self::Wait { at, .. } => at.1 += by,
+        }
+        made
+    }
+
     fn give(&self, idle: &mut Idle) {
         match *self {
             Self::Range { thread, start, end, name } => {
@@ -697,4 +710,142 @@ fn what_waited_for_the_default_stream() {
     // Of two that wait at once, each moment counts once.
     let both = [apart[0], apart[1], apart[2], (2, 15, [6, 413, 700])];
     assert_eq!(blocking(&both), Some((1, 310)));
+}
+
+/// A server that makes a stream for each request: none stays for ever, and all idle time keeps its cause.
+#[test]
+fn streams_that_are_gone_are_forgotten() {
+    const REQUESTS: u32 = 200_000;
+    const APART: u64 = 1_000_000;
+    let mut idle = Idle { limits: Limits { batch: 10_000, ..Limits::default() }, ..Idle::default() };
+    for number in 1..=REQUESTS {
+        let (start, stream, thread) = (u64::from(number) * APART, 10 + number, 1);
+        let kind = StreamKind::Blocking;
+        let new = NewStream { correlation: 0, context: 1, stream, priority: 0, kind };
+        idle.detail(&PlacedDetail { detail: Detail::Stream(new), launch: None, span: None, call: 0 });
+        Made::Wait { stream, correlation: number, at: (thread, start) }.give(&mut idle);
+        let (launch, name) = ((thread, start + 10_000), "cudaLaunchKernel");
+        let (from, end, correlation) = (start + 10_000, start + 15_000, number);
+        Made::Call { thread, start: from, end, correlation, name, result: 0 }.give(&mut idle);
+        let (start, end) = (start + 300_000, start + 310_000);
+        Made::Operation { device: 0, start, end, stream, correlation, launch, copy: None }.give(&mut idle);
+    }
+    assert!(idle.streams.len() < 80_000, "{}", idle.streams.len());
+    assert!(idle.devices[&0].streams.len() < 80_000, "{}", idle.devices[&0].streams.len());
+    let mut summary = Summary::default();
+    idle.finish(&mut summary);
+    assert_eq!(summary.idle.expect("operations").devices[0].causes.event_ns, 285_000 * u64::from(REQUESTS - 1));
+}
+
+/// Numbers of streams are unique within a context.
+#[test]
+fn a_stream_of_another_context_is_another_stream() {
+    let event = |context| {
+        let mut idle = Idle::default();
+        for (number, start) in [(1, 100_000), (2, 1_000_000)] {
+            let launch = (1, start - 90_000);
+            Made::Operation { device: 0, start, end: start + 1, stream: 13, correlation: number, launch, copy: None }
+                .give(&mut idle);
+        }
+        let (kind, stream, event) = (WaitKind::StreamForEvent, Some(13), Some(1));
+        let wait = Wait { kind, start: 0, end: 0, correlation: 9, context, stream, event, record: 1 };
+        idle.detail(&PlacedDetail { detail: Detail::Wait(wait), launch: Some((1, 900_000)), span: None, call: 0 });
+        let mut summary = Summary::default();
+        idle.finish(&mut summary);
+        summary.idle.expect("operations").devices[0].causes.event_ns
+    };
+    assert_eq!((event(1), event(2)), (90_000, 0));
+}
+
+/// The record of a long call arrives long after that of its copy began. A copy whose call never arrives is counted.
+#[test]
+fn a_pageable_copy_without_its_call_is_counted() {
+    for has_call in [true, false] {
+        let mut idle = Idle { limits: Limits { batch: 10, lateness: 1_000, ..Limits::default() }, ..Idle::default() };
+        let copy = |correlation, start, end| Made::Operation {
+            device: 0,
+            start,
+            end,
+            stream: 1,
+            correlation,
+            launch: (1, start),
+            copy: Some(1),
+        };
+        copy(1, 10_000, 900_000).give(&mut idle);
+        for at in 0..40 {
+            let (start, name) = (890_000 + 10 * at, "cudaEventQuery");
+            let call = Made::Call { thread: 2, start, end: start + 5, correlation: 0, name, result: 0 };
+            call.give(&mut idle);
+        }
+        if has_call {
+            let (start, end, name) = (9_000, 900_100, "cudaMemcpyAsync");
+            Made::Call { thread: 1, start, end, correlation: 1, name, result: 0 }.give(&mut idle);
+        }
+        let mut summary = Summary::default();
+        idle.finish(&mut summary);
+        let found = summary.idle.expect("operations");
+        let copies: u64 =
+            found.calls.iter().filter(|row| row.kind == CallKind::PageableCopy).map(|row| row.calls).sum();
+        assert_eq!((copies, found.unmatched_copies), (u64::from(has_call), u64::from(!has_call)));
+    }
+}
+
+fn in_order(made: &[Made]) -> impl Iterator<Item = &Made> {
+    let mut order: Vec<&Made> = made.iter().collect();
+    order.sort_by_key(|made| made.end());
+    order.into_iter()
+}
+
+/// After a program, a window begins. What is found in it is what is found of the second program alone.
+#[test]
+fn a_window_begins_anew() {
+    const BEGIN: u64 = 10_000_000_000;
+    for seed in 0..60 {
+        let [before, after] = [seed, seed + 1_000].map(program);
+        let answer = |mut idle: Idle| {
+            let mut summary = Summary::default();
+            summary.elapsed_ns = BEGIN;
+            idle.finish(&mut summary);
+            summary.idle.expect("operations")
+        };
+        let mut alone = Idle::default();
+        alone.kernels.numbers.insert("spin".to_owned(), 0); // ran before
+        alone.kernels.names.push("spin".to_owned());
+        in_order(&after.made).for_each(|made| made.give(&mut alone));
+        let mut windowed = Idle::shown();
+        let late = before.made.len() - before.made.len().min(7);
+        in_order(&before.made).take(late).for_each(|made| made.give(&mut windowed));
+        windowed.restart(BEGIN);
+        in_order(&before.made).skip(late).for_each(|made| made.give(&mut windowed));
+        in_order(&after.made).for_each(|made| made.later(BEGIN).give(&mut windowed));
+        let (expected, mut found) = (answer(alone), answer(windowed));
+        found.spans.iter_mut().for_each(|row| row.longest_at_ns -= BEGIN);
+        assert_eq!(found, expected, "seed {seed}");
+    }
+}
+
+/// An operation, a range and a call that go on where a window begins count from there on.
+#[test]
+fn a_window_cuts_what_goes_on() {
+    let run = |start, end, launched| {
+        let launch = (1, launched);
+        Made::Operation { device: 0, start, end, stream: 1, correlation: 0, launch, copy: None }
+    };
+    let mut idle = Idle::default();
+    run(100_000, 200_000, 90_000).give(&mut idle);
+    let (name, result) = ("cudaMalloc", 0);
+    idle.restart(1_000_000);
+    run(900_000, 1_100_000, 850_000).give(&mut idle);
+    Made::Call { thread: 1, start: 990_000, end: 1_200_000, correlation: 7, name, result }.give(&mut idle);
+    run(1_300_000, 1_400_000, 1_290_000).give(&mut idle);
+    Made::Range { thread: 1, start: 50_000, end: 1_500_000, name: "step" }.give(&mut idle);
+    let mut summary = Summary::default();
+    summary.elapsed_ns = 600_000;
+    idle.finish(&mut summary);
+    let found = summary.idle.expect("operations");
+    let device = &found.devices[0];
+    assert_eq!((device.before_ns, device.wall_ns, device.busy_ns, device.after_ns), (0, 400_000, 200_000, 200_000));
+    assert_eq!((device.causes.allocating_ns, found.calls.len()), (100_000, 0), "the call began before");
+    let range = &found.ranges[0].steady;
+    assert_eq!((range.instances, range.wall_ns, range.busy_ns), (1, 500_000, 200_000));
 }

@@ -110,6 +110,13 @@ impl ThreadLog {
         self.calls.len() + self.ranges.len()
     }
 
+    /// Forgets what was before a moment. Returns idle times that waited for a range around them.
+    pub(super) fn restart(&mut self, at: u64) -> Vec<Piece> {
+        self.costly.retain(|call| call.at >= at);
+        self.dropped = 0;
+        std::mem::take(&mut self.pieces)
+    }
+
     pub(super) fn sort(&mut self) {
         self.calls.sort_unstable_by_key(|call| (call.start, call.end));
     }
