@@ -32,7 +32,7 @@ pub(super) struct MereCall {
 }
 
 /// Remembered calls by correlation id.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct MereCalls {
     limit: usize,
     tables: Vec<FxHashMap<u32, MereCall>>,

@@ -19,7 +19,7 @@ const MOST_THREADS: usize = 1 << 12;
 const AROUND: usize = 8;
 
 /// Remembered calls by correlation id. A forgotten call releases the slots of its instances through the given function.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Pending {
     pub(super) limit: usize,
     /// Whether calls are recorded. Then each is remembered until its record has arrived, however long CUPTI delays the
@@ -52,23 +52,8 @@ pub(super) struct Pending {
 
 impl Pending {
     pub(super) fn new(limit: usize, mere_calls: usize, has_records: bool) -> Self {
-        Self {
-            limit: limit.max(1),
-            mere_calls: MereCalls::new(mere_calls),
-            has_records,
-            has_details: false,
-            known: FxHashMap::default(),
-            within: FxHashMap::default(),
-            around: 0,
-            arrived: VecDeque::new(),
-            serial: 0,
-            threads: FxHashMap::default(),
-            running: FxHashMap::default(),
-            ageing: VecDeque::from([Vec::new()]),
-            drain: 1,
-            forgotten: 0,
-            forgotten_calls: 0,
-        }
+        let (mere_calls, ageing) = (MereCalls::new(mere_calls), VecDeque::from([Vec::new()]));
+        Self { limit: limit.max(1), mere_calls, has_records, ageing, drain: 1, ..Self::default() }
     }
 
     pub(super) fn ask_for_details(&mut self) {

@@ -375,7 +375,10 @@ proptest! {
                     let (work, device) = (Work::Memory(memory), id.wrapping_neg());
                     all.operation(&GpuOp { work, device, ..kernel(id, start, end) }, true, &KEEP);
                 }
-                6 => all.call(&api(if start % 2 == 0 { Api::Driver } else { Api::Runtime }, id, start, end), true, &KEEP),
+                6 => {
+                    let of = if start % 2 == 0 { Api::Driver } else { Api::Runtime };
+                    all.call(&api(of, id, start, end), true, &KEEP);
+                }
                 7 => all.drained(&KEEP, id > 1),
                 _ if start % 4 == 0 => all.clear(end),
                 _ => drop(all.totals(end)),
