@@ -35,7 +35,7 @@ fn order(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize>
 }
 
 /// Moves the row at `from[i]` to each place `i`, by exchanges.
-fn put_in(mut from: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
+pub(super) fn put_in(mut from: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
     for start in 0..from.len() {
         let mut at = start;
         while let Some(old) = from.get_mut(at).map(|old| std::mem::replace(old, at)).filter(|&old| old != start) {
