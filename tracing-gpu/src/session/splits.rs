@@ -60,7 +60,7 @@ impl Session {
         let key = site_key(metadata);
         let site = sites.get(&key).filter(|site| site.is_split)?;
         let new = || Split { plain: site.label, labels: HashMap::new(), nodes: 0, is_whole: false };
-        let split = splits.entry(key).or_insert_with(new);
+        let split = splits.row_or(key, new);
         let value = (field, Box::from(value));
         if let Some(&label) = split.labels.get(&value) {
             return Some(label);
@@ -69,7 +69,7 @@ impl Session {
             let plain = catalog.label_of(site.label).map_or("", |label| &label.name);
             let label = catalog.label_alone(site.domain, &name(plain, &value))?;
             split.labels.insert(value, label);
-            split_labels.insert(label, metadata);
+            split_labels.row_or(label, || metadata);
             return Some(label);
         }
         self.join(names, metadata, Some(value));
