@@ -181,14 +181,14 @@ impl Join {
                     return;
                 }
                 instances.hold(launch.instance);
-                pending.insert(correlation, launch, |slot| instances.release(slot));
+                pending.insert(correlation, launch, &mut |slot| instances.release(slot));
                 let around = start_end.around(tid).filter(|around| pending.put_within(correlation, around));
                 if let Some(around) = around {
                     around.iter().for_each(|&slot| instances.hold(slot));
                 }
             }
             Note::Own { correlation } => {
-                pending.insert(correlation, PendingCall::own(), |slot| instances.release(slot));
+                pending.insert(correlation, PendingCall::own(), &mut |slot| instances.release(slot));
             }
         }
     }
@@ -362,12 +362,12 @@ impl Join {
             for made in self.nested.drained(&self.pending) {
                 self.count_call(made, context.keep);
             }
-            self.pending.drained(|slot| self.instances.release(slot));
+            self.pending.drained(&mut |slot| self.instances.release(slot));
             self.instances.project_quiet();
         }
         self.start_end.drained(&mut self.instances, &mut self.range_kernels, context.keep);
         self.instances.fold(context);
-        while self.instances.is_crowded() && self.pending.forget_oldest(|slot| self.instances.release(slot)) {
+        while self.instances.is_crowded() && self.pending.forget_oldest(&mut |slot| self.instances.release(slot)) {
             self.instances.fold(context);
         }
     }
@@ -395,7 +395,7 @@ impl Join {
     /// Begins a new window at `now`: discards all counts, and drops later operations of earlier launches. Open
     /// instances continue as if they began now.
     pub fn clear(&mut self, now: Ticks) {
-        self.pending.clear(self.events.is_some(), |slot| self.instances.release(slot));
+        self.pending.clear(self.events.is_some(), &mut |slot| self.instances.release(slot));
         self.instances.clear(now);
         self.work = WorkTotals::default();
         self.range_kernels.clear();
