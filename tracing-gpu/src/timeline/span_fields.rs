@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use range_report::timeline::Value;
 use range_report::stats::Keyed;
+use range_report::timeline::Value;
 use rustc_hash::FxHashMap;
 
 use crate::clock::Ticks;
