@@ -1,7 +1,6 @@
 //! Data of ranges that are still open: their values, and the original starts of those that a new window cut.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use nvtx_rs::{Color, Payload};
 
@@ -20,53 +19,67 @@ pub(super) struct OpenValues {
     pub(super) fields: Fields,
 }
 
-/// Values by the start of a range and its thread.
+/// Start of a range or of the window that cut it, thread, and depth, if that matters.
+type Key = (Ticks, u32, u32);
+
+/// Values, or an original start. One type, because the compiler takes long for a map of another one.
+type Data = (Option<Box<OpenValues>>, Ticks);
+
 #[derive(Debug, Default)]
 pub(super) struct OpenRanges {
-    values: BTreeMap<(Ticks, u32), OpenValues>,
-    /// Original starts by start of the window, thread and depth.
-    began: BTreeMap<(Ticks, u32, u32), Ticks>,
+    values: BTreeMap<Key, Data>,
+    /// Original starts.
+    began: BTreeMap<Key, Data>,
     lost: u64,
 }
 
 impl OpenRanges {
     /// Keeps the values of a range.
     pub(super) fn keep(&mut self, thread: u32, start: Ticks, values: OpenValues) {
-        match self.values.entry((start, thread)) {
-            Entry::Vacant(new) => drop(new.insert(values)),
-            // More values of the same range arrive at its end.
-            Entry::Occupied(mut known) => known.get_mut().fields.append(&values.fields),
+        // More values of the same range arrive at its end.
+        if let Some(known) = self.values.get_mut(&(start, thread, 0)).and_then(|(known, _)| known.as_mut()) {
+            known.fields.append(&values.fields);
+            return;
         }
-        if self.values.len() > OPEN {
-            self.values.pop_first();
-            self.lost += 1;
-        }
+        self.lost += insert(&mut self.values, (start, thread, 0), (Some(Box::new(values)), start));
     }
 
     /// A window that begins at `start` cut the range at this depth, which began at `before`.
     pub(super) fn cut(&mut self, thread: u32, depth: u32, before: Ticks, start: Ticks) {
-        let began = self.began.remove(&(before, thread, depth)).unwrap_or(before); // it may have been cut before
-        self.began.insert((start, thread, depth), began);
-        if self.began.len() > OPEN {
-            self.began.pop_first();
-            self.lost += 1;
-        }
+        let began = self.began(thread, depth, before); // it may have been cut before
+        self.lost += insert(&mut self.began, (start, thread, depth), (None, began));
     }
 
     /// The original start of an ended range: `start`, unless a window cut it.
     pub(super) fn began(&mut self, thread: u32, depth: u32, start: Ticks) -> Ticks {
-        if self.began.is_empty() { start } else { self.began.remove(&(start, thread, depth)).unwrap_or(start) }
+        remove(&mut self.began, (start, thread, depth)).map_or(start, |(_, began)| began)
     }
 
     /// The values of an ended range.
     pub(super) fn values(&mut self, thread: u32, start: Ticks) -> Option<OpenValues> {
-        if self.values.is_empty() { None } else { self.values.remove(&(start, thread)) }
+        remove(&mut self.values, (start, thread, 0)).and_then(|(values, _)| values).map(|values| *values)
     }
 
     /// Number of ranges forgotten since the last call: they lack their values, or their time before a window.
     pub(super) fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
     }
+}
+
+/// Returns the number of ranges that were forgotten.
+#[inline(never)]
+fn insert(ranges: &mut BTreeMap<Key, Data>, key: Key, data: Data) -> u64 {
+    ranges.insert(key, data);
+    if ranges.len() <= OPEN {
+        return 0;
+    }
+    ranges.pop_first();
+    1
+}
+
+#[inline(never)]
+fn remove(ranges: &mut BTreeMap<Key, Data>, key: Key) -> Option<Data> {
+    if ranges.is_empty() { None } else { ranges.remove(&key) }
 }
 
 #[cfg(test)]
