@@ -1,13 +1,12 @@
 //! The table of `torch.profiler`: spans, API calls and GPU operations, with the time of each on CPU and GPU.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::envelope::{NO_RANGE, section};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
-use crate::stats::order;
+use crate::stats::{Named, order};
 use crate::text::names;
 use crate::text::width::{blanks, cut, width_of};
 use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
@@ -90,12 +89,12 @@ impl Row {
 /// inner part twice, as in torch.
 fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    let mut known: HashMap<(Option<&str>, &str), usize> = HashMap::new();
+    let mut known: Named<(Option<&str>, &str), usize> = Named::default();
     let mut waiting: Vec<&TreeNode> = tree.iter().rev().collect();
     while let Some(node) = waiting.pop() {
         waiting.extend(node.children.iter().rev());
         let domain = node.domain.as_deref();
-        let index = *known.entry((domain, &node.name)).or_insert_with(|| {
+        let index = *known.row_or((domain, &node.name), || {
             let label = names::label(domain, &node.name).unwrap_or_else(|| "None".to_owned());
             rows.push(Row { name: gpu_work::printable(&label, options), ..Row::default() });
             rows.len() - 1

@@ -131,7 +131,7 @@ impl<K: Ord + Hash, V, S> IntoIterator for Keyed<K, V, S> {
     fn into_iter(self) -> Self::IntoIter {
         let (keys, places) = into_order(self.places);
         let mut rows = self.rows;
-        order::put_in(places, &mut |a, b| rows.swap(a, b));
+        order::arrange(&mut rows, places);
         keys.into_iter().zip(rows)
     }
 }

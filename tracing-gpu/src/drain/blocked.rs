@@ -8,11 +8,9 @@
 use range_report::RangeStyle;
 use range_report::stats::Keyed;
 
-use super::{NodeTotals, ThreadRows};
 use super::calls::NodeCalls;
-use crate::record::RangeKey;
+use super::{NodeTotals, ThreadRows};
 use crate::session::catalog::{Node, ROOT};
-use crate::thread::row::RowCopy;
 
 /// The figures of a node on one thread.
 #[derive(Default)]
@@ -90,7 +88,9 @@ pub(super) fn blocked(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RangeKey;
     use crate::session::catalog::{Catalog, Limits};
+    use crate::thread::row::RowCopy;
 
     /// The blocked time of a node with one instance on each of these threads and a child on each of the others.
     fn waited(parents: &[u64], children: &[u64]) -> u128 {

@@ -56,8 +56,8 @@ pub(super) fn counted_again(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::catalog::{Catalog, Limits};
     use crate::record::RangeKey;
+    use crate::session::catalog::{Catalog, Limits};
     use crate::thread::row::RowCopy;
     use range_report::RangeStyle;
 

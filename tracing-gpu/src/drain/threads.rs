@@ -4,8 +4,8 @@ use range_report::stats::{Keyed, order};
 use range_report::summary::ThreadStats;
 use range_report::{Losses, RangeStyle};
 
-use super::{NodeTotals, ThreadRows};
 use super::calls::NodeCalls;
+use super::{NodeTotals, ThreadRows};
 use crate::clock::Rate;
 use crate::record::RangeKey;
 use crate::session::Session;

@@ -1,14 +1,13 @@
 //! The lines below the tree: the answer in words, and the legend of the marks.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 
 use super::shape::Entry;
 #[cfg(feature = "html")]
 use crate::FindingKinds;
 use crate::analysis::{Evidence, Finding, FindingKind, Phases, lived, perhaps_for};
 use crate::report::options::RenderOptions;
-use crate::stats::order;
+use crate::stats::{Named, order};
 use crate::text::number::{human_inline, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};
@@ -232,7 +231,8 @@ pub(super) fn marks(summary: &Summary, phases: &Phases, entries: &[Entry], optio
             out += &wrapped(" & ", KEPT, options.columns());
         }
         let shown = entries.iter().filter(|entry| entry.folded == 0);
-        out += &lifetimes(summary, shown.map(|entry| phases.all()[entry.index].node), options);
+        let nodes: Vec<&TreeNode> = shown.map(|entry| phases.all()[entry.index].node).collect();
+        out += &lifetimes(summary, &nodes, options);
     }
     if entries.iter().any(|entry| entry.folded == 0 && phases.all()[entry.index].is_blocked()) {
         out += &wrapped(" ^ ", &(BLOCKED.to_owned() + LEFT_OUT), options.columns());
@@ -274,7 +274,7 @@ pub(crate) fn explained(summary: &Summary, phases: &Phases, without: FindingKind
     let phase = || phases.all().iter();
     if phase().any(|phase| phase.is_polled()) {
         let polled = || phase().filter(|phase| phase.is_polled());
-        let longest = lifetimes(summary, phase().map(|phase| phase.node), wide);
+        let longest = lifetimes(summary, &phase().map(|phase| phase.node).collect::<Vec<_>>(), wide);
         sentences.extend(polled().any(|phase| phase.node.awaited_ns.is_some()).then(|| format!("+ {AWAITS}")));
         sentences.extend(polled().any(|phase| phase.node.awaited_ns.is_none()).then(|| format!("& {KEPT}")));
         sentences.push(longest.trim().to_owned());
@@ -339,17 +339,17 @@ fn place(phases: &Phases, index: usize, named: &[usize]) -> Option<(usize, bool)
 
 /// The longest latencies, including waiting, of spans in rows with more instances than calls, or without instances, as
 /// far as they were recorded.
-fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, options: &RenderOptions) -> String {
+fn lifetimes(summary: &Summary, nodes: &[&TreeNode], options: &RenderOptions) -> String {
     const WHAT: &str = "    longest lifetimes: ";
-    let polled: HashSet<(&str, Option<&str>)> = nodes
-        .filter(|node| node.instances > node.calls || node.instances == 0)
-        .map(|node| (node.name.as_str(), node.domain.as_deref()))
-        .collect();
+    let mut polled: Named<(Option<&str>, &str), ()> = Named::default();
+    for node in nodes.iter().filter(|node| node.instances > node.calls || node.instances == 0) {
+        polled.row((node.domain.as_deref(), &node.name));
+    }
     let mut rows: Vec<(&RangeStats, u64)> = summary
         .ranges
         .iter()
         .filter(|range| range.style == RangeStyle::StartEnd)
-        .filter(|range| polled.contains(&(range.name.as_str(), range.domain.as_deref())))
+        .filter(|range| polled.contains_key(&(range.domain.as_deref(), range.name.as_str())))
         .filter_map(|range| Some((range, range.times.total_ns.checked_div(range.times.instances)?)))
         .collect();
     order::by_key(&mut rows, |(_, mean)| Reverse(*mean));
