@@ -189,9 +189,7 @@ impl Pending {
         }
         self.known.insert(id, launch);
         self.arrived.push_back((id, self.serial));
-        while self.known.len() + self.within.len() + self.around / AROUND > self.limit && self.forget_oldest(free)
-        {
-        }
+        while self.known.len() + self.within.len() + self.around / AROUND > self.limit && self.forget_oldest(free) {}
         if self.arrived.len() > 2 * self.known.len() + 64 {
             let known = &self.known;
             self.arrived.retain(|(id, serial)| known.get(id).is_some_and(|launch| launch.serial == *serial));
