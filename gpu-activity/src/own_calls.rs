@@ -45,19 +45,25 @@ pub fn whole_thread() {
 /// Runs `body` on a new thread, as our own driver calls. Returns `None` if it takes longer than `time`; it may end
 /// later, or never.
 pub fn within<T: Send + 'static>(time: Duration, body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let ours = Arc::new((Mutex::new(None), Condvar::new()));
+    let ours = Arc::new(Mutex::new(None));
+    let theirs = Arc::clone(&ours);
+    run_within(time, Box::new(move || *theirs.lock() = Some(body())));
+    ours.lock().take()
+}
+
+/// Compiled once, and not for each type of result.
+fn run_within(time: Duration, body: Box<dyn FnOnce() + Send>) {
+    let ours = Arc::new((Mutex::new(false), Condvar::new()));
     let theirs = Arc::clone(&ours);
     let start = move || {
         whole_thread();
-        let done = body();
-        *theirs.0.lock() = Some(done);
+        body();
+        *theirs.0.lock() = true;
         theirs.1.notify_one();
     };
-    std::thread::Builder::new().name("tracing-gpu-end".to_owned()).spawn(start).ok()?;
-    let (done, changed) = &*ours;
-    let mut done = done.lock();
-    changed.wait_while_for(&mut done, |done| done.is_none(), time);
-    done.take()
+    if std::thread::Builder::new().name("tracing-gpu-end".to_owned()).spawn(start).is_ok() {
+        ours.1.wait_while_for(&mut ours.0.lock(), |is_done| !*is_done, time);
+    }
 }
 
 /// Whether the call that is being made on this thread is our own.

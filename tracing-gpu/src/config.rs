@@ -1,7 +1,6 @@
 //! The settings of a profiler and their defaults. The builder sets them in code, and `profiler/environment.rs` from the
 //! environment.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -292,7 +291,7 @@ pub(crate) struct Config {
     pub(crate) style: TableStyle,
     pub(crate) output: Output,
     /// Paths of files, each by the key of its output. They may hold `%h`, `%p` and `%r`.
-    pub(crate) files: HashMap<&'static str, PathBuf>,
+    pub(crate) files: Vec<(&'static str, PathBuf)>,
     /// `None` where it is not set: then yes for a profiler that `init` or `install` installs, else no.
     pub(crate) on_signal: Option<bool>,
     pub(crate) sample_budget: usize,
@@ -345,7 +344,7 @@ impl Default for Config {
             reports: DEFAULT_REPORTS.to_vec(),
             style: TableStyle::Current,
             output: Output::Stderr,
-            files: HashMap::new(),
+            files: Vec::new(),
             on_signal: None,
             sample_budget: 64 << 20,
             gpu_memory: 256 << 20,
@@ -396,9 +395,19 @@ impl Config {
         self.reports.iter().any(|report| report.needs_calls()) || self.has_page()
     }
 
+    /// The path of the file of this output.
+    pub(crate) fn file(&self, key: &str) -> Option<&PathBuf> {
+        self.files.iter().find(|(of, _)| *of == key).map(|(_, path)| path)
+    }
+
+    pub(crate) fn set_file(&mut self, key: &'static str, path: PathBuf) {
+        self.files.retain(|(of, _)| *of != key);
+        self.files.push((key, path));
+    }
+
     /// Whether a page is written, which shows why the GPU was idle.
     pub(crate) fn has_page(&self) -> bool {
-        cfg!(feature = "html") && self.files.contains_key("html")
+        cfg!(feature = "html") && self.file("html").is_some()
     }
 
     /// Whether a report needs all ranges, calls and operations in order, and the settings allow CUPTI to record them.

@@ -410,9 +410,11 @@ fn already_mapped() -> Option<Result<Library, Unavailable>> {
         let shared = unsafe { UnixShared::open(Some(name), RTLD_LAZY | libc::RTLD_NOLOAD) }.ok()?;
         Some(Library::of(shared.into(), name.display().to_string()))
     };
-    let names = search::SONAMES.into_iter().map(|(name, _)| name).chain([search::UNVERSIONED]);
+    let mut names = search::SONAMES.map(|(name, _)| name).to_vec();
+    names.push(search::UNVERSIONED);
     let maps = maps();
-    names.chain(search::mapped(&maps)).find_map(|name| loaded(Path::new(name)))
+    names.extend(search::mapped(&maps));
+    names.into_iter().find_map(|name| loaded(Path::new(name)))
 }
 
 #[cfg(not(unix))]

@@ -59,11 +59,11 @@ impl Environment {
         Self {
             chosen: path(OVERRIDE),
             toolkits: ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path).collect(),
-            neighbours: folders_of(maps, |path| {
+            neighbours: folders_of(maps, &|path| {
                 let name = path.file_name()?.to_str()?;
                 path.parent().filter(|_| NEIGHBOURS.iter().any(|neighbour| name.starts_with(neighbour)))
             }),
-            packages: folders_of(maps, |path| {
+            packages: folders_of(maps, &|path| {
                 path.ancestors().find(|folder| PACKAGES.iter().any(|name| folder.ends_with(name)))
             }),
             pythons: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(path).collect(),
@@ -99,41 +99,40 @@ impl Environment {
         let mut folders = Vec::new();
         for prefix in self.toolkits.iter().map(PathBuf::as_path).chain([Path::new(TOOLKIT)]) {
             folders.push(prefix.join("extras/CUPTI/lib64"));
-            folders.extend(below(prefix.join("targets")).map(|target| target.join("lib")));
+            folders.extend(below(prefix.join("targets"), "lib"));
         }
         for folder in &self.neighbours {
             folders.push(folder.clone());
             // Libraries of a toolkit stand in `lib64` or `targets/x86_64-linux/lib`.
             folders.extend(folder.ancestors().skip(1).take(3).map(|prefix| prefix.join("extras/CUPTI/lib64")));
         }
-        folders.extend(self.packages.iter().cloned().flat_map(wheels));
+        // The library folders of NVIDIA's wheels.
+        self.packages.iter().for_each(|packages| folders.extend(below(packages.join("nvidia"), "lib")));
         for prefix in &self.pythons {
-            folders.extend(below(prefix.join("lib")).flat_map(|python| wheels(python.join("site-packages"))));
+            for wheels in below(prefix.join("lib"), "site-packages/nvidia") {
+                folders.extend(below(wheels, "lib"));
+            }
             folders.push(prefix.join("lib"));
         }
         folders
     }
 }
 
-/// The library folders of NVIDIA's wheels.
-fn wheels(packages: PathBuf) -> impl Iterator<Item = PathBuf> {
-    below(packages.join("nvidia")).map(|wheel| wheel.join("lib"))
-}
-
 /// The names, best first for a driver of this CUDA major.
-fn names(driver_major: u32) -> impl Iterator<Item = &'static str> {
-    let known = SONAMES.into_iter();
-    let fitting = known.clone().filter(move |(_, major)| *major <= driver_major);
-    let newer = known.filter(move |(_, major)| *major > driver_major);
-    fitting.map(|(name, _)| name).chain([UNVERSIONED]).chain(newer.map(|(name, _)| name))
+fn names(driver_major: u32) -> Vec<&'static str> {
+    let (fitting, newer): (Vec<_>, Vec<_>) = SONAMES.iter().partition(|(_, major)| *major <= driver_major);
+    fitting.into_iter().chain([(UNVERSIONED, 0)]).chain(newer).map(|(name, _)| name).collect()
 }
 
-/// The entries of a folder, sorted; empty if there is no such folder.
-fn below(folder: PathBuf) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+/// `inner` in each entry of a folder, sorted by the entries; empty if there is no such folder.
+fn below(folder: PathBuf, inner: &str) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        paths.push(entry.path());
+    }
     order::by(&mut paths, PathBuf::cmp);
-    paths.into_iter()
+    paths.iter_mut().for_each(|path| path.push(inner));
+    paths
 }
 
 /// The files in the text of `/proc/self/maps`. A file with several mappings appears several times.
@@ -154,7 +153,7 @@ pub(super) fn mapped(maps: &str) -> Vec<&str> {
 }
 
 /// The folders that `folder` derives from the paths of mapped files.
-fn folders_of(maps: &str, folder: impl Fn(&Path) -> Option<&Path>) -> Vec<PathBuf> {
+fn folders_of(maps: &str, folder: &dyn Fn(&Path) -> Option<&Path>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for folder in mapped_files(maps).filter_map(|path| folder(Path::new(path))) {
         if !found.iter().any(|known| known == folder) {
@@ -204,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_drivers_major_is_preferred_and_newer_ones_come_last() {
-        let names = |major| names(major).collect::<Vec<_>>();
+        let names = |major| names(major);
         assert_eq!(names(12), ["libcupti.so.12", "libcupti.so.11.8", "libcupti.so", "libcupti.so.13"]);
         assert_eq!(names(13), ["libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so"]);
         assert_eq!(names(14), names(13));

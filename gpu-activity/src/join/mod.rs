@@ -157,14 +157,14 @@ impl Join {
                     return;
                 }
                 instances.hold(launch.instance);
-                pending.insert(correlation, launch, |slot| instances.release(slot));
+                pending.insert(correlation, launch, &mut |slot| instances.release(slot));
                 let around = open_ranges.around(tid).filter(|around| pending.put_within(correlation, around));
                 if let Some(around) = around {
                     around.iter().for_each(|&slot| instances.hold(slot));
                 }
             }
             Note::Own { correlation } => {
-                pending.insert(correlation, PendingCall::own(), |slot| instances.release(slot));
+                pending.insert(correlation, PendingCall::own(), &mut |slot| instances.release(slot));
             }
         }
     }
@@ -239,11 +239,11 @@ impl Join {
             for made in self.nested.drained(pending) {
                 folds.call(&made, context);
             }
-            pending.drained(|slot| instances.release(slot));
+            pending.drained(&mut |slot| instances.release(slot));
         }
         folds.drained(instances, counts, context);
         instances.fold(|instance| folds.instance(instance, context));
-        while instances.is_crowded() && pending.forget_oldest(|slot| instances.release(slot)) {
+        while instances.is_crowded() && pending.forget_oldest(&mut |slot| instances.release(slot)) {
             instances.fold(|instance| folds.instance(instance, context));
         }
     }
@@ -265,7 +265,7 @@ impl Join {
     /// instances continue as if they began now.
     pub fn clear(&mut self, now: Ticks) {
         let Self { pending, instances, folds, .. } = self;
-        pending.clear(folds.1.are_asked_for, |slot| instances.release(slot));
+        pending.clear(folds.1.are_asked_for, &mut |slot| instances.release(slot));
         folds.clear();
         instances.clear(now);
         instances.fold(|instance| folds.instance(instance, &Context { parents: &[], keep: &|_| false }));

@@ -153,8 +153,8 @@ impl Pending {
     }
 
     /// Remembers a call in place of an earlier one of that id.
-    pub(super) fn insert(&mut self, id: u32, mut launch: PendingCall, mut free: impl FnMut(u32)) {
-        self.remove(id, &mut free);
+    pub(super) fn insert(&mut self, id: u32, mut launch: PendingCall, free: &mut dyn FnMut(u32)) {
+        self.remove(id, free);
         if launch.is_mere_call() {
             if self.awaits_records() {
                 self.running.insert(launch.launch.thread, id);
@@ -174,9 +174,7 @@ impl Pending {
         }
         self.known.insert(id, launch);
         self.arrived.push_back((id, self.serial));
-        while self.known.len() + self.within.len() + self.around / AROUND > self.limit && self.forget_oldest(&mut free)
-        {
-        }
+        while self.known.len() + self.within.len() + self.around / AROUND > self.limit && self.forget_oldest(free) {}
         if self.arrived.len() > 2 * self.known.len() + 64 {
             let known = &self.known;
             self.arrived.retain(|(id, serial)| known.get(id).is_some_and(|launch| launch.serial == *serial));
@@ -184,7 +182,7 @@ impl Pending {
     }
 
     /// Forgets the oldest launch or call of the profiler. False if there is none.
-    pub(super) fn forget_oldest(&mut self, free: impl FnMut(u32)) -> bool {
+    pub(super) fn forget_oldest(&mut self, free: &mut dyn FnMut(u32)) -> bool {
         let known = &self.known;
         let is_known = |(id, serial): &(u32, u32)| known.get(id).is_some_and(|launch| launch.serial == *serial);
         let oldest = std::iter::from_fn(|| self.arrived.pop_front()).find(is_known);
@@ -193,7 +191,7 @@ impl Pending {
         true
     }
 
-    fn forget(&mut self, id: u32, free: impl FnMut(u32)) {
+    fn forget(&mut self, id: u32, free: &mut dyn FnMut(u32)) {
         let Some(launch) = self.known.get(&id) else { return };
         if launch.is_awaited() {
             self.forgotten += 1;
@@ -263,7 +261,7 @@ impl Pending {
         launch.recorded = launch.recorded.max(recorded);
         let launch = *launch;
         if launch.fate == Fate::Own && !self.has_details {
-            self.remove(id, |_no_instance| ());
+            self.remove(id, &mut |_no_instance| ());
         } else {
             self.age(id);
         }
@@ -292,7 +290,7 @@ impl Pending {
         Some(known)
     }
 
-    pub(super) fn remove(&mut self, id: u32, mut free: impl FnMut(u32)) {
+    pub(super) fn remove(&mut self, id: u32, free: &mut dyn FnMut(u32)) {
         let Some(launch) = self.known.remove(&id) else { return self.mere_calls.remove(id) };
         if launch.instance != NO_SLOT {
             free(launch.instance);
@@ -305,7 +303,7 @@ impl Pending {
     }
 
     /// Ends a counting drain: forgets ageing calls without a record in the last two drains.
-    pub(super) fn drained(&mut self, mut free: impl FnMut(u32)) {
+    pub(super) fn drained(&mut self, free: &mut dyn FnMut(u32)) {
         if self.running.len() > MOST_THREADS {
             // Most of these threads have ended.
             std::mem::take(&mut self.running).into_values().for_each(|id| self.age(id));
@@ -314,7 +312,7 @@ impl Pending {
             let aged = self.drain.wrapping_sub(DRAINS as u32);
             for id in self.ageing.pop_front().unwrap_or_default() {
                 if self.known.get(&id).is_some_and(|launch| launch.ageing == aged) {
-                    self.remove(id, &mut free);
+                    self.remove(id, free);
                 }
             }
         }
@@ -325,7 +323,7 @@ impl Pending {
     }
 
     /// Moves all calls to an older window. If their work `is_shown` all the same, they keep their instances.
-    pub(super) fn clear(&mut self, is_shown: bool, mut free: impl FnMut(u32)) {
+    pub(super) fn clear(&mut self, is_shown: bool, free: &mut dyn FnMut(u32)) {
         for launch in self.known.values_mut() {
             if !is_shown && launch.instance != NO_SLOT {
                 free(launch.instance);
@@ -336,7 +334,7 @@ impl Pending {
             }
         }
         self.mere_calls.clear();
-        self.within.drain().for_each(|(_, slots)| slots.iter().copied().for_each(&mut free));
+        self.within.drain().for_each(|(_, slots)| slots.iter().copied().for_each(&mut *free));
         self.around = 0;
         (self.forgotten, self.forgotten_calls) = (0, 0);
     }

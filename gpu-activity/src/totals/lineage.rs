@@ -4,7 +4,7 @@ use super::figures::{self, Function, NodeTotals};
 use super::intervals::Busy;
 use crate::fold::MadeCall;
 use crate::record::{GpuOp, Work};
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, order};
 use range_report::{GpuWork, MemoryWork};
 
 /// Stands in place of a node for operations without a known launch.
@@ -124,7 +124,7 @@ impl Lineage {
     /// Adds the waiting intervals to the unions of their nodes and of all ancestors.
     pub(crate) fn drained(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.sort_unstable_by_key(|interval| (interval.start, interval.end));
+        order::by_key(&mut waiting, |interval| (interval.start, interval.end));
         for &Interval { start, end, node, device } in &waiting {
             self.total_busy.add(device, start, end);
             if node == UNMATCHED {

@@ -180,7 +180,7 @@ impl<'a> Phases<'a> {
         self.first(|phase| phase.on_gpu[Way::Busy as usize].self_ns.unwrap_or(0))
     }
 
-    fn first(&self, ns: impl Fn(&Phase) -> u64) -> Option<usize> {
+    fn first(&self, ns: fn(&Phase) -> u64) -> Option<usize> {
         let known = (0..self.all.len()).map(|i| (ns(&self.all[i]), Reverse(i)));
         known.filter(|(ns, _)| *ns > 0).max().map(|(_, Reverse(index))| index)
     }
@@ -188,16 +188,16 @@ impl<'a> Phases<'a> {
     /// Up to `count` phases with the most self time. Leaves out phases that are small compared with the whole or with
     /// the first phase.
     pub(super) fn most_own(&self, count: usize) -> Vec<(usize, u64)> {
-        self.most(count, self.ranked(), |phase| phase.own_ns)
+        self.most(count, self.ranked(), &|phase| phase.own_ns)
     }
 
     /// The same for own time on the GPU.
     pub(super) fn most_on_gpu(&self, way: Way, count: usize) -> Vec<(usize, u64)> {
         let own = |phase: &Phase| phase.on_gpu[way as usize].self_ns.unwrap_or(0);
-        self.most(count, self.gpu_whole(way).unwrap_or(0), own)
+        self.most(count, self.gpu_whole(way).unwrap_or(0), &own)
     }
 
-    fn most(&self, count: usize, whole: u128, own: impl Fn(&Phase) -> u64) -> Vec<(usize, u64)> {
+    fn most(&self, count: usize, whole: u128, own: &dyn Fn(&Phase) -> u64) -> Vec<(usize, u64)> {
         let phases = self.all.iter().enumerate().map(|(index, phase)| (index, own(phase)));
         let mut phases: Vec<(usize, u64)> = phases.filter(|(_, ns)| *ns > 0 && !is_small(*ns, whole)).collect();
         order::by_key(&mut phases, |(_, ns)| Reverse(*ns));

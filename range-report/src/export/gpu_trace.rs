@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::report::gpu_work::bracketed;
 use crate::report::{TableStyle, escaped, nvprof_bytes, nvprof_time};
+use crate::stats::order;
 use crate::summary::{MemoryKind, Process, Summary};
 use crate::timeline::{Item, Kernel, Memory, Operation, Sink, Work};
 
@@ -118,7 +119,7 @@ impl<W: Write + Send> GpuTrace<W> {
         let mut out = BufWriter::with_capacity(BUFFER, &mut self.out);
         writeln!(out, "=={pid}== Profiling application: {}", escaped(&self.process.command))?;
         writeln!(out, "=={pid}== Profiling result:")?;
-        self.rows.sort_by_key(|row| (row.start, row.correlation)); // stable
+        order::by_key(&mut self.rows, |row| (row.start, row.correlation));
         let heading = match (self.is_csv, is_empty) {
             (true, _) => CSV.to_owned(),
             (false, true) => "No kernels were profiled.\n".to_owned(),
@@ -200,8 +201,11 @@ const WIDTHS: [usize; 14] = [8, 8, 19, 14, 8, 8, 8, 8, 10, 10, 10, DEVICE, 8, 8]
 
 fn line(cells: [String; 15]) -> String {
     let [.., name] = &cells;
-    let cells = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:>width$}  "));
-    cells.chain([format!("{name}\n")]).collect()
+    let mut line = String::new();
+    for (cell, width) in cells.iter().zip(&WIDTHS) {
+        line += &format!("{cell:>width$}  ");
+    }
+    line + name + "\n"
 }
 
 fn in_columns(row: &Row, device: &str, name: String) -> String {

@@ -44,28 +44,39 @@ fn rest(rows: &[&CallStats], most: usize) -> Option<CallStats> {
 
 /// The table of these rows: number of calls, plain figures, latencies, and the other figures.
 fn table_of(rows: &[&CallStats], options: &RenderOptions) -> Table {
-    let parts = parts(rows.iter().map(|row| &row.latency));
-    let (counts, times): (Vec<_>, Vec<_>) = CallTotals::HEADERS
-        .iter()
-        .map(|&header| Column::of(header))
-        .enumerate()
-        .partition(|(_, column)| column.unit != Unit::Ns);
-    let figures = |columns: &[(usize, Column)], row: &CallStats| -> Vec<Cell> {
-        let shown = row.shown();
-        columns.iter().map(|(at, _)| Cell::known(shown.get(*at).copied().flatten())).collect()
+    let parts = parts(&rows.iter().map(|row| &row.latency).collect::<Vec<_>>());
+    let is_time = |header: &str| header.ends_with(" (ns)");
+    let mut columns = vec![Column::of("Calls")];
+    let push_figures = |columns: &mut Vec<Column>, times: bool| {
+        for &header in CallTotals::HEADERS.iter().filter(|header| is_time(header) == times) {
+            columns.push(Column::of(header));
+        }
     };
-    let columns = |columns: &[(usize, Column)]| columns.iter().map(|(_, column)| column.clone()).collect::<Vec<_>>();
-    let latencies: Vec<Column> = parts.iter().map(|&q| Column::of(format!("{} (ns)", percentile(q)))).collect();
-    let (first, whole) = (vec![Column::of("Calls")], ["Max (ns)", "Mean (ns)"].map(Column::of).into());
-    let all = [first, columns(&counts), latencies, whole, columns(&times), vec![Column::name("Call")]];
-    let mut table = Table::new(all.concat());
+    push_figures(&mut columns, false);
+    for &q in &parts {
+        columns.push(Column::of(format!("{} (ns)", percentile(q))));
+    }
+    columns.push(Column::of("Max (ns)"));
+    columns.push(Column::of("Mean (ns)"));
+    push_figures(&mut columns, true);
+    columns.push(Column::name("Call"));
+    let mut table = Table::new(columns);
     for row in rows {
         let Times { instances, max_ns, .. } = row.latency;
         let mut cells = vec![Cell::Whole(instances)];
-        cells.extend(figures(&counts, row));
-        cells.extend(parts.iter().map(|&q| quantile_cell(row.latency.quantile(q))));
-        cells.extend([Cell::Whole(max_ns), Cell::Whole(mean(&row.latency))]);
-        cells.extend(figures(&times, row));
+        let shown = row.shown();
+        let push_figures = |cells: &mut Vec<Cell>, times: bool| {
+            for (at, _) in CallTotals::HEADERS.iter().enumerate().filter(|(_, header)| is_time(header) == times) {
+                cells.push(Cell::known(shown.get(at).copied().flatten()));
+            }
+        };
+        push_figures(&mut cells, false);
+        for &q in &parts {
+            cells.push(quantile_cell(row.latency.quantile(q)));
+        }
+        cells.push(Cell::Whole(max_ns));
+        cells.push(Cell::Whole(mean(&row.latency)));
+        push_figures(&mut cells, true);
         cells.push(Cell::text(options.wording().label(row.domain.as_deref(), &row.name)));
         table.push(cells);
     }
@@ -98,9 +109,11 @@ pub(crate) fn sorted(summary: &Summary) -> Vec<&CallStats> {
 }
 
 /// The quantiles that any row has, ascending.
-pub(crate) fn parts<'a>(rows: impl Iterator<Item = &'a Times>) -> Vec<f64> {
-    let kept = rows.flat_map(|times| &times.quantiles).map(|quantile| quantile.q);
-    let mut parts: Vec<f64> = ALWAYS.into_iter().chain(kept).collect();
+pub(crate) fn parts(rows: &[&Times]) -> Vec<f64> {
+    let mut parts = ALWAYS.to_vec();
+    for quantile in rows.iter().flat_map(|times| &times.quantiles) {
+        parts.push(quantile.q);
+    }
     order::by(&mut parts, f64::total_cmp);
     parts.dedup_by(|a, b| (*a - *b).abs() < 1e-9);
     parts

@@ -219,7 +219,7 @@ fn body(comparison: &Comparison, time: &'static str, sentences: &str, options: &
 /// The comparison for programs: one row per range and run.
 pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     let all = comparison.ranges.iter().flat_map(|range| range.in_runs.iter().flatten());
-    let parts = calls::parts(all.map(|place| &place.times));
+    let parts = calls::parts(&all.map(|place| &place.times).collect::<Vec<_>>());
     let mut headers: Vec<String> =
         ["Run", "Time (%)", "Total Time (ns)", "Instances", "Avg (ns)"].map(str::to_owned).into();
     headers.extend(parts.iter().map(|&q| format!("{} (ns)", calls::percentile(q))));

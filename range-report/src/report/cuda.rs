@@ -25,7 +25,7 @@ pub(crate) type Made = Result<Table, &'static str>;
 
 pub(super) fn kernels(summary: &Summary, options: &RenderOptions) -> Made {
     let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
-    let rows = gpu.kernels.iter().map(|kernel| (kernel.name.as_str(), &kernel.times));
+    let rows = gpu.kernels.iter().map(|kernel| (kernel.name.clone(), &kernel.times)).collect();
     time_table(rows, ["Instances", "Name", "Kernel"], options).ok_or(NO_KERNEL)
 }
 
@@ -38,16 +38,16 @@ pub(super) fn memory_time(summary: &Summary, options: &RenderOptions) -> Made {
     let mut memory: Vec<&MemoryStats> = gpu.memory.iter().filter(|memory| memory.times.instances > 0).collect();
     let name = |memory: &MemoryStats| gpu_work::bracketed(memory.kind, options.style);
     order::by_key(&mut memory, |memory| (Reverse(memory.times.total_ns), name(memory)));
-    let rows = memory.iter().map(|memory| (name(memory), &memory.times));
+    let rows = memory.iter().map(|memory| (name(memory), &memory.times)).collect();
     let mut table = time_table(rows, [count, "Operation", "Operation"], options).ok_or(NO_MEMORY)?;
     // The page shows sizes beside times.
     let bytes = |page: &'static str| Column::of("").unit(Unit::Bytes).page(page);
     let speed = Column::of("").unit(Unit::Number).page("GB/s");
-    table.columns.extend([bytes("Bytes"), bytes("Avg size"), bytes("Max size"), speed]);
+    table.columns.extend(vec![bytes("Bytes"), bytes("Avg size"), bytes("Max size"), speed]);
     for (row, MemoryStats { times, sizes, .. }) in table.rows.iter_mut().zip(memory) {
         let mean = Cell::mean(sizes.total_bytes, sizes.count);
         let speed = Cell::Number(sizes.total_bytes as f64 / times.total_ns as f64);
-        row.extend([Cell::Whole(sizes.total_bytes), mean, Cell::Whole(sizes.max_bytes), speed]);
+        row.extend(vec![Cell::Whole(sizes.total_bytes), mean, Cell::Whole(sizes.max_bytes), speed]);
     }
     Ok(table)
 }
@@ -55,12 +55,12 @@ pub(super) fn memory_time(summary: &Summary, options: &RenderOptions) -> Made {
 pub(super) fn calls(summary: &Summary, options: &RenderOptions) -> Made {
     let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let calls = gpu.calls.as_ref().ok_or(NO_CALL_RECORDED)?;
-    let rows = calls.iter().map(|call| (gpu_work::nsys_call(&call.name), &call.times));
+    let rows = calls.iter().map(|call| (gpu_work::nsys_call(&call.name).into(), &call.times)).collect();
     time_table(rows, ["Num Calls", "Name", "Call"], options).ok_or(NO_CALL)
 }
 
 pub(super) fn openacc(summary: &Summary, options: &RenderOptions) -> Made {
-    let rows = summary.openacc.iter().map(|row| (row.label(), &row.times));
+    let rows = summary.openacc.iter().map(|row| (row.label(), &row.times)).collect();
     time_table(rows, ["Events", "Event", "Event"], options).ok_or(NO_OPENACC)
 }
 
@@ -135,16 +135,16 @@ fn range_label(row: &RangeKernelStats) -> Option<String> {
 }
 
 /// Rows by total time, then by name; `None` if there are none.
-fn time_table<'a, N: AsRef<str> + Ord>(
-    rows: impl Iterator<Item = (N, &'a Times)>,
+fn time_table(
+    mut rows: Vec<(String, &Times)>,
     [count, name, on_page]: [&'static str; 3],
     options: &RenderOptions,
 ) -> Option<Table> {
-    let mut rows: Vec<(N, &Times)> = rows.filter(|(_, times)| times.instances > 0).collect();
+    rows.retain(|(_, times)| times.instances > 0);
     order::by(&mut rows, |(a, x), (b, y)| (Reverse(x.total_ns), a).cmp(&(Reverse(y.total_ns), b)));
     let rows: Vec<Row> = rows
         .iter()
-        .map(|(name, times)| Row { times, below: None, names: vec![name_cell(Some(name.as_ref()), options)] })
+        .map(|(name, times)| Row { times, below: None, names: vec![name_cell(Some(name), options)] })
         .collect();
     let mut table = statistics_table(&rows, &Columns::of_gpu(count, &[name]), options);
     table.columns.iter_mut().filter(|column| column.is_name()).for_each(|column| column.page = on_page.into());

@@ -131,10 +131,20 @@ fn told_apart(names: &[String], room: usize, keep: Keep) -> Option<Vec<String>> 
         Keep::Start => [room / 3, 0, room * 2 / 3, room],
         Keep::End => [room * 2 / 3, room, room / 3, 0],
     };
-    let short = |tail: usize| names.iter().map(|name| shorten(name, room, tail)).collect::<Vec<_>>();
-    let cut_once = tails.into_iter().map(short);
-    let count = |names: &[String]| names.iter().map(|name| (&**name, ())).collect::<Named<&str, ()>>().len();
-    cut_once.chain(std::iter::once_with(|| cut_twice(names, room))).find(|short| count(short) == count(names))
+    let count = |names: &[String]| {
+        let mut all: Vec<&String> = names.iter().collect();
+        order::by(&mut all, Ord::cmp);
+        all.dedup();
+        all.len()
+    };
+    let wanted = count(names);
+    for tail in tails {
+        let short: Vec<String> = names.iter().map(|name| shorten(name, room, tail)).collect();
+        if count(&short) == wanted {
+            return Some(short);
+        }
+    }
+    Some(cut_twice(names, room)).filter(|short| count(short) == wanted)
 }
 
 /// Shortens names with a common start to that start and the words from their first difference:

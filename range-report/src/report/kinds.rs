@@ -230,11 +230,9 @@ impl FromStr for Report {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|report| report.name() == name)
-            .ok_or_else(|| UnknownName::new("report", name, &one_of(Self::ALL.iter().map(|report| report.name()))))
+        Self::ALL.iter().copied().find(|report| report.name() == name).ok_or_else(|| {
+            UnknownName::new("report", name, &one_of(Self::ALL.iter().map(|report| report.name()).collect()))
+        })
     }
 }
 
@@ -282,9 +280,9 @@ impl FromStr for TableStyle {
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         let all = [Self::Current, Self::Legacy];
-        all.into_iter()
-            .find(|style| style.name() == name)
-            .ok_or_else(|| UnknownName::new("table style", name, &one_of(all.into_iter().map(Self::name))))
+        all.iter().copied().find(|style| style.name() == name).ok_or_else(|| {
+            UnknownName::new("table style", name, &one_of(all.iter().map(|style| style.name()).collect()))
+        })
     }
 }
 
@@ -324,7 +322,7 @@ impl FromStr for FindingKinds {
         let all = || FindingKind::ALL.iter().copied().filter(|kind| kind.can_be_off());
         let kind = |name: &str| {
             let known = all().find(|kind| kind.name() == name);
-            known.ok_or_else(|| UnknownName::new("finding", name, &one_of(all().map(FindingKind::name))))
+            known.ok_or_else(|| UnknownName::new("finding", name, &one_of(all().map(FindingKind::name).collect())))
         };
         let kinds: Result<Vec<FindingKind>, _> = names.split('+').map(|name| kind(name.trim())).collect();
         kinds.map(Self::of)
@@ -359,8 +357,7 @@ impl UnknownName {
 }
 
 /// `a, b or c`.
-fn one_of(names: impl Iterator<Item = &'static str>) -> String {
-    let mut names: Vec<&str> = names.collect();
+fn one_of(mut names: Vec<&str>) -> String {
     let last = names.pop().unwrap_or_default();
     if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) }
 }

@@ -1,13 +1,12 @@
 //! The table of `torch.profiler`: spans, API calls and GPU operations, with the time of each on CPU and GPU.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::envelope::{NO_RANGE, section};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
-use crate::stats::order;
+use crate::stats::{Named, order};
 use crate::text::names;
 use crate::text::width::{blanks, cut, width_of};
 use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
@@ -90,12 +89,12 @@ impl Row {
 /// inner part twice, as in torch.
 fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    let mut known: HashMap<(Option<&str>, &str), usize> = HashMap::new();
+    let mut known: Named<(Option<&str>, &str), usize> = Named::default();
     let mut waiting: Vec<&TreeNode> = tree.iter().rev().collect();
     while let Some(node) = waiting.pop() {
         waiting.extend(node.children.iter().rev());
         let domain = node.domain.as_deref();
-        let index = *known.entry((domain, &node.name)).or_insert_with(|| {
+        let index = *known.row_or((domain, &node.name), || {
             let label = names::label(domain, &node.name).unwrap_or_else(|| "None".to_owned());
             rows.push(Row { name: gpu_work::printable(&label, options), ..Row::default() });
             rows.len() - 1
@@ -159,21 +158,24 @@ fn bounded(rows: Vec<Row>, most: usize, any_on_gpu: bool) -> Vec<Row> {
     order::by_key(&mut largest, |&index| rows.get(index).map(|row| Reverse(row.self_cpu_ns.max(row.self_gpu_ns))));
     let mut is_kept = vec![false; rows.len()];
     largest.into_iter().take(most).for_each(|index| is_kept[index] = true);
-    let (kept, others): (Vec<_>, Vec<_>) = rows.into_iter().zip(is_kept).partition(|(_, is_kept)| *is_kept);
-    let sum = |of: fn(&Row) -> u64| others.iter().map(|(row, _)| of(row)).fold(0, u64::saturating_add);
-    let on_gpu = |of: fn(&Row) -> u64| {
-        others.iter().filter(|(row, _)| row.on_gpu || !any_on_gpu).map(|(row, _)| of(row)).fold(0, u64::saturating_add)
-    };
-    let rest = Row {
-        name: format!("({} more)", others.len()),
-        self_cpu_ns: sum(|row| row.self_cpu_ns),
-        cpu_ns: sum(|row| row.cpu_ns),
-        self_gpu_ns: on_gpu(|row| row.self_gpu_ns),
-        gpu_ns: on_gpu(|row| row.gpu_ns),
-        calls: sum(|row| row.calls),
-        on_gpu: false,
-    };
-    kept.into_iter().map(|(row, _)| row).chain([rest]).collect()
+    let mut rest = Row { name: format!("({} more)", rows.len() - most), ..Row::default() };
+    let mut kept = Vec::new();
+    for (row, is_kept) in rows.into_iter().zip(is_kept) {
+        if is_kept {
+            kept.push(row);
+            continue;
+        }
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut rest.self_cpu_ns, row.self_cpu_ns);
+        add(&mut rest.cpu_ns, row.cpu_ns);
+        add(&mut rest.calls, row.calls);
+        if row.on_gpu || !any_on_gpu {
+            add(&mut rest.self_gpu_ns, row.self_gpu_ns);
+            add(&mut rest.gpu_ns, row.gpu_ns);
+        }
+    }
+    kept.push(rest);
+    kept
 }
 
 /// All cells right-aligned, with two blanks after each, even the last one.

@@ -1,9 +1,11 @@
 //! Rows by their keys.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::Index;
+use std::{iter, vec};
 
 use rustc_hash::FxBuildHasher;
 
@@ -58,13 +60,27 @@ impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
 
     /// The row of this key, if there is one.
     #[must_use]
-    pub fn get(&self, key: &K) -> Option<&V> {
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
         self.rows.get(found(&self.places, key)?)
+    }
+
+    /// The same, to change it.
+    pub fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        self.rows.get_mut(found(&self.places, key)?)
     }
 
     /// Whether there is a row with this key.
     #[must_use]
-    pub fn contains_key(&self, key: &K) -> bool {
+    pub fn contains_key<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
         found(&self.places, key).is_some()
     }
 
@@ -88,7 +104,7 @@ impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
 
     /// The rows and their keys, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        in_order(&self.places).into_iter().filter_map(|(key, place)| Some((key, self.rows.get(place)?)))
+        in_order(&self.places).into_iter().map(|(key, place)| (key, &self.rows[place]))
     }
 
     /// The keys, in their order.
@@ -109,13 +125,14 @@ impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
 
 impl<K: Ord + Hash, V, S> IntoIterator for Keyed<K, V, S> {
     type Item = (K, V);
-    type IntoIter = std::vec::IntoIter<(K, V)>;
+    type IntoIter = iter::Zip<vec::IntoIter<K>, vec::IntoIter<V>>;
 
     /// In the order of the keys.
     fn into_iter(self) -> Self::IntoIter {
-        let mut rows: Vec<Option<V>> = self.rows.into_iter().map(Some).collect();
-        let row = |(key, place): (K, usize)| Some((key, rows.get_mut(place)?.take()?));
-        into_order(self.places).into_iter().filter_map(row).collect::<Vec<_>>().into_iter()
+        let (keys, places) = into_order(self.places);
+        let mut rows = self.rows;
+        order::arrange(&mut rows, places);
+        keys.into_iter().zip(rows)
     }
 }
 
@@ -158,7 +175,12 @@ fn place<K: Eq + Hash, S: BuildHasher>(places: &mut HashMap<K, usize, S>, key: K
 }
 
 #[inline(never)]
-fn found<K: Eq + Hash, S: BuildHasher>(places: &HashMap<K, usize, S>, key: &K) -> Option<usize> {
+fn found<K, Q, S>(places: &HashMap<K, usize, S>, key: &Q) -> Option<usize>
+where
+    K: Borrow<Q> + Eq + Hash,
+    Q: Eq + Hash + ?Sized,
+    S: BuildHasher,
+{
     places.get(key).copied()
 }
 
@@ -170,10 +192,10 @@ fn in_order<K: Ord, S>(places: &HashMap<K, usize, S>) -> Vec<(&K, usize)> {
 }
 
 #[inline(never)]
-fn into_order<K: Ord, S>(places: HashMap<K, usize, S>) -> Vec<(K, usize)> {
+fn into_order<K: Ord, S>(places: HashMap<K, usize, S>) -> (Vec<K>, Vec<usize>) {
     let mut rows: Vec<(K, usize)> = places.into_iter().collect();
     order::by(&mut rows, |(a, _), (b, _)| a.cmp(b));
-    rows
+    rows.into_iter().unzip()
 }
 
 #[cfg(test)]

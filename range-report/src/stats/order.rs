@@ -1,24 +1,22 @@
 //! One sort for rows of all types: compiling the sort for one more type takes as long as compiling a small report.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 /// Sorts rows; equal ones keep their order.
 pub fn by<T>(rows: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
-    let order = order(rows.len(), &|a, b| match (rows.get(a), rows.get(b)) {
-        (Some(a), Some(b)) => compare(a, b),
-        _ => Ordering::Equal,
-    });
-    put_in(order, &mut |a, b| rows.swap(a, b));
+    let order = order(rows.len(), &|a, b| compare(&rows[a], &rows[b]));
+    arrange(rows, order);
 }
 
 /// The same by a key.
 pub fn by_key<T, K: Ord>(rows: &mut [T], key: impl Fn(&T) -> K) {
-    by(rows, |a, b| key(a).cmp(&key(b)));
+    let order = order(rows.len(), &|a, b| key(&rows[a]).cmp(&key(&rows[b])));
+    arrange(rows, order);
 }
 
 /// The same by a number, the largest first.
 pub fn by_most<T>(rows: &mut [T], number: impl Fn(&T) -> u64) {
-    by(rows, |a, b| number(b).cmp(&number(a)));
+    by_key(rows, |row| Reverse(number(row)));
 }
 
 /// Sorts numbers and removes duplicates.
@@ -34,7 +32,12 @@ fn order(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize>
     order
 }
 
-/// Moves the row at `from[i]` to each place `i`, by exchanges.
+/// Moves the row at `from[i]` to each place `i`.
+pub(super) fn arrange<T>(rows: &mut [T], from: Vec<usize>) {
+    put_in(from, &mut |a, b| rows.swap(a, b));
+}
+
+/// The same by exchanges.
 fn put_in(mut from: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
     for start in 0..from.len() {
         let mut at = start;

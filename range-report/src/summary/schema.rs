@@ -68,23 +68,36 @@ impl Figure for Option<u64> {
     }
 }
 
-/// The sum of the known parts.
-pub(crate) fn sum<F: Figure>(parts: &mut dyn Iterator<Item = F>) -> F {
-    F::of(parts.filter_map(F::known).reduce(u64::saturating_add))
+/// The sum of a figure's known parts. `of` is no closure type of its own, so this is compiled once for each row.
+pub(crate) fn sum<R, F: Figure>(parts: &[&R], of: fn(&R) -> F) -> F {
+    known(parts, of, u64::saturating_add)
 }
 
-pub(crate) fn most<F: Figure>(parts: &mut dyn Iterator<Item = F>) -> F {
-    F::of(parts.filter_map(F::known).max())
+pub(crate) fn most<R, F: Figure>(parts: &[&R], of: fn(&R) -> F) -> F {
+    known(parts, of, u64::max)
 }
 
-pub(crate) fn least<F: Figure>(parts: &mut dyn Iterator<Item = F>) -> F {
-    F::of(parts.filter_map(F::known).min())
+pub(crate) fn least<R, F: Figure>(parts: &[&R], of: fn(&R) -> F) -> F {
+    known(parts, of, u64::min)
+}
+
+fn known<R, F: Figure>(parts: &[&R], of: fn(&R) -> F, join: fn(u64, u64) -> u64) -> F {
+    let mut all = None;
+    for more in parts.iter().filter_map(|part| of(part).known()) {
+        all = Some(all.map_or(more, |all| join(all, more)));
+    }
+    F::of(all)
+}
+
+/// A part of a row, joined by its own rules.
+pub(crate) fn joined<R, T: Join>(parts: &[&R], of: fn(&R) -> &T) -> T {
+    T::join(&parts.iter().map(|part| of(part)).collect::<Vec<_>>())
 }
 
 /// The deviation of all instances, from number, sum and deviation of each part: converts squares around each part's
 /// mean to squares around the common mean.
 pub(crate) fn deviation(parts: &[(u64, u64, f64)]) -> f64 {
-    let instances = sum(&mut parts.iter().map(|(count, ..)| *count)) as f64;
+    let instances = parts.iter().fold(0, |sum: u64, (count, ..)| sum.saturating_add(*count)) as f64;
     if instances <= 1.0 {
         return 0.0;
     }
@@ -366,7 +379,7 @@ macro_rules! figures {
         }
     };
     (@rule $parts:ident, $field:ident, joined) => {
-        crate::summary::schema::Join::join(&$parts.iter().map(|part| &part.$field).collect::<Vec<_>>())
+        crate::summary::schema::joined($parts, |part| &part.$field)
     };
     (@rule $parts:ident, $field:ident, listed) => {
         $parts.iter().flat_map(|part| part.$field.iter().cloned()).collect()
@@ -383,7 +396,7 @@ macro_rules! figures {
         )
     };
     (@rule $parts:ident, $field:ident, $rule:ident) => {
-        crate::summary::schema::$rule(&mut $parts.iter().map(|part| part.$field))
+        crate::summary::schema::$rule($parts, |part| part.$field)
     };
     (@shown $Row:ident { $($figure:ident => $($header:literal),+ $(if $known:ident)?;)* }) => {
         impl crate::summary::schema::Figures for $Row {

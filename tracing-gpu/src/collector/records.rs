@@ -1,6 +1,6 @@
 //! The records that the collector passes to timelines.
 
-use rustc_hash::FxHashMap;
+use range_report::stats::Keyed;
 use std::sync::Arc;
 
 use gpu_activity::join::Event;
@@ -26,10 +26,10 @@ pub(crate) struct GpuRecords {
     /// Number of streams in waiting projections, which count towards the limit.
     streams: usize,
     /// Readable names and symbols of kernels, by number.
-    pub(crate) kernels: FxHashMap<u32, (Arc<str>, Arc<str>)>,
-    pub(crate) functions: FxHashMap<(Api, u32), Arc<str>>,
+    pub(crate) kernels: Keyed<u32, (Arc<str>, Arc<str>)>,
+    pub(crate) functions: Keyed<(Api, u32), Arc<str>>,
     /// Names of devices by number.
-    pub(crate) devices: FxHashMap<u32, Arc<str>>,
+    pub(crate) devices: Keyed<u32, Arc<str>>,
     pub(crate) lost: u64,
     /// Number of waiting details, and of details without room, by kind.
     details: [usize; Details::EACH.len()],
@@ -71,14 +71,14 @@ impl GpuRecords {
         }
         match &event {
             Event::Operation(op, _) => {
-                self.devices.entry(op.device).or_insert_with(|| names.device(op.device));
+                self.devices.row_or(op.device, || names.device(op.device));
                 if let Work::Kernel(kernel) = op.work {
-                    self.kernels.entry(kernel.name).or_insert_with(|| names.kernel(kernel.name));
+                    self.kernels.row_or(kernel.name, || names.kernel(kernel.name));
                 }
             }
             Event::Call(call, _) => {
                 let function = (call.api, call.function);
-                self.functions.entry(function).or_insert_with(|| names.function(call.api, call.function));
+                self.functions.row_or(function, || names.function(call.api, call.function));
             }
             Event::Projection { streams, .. } => self.streams += streams.len(),
             Event::Detail(..) => {}

@@ -8,11 +8,9 @@
 use range_report::RangeStyle;
 use range_report::stats::Keyed;
 
-use super::NodeTotals;
 use super::calls::NodeCalls;
-use crate::record::RangeKey;
+use super::{NodeTotals, ThreadRows};
 use crate::session::catalog::{Node, ROOT};
-use crate::thread::row::RowCopy;
 
 /// The figures of a node on one thread.
 #[derive(Default)]
@@ -35,11 +33,11 @@ struct Elsewhere {
 
 /// Blocked time by node, in ticks. `threads` are the rows of each thread, `calls` those of futures.
 #[inline(never)]
-pub(super) fn blocked<'a>(
+pub(super) fn blocked(
     nodes: &[Node],
     totals: &[NodeTotals],
     calls: &Keyed<u32, NodeCalls>,
-    threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
+    threads: &[ThreadRows<'_>],
 ) -> Keyed<u32, u128> {
     let mut elsewhere: Keyed<u32, Elsewhere> = Keyed::default();
     let parent = |node: u32| nodes.get(node as usize).map(|node| node.parent).filter(|&parent| parent != ROOT);
@@ -90,7 +88,9 @@ pub(super) fn blocked<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RangeKey;
     use crate::session::catalog::{Catalog, Limits};
+    use crate::thread::row::RowCopy;
 
     /// The blocked time of a node with one instance on each of these threads and a child on each of the others.
     fn waited(parents: &[u64], children: &[u64]) -> u128 {
@@ -115,8 +115,8 @@ mod tests {
             all.total += row.times.total;
             all.longest = all.longest.max(row.times.max);
         }
-        let threads = threads.iter().map(|rows| &rows[..]);
-        blocked(catalog.nodes(), &totals, &Keyed::default(), threads).get(&parent).copied().unwrap_or(0)
+        let threads: Vec<_> = threads.iter().map(|rows| &rows[..]).collect();
+        blocked(catalog.nodes(), &totals, &Keyed::default(), &threads).get(&parent).copied().unwrap_or(0)
     }
 
     #[test]

@@ -119,40 +119,38 @@ pub(crate) fn summarise(
     let names = &mut session.copy_of_names();
     let joined = names.join_splits();
     if !joined.is_empty() {
-        let of_rows = rows.iter_mut().map(|(key, row)| (&mut key.label, &mut row.node));
-        let of_calls = calls.iter_mut().map(|call| (&mut call.identity.label, &mut call.identity.node));
-        let of_streams = stream_rows.iter_mut().map(|(_, node, key, _)| (&mut key.label, node));
-        for (label, node) in of_rows.chain(of_calls).chain(of_streams) {
-            (*label, *node) = (joined.label(*label), joined.node(*node));
-        }
+        let join = |label: &mut u32, node: &mut u32| (*label, *node) = (joined.label(*label), joined.node(*node));
+        rows.iter_mut().for_each(|(key, row)| join(&mut key.label, &mut row.node));
+        calls.iter_mut().for_each(|call| join(&mut call.identity.label, &mut call.identity.node));
+        stream_rows.iter_mut().for_each(|(_, node, key, _)| join(&mut key.label, node));
         held.join(&joined);
         activity.iter_mut().for_each(|all| gpu::join(all, &joined));
     }
-    let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
+    let merged = Merged::of(&rows, names);
     let mut folded = Keyed::default();
     // GPU work stays at the nodes to which it was attributed, and so do the rows.
     if activity.is_none() {
         let to;
         (to, folded) = held.fold(&mut names.catalog);
-        let nodes = rows.iter_mut().map(|(_, row)| &mut row.node);
-        for node in nodes.chain(stream_rows.iter_mut().map(|(_, node, ..)| node)) {
-            *node = to.get(*node as usize).copied().unwrap_or(*node);
-        }
+        let fold = |node: &mut u32| *node = to.get(*node as usize).copied().unwrap_or(*node);
+        rows.iter_mut().for_each(|(_, row)| fold(&mut row.node));
+        stream_rows.iter_mut().for_each(|(_, node, ..)| fold(node));
     }
-    let mut totals = node_totals(&rows, &ends, &stream_rows, names, &folded, !asked.is_empty());
+    let threads = by_thread(&rows, &ends);
+    let mut totals = node_totals(&rows, &threads, &stream_rows, names, &folded, !asked.is_empty());
     let mut summary = Summary::default();
     summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
     summary.ranges = ranges(&merged, names, rate, asked);
     summary.stream_ranges = stream_ranges(&stream_rows, names, asked);
     let (calls, uncounted) = calls::by_node(&calls);
     add_uncounted(&mut totals, &uncounted);
-    for (node, ticks) in blocked::blocked(names.catalog.nodes(), &totals, &calls, by_thread(&rows, &ends)) {
+    for (node, ticks) in blocked::blocked(names.catalog.nodes(), &totals, &calls, &threads) {
         if let Some(node) = totals.get_mut(node as usize) {
             node.blocked = ticks;
         }
     }
     summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
-    summary.threads = threads::threads(names.catalog.nodes(), &calls, by_thread(&rows, &ends), rate);
+    summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, rate);
     summary.calls = calls::stats(&calls, names, rate, asked);
     summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
     #[cfg(feature = "openacc")]
@@ -201,8 +199,8 @@ pub(crate) fn summarise(
             MAX_BYTES / 1_024
         ));
     }
-    let times = summary.ranges.iter().map(|row| &row.times).chain(summary.stream_ranges.iter().map(|row| &row.times));
-    summary.losses.rows_without_median = count(times.filter(|times| times.median_ns.is_none()));
+    summary.losses.rows_without_median = count(summary.ranges.iter().filter(|row| row.times.median_ns.is_none()))
+        + count(summary.stream_ranges.iter().filter(|row| row.times.median_ns.is_none()));
     summary
 }
 
@@ -237,9 +235,9 @@ struct Merged {
 }
 
 impl Merged {
-    fn of<'a>(rows: impl Iterator<Item = (RangeKey, &'a Distribution)>, names: &Names) -> Self {
+    fn of(rows: ThreadRows<'_>, names: &Names) -> Self {
         let mut merged = Self::default();
-        for (key, times) in rows.filter(|(_, times)| times.count > 0) {
+        for (key, times) in rows.iter().map(|(key, row)| (key, &row.times)).filter(|(_, times)| times.count > 0) {
             let shown = (label_shown(names, key.label), style_number(key.style));
             merged.ranges.row_or(shown, || (key.label, Distribution::default())).1.merge(times);
             // A category may be a number in one place and the same digits as text in another: they share a row.
@@ -383,11 +381,11 @@ impl NodeTotals {
     }
 }
 
-/// Totals by node; `ends` are the ends of each thread's rows.
+/// Totals by node; `threads` are the same rows by thread.
 #[inline(never)]
 fn node_totals(
     rows: &[(RangeKey, RowCopy)],
-    ends: &[usize],
+    threads: &[ThreadRows<'_>],
     stream_rows: &[StreamRow],
     names: &Names,
     folded: &Keyed<u32, ()>,
@@ -419,7 +417,7 @@ fn node_totals(
             node.stream = Some(node.stream.unwrap_or(0) + row.times.total.saturating_sub(row.empty_ns));
         }
     }
-    for (node, again) in recursion::counted_again(&names.catalog, folded, by_thread(rows, ends)) {
+    for (node, again) in recursion::counted_again(&names.catalog, folded, threads) {
         if let Some(node) = totals.get_mut(node as usize) {
             node.again = again;
         }
@@ -437,11 +435,18 @@ fn add_uncounted(totals: &mut [NodeTotals], uncounted: &[(u32, u64)]) {
     }
 }
 
+/// The rows of a thread.
+type ThreadRows<'a> = &'a [(RangeKey, RowCopy)];
+
 /// The rows of each thread.
 #[inline(never)]
-fn by_thread<'a>(rows: &'a [(RangeKey, RowCopy)], ends: &[usize]) -> impl Iterator<Item = &'a [(RangeKey, RowCopy)]> {
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    starts.zip(ends).filter_map(|(start, &end)| rows.get(start..end))
+fn by_thread<'a>(rows: &'a [(RangeKey, RowCopy)], ends: &[usize]) -> Vec<ThreadRows<'a>> {
+    let (mut start, mut threads) = (0, Vec::new());
+    for &end in ends {
+        threads.push(rows.get(start..end).unwrap_or_default());
+        start = end;
+    }
+    threads
 }
 
 #[inline(never)]

@@ -8,17 +8,16 @@
 
 use range_report::stats::Keyed;
 
-use crate::record::RangeKey;
+use super::ThreadRows;
 use crate::session::catalog::{Catalog, ROOT};
-use crate::thread::row::RowCopy;
 
 /// Ticks to subtract from each node's total. Only for nodes that may be open inside themselves: through recursion, or
 /// because a chain was `folded` into them. `threads` are the rows of each thread.
 #[inline(never)]
-pub(super) fn counted_again<'a>(
+pub(super) fn counted_again(
     catalog: &Catalog,
     folded: &Keyed<u32, ()>,
-    threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
+    threads: &[ThreadRows<'_>],
 ) -> Keyed<u32, u128> {
     let mut again = Keyed::default();
     let nodes = catalog.nodes();
@@ -57,7 +56,9 @@ pub(super) fn counted_again<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RangeKey;
     use crate::session::catalog::{Catalog, Limits};
+    use crate::thread::row::RowCopy;
     use range_report::RangeStyle;
 
     fn row(key: RangeKey, node: u32, total: u128, nested: u64) -> (RangeKey, RowCopy) {
@@ -79,8 +80,8 @@ mod tests {
         (catalog, a, nodes)
     }
 
-    fn again(catalog: &Catalog, threads: &[&[(RangeKey, RowCopy)]]) -> Vec<(u32, u128)> {
-        counted_again(catalog, &Keyed::default(), threads.iter().copied()).into_iter().collect()
+    fn again(catalog: &Catalog, threads: &[ThreadRows<'_>]) -> Vec<(u32, u128)> {
+        counted_again(catalog, &Keyed::default(), threads).into_iter().collect()
     }
 
     #[test]

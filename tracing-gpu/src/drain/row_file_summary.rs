@@ -67,8 +67,8 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
         summary.process = std::mem::take(&mut log.process);
     }
     let names = &log.names;
-    let merged = Merged::of(rows.iter().map(|(key, row)| (*key, &row.times)), names);
-    let mut totals = node_totals(&rows, &ends, &[], names, &Keyed::default(), false);
+    let merged = Merged::of(&rows, names);
+    let mut totals = node_totals(&rows, &super::by_thread(&rows, &ends), &[], names, &Keyed::default(), false);
     add_uncounted(&mut totals, &uncounted);
     // A lower bound: the ranges of an outermost row follow one another.
     let end = |(key, row): &(RangeKey, RowCopy)| {

@@ -4,8 +4,8 @@ use range_report::stats::{Keyed, order};
 use range_report::summary::ThreadStats;
 use range_report::{Losses, RangeStyle};
 
-use super::NodeTotals;
 use super::calls::NodeCalls;
+use super::{NodeTotals, ThreadRows};
 use crate::clock::Rate;
 use crate::record::RangeKey;
 use crate::session::Session;
@@ -15,10 +15,10 @@ use crate::thread::row::RowCopy;
 /// The threads on which spans ran, the most time in spans first. `threads` are the rows of each, `calls` those of
 /// futures.
 #[inline(never)]
-pub(super) fn threads<'a>(
+pub(super) fn threads(
     nodes: &[Node],
     calls: &Keyed<u32, NodeCalls>,
-    threads: impl Iterator<Item = &'a [(RangeKey, RowCopy)]>,
+    threads: &[ThreadRows<'_>],
     rate: Rate,
 ) -> Vec<ThreadStats> {
     let polled = polled(nodes, calls);
@@ -36,7 +36,7 @@ pub(super) fn threads<'a>(
             stats
         })
     };
-    let mut threads: Vec<ThreadStats> = threads.filter_map(of_thread).collect();
+    let mut threads: Vec<ThreadStats> = threads.iter().copied().filter_map(of_thread).collect();
     order::by_key(&mut threads, |thread| std::cmp::Reverse((thread.in_spans_ns, thread.in_polls_ns)));
     threads
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use range_report::Summary;
-use range_report::stats::{Distribution, order};
+use range_report::stats::{Distribution, Keyed, order};
 use range_report::summary::{KernelExecStats, KernelExecution, RangeExecStats, Times};
 use range_report::timeline::{ApiCall, Item, Operation, Work};
 use rustc_hash::FxHashMap;
@@ -21,15 +21,15 @@ const MOST_KEPT: u64 = 1 << 16;
 /// The fold.
 #[derive(Debug, Default)]
 pub(crate) struct KernelExec {
-    names: FxHashMap<String, u32>,
+    names: Keyed<String, u32>,
     /// Calls by correlation id, and their order of arrival.
     calls: FxHashMap<u32, Call>,
     order: VecDeque<u32>,
     kernels: FxHashMap<u32, Vec<Kernel>>,
     waiting: usize,
-    rows: FxHashMap<[u32; 4], Parts>,
+    rows: Keyed<[u32; 4], Parts>,
     /// By range, call and kernel.
-    ranges: FxHashMap<(Option<u32>, [u32; 2]), Parts>,
+    ranges: Keyed<(Option<u32>, [u32; 2]), Parts>,
     /// Number of kernels without a launch.
     unmatched: u64,
     /// Start of the window. Calls that began earlier, and their kernels, are in no row.
@@ -95,7 +95,7 @@ impl KernelExec {
         let next = self.names.len() as u32;
         match self.names.get(name) {
             Some(known) => *known,
-            None => *self.names.entry(name.to_owned()).or_insert(next),
+            None => *self.names.row_or(name.to_owned(), || next),
         }
     }
 
@@ -103,8 +103,8 @@ impl KernelExec {
         if call.start < self.window {
             return;
         }
-        self.rows.entry([call.thread, kernel.device, call.name, kernel.name]).or_default().add(call, kernel);
-        self.ranges.entry((kernel.range, [call.name, kernel.name])).or_default().add(call, kernel);
+        self.rows.row([call.thread, kernel.device, call.name, kernel.name]).add(call, kernel);
+        self.ranges.row((kernel.range, [call.name, kernel.name])).add(call, kernel);
     }
 }
 
@@ -164,19 +164,19 @@ impl Fold for KernelExec {
 
     fn finish(&mut self, summary: &mut Summary) {
         let mut names = vec![String::new(); self.names.len()];
-        for (name, number) in self.names.drain() {
+        for (name, number) in std::mem::take(&mut self.names) {
             if let Some(place) = names.get_mut(number as usize) {
                 *place = name;
             }
         }
         let name = |number: u32| names.get(number as usize).cloned().unwrap_or_default();
-        for (&[tid, device, api, kernel], parts) in &self.rows {
+        for (&[tid, device, api, kernel], parts) in self.rows.iter() {
             let mut row = KernelExecStats::default();
             (row.tid, row.device, row.api, row.kernel) = (tid, device, name(api), name(kernel));
             row.execution = parts.row();
             summary.kernel_exec.push(row);
         }
-        for (&(range, [api, kernel]), parts) in &self.ranges {
+        for (&(range, [api, kernel]), parts) in self.ranges.iter() {
             let mut row = RangeExecStats::default();
             (row.range, row.api, row.kernel) = (range.map(name), name(api), name(kernel));
             row.execution = parts.row();

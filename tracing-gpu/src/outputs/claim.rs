@@ -71,7 +71,7 @@ fn stay_here(config: &mut Config) {
         Output::File(path) => Some(path),
         _ => None,
     };
-    for path in config.files.values_mut().chain(report).filter(|path| path.is_relative()) {
+    for path in config.files.iter_mut().map(|(_, path)| path).chain(report).filter(|path| path.is_relative()) {
         if let Ok(absolute) = std::path::absolute(&*path) {
             *path = absolute;
         }
@@ -84,7 +84,7 @@ fn strike(row: &Row, config: &mut Config) -> &'static str {
         config.output = Output::Stderr;
         return "; this one goes to standard error";
     }
-    config.files.remove(row.key);
+    config.files.retain(|(key, _)| *key != row.key);
     ""
 }
 
@@ -149,14 +149,14 @@ mod tests {
         let (first, second) = (folder.join("outputs-%p.json"), folder.join("./outputs-0001.json"));
         let mut config = settings(&first.to_string_lossy(), &second.to_string_lossy());
         let (files, said) = claim(&mut config, &process(1));
-        assert_eq!((files.files.len(), said.len(), config.files.contains_key("folded")), (2, 0, true));
+        assert_eq!((files.files.len(), said.len(), config.file("folded").is_some()), (2, 0, true));
         files.give_back();
 
         let second = folder.join(".").join("outputs-1.json");
         let mut config = settings(&first.to_string_lossy(), &second.to_string_lossy());
         let (files, said) = claim(&mut config, &process(1));
         assert_eq!(said, [format!("cannot write the folded stacks to `{}`: the trace goes there", second.display())]);
-        assert!(config.files.contains_key("trace") && !config.files.contains_key("folded"));
+        assert!(config.file("trace").is_some() && config.file("folded").is_none());
         files.give_back();
     }
 
@@ -205,7 +205,7 @@ mod tests {
         let mut config = settings(&path, "/dev/null");
         let (_, said) = claim(&mut config, &process(5));
         assert!(said.len() == 1 && said[0].starts_with(&format!("`%z` in `{path}` stays as it is: ")), "{said:?}");
-        assert_eq!(config.files.get("trace"), Some(&PathBuf::from(path)));
+        assert_eq!(config.file("trace"), Some(&PathBuf::from(path)));
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
     fn a_folder_that_is_not_there_is_seen_at_the_start() {
         let folder = std::env::temp_dir().display().to_string();
         let mut config = settings("/no/such/trace", "/no/such/folded-%p"); // a timeline tells when it is opened
-        config.files.insert("json", PathBuf::from("run.json")); // in the folder where the program was started
+        config.set_file("json", PathBuf::from("run.json")); // in the folder where the program was started
         config.output = Output::File(PathBuf::from("/no/such/report"));
         let said =
             |config: &Config| unwritable(config, &process(9)).iter().map(io::Error::to_string).collect::<Vec<String>>();
@@ -236,7 +236,7 @@ mod tests {
             (missing("the report", "/no/such/report"), missing("the folded stacks", "/no/such/folded-9"));
         assert_eq!(said(&config), [report, folded.clone()]);
         config.statistics = false; // without which there is no report
-        config.files.insert("flamegraph", PathBuf::from(&folder));
+        config.set_file("flamegraph", PathBuf::from(&folder));
         let directory = format!("cannot write the flame graph to `{folder}`: Is a directory (os error 21)");
         let expected = [folded, directory];
         assert_eq!(said(&config), expected[..if cfg!(feature = "flamegraph") { 2 } else { 1 }]);

@@ -117,7 +117,7 @@ impl Row {
         match (self.how?, &config.output) {
             (How::Printed, Output::File(path)) if config.prints() => Some(path),
             (How::Printed, _) => None,
-            _ => config.files.get(self.key),
+            _ => config.file(self.key),
         }
     }
 
@@ -134,7 +134,7 @@ pub(crate) fn has_timeline(config: &Config) -> bool {
 
 /// A line for a baseline without a page, which has no effect.
 pub(crate) fn without_effect(config: &Config) -> Option<String> {
-    let path = config.files.get("baseline").filter(|_| !config.files.contains_key("html"))?.to_string_lossy();
+    let path = config.file("baseline").filter(|_| config.file("html").is_none())?.to_string_lossy();
     Some(format!("the baseline `{}` has no effect without a page: name one with `html`", escaped(&path)))
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error>
 /// added to `opening`. The file is read at the start, because the run may replace it by its own summary.
 #[cfg(all(feature = "html", feature = "json"))]
 fn baseline(opening: &mut Opening<'_>) -> Option<(String, io::Result<Summary>)> {
-    let path = path::expand(opening.config.files.get("baseline")?, opening.process);
+    let path = path::expand(opening.config.file("baseline")?, opening.process);
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let read = || -> io::Result<Summary> {
         // A pipe or a device may keep the program waiting, or never end.

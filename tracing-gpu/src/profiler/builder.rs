@@ -525,7 +525,7 @@ impl ProfilerBuilder {
         self.config.files.clear();
         for (key, path) in files {
             if let Some(row) = row(&key) {
-                self.config.files.insert(row.key, path);
+                self.config.set_file(row.key, path);
             }
         }
         self
@@ -542,7 +542,7 @@ impl ProfilerBuilder {
     #[must_use]
     pub fn chosen(&self) -> Chosen {
         let config = &self.config;
-        let mut files: Vec<_> = config.files.clone().into_iter().collect();
+        let mut files = config.files.clone();
         order::by_key(&mut files, |(key, _)| *key);
         Chosen {
             enabled: config.enabled,
@@ -586,7 +586,7 @@ impl ProfilerBuilder {
 
     /// Sets the path of the output with this key in the table.
     fn file(mut self, key: &'static str, path: impl Into<PathBuf>) -> Self {
-        self.config.files.insert(key, path.into());
+        self.config.set_file(key, path.into());
         self
     }
 }

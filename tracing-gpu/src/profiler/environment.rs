@@ -113,7 +113,7 @@ fn apply_pair(config: &mut Config, key: &str, value: &str) -> Option<Result<(), 
         Some(How::Printed) => parsed(value).map(|output| config.output = output),
         Some(_) if value.is_empty() => Err(refused(value, "a path")),
         Some(_) => {
-            config.files.insert(row.key, PathBuf::from(value));
+            config.set_file(row.key, PathBuf::from(value));
             Ok(())
         }
     })

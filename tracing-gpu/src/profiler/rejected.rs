@@ -21,7 +21,7 @@ const TRACE: &str = " Spans of TRACE can be so many that they slow down what the
 pub(super) fn not_measured(filter: &Targets, sites: &CallSites) -> Option<String> {
     let mut crates: Vec<(&str, &Rejected)> = sites.rejected.iter().map(|(name, of)| (name.as_str(), of)).collect();
     order::by_key(&mut crates, |(_, rejected)| Reverse(rejected.call_sites())); // stable: else by name
-    let has_trace = crates.iter().any(|(_, rejected)| rejected.levels.contains_key(&Level::TRACE));
+    let has_trace = crates.iter().any(|(_, rejected)| rejected.levels.iter().any(|(of, _)| *of == Level::TRACE));
     let by = match written(filter).as_str() {
         "" => "a filter of nothing".to_owned(),
         filter => format!("the filter {filter}"),
@@ -54,7 +54,7 @@ fn named(crates: &[(&str, &Rejected)]) -> String {
 /// The filter with, for each crate, the least verbose level that measures more of it. With more crates than are named,
 /// one level for all: a partial list would leave out crates in which the time may be.
 fn advised(filter: &Targets, sites: &CallSites, crates: &[(&str, &Rejected)]) -> Option<Targets> {
-    let levels = crates.iter().filter_map(|&(name, rejected)| Some((name, *rejected.levels.keys().next()?)));
+    let levels = crates.iter().filter_map(|&(name, rejected)| Some((name, rejected.levels.first()?.0)));
     let (cheap, trace): (Vec<_>, Vec<_>) = levels.partition(|&(_, level)| level < Level::TRACE);
     if let Some(most) = cheap.iter().map(|&(_, level)| level).max().filter(|_| crates.len() > MAX_CRATES) {
         return Some(raised(filter, None, most));
@@ -85,10 +85,14 @@ fn raised(filter: &Targets, name: Option<&str>, level: Level) -> Targets {
 
 /// The number of rejected call sites of these crates, and how many of them the filter lets through.
 fn counted(crates: &[(&str, &Rejected)], filter: &Targets) -> (usize, usize) {
-    let sites = crates.iter().flat_map(|(name, rejected)| rejected.levels.iter().map(move |of| (*name, of)));
-    sites.fold((0, 0), |(all, some), (name, (level, count))| {
-        (all + count, some + if filter.would_enable(name, level) { *count } else { 0 })
-    })
+    let (mut all, mut some) = (0, 0);
+    for (name, rejected) in crates {
+        for (level, count) in &rejected.levels {
+            all += count;
+            some += if filter.would_enable(name, level) { *count } else { 0 };
+        }
+    }
+    (all, some)
 }
 
 /// The filter as text: the default level, then the targets by name.
@@ -102,8 +106,6 @@ fn written(filter: &Targets) -> String {
 
 #[cfg(test)]
 mod tests {
-    use range_report::stats::Keyed;
-
     use super::*;
 
     /// For each crate, its name and the levels of its rejected spans.
@@ -111,11 +113,9 @@ mod tests {
         let mut sites = CallSites::default();
         sites.measured_crates = measured.iter().map(|&name| (name.to_owned(), ())).collect();
         for &(name, levels) in rejected {
-            let counts = levels.iter().fold(Keyed::default(), |mut counts: Keyed<Level, usize>, level| {
-                *counts.row(*level) += 1;
-                counts
-            });
-            sites.rejected.row_or(name.to_owned(), || Rejected { levels: counts, name: "span" });
+            let none = || Rejected { levels: Vec::new(), name: "span" };
+            let of = sites.rejected.row_or(name.to_owned(), none);
+            levels.iter().for_each(|level| of.add(*level));
         }
         let filter = if filter.is_empty() { Targets::new() } else { filter.parse().expect("a filter") };
         let note = not_measured(&filter, &sites).expect("a note");

@@ -50,15 +50,24 @@ pub(crate) struct CallSites {
 /// Call sites of one crate that the filter rejects.
 #[derive(Clone, Debug)]
 pub(crate) struct Rejected {
-    /// Number of call sites by level.
-    pub(crate) levels: Keyed<Level, usize>,
+    /// Number of call sites by level, the least verbose level first.
+    pub(crate) levels: Vec<(Level, usize)>,
     /// The name of the first one.
     pub(crate) name: &'static str,
 }
 
 impl Rejected {
+    /// Counts a call site.
+    pub(crate) fn add(&mut self, level: Level) {
+        let at = self.levels.partition_point(|(of, _)| *of < level);
+        match self.levels.get_mut(at).filter(|(of, _)| *of == level) {
+            Some((_, count)) => *count += 1,
+            None => self.levels.insert(at, (level, 1)),
+        }
+    }
+
     pub(crate) fn call_sites(&self) -> usize {
-        self.levels.values().sum()
+        self.levels.iter().map(|(_, count)| count).sum()
     }
 }
 
@@ -134,8 +143,8 @@ impl FrontEnd {
             met.measured_crates.row(name);
             return;
         }
-        let new = || Rejected { levels: Keyed::default(), name: metadata.name() };
-        *met.rejected.row_or(name, new).levels.row(*metadata.level()) += 1;
+        let new = || Rejected { levels: Vec::new(), name: metadata.name() };
+        met.rejected.row_or(name, new).add(*metadata.level());
     }
 
     pub(crate) fn met(&self) -> CallSites {

@@ -1,8 +1,7 @@
 //! Call sites of spans whose exits did not nest. The report names each of them. Written on slow paths only.
 
-use std::collections::HashMap;
-
 use parking_lot::Mutex;
+use range_report::stats::Keyed;
 use tracing_core::Metadata;
 
 use crate::span::site::site_key;
@@ -21,13 +20,13 @@ pub(crate) struct Misnested {
 
 /// By call site.
 #[derive(Debug, Default)]
-pub(crate) struct MisnestedSites(Mutex<HashMap<u64, Misnested>>);
+pub(crate) struct MisnestedSites(Mutex<Keyed<u64, Misnested>>);
 
 impl MisnestedSites {
     pub(crate) fn count(&self, metadata: &'static Metadata<'static>, add: impl FnOnce(&mut Misnested)) {
         let mut sites = self.0.lock();
         let none = || Misnested { metadata, exits: 0, reopened: 0, elsewhere: 0 };
-        add(sites.entry(site_key(metadata)).or_insert_with(none));
+        add(sites.row_or(site_key(metadata), none));
     }
 
     pub(crate) fn forget(&self) {

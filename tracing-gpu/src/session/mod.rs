@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use nvtx_rs::{Attributes, Domain};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use range_report::stats::Keyed;
 use tracing_core::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 
@@ -154,13 +154,13 @@ pub(crate) struct Session {
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     pub(crate) catalog: Catalog,
-    sites: FxHashMap<u64, Site>,
+    sites: Keyed<u64, Site>,
     /// Split call sites, with the keys of `sites`.
-    splits: FxHashMap<u64, Split>,
+    splits: Keyed<u64, Split>,
     /// Call sites of the labels that come from field values.
-    split_labels: FxHashMap<u32, &'static Metadata<'static>>,
+    split_labels: Keyed<u32, &'static Metadata<'static>>,
     /// Call sites whose fields a timeline shows, by their addresses.
-    with_fields: FxHashMap<u64, &'static Metadata<'static>>,
+    with_fields: Keyed<u64, &'static Metadata<'static>>,
     domains: Vec<Domain>,
     foreign_domains: ForeignDomains,
     /// Levels whose category has been named in a tool, by domain.
@@ -378,7 +378,7 @@ impl Session {
         let own_values = self.fields.are_declared(metadata);
         let is_split = self.fields.split(metadata);
         if self.tape_room.is_some() && !metadata.fields().is_empty() {
-            names.with_fields.insert(key, metadata);
+            names.with_fields.row_or(key, || metadata);
         }
         let site = Site {
             enabled: self.is_enabled(metadata),
@@ -388,7 +388,7 @@ impl Session {
             is_split,
             is_sampled: !own_values && !is_split && self.statistics && samples::is_worth_it(metadata),
         };
-        names.sites.insert(key, site);
+        names.sites.row_or(key, || site);
         drop(names);
         if site.enabled && metadata.is_span() {
             let unknown = metadata.fields().iter().map(|field| field.name()).filter(|name| is_unknown_field(name));
@@ -470,10 +470,10 @@ impl Names {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             catalog: Catalog::new(limits),
-            sites: FxHashMap::default(),
-            splits: FxHashMap::default(),
-            split_labels: FxHashMap::default(),
-            with_fields: FxHashMap::default(),
+            sites: Keyed::default(),
+            splits: Keyed::default(),
+            split_labels: Keyed::default(),
+            with_fields: Keyed::default(),
             domains: vec![Domain::DEFAULT],
             foreign_domains: ForeignDomains::default(),
             named_levels: HashSet::new(),
@@ -486,7 +486,7 @@ impl Names {
     }
 
     /// Call sites whose fields a timeline shows, by their addresses.
-    pub(crate) fn with_fields(&self) -> &FxHashMap<u64, &'static Metadata<'static>> {
+    pub(crate) fn with_fields(&self) -> &Keyed<u64, &'static Metadata<'static>> {
         &self.with_fields
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::text::sanitize;
 use parking_lot::MutexGuard;
-use range_report::stats::{Keyed, order};
+use range_report::stats::Keyed;
 use tracing_core::Metadata;
 
 use super::split::Split;
@@ -60,7 +60,7 @@ impl Session {
         let key = site_key(metadata);
         let site = sites.get(&key).filter(|site| site.is_split)?;
         let new = || Split { plain: site.label, labels: HashMap::new(), nodes: 0, is_whole: false };
-        let split = splits.entry(key).or_insert_with(new);
+        let split = splits.row_or(key, new);
         let value = (field, Box::from(value));
         if let Some(&label) = split.labels.get(&value) {
             return Some(label);
@@ -69,7 +69,7 @@ impl Session {
             let plain = catalog.label_of(site.label).map_or("", |label| &label.name);
             let label = catalog.label_alone(site.domain, &name(plain, &value))?;
             split.labels.insert(value, label);
-            split_labels.insert(label, metadata);
+            split_labels.row_or(label, || metadata);
             return Some(label);
         }
         self.join(names, metadata, Some(value));
@@ -108,11 +108,14 @@ impl Session {
             return chosen.clone();
         }
         let names = self.names.lock();
-        let split = names.splits.values().filter(|split| !split.is_whole);
-        let mut places: Vec<usize> = split.flat_map(|split| split.labels.keys().map(|&(place, _)| place)).collect();
-        order::by_key(&mut places, |place| *place);
-        places.dedup();
-        places.into_iter().filter_map(|place| KNOWN_NAMES.get(place)).map(|&field| field.to_owned()).collect()
+        let mut fields = Vec::new();
+        for (place, field) in KNOWN_NAMES.iter().enumerate() {
+            let has_named = |split: &Split| !split.is_whole && split.labels.keys().any(|&(of, _)| of == place);
+            if names.splits.values().any(has_named) {
+                fields.push((*field).to_owned());
+            }
+        }
+        fields
     }
 
     /// The first spans of this call site had no value at creation. Makes it whole, unless others had a value.

@@ -142,18 +142,18 @@ impl Takers {
         if matches!(item, Item::Detail(_)) {
             return;
         }
-        self.each_file(|sink| sink.item(item));
+        self.each_file(&mut |sink| sink.item(item));
     }
 
     /// Passes new results of folds to files.
     fn show(&mut self) {
         let mut folds = take(&mut self.folds);
-        folds.iter_mut().for_each(|fold| fold.show(&mut |item| self.each_file(|sink| sink.item(item))));
+        folds.iter_mut().for_each(|fold| fold.show(&mut |item| self.each_file(&mut |sink| sink.item(item))));
         self.folds = folds;
     }
 
     /// Calls `what` for each file. A file that fails is given up.
-    fn each_file(&mut self, mut what: impl FnMut(&mut dyn Sink) -> io::Result<()>) {
+    fn each_file(&mut self, what: &mut dyn FnMut(&mut dyn Sink) -> io::Result<()>) {
         let Self { files, errors, .. } = self;
         files.retain_mut(|file| what(&mut **file).map_err(|error| errors.push(error)).is_ok());
     }
@@ -174,7 +174,7 @@ impl Recorder {
         let session = &engine.session;
         let details = folds.iter().fold(Details::NONE, |all, fold| all.and(fold.details()));
         let mut takers = Takers { folds, files, errors };
-        without_write_signals(|| takers.each_file(|sink| sink.begin(process)));
+        without_write_signals(|| takers.each_file(&mut |sink| sink.begin(process)));
         let said = takers.errors.iter().map(io::Error::to_string).collect();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             engine,
@@ -266,7 +266,7 @@ impl Recorder {
         tracks.write(&gpu, moments, labels, &mut |item| takers.give(item));
         self.lost.fetch_add(lost + take(&mut open.lost) + take(&mut fields.lost), Relaxed);
         state.takers.show();
-        state.takers.each_file(|sink| sink.flush());
+        state.takers.each_file(&mut |sink| sink.flush());
     }
 
     /// Tells the folds of a new window, before they get records of it.
@@ -353,7 +353,7 @@ impl Recorder {
     pub(crate) fn finish(&self, summary: &Summary) -> Vec<io::Error> {
         let takers = &mut self.state.lock().takers;
         let lost = self.lost.load(Relaxed);
-        takers.each_file(|sink| sink.end(summary, lost));
+        takers.each_file(&mut |sink| sink.end(summary, lost));
         takers.files.clear();
         take(&mut takers.errors)
     }

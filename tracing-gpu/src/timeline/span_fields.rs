@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use range_report::stats::Keyed;
 use range_report::timeline::Value;
 use rustc_hash::FxHashMap;
 
@@ -54,7 +55,7 @@ pub(super) struct SpanFields {
     /// Present and largest memory of `young`.
     bytes: usize,
     most: usize,
-    sites: FxHashMap<u64, Names>,
+    sites: Keyed<u64, Names>,
     spare: Vec<Fields>,
     /// Memory for reading a text.
     text: Vec<u8>,
@@ -95,7 +96,7 @@ impl SpanFields {
         }
         let metadata = session.with_names(|names| names.with_fields().get(&site).copied());
         let names: Names = metadata.map_or_else(|| Vec::new().into(), |metadata| session.fields.shown(metadata).into());
-        self.sites.insert(site, names.clone());
+        self.sites.row_or(site, || names.clone());
         names
     }
 
@@ -231,7 +232,7 @@ mod tests {
         const VALUES: u64 = 200_000;
         let session = Session::new_inert();
         let mut fields = SpanFields::new(1 << 30);
-        fields.sites.insert(0, Arc::from([Some("a")]));
+        fields.sites.row_or(0, || Arc::from([Some("a")]));
         fields.add(&record(7, None, &[1, 0]), &session);
         let began = std::time::Instant::now();
         (1..=VALUES).for_each(|value| fields.add(&record(7, Some(value), &[1, value]), &session));
@@ -246,7 +247,7 @@ mod tests {
     fn what_is_recorded_later_is_there_from_then_on() {
         let session = Session::new_inert();
         let mut fields = SpanFields::new(1 << 20);
-        fields.sites.insert(0, Arc::from([Some("a"), Some("b")]));
+        fields.sites.row_or(0, || Arc::from([Some("a"), Some("b")]));
         // Unsigned numbers for the fields 0 and 1. Records of other threads may arrive first.
         fields.add(&record(7, Some(30), &[1 | 1 << 8, 5]), &session);
         fields.add(&record(7, Some(20), &[1 | 1 << 8, 4]), &session);

@@ -402,7 +402,7 @@ proptest! {
         for id in [0, 1, 2, 3, 4, 5, u64::MAX] {
             all.note(9, &Note::Ended { instance: id, end: 70 });
         }
-        all.pending.clear(false, |slot| all.instances.release(slot));
+        all.pending.clear(false, &mut |slot| all.instances.release(slot));
         all.drain(1);
         prop_assert_eq!(all.instances.kept(), 0);
         prop_assert!(all.waits_for_no_end(), "what waited for them is counted");

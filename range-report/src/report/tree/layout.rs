@@ -147,10 +147,13 @@ impl Layout {
             let longest = lines.iter().map(|line| 2 * line.depth + width_of(&line.phase)).max().unwrap_or(0);
             // Times on streams are dropped in favour of exact ones, the total last; without exact ones they stay.
             let [total, own] = ON_STREAMS;
-            let beside = [own, total].into_iter().filter(|_| busy && on_streams);
+            let mut dispensable = DISPENSABLE.to_vec();
+            if busy && on_streams {
+                dispensable.extend_from_slice(&[own, total]);
+            }
             // The last quantile stays.
-            let further = COLUMNS..headers.len().saturating_sub(quantiles.min(1));
-            for column in DISPENSABLE.into_iter().chain(beside).chain(further) {
+            dispensable.extend(COLUMNS..headers.len().saturating_sub(quantiles.min(1)));
+            for column in dispensable {
                 if room_beside(&shown) < longest.clamp("Phase".len(), GOOD_PHASE) {
                     shown[column] = false;
                     gone.push(match ON_STREAMS.iter().position(|&place| place == column) {

@@ -14,6 +14,7 @@ use super::nodes::appended_figures;
 use super::options::RenderOptions;
 use super::table::{Column, Unit};
 use crate::analysis::{self, Phases, Way};
+use crate::stats::order;
 use crate::summary::schema::Figures;
 use crate::text::names;
 use crate::text::number::{human, human_bytes, human_inline, integer, share};
@@ -83,8 +84,7 @@ pub(crate) fn quantiles(summary: &Summary) -> Vec<f64> {
 
 fn quantiles_of(phases: &Phases) -> Vec<f64> {
     let mut all: Vec<f64> = phases.all().iter().flat_map(|phase| &phase.node.quantiles).map(|one| one.q).collect();
-    all.sort_by(f64::total_cmp);
-    all.dedup();
+    order::numbers(&mut all);
     all
 }
 

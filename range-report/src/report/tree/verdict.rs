@@ -1,14 +1,13 @@
 //! The lines below the tree: the answer in words, and the legend of the marks.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 
 use super::shape::Entry;
 #[cfg(feature = "html")]
 use crate::FindingKinds;
 use crate::analysis::{Evidence, Finding, FindingKind, Phases, lived, perhaps_for};
 use crate::report::options::RenderOptions;
-use crate::stats::order;
+use crate::stats::{Named, order};
 use crate::text::number::{human_inline, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};
@@ -54,7 +53,7 @@ pub(super) fn verdict(
         own += &wrapped("   ", &sentence, columns);
     }
     // Busy threads may be the cause of the waiting.
-    let mut out = match findings.of(FindingKind::BusyThreads).next() {
+    let mut out = match findings.of(FindingKind::BusyThreads).first() {
         Some(busy) => own + &awaited + &wrapped("   ", &busy.sentence, columns),
         None => awaited + &own,
     };
@@ -73,8 +72,8 @@ struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    fn of(self, kind: FindingKind) -> impl Iterator<Item = &'a Finding> {
-        self.all.iter().filter(move |finding| finding.kind() == kind)
+    fn of(self, kind: FindingKind) -> Vec<&'a Finding> {
+        self.all.iter().filter(|finding| finding.kind() == kind).collect()
     }
 
     /// The longest waits: the path to each, and its share of all waiting. Each has a line, below the first.
@@ -110,42 +109,52 @@ impl<'a> Findings<'a> {
     fn loops(self) -> String {
         let what = " ~~ ".to_owned() + FindingKind::LongLoop.lead();
         let wording = self.options.wording();
-        let loops: Vec<&Finding> = self.of(FindingKind::LongLoop).collect();
-        let named = loops.iter().take(SLOWEST).filter_map(|finding| {
-            let Evidence::LongLoop { calls, life_ns, awaited_self_ns } = finding.evidence else { return None };
+        let loops = self.of(FindingKind::LongLoop);
+        let mut parts = Vec::new();
+        for finding in loops.iter().take(SLOWEST) {
+            let (Evidence::LongLoop { calls, life_ns, awaited_self_ns }, Some(index)) =
+                (finding.evidence, finding.node)
+            else {
+                continue;
+            };
             let figures = lived(calls, [life_ns, awaited_self_ns], wording);
             let room = room_before(&figures, &what, self.options);
-            Some(shorten(&self.phases.label(finding.node?, wording), room, room / 2) + &figures)
-        });
+            parts.push(shorten(&self.phases.label(index, wording), room, room / 2) + &figures);
+        }
         let more = loops.len().saturating_sub(SLOWEST);
-        let more = (more > 0).then(|| format!("and {} more", wording.count(more as u64)));
-        listed(&what, named.chain(more), self.options)
+        if more > 0 {
+            parts.push(format!("and {} more", wording.count(more as u64)));
+        }
+        listed(&what, parts, self.options)
     }
 
     /// Phases with a single call of more than half of their time: the longest such calls, a line each. `of_others`
     /// names the figures without that call.
     fn long_calls(self, of_others: &str) -> String {
-        let all: Vec<&Finding> = self.of(FindingKind::OneLongCall).collect();
+        let all = self.of(FindingKind::OneLongCall);
         let mut sentences: Vec<String> = all.iter().take(SLOWEST).map(|finding| finding.sentence.clone()).collect();
         if let (Some(last), Some(first)) = (sentences.last_mut(), all.first()) {
             if all.len() > SLOWEST {
                 *last += &format!("; and {} phases more", self.options.wording().count((all.len() - SLOWEST) as u64));
             }
-            let advice = first.advice.iter().map(|advice| format!("; {advice}"));
-            sentences.push(of_others.to_owned() + &advice.collect::<String>());
+            sentences.push(of_others.to_owned() + &advice(first, "; "));
         }
-        let leads = std::iter::once(" ! ").chain(std::iter::repeat("   "));
-        leads.zip(sentences).map(|(lead, sentence)| wrapped(lead, &sentence, self.options.columns())).collect()
+        let mut out = String::new();
+        for sentence in sentences {
+            out += &wrapped(if out.is_empty() { " ! " } else { "   " }, &sentence, self.options.columns());
+        }
+        out
     }
 
     /// A line if folded lines have more time than the slowest phase.
     fn small_phases(self, is_first: bool) -> String {
         let (lead, but) = if is_first { (" >>", "") } else { ("   ", "but ") };
-        let line = |finding: &Finding| {
-            let advice = finding.advice.iter().map(|advice| format!(": {advice}")).collect::<String>();
-            wrapped(lead, &format!("{but}{}{advice}", finding.sentence), self.options.columns())
-        };
-        self.of(FindingKind::ManySmallPhases).map(line).collect()
+        let mut out = String::new();
+        for finding in self.of(FindingKind::ManySmallPhases) {
+            let sentence = format!("{but}{}{}", finding.sentence, advice(finding, ": "));
+            out += &wrapped(lead, &sentence, self.options.columns());
+        }
+        out
     }
 
     /// The base of all shares; `None` if the length of the run is not known.
@@ -159,11 +168,13 @@ impl<'a> Findings<'a> {
             }
         }
         let (spans, span) = (self.options.wording().of("spans", "ranges"), self.options.wording().of("span", "range"));
-        let outside = self.of(FindingKind::OutsideRanges).map(|finding| {
-            let least = if finding.evidence == (Evidence::OutsideRanges { exact: true }) { "" } else { "at least " };
-            format!(", {least}{} of which is in no {span}", share(finding.at_stake_ns, summary.elapsed_ns.into()))
-        });
-        let outside: String = outside.collect();
+        let mut outside = String::new();
+        for finding in self.of(FindingKind::OutsideRanges) {
+            let least =
+                if matches!(finding.evidence, Evidence::OutsideRanges { exact: true }) { "" } else { "at least " };
+            let share = share(finding.at_stake_ns, summary.elapsed_ns.into());
+            outside += &format!(", {least}{share} of which is in no {span}");
+        }
         (summary.elapsed_ns > 0)
             .then(|| format!("100% is {whole} in {spans}{apart}, on all threads, in {wall} of wall time{outside}"))
     }
@@ -171,11 +182,14 @@ impl<'a> Findings<'a> {
     /// The phases of one kind behind a mark; empty if there are none.
     fn line(self, mark: &str, kind: FindingKind) -> String {
         let what = mark.to_owned() + kind.lead().trim_start_matches("GPU: ");
-        let named: Vec<usize> = self.of(kind).filter_map(|finding| finding.node).collect();
-        let parts = self.of(kind).filter_map(|finding| {
+        let findings = self.of(kind);
+        let named: Vec<usize> = findings.iter().filter_map(|finding| finding.node).collect();
+        let mut parts = Vec::new();
+        for finding in findings {
+            let Some(index) = finding.node else { continue };
             let figures = figures(finding);
-            Some(self.name(finding.node?, &named, room_before(&figures, &what, self.options)) + &figures)
-        });
+            parts.push(self.name(index, &named, room_before(&figures, &what, self.options)) + &figures);
+        }
         listed(&what, parts, self.options)
     }
 
@@ -192,6 +206,11 @@ impl<'a> Findings<'a> {
         let room = room.saturating_sub(width_of(&place));
         place + &shorten(&label(index), room, room / 2)
     }
+}
+
+/// The advice of a finding, behind `before`.
+fn advice(finding: &Finding, before: &str) -> String {
+    finding.advice.as_ref().map_or_else(String::new, |advice| format!("{before}{advice}"))
 }
 
 /// ` 2.001 s (28.4%)`
@@ -212,7 +231,8 @@ pub(super) fn marks(summary: &Summary, phases: &Phases, entries: &[Entry], optio
             out += &wrapped(" & ", KEPT, options.columns());
         }
         let shown = entries.iter().filter(|entry| entry.folded == 0);
-        out += &lifetimes(summary, shown.map(|entry| phases.all()[entry.index].node), options);
+        let nodes: Vec<&TreeNode> = shown.map(|entry| phases.all()[entry.index].node).collect();
+        out += &lifetimes(summary, &nodes, options);
     }
     if entries.iter().any(|entry| entry.folded == 0 && phases.all()[entry.index].is_blocked()) {
         out += &wrapped(" ^ ", &(BLOCKED.to_owned() + LEFT_OUT), options.columns());
@@ -250,11 +270,11 @@ pub(crate) fn explained(summary: &Summary, phases: &Phases, without: FindingKind
     if !waits.is_empty() {
         sentences.push(format!("~~ {}{waits}", FindingKind::MostAwaited.lead()));
     }
-    sentences.extend(findings.of(FindingKind::BusyThreads).map(|finding| finding.sentence.clone()));
+    sentences.extend(findings.of(FindingKind::BusyThreads).iter().map(|finding| finding.sentence.clone()));
     let phase = || phases.all().iter();
     if phase().any(|phase| phase.is_polled()) {
         let polled = || phase().filter(|phase| phase.is_polled());
-        let longest = lifetimes(summary, phase().map(|phase| phase.node), wide);
+        let longest = lifetimes(summary, &phase().map(|phase| phase.node).collect::<Vec<_>>(), wide);
         sentences.extend(polled().any(|phase| phase.node.awaited_ns.is_some()).then(|| format!("+ {AWAITS}")));
         sentences.extend(polled().any(|phase| phase.node.awaited_ns.is_none()).then(|| format!("& {KEPT}")));
         sentences.push(longest.trim().to_owned());
@@ -274,11 +294,11 @@ fn room_before(figures: &str, what: &str, options: &RenderOptions) -> usize {
 }
 
 /// All of these behind `what`; those that do not fit on its line stand below the first.
-fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptions) -> String {
+fn listed(what: &str, parts: Vec<String>, options: &RenderOptions) -> String {
     let mut lines: Vec<String> = Vec::new();
-    let mut parts = parts.peekable();
-    while let Some(part) = parts.next() {
-        let part = if parts.peek().is_some() { part + "," } else { part };
+    let last = parts.len().saturating_sub(1);
+    for (at, part) in parts.into_iter().enumerate() {
+        let part = if at < last { part + "," } else { part };
         match lines.last_mut() {
             Some(line) if width_of(what) + width_of(line) + 1 + width_of(&part) <= options.columns() => {
                 *line += &format!(" {part}");
@@ -291,8 +311,13 @@ fn listed(what: &str, parts: impl Iterator<Item = String>, options: &RenderOptio
 
 /// A line each: `what` begins the first, and the others are aligned below it. Empty without lines.
 fn one_each(what: &str, lines: &[String]) -> String {
-    let lead = std::iter::once(what.to_owned()).chain(std::iter::repeat(blanks("", width_of(what))));
-    lead.zip(lines).map(|(lead, line)| lead + line + "\n").collect()
+    let mut out = String::new();
+    for line in lines {
+        out += if out.is_empty() { what.to_owned() } else { blanks("", width_of(what)) }.as_str();
+        out += line;
+        out.push('\n');
+    }
+    out
 }
 
 /// An ancestor that distinguishes a phase from others in a line, and whether it is the parent.
@@ -314,17 +339,17 @@ fn place(phases: &Phases, index: usize, named: &[usize]) -> Option<(usize, bool)
 
 /// The longest latencies, including waiting, of spans in rows with more instances than calls, or without instances, as
 /// far as they were recorded.
-fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, options: &RenderOptions) -> String {
+fn lifetimes(summary: &Summary, nodes: &[&TreeNode], options: &RenderOptions) -> String {
     const WHAT: &str = "    longest lifetimes: ";
-    let polled: HashSet<(&str, Option<&str>)> = nodes
-        .filter(|node| node.instances > node.calls || node.instances == 0)
-        .map(|node| (node.name.as_str(), node.domain.as_deref()))
-        .collect();
+    let mut polled: Named<(Option<&str>, &str), ()> = Named::default();
+    for node in nodes.iter().filter(|node| node.instances > node.calls || node.instances == 0) {
+        polled.row((node.domain.as_deref(), &node.name));
+    }
     let mut rows: Vec<(&RangeStats, u64)> = summary
         .ranges
         .iter()
         .filter(|range| range.style == RangeStyle::StartEnd)
-        .filter(|range| polled.contains(&(range.name.as_str(), range.domain.as_deref())))
+        .filter(|range| polled.contains_key(&(range.domain.as_deref(), range.name.as_str())))
         .filter_map(|range| Some((range, range.times.total_ns.checked_div(range.times.instances)?)))
         .collect();
     order::by_key(&mut rows, |(_, mean)| Reverse(*mean));
@@ -335,5 +360,5 @@ fn lifetimes<'a>(summary: &Summary, nodes: impl Iterator<Item = &'a TreeNode>, o
         let room = room_before(&figures, WHAT, options);
         shorten(&name, room, room / 2) + &figures
     });
-    listed(WHAT, rows, options)
+    listed(WHAT, rows.collect(), options)
 }

@@ -1,5 +1,6 @@
 //! Idle times of a device, derived from its operations.
 
+use range_report::stats::order;
 use range_report::summary::MemoryKind;
 
 /// An idle device begins a launched operation within this time, in nanoseconds.
@@ -96,7 +97,7 @@ impl DeviceLog {
     }
 
     /// Adds operations up to a moment to the sums, and reports the states of the device.
-    pub(super) fn settle(&mut self, until: u64, mut each: impl FnMut(Settled)) {
+    pub(super) fn settle(&mut self, until: u64, each: &mut dyn FnMut(Settled)) {
         let mut taken = Vec::new();
         self.operations.retain_mut(|operation| {
             if operation.start >= until {
@@ -107,7 +108,7 @@ impl DeviceLog {
             (operation.start, operation.is_rest) = (until, true); // keeps the rest for the next call
             goes_on
         });
-        taken.sort_unstable_by_key(|operation| (operation.start, operation.launch.map(|(_, at)| at), operation.end));
+        order::by_key(&mut taken, |operation| (operation.start, operation.launch.map(|(_, at)| at), operation.end));
         let (mut kernels, mut copies) = (Vec::new(), Vec::new());
         for mut operation in taken {
             if !operation.is_rest {

@@ -19,15 +19,13 @@ mod thread;
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
-use range_report::stats::order;
+use range_report::stats::{Keyed, order};
 use range_report::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanCalls, SpanIdle};
 use range_report::timeline::{
     ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, WaitKind, Work,
 };
 use range_report::{RangeStyle, Summary};
-use rustc_hash::FxHashMap;
 
 use self::curve::Curve;
 use self::functions::{Purpose, kind, purpose};
@@ -60,15 +58,15 @@ impl Default for Limits {
 pub(crate) struct Idle {
     limits: Limits,
     /// Purpose and number of each function, by its name.
-    functions: FxHashMap<String, (Purpose, u16)>,
+    functions: Keyed<String, (Purpose, u16)>,
     kernels: Kernels,
     labels: Labels,
-    threads: FxHashMap<u32, ThreadLog>,
-    devices: BTreeMap<u32, Device>,
-    spans: FxHashMap<u32, SpanSums>,
+    threads: Keyed<u32, ThreadLog>,
+    devices: Keyed<u32, Device>,
+    spans: Keyed<u32, SpanSums>,
     ranges: Ranges,
     /// By range, kind of call and thread.
-    calls: FxHashMap<(u32, What, u32), CallSums>,
+    calls: Keyed<(u32, What, u32), CallSums>,
     /// Copies from or to pageable memory whose calls are not known yet.
     pageable: Vec<PageableCopy>,
     /// Number of those whose calls never arrived.
@@ -87,7 +85,7 @@ pub(crate) struct Idle {
 /// Kernels that ran: their numbers by symbol, and their names.
 #[derive(Debug, Default)]
 struct Kernels {
-    numbers: FxHashMap<String, u32>,
+    numbers: Keyed<String, u32>,
     names: Vec<String>,
 }
 
@@ -95,7 +93,7 @@ struct Kernels {
 #[derive(Debug, Default)]
 struct Labels {
     /// For each name, its domains and the number of each label.
-    numbers: FxHashMap<String, Vec<(Option<String>, u32)>>,
+    numbers: Keyed<String, Vec<(Option<String>, u32)>>,
     count: u32,
 }
 
@@ -108,16 +106,19 @@ impl Labels {
         }
         let number = self.count;
         self.count += 1;
-        self.numbers.entry(name.to_owned()).or_default().push((domain.map(str::to_owned), number));
+        self.numbers.row(name.to_owned()).push((domain.map(str::to_owned), number));
         number
     }
 
     /// Domain and name for each number.
-    fn take(&mut self) -> FxHashMap<u32, (Option<String>, String)> {
-        let labels = std::mem::take(&mut self.numbers).into_iter();
+    fn take(&mut self) -> Keyed<u32, (Option<String>, String)> {
+        let mut labels = Keyed::default();
+        for (name, of) in std::mem::take(&mut self.numbers) {
+            for (domain, number) in of {
+                *labels.row(number) = (domain, name.clone());
+            }
+        }
         labels
-            .flat_map(|(name, of)| of.into_iter().map(move |(domain, number)| (number, (domain, name.clone()))))
-            .collect()
     }
 }
 
@@ -196,7 +197,7 @@ impl Fold for Idle {
     fn range(&mut self, range: &Range<'_>) {
         if range.style == RangeStyle::PushPop && range.end > range.start.max(self.window) {
             let label = self.labels.number(range.domain, range.name);
-            let thread = self.threads.entry(range.thread).or_default();
+            let thread = self.threads.row(range.thread);
             thread.has_ranges = true;
             let span = OpenSpan { start: range.start, end: range.end, label };
             thread.ranges.push(span);
@@ -224,7 +225,7 @@ impl Fold for Idle {
         {
             self.pageable.push(PageableCopy { thread, at, end, correlation, bytes: memory.bytes });
         }
-        let log = &mut self.devices.entry(operation.device).or_default().log;
+        let log = &mut self.devices.row(operation.device).log;
         log.add(DeviceOperation {
             start: start.max(self.window),
             end: end.max(start),
@@ -247,10 +248,10 @@ impl Fold for Idle {
             Some(known) => *known,
             None => {
                 let number = u16::try_from(self.functions.len()).unwrap_or(NO_FUNCTION);
-                *self.functions.entry(call.name.to_owned()).or_insert((purpose(call.name), number))
+                *self.functions.row_or(call.name.to_owned(), || (purpose(call.name), number))
             }
         };
-        let thread = self.threads.entry(call.thread).or_default();
+        let thread = self.threads.row(call.thread);
         let ApiCall { start, end, correlation, result: code, .. } = *call;
         thread.calls.push(ApiSpan { start, end, correlation, purpose, function });
         if let Some(kind) = kind(purpose, call.name, code)
@@ -276,12 +277,14 @@ impl Fold for Idle {
     fn restart(&mut self, at: u64) {
         self.settle(at); // for files, which show all of the run
         self.window = at;
-        self.devices.retain(|_, device| {
+        for (number, mut device) in std::mem::take(&mut self.devices) {
             device.restart(at);
-            device.log.len() > 0 // one that the window does not use has no row
-        });
-        for (&number, thread) in &mut self.threads {
-            let pieces = thread.restart(at);
+            if device.log.len() > 0 {
+                *self.devices.row(number) = device; // one that the window does not use has no row
+            }
+        }
+        for number in self.threads.keys().copied().collect::<Vec<_>>() {
+            let pieces = self.threads.get_mut(&number).map(|thread| thread.restart(at)).unwrap_or_default();
             self.unshown
                 .iter_mut()
                 .for_each(|unshown| unshown.extend(pieces.iter().map(|&piece| (Some(number), piece))));
@@ -320,7 +323,7 @@ impl Kernels {
             return (number, false);
         }
         let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        self.numbers.insert(operation.symbol.to_owned(), number);
+        *self.numbers.row(operation.symbol.to_owned()) = number;
         let name = if operation.kernel.is_empty() { operation.symbol } else { operation.kernel };
         self.names.push(name.to_owned());
         (number, true)
@@ -377,9 +380,9 @@ impl Idle {
             *unmatched_copies += u64::from(!is_known && !waits);
             !is_known && waits
         });
-        for (&index, device) in devices.iter_mut() {
-            let Device { log, streams, gaps, causes, curve } = device;
-            log.settle(until, |settled| match settled {
+        for index in devices.keys().copied().collect::<Vec<_>>() {
+            let Some(Device { log, streams, gaps, causes, curve }) = devices.get_mut(&index) else { continue };
+            log.settle(until, &mut |settled| match settled {
                 Settled::Busy { from, until, began } => curve.go_on(from, until, |all, ns| {
                     all.busy += ns;
                     all.operations += u64::from(began.is_some());
@@ -392,7 +395,7 @@ impl Idle {
                         && let Some((thread, at)) = operation.launch
                     {
                         let what = What { kind: CallKind::DefaultStream, function: NO_FUNCTION, code: 0 };
-                        threads.entry(thread).or_default().costly.push(CostlyCall { at, ns, bytes: 0, what });
+                        threads.row(thread).costly.push(CostlyCall { at, ns, bytes: 0, what });
                     }
                 }
                 Settled::Idle(gap) => {
@@ -405,10 +408,10 @@ impl Idle {
                     for piece in pieces.pieces {
                         curve.go_on(piece.start, piece.end, |all, ns| all.causes.add(piece.cause, ns));
                         match gap.ended_by.launch {
-                            Some((thread, _)) => threads.entry(thread).or_default().pieces.push(piece),
+                            Some((thread, _)) => threads.row(thread).pieces.push(piece),
                             None => {
                                 causes.add(piece.cause, piece.end - piece.start);
-                                spans.entry(NO_RANGE).or_default().add(&piece);
+                                spans.row(NO_RANGE).add(&piece);
                                 unshown.iter_mut().for_each(|unshown| unshown.push((None, piece)));
                             }
                         }
@@ -420,9 +423,9 @@ impl Idle {
         // Start of the next gap of any device; before the first operation there is none.
         let needed = devices.values().map(|device| device.log.cursor()).min().unwrap_or(until);
         let needed = if until == u64::MAX { until } else { needed };
-        for (&number, thread) in threads.iter_mut() {
+        for number in threads.keys().copied().collect::<Vec<_>>() {
             let mut count = |call: CostlyCall, label: u32, instance: Option<u64>| {
-                let sums = calls.entry((label, call.what, number)).or_default();
+                let sums = calls.row((label, call.what, number));
                 sums.calls += 1;
                 sums.ns += call.ns;
                 sums.bytes += call.bytes;
@@ -433,11 +436,13 @@ impl Idle {
                 if let Some(device) = devices.get_mut(&piece.device) {
                     device.causes.add(piece.cause, piece.end - piece.start);
                 }
-                spans.entry(label).or_default().add(&piece);
+                spans.row(label).add(&piece);
                 unshown.iter_mut().for_each(|unshown| unshown.push((Some(number), piece)));
             };
-            thread.place(until == u64::MAX, &mut charge, &mut count);
-            thread.forget(needed);
+            if let Some(thread) = threads.get_mut(&number) {
+                thread.place(until == u64::MAX, &mut charge, &mut count);
+                thread.forget(needed);
+            }
         }
         let curves: Vec<&Curve> = devices.values().map(|device| &device.curve).collect();
         ranges.evaluate(needed, &curves);
@@ -450,7 +455,7 @@ impl Idle {
 
     fn answer(&mut self, elapsed: u64) -> Option<GpuIdle> {
         let mut idle = GpuIdle::default();
-        for (&number, device) in &self.devices {
+        for (&number, device) in self.devices.iter() {
             let Some((start, end)) = device.log.known() else { continue };
             let mut row = DeviceIdle::default();
             row.device = number;
@@ -465,7 +470,7 @@ impl Idle {
             idle.devices.push(row);
         }
         let names = self.labels.take();
-        for (label, sums) in &self.spans {
+        for (label, sums) in self.spans.iter() {
             let mut row = SpanIdle::default();
             if let Some((domain, name)) = names.get(label) {
                 (row.domain, row.name) = (domain.clone(), Some(name.clone()));
@@ -491,9 +496,11 @@ impl Idle {
         (!idle.devices.is_empty() || has_failed).then_some(idle)
     }
 
-    fn calls(&mut self, names: &FxHashMap<u32, (Option<String>, String)>) -> Vec<SpanCalls> {
-        let functions: FxHashMap<u16, String> =
-            self.functions.drain().map(|(name, (_, number))| (number, name)).collect();
+    fn calls(&mut self, names: &Keyed<u32, (Option<String>, String)>) -> Vec<SpanCalls> {
+        let mut functions: Keyed<u16, String> = Keyed::default();
+        for (name, (_, number)) in std::mem::take(&mut self.functions) {
+            *functions.row(number) = name;
+        }
         let row = |(&(label, what, _), sums): (&(u32, What, u32), &CallSums)| {
             let mut row = SpanCalls::default();
             if let Some((domain, name)) = names.get(&label) {
@@ -509,7 +516,7 @@ impl Idle {
 }
 
 /// Whether the call of a copy is known. Counts the call if it held the host up.
-fn find_call(copy: &PageableCopy, threads: &mut FxHashMap<u32, ThreadLog>) -> bool {
+fn find_call(copy: &PageableCopy, threads: &mut Keyed<u32, ThreadLog>) -> bool {
     let Some(thread) = threads.get_mut(&copy.thread) else { return false };
     let Some(&ApiSpan { start, end, purpose, function, .. }) = thread.call(copy.at, copy.correlation) else {
         return false;
@@ -523,9 +530,9 @@ fn find_call(copy: &PageableCopy, threads: &mut FxHashMap<u32, ThreadLog>) -> bo
 
 /// If only one thread has ranges, threads without ranges work for its open range: PyTorch runs the backward pass of
 /// `loss.backward()` on a thread of its own.
-fn lend_range(threads: &mut FxHashMap<u32, ThreadLog>) {
-    let mut with_ranges = threads.iter().filter(|(_, thread)| thread.has_ranges).map(|(&number, _)| number);
-    let (Some(lender), None) = (with_ranges.next(), with_ranges.next()) else { return };
+fn lend_range(threads: &mut Keyed<u32, ThreadLog>) {
+    let with_ranges = threads.iter().filter(|(_, thread)| thread.has_ranges).map(|(&number, _)| number);
+    let [lender] = with_ranges.collect::<Vec<_>>()[..] else { return };
     let (mut pieces, mut costly) = (Vec::new(), Vec::new());
     for thread in threads.values_mut().filter(|thread| !thread.has_ranges) {
         pieces.append(&mut thread.pieces);
@@ -538,7 +545,7 @@ fn lend_range(threads: &mut FxHashMap<u32, ThreadLog>) {
 }
 
 /// Finds the causes of one gap.
-fn explain(gap: &Gap, threads: &FxHashMap<u32, ThreadLog>, streams: &StreamLogs, pieces: &mut Pieces) {
+fn explain(gap: &Gap, threads: &Keyed<u32, ThreadLog>, streams: &StreamLogs, pieces: &mut Pieces) {
     let Some((number, launched)) = gap.ended_by.launch else { return pieces.until(gap.end, IdleCause::Unexplained) };
     let thread = threads.get(&number);
     let call = thread.and_then(|thread| thread.call(launched, gap.ended_by.correlation));

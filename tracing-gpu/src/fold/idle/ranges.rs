@@ -1,7 +1,7 @@
 //! Use of the devices while ranges were open, separate for first and later instances.
 
+use range_report::stats::Keyed;
 use range_report::summary::{InstancesUse, RangeUse};
-use rustc_hash::FxHashMap;
 
 use super::curve::{Curve, Use};
 use super::thread::OpenSpan;
@@ -53,7 +53,7 @@ struct RangeInstances {
 pub(super) struct Ranges {
     /// Instances that have ended and are not evaluated yet.
     pub(super) ended: Vec<OpenSpan>,
-    rows: FxHashMap<u32, RangeInstances>,
+    rows: Keyed<u32, RangeInstances>,
 }
 
 impl Ranges {
@@ -77,7 +77,7 @@ impl Ranges {
             let wall = range.end - range.start;
             let mut one = Instances { count: 1, wall, devices: wall * curves.len() as u64, all: Use::default() };
             curves.iter().for_each(|curve| one.all.add(&curve.between(range.start, range.end)));
-            let row = rows.entry(range.label).or_default();
+            let row = rows.row(range.label);
             if row.first.count == 0 {
                 row.first = one;
             } else if one.all.causes.loading_ns > one.wall / LOADING_PART {

@@ -809,7 +809,7 @@ fn a_window_begins_anew() {
             summary.idle.expect("operations")
         };
         let mut alone = Idle::default();
-        alone.kernels.numbers.insert("spin".to_owned(), 0); // ran before
+        alone.kernels.numbers.row("spin".to_owned()); // ran before
         alone.kernels.names.push("spin".to_owned());
         in_order(&after.made).for_each(|made| made.give(&mut alone));
         let mut windowed = Idle::shown();

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use range_report::stats::order;
 use range_report::summary::{CallKind, IdleCause};
 
 use super::functions::{BETWEEN_LAUNCHES, Purpose};
@@ -37,7 +38,7 @@ pub(super) struct CostlyCall {
 }
 
 /// Kind, function and result of costly calls, which are summed by these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct What {
     pub(super) kind: CallKind,
     pub(super) function: u16,
@@ -118,7 +119,7 @@ impl ThreadLog {
     }
 
     pub(super) fn sort(&mut self) {
-        self.calls.sort_unstable_by_key(|call| (call.start, call.end));
+        order::by_key(&mut self.calls, |call| (call.start, call.end));
     }
 
     /// The call of a launch at this moment with this correlation id.
@@ -156,7 +157,7 @@ impl ThreadLog {
     ) {
         let innermost = flatten(&mut self.ranges);
         self.place_costly(&innermost, is_end, count);
-        self.pieces.sort_unstable_by_key(|piece| piece.start);
+        order::by_key(&mut self.pieces, |piece| piece.start);
         let mut next = 0;
         let mut waiting = Vec::new();
         for mut piece in std::mem::take(&mut self.pieces) {
@@ -191,7 +192,7 @@ impl ThreadLog {
     }
 
     fn place_costly(&mut self, innermost: &[Part], is_end: bool, count: &mut dyn FnMut(CostlyCall, u32, Option<u64>)) {
-        self.costly.sort_unstable_by_key(|call| call.at);
+        order::by_key(&mut self.costly, |call| call.at);
         let mut next = 0;
         let mut waiting = Vec::new();
         for call in std::mem::take(&mut self.costly) {
@@ -227,7 +228,7 @@ impl ThreadLog {
 /// The innermost range at each moment at which any range is open, in order and without overlaps. Ranges of one thread
 /// nest.
 fn flatten(ranges: &mut [OpenSpan]) -> Vec<Part> {
-    ranges.sort_unstable_by_key(|range| (range.start, Reverse(range.end)));
+    order::by_key(ranges, |range| (range.start, Reverse(range.end)));
     let mut parts = Vec::with_capacity(ranges.len());
     let mut add = |start: u64, end: u64, range: OpenSpan| {
         if start < end {

@@ -14,7 +14,7 @@ fn applied(text: &str) -> (Config, Vec<String>) {
 }
 
 fn path<'a>(config: &'a Config, key: &str) -> Option<&'a str> {
-    config.files.get(key)?.to_str()
+    config.file(key)?.to_str()
 }
 
 #[test]
