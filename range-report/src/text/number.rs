@@ -386,6 +386,14 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "compare")]
+    #[test]
+    fn ratios_have_three_digits() {
+        let ratios = [0.0, 0.004, 0.005, 1.0, 2.489, 9.995, 99.95, 3_236.4, 999_999.5, f64::INFINITY].map(ratio);
+        let expected = ["x0.00", "<x0.01", "x0.01", "x1.00", "x2.49", "x10.0", "x100", "x3236", ">x1e6", ">x1e6"];
+        assert_eq!(ratios, expected);
+    }
+
     /// Values from SQLite 3.51.1.
     #[test]
     fn doubles_round_as_in_newer_sqlite() {

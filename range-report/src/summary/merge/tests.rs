@@ -162,6 +162,38 @@ fn stream_times_are_joined_whatever_the_device() {
 }
 
 #[test]
+fn one_run_as_one_has_the_names_of_its_rows() {
+    let domain = Some("solver".to_owned());
+    let node = |name: &str, children| TreeNode {
+        domain: domain.clone(),
+        name: name.to_owned(),
+        total_ns: 2,
+        children,
+        ..TreeNode::default()
+    };
+    let of_stream = |stream: &str| StreamStats {
+        domain: domain.clone(),
+        name: "step".to_owned(),
+        stream: stream.to_owned(),
+        times: times(&[3]),
+        empty: 0,
+        floor_ns: 1,
+    };
+    let run = Summary {
+        tree: vec![node("step", vec![node("inner", Vec::new())])],
+        stream_ranges: vec![of_stream("#1"), of_stream("default")],
+        ..of(None, 7, &[("step", &[5, 7])])
+    };
+    let one = Summary::merge([run.clone()]).as_one();
+    let names = |nodes: &[TreeNode]| -> Vec<(Option<String>, String)> {
+        nodes.iter().map(|node| (node.domain.clone(), node.name.clone())).collect()
+    };
+    assert_eq!(names(&one.tree), names(&run.tree));
+    assert_eq!(names(&one.tree[0].children), names(&run.tree[0].children));
+    assert_eq!((one.stream_ranges, one.ranges), (run.stream_ranges, run.ranges));
+}
+
+#[test]
 fn calls_add_up_and_percentiles_of_several_are_not_told() {
     let call = |name: &str, latencies: &[u64], awaited_self_ns: u64| {
         let mut row = CallStats::new(name, times(latencies));
