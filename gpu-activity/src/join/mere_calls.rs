@@ -78,13 +78,14 @@ impl MereCalls {
         self.entry(id).map(|call| call.recorded)
     }
 
-    /// Remembers a call. If there is no room, older calls are forgotten, or this one.
-    pub(super) fn insert(&mut self, id: u32, launch: Launch) {
+    /// Remembers a call. If there is no room, older calls are forgotten, or this one. `is_again`: its thread has noted
+    /// this call before, for example by a driver call inside it.
+    pub(super) fn insert(&mut self, id: u32, launch: Launch, is_again: bool) {
         if self.len >= self.limit {
             self.make_room();
         }
         if self.len >= self.limit {
-            self.forgotten += 1;
+            self.forgotten += u64::from(!is_again);
             return;
         }
         let Launch { thread, node, at, call } = launch;

@@ -157,8 +157,8 @@ impl Pending {
         self.remove(id, free);
         if launch.is_mere_call() {
             if self.awaits_records() {
-                self.running.insert(launch.launch.thread, id);
-                self.mere_calls.insert(id, launch.launch);
+                let is_again = self.running.insert(launch.launch.thread, id) == Some(id);
+                self.mere_calls.insert(id, launch.launch, is_again);
             }
             return;
         }

@@ -13,7 +13,7 @@ const LONG_PERCENT: u128 = 80;
 /// loops. The fraction is 1/10 for a single call, which may be the program's work, and 1/100 for several.
 const BESIDE_ONE: u128 = 10;
 const BESIDE_SEVERAL: u128 = 100;
-/// A node with at most one call to this many of a node below it drives several of them: it is a loop, and no common
+/// A node with at most one call to this many of a child of it drives several of them: it is a loop, and no common
 /// caller.
 const DRIVES: u64 = 10;
 /// Number of waits, the longest ones, whose cause is searched.
@@ -96,11 +96,13 @@ fn life(node: &TreeNode) -> u128 {
 }
 
 /// Whether the node's calls live nearly as long as the run, and wait for work: for at least half of their life or, if
-/// they drive many calls below, longer than they run themselves.
+/// a child has many more calls, longer than they run themselves.
 fn is_loop(node: &TreeNode, summary: &Summary) -> bool {
-    let waits = || u128::from(own_wait(node)) * 2 >= life(node);
+    let own_wait = own_wait(node);
+    let waits = own_wait > 0 && u128::from(own_wait) * 2 >= life(node);
     let drives = || node.children.iter().any(|child| child.calls / DRIVES >= node.calls);
-    long_calls(node, summary).is_some() && (waits() || own_wait(node) > node.self_ns && drives())
+    // The last test searches a list.
+    (waits || own_wait > node.self_ns && drives()) && long_calls(node, summary).is_some()
 }
 
 /// Calls of one node that are as long as the run: their number, and their mean life.

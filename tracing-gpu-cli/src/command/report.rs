@@ -77,7 +77,13 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files,
     match run.processes {
         Processes::Each => {}
         Processes::First => lists.truncate(1),
-        Processes::Merged => lists = lists.into_iter().reduce(|all, list| [all, list].concat()).into_iter().collect(),
+        Processes::Merged => {
+            let joined = lists.into_iter().reduce(|mut all, mut list| {
+                all.append(&mut list);
+                all
+            });
+            lists = joined.into_iter().collect();
+        }
     }
     for (text, mut list) in texts.iter_mut().zip(lists) {
         list.append(text); // a list may be a gigabyte

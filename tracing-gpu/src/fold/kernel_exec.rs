@@ -158,7 +158,10 @@ impl Fold for KernelExec {
         self.rows.clear();
         self.ranges.clear();
         self.unmatched = 0;
-        self.kernels.values_mut().for_each(|kernels| kernels.retain(|kernel| kernel.end >= at));
+        self.kernels.retain(|_, kernels| {
+            kernels.retain(|kernel| kernel.end >= at);
+            !kernels.is_empty()
+        });
         self.waiting = self.kernels.values().map(Vec::len).sum();
     }
 

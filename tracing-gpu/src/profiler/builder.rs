@@ -247,8 +247,8 @@ impl ProfilerBuilder {
     }
 
     /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's
-    /// buffers, filled buffers that wait to be read, launches and range instances with outstanding operations, and the
-    /// launch notes of threads, which are collected ten times a second. The report counts losses. Used only if kernels,
+    /// buffers, filled buffers that wait to be read, launches and range instances with outstanding operations, other
+    /// API calls until they are counted, and the launch notes of threads, which are collected ten times a second. The report counts losses. Used only if kernels,
     /// copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
     ///
     /// This limit does not cover the following memory, which does not grow with the number of launches:
@@ -256,7 +256,7 @@ impl ProfilerBuilder {
     ///   for each node of the tree, with at most 8 KiB for each device that ran its work. There are at most 65,536
     ///   nodes and 65,536 kernel names, each kept once; further ones share a row. Single durations are in
     ///   [`sample_budget`](Self::sample_budget);
-    /// - 16 bytes for each kernel name in an instance that waits for its operations;
+    /// - 12 bytes for each kernel name in an instance that waits for its operations;
     /// - the ends of known instances, which always find room, and 8 KiB a thread for the last of them;
     /// - CUPTI's own memory on the host and on devices, and its 64 KiB buffers beyond the limit, whose records are
     ///   counted and discarded;

@@ -183,7 +183,7 @@ impl Recorder {
             gpu: Mutex::new(GpuRecords::new(memory)),
             state: Mutex::new(State {
                 takers,
-                window: session.window(),
+                window: session.clock.origin(), // folds that begin late learn of the present window
                 moments: Moments::new(session.clock.origin()),
                 labels: Labels::default(),
                 threads: FxHashSet::default(),

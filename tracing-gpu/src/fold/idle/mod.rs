@@ -373,10 +373,11 @@ impl Idle {
             pageable,
             unmatched_copies,
             unshown,
+            window,
             ..
         } = self;
         pageable.retain(|copy| {
-            let (is_known, waits) = (find_call(copy, threads), copy.end >= until && until != u64::MAX);
+            let (is_known, waits) = (find_call(copy, threads, *window), copy.end >= until && until != u64::MAX);
             *unmatched_copies += u64::from(!is_known && !waits);
             !is_known && waits
         });
@@ -393,6 +394,7 @@ impl Idle {
                     logs.settled(&operation);
                     if let Some(ns) = waited
                         && let Some((thread, at)) = operation.launch
+                        && at >= *window
                     {
                         let what = What { kind: CallKind::DefaultStream, function: NO_FUNCTION, code: 0 };
                         threads.row(thread).costly.push(CostlyCall { at, ns, bytes: 0, what });
@@ -515,13 +517,13 @@ impl Idle {
     }
 }
 
-/// Whether the call of a copy is known. Counts the call if it held the host up.
-fn find_call(copy: &PageableCopy, threads: &mut Keyed<u32, ThreadLog>) -> bool {
+/// Whether the call of a copy is known. Counts the call if it held the host up, in this window.
+fn find_call(copy: &PageableCopy, threads: &mut Keyed<u32, ThreadLog>, window: u64) -> bool {
     let Some(thread) = threads.get_mut(&copy.thread) else { return false };
     let Some(&ApiSpan { start, end, purpose, function, .. }) = thread.call(copy.at, copy.correlation) else {
         return false;
     };
-    if purpose == Purpose::CopyLater && end - start >= BLOCKING_COPY {
+    if purpose == Purpose::CopyLater && end - start >= BLOCKING_COPY && start >= window {
         let what = What { kind: CallKind::PageableCopy, function, code: 0 };
         thread.costly.push(CostlyCall { at: start, ns: end - start, bytes: copy.bytes, what });
     }

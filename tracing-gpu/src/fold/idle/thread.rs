@@ -115,6 +115,7 @@ impl ThreadLog {
     pub(super) fn restart(&mut self, at: u64) -> Vec<Piece> {
         self.costly.retain(|call| call.at >= at);
         self.dropped = 0;
+        self.has_ranges = false; // an open range sets it at its end
         std::mem::take(&mut self.pieces)
     }
 
