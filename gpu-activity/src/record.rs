@@ -60,7 +60,7 @@ pub type Ticks = u64;
 pub type InstanceId = u64;
 
 /// An instance of a range on a thread, noted at the first launch in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
     /// Its number.
     pub id: InstanceId,

@@ -30,7 +30,7 @@ pub(crate) const REFUSED: u32 = NO_SLOT - 1;
 
 /// An instance that is kept: until it is over, its launches have no more outstanding work, and the instances inside it
 /// are gone.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct InstanceState {
     /// As it was noted; its id is 0 in a free slot. After a new window has begun, it starts there.
     pub(crate) began: Instance,
@@ -151,23 +151,7 @@ impl Instances {
         let (level, nested_in) =
             self.get_mut(below).map_or((0, None), |below| (below.level.saturating_add(1), Some(below.range())));
         let parent = if began.style == RangeStyle::PushPop { below } else { NO_SLOT };
-        let kept = InstanceState {
-            began: *began,
-            thread,
-            parent,
-            level,
-            nested_in,
-            end: 0,
-            over: false,
-            folded: false,
-            left: false,
-            launches: 0,
-            above: 0,
-            mark: 0,
-            figures: Figures::default(),
-            streams: Vec::new(),
-            grew: false,
-        };
+        let kept = InstanceState { began: *began, thread, parent, level, nested_in, ..InstanceState::default() };
         let slot = self.free.pop().unwrap_or_else(|| u32::try_from(self.kept.len()).unwrap_or(NO_SLOT));
         match self.kept.get_mut(slot as usize) {
             Some(place) => *place = kept,

@@ -5,8 +5,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::pending_call::{DRAINS, Fate, PendingCall, Recorded};
-use crate::fold::Launch;
+use super::pending_call::{DRAINS, Expected, Fate, PendingCall, Recorded};
+use crate::fold::{Launch, NO_SLOT};
 use crate::record::Ticks;
 
 /// Number of calls in a table at the limit. Its 65,536 places are then nearly full, whatever the limit is: a table has
@@ -36,7 +36,7 @@ pub(super) struct MereCall {
 pub(super) struct MereCalls {
     limit: usize,
     tables: Vec<FxHashMap<u32, MereCall>>,
-    len: usize,
+    pub(super) len: usize,
     drain: u16,
     /// Whether this drain has already made room.
     has_made_room: bool,
@@ -51,11 +51,6 @@ impl MereCalls {
         Self { limit, tables, len: 0, drain: 0, has_made_room: false, forgotten: 0 }
     }
 
-    #[cfg(test)]
-    pub(super) const fn len(&self) -> usize {
-        self.len
-    }
-
     fn index(&self, id: u32) -> usize {
         let hash = u64::from(id.wrapping_mul(0x9e37_79b9)); // spreads ids in a row evenly
         ((hash * self.tables.len() as u64) >> 32) as usize
@@ -66,16 +61,8 @@ impl MereCalls {
         self.tables.get_mut(index)
     }
 
-    fn entry(&self, id: u32) -> Option<&MereCall> {
-        self.tables.get(self.index(id))?.get(&id)
-    }
-
     pub(super) fn get(&self, id: u32) -> Option<PendingCall> {
-        self.entry(id).map(MereCall::pending)
-    }
-
-    pub(super) fn recorded(&self, id: u32) -> Option<Recorded> {
-        self.entry(id).map(|call| call.recorded)
+        self.tables.get(self.index(id))?.get(&id).map(MereCall::pending)
     }
 
     /// Remembers a call. If there is no room, older calls are forgotten, or this one. `is_again`: its thread has noted
@@ -163,6 +150,6 @@ impl MereCall {
         let Self { at, call, thread, node, recorded, is_past, .. } = *self;
         let fate = if is_past { Fate::Past } else { Fate::Counted };
         let launch = Launch { thread, node, at, call };
-        PendingCall::mere(launch, fate, recorded)
+        PendingCall { fate, recorded, ..PendingCall::new(launch, NO_SLOT, Expected::Record) }
     }
 }

@@ -107,7 +107,7 @@ impl Join {
     ///
     /// Nodes of graphs are remembered: as many as launches, at most 80 bytes each.
     pub fn ask_for_details(&mut self) {
-        self.pending.ask_for_details();
+        self.pending.has_details = true;
     }
 
     /// Number of graph nodes without room. Their clones have no launch.

@@ -50,16 +50,15 @@ impl NestedCalls {
             return Vec::new();
         }
         waiting.iter_mut().for_each(|calls| calls.retain(|made| !is_nested(runtime, pending, made.call.correlation)));
-        let mut over = Vec::new();
-        if waiting.iter().map(Vec::len).sum::<usize>() > *limit / 2 {
-            let running = pending.running();
-            let kept = waiting.back().map_or(0, |now| now.len() / 2);
-            let mut old: Vec<MadeCall> = waiting.iter_mut().flat_map(std::mem::take).collect();
-            let new = old.split_off(old.len() - kept);
-            let still: Vec<MadeCall>;
-            (still, over) = old.into_iter().partition(|made| running.contains(&made.call.correlation));
-            waiting.back_mut().into_iter().for_each(|now| now.extend(still.iter().chain(&new)));
+        if waiting.iter().map(Vec::len).sum::<usize>() <= *limit / 2 {
+            return Vec::new();
         }
+        let running = pending.running();
+        let kept = waiting.back().map_or(0, |now| now.len() / 2);
+        let mut old: Vec<MadeCall> = waiting.iter_mut().flat_map(std::mem::take).collect();
+        let new = old.split_off(old.len() - kept);
+        let (still, over): (Vec<_>, _) = old.into_iter().partition(|made| running.contains(&made.call.correlation));
+        waiting.back_mut().into_iter().for_each(|now| now.extend(still.iter().chain(&new)));
         over
     }
 
@@ -69,12 +68,9 @@ impl NestedCalls {
         let Self { waiting, runtime, .. } = self;
         // All of them, because the calls that nest them may be forgotten before the next drain.
         waiting.iter_mut().for_each(|calls| calls.retain(|made| !is_nested(runtime, pending, made.call.correlation)));
-        let (mut over, mut still) = (Vec::new(), Vec::new());
-        if waiting.len() >= DRAINS {
-            let running = pending.running();
-            over = waiting.pop_front().unwrap_or_default();
-            (still, over) = over.into_iter().partition(|made| running.contains(&made.call.correlation));
-        }
+        let oldest = if waiting.len() < DRAINS { None } else { waiting.pop_front() };
+        let running = pending.running();
+        let (still, over) = oldest.into_iter().flatten().partition(|made| running.contains(&made.call.correlation));
         if self.runtime.len() > DRAINS {
             self.runtime.pop_front();
         }

@@ -26,18 +26,18 @@ pub(super) struct Pending {
     /// record.
     has_records: bool,
     /// Whether calls produce details.
-    has_details: bool,
-    known: FxHashMap<u32, PendingCall>,
-    mere_calls: MereCalls,
+    pub(super) has_details: bool,
+    pub(super) known: FxHashMap<u32, PendingCall>,
+    pub(super) mere_calls: MereCalls,
     /// Start/end ranges around some of the calls.
     within: FxHashMap<u32, Arc<[u32]>>,
     /// Summed lengths of these lists; a shared list counts once.
     around: usize,
     /// Ids and serials in order of arrival; forgotten calls are skipped.
-    arrived: VecDeque<(u32, u32)>,
+    pub(super) arrived: VecDeque<(u32, u32)>,
     serial: u32,
     /// The operating system's thread numbers, by the thread numbers of records.
-    threads: FxHashMap<u32, u32>,
+    pub(super) threads: FxHashMap<u32, u32>,
     /// The last call of each thread, if calls are recorded or at most its record is expected. It may still run, for
     /// many drains if it waits, and does not age before the next note of its thread.
     running: FxHashMap<u32, u32>,
@@ -54,30 +54,6 @@ impl Pending {
     pub(super) fn new(limit: usize, mere_calls: usize, has_records: bool) -> Self {
         let (mere_calls, ageing) = (MereCalls::new(mere_calls), VecDeque::from([Vec::new()]));
         Self { limit: limit.max(1), mere_calls, has_records, ageing, drain: 1, ..Self::default() }
-    }
-
-    pub(super) fn ask_for_details(&mut self) {
-        self.has_details = true;
-    }
-
-    #[cfg(test)]
-    pub(super) fn threads(&self) -> usize {
-        self.threads.len()
-    }
-
-    #[cfg(test)]
-    pub(super) fn remembered(&self) -> usize {
-        self.known.len() + self.mere_calls.len()
-    }
-
-    #[cfg(test)]
-    pub(super) fn launches(&self) -> usize {
-        self.known.len()
-    }
-
-    #[cfg(test)]
-    pub(super) fn order_capacity(&self) -> usize {
-        self.arrived.capacity()
     }
 
     /// Number of calls dropped at the bound before any record or operation had arrived, other than launches.
@@ -186,19 +162,14 @@ impl Pending {
         let known = &self.known;
         let is_known = |(id, serial): &(u32, u32)| known.get(id).is_some_and(|launch| launch.serial == *serial);
         let oldest = std::iter::from_fn(|| self.arrived.pop_front()).find(is_known);
-        let Some((oldest, _)) = oldest else { return false };
-        self.forget(oldest, free);
-        true
-    }
-
-    fn forget(&mut self, id: u32, free: &mut dyn FnMut(u32)) {
-        let Some(launch) = self.known.get(&id) else { return };
+        let Some((id, launch)) = oldest.and_then(|(id, _)| Some((id, known.get(&id)?))) else { return false };
         if launch.is_awaited() {
             self.forgotten += 1;
         } else if self.has_records && launch.recorded == Recorded::No && launch.fate != Fate::Past {
             self.forgotten_calls += 1;
         }
         self.remove(id, free);
+        true
     }
 
     /// Remembers the start/end ranges around a launch. Returns whether the launch is remembered. Nobody holds the list
@@ -270,8 +241,8 @@ impl Pending {
 
     /// Whether the record of a call of the runtime with this id has arrived.
     pub(super) fn is_of_runtime(&self, id: u32) -> bool {
-        let recorded = self.known.get(&id).map(|launch| launch.recorded).or_else(|| self.mere_calls.recorded(id));
-        recorded == Some(Recorded::Runtime)
+        let known = self.known.get(&id).copied().or_else(|| self.mere_calls.get(id));
+        known.is_some_and(|call| call.recorded == Recorded::Runtime)
     }
 
     /// Whether a call without expected operations is remembered until its record or detail arrives.

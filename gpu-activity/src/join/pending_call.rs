@@ -1,7 +1,6 @@
 //! A call that is remembered, and what has arrived for it.
 
-use crate::fold::Launch;
-use crate::fold::NO_SLOT;
+use crate::fold::{Launch, NO_SLOT};
 
 /// Drains for which a call is remembered after its last news.
 pub(super) const DRAINS: usize = 2;
@@ -70,11 +69,6 @@ impl PendingCall {
         let instance = if expected == Expected::Record { NO_SLOT } else { instance };
         let (came, fate, recorded) = (Progress::Nothing, Fate::Counted, Recorded::No);
         Self { launch, instance, serial: 0, ageing: 0, expected, came, fate, recorded }
-    }
-
-    /// A call without work, as it is remembered.
-    pub(super) fn mere(launch: Launch, fate: Fate, recorded: Recorded) -> Self {
-        Self { fate, recorded, ..Self::new(launch, NO_SLOT, Expected::Record) }
     }
 
     pub(super) fn own() -> Self {

@@ -1,7 +1,7 @@
 //! The figures that result from the join, with numbers in place of names.
 
-use crate::fold::{MadeCall, Range};
-use crate::record::Api;
+use crate::fold::{InstanceState, MadeCall, Range};
+use crate::record::{Api, Ticks};
 use range_report::stats::{Distribution, Keyed};
 use range_report::{ActivityLosses, GpuWork, MemoryKind};
 
@@ -78,6 +78,23 @@ impl Totals {
         self.calls.row(made.function()).add(made.duration(), |_| true);
         if let Some(node) = made.node {
             add(&mut self.nodes.row(node).calls, made);
+        }
+    }
+
+    /// Adds an instance with operations, unless it was added before. An open one lasts until `now`.
+    pub(super) fn project(&mut self, instance: &InstanceState, now: Ticks, keep: &dyn Fn(u64) -> bool) {
+        let figures = &instance.figures;
+        if figures.last == 0 || instance.folded {
+            return;
+        }
+        let row = self.projections.row(instance.range());
+        row.projected.add(figures.last.saturating_sub(figures.first), keep);
+        let end = if instance.over { instance.end } else { now };
+        row.range_total = row.range_total.saturating_add(u128::from(end.saturating_sub(instance.began.start)));
+        row.operations = row.operations.saturating_add(figures.operations);
+        row.level_sum = row.level_sum.saturating_add(u64::from(instance.level));
+        if let Some(around) = instance.nested_in {
+            self.projections.row(around).children_sum += 1;
         }
     }
 }

@@ -37,14 +37,10 @@ impl Intervals {
             _ => self.apart.push((start, end)),
         }
         if self.apart.len() >= MOST_INTERVALS {
-            self.collapse();
-        }
-    }
-
-    fn collapse(&mut self) {
-        for (start, end) in self.apart.drain(..MOST_INTERVALS / 2) {
-            self.collapsed = self.collapsed.saturating_add(end - start);
-            self.horizon = end;
+            for (start, end) in self.apart.drain(..MOST_INTERVALS / 2) {
+                self.collapsed = self.collapsed.saturating_add(end - start);
+                self.horizon = end;
+            }
         }
     }
 
@@ -60,14 +56,11 @@ pub(crate) struct Busy(Vec<(u32, Intervals)>);
 impl Busy {
     pub(crate) fn add(&mut self, device: u32, start: u64, end: u64) {
         let device = device.min(MOST_DEVICES - 1);
-        match self.0.iter_mut().find(|known| known.0 == device) {
-            Some((_, intervals)) => intervals.add(start, end),
-            None => {
-                let mut intervals = Intervals::default();
-                intervals.add(start, end);
-                self.0.push((device, intervals));
-            }
-        }
+        let place = self.0.iter().position(|known| known.0 == device).unwrap_or_else(|| {
+            self.0.push((device, Intervals::default()));
+            self.0.len() - 1
+        });
+        self.0[place].1.add(start, end);
     }
 
     /// The sum over the devices.

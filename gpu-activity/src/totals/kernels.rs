@@ -46,12 +46,6 @@ impl RangeKernels {
         self.add(row, ran, keep);
     }
 
-    /// Counts an execution outside of all ranges.
-    pub(super) fn outside(&mut self, ran: Execution, keep: &dyn Fn(u64) -> bool) {
-        let row = self.row((ran.thread, None, ran.kernel));
-        self.add(row, ran, keep);
-    }
-
     /// The row of a kernel that was launched in this instance. Counts the instance in the row. An instance that was
     /// folded early has lost its list of kernels: it counts as one that had launched this kernel before, unless the row
     /// has no instance yet.
@@ -79,7 +73,7 @@ impl RangeKernels {
         })
     }
 
-    fn add(&mut self, row: u32, ran: Execution, keep: &dyn Fn(u64) -> bool) {
+    pub(super) fn add(&mut self, row: u32, ran: Execution, keep: &dyn Fn(u64) -> bool) {
         let Some(row) = self.rows.get_mut(row as usize) else { return };
         row.counted.times.add(ran.duration, keep);
         row.counted.kernel_instances += u64::from(row.mark != ran.mark);

@@ -13,15 +13,6 @@ pub(crate) const UNMATCHED: u32 = u32::MAX;
 /// Intervals for which room is kept from one drain to the next.
 const MOST_ROOM: usize = 1 << 15;
 
-/// Adds an operation. The busy time is separate, because it needs operations in order.
-fn add(work: &mut GpuWork, op: &GpuOp, duration: u64) {
-    work.operations = work.operations.saturating_add(1);
-    work.sum_ns = work.sum_ns.saturating_add(duration);
-    if let Work::Memory(memory) = op.work {
-        add_memory(work, MemoryWork::new(memory.kind, 1, duration, memory.bytes));
-    }
-}
-
 fn add_memory(work: &mut GpuWork, more: MemoryWork) {
     match work.memory.binary_search_by_key(&more.kind, |known| known.kind) {
         Ok(at) => {
@@ -105,11 +96,17 @@ impl Lineage {
         self.nodes.get_mut(node as usize)?.as_deref_mut()
     }
 
-    /// Counts an operation in an existing node, or as [`UNMATCHED`].
+    /// Counts an operation in an existing node, or as [`UNMATCHED`]. Its interval waits, because the busy time needs
+    /// operations in order.
     pub(crate) fn add(&mut self, node: u32, op: &GpuOp, duration: u64) {
-        match self.nodes.get_mut(node as usize) {
-            Some(Some(node)) => add(&mut node.own, op, duration),
-            _ => add(&mut self.unmatched, op, duration),
+        let work = match self.nodes.get_mut(node as usize) {
+            Some(Some(node)) => &mut node.own,
+            _ => &mut self.unmatched,
+        };
+        work.operations = work.operations.saturating_add(1);
+        work.sum_ns = work.sum_ns.saturating_add(duration);
+        if let Work::Memory(memory) = op.work {
+            add_memory(work, MemoryWork::new(memory.kind, 1, duration, memory.bytes));
         }
         self.waiting.push(Interval { start: op.start, end: op.end, node, device: op.device });
     }

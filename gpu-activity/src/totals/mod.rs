@@ -15,24 +15,15 @@ use self::undecided::{Undecided, insert};
 pub use crate::fold::Range;
 use crate::fold::{Context, Fold, InstanceState, Instances, MadeCall, Operation, REFUSED};
 use crate::record::{Ticks, Work};
-use range_report::stats::{Distribution, Keyed};
-use range_report::{ActivityLosses, MemoryKind};
-
-/// Totals by label and style.
-type Projections = Keyed<Range, Projection>;
 
 /// What is counted so far.
 #[derive(Debug, Default)]
 pub(crate) struct RunningTotals {
     lineage: Lineage,
-    kernels: Keyed<u32, Distribution>,
-    memory: Keyed<MemoryKind, (Distribution, Distribution)>,
-    calls: Keyed<Function, Distribution>,
-    /// Of former instances.
-    projections: Projections,
+    /// The figures that need no more than adding. The projections are those of former instances.
+    sums: Totals,
     range_kernels: RangeKernels,
     pub(crate) undecided: Undecided,
-    losses: ActivityLosses,
     /// Number of operations in all windows, which gives each one its serial number.
     operations: u64,
 }
@@ -40,20 +31,12 @@ pub(crate) struct RunningTotals {
 impl RunningTotals {
     /// The figures so far. Instances that are open last until `now`.
     pub(crate) fn totals(&self, instances: &Instances, now: Ticks) -> Totals {
-        let (nodes, total, unmatched) = self.lineage.totals();
-        let mut projections = self.projections.clone();
-        instances.iter().for_each(|instance| project(&mut projections, instance, now, &|_| true));
-        Totals {
-            kernels: self.kernels.clone(),
-            memory: self.memory.clone(),
-            calls: self.calls.clone(),
-            nodes,
-            total,
-            unmatched,
-            projections: projections.into_iter().filter(|(_, row)| row.projected.count > 0).collect(),
-            range_kernels: self.undecided.totals(instances, &self.range_kernels),
-            losses: self.losses,
-        }
+        let mut totals = self.sums.clone();
+        (totals.nodes, totals.total, totals.unmatched) = self.lineage.totals();
+        instances.iter().for_each(|instance| totals.project(instance, now, &|_| true));
+        totals.projections = totals.projections.into_iter().filter(|(_, row)| row.projected.count > 0).collect();
+        totals.range_kernels = self.undecided.totals(instances, &self.range_kernels);
+        totals
     }
 }
 
@@ -66,16 +49,16 @@ impl Fold for RunningTotals {
         self.operations += 1;
         let mark = self.operations;
         let node = ran.launch.map_or(UNMATCHED, |launch| self.lineage.place(launch.node, context.parents));
-        self.losses.unmatched += u64::from(ran.launch.is_none());
+        self.sums.losses.unmatched += u64::from(ran.launch.is_none());
         self.lineage.add(node, op, duration);
         let execution = match op.work {
             Work::Kernel(kernel) => {
-                self.kernels.row(kernel.name).add(duration, keep);
+                self.sums.kernels.row(kernel.name).add(duration, keep);
                 let thread = ran.launch.map_or(0, |launch| launch.thread);
                 Some(Execution { kernel: kernel.name, thread, duration, mark })
             }
             Work::Memory(memory) => {
-                let (times, sizes) = self.memory.row(memory.kind);
+                let (times, sizes) = self.sums.memory.row(memory.kind);
                 times.add(duration, keep);
                 sizes.add(memory.bytes, keep);
                 None
@@ -109,13 +92,14 @@ impl Fold for RunningTotals {
                 self.range_kernels.inside(instance, execution, keep);
             }
         }
-        self.losses.late += u64::from(late);
+        self.sums.losses.late += u64::from(late);
         let Some(execution) = execution else { return };
         // If only open start/end ranges surround a kernel, it counts in them or outside when they end.
         if !open.is_empty() {
             self.undecided.wait(open, counted, on_stack, execution);
         } else if !on_stack && counted.is_empty() {
-            self.range_kernels.outside(execution, keep);
+            let row = self.range_kernels.row((execution.thread, None, execution.kernel));
+            self.range_kernels.add(row, execution, keep);
         }
     }
 
@@ -123,7 +107,7 @@ impl Fold for RunningTotals {
         if !made.of_window {
             return;
         }
-        self.calls.row(made.function()).add(made.duration(), context.keep);
+        self.sums.calls.row(made.function()).add(made.duration(), context.keep);
         if let Some(node) = made.node {
             let node = self.lineage.place(node, context.parents);
             self.lineage.call(node, made);
@@ -131,7 +115,7 @@ impl Fold for RunningTotals {
     }
 
     fn instance(&mut self, instance: &mut InstanceState, context: &Context<'_>) {
-        project(&mut self.projections, instance, instance.end, context.keep);
+        self.sums.project(instance, instance.end, context.keep);
     }
 
     fn drained(&mut self, instances: &mut Instances, _: bool, context: &Context<'_>) {
@@ -162,21 +146,4 @@ fn count(instance: &mut InstanceState, ran: &Operation<'_>, mark: u64) -> bool {
         figures.operations = figures.operations.saturating_add(u64::from(ran.is_first));
     }
     true
-}
-
-/// Adds an instance with operations, unless it was added before. An open one lasts until `now`.
-fn project(projections: &mut Projections, instance: &InstanceState, now: Ticks, keep: &dyn Fn(u64) -> bool) {
-    let figures = &instance.figures;
-    if figures.last == 0 || instance.folded {
-        return;
-    }
-    let row = projections.row(instance.range());
-    row.projected.add(figures.last.saturating_sub(figures.first), keep);
-    let end = if instance.over { instance.end } else { now };
-    row.range_total = row.range_total.saturating_add(u128::from(end.saturating_sub(instance.began.start)));
-    row.operations = row.operations.saturating_add(figures.operations);
-    row.level_sum = row.level_sum.saturating_add(u64::from(instance.level));
-    if let Some(around) = instance.nested_in {
-        projections.row(around).children_sum += 1;
-    }
 }

@@ -18,14 +18,14 @@ fn a_call_is_remembered_until_its_record_has_come() {
     all.call(&api(Api::Driver, 1, 10, 90), true, &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (1, 80));
-    assert_eq!(all.pending.remembered(), 2);
+    assert_eq!(all.remembered(), 2);
     all.ran(3, 20, 30);
     all.drain(3);
     all.call(&api(Api::Driver, 2, 10, 90), true, &KEEP);
     all.call(&api(Api::Driver, 3, 10, 15), true, &KEEP);
     all.drain(3);
     assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)], (1, 5), "its operation had come long before");
-    assert_eq!((all.pending.remembered(), all.losses()), (0, ActivityLosses::default()));
+    assert_eq!((all.remembered(), all.losses()), (0, ActivityLosses::default()));
 }
 
 /// Calls with nothing but records are far more numerous than launches. They push out neither launches nor the
@@ -37,7 +37,7 @@ fn calls_without_work_have_a_limit_of_their_own() {
         all.notes(&[called(id, 2, 0), Note::Own { correlation: 100 + id }]);
     }
     (1_000..2_000).for_each(|id| all.notes(&[waits(id, 3)]));
-    assert_eq!((all.pending.launches(), all.pending.remembered()), (70, 170));
+    assert_eq!((all.pending.known.len(), all.remembered()), (70, 170));
     let expected = losses(|it| {
         it.outstanding = 35;
         it.forgotten_calls = 1_000 - 100;
@@ -53,7 +53,7 @@ fn calls_without_work_have_a_limit_of_their_own() {
     assert_eq!((totals.nodes[&2].own.operations, totals.unmatched.operations), (35, 0));
     assert_eq!(totals.calls[&(Api::Driver, 1)].count, 1_000, "and none of our own");
     assert_eq!(totals.nodes[&3].calls[&(Api::Driver, 1)], (100, 100));
-    assert_eq!(all.pending.remembered(), 35, "the records of launches have not come");
+    assert_eq!(all.remembered(), 35, "the records of launches have not come");
     // A launch without a record counts as a call where it is dropped.
     (0..200).for_each(|id| all.notes(&[called(3_000 + id, 2, 0)]));
     let expected = losses(|it| {
@@ -96,7 +96,7 @@ fn a_million_calls_in_one_round_lose_nothing() {
     assert_eq!((totals.losses, totals.nodes[&2].own.operations), (ActivityLosses::default(), u64::from(LAUNCHES)));
     let counts = [Api::Runtime, Api::Driver].map(|api| totals.nodes[&3].calls[&(api, 1)].0);
     assert_eq!(counts, [nested, u64::from(CALLS) - nested]);
-    assert_eq!(all.pending.remembered(), LAUNCHES as usize + 8, "the records of launches have not come");
+    assert_eq!(all.remembered(), LAUNCHES as usize + 8, "the records of launches have not come");
 }
 
 /// Records that never arrive do not take the room for ever: the older half of the time goes first.
@@ -104,7 +104,7 @@ fn a_million_calls_in_one_round_lose_nothing() {
 fn calls_of_which_nothing_comes_leave_room_for_others() {
     let mut all = with_calls(100);
     (0..200).for_each(|id| all.notes(&[waits(id, 2), called(id, 2, 0)]));
-    assert_eq!((all.pending.remembered(), all.losses().forgotten_launches), (100, 100), "captured for days");
+    assert_eq!((all.remembered(), all.losses().forgotten_launches), (100, 100), "captured for days");
     for round in 0..50 {
         let calls = 1_000 + round * 25..1_025 + round * 25;
         calls.clone().for_each(|id| all.notes(&[waits(id, 3)]));
@@ -119,7 +119,7 @@ fn calls_of_which_nothing_comes_leave_room_for_others() {
         all.drain(1);
     }
     let lost = all.losses().forgotten_calls;
-    assert!((100..=140).contains(&lost) && all.pending.remembered() <= 200, "{lost}");
+    assert!((100..=140).contains(&lost) && all.remembered() <= 200, "{lost}");
     for id in 5_180..5_200 {
         all.call(&api(Api::Driver, id, 10, 11), true, &KEEP);
     }
@@ -149,7 +149,7 @@ fn the_order_of_calls_and_launches_has_one_bound() {
             all.drain(1);
         }
     }
-    let (remembered, capacity) = (all.pending.remembered(), all.pending.order_capacity());
+    let (remembered, capacity) = (all.remembered(), all.pending.arrived.capacity());
     assert!(remembered >= 1_000 && capacity <= 4 * remembered + 64, "{capacity} for {remembered}");
 }
 
@@ -163,12 +163,12 @@ fn calls_of_the_profiler_are_in_no_table() {
     all.call(&api(Api::Driver, 6, 10, 90), true, &KEEP);
     all.clear(50);
     all.call(&api(Api::Driver, 7, 10, 90), true, &KEEP);
-    assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
+    assert_eq!((all.remembered(), all.totals(100)), (0, Totals::default()));
     // Without records of calls, nothing arrives for these calls.
     let mut all = join(100, 100);
     all.notes(&[Note::Own { correlation: 5 }]);
     all.drain(3);
-    assert_eq!((all.pending.remembered(), all.totals(100)), (0, Totals::default()));
+    assert_eq!((all.remembered(), all.totals(100)), (0, Totals::default()));
 }
 
 /// A thread that has ended makes no more notes.
@@ -180,7 +180,7 @@ fn last_calls_of_threads_do_not_stay_for_ever() {
         all.call(&api(Api::Driver, thread, 10, 20), true, &KEEP);
     }
     all.drain(6);
-    assert_eq!((all.pending.running().len(), all.pending.remembered()), (0, 0));
+    assert_eq!((all.pending.running().len(), all.remembered()), (0, 0));
     assert_eq!(all.nested.waiting(&all.pending).count(), 0);
     assert_eq!(all.totals(100).nodes[&2].calls[&(Api::Driver, 1)], (20_000, 200_000));
 }

@@ -40,7 +40,7 @@ fn a_detail_has_the_place_of_its_call() {
     );
     assert_eq!(all.comes(&event(5)), Some(None));
     all.drain(3);
-    assert_eq!(all.pending.remembered(), 1, "the launch alone is waited for");
+    assert_eq!(all.remembered(), 1, "the launch alone is waited for");
     assert_eq!(all.losses(), losses(|it| it.outstanding = 1));
 }
 
@@ -62,7 +62,7 @@ fn without_details_nothing_is_remembered_for_them() {
     let mut all = join(100, 100);
     all.notes(&[waits(1, 2), called(2, 1, 0)]);
     all.drain(3);
-    assert_eq!(all.pending.remembered(), 1);
+    assert_eq!(all.remembered(), 1);
     all.detail(&event(1));
     assert_eq!(all.take_events().count(), 0);
 }
@@ -81,7 +81,7 @@ fn clones_of_a_node_lead_to_where_it_was_captured() {
         assert_eq!(all.comes(&node(MADE + 4, 302, 99)), Some(None), "a node of before the measuring");
         all.notes(&[waits(1, 1)]); // the thread makes another call
         all.drain(3);
-        assert_eq!((all.pending.remembered(), all.forgotten_nodes()), (1, 0));
+        assert_eq!((all.remembered(), all.forgotten_nodes()), (1, 0));
     }
 }
 

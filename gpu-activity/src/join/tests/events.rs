@@ -176,7 +176,7 @@ fn the_threads_of_records_are_bounded() {
     for thread in 0..20_000 {
         all.note(thread + 1, &called(thread, 0, 0));
         all.call(&ApiCall { thread, ..api(Api::Runtime, thread, 5, 9) }, true, &KEEP);
-        assert!(all.pending.threads() <= 1 << 12);
+        assert!(all.pending.threads.len() <= 1 << 12);
     }
     all.said();
     all.call(&ApiCall { thread: 19_999, ..api(Api::Runtime, 30_000, 5, 9) }, true, &KEEP);

@@ -137,12 +137,12 @@ fn ranges_around_launches_take_of_their_memory() {
             }
             all.note(1, &called(call, 1, 0));
         }
-        assert_eq!(all.pending.remembered(), remembered, "80 ranges take as much as 10 launches");
+        assert_eq!(all.remembered(), remembered, "80 ranges take as much as 10 launches");
         assert_eq!(all.losses().forgotten_launches, 90 - remembered as u64);
         (1..=80).for_each(|instance| all.note(1, &Note::Ended { instance, end: 20 }));
         all.drain(1);
         (0..100).for_each(|call| all.note(1, &called(100 + call, 1, 0)));
-        assert_eq!(all.pending.remembered(), 100, "and give it back");
+        assert_eq!(all.remembered(), 100, "and give it back");
     }
     let mut all = join(2_200, 1_000);
     (1..=1_000).for_each(|id| all.note(1, &lifetime(id, 0, 1)));
