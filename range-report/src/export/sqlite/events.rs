@@ -36,7 +36,6 @@ pub(super) struct Events {
     lifetimes: i64,
     /// The latest few combinations of a domain and a category, which most ranges have. Both have their rows.
     pairs: Vec<Pair>,
-    next_pair: usize,
 }
 
 /// The names of a domain and a category, and their numbers.
@@ -145,12 +144,10 @@ impl Events {
             None => None,
         };
         let (numbers, boxed) = ((place.domain, category), |name: Option<&str>| name.map(Box::from));
-        let pair = Pair { domain: boxed(range.domain), category: boxed(range.category), numbers };
-        match self.pairs.get_mut(self.next_pair) {
-            Some(oldest) => *oldest = pair,
-            None => self.pairs.push(pair),
+        if self.pairs.len() == PAIRS {
+            self.pairs.remove(0);
         }
-        self.next_pair = (self.next_pair + 1) % PAIRS;
+        self.pairs.push(Pair { domain: boxed(range.domain), category: boxed(range.category), numbers });
         Ok(numbers)
     }
 

@@ -151,102 +151,69 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::types::Value;
+
     use super::*;
 
     /// All rows are written in their order with all their values, whatever series of similar ranges come between
     /// others, and however many rows wait.
     #[test]
     fn rows_are_in_the_order_in_which_they_came() {
+        let columns = "start,eventType,globalTid,domainId,end,textId,spanId,callId,parentId,rangeId,category,color,\
+            endGlobalTid,uint64Value,int64Value,uint32Value,doubleValue,text,jsonText";
         let connection = Connection::open_in_memory().unwrap();
-        let columns = "start,end,eventType,globalTid,textId,domainId,rangeId,category,color,endGlobalTid,uint64Value,int64Value,doubleValue,
-            uint32Value,jsonText,text,spanId,callId,parentId";
         connection.execute_batch(&format!("CREATE TABLE NVTX_EVENTS({columns})")).unwrap();
-        let (mut rows, mut all, mut expected) = (Rows::new(), 0_i64, Vec::<Option<i64>>::new());
-        // The bits of `which` select the columns of a range.
-        let with = |rows: &mut Rows, at: i64, which: i64| {
-            let has = |bit: i64, value: i64| (which >> bit & 1 == 1).then_some(value);
-            let payload = which >> 4 & 7;
-            let of = |number, value| (payload == number).then_some(value);
-            let from = rows.json().len();
-            rows.json().extend(has(7, at).map(|at| at.to_string()).unwrap_or_default().bytes());
-            let json = has(7, 0).map(|_| from..rows.json().len());
-            let (thread, domain) = (2 + has(8, 1).unwrap_or(0), 4 + has(9, 1).unwrap_or(0));
-            let numbers = [has(10, at + 3), has(10, at + 4), has(10, at + 5).filter(|_| at % 3 > 0)];
-            let plain = [at, 59 + has(0, 1).unwrap_or(0), thread, domain, at + 1, at + 3].map(Some);
-            let others = [has(0, at), has(1, at + 1), has(2, at), has(3, at + 2)];
-            let payloads = [of(1, at), of(2, -at), of(4, i64::from(at % 2 == 0))];
-            let whole = [&plain[..], &numbers, &others, &payloads].concat().try_into().unwrap();
-            Row { whole, double: (payload == 3).then_some(at as f64 / 2.0), text: None, json }
-        };
-        let mut add = |rows: &mut Rows, which: Option<i64>| {
-            let row = match which {
-                Some(which) => with(rows, all, which),
-                None => {
-                    let mut row = Row { text: Some(all.to_string().into()), ..Row::default() };
-                    row.whole[..4].copy_from_slice(&[all, 34, 2, 4].map(Some));
-                    row
-                }
+        // The bits of `which` select the columns of a range. Without it the row is a mark.
+        let row = |at: i64, which: Option<i64>, json: &mut Vec<u8>| {
+            let Some(which) = which else {
+                let mut row = Row { text: Some(at.to_string().into()), ..Row::default() };
+                row.whole[..4].copy_from_slice(&[at, 34, 2, 4].map(Some));
+                return row;
             };
+            let has = |bit: i64, value: i64| (which >> bit & 1 == 1).then_some(value);
+            let payload = |number: i64, value: i64| (which >> 4 & 7 == number).then_some(value);
+            let from = json.len();
+            json.extend(has(7, at).iter().flat_map(|at| at.to_string().into_bytes()));
+            let (kind, thread, domain) = (59 + (which & 1), 2 + (which >> 8 & 1), 4 + (which >> 9 & 1));
+            let plain = [at, kind, thread, domain, at + 1, at + 3].map(Some);
+            let numbers = [has(10, at + 3), has(10, at + 4), has(10, at + 5).filter(|_| at % 3 > 0)];
+            let others = [has(0, at), has(1, at + 1), has(2, at), has(3, at + 2)];
+            let payloads = [payload(1, at), payload(2, -at), payload(4, i64::from(at % 2 == 0))];
+            let whole = [&plain[..], &numbers, &others, &payloads].concat().try_into().unwrap();
+            let double = payload(3, at).map(|at| at as f64 / 2.0);
+            Row { whole, double, text: None, json: has(7, 0).map(|_| from..json.len()) }
+        };
+        let (mut rows, mut expected) = (Rows::new(), Vec::<Vec<Value>>::new());
+        let mut add = |which: Option<i64>| {
+            let row = row(expected.len() as i64, which, rows.json());
+            let json = row.json.clone().map(|place| String::from_utf8(rows.json()[place].to_vec()).unwrap());
+            let text = row.text.clone().map(String::from);
+            expected.push([&row.whole.map(Value::from)[..], &[row.double.into(), text.into(), json.into()]].concat());
             if rows.add(row) {
                 assert_eq!(rows.len(), WAITING);
                 rows.write(&connection).unwrap();
             }
-            expected.push(which);
-            all += 1;
         };
         for length in (0..150).chain([0, 500, 0, 1]) {
-            (0..length).for_each(|_| add(&mut rows, Some(0)));
-            add(&mut rows, Some(length % 2048));
-            add(&mut rows, None);
+            (0..length).for_each(|_| add(Some(0)));
+            add(Some(length % 2048));
+            add(None);
         }
         for shape in 0..2048 {
-            (0..shape % 21).for_each(|_| add(&mut rows, Some(shape)));
+            (0..shape % 21).for_each(|_| add(Some(shape)));
         }
         // Ranges with only the first columns, on two threads and in two domains in turn.
         for turn in 0..40 {
             let either = [0, 1, 3, 2][turn as usize % 4]; // one of them changes at a time
-            (0..turn).for_each(|_| add(&mut rows, Some(either << 8)));
+            (0..turn).for_each(|_| add(Some(either << 8)));
         }
-        for mixed in 0..5_000 {
-            add(&mut rows, Some(mixed * 7 % 2048));
-        }
+        (0..5_000).for_each(|mixed| add(Some(mixed * 7 % 2048)));
         rows.write(&connection).unwrap();
         assert_eq!(rows.len(), 0);
-        let columns = "SELECT start, end, eventType, globalTid, textId, domainId, rangeId, category, color, endGlobalTid, uint64Value,
-            int64Value, doubleValue, uint32Value, jsonText, text, spanId, callId, parentId FROM NVTX_EVENTS ORDER BY rowid";
-        let mut statement = connection.prepare(columns).unwrap();
-        let mut found = statement.query([]).unwrap();
-        for (at, which) in expected.iter().enumerate() {
-            let (at, row) = (at as i64, found.next().unwrap().unwrap());
-            let integer = |column: usize| row.get::<_, Option<i64>>(column).unwrap();
-            let has = |bit: i64| which.is_some_and(|which| which >> bit & 1 == 1);
-            let payload = which.map_or(0, |which| which >> 4 & 7);
-            let kind = if which.is_none() { 34 } else { 59 + i64::from(has(0)) };
-            let (range, domain) = (which.map(|_| at), 4 + i64::from(has(9)));
-            let common = [integer(0), integer(1), integer(2), integer(3), integer(4), integer(5)];
-            let thread = 2 + i64::from(has(8));
-            let wanted =
-                [Some(at), range.map(|at| at + 1), Some(kind), Some(thread), range.map(|at| at + 3), Some(domain)];
-            assert_eq!(common, wanted, "{at}: {which:?}");
-            let others = [integer(6), integer(7), integer(8), integer(9), integer(10), integer(11), integer(13)];
-            let if_has = |bit, value| has(bit).then_some(value);
-            let of_payload = |number, value| (payload == number).then_some(value);
-            let wanted = [
-                if_has(0, at),
-                if_has(1, at + 1),
-                if_has(2, at),
-                if_has(3, at + 2),
-                of_payload(1, at),
-                of_payload(2, -at),
-                of_payload(4, i64::from(at % 2 == 0)),
-            ];
-            assert_eq!(others, wanted, "{at}: {which:?}");
-            assert_eq!(row.get::<_, Option<f64>>(12).unwrap(), (payload == 3).then_some(at as f64 / 2.0));
-            assert_eq!(row.get::<_, Option<String>>(14).unwrap(), has(7).then(|| at.to_string()), "{at}: {which:?}");
-            assert_eq!(row.get::<_, Option<String>>(15).unwrap(), which.is_none().then(|| at.to_string()));
-            let numbers = [if_has(10, at + 3), if_has(10, at + 4), if_has(10, at + 5).filter(|_| at % 3 > 0)];
-            assert_eq!([integer(16), integer(17), integer(18)], numbers, "{at}: {which:?}");
-        }
-        assert!(found.next().unwrap().is_none());
+        let mut statement = connection.prepare(&format!("SELECT {columns} FROM NVTX_EVENTS ORDER BY rowid")).unwrap();
+        let values = |row: &rusqlite::Row<'_>| (0..COLUMNS.len()).map(|column| row.get(column)).collect();
+        let found: Vec<Vec<Value>> = statement.query_map([], values).unwrap().map(Result::unwrap).collect();
+        assert_eq!(found.len(), expected.len());
+        found.iter().zip(&expected).enumerate().for_each(|(at, (found, expected))| assert_eq!(found, expected, "{at}"));
     }
 }

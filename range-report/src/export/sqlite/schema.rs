@@ -90,22 +90,20 @@ pub(super) fn write(file: &mut File, process: &Process) -> io::Result<()> {
     ] {
         file.run(EXPORT, (name, value))?;
     }
+    file.run(CAPTURE, ("TRACING_GPU:COMMAND", &process.command))?;
+    let known = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
+    let rank = known(process.rank.map(u64::from));
+    let started = known(Some(process.started_unix_ns).filter(|ns| *ns > 0));
     for (name, value) in [
         ("CAPTURE_EVENT_TYPE", "NvtxEvents"),
         ("CAPTURE_EVENT_TYPE", "Cuda"),
-        ("TRACING_GPU:COMMAND", &process.command),
         ("TRACING_GPU:COMPLETE", "false"),
+        ("TRACING_GPU:HOST", &process.host),
+        ("TRACING_GPU:RANK", &rank),
+        ("TRACING_GPU:RUN_ID", &process.run_id),
+        ("TRACING_GPU:STARTED_UNIX_NS", &started),
     ] {
-        file.run(CAPTURE, (name, value))?;
-    }
-    let known = |text: String| Some(text).filter(|text| !text.is_empty());
-    for (name, value) in [
-        ("TRACING_GPU:HOST", known(process.host.clone())),
-        ("TRACING_GPU:RANK", process.rank.map(|rank| rank.to_string())),
-        ("TRACING_GPU:RUN_ID", known(process.run_id.clone())),
-        ("TRACING_GPU:STARTED_UNIX_NS", Some(process.started_unix_ns).filter(|ns| *ns > 0).map(|ns| ns.to_string())),
-    ] {
-        if let Some(value) = value {
+        if !value.is_empty() {
             file.run(CAPTURE, (name, value))?;
         }
     }
