@@ -92,7 +92,6 @@ impl Sink for Entry {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::session::SessionOptions;
 

@@ -35,7 +35,7 @@ mod records;
 
 use entry::Entry;
 pub(crate) use records::GpuRecords;
-use records::Names;
+use records::{function, kernel};
 
 /// The interval between two collections.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -100,11 +100,10 @@ static OWNER: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Collector {
     engine: &'static Engine,
     session: &'static Session,
-    /// CUPTI, if this collector has it, and operations that the program has timed itself.
-    cupti: Option<&'static cupti::Session>,
-    timed: TimedOperations,
+    /// CUPTI, if this collector has it, then the operations that the program has timed itself.
+    sources: Vec<&'static dyn Source>,
+    timed: &'static TimedOperations,
     calls: bool,
-    details: Details,
     /// Notes of threads without a state.
     strays: Mutex<Notes>,
     state: Mutex<State>,
@@ -173,38 +172,38 @@ impl Collector {
             let Shares { buffers, .. } = Shares::of(calls, details);
             let options = cupti::Options { api_records: calls, details, buffer_bytes: share(memory, buffers), in_init };
             let session = cupti::start(options, entry).map_err(|unavailable| unavailable.to_string())?;
-            let collector = Self::new(engine, Some(session), calls, details, memory);
-            entry.open(collector, session);
-            collector.begin(memory)
+            Self::begin(engine, Some((session, entry)), calls, details, memory)
         };
         start().inspect_err(|_: &String| OWNER.store(0, Release))
     }
 
     /// Starts collecting only operations that the program times itself. Any number of profilers may do so.
     pub(crate) fn start_alone(engine: &'static Engine, memory: usize) -> Result<&'static Self, String> {
-        Self::new(engine, None, false, Details::NONE, memory).begin(memory)
+        Self::begin(engine, None, false, Details::NONE, memory)
     }
 
-    fn new(
+    /// Lets threads note their launches from now on, and starts the thread that collects them.
+    fn begin(
         engine: &'static Engine,
-        cupti: Option<&'static cupti::Session>,
+        cupti: Option<(&'static cupti::Session, &'static Entry)>,
         calls: bool,
         details: Details,
         memory: usize,
-    ) -> &'static Self {
+    ) -> Result<&'static Self, String> {
         let shares = Shares::of(calls, details);
         let limits = shares.limits(calls, details, memory);
         let mut join = Join::new(limits);
         if !details.is_empty() {
             join.ask_for_details();
         }
-        Box::leak(Box::new(Self {
+        let timed: &TimedOperations = Box::leak(Box::new(TimedOperations::new(share(memory, shares.buffers))));
+        let sources = cupti.map(|(session, _)| session as &dyn Source).into_iter().chain([timed as &dyn Source]);
+        let collector: &'static Self = Box::leak(Box::new(Self {
             engine,
             session: &engine.session,
-            cupti,
-            timed: TimedOperations::new(share(memory, shares.buffers)),
+            sources: sources.collect(),
+            timed,
             calls,
-            details,
             strays: Mutex::default(),
             state: Mutex::new(State {
                 join,
@@ -220,37 +219,29 @@ impl Collector {
             is_over: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
-        }))
-    }
-
-    /// Lets threads note their launches from now on, and starts the thread that collects them.
-    fn begin(&'static self, memory: usize) -> Result<&'static Self, String> {
-        let shares = Shares::of(self.calls, self.details);
-        self.session.note_room.allow(share(memory, shares.notes));
-        self.session.set_collecting(true);
-        let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| self.run());
+        }));
+        cupti.iter().for_each(|&(session, entry)| entry.open(collector, session));
+        let session = collector.session;
+        session.note_room.allow(share(memory, shares.notes));
+        session.set_collecting(true);
+        let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
         match thread {
             Ok(thread) => {
-                let Limits { launches, .. } = shares.limits(self.calls, self.details, memory);
-                self.session.note_room.wake(thread.thread().clone(), launches / EARLY);
-                *self.thread.lock() = Some(thread);
-                Ok(self)
+                session.note_room.wake(thread.thread().clone(), limits.launches / EARLY);
+                *collector.thread.lock() = Some(thread);
+                Ok(collector)
             }
             Err(error) => {
-                self.session.set_collecting(false);
-                own::during(|| self.finish_sources(true)); // a disorderly end would start threads
+                session.set_collecting(false);
+                own::during(|| collector.finish_sources(true)); // a disorderly end would start threads
                 Err(format!("no thread could be started to collect GPU records: {error}"))
             }
         }
     }
 
     /// Ends all sources. Returns whether all launched work has arrived.
-    fn finish_sources(&'static self, orderly: bool) -> bool {
-        let mut all_came = true;
-        for source in self.sources() {
-            all_came &= source.finish(orderly);
-        }
-        all_came
+    fn finish_sources(&self, orderly: bool) -> bool {
+        self.sources.iter().fold(true, |all_came, source| all_came & source.finish(orderly))
     }
 
     /// Whether a row keeps one more single duration, given the number that it keeps.
@@ -258,23 +249,18 @@ impl Collector {
         kept < KEPT && self.session.budget.covers(kept)
     }
 
-    fn sources(&'static self) -> impl DoubleEndedIterator<Item = &'static dyn Source> {
-        let cupti = self.cupti.map(|session| session as &dyn Source);
-        cupti.into_iter().chain([&self.timed as &dyn Source])
-    }
-
     /// Whether this is a forked child of the measured process.
-    fn forked(&'static self) -> bool {
-        self.sources().any(Source::forked)
+    fn forked(&self) -> bool {
+        self.sources.iter().any(|source| source.forked())
     }
 
-    fn dropped(&'static self) -> u64 {
-        self.sources().map(Source::dropped).sum()
+    fn dropped(&self) -> u64 {
+        self.sources.iter().map(|source| source.dropped()).sum()
     }
 
     /// The source of operations that the program times itself.
     pub(crate) fn timed(&self) -> &TimedOperations {
-        &self.timed
+        self.timed
     }
 
     /// Whether nobody reads operations that the program times: after the end, and in a forked child, where threads that
@@ -319,7 +305,7 @@ impl Collector {
     /// One round. It always flushes, because the number of counting rounds decides when calls are forgotten.
     fn flush_and_collect(&'static self) {
         self.session.note_room.begin_collecting(); // notes made during the flush may wait for the next round
-        self.sources().for_each(Source::flush);
+        self.sources.iter().for_each(|source| source.flush());
         self.collect();
     }
 
@@ -332,7 +318,7 @@ impl Collector {
             state.counted = Instant::now();
         }
         // Records first, so that their launches have been noted by now.
-        self.sources().for_each(Source::hold);
+        self.sources.iter().for_each(|source| source.hold());
         let State { join, parents, window, notes, dropped_notes, lost, .. } = &mut *state;
         for thread in self.engine.all_threads() {
             *dropped_notes += thread.take_notes(notes);
@@ -348,7 +334,7 @@ impl Collector {
         let context = Context { parents: parents.as_slice(), keep: &|kept| self.keeps(kept) };
         // Operations without a time are counted; operations that ended before the window do not belong to it.
         let of_window = |end: u64| end == 0 || end >= *window;
-        for source in self.sources() {
+        for source in &self.sources {
             let mut events_wait = 0;
             let Lost { unreadable, over_budget, .. } = source.read(&mut |record| {
                 match record {
@@ -372,7 +358,7 @@ impl Collector {
     fn hand_over(&'static self, join: &mut Join) {
         if let Some(records) = self.recorded.get() {
             let mut records = records.lock();
-            join.take_events().for_each(|event| records.add(event, &self));
+            join.take_events().for_each(|event| records.add(event, &self.sources));
         }
     }
 
@@ -404,8 +390,8 @@ impl Collector {
         if self.is_over.load(Acquire) {
             losses.outstanding = 0;
         }
-        let kernels = totals.kernels.keys().map(|&id| (id, self.kernel(id).0)).collect();
-        let functions = totals.calls.keys().map(|&(api, id)| ((api, id), self.function(api, id))).collect();
+        let kernels = totals.kernels.keys().map(|&id| (id, kernel(&self.sources, id).0)).collect();
+        let functions = totals.calls.keys().map(|&number| (number, function(&self.sources, number))).collect();
         ActivityTotals { totals, kernels, functions, calls: self.calls }
     }
 
@@ -454,34 +440,19 @@ impl Collector {
 
     /// For the footer: where the records come from.
     pub(crate) fn describe(&'static self) -> Vec<String> {
-        let has_timed = self.cupti.is_none() || self.timed.is_used();
-        self.sources().take(1 + usize::from(has_timed)).map(Source::describe).collect()
+        let has_timed = self.sources.len() == 1 || self.timed.is_used();
+        self.sources.iter().take(1 + usize::from(has_timed)).map(|source| source.describe()).collect()
     }
 
     /// For the footer: which other profilers get no records.
     pub(crate) fn describe_others(&'static self) -> Option<String> {
-        self.sources().find_map(Source::describe_others)
+        self.sources.iter().find_map(|source| source.describe_others())
     }
 }
 
 /// This many sixteenths of a memory limit.
 fn share(memory: usize, parts: usize) -> usize {
     memory / PARTS * parts
-}
-
-impl Names for &'static Collector {
-    fn kernel(&self, number: u32) -> (Arc<str>, Arc<str>) {
-        self.sources().find_map(|source| source.kernel(number)).unwrap_or_else(|| ("".into(), "".into()))
-    }
-
-    fn function(&self, api: Api, number: u32) -> Arc<str> {
-        self.sources().find_map(|source| source.function(api, number)).unwrap_or_else(|| "".into())
-    }
-
-    fn device(&self, number: u32) -> Arc<str> {
-        // The program's source goes first: CUPTI's source asks the driver about any number.
-        self.sources().rev().find_map(|source| source.device(number)).unwrap_or_else(|| "".into())
-    }
 }
 
 #[cfg(test)]

@@ -4,15 +4,9 @@ use range_report::stats::Keyed;
 use std::sync::Arc;
 
 use gpu_activity::join::Event;
-use gpu_activity::record::{Api, Details, Work};
-
-/// Names for the numbers in events.
-pub(crate) trait Names {
-    /// A kernel's readable name, and its symbol.
-    fn kernel(&self, number: u32) -> (Arc<str>, Arc<str>);
-    fn function(&self, api: Api, number: u32) -> Arc<str>;
-    fn device(&self, number: u32) -> Arc<str>;
-}
+use gpu_activity::record::{Details, Work};
+use gpu_activity::source::Source;
+use gpu_activity::totals::Function;
 
 /// Each kind of details may take this fraction of the limit, so that none crowds out operations.
 const DETAILS_PART: usize = 16;
@@ -27,7 +21,7 @@ pub(crate) struct GpuRecords {
     streams: usize,
     /// Readable names and symbols of kernels, by number.
     pub(crate) kernels: Keyed<u32, (Arc<str>, Arc<str>)>,
-    pub(crate) functions: Keyed<(Api, u32), Arc<str>>,
+    pub(crate) functions: Keyed<Function, Arc<str>>,
     /// Names of devices by number.
     pub(crate) devices: Keyed<u32, Arc<str>>,
     pub(crate) lost: u64,
@@ -52,7 +46,7 @@ impl GpuRecords {
     }
 
     /// Adds an event with its names, or counts it as lost.
-    pub(crate) fn add(&mut self, event: Event, names: &dyn Names) {
+    pub(crate) fn add(&mut self, event: Event, sources: &[&dyn Source]) {
         let streams = self.streams * size_of::<gpu_activity::join::StreamSpan>();
         // A list has at most twice the room that it needs.
         let is_full = 2 * (self.events.len() * size_of::<Event>() + streams) >= self.most_bytes;
@@ -71,14 +65,16 @@ impl GpuRecords {
         }
         match &event {
             Event::Operation(op, _) => {
-                self.devices.row_or(op.device, || names.device(op.device));
-                if let Work::Kernel(kernel) = op.work {
-                    self.kernels.row_or(kernel.name, || names.kernel(kernel.name));
+                // The program's source goes first: CUPTI's source asks the driver about any number.
+                let device = || sources.iter().rev().find_map(|source| source.device(op.device));
+                self.devices.row_or(op.device, || device().unwrap_or_default());
+                if let Work::Kernel(launched) = op.work {
+                    self.kernels.row_or(launched.name, || kernel(sources, launched.name));
                 }
             }
             Event::Call(call, _) => {
-                let function = (call.api, call.function);
-                self.functions.row_or(function, || names.function(call.api, call.function));
+                let number = (call.api, call.function);
+                self.functions.row_or(number, || function(sources, number));
             }
             Event::Projection { streams, .. } => self.streams += streams.len(),
             Event::Detail(..) => {}
@@ -87,27 +83,20 @@ impl GpuRecords {
     }
 }
 
+/// A kernel's readable name, and its symbol.
+pub(super) fn kernel(sources: &[&dyn Source], number: u32) -> (Arc<str>, Arc<str>) {
+    sources.iter().find_map(|source| source.kernel(number)).unwrap_or_default()
+}
+
+pub(super) fn function(sources: &[&dyn Source], (api, number): Function) -> Arc<str> {
+    sources.iter().find_map(|source| source.function(api, number)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use gpu_activity::join::StreamSpan;
-    use gpu_activity::record::{ApiCall, Detail, NewStream, StreamKind};
-
-    struct Numbers;
-
-    impl Names for Numbers {
-        fn kernel(&self, number: u32) -> (Arc<str>, Arc<str>) {
-            (number.to_string().into(), "".into())
-        }
-
-        fn function(&self, api: Api, number: u32) -> Arc<str> {
-            format!("{api:?} {number}").into()
-        }
-
-        fn device(&self, number: u32) -> Arc<str> {
-            number.to_string().into()
-        }
-    }
+    use gpu_activity::record::{Api, ApiCall, Detail, NewStream, StreamKind};
 
     fn call(correlation: u32) -> Event {
         let (api, function) = (Api::Driver, 307);
@@ -117,7 +106,7 @@ mod tests {
     #[test]
     fn what_waits_to_be_written_is_bounded() {
         let mut records = GpuRecords::new(10_000);
-        (0..1_000).for_each(|id| records.add(call(id), &Numbers));
+        (0..1_000).for_each(|id| records.add(call(id), &[]));
         let (waiting, bytes) = (records.events.len(), records.events.capacity() * size_of::<Event>());
         assert!(waiting > 40 && bytes <= 10_000 && records.lost == 1_000 - waiting as u64, "{waiting} in {bytes}");
         assert_eq!(records.functions.len(), 1);
@@ -126,7 +115,7 @@ mod tests {
         // Projections take room by their streams.
         for label in 0..100 {
             let on = StreamSpan { device: 0, context: 1, stream: 7, start: 1, end: 2 };
-            records.add(Event::Projection { label, level: 0, streams: vec![on; 10] }, &Numbers);
+            records.add(Event::Projection { label, level: 0, streams: vec![on; 10] }, &[]);
         }
         assert!(records.events.len() < 20 && records.lost > 80, "{}", records.events.len());
     }
@@ -136,12 +125,12 @@ mod tests {
     fn details_crowd_out_nothing_and_are_counted() {
         let mut records = GpuRecords::new(100_000);
         let stream = NewStream { correlation: 1, context: 1, stream: 7, priority: 0, kind: StreamKind::Blocking };
-        (0..1_000).for_each(|_| records.add(Event::Detail(Detail::Stream(stream), None), &Numbers));
+        (0..1_000).for_each(|_| records.add(Event::Detail(Detail::Stream(stream), None), &[]));
         let waiting = records.events.len();
         assert!(waiting > 10 && waiting * size_of::<Event>() <= 100_000 / 16, "{waiting}");
         let lost = 1_000 - waiting as u64;
         assert_eq!((records.lost_details, records.lost), ([0, 0, 0, lost, 0, 0], 0));
-        (0..50).for_each(|id| records.add(call(id), &Numbers));
+        (0..50).for_each(|id| records.add(call(id), &[]));
         assert_eq!((records.events.len(), records.lost), (waiting + 50, 0));
         drop(records.take());
         assert!(records.is_empty() && records.lost_details == [0; 6]);

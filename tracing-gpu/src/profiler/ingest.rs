@@ -142,7 +142,7 @@ impl Inner {
             let collector =
                 Collector::start_alone(&self.engine, self.config.gpu_memory).inspect_err(|_| self.end_without_gpu())?;
             if let Some(recorder) = self.recorder.get() {
-                collector.record_to(recorder.gpu_records());
+                collector.record_to(&recorder.gpu);
             }
             Ok::<_, String>(collector)
         };

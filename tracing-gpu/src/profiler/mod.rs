@@ -383,12 +383,12 @@ impl Inner {
                     return Err("the program has handed over GPU work of its own before CUDA began".to_owned());
                 }
                 self.begin_with_gpu();
-                let details = self.recorder.get().map_or(Details::NONE, |recorder| recorder.details());
+                let details = self.recorder.get().map_or(Details::NONE, |recorder| recorder.details);
                 let calls = self.config.wants_calls();
                 let collector = Collector::start(&self.engine, calls, details, gpu_memory, gpu_when_injected)
                     .inspect_err(|_| self.end_without_gpu())?;
                 if let Some(recorder) = self.recorder.get() {
-                    collector.record_to(recorder.gpu_records());
+                    collector.record_to(&recorder.gpu);
                 }
                 Ok(collector)
             });

@@ -1,10 +1,9 @@
 //! The GPU's side of a timeline: operations with the calls that launched them, and ranges projected onto streams.
 
 use rustc_hash::FxHashSet;
-use std::sync::Arc;
 
-use gpu_activity::join::{Event, Launch};
-use gpu_activity::record::Work;
+use gpu_activity::join::{Event, Launch, StreamSpan};
+use gpu_activity::record::{self, Work};
 use range_report::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection};
 
 use super::Labels;
@@ -55,10 +54,11 @@ impl GpuTracks {
                         let name: &str = records.devices.get(&op.device).map_or("", |name| name);
                         give(&Item::Device { device: op.device, name });
                     }
-                    let names: Option<&(Arc<str>, Arc<str>)> = match op.work {
+                    let names = match op.work {
                         Work::Kernel(kernel) => records.kernels.get(&kernel.name),
                         Work::Memory(_) => None,
                     };
+                    let (kernel, symbol) = names.map_or(("", ""), |(shown, symbol)| (shown, symbol));
                     let (launch, span, call) = place(*launch);
                     give(&Item::Operation(Operation {
                         start: self.moment(op.start),
@@ -69,24 +69,18 @@ impl GpuTracks {
                         correlation: op.correlation,
                         graph_node: op.graph_node,
                         work: op.work,
-                        kernel: names.map_or("", |(shown, _)| shown),
-                        symbol: names.map_or("", |(_, symbol)| symbol),
+                        kernel,
+                        symbol,
                         launch,
                         span,
                         call,
                     }));
                 }
                 Event::Call(call, thread) => {
-                    let name = records.functions.get(&(call.api, call.function)).map_or("", |name| name);
-                    give(&Item::ApiCall(ApiCall {
-                        api: call.api,
-                        name,
-                        thread: *thread,
-                        start: self.moment(call.start),
-                        end: self.moment(call.end),
-                        correlation: call.correlation,
-                        result: call.result,
-                    }));
+                    let record::ApiCall { api, function, correlation, result, .. } = *call;
+                    let (start, end) = (self.moment(call.start), self.moment(call.end));
+                    let name = records.functions.get(&(api, function)).map_or("", |name| name);
+                    give(&Item::ApiCall(ApiCall { api, name, thread: *thread, start, end, correlation, result }));
                 }
                 Event::Detail(detail, launch) => {
                     let (launch, span, call) = place(*launch);
@@ -95,17 +89,10 @@ impl GpuTracks {
                 }
                 Event::Projection { label, level, streams } => {
                     let (domain, name) = labels.label(*label);
-                    for on in streams {
-                        give(&Item::Projection(Projection {
-                            device: on.device,
-                            context: on.context,
-                            stream: on.stream,
-                            start: self.moment(on.start),
-                            end: self.moment(on.end),
-                            domain,
-                            name,
-                            level: *level,
-                        }));
+                    for &StreamSpan { device, context, stream, start, end } in streams {
+                        let (start, end, level) = (self.moment(start), self.moment(end), *level);
+                        let range = Projection { device, context, stream, start, end, domain, name, level };
+                        give(&Item::Projection(range));
                     }
                 }
             }

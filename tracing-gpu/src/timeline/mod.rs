@@ -58,9 +58,9 @@ pub(crate) struct Recorder {
     engine: &'static Engine,
     session: &'static Session,
     /// The details that folds need.
-    details: Details,
-    /// Records of the GPU's side, to be written with the next batch.
-    gpu: Mutex<GpuRecords>,
+    pub(crate) details: Details,
+    /// Where the collector adds records of the GPU's side, to be written with the next batch.
+    pub(crate) gpu: Mutex<GpuRecords>,
     state: Mutex<State>,
     stop: AtomicBool,
     lost: AtomicU64,
@@ -214,16 +214,6 @@ impl Recorder {
         }
     }
 
-    /// Where the collector adds records.
-    pub(crate) fn gpu_records(&self) -> &Mutex<GpuRecords> {
-        &self.gpu
-    }
-
-    /// The details that folds need.
-    pub(crate) fn details(&self) -> Details {
-        self.details
-    }
-
     /// Number of details without room so far, with the name of each kind.
     pub(crate) fn lost_details(&self) -> Vec<(u64, &'static str)> {
         let lost = self.lost_details.iter().map(|lost| lost.load(Relaxed));
@@ -254,8 +244,9 @@ impl Recorder {
         for at in 0..count {
             write_records(state, &taken, at, &mut places, self.session);
             let Some(mut records) = taken.get_mut(at).map(take) else { continue };
-            self.give_back(&mut records);
+            self.session.tape_room.iter().for_each(|room| room.give_back(records.room()));
             if state.spare.len() < SPARE {
+                records.clear();
                 state.spare.push(records);
             }
         }
@@ -285,10 +276,8 @@ impl Recorder {
         let from = all.len();
         for thread in self.engine.all_threads() {
             // Only the present records: a thread that is faster than the files must not keep the others waiting.
-            let mut left = self.take_piece(state, thread, all);
-            while left > 0 {
+            for _ in 0..self.take_piece(state, thread, all) {
                 self.take_piece(state, thread, all);
-                left -= 1;
             }
         }
         for records in all.get(from..).unwrap_or_default() {
@@ -309,14 +298,6 @@ impl Recorder {
         left
     }
 
-    /// Returns the room of written records.
-    fn give_back(&self, records: &mut Records) {
-        if let Some(room) = &self.session.tape_room {
-            room.give_back(records.room());
-        }
-        records.clear();
-    }
-
     fn stop(&self) {
         self.stop.store(true, Relaxed);
         if let Some(room) = &self.session.tape_room {
@@ -333,12 +314,21 @@ impl Recorder {
         self.state.lock().takers.files.clear();
     }
 
-    /// Writes the remaining records. Later records are lost.
+    /// Writes the remaining records, and the calls that are still open. Later records are lost.
     pub(crate) fn complete(&self) {
         self.stop();
         self.write();
         self.write(); // the batch that was taken ahead
-        self.write_open_calls(&mut self.state.lock());
+        let state = &mut *self.state.lock();
+        let now = self.session.clock.now();
+        state.moments.add(self.session.clock.anchor());
+        for call in self.session.calls.iter() {
+            let Some((start, numbers, (thread, place))) = call.open_numbers() else { continue };
+            let Some(home) = self.engine.thread_at(thread) else { continue };
+            let Some(label) = home.identity(place).map(|identity| identity.key.label) else { continue };
+            give_call(state, home.thread_id(), label, (start, now), numbers, Ending::Cut);
+        }
+        self.lost.fetch_add(take(&mut state.fields.lost), Relaxed);
     }
 
     /// To be called next: lets the folds add their results to the last summary.
@@ -357,52 +347,26 @@ impl Recorder {
         takers.files.clear();
         take(&mut takers.errors)
     }
-
-    /// Writes the calls that are open at the end.
-    fn write_open_calls(&self, state: &mut State) {
-        let now = self.session.clock.now();
-        state.moments.add(self.session.clock.anchor());
-        for call in self.session.calls.iter() {
-            let Some((start, numbers, (thread, place))) = call.open_numbers() else { continue };
-            let Some(home) = self.engine.thread_at(thread) else { continue };
-            let Some(label) = home.identity(place).map(|identity| identity.key.label) else { continue };
-            give_call(state, home.thread_id(), label, (start, now), numbers, Ending::Cut);
-        }
-        self.lost.fetch_add(take(&mut state.fields.lost), Relaxed);
-    }
 }
 
 /// For each span number, the index of the list with its fields and their place in it.
 type Places = FxHashMap<u64, (usize, usize)>;
 
-/// Adds the fields of a span, if a list after this one has its creation: it was created on another thread. Fills
-/// `places` at the first search.
-fn find(
-    span: u64,
-    known: &mut SpanFields,
-    lists: &[Records],
-    at: usize,
-    places: &mut Option<Places>,
-    session: &Session,
-) {
-    let places = places.get_or_insert_with(|| {
+/// Writes the records of one of the lists. The first search for a span in later lists fills `places`.
+fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut Option<Places>, session: &Session) {
+    let Some(records) = lists.get(at) else { return };
+    // Adds the fields of a span, if a list after this one has its creation: it was created on another thread.
+    let mut find = |RangeNumbers { span, has_fields, .. }: RangeNumbers, known: &mut SpanFields| {
+        if !has_fields || known.is_known(span) {
+            return;
+        }
         let of = |(list, records): (usize, &Records)| {
             records.new_spans().map(move |(span, place)| (span, (list, place))).collect::<Vec<_>>()
         };
-        lists.iter().enumerate().skip(at + 1).flat_map(of).collect()
-    });
-    let later = places.get(&span).filter(|(list, _)| *list > at);
-    let record = later.and_then(|&(list, place)| lists.get(list)?.fields_at(place));
-    record.iter().for_each(|record| known.add(record, session));
-}
-
-/// Writes the records of one of the lists.
-fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut Option<Places>, session: &Session) {
-    let Some(records) = lists.get(at) else { return };
-    let mut find = |RangeNumbers { span, has_fields, .. }: RangeNumbers, known: &mut SpanFields| {
-        if has_fields && !known.is_known(span) {
-            find(span, known, lists, at, places, session);
-        }
+        let search = || lists.iter().enumerate().skip(at + 1).flat_map(of).collect();
+        let later = places.get_or_insert_with(search).get(&span).filter(|(list, _)| *list > at);
+        let record = later.and_then(|&(list, place)| lists.get(list)?.fields_at(place));
+        record.iter().for_each(|record| known.add(record, session));
     };
     // Values of the next range. They come directly before it, or with values of surrounding ranges in between.
     let mut values: Vec<(u32, ValuesRecord)> = Vec::new();

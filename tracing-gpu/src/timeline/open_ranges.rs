@@ -1,7 +1,6 @@
 //! Data of ranges that are still open: their values, and the original starts of those that a new window cut.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use nvtx_rs::{Color, Payload};
 
@@ -33,11 +32,9 @@ pub(super) struct OpenRanges {
 impl OpenRanges {
     /// Keeps the values of a range.
     pub(super) fn keep(&mut self, thread: u32, start: Ticks, values: OpenValues) {
-        match self.values.entry((start, thread)) {
-            Entry::Vacant(new) => drop(new.insert(values)),
-            // More values of the same range arrive at its end.
-            Entry::Occupied(mut known) => known.get_mut().fields.append(&values.fields),
-        }
+        // More values of the same range arrive at its end.
+        let range = self.values.entry((start, thread)).and_modify(|known| known.fields.append(&values.fields));
+        range.or_insert(values);
         if self.values.len() > OPEN {
             self.values.pop_first();
             self.lost += 1;

@@ -91,13 +91,11 @@ impl SpanFields {
     }
 
     fn names(&mut self, site: u64, session: &Session) -> Names {
-        if let Some(names) = self.sites.get(&site) {
-            return names.clone();
-        }
-        let metadata = session.with_names(|names| names.with_fields().get(&site).copied());
-        let names: Names = metadata.map_or_else(|| Vec::new().into(), |metadata| session.fields.shown(metadata).into());
-        self.sites.row_or(site, || names.clone());
-        names
+        let shown = || {
+            let metadata = session.with_names(|names| names.with_fields().get(&site).copied());
+            metadata.map_or_else(Box::default, |metadata| session.fields.shown(metadata)).into()
+        };
+        self.sites.row_or(site, shown).clone()
     }
 
     pub(super) fn is_known(&self, span: u64) -> bool {
