@@ -73,6 +73,24 @@ fn work_that_runs_long_after_the_span_is_in_its_projection() {
 }
 
 #[test]
+fn a_projection_has_the_work_of_each_stream_apart() {
+    let mut all = with_events(100, 100);
+    all.notes(&[began(1, 0, 1), called(1, 1, 1), called(2, 1, 1), called(3, 1, 1), ended(1)]);
+    for (correlation, stream, start) in [(1, 7, 100), (2, 8, 150), (3, 7, 300)] {
+        all.operation(&GpuOp { stream, ..kernel(correlation, start, start + 10) }, true, &KEEP);
+        all.call(&api(Api::Runtime, correlation, 5, 9), true, &KEEP);
+    }
+    all.drain(3);
+    let streams = all.take_events().find_map(|event| match event {
+        Event::Projection { streams, .. } => Some(streams),
+        _ => None,
+    });
+    let streams = streams.expect("the range has work");
+    let spans: Vec<_> = streams.iter().map(|on| (on.stream, on.start, on.end)).collect();
+    assert_eq!(spans, [(7, 100, 310), (8, 150, 160)]);
+}
+
+#[test]
 fn an_open_range_is_projected_when_it_is_over() {
     let mut all = with_events(100, 100);
     all.notes(&[began(1, 0, 1), called(1, 1, 1), called(2, 1, 1)]);
