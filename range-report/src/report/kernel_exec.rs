@@ -95,3 +95,14 @@ fn spread(times: &Times) -> [Cell; 5] {
         Cell::Number(times.stddev_ns),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tool that has this report has SQLite from 3.43 on.
+    #[test]
+    fn means_are_rounded_by_the_exact_double() {
+        assert_eq!(table_of(&[]).rounding, Rounding::Binary);
+    }
+}

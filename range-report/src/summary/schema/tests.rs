@@ -153,3 +153,13 @@ fn the_json_schema_is_what_is_declared() {
     let written: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert!(written == schema, "the schema is of an older declaration: write it anew");
 }
+
+#[test]
+fn json_leaves_out_only_what_is_unknown() {
+    let written = |awaited_ns| {
+        let mut node = crate::TreeNode::default();
+        node.awaited_ns = awaited_ns;
+        serde_json::to_value(node).unwrap().get("awaited_ns").cloned()
+    };
+    assert_eq!([Some(3), Some(0), None].map(written), [Some(json!(3)), Some(json!(0)), None]);
+}
