@@ -157,8 +157,7 @@ fn the_json_schema_is_what_is_declared() {
 #[test]
 fn json_leaves_out_only_what_is_unknown() {
     let written = |awaited_ns| {
-        let mut node = crate::TreeNode::default();
-        node.awaited_ns = awaited_ns;
+        let node = crate::TreeNode { awaited_ns, ..crate::TreeNode::default() };
         serde_json::to_value(node).unwrap().get("awaited_ns").cloned()
     };
     assert_eq!([Some(3), Some(0), None].map(written), [Some(json!(3)), Some(json!(0)), None]);
