@@ -1,0 +1,269 @@
+use super::*;
+
+fn place() -> Place {
+    Place::new(3, 2).under(1)
+}
+
+fn left(next: bool) -> Left {
+    if next { Left::Last } else { Left::Other }
+}
+
+#[test]
+fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let id = calls.begin(&spare, 7, place().with_call(), 0, 100);
+    for (enter, exit) in [(110, 120), (150_000, 150_030), (150_040, 150_041)] {
+        calls.enter(id, enter, Left::Last);
+        calls.exit(id, exit);
+    }
+    let ended = EndedCall {
+        created: 100,
+        latency: 149_931,
+        busy: 41,
+        idle: 149_890,
+        entries: 3,
+        has_paused: true,
+        is_outlived: false,
+        is_cancelled: false,
+        is_doubtful: false,
+        has_other_owner: false,
+        is_dropped: true,
+        has_finished: true,
+        uncounted: 0,
+        thread: 7,
+        place: place(),
+        node: 3,
+        exited: 150_041,
+        numbers: None,
+    };
+    assert_eq!(calls.end(Some(&spare), id, 150_050), Some(ended));
+    assert_eq!(calls.begin(&spare, 7, place(), 0, 1), id, "is used again");
+}
+
+#[test]
+fn what_a_call_below_awaits_is_not_its_own() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let above = calls.begin(&spare, 1, place(), 0, 0);
+    calls.enter(above, 10, Left::Last);
+    let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(&spare, 1, place(), above, now)).collect();
+    calls.exit(above, 20);
+    assert_eq!(calls.end(Some(&spare), below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
+    assert!(calls.end(Some(&spare), below[1], 600).is_some());
+    for (enter, exit) in [(650, 660), (661, 662)] {
+        calls.enter(above, enter, Left::Last);
+        calls.exit(above, exit);
+    }
+    let ended = calls.end(Some(&spare), above, 663).unwrap();
+    assert_eq!((ended.latency, ended.busy, ended.idle), (661, 21, 10 + 50), "without the moment until it is dropped");
+}
+
+#[test]
+fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let above = calls.begin(&spare, 1, place(), 0, 0);
+    let below = calls.begin(&spare, 1, place(), above, 5);
+    calls.enter(above, 6, Left::Last);
+    calls.exit(above, 7);
+    assert!(calls.end(Some(&spare), above, 1 << 40).is_some_and(|ended| ended.is_outlived && ended.latency == 7));
+    let other = calls.begin(&spare, 1, place(), 0, 8);
+    assert_ne!(other, above);
+    assert!(calls.end(Some(&spare), below, 9).is_some());
+    let mut again = [calls.begin(&spare, 1, place(), 0, 10), calls.begin(&spare, 1, place(), 0, 10)];
+    again.sort_unstable();
+    assert_eq!(again, [below.min(above), below.max(above)]);
+}
+
+#[test]
+fn threads_pass_free_calls_on() {
+    let (calls, theirs, ours) = (Calls::new(), Spare::default(), Spare::default());
+    for _ in 0..100 {
+        let ids: Vec<CallId> = (0..100).map(|_| calls.begin(&theirs, 1, place(), 0, 1)).collect();
+        assert!(ids.iter().all(|&id| id != 0 && calls.end(Some(&ours), id, 2).is_some()));
+    }
+    assert!(calls.free.lock().unused <= 100 + 4 * BATCH as CallId, "{:?}", calls.free.lock().unused);
+}
+
+#[test]
+fn a_new_window_counts_what_is_not_followed_from_0_again() {
+    let session = crate::session::Session::new_inert();
+    session.calls.over_limit.store(3, Relaxed);
+    session.forget_losses();
+    assert_eq!(session.calls.over_limit(), 0);
+}
+
+#[test]
+fn what_is_dropped_long_after_its_last_poll_was_cancelled() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let is_cancelled = |entries: &[(Ticks, Ticks)], next| {
+        let id = calls.begin(&spare, 1, place(), 0, 0);
+        entries.iter().for_each(|&(enter, exit)| {
+            calls.enter(id, enter, left(next));
+            calls.exit(id, exit);
+        });
+        calls.end(Some(&spare), id, 4 * LONG_PAUSE).map(|ended| ended.is_cancelled)
+    };
+    let after = |pause| [(1, 2), (2 + pause, 3 + pause)];
+    assert_eq!([true, false].map(|next| is_cancelled(&after(1), next)), [Some(false); 2]);
+    assert_eq!([true, false].map(|next| is_cancelled(&after(2 * PAUSE), next)), [Some(false), Some(true)]);
+    assert_eq!([true, false].map(|next| is_cancelled(&after(2 * LONG_PAUSE), next)), [Some(true); 2]);
+    assert_eq!(is_cancelled(&[(1, 2)], true), Some(true), "it was only dropped");
+}
+
+/// A server does this: it keeps the span of a request and enters it again to send the answer.
+#[test]
+fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let ended = |entries: &[(Ticks, bool)], has_child: bool| {
+        let id = calls.begin(&spare, 1, place(), 0, 0);
+        let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
+        entries.iter().for_each(|&(enter, next)| {
+            calls.enter(id, enter, left(next));
+            calls.exit(id, enter + 1);
+        });
+        let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
+        child.map(|child| calls.end(Some(&spare), child, 8 * LONG_PAUSE));
+        (ended.is_cancelled, ended.has_finished, ended.latency)
+    };
+    let (poll, drop, answer) = (LONG_PAUSE, LONG_PAUSE + 10, 3 * LONG_PAUSE);
+    let finished = [(1, false), (poll, true), (drop, true), (answer, false)];
+    let without_the_pause = drop + 2;
+    assert_eq!(ended(&finished, false), (false, true, without_the_pause));
+    let polled_late = [(1, false), (poll, true), (drop, false), (answer, false)];
+    assert_eq!(ended(&polled_late, false), (true, false, answer + 1), "another span was entered before the drop");
+    assert_eq!(ended(&finished, true), (true, false, answer + 1), "it awaited a call, so it had not finished");
+    let (outside, inside) = (calls.begin(&spare, 1, place(), 0, 0), LONG_PAUSE);
+    calls.enter(outside, 1, Left::Other);
+    for enter in [inside, inside + 10] {
+        calls.enter(outside, enter, Left::Last);
+        calls.exit(outside, enter + 1);
+    }
+    calls.exit(outside, inside + 20);
+    assert!(!calls.get(outside).unwrap().end().has_finished, "it was open all the time, as no future is");
+    let polled_again = [finished.as_slice(), &[(answer + 2 * PAUSE, false)]].concat();
+    assert!(ended(&polled_again, false).0, "it goes on after a quick poll");
+}
+
+/// The thread is stopped between the last poll and the drop.
+#[test]
+fn what_may_be_a_late_drop_beside_an_answer_is_doubtful() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let ended = |entries: &[(Ticks, Left)], has_child: bool| {
+        let id = calls.begin(&spare, 1, place(), 0, 0);
+        let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
+        entries.iter().for_each(|&(enter, left)| {
+            calls.enter(id, enter, left);
+            calls.exit(id, enter + 1);
+        });
+        let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
+        child.map(|child| calls.end(Some(&spare), child, 8 * LONG_PAUSE));
+        (ended.is_cancelled, ended.is_doubtful, ended.has_other_owner)
+    };
+    let (poll, drop) = (LONG_PAUSE, LONG_PAUSE + 2 * AT_ONCE);
+    let answer = drop + 2 * PAUSE;
+    let begun = [(1, Left::Other), (poll, Left::Other)];
+    let and = |more: &[(Ticks, Left)]| [&begun, more].concat();
+    let answered = and(&[(drop, Left::Last), (answer, Left::Other)]);
+    assert_eq!(ended(&answered, false), (true, true, false), "the answer comes after the drop");
+    assert_eq!(ended(&answered, true), (true, false, false), "it awaits a call");
+    let polled_twice = and(&[(poll + 10, Left::Last), (drop, Left::Last), (answer, Left::Other)]);
+    assert_eq!(ended(&polled_twice, false), (true, true, false), "the second poll came at once");
+    let answer_first = and(&[(poll + PAUSE / 2, Left::Other), (answer, Left::Earlier)]);
+    assert_eq!(ended(&answer_first, false), (true, true, false), "the answer comes before the drop");
+    let aborted = and(&[(drop, Left::Other), (answer, Left::Other)]);
+    assert_eq!(ended(&aborted, false), (true, false, false), "its thread ran something else before the third entry");
+    let long = and(&[(poll + PAUSE, Left::Other), (3 * LONG_PAUSE, Left::Earlier)]);
+    assert_eq!(ended(&long, false), (true, false, false), "no thread is stopped for so long");
+    let at_once = and(&[(poll + 10, Left::Last), (answer, Left::Other)]);
+    assert_eq!(ended(&at_once, false), (false, false, true));
+    for last in [poll + 20, drop] {
+        let polled_again = and(&[(poll + 10, Left::Last), (last, Left::Last)]);
+        assert_eq!(ended(&polled_again, false), (false, false, false), "one owner may poll so fast");
+    }
+}
+
+#[test]
+fn a_thread_knows_the_range_that_it_left_last() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let id = calls.begin(&spare, 1, place(), 0, 10);
+    let call = calls.get(id).unwrap();
+    // One thread polls, and another enters the span before the poll ends.
+    calls.enter(id, 20, Left::Other);
+    calls.enter(id, 30, Left::Other);
+    calls.exit(id, 31);
+    calls.exit(id, 40);
+    assert_eq!([Some(20), Some(30)].map(|start| call.left(start)), [Left::Last; 2]);
+    calls.enter(id, 50, Left::Other);
+    calls.exit(id, 51);
+    assert_eq!([Some(20), Some(9), None].map(|start| call.left(start)), [Left::Earlier, Left::Other, Left::Other]);
+}
+
+#[test]
+fn an_entry_while_a_poll_is_open_cancels_nothing() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let id = calls.begin(&spare, 1, place(), 0, 0);
+    calls.enter(id, 1, Left::Other);
+    calls.exit(id, 2);
+    calls.enter(id, LONG_PAUSE, Left::Other);
+    calls.enter(id, LONG_PAUSE + 1, Left::Other);
+    calls.exit(id, LONG_PAUSE + 2);
+    calls.exit(id, LONG_PAUSE + 3);
+    let ended = calls.end(Some(&spare), id, LONG_PAUSE + 4).unwrap();
+    assert_eq!((ended.is_cancelled, ended.latency), (false, LONG_PAUSE + 3));
+}
+
+#[test]
+fn what_is_entered_elsewhere_after_its_first_entry_at_home_is_a_visit_until_there_are_two_in_a_row() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let id = calls.begin(&spare, 1, place(), 0, 0);
+    let call = calls.get(id).unwrap();
+    let in_range = |range| Some(move || range);
+    let enter = || calls.enter(id, 1, Left::Other);
+    assert!(!call.enter_at_home(in_range(5)));
+    enter();
+    assert_eq!(call.enter_elsewhere(9, 20), (0, false));
+    assert!(call.is_visiting());
+    enter();
+    assert_eq!(call.enter_elsewhere(9, 20), (0, false), "the same range");
+    assert!(!call.enter_at_home(in_range(5)) && !call.is_visiting());
+    assert_eq!(call.enter_elsewhere(9, 30), (0, false));
+    assert_eq!(call.end().node, 3, "it is counted at home");
+    assert_eq!(call.enter_elsewhere(8, 40), (2, false), "it is kept, and so the visit before was a use");
+    assert_eq!(call.enter_elsewhere(8, 50), (1, false));
+    assert_eq!(call.end().node, 8);
+    assert!(call.enter_at_home(in_range(60)) && !call.enter_at_home(in_range(60)));
+}
+
+#[test]
+fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    for (is_alone, uncounted) in [(true, 2), (false, 0)] {
+        let id = calls.begin(&spare, 1, place(), 0, 0);
+        let call = calls.get(id).unwrap();
+        call.set_alone(is_alone);
+        for _ in 0..3 {
+            assert!(!call.enter_at_home(None::<fn() -> Ticks>));
+            calls.enter(id, 1, Left::Other);
+        }
+        assert_eq!(call.end().uncounted, uncounted);
+    }
+}
+
+#[test]
+fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let [outer, other] = [1, 2].map(|now| calls.begin(&spare, 1, place(), 0, now));
+    let before = calls.begin(&spare, 1, place(), 0, 5);
+    [outer, other].into_iter().for_each(|outer| calls.enter(outer, 10, Left::Other));
+    let inner = calls.begin(&spare, 1, place(), 0, 20);
+    let range = |call: CallId| calls.get(call).unwrap().range_in(calls.get(outer).unwrap());
+    assert_eq!((range(inner), range(before)), (Some(10), None), "it was created before the first poll");
+    calls.adopt(inner, outer);
+    calls.adopt(inner, other);
+    calls.exit(outer, 30);
+    calls.exit(other, 30);
+    assert!(calls.end(Some(&spare), inner, 130).is_some());
+    calls.enter(outer, 140, Left::Other);
+    calls.enter(other, 140, Left::Other);
+    let idle = |call: CallId| calls.get(call).unwrap().idle.load(Relaxed);
+    assert_eq!((idle(outer), idle(other)), (9 + 10, 8 + 110));
+}
