@@ -23,6 +23,7 @@ use tracing_gpu::{Chosen, Output, Profiler};
 use crate::folder::{self, Folder, Settings};
 use crate::{complain, system};
 use options::{CommandLine, Compare, Other, Print, Run, WRONG_USE};
+use program::Program;
 
 /// The shell's exit status for a command that is not found, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
@@ -77,7 +78,9 @@ fn profile(run: &Run) -> ExitCode {
     let Some((name, arguments)) = run.command.split_first() else { return ExitCode::from(WRONG_USE) };
     let mut command = Command::new(name);
     command.args(arguments);
-    let folder = if chosen.enabled { injected(&mut command, run, &users, &files) } else { None };
+    let program = Program::find(name);
+    let program = program.as_ref();
+    let folder = if chosen.enabled { injected(&mut command, program, run, &users, &files) } else { None };
     let mut other_runs = Vec::new();
     let mut start = |command: &mut Command| {
         let program = wait::start(command, run.wait, run.timeout.map(|seconds| seconds.0))?;
@@ -86,7 +89,7 @@ fn profile(run: &Run) -> ExitCode {
         program.wait()
     };
     let began = Instant::now();
-    let started = start(&mut command).or_else(|error| match by_shell(&command, &error) {
+    let started = start(&mut command).or_else(|error| match by_shell(&command, program, &error) {
         Some(mut shell) => start(&mut shell).map_err(|_| error),
         None => Err(error),
     });
@@ -98,12 +101,12 @@ fn profile(run: &Run) -> ExitCode {
                 let line = format!("nothing was measured: `{}` could not be started", Path::new(name).display());
                 report::in_files(run, &chosen, &files, &[], &line);
             }
-            return not_started(Path::new(name), &error);
+            return not_started(Path::new(name), program, &error);
         }
     };
     match folder {
         Some(folder) => {
-            let pages = report::of_run(&folder, run, &chosen, &files, began.elapsed());
+            let pages = report::of_run(&folder, run, program, &chosen, &files, began.elapsed());
             settle_ended_runs(&folder, other_runs);
             folder.remove();
             if run.open {
@@ -175,7 +178,13 @@ fn settings(print: &Print, gpu: Option<&str>) -> String {
 
 /// Makes the program load this file. If that fails, returns `None` after a line with the reason, and the program runs
 /// without it.
-fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files) -> Option<Folder> {
+fn injected(
+    command: &mut Command,
+    program: Option<&Program>,
+    run: &Run,
+    users: &str,
+    files: &files::Files,
+) -> Option<Folder> {
     let prepared = prepare(run, users, files).and_then(|folder| Ok((folder, own_file()?)));
     let (folder, own) = match prepared {
         Ok(prepared) => prepared,
@@ -197,7 +206,7 @@ fn injected(command: &mut Command, run: &Run, users: &str, files: &files::Files)
         };
         command.env(variable, &own);
     }
-    if program::find(Path::new(command.get_program())).is_some_and(|file| program::is_static_with_nvtx(&file)) {
+    if program.is_some_and(Program::is_static_with_nvtx) {
         command.env_remove("NVTX_INJECTION64_PATH");
     }
     let mut openacc = OsString::from(&own);
@@ -252,11 +261,10 @@ fn own_file() -> io::Result<PathBuf> {
 
 /// The same command through the shell, if the program is a script without an interpreter: every shell starts such
 /// scripts like this.
-fn by_shell(command: &Command, error: &io::Error) -> Option<Command> {
-    let script = program::find(Path::new(command.get_program()));
-    let script = script.filter(|file| error.raw_os_error() == Some(libc::ENOEXEC) && program::is_text(file))?;
+fn by_shell(command: &Command, program: Option<&Program>, error: &io::Error) -> Option<Command> {
+    let script = program.filter(|program| error.raw_os_error() == Some(libc::ENOEXEC) && program.is_text())?;
     let mut shell = Command::new("/bin/sh");
-    shell.arg(script).args(command.get_args());
+    shell.arg(script.path()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => shell.env(name, value),
@@ -267,13 +275,13 @@ fn by_shell(command: &Command, error: &io::Error) -> Option<Command> {
 }
 
 /// Prints in one line why the program could not be started.
-fn not_started(name: &Path, error: &io::Error) -> ExitCode {
+fn not_started(name: &Path, program: Option<&Program>, error: &io::Error) -> ExitCode {
     let shown = name.display();
-    let Some(file) = program::find(name) else {
+    let Some(program) = program else {
         complain(&format!("there is no program `{shown}`"));
         return ExitCode::from(NOT_FOUND);
     };
-    match (error.raw_os_error(), program::interpreter(&file)) {
+    match (error.raw_os_error(), program.interpreter()) {
         (Some(libc::ENOENT), Some(interpreter)) => {
             complain(&format!("`{shown}` is a script for `{}`, which is not there", interpreter.display()));
             return ExitCode::from(NOT_FOUND);
@@ -285,7 +293,9 @@ fn not_started(name: &Path, error: &io::Error) -> ExitCode {
         (Some(libc::ENOEXEC), _) => {
             complain(&format!("`{shown}` is no program for this machine"));
         }
-        (Some(libc::EACCES), _) if file.is_dir() => complain(&format!("`{shown}` is a folder, not a program")),
+        (Some(libc::EACCES), _) if program.path().is_dir() => {
+            complain(&format!("`{shown}` is a folder, not a program"))
+        }
         (Some(libc::EACCES), _) => complain(&format!("`{shown}` may not be executed: chmod +x makes it a program")),
         _ => complain(&format!("cannot start `{shown}`: {error}")),
     }

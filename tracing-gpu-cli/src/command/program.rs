@@ -1,10 +1,10 @@
 //! Properties of the program that decide whether it can be measured.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nvtx_rs::abi;
@@ -33,53 +33,95 @@ impl std::fmt::Display for Obstacle {
     }
 }
 
-/// The file that this name starts: the name itself if it contains a slash, else the first match in `PATH`.
-pub(super) fn find(name: &Path) -> Option<PathBuf> {
-    if name.as_os_str().as_encoded_bytes().contains(&b'/') {
-        return name.exists().then(|| name.to_owned());
-    }
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    let is_program =
-        |file: &PathBuf| file.metadata().is_ok_and(|there| there.is_file() && there.permissions().mode() & 0o111 != 0);
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
+/// The program of a run. Its file is read once, when it is found.
+#[derive(Debug)]
+pub(super) struct Program {
+    path: PathBuf,
+    /// The first line, unless it is a binary. The system reads no more of a script.
+    line: Option<Vec<u8>>,
+    /// The file that the system executes: the program, or its interpreter, if it is a script.
+    executed: PathBuf,
+    /// The reason why libraries cannot be loaded into that file.
+    obstacle: Option<Obstacle>,
 }
 
-/// The interpreter that the first line of a script names.
-pub(super) fn interpreter(script: &Path) -> Option<PathBuf> {
-    let line = first_line(script)?;
-    // The system parses the line like this: the \\r of a file from Windows is part of the name.
+impl Program {
+    /// The file that this name starts: the name itself if it contains a slash, else the first match in `PATH`.
+    pub(super) fn find(name: &OsStr) -> Option<Self> {
+        let path = Path::new(name);
+        if name.as_bytes().contains(&b'/') {
+            return Some(Self::read(path.to_owned(), &path.metadata().ok()?));
+        }
+        let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+        std::env::split_paths(&folders).map(|folder| folder.join(path)).find_map(|file| {
+            let there = file.metadata().ok()?;
+            (there.is_file() && there.permissions().mode() & 0o111 != 0).then(|| Self::read(file, &there))
+        })
+    }
+
+    fn read(path: PathBuf, there: &Metadata) -> Self {
+        let mut file = open(&path, there);
+        let line = file.as_mut().and_then(|file| first_line(file).ok()).filter(|line| !line.contains(&0));
+        if let Some(interpreter) = line.as_deref().and_then(interpreter) {
+            let there = interpreter.metadata().ok();
+            let file = there.as_ref().and_then(|there| open(&interpreter, there));
+            let obstacle = there.zip(file).and_then(|(there, file)| obstacle(&there, &file));
+            return Self { path, line, executed: interpreter, obstacle };
+        }
+        let obstacle = file.and_then(|file| obstacle(there, &file));
+        Self { executed: path.clone(), path, line, obstacle }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether shells take the file for text: its first line has no zero byte.
+    pub(super) fn is_text(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// The interpreter that the first line of a script names.
+    pub(super) fn interpreter(&self) -> Option<&Path> {
+        (self.executed != self.path).then_some(&self.executed)
+    }
+
+    /// Whether a static program, or the static interpreter of a script, contains NVTX. It would load a library that it
+    /// does not survive. Other static programs, such as `tini` and `busybox`, start programs that can be measured.
+    pub(super) fn is_static_with_nvtx(&self) -> bool {
+        self.obstacle == Some(Obstacle::Static) && self.mentions(abi::INJECTION_PATH.as_bytes())
+    }
+
+    /// Whether the executed file contains this text.
+    fn mentions(&self, text: &[u8]) -> bool {
+        File::open(&self.executed).and_then(|file| mentions(file, text)).unwrap_or(false)
+    }
+
+    /// Whether it is this command, or another version of it.
+    fn is_this_command(&self) -> bool {
+        let place = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
+        let same = || place(&self.path).is_some_and(|own| Some(own) == place(Path::new("/proc/self/exe")));
+        self.path.file_name().is_some_and(|name| name == "tracing-gpu") || same()
+    }
+}
+
+/// Opens a regular file: opening a pipe would wait.
+fn open(path: &Path, there: &Metadata) -> Option<File> {
+    if there.is_file() { File::open(path).ok() } else { None }
+}
+
+fn first_line(file: &mut File) -> io::Result<Vec<u8>> {
+    const LONGEST: usize = 256;
+    let mut line = Vec::with_capacity(LONGEST);
+    file.take(LONGEST as u64).read_to_end(&mut line)?;
+    line.truncate(line.iter().position(|byte| *byte == b'\n').unwrap_or(line.len()));
+    Ok(line)
+}
+
+fn interpreter(line: &[u8]) -> Option<PathBuf> {
+    // The system parses the line like this: the \r of a file from Windows is part of the name.
     let mut words = line.strip_prefix(b"#!")?.split(|byte| matches!(byte, b' ' | b'\t'));
     Some(OsStr::from_bytes(words.find(|word| !word.is_empty())?).into())
-}
-
-/// Whether shells take a file for text: its first line has no zero byte.
-pub(super) fn is_text(file: &Path) -> bool {
-    first_line(file).is_some_and(|line| !line.contains(&0))
-}
-
-/// The part of a script that the system reads for its interpreter.
-fn first_line(file: &Path) -> Option<Vec<u8>> {
-    if !file.is_file() {
-        return None; // opening a pipe would wait
-    }
-    const LONGEST: usize = 256;
-    let mut start = Vec::with_capacity(LONGEST);
-    File::open(file).ok()?.take(LONGEST as u64).read_to_end(&mut start).ok()?;
-    start.truncate(start.iter().position(|byte| *byte == b'\n').unwrap_or(start.len()));
-    Some(start)
-}
-
-/// Whether a static program, or the static interpreter of a script, contains NVTX. It would load a library that it does
-/// not survive. Other static programs, such as `tini` and `busybox`, start programs that can be measured.
-pub(super) fn is_static_with_nvtx(program: &Path) -> bool {
-    let file = executed(program);
-    let is_so = || {
-        let mut file = File::open(&file)?;
-        let is_static = elf_obstacle(&mut file)? == Some(Obstacle::Static);
-        file.rewind()?;
-        Ok::<_, io::Error>(is_static && mentions(file, abi::INJECTION_PATH.as_bytes())?)
-    };
-    file.is_file() && is_so().unwrap_or(false) // opening a pipe would wait
 }
 
 /// Whether the file contains this text.
@@ -96,24 +138,16 @@ fn mentions(mut file: impl io::Read, text: &[u8]) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The file that the system executes: the program, or its interpreter, if it is a script.
-fn executed(program: &Path) -> PathBuf {
-    interpreter(program).unwrap_or_else(|| program.to_owned())
-}
-
-/// The reason why libraries cannot be loaded into this program; for a script, into its interpreter.
-pub(super) fn obstacle(program: &Path) -> Option<Obstacle> {
-    let file = executed(program);
-    let there = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+fn obstacle(there: &Metadata, file: &File) -> Option<Obstacle> {
     // A mode or a capability that gives rights beyond the user's own makes the program privileged.
-    if there.mode() & 0o6000 != 0 && !is_own(&there) {
+    if there.mode() & 0o6000 != 0 && !is_own(there) {
         return Some(Obstacle::Privileged);
     }
-    elf_obstacle(&mut File::open(file).ok()?).ok().flatten()
+    elf_obstacle(file).ok().flatten()
 }
 
 /// Whether the mode bits give the caller no further rights: then the system removes nothing from its environment.
-fn is_own(there: &std::fs::Metadata) -> bool {
+fn is_own(there: &Metadata) -> bool {
     let own = std::fs::metadata("/proc/self");
     own.is_ok_and(|own| {
         (there.mode() & 0o4000 == 0 || there.uid() == own.uid())
@@ -145,41 +179,38 @@ const WRAPPERS: [&str; 18] = [
 /// Tools that inject a library in the same way as this command.
 const TOOLS: [&str; 3] = ["compute-sanitizer", "ncu", "nsys"];
 
-/// Why no call of a program was seen, as far as that can be known from outside.
-pub(super) fn unseen(program: Option<&Path>) -> String {
+/// Why no call of a program was seen, as far as that can be known from outside. Where it may just lack names, also how
+/// phases are named in its language.
+pub(super) fn unseen(program: Option<&Program>) -> (String, Option<&'static str>) {
     const UNSEEN: &str = "the program used neither NVTX nor CUDA nor OpenACC, or";
-    let name = program.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let name = program.and_then(|program| program.path.file_name()).unwrap_or_default().to_string_lossy();
     let name = &*name;
-    if program.is_some_and(is_this_command) {
+    let why = if program.is_some_and(Program::is_this_command) {
         format!("`{name}` measures the program that it starts, and reports it itself")
     } else if TOOLS.contains(&name) {
         format!("{UNSEEN} `{name}` has put its own library there. For both: {name} ... tracing-gpu ./app")
     } else if WRAPPERS.contains(&name) {
         format!("{UNSEEN} `{name}` keeps variables or files of this command from it: {name} ... tracing-gpu ./app")
-    } else if let Some(obstacle) = program.and_then(obstacle) {
+    } else if let Some(obstacle) = program.and_then(|program| program.obstacle) {
         obstacle.to_string()
     } else {
-        format!(
+        let why = format!(
             "{UNSEEN} did so where that cannot be seen (linked statically or with musl; under env -i, sudo, ssh or \
              another tracing-gpu; in a container)"
-        )
-    }
+        );
+        return (why, program.and_then(naming));
+    };
+    (why, None)
 }
 
-/// How phases are named in the language of a program, where nothing but the lack of names keeps it from a report.
-/// `None` where something else may.
-pub(super) fn naming(program: Option<&Path>) -> Option<&'static str> {
+/// How phases are named in the language of a program. `None` if its file is gone.
+fn naming(program: &Program) -> Option<&'static str> {
     const SHELLS: [&str; 7] = ["bash", "busybox", "dash", "env", "ksh", "sh", "zsh"];
-    let program = program?;
-    let name = program.file_name()?.to_str()?;
-    if is_this_command(program) || [&TOOLS[..], &WRAPPERS].concat().contains(&name) || obstacle(program).is_some() {
-        return None;
-    }
-    let file = executed(program).canonicalize().ok()?;
-    let starter = file.file_name()?.to_str()?;
+    let file = program.executed.canonicalize().ok()?;
+    let (name, starter) = (program.path.file_name()?.to_str()?, file.file_name()?.to_str()?);
     // `#!/usr/bin/env python3`
-    let line = first_line(program).filter(|line| line.starts_with(b"#!")).unwrap_or_default();
-    let line = String::from_utf8_lossy(&line);
+    let line = program.line.as_deref().filter(|line| line.starts_with(b"#!")).unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
     let mut names = [name, starter].into_iter().chain(line.split(['/', ' ', '\t']));
     if names.any(|name| name.starts_with("python")) {
         return Some("in Python with `with nvtx.annotate(\"load\"):` (pip install nvtx)");
@@ -190,48 +221,37 @@ pub(super) fn naming(program: Option<&Path>) -> Option<&'static str> {
         return Some("with `nvtx.annotate` in Python, <nvtx3/nvtx3.hpp> in C++, `tracing` spans in Rust");
     }
     // Rust's standard library names its sources.
-    if File::open(&file).and_then(|file| mentions(file, b"/rustc/")).unwrap_or(false) {
+    if program.mentions(b"/rustc/") {
         return Some("in Rust with spans of `tracing`, and `tracing_gpu::init()` in main");
     }
     Some("in C++ with `nvtx3::scoped_range part{\"load\"};` of <nvtx3/nvtx3.hpp>, in C with <nvtx3/nvToolsExt.h>")
 }
 
-/// Whether the program is this command, or another version of it.
-fn is_this_command(program: &Path) -> bool {
-    let is_named = program.file_name().is_some_and(|name| name == "tracing-gpu");
-    let same = || Some(program.canonicalize().ok()? == std::env::current_exe().ok()?.canonicalize().ok()?);
-    is_named || same() == Some(true)
-}
-
-fn elf_obstacle(file: &mut File) -> io::Result<Option<Obstacle>> {
+fn elf_obstacle(file: &File) -> io::Result<Option<Obstacle>> {
     const INTERPRETER: u64 = 3;
     /// Part of the name of its dynamic loader.
-    const MUSL: &str = "ld-musl";
+    const MUSL: &[u8] = b"ld-musl";
     const LONGEST_PATH: u64 = 4_096;
-    let mut head = [0; 64];
-    file.read_exact(&mut head)?;
+    let bytes = |start: u64, length: u64| {
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        file.read_exact_at(&mut bytes, start).map(|()| bytes)
+    };
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let head = bytes(0, 64)?;
     if !head.starts_with(b"\x7fELF") {
         return Ok(None);
     }
     if head[4] != 2 {
         return Ok(Some(Obstacle::ThirtyTwoBit));
     }
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
     let (table, size, count) = (number(&head[32..40]), number(&head[54..56]), number(&head[56..58]));
-    for entry in 0..count {
-        file.seek(SeekFrom::Start(table.saturating_add(entry * size)))?;
-        let mut header = [0; 40];
-        file.read_exact(&mut header)?;
-        if number(&header[..4]) == INTERPRETER {
-            let (start, length) = (number(&header[8..16]), number(&header[32..40]));
-            let mut loader = Vec::new();
-            file.seek(SeekFrom::Start(start))?;
-            file.by_ref().take(length.min(LONGEST_PATH)).read_to_end(&mut loader)?;
-            let is_musl = String::from_utf8_lossy(&loader).contains(MUSL);
-            return Ok(is_musl.then_some(Obstacle::Musl));
-        }
-    }
-    Ok(Some(Obstacle::Static))
+    let entries = bytes(table, size * count)?;
+    let mut entries = entries.chunks_exact(usize::try_from(size.max(40)).unwrap_or(40));
+    let Some(entry) = entries.find(|entry| number(&entry[..4]) == INTERPRETER) else {
+        return Ok(Some(Obstacle::Static));
+    };
+    let loader = bytes(number(&entry[8..16]), number(&entry[32..40]).min(LONGEST_PATH))?;
+    Ok(memchr::memmem::find(&loader, MUSL).is_some().then_some(Obstacle::Musl))
 }
 
 #[cfg(test)]
@@ -281,10 +301,10 @@ mod tests {
         ] {
             let path = folder.join(name);
             std::fs::write(&path, text).unwrap();
-            let naming = naming(Some(&path)).unwrap_or_default();
+            let naming = unseen(Program::find(path.as_os_str()).as_ref()).1.unwrap_or_default();
             assert!(naming.starts_with(expected) && naming.is_empty() == expected.is_empty(), "{name}: {naming}");
         }
-        assert_eq!((naming(None), naming(Some(Path::new("no-such-program")))), (None, None));
+        assert_eq!(unseen(None).1, None);
         std::fs::remove_dir_all(folder).unwrap();
     }
 
@@ -295,7 +315,7 @@ mod tests {
             [("/lib/ld-musl-x86_64.so.1\0", Some(Obstacle::Musl)), ("/lib64/ld-linux-x86-64.so.2\0", None)]
         {
             std::fs::write(&path, program(loader)).unwrap();
-            assert_eq!(elf_obstacle(&mut File::open(&path).unwrap()).unwrap(), expected, "{loader}");
+            assert_eq!(elf_obstacle(&File::open(&path).unwrap()).unwrap(), expected, "{loader}");
         }
         std::fs::remove_file(path).unwrap();
     }

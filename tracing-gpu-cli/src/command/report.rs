@@ -10,7 +10,7 @@ use tracing_gpu::{Chosen, FindingKinds, MergedTable, Output, RenderOptions, Repo
 
 use super::files::{self, Files};
 use super::options::{Print, Processes, Run};
-use super::program;
+use super::program::{self, Program};
 use crate::complain;
 use crate::folder::{CaptureRange, Cut, Folder, Left};
 use crate::system::{self, Taken};
@@ -21,7 +21,14 @@ const MANY: usize = 16;
 const NAMED: usize = 3;
 
 /// Prints the reports of a run and settles its files. Returns the pages.
-pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files, took: Duration) -> Vec<PathBuf> {
+pub(super) fn of_run(
+    folder: &Folder,
+    run: &Run,
+    program: Option<&Program>,
+    chosen: &Chosen,
+    files: &Files,
+    took: Duration,
+) -> Vec<PathBuf> {
     let mut left = match folder.read(progress) {
         Ok(left) => left,
         Err(error) => {
@@ -45,13 +52,13 @@ pub(super) fn of_run(folder: &Folder, run: &Run, chosen: &Chosen, files: &Files,
     let of = |summaries: &[Summary]| summaries.iter().map(|summary| summary.process.clone()).collect::<Vec<_>>();
     let (worked_processes, idle_processes, silent_processes) = (of(&worked), of(&idle), silent.processes());
     if all == 0 && captured == CaptureRange::None {
-        return unseen(run, chosen, files, took);
+        return unseen(run, program, chosen, files, took);
     }
     if worked.is_empty() {
         let why = match captured {
             CaptureRange::Nvtx(name) if all > 0 => format!("no range `{name}` has begun"),
             CaptureRange::Cuda if all > 0 => "no call of cudaProfilerStart was seen".to_owned(),
-            _ if all == 0 => program::unseen(program_of(run).as_deref()), // beside a part that is captured
+            _ if all == 0 => program::unseen(program).0, // beside a part that is captured
             _ => why_empty(&silent, &cut, all, &idle),
         };
         // Marks are in no report, but in timelines.
@@ -115,17 +122,12 @@ fn gpu_traces(folder: &Folder, worked: &[Summary], is_csv: bool) -> Vec<Vec<u8>>
     worked.iter().map(list).collect()
 }
 
-fn program_of(run: &Run) -> Option<PathBuf> {
-    run.command.first().and_then(|name| program::find(Path::new(name)))
-}
-
 /// Reports that no process made a call: one line with the reason, and two lines with the program's times and with a way
 /// to name its phases. Returns the pages.
-fn unseen(run: &Run, chosen: &Chosen, files: &Files, took: Duration) -> Vec<PathBuf> {
-    let program = program_of(run);
-    let why = program::unseen(program.as_deref());
+fn unseen(run: &Run, program: Option<&Program>, chosen: &Chosen, files: &Files, took: Duration) -> Vec<PathBuf> {
+    let (why, naming) = program::unseen(program);
     let pages = nothing(run, chosen, files, &[], &why);
-    if let (Some(naming), false) = (program::naming(program.as_deref()), run.print.csv) {
+    if let (Some(naming), false) = (naming, run.print.csv) {
         let name = run.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
         let line = match chosen.output {
             Output::File(_) => format!("tracing-gpu: nothing was measured: {why}\n"),
