@@ -94,7 +94,7 @@ pub(crate) fn summarise(
         // A thread that has made no call since the window began still has rows of an older window.
         if thread.window.is(window) {
             rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
-            calls.extend(thread.call_rows().into_iter().filter_map(CallRow::copy));
+            calls.extend(thread.call_rows().filter_map(CallRow::copy));
             let left_open = thread.left_open().into_iter();
             rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
             ends.push(rows.len());

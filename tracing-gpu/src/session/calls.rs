@@ -7,6 +7,8 @@
 //! A call is busy while one of its instances is open on any thread. During the rest of its latency it awaits something.
 //! While a call that was created inside it is alive, it awaits that call.
 
+mod by_span;
+
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
     Ordering::Release,
@@ -14,6 +16,7 @@ use std::sync::atomic::{
 
 use parking_lot::Mutex;
 
+use self::by_span::CallBySpan;
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, Place, RangeNumbers};
@@ -108,6 +111,10 @@ pub(crate) struct Call {
     number: AtomicU64,
     under: AtomicU64,
     has_fields: AtomicBool,
+    /// The registry's id of its span, if [`CallBySpan`] has it.
+    span: AtomicU64,
+    /// While it is free: the next free call of its thread.
+    next_free: AtomicU32,
 }
 
 /// The result of a call, in ticks.
@@ -148,7 +155,7 @@ pub(crate) struct EndedCall {
 impl Call {
     /// Opens an instance. `left`: the range that its thread left last, if it was one of this call.
     #[inline]
-    fn enter(&self, now: Ticks, left: Left) {
+    pub(crate) fn enter(&self, now: Ticks, left: Left) {
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
             // While another instance is open, the call does not wait.
@@ -185,7 +192,7 @@ impl Call {
 
     /// Ends an instance. Returns whether nobody needs the call any more.
     #[inline]
-    fn exit(&self, now: Ticks) -> bool {
+    pub(crate) fn exit(&self, now: Ticks) -> bool {
         let (since, before) = (self.busy_since.load(Relaxed), self.state.load(Relaxed));
         self.exited.store(now, Relaxed);
         self.outlived.store(before & ACTIVE >= CHILD, Relaxed);
@@ -334,6 +341,23 @@ impl Call {
         is_use
     }
 
+    /// [`enter_at_home`](Self::enter_at_home) of a call that was entered nowhere else: the entry is no use of its own.
+    /// Returns false, and changes nothing, if that is not known. `is_outermost`: no range is open.
+    #[inline]
+    pub(crate) fn stays_at_home(&self, is_outermost: bool) -> bool {
+        if self.is_new() {
+            self.begins_at_home.store(true, Relaxed);
+            return true;
+        }
+        self.inside.load(Relaxed) == 0 && !(is_outermost && self.is_alone.load(Relaxed))
+    }
+
+    /// Whether it was never entered.
+    #[inline]
+    pub(crate) fn is_new(&self) -> bool {
+        self.entries.load(Relaxed) == 0
+    }
+
     fn end(&self) -> EndedCall {
         let (created, exited) = (self.created.load(Relaxed), self.exited.load(Relaxed));
         let entries = self.entries.load(Relaxed);
@@ -368,7 +392,8 @@ impl Call {
 /// The calls of a session.
 #[derive(Debug)]
 pub(crate) struct Calls {
-    all: Chunked<Call, 1>,
+    all: Chunked<Call, 64>,
+    by_span: CallBySpan,
     free: Mutex<Free>,
     /// Number of spans that were not followed because of the limit.
     over_limit: AtomicU64,
@@ -380,15 +405,18 @@ struct Free {
     unused: CallId,
 }
 
-/// Free calls of one thread, so that threads take the shared lock only once in [`BATCH`] calls.
+/// Free calls of one thread, so that threads take the shared lock only once in [`BATCH`] calls. Only for that thread.
 #[derive(Debug, Default)]
-pub(crate) struct Spare(Mutex<Vec<CallId>>);
+pub(crate) struct Spare {
+    first: AtomicU32,
+    count: AtomicU32,
+}
 
 const BATCH: usize = 32;
 
 impl Calls {
     pub(crate) fn new() -> Self {
-        Self { all: Chunked::new(), free: Mutex::default(), over_limit: AtomicU64::new(0) }
+        Self { all: Chunked::new(), by_span: CallBySpan::new(), free: Mutex::default(), over_limit: AtomicU64::new(0) }
     }
 
     #[inline]
@@ -453,10 +481,10 @@ impl Calls {
     }
 
     /// Ends an instance of a call.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn exit(&self, id: CallId, now: Ticks) {
         if self.get(id).is_some_and(|call| call.exit(now)) {
-            self.free.lock().ids.push(id);
+            self.give(None, id);
         }
     }
 
@@ -474,34 +502,101 @@ impl Calls {
         Some(ended)
     }
 
-    fn take(&self, spare: &Spare) -> Option<(CallId, &Call)> {
-        let mut spare = spare.0.lock();
-        if spare.is_empty() {
-            let mut free = self.free.lock();
-            let kept = free.ids.len().saturating_sub(BATCH);
-            spare.extend(free.ids.drain(kept..));
-            while spare.len() < BATCH && (free.unused as usize) < CALLS {
-                free.unused += 1;
-                spare.push(free.unused);
-            }
-        }
-        let id = spare.pop()?;
-        Some((id, self.all.get_or_grow(id as usize)?))
+    /// Lets a closed span find its call by the registry's id. Returns false if another live span has its entry.
+    #[inline]
+    pub(crate) fn keep_span(&self, id: CallId, span: u64) -> bool {
+        let Some(call) = self.get(id) else { return false };
+        call.span.store(span, Relaxed);
+        self.by_span.insert(span, id) == 0
     }
 
+    /// The call of a live span that [`keep_span`](Self::keep_span) has kept; 0 for none.
+    #[inline]
+    pub(crate) fn of_span(&self, span: u64) -> CallId {
+        match self.by_span.get(span) {
+            0 => 0,
+            id if self.get(id).is_some_and(|call| call.span.load(Relaxed) == span) => id,
+            _ => 0,
+        }
+    }
+
+    /// The same, for a span that closes: nobody finds its call afterwards.
+    #[inline]
+    pub(crate) fn take_of_span(&self, span: u64) -> CallId {
+        let id = self.of_span(span);
+        if id != 0 {
+            self.by_span.remove(span, id);
+        }
+        id
+    }
+
+    /// All kept calls. Nobody finds them afterwards.
+    pub(crate) fn take_of_spans(&self) -> impl Iterator<Item = CallId> {
+        self.by_span.take_all()
+    }
+
+    #[inline]
+    fn take(&self, spare: &Spare) -> Option<(CallId, &Call)> {
+        let first = match spare.first.load(Relaxed) {
+            0 => self.refill(spare)?,
+            first => first,
+        };
+        let call = self.all.get_inline(first as usize)?;
+        spare.first.store(call.next_free.load(Relaxed), Relaxed);
+        spare.count.store(spare.count.load(Relaxed) - 1, Relaxed);
+        Some((first, call))
+    }
+
+    /// Takes free calls from those of all threads. Returns the first.
+    #[inline(never)]
+    fn refill(&self, spare: &Spare) -> Option<CallId> {
+        let mut free = self.free.lock();
+        while (spare.count.load(Relaxed) as usize) < BATCH {
+            let id = match free.ids.pop() {
+                Some(id) => id,
+                None if (free.unused as usize) < CALLS => {
+                    free.unused += 1;
+                    free.unused
+                }
+                None => break,
+            };
+            self.all.get_or_grow(id as usize)?;
+            self.put(spare, id);
+        }
+        Some(spare.first.load(Relaxed)).filter(|first| *first != 0)
+    }
+
+    #[inline]
+    fn put(&self, spare: &Spare, id: CallId) {
+        let Some(call) = self.all.get_inline(id as usize) else { return };
+        call.next_free.store(spare.first.load(Relaxed), Relaxed);
+        spare.first.store(id, Relaxed);
+        spare.count.store(spare.count.load(Relaxed) + 1, Relaxed);
+    }
+
+    #[inline]
     fn give(&self, spare: Option<&Spare>, id: CallId) {
         let Some(spare) = spare else { return self.free.lock().ids.push(id) };
-        let mut spare = spare.0.lock();
-        spare.push(id);
-        if spare.len() >= 2 * BATCH {
-            self.free.lock().ids.extend(spare.drain(..BATCH));
+        self.put(spare, id);
+        if spare.count.load(Relaxed) as usize >= 2 * BATCH {
+            self.give_back(spare);
+        }
+    }
+
+    #[inline(never)]
+    fn give_back(&self, spare: &Spare) {
+        let mut free = self.free.lock();
+        while spare.count.load(Relaxed) as usize > BATCH
+            && let Some((id, _)) = self.take(spare)
+        {
+            free.ids.push(id);
         }
     }
 
     /// Calls that are neither free nor spare.
     #[cfg(test)]
     pub(crate) fn alive<'a>(&self, spare: impl Iterator<Item = &'a Spare>) -> usize {
-        let spare: usize = spare.map(|spare| spare.0.lock().len()).sum();
+        let spare: usize = spare.map(|spare| spare.count.load(Relaxed) as usize).sum();
         let free = self.free.lock();
         free.unused as usize - free.ids.len() - spare
     }

@@ -54,7 +54,7 @@ pub(crate) struct Known {
     nodes: FxHashMap<(u32, u32, RangeStyle), u32>,
     rows: FxHashMap<(u32, RangeKey), u32>,
     /// By node and label.
-    call_rows: FxHashMap<(u32, u32), &'static CallRow>,
+    call_rows: FxHashMap<(u32, u32), u32>,
     /// Unused rows of the file for calls.
     spare_call_rows: &'static [CallRow],
     /// Places by parent and call site (or a stand-in), for those beyond the cache.
@@ -248,27 +248,28 @@ impl Known {
         Place::new(node, index)
     }
 
-    /// The row of the calls of a node and label on this thread; `None` if there is no room.
+    /// The number of the row of the calls of a node and label on this thread; `None` if there is no room.
     pub(super) fn call_row(
         &mut self,
         lookup: &Lookup<'_>,
         (node, label): (u32, u32),
         metadata: Option<&'static Metadata<'static>>,
-    ) -> Option<&'static CallRow> {
+    ) -> Option<u32> {
         if let Some(row) = self.call_rows.get(&(node, label)) {
-            return Some(row);
+            return Some(*row);
         }
         let source = metadata.map_or("", |metadata| crate_of(metadata.target()));
         let identity = CallIdentity { node, label, source };
         let row = on_own_stack(|| {
-            let row = lookup.call_rows.push(identity, || {
+            let index = lookup.call_rows.push(identity, || {
                 if self.spare_call_rows.is_empty() {
                     self.spare_call_rows = call_rows_in_file(lookup.session)?;
                 }
                 self.spare_call_rows.split_off_first()
             })?;
+            let row = lookup.call_rows.get(index as usize)?;
             lookup.session.log_call_row(std::ptr::from_ref(row).addr(), identity);
-            Some(row)
+            Some(index)
         })?;
         self.call_rows.insert((node, label), row);
         Some(row)
@@ -306,7 +307,7 @@ mod tests {
     #[test]
     fn categories_beyond_the_bound_are_not_kept_and_count_each_time() {
         let session: &'static Session = Box::leak(Box::new(Session::new_inert())); // has no room for names
-        let (gate, rows, call_rows) = (Gate::closed(), Rows::new(), CallRows::default());
+        let (gate, rows, call_rows) = (Gate::closed(), Rows::new(), CallRows::new());
         let lookup = &Lookup { session, thread: 0, gate: &gate, rows: &rows, call_rows: &call_rows };
         let mut known = Known::default();
         for number in [1, 2, 1] {

@@ -152,7 +152,8 @@ impl Row {
             0 => {}
             1 if kind < PLAIN => self.kind.store(kind + 1, Relaxed),
             1 => {}
-            _ => self.kind.store(REENTERED, Relaxed),
+            _ if kind != REENTERED => self.kind.store(REENTERED, Relaxed), // no line is written that others read
+            _ => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-use parking_lot::Mutex;
+use once_cell::sync::OnceCell;
 
 use super::call_row::CallRow;
 use super::row::{Row, RowIdentity};
@@ -88,30 +88,42 @@ impl Rows {
     }
 }
 
-/// Rows of calls. Only the owning thread adds rows; it takes the lock only for a new one.
-#[derive(Debug, Default)]
-pub(crate) struct CallRows(Mutex<Vec<&'static CallRow>>);
+/// Rows of calls. Only the owning thread adds rows; any thread reads them.
+#[derive(Debug)]
+pub(crate) struct CallRows {
+    rows: Chunked<OnceCell<&'static CallRow>, 16>,
+    count: AtomicU32,
+}
 
 impl CallRows {
-    /// Adds a row; `None` if there is no room. `make` may provide memory for it; otherwise the heap does.
+    pub(super) fn new() -> Self {
+        Self { rows: Chunked::new(), count: AtomicU32::new(0) }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, row: usize) -> Option<&'static CallRow> {
+        self.rows.get(row)?.get().copied()
+    }
+
+    /// Adds a row, and returns its number; `None` if there is no room. `make` may provide memory for it; otherwise the
+    /// heap does.
     pub(super) fn push(
         &self,
         identity: CallIdentity<'static>,
         make: impl FnOnce() -> Option<&'static CallRow>,
-    ) -> Option<&'static CallRow> {
-        let mut rows = self.0.lock();
-        if rows.len() >= MOST_ROWS as usize {
-            return None;
-        }
-        let row = make().unwrap_or_else(|| Box::leak(Box::default()));
+    ) -> Option<u32> {
+        let index = Some(self.count.load(Relaxed)).filter(|index| *index < MOST_ROWS)?;
+        let slot = self.rows.get_or_grow(index as usize)?;
+        let row: &'static CallRow = make().unwrap_or_else(|| Box::leak(Box::default()));
         row.identify(identity);
-        rows.push(row);
-        Some(row)
+        let _is_fresh = slot.set(row);
+        self.count.store(index + 1, Release); // pairs with `iter`
+        Some(index)
     }
 
     /// All rows. On any thread.
-    pub(super) fn all(&self) -> Vec<&'static CallRow> {
-        self.0.lock().clone()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &'static CallRow> {
+        (0..self.count.load(Acquire) as usize).filter_map(|index| self.get(index))
     }
 }
 

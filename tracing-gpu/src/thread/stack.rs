@@ -203,6 +203,7 @@ impl Stack {
     }
 
     /// Sets the call of the innermost range.
+    #[inline]
     pub(crate) fn set_call(&self, call: CallId) {
         if let Some(slot) = self.depth().checked_sub(1).and_then(|top| self.calls.get_or_grow(top)) {
             slot.store(call, Relaxed);
@@ -212,7 +213,7 @@ impl Stack {
     /// The call of a range whose place has the flag for one, by the number of the range.
     #[inline]
     pub(crate) fn call_of(&self, range: usize) -> CallId {
-        self.calls.get(range).map_or(0, |call| call.load(Relaxed))
+        self.calls.get_inline(range).map_or(0, |call| call.load(Relaxed))
     }
 
     /// The call of the innermost open range that has one; 0 for none.
@@ -223,9 +224,10 @@ impl Stack {
 
     /// Start of the last range to leave this stack, if it was one of this call (or of an earlier call with its number)
     /// and none has been entered after it.
+    #[inline]
     pub(crate) fn just_left(&self, call: CallId) -> Option<Ticks> {
         let left = self.depth();
-        let frame = self.frames.get(left).filter(|frame| frame.place().is_called())?;
+        let frame = self.frames.get_inline(left).filter(|frame| frame.place().is_called())?;
         (self.call_of(left) == call).then(|| frame.start())
     }
 

@@ -216,8 +216,8 @@ impl ThreadState {
     }
 
     /// All rows of calls. On any thread.
-    pub(crate) fn call_rows(&self) -> Vec<&'static CallRow> {
-        self.call_rows.all()
+    pub(crate) fn call_rows(&self) -> impl Iterator<Item = &'static CallRow> {
+        self.call_rows.iter()
     }
 
     #[inline]

@@ -58,6 +58,10 @@ impl GpuLayer {
 
 impl Drop for GpuLayer {
     fn drop(&mut self) {
+        // The calls of open spans end with it, like their ranges: it does not see the spans close.
+        for call in self.engine.session.calls.take_of_spans() {
+            own_values::close_call(self.engine, self.engine.thread(), call);
+        }
         self.engine.leave();
     }
 }
@@ -90,6 +94,13 @@ where
         super::exit(self.engine, &ctx, id.into_u64());
     }
 
+    #[inline]
+    fn on_close(&self, id: span::Id, _: Context<'_, S>) {
+        if let call @ 1.. = self.engine.session.calls.take_of_span(id.into_u64()) {
+            own_values::close_call(self.engine, self.engine.thread(), call);
+        }
+    }
+
     fn on_record(&self, id: &span::Id, record: &span::Record<'_>, ctx: Context<'_, S>) {
         super::record(self.engine, &ctx, id.into_u64(), record);
     }
@@ -99,11 +110,11 @@ where
     }
 }
 
-/// Data of a span that has values or a name of its own or is followed by a call, one for each profiler that measures
-/// it. There is hardly ever more than the first, so only the extension itself takes memory.
+/// Data of a span that has values or a name of its own, one for each profiler that measures it; or its call, if
+/// another span has the entry of this one among those that `on_close` looks up. There is hardly ever more than the
+/// first, so only the extension itself takes memory.
 ///
-/// The registry drops the data when the span has closed, which ends its lifetime and its call. The layer has no
-/// `on_close`, so that other spans pay nothing.
+/// The registry drops the data when the span has closed, which ends its lifetime and its call.
 struct OwnValues {
     first: (&'static Engine, SpanRecord),
     others: Vec<(&'static Engine, SpanRecord)>,
@@ -157,7 +168,13 @@ where
         let (kept, call) = match beside {
             Beside::Nothing => return Some(()),
             Beside::Named => (SpanRecord::Named(thread.index, place), 0),
-            Beside::Call(call) => (SpanRecord::Call(call), call),
+            Beside::Call(call) => {
+                thread.remember_call(id, call);
+                if thread.session.calls.keep_span(call, id) {
+                    return Some(());
+                }
+                (SpanRecord::Call(call), call)
+            }
             Beside::Values(values) => (SpanRecord::Values(values), 0),
         };
         if let Some(span) = self.span(&span::Id::from_u64(id)) {
@@ -178,7 +195,12 @@ where
 
     #[inline]
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place> {
-        thread.remembered(id).filter(|place| place.is_plain())
+        thread.remembered(id).filter(|place| !place.has_own_values())
+    }
+
+    #[inline]
+    fn call_here(thread: &ThreadState, id: u64) -> CallId {
+        thread.remembered_call(id)
     }
 
     fn inherited_here(thread: &ThreadState, id: u64) -> StreamId {
@@ -192,6 +214,9 @@ where
             Some(place) if place.is_plain() => return EnteredSpan::Counted(place, 0),
             Some(place) if !place.has_own_values() => return EnteredSpan::Counted(place, thread.remembered_call(id)),
             _ => {}
+        }
+        if let call @ 1.. = engine.session.calls.of_span(id) {
+            return called(engine, thread, call);
         }
         let Some(span) = self.span(&span::Id::from_u64(id)) else { return EnteredSpan::Nothing };
         match kept_of(engine, &span) {
@@ -224,10 +249,13 @@ where
         match thread.remembered(id) {
             Some(place) if place.is_plain() => 0,
             Some(place) if !place.has_own_values() => thread.remembered_call(id),
-            _ => match self.span(&span::Id::from_u64(id)).and_then(|span| kept_of(engine, &span)) {
-                Some(SpanRecord::Values(values)) => values.call,
-                Some(SpanRecord::Call(call)) => call,
-                Some(SpanRecord::Named(..)) | None => 0,
+            _ => match engine.session.calls.of_span(id) {
+                0 => match self.span(&span::Id::from_u64(id)).and_then(|span| kept_of(engine, &span)) {
+                    Some(SpanRecord::Values(values)) => values.call,
+                    Some(SpanRecord::Call(call)) => call,
+                    Some(SpanRecord::Named(..)) | None => 0,
+                },
+                call => call,
             },
         }
     }
@@ -307,7 +335,11 @@ fn node_of<'a, S: LookupSpan<'a>>(engine: &Engine, thread: &ThreadState, span: S
             node = place.node();
             break;
         }
-        match kept_of(engine, &ancestor) {
+        let kept = match engine.session.calls.of_span(id) {
+            0 => kept_of(engine, &ancestor),
+            call => Some(SpanRecord::Call(call)),
+        };
+        match kept {
             Some(SpanRecord::Values(values)) => {
                 node = values.node;
                 break;

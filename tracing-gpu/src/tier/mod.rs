@@ -50,9 +50,11 @@ trait Home {
     /// Stores the stream that a parent of a new span names, 0 for none.
     fn keep_inherited(thread: &ThreadState, given: Self::Given, created: &Self::Created, stream: StreamId);
 
-    /// The place of a span that was created on this thread and has neither values of its own nor a call: the only query
-    /// of the fast paths.
+    /// The place of a span that was created on this thread and has no values of its own: the only query of the fast
+    /// paths.
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place>;
+    /// The call of such a span, if its place has the flag for one.
+    fn call_here(thread: &ThreadState, id: u64) -> CallId;
     /// The stream that a parent of such a span names, 0 for none.
     fn inherited_here(thread: &ThreadState, id: u64) -> StreamId;
 
@@ -122,7 +124,7 @@ fn new_span_counting<H: Home>(
     Some(created)
 }
 
-/// Creates a span that needs only counting and recording, or else any span.
+/// Creates a span that needs only counting and recording and perhaps a call, or else any span.
 #[inline(never)]
 fn new_span_otherwise<H: Home>(
     engine: &'static Engine,
@@ -130,12 +132,46 @@ fn new_span_otherwise<H: Home>(
     given: H::Given,
     attributes: &span::Attributes<'_>,
 ) -> Option<H::Created> {
-    let recording =
-        engine.recording().and_then(|thread| Some((thread, new_span_counting::<H>(thread, given, attributes)?)));
-    let Some((thread, created)) = recording else { return new_span_general(engine, home, given, attributes) };
-    let new = thread.number(None, attributes.metadata());
-    thread.keep_numbers(H::id(given, &created), new, |visit| attributes.record(visit));
-    Some(created)
+    if let Some(thread) = engine.creating()
+        && let Some((created, _)) = new_span_called(engine, home, thread, given, attributes, NewSpan::default)
+    {
+        return Some(created);
+    }
+    let recording = engine.recording().and_then(|thread| {
+        let new = || thread.number(None, attributes.metadata());
+        let (created, new) = match new_span_counting::<H>(thread, given, attributes) {
+            Some(created) => (created, new()),
+            None => new_span_called(engine, home, thread, given, attributes, new)?,
+        };
+        thread.keep_numbers(H::id(given, &created), new, |visit| attributes.record(visit));
+        Some(created)
+    });
+    recording.or_else(|| new_span_general(engine, home, given, attributes))
+}
+
+/// A span that a call follows, and that takes no more than counting besides; with its numbers.
+#[inline]
+fn new_span_called<H: Home>(
+    engine: &'static Engine,
+    home: &H,
+    thread: &ThreadState,
+    given: H::Given,
+    attributes: &span::Attributes<'_>,
+    new: impl FnOnce() -> NewSpan,
+) -> Option<(H::Created, NewSpan)> {
+    if !attributes.is_contextual() {
+        return None;
+    }
+    let (place, row) = thread.child_called(attributes.metadata())?;
+    if row.add_call(|| thread.session.clock.now()) {
+        own_values::sample_again(thread, attributes);
+    }
+    let new = new();
+    let created = match thread.begin_call(place, Some(thread.stack.innermost_call()), &new) {
+        0 => home.keep(engine, thread, given, place, Beside::Nothing),
+        call => home.keep(engine, thread, given, place.with_call(), Beside::Call(call)),
+    };
+    Some((created?, new))
 }
 
 #[inline(never)]
@@ -239,19 +275,26 @@ fn parent_stream<H: Home>(
 
 #[inline]
 fn enter<H: Home>(engine: &'static Engine, home: &H, id: u64) {
-    let counting = engine.counting().filter(|thread| {
-        let place = H::place_here(thread, id);
-        place.is_some_and(|place| thread.enter_counting(id, place))
+    let counting = engine.counting().filter(|thread| match H::place_here(thread, id) {
+        Some(place) if place.is_plain() => thread.enter_counting(id, place),
+        Some(place) => enter_called::<H>(thread, id, place),
+        None => false,
     });
     if counting.is_none() {
         enter_otherwise(engine, home, id);
     }
 }
 
+/// A separate function, so that entries of spans without calls save no registers for it.
+#[inline(never)]
+fn enter_called<H: Home>(thread: &ThreadState, id: u64, place: Place) -> bool {
+    thread.enter_called(id, place, H::call_here(thread, id))
+}
+
 #[inline(never)]
 fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     if let Some(thread) = engine.on_stream()
-        && let Some(place) = H::place_here(thread, id)
+        && let Some(place) = H::place_here(thread, id).filter(|place| place.is_plain())
     {
         return match stream::current() {
             0 => enter_inherited::<H>(thread, id, place),
@@ -259,7 +302,11 @@ fn enter_otherwise<H: Home>(engine: &'static Engine, home: &H, id: u64) {
         };
     }
     if let Some(thread) = engine.recording()
-        && H::place_here(thread, id).is_some_and(|place| thread.enter_recording(id, place))
+        && let Some(place) = H::place_here(thread, id)
+        && match place.is_plain() {
+            true => thread.enter_recording(id, place),
+            false => enter_called::<H>(thread, id, place),
+        }
     {
         return;
     }

@@ -178,7 +178,12 @@ impl Home for Slabs {
     #[inline]
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place> {
         let span = SpanRef::from_id(id);
-        thread.slab.near_place(span).filter(|place| span.thread == thread.index && place.is_plain())
+        thread.slab.near_place(span).filter(|place| span.thread == thread.index && !place.has_own_values())
+    }
+
+    #[inline]
+    fn call_here(thread: &ThreadState, id: u64) -> CallId {
+        thread.slab.call(SpanRef::from_id(id))
     }
 
     fn inherited_here(thread: &ThreadState, id: u64) -> StreamId {

@@ -3,7 +3,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use tracing::{Dispatch, Span, dispatcher, info_span};
-use tracing_subscriber::prelude::*;
+use tracing_subscriber::{prelude::*, reload};
 
 use crate::{Output, Profiler};
 
@@ -115,6 +115,50 @@ fn every_call_is_free_again_when_its_span_is_gone() {
         let summary = profiler.summary();
         assert!(summary.calls.iter().all(|row| row.awaited_self_ns <= row.awaited_ns), "{:?}", summary.calls);
     }
+}
+
+/// There are more live calls than a thread remembers, and than have an entry of their own by span.
+#[test]
+fn a_call_is_found_when_its_span_is_entered_again_and_closes_on_any_thread() {
+    const SPANS: usize = 10_000;
+    for with_layer in [false, true] {
+        let (profiler, dispatch) = profiler(with_layer);
+        let polled_and_dropped = |spans: Vec<Span>| spans.into_iter().for_each(|span| span.in_scope(|| ()));
+        dispatcher::with_default(&dispatch, || {
+            let mut here: Vec<Span> = (0..SPANS).map(|_| info_span!("task")).collect();
+            (0..2).for_each(|_| here.iter().for_each(|span| span.in_scope(|| ())));
+            let elsewhere = here.split_off(SPANS / 2);
+            thread::scope(|scope| {
+                scope.spawn(|| dispatcher::with_default(&dispatch, || polled_and_dropped(elsewhere)));
+            });
+            polled_and_dropped(here);
+        });
+        assert_eq!(calls_alive(&profiler), 0, "{with_layer}");
+        let summary = profiler.summary();
+        let calls: Vec<_> = summary.calls.iter().map(|row| (&*row.name, row.latency.instances)).collect();
+        assert_eq!(calls, [("task", SPANS as u64)], "{with_layer}");
+        assert_eq!(summary.ranges[0].times.instances, 3 * SPANS as u64, "{with_layer}");
+    }
+}
+
+/// Like its ranges: afterwards the layer does not see the span close.
+#[test]
+fn the_call_of_an_open_span_ends_with_the_layer() {
+    let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
+    let (layer, handle) = reload::Layer::new(Some(profiler.layer()));
+    let dispatch = Dispatch::new(tracing_subscriber::registry().with(layer));
+    dispatcher::with_default(&dispatch, || {
+        let task = info_span!("task");
+        (0..2).for_each(|_| task.in_scope(|| ()));
+        handle.reload(None).expect("the registry is there");
+        assert_eq!(calls_alive(&profiler), 0);
+        task.in_scope(|| ());
+        handle.reload(Some(profiler.layer())).expect("the registry is there");
+        drop(task);
+        (0..5).for_each(|_| info_span!("task").in_scope(|| ())); // the registry gives them the same id
+    });
+    assert_eq!(calls_alive(&profiler), 0);
+    assert_eq!(profiler.summary().ranges[0].times.instances, 7);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::session::calls::{Call, Left};
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
-use crate::thread::numbers::Created;
+use crate::thread::numbers::{Created, Numbers};
 
 /// Entries. Places belong to this thread.
 impl ThreadState {
@@ -17,6 +17,39 @@ impl ThreadState {
     #[inline(always)]
     pub(crate) fn enter_counting(&self, span: u64, place: Place) -> bool {
         self.lacks_tool() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_tsc())
+    }
+
+    /// Paths `counting` and `recording`, for a span with a call that is entered where it was created. Returns false if
+    /// they do not apply.
+    #[inline]
+    pub(crate) fn enter_called(&self, span: u64, place: Place, id: CallId) -> bool {
+        let Some(call) = self.session.calls.get(id) else { return false };
+        let below = self.stack.depth();
+        if !self.lacks_tool() || !self.stack.is_under_top(place) || !call.stays_at_home(below == 0) {
+            return false;
+        }
+        let left = if call.is_new() { Left::Other } else { call.left(self.stack.just_left(id)) };
+        let start = read_tsc();
+        if !self.stack.push_near(span, place, start) {
+            return false;
+        }
+        self.stack.set_call(id);
+        if let Some(numbers) = &self.numbers {
+            self.set_numbers(numbers, span, place, below, Some(call));
+        }
+        call.enter(start, left);
+        true
+    }
+
+    /// Numbers the range of a span that was just entered where it was created, with `below` ranges below it.
+    #[inline(always)]
+    fn set_numbers(&self, numbers: &Numbers, span: u64, place: Place, below: usize, call: Option<&Call>) {
+        let created = numbers.created(span);
+        let by_creation = below == 0 || self.session.by_creation();
+        let under = if by_creation { created.map_or(0, Created::parent) } else { numbers.innermost(below) };
+        let own = numbers.enter(created, under, || self.has_fields(place));
+        numbers.set(below, own);
+        call.into_iter().for_each(|call| call.enter_numbered(own.call, own.parent));
     }
 
     /// Path `recording`. Returns false, and changes nothing, if it does not apply.
@@ -31,10 +64,7 @@ impl ThreadState {
             return false;
         }
         if let Some(numbers) = &self.numbers {
-            let created = numbers.created(span);
-            let by_creation = below == 0 || self.session.by_creation();
-            let under = if by_creation { created.map_or(0, Created::parent) } else { numbers.innermost(below) };
-            numbers.set(below, numbers.enter(created, under, || self.has_fields(place)));
+            self.set_numbers(numbers, span, place, below, None);
         }
         true
     }

@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use range_report::timeline::Ending;
 
 use super::{CountingExit, FindValues, TOLD, ThreadState};
+use tracing_core::Metadata;
+
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, Place, RangeKey};
 use crate::session::NvtxRange;
@@ -12,7 +14,7 @@ use crate::session::calls::EndedCall;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::stream;
-use crate::thread::call_row::CallSums;
+use crate::thread::call_row::{CallRow, CallSums};
 use crate::thread::engine;
 use crate::thread::stack::Ranges;
 use crate::thread::tape::{RangeRecord, Record};
@@ -38,7 +40,28 @@ impl ThreadState {
     /// Counts an instance that [`exit_counting`](Self::exit_counting) could not.
     #[inline(never)]
     pub(crate) fn add_uncounted(&self, place: Place, entered: Ticks, duration: u64, nested: u64) {
+        let row = self.rows.get_inline(place.row()).filter(|_| place.is_called());
+        if row.is_some_and(|row| row.add_near(duration, nested)) {
+            return self.session.calls.exit(self.stack.call_of(self.stack.depth()), entered.saturating_add(duration));
+        }
         self.add(Ended { place, entered, duration, nested });
+    }
+
+    /// Counts and records an instance that [`exit_recording`](Self::exit_recording) could not.
+    #[inline(never)]
+    fn add_unrecorded(&self, ended: Ended, now: Ticks) {
+        let depth = self.stack.depth();
+        let row = self.rows.get_inline(ended.place.row()).filter(|_| ended.place.is_called());
+        let Some((row, identity)) = row.and_then(|row| Some((row, row.identity()?))) else {
+            self.add(ended);
+            return self.record_ended(ended, now, depth);
+        };
+        if row.add_near(ended.duration, ended.nested) {
+            self.session.calls.exit(self.stack.call_of(depth), now);
+        } else {
+            self.add(ended);
+        }
+        self.record_range(identity.key, ended.entered, now, depth, false);
     }
 
     /// Path `counting`, for a range with CUDA calls. Returns false, and changes nothing, if it does not apply. Only
@@ -92,10 +115,7 @@ impl ThreadState {
                     self.record_range(identity.key, ended.entered, now, self.stack.depth(), false);
                 }
             }
-            None => {
-                self.add(ended);
-                self.record_ended(ended, now, self.stack.depth());
-            }
+            None => self.add_unrecorded(ended, now),
         }
         true
     }
@@ -246,12 +266,31 @@ impl ThreadState {
             kept: is_kept.into(),
             uncounted: 0,
         };
-        let row = |node| self.known.lock().call_row(&self.lookup(), (node, label), metadata);
+        let row = |node| self.call_row(node, label, metadata);
         row(ended.node).into_iter().for_each(|row| row.add(ended.latency, &sums, &self.session.budget));
         if is_kept && ended.uncounted > 0 {
             let sums = CallSums { uncounted: ended.uncounted, ..CallSums::default() };
             row(ended.place.node()).into_iter().for_each(|row| row.add_sums(&sums));
         }
+    }
+
+    /// The row of the calls of a node and label; `None` if there is no room.
+    #[inline]
+    fn call_row(
+        &self,
+        node: u32,
+        label: u32,
+        metadata: Option<&'static Metadata<'static>>,
+    ) -> Option<&'static CallRow> {
+        // The cache of children also serves here. Its key has the label in place of the call site; no call site has
+        // such a number.
+        let key = u64::from(label) | 1 << 63 | 1 << 61;
+        let row = self.children.get(node, key).map(Place::row).or_else(|| {
+            let row = self.known.lock().call_row(&self.lookup(), (node, label), metadata)?;
+            self.children.insert(node, key, Place::new(node, row));
+            Some(row as usize)
+        });
+        self.call_rows.get(row?)
     }
 
     /// Records an ended call, if a timeline is written and the call is more than its one instance.

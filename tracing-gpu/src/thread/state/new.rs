@@ -92,7 +92,7 @@ impl ThreadState {
                 tape: Tape::new(session.tape_room.as_ref()),
                 numbers: session.records_values().then(new_numbers),
                 spare_calls: Spare::default(),
-                call_rows: CallRows::default(),
+                call_rows: CallRows::new(),
                 name: Mutex::default(),
                 left: AtomicU64::new(session.front_end.left()),
                 #[cfg(feature = "openacc")]

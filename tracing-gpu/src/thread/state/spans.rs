@@ -26,6 +26,15 @@ impl ThreadState {
         Some((place, row))
     }
 
+    /// The same for a new span that a call follows.
+    #[inline]
+    pub(crate) fn child_called(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
+        let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
+        let place = self.children.get(parent, site_key(metadata)).filter(|place| place.is_plain())?;
+        let row = self.rows.get_inline(place.row()).filter(|row| row.is_reentered())?;
+        Some((place, row))
+    }
+
     /// Node of the innermost open range, which is the parent of a new span without an explicit parent.
     pub(crate) fn current_node(&self) -> u32 {
         self.stack.top().map_or(ROOT, |top| top.place().node())
