@@ -12,8 +12,11 @@ use crate::summary::schema::{Figures, Join};
 use crate::{CallStats, CallTotals, Quantile, Summary, Times};
 
 /// The description of the figures, for the page.
-pub(super) const ABOUT: &str = "Spans that are futures, from creation to end: busy is time in polls, awaited the rest, \
-                                and awaited self that in which no child was alive.";
+pub(super) const ABOUT: &str = "Spans that are futures, from creation to close: on thread is time in polls, running or \
+                                blocked; awaited is the rest until the last poll, and awaited self that in which no \
+                                child was alive; outlived is time after the last poll.";
+/// *Outlived* gets a column if it is this part of the latency of some row.
+const WORTH_A_COLUMN: u64 = 100;
 /// Quantiles that every row has.
 const ALWAYS: [f64; 3] = [0.5, 0.9, 0.99];
 /// From this width on headers are written in full, like those of the tree.
@@ -127,11 +130,16 @@ pub(crate) fn mean(times: &Times) -> u64 {
 fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
     let roomy = options.columns() >= ROOMY;
     let no_cancelled = rows.iter().all(|row| row.cancelled == 0);
+    let mut table = table_of(rows, options);
+    if rows.iter().all(|row| row.outlived_ns < row.latency.total_ns.div_ceil(WORTH_A_COLUMN)) {
+        table.remove("Outlived");
+    }
     let head = |column: &Column| {
         let (header, rank) = match &*column.page {
             "Cancelled" => (if roomy { "" } else { "Canc." }, if no_cancelled { 0 } else { 4 }),
             "Mean" => ("", 1),
-            "Busy" => ("", 2),
+            "On thread" => ("", 2),
+            "Outlived" => ("", 3),
             "Awaited" => ("", 3),
             "p90" => ("", 5),
             "p50" => ("", 6),
@@ -142,7 +150,7 @@ fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
         };
         (if header.is_empty() { &*column.page } else { header }.to_owned(), rank)
     };
-    fitted(&table_of(rows, options), Keep::End, &head, options)
+    fitted(&table, Keep::End, &head, options)
 }
 
 #[cfg(test)]

@@ -25,9 +25,9 @@ pub enum Report {
     /// `GPU total` is their stream time; beside `GPU busy` its column is called `Stream`.
     Tree,
     /// Calls of spans that are futures, the longest own waiting first: how many ended, how many were cancelled, and
-    /// percentiles of their latency, from the creation of the span to its end. `Busy` is the part of the latency during
-    /// which an instance was open, `Awaited` the rest. `Awaited self` excludes the time during which a child call was
-    /// alive.
+    /// percentiles of their latency, from the creation of the span to its close. `On thread` is the part of the
+    /// latency during which an instance was open, `Awaited` the rest until the last poll, and `Outlived` the time after
+    /// that. `Awaited self` excludes the time during which a child call was alive.
     Calls,
     /// Sums over the span field `nvtx.category`.
     Categories,

@@ -236,6 +236,14 @@ impl Table {
         Self { rounding, ..self }
     }
 
+    /// Removes a column, by its name on the page.
+    pub(crate) fn remove(&mut self, page: &str) {
+        if let Some(at) = self.columns.iter().position(|column| column.page == page) {
+            self.columns.remove(at);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+    }
+
     pub(crate) fn push(&mut self, row: Vec<Cell>) {
         self.rows.push(row);
     }

@@ -68,17 +68,21 @@ figures! {
         cancelled: u64 = sum => "Cancelled";
         /// Latencies: from the creation of the span to its end. An instance is a call that has ended.
         latency: Times = joined;
-        /// Time during which an instance of the call was open on some thread.
-        busy_ns: u64 = sum => "Busy (ns)";
-        /// The rest of the latency: nothing of the call ran.
+        /// Time during which an instance of the call was open on some thread. The thread may have run or been blocked:
+        /// in a lock, a system call, a sleep, or because another one had its processor.
+        busy_ns: u64 = sum => "On Thread (ns)";
+        /// The rest of the latency until the last poll: no instance of the call was open.
         awaited_ns: u64 = sum => "Awaited (ns)";
         /// `awaited_ns` without the time during which a child call was alive: what these calls themselves waited for.
         awaited_self_ns: u64 = sum => "Awaited Self (ns)";
+        /// Latency after the last poll: a child call, or another handle of the span, kept the span from closing.
+        #[serde(default)]
+        outlived_ns: u64 = sum => "Outlived (ns)";
     }
 }
 
 impl CallStats {
-    /// Calls in the default domain that were busy all the time.
+    /// Calls in the default domain that were on a thread all the time.
     #[must_use]
     pub fn new(name: impl Into<String>, latency: Times) -> Self {
         Self { name: name.into(), busy_ns: latency.total_ns, latency, ..Self::default() }

@@ -16,6 +16,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("roots-inside", roots_inside),
     ("kept-by-a-server", kept_by_a_server),
     ("entered-in-polls", entered_in_polls),
+    ("outlived", outlived),
     ("systems-on-workers", systems_on_workers),
 ];
 
@@ -118,6 +119,23 @@ fn entered_in_polls(tier: Tier) -> Outcome {
             info_span!("pump").in_scope(|| ());
             sleep(WAIT);
             assert!(span.in_scope(|| poll(future.as_mut())).is_ready());
+        }
+    })
+}
+
+/// Futures whose spans live on after them for two waits: with a clone, or with a span below them.
+fn outlived(tier: Tier) -> Outcome {
+    measure(tier, || {
+        for number in 0..CALLS {
+            let span = info_span!("request");
+            let kept = if number % 2 == 0 { span.clone() } else { info_span!(parent: &span, "below") };
+            let mut request = Box::pin(Pending(1).instrument(span));
+            assert!(poll(request.as_mut()).is_pending());
+            sleep(WAIT);
+            assert!(poll(request.as_mut()).is_ready());
+            drop(request);
+            sleep(2 * WAIT);
+            drop(kept);
         }
     })
 }

@@ -366,7 +366,10 @@ fn a_row_opens_its_ten_slowest() {
     let slowest = browser.number(&format!("page.run.start.indexOf({})", steps[0].start));
     browser.eval(&format!("page.select({slowest})"));
     let why = browser.text("document.querySelector('#details .reason').innerText");
-    assert!(why.contains(" running in wait for batch, usually ") && why.starts_with("2.0 times the median"), "{why}");
+    assert!(
+        why.contains(" on a thread in wait for batch, usually ") && why.starts_with("2.0 times the median"),
+        "{why}"
+    );
     // The same button closes the list. With keys, the button is to the right of the name.
     browser.click_on(&format!("{row}.querySelector('.spread button')"));
     assert_eq!(browser.eval("document.querySelectorAll('.slowest').length"), 0);

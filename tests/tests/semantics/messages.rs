@@ -95,3 +95,23 @@ fn futures_that_are_not_entered_to_be_dropped_are_not_taken_for_cancelled() {
         }
     }
 }
+
+#[test]
+fn a_call_ends_with_its_span_and_is_outlived_after_its_last_poll() {
+    for tier in BOTH {
+        for ran in [recorded("outlived", tier), untold("outlived", tier)] {
+            let summary = ran.summary();
+            let request = calls(&summary, "request");
+            assert_eq!((request.latency.instances, request.cancelled), (CALLS, 0), "{tier}");
+            // A registry keeps a span for those below it, the subscriber does not.
+            let outlived = if tier == "layer" { CALLS } else { CALLS / 2 };
+            assert!(request.outlived_ns >= outlived * 2 * WAIT_NS, "{tier}: {request:?}");
+            assert!(request.awaited_self_ns >= CALLS / 2 * WAIT_NS, "{tier}: {request:?}");
+            assert!(request.awaited_ns >= CALLS * WAIT_NS, "{tier}: {request:?}");
+            let parts = request.busy_ns + request.awaited_ns + request.outlived_ns;
+            assert!(request.latency.total_ns.abs_diff(parts) <= 2, "{tier}: {request:?}"); // each is rounded
+            assert_eq!(summary.tree[0].awaited_ns, Some(request.awaited_ns), "{tier}");
+            assert_whole(&summary);
+        }
+    }
+}

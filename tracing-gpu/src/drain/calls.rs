@@ -15,6 +15,7 @@ pub(super) struct NodeCalls {
     label: u32,
     latency: Distribution,
     busy: u128,
+    outlived: u128,
     cancelled: u64,
     /// Calls that look cancelled, and that look finished before another owner of the span entered it, too.
     doubtful: u64,
@@ -30,7 +31,13 @@ pub(super) struct NodeCalls {
 
 impl NodeCalls {
     pub(super) fn awaited(&self) -> u128 {
-        self.latency.total.saturating_sub(self.busy)
+        self.latency.total.saturating_sub(self.busy + self.outlived())
+    }
+
+    /// Time after the last polls. Where threads use a span at the same time, what is measured may be more than the rest
+    /// of the latency.
+    fn outlived(&self) -> u128 {
+        self.outlived.min(self.latency.total.saturating_sub(self.busy))
     }
 
     pub(super) fn awaited_self(&self) -> u128 {
@@ -45,6 +52,7 @@ impl NodeCalls {
     fn merge(&mut self, other: &Self) {
         self.latency.merge(&other.latency);
         self.busy += other.busy;
+        self.outlived += other.outlived;
         self.cancelled += other.cancelled;
         self.awaited_self += other.awaited_self;
     }
@@ -65,6 +73,7 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
         node.latency.merge(latency);
         node.busy += u128::from(sums.busy);
         node.awaited_self += u128::from(sums.idle);
+        node.outlived += u128::from(sums.outlived);
         node.cancelled += sums.cancelled;
         node.doubtful += sums.doubtful;
         node.shared += sums.shared;
@@ -183,6 +192,7 @@ pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, as
         row.busy_ns = rate.ns(calls.busy);
         row.awaited_ns = rate.ns(calls.awaited());
         row.awaited_self_ns = rate.ns(calls.awaited_self());
+        row.outlived_ns = rate.ns(calls.outlived());
         Some(row)
     });
     let mut rows: Vec<CallStats> = rows.collect();

@@ -4,8 +4,9 @@
 //! waits between the entries. Nothing at the creation of a span shows which it is, so the first spans of a row are
 //! followed until they have closed. If they were entered once, the row has plain spans, and its next spans pay nothing.
 //!
-//! A call is busy while one of its instances is open on any thread. During the rest of its latency it awaits something.
-//! While a call that was created inside it is alive, it awaits that call.
+//! The latency of a call runs from its creation to its close. The call is busy while one of its instances is open on
+//! any thread. After its last poll it is outlived: by a child, or by another handle of its span. During the rest it
+//! awaits something: if a call that was created inside it is alive, that call.
 
 mod by_span;
 
@@ -123,8 +124,10 @@ pub(crate) struct EndedCall {
     pub(crate) created: Ticks,
     pub(crate) latency: u64,
     pub(crate) busy: u64,
-    /// Time in which neither it nor a child call was active.
+    /// Time before its last poll in which neither it nor a child call was active.
     pub(crate) idle: u64,
+    /// Time after its last poll, without that in which it is dropped.
+    pub(crate) outlived: u64,
     pub(crate) entries: u64,
     /// Whether it was entered again while none of its instances was open.
     pub(crate) has_paused: bool,
@@ -146,8 +149,7 @@ pub(crate) struct EndedCall {
     pub(crate) thread: u32,
     pub(crate) place: Place,
     pub(crate) node: u32,
-    /// Its last exit.
-    pub(crate) exited: Ticks,
+    pub(crate) closed: Ticks,
     /// Its numbers, if a timeline is written and it was the only call of its span.
     pub(crate) numbers: Option<RangeNumbers>,
 }
@@ -358,19 +360,21 @@ impl Call {
         self.entries.load(Relaxed) == 0
     }
 
-    fn end(&self) -> EndedCall {
+    fn end(&self, now: Ticks) -> EndedCall {
         let (created, exited) = (self.created.load(Relaxed), self.exited.load(Relaxed));
+        let closed = now.max(exited);
         let entries = self.entries.load(Relaxed);
         let last = self.last.load(Relaxed);
         let is_cancelled = entries == 1 || last & SUSPENDED != 0;
         let is_dropped = last & (DROPPED | AFTERWARDS) != 0 && !is_cancelled;
-        // A finished future awaits nothing until its drop. In other cases the last entry was the last poll.
+        // A finished future awaits nothing until its drop. In other cases its last poll was the last entry.
         let pause = if is_dropped { self.pause.load(Relaxed) } else { 0 };
         EndedCall {
             created,
-            latency: exited.saturating_sub(created).saturating_sub(pause),
+            latency: closed.saturating_sub(created),
             busy: self.busy.load(Relaxed),
             idle: self.idle.load(Relaxed).saturating_sub(pause),
+            outlived: pause + (closed - exited),
             entries,
             has_paused: self.has_paused.load(Relaxed),
             is_outlived: self.outlived.load(Relaxed) && !self.used_again.load(Relaxed),
@@ -383,7 +387,7 @@ impl Call {
             thread: self.thread.load(Relaxed),
             place: Place::from_bits(self.place.load(Relaxed)),
             node: self.node.load(Relaxed),
-            exited,
+            closed,
             numbers: self.numbers(),
         }
     }
@@ -491,7 +495,7 @@ impl Calls {
     /// The span of a call has closed.
     pub(crate) fn end(&self, spare: Option<&Spare>, id: CallId, now: Ticks) -> Option<EndedCall> {
         let call = self.get(id)?;
-        let ended = call.end();
+        let ended = call.end(now);
         let parent = call.parent.load(Relaxed);
         if call.state.fetch_or(CLOSED, AcqRel) & ACTIVE == 0 {
             self.give(spare, id);

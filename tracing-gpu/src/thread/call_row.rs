@@ -29,6 +29,8 @@ pub(crate) struct CallSums {
     pub(crate) busy: u64,
     /// Time in which neither the call nor a child call was active.
     pub(crate) idle: u64,
+    /// Time after the last poll of a call.
+    pub(crate) outlived: u64,
     /// Calls that were dropped while they waited.
     pub(crate) cancelled: u64,
     /// Those of them that may have finished, if their span has another owner.
@@ -44,16 +46,16 @@ pub(crate) struct CallSums {
 }
 
 /// Number of words of [`CallSums`].
-const SUMS: usize = 8;
+const SUMS: usize = 9;
 
 impl CallSums {
-    fn of([busy, idle, cancelled, doubtful, shared, dropped, kept, uncounted]: [u64; SUMS]) -> Self {
-        Self { busy, idle, cancelled, doubtful, shared, dropped, kept, uncounted }
+    fn of([busy, idle, outlived, cancelled, doubtful, shared, dropped, kept, uncounted]: [u64; SUMS]) -> Self {
+        Self { busy, idle, outlived, cancelled, doubtful, shared, dropped, kept, uncounted }
     }
 
     fn words(&self) -> [u64; SUMS] {
-        let Self { busy, idle, cancelled, doubtful, shared, dropped, kept, uncounted } = *self;
-        [busy, idle, cancelled, doubtful, shared, dropped, kept, uncounted]
+        let Self { busy, idle, outlived, cancelled, doubtful, shared, dropped, kept, uncounted } = *self;
+        [busy, idle, outlived, cancelled, doubtful, shared, dropped, kept, uncounted]
     }
 }
 
@@ -138,7 +140,7 @@ mod tests {
         const CALLS: u64 = 100_000;
         let (row, budget) = (CallRow::default(), Budget::new(1 << 20));
         row.identify(CallIdentity { node: 3, label: 2, source: "here" });
-        let sums = CallSums::of([1, 2, 1, 0, 1, 0, 1, 3]);
+        let sums = CallSums::of([1, 2, 5, 1, 0, 1, 0, 1, 3]);
         let is_of_one_moment = || {
             let CallCopy { latency, sums: all, .. } = row.copy().unwrap();
             let count = latency.count;
@@ -162,12 +164,12 @@ mod tests {
         assert_eq!(row.copy(), None);
         let identity = CallIdentity { node: 3, label: 2, source: "here" };
         row.identify(identity);
-        let sums = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8]);
+        let sums = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 9]);
         for window in [[7, 9, 30].as_slice(), &[4]] {
             window.iter().for_each(|latency| row.add(*latency, &sums, &budget));
             row.add_sums(&CallSums { uncounted: 100, ..CallSums::default() });
             let n = window.len() as u64;
-            let uncounted = 8 * n + 100;
+            let uncounted = 9 * n + 100;
             let sums = CallSums { uncounted, ..CallSums::of(sums.words().map(|sum| sum * n)) };
             let latency = Distribution::of(window.iter().copied());
             assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums }));

@@ -12,9 +12,9 @@
 //! | `general` | in all other cases | | all of it, a tool's ranges too |
 //!
 //! [`choose_paths`] chooses among the first three, when the thread first uses a session or when a condition of this
-//! table has changed. They handle spans that were created on the thread, have no values of their own, and stand under the
-//! innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open. `on_stream` leaves
-//! spans with a call alone. In all other cases they change nothing, and `general` does the work.
+//! table has changed. They handle spans that were created on the thread, have no values of their own, and stand under
+//! the innermost open range by creation, while no NVTX tool is attached and at most 64 ranges are open. `on_stream`
+//! leaves spans with a call alone. In all other cases they change nothing, and `general` does the work.
 //!
 //! Creation and close of a span read no clock: their fast path is [`Engine::creating`], where no timeline is written
 //! and no span has named a stream. Where a timeline is written, it is `recording`.

@@ -49,7 +49,7 @@ fn at_80_columns() {
  db:query                 996  72.00 ms  120.0 ms   200.0 ms  240.0 ms  11.68 s
  request                1,000  76.50 ms  127.5 ms  ~212.5 ms  255.0 ms  200.0 ms
  serialise                996  2.700 ms  4.500 ms   7.500 ms  9.000 ms      0 ns
- Columns left out: Mean, Busy, Awaited, Cancelled.
+ Columns left out: Mean, On thread, Awaited, Cancelled.
 
 ";
     assert_eq!(printed(&service(), 80), expected);
@@ -60,15 +60,27 @@ fn at_200_columns() {
     let expected = "
  ** Calls and Waiting (calls):
 
- Call                   Calls  Cancelled       p50       p90        p99       Max      Mean      Busy   Awaited  Awaited self
- ---------------------  -----  ---------  --------  --------  ---------  --------  --------  --------  --------  ------------
- wait for a connection  1,000          4  62.10 ms  103.5 ms  ~172.5 ms  207.0 ms  69.00 ms  20.00 ms  68.98 s       68.90 s
- db:query                 996          0  72.00 ms  120.0 ms   200.0 ms  240.0 ms  80.00 ms  100.0 ms  79.58 s       11.68 s
- request                1,000          4  76.50 ms  127.5 ms  ~212.5 ms  255.0 ms  85.00 ms  3.400 s   81.60 s       200.0 ms
- serialise                996          0  2.700 ms  4.500 ms   7.500 ms  9.000 ms  3.000 ms  2.988 s       0 ns          0 ns
+ Call                   Calls  Cancelled       p50       p90        p99       Max      Mean  On thread   Awaited  Awaited self
+ ---------------------  -----  ---------  --------  --------  ---------  --------  --------  ---------  --------  ------------
+ wait for a connection  1,000          4  62.10 ms  103.5 ms  ~172.5 ms  207.0 ms  69.00 ms   20.00 ms  68.98 s       68.90 s
+ db:query                 996          0  72.00 ms  120.0 ms   200.0 ms  240.0 ms  80.00 ms   100.0 ms  79.58 s       11.68 s
+ request                1,000          4  76.50 ms  127.5 ms  ~212.5 ms  255.0 ms  85.00 ms   3.400 s   81.60 s       200.0 ms
+ serialise                996          0  2.700 ms  4.500 ms   7.500 ms  9.000 ms  3.000 ms   2.988 s       0 ns          0 ns
 
 ";
     assert_eq!(printed(&service(), 200), expected);
+}
+
+#[test]
+fn time_after_the_last_poll_has_a_column_if_it_is_a_hundredth() {
+    let mut summary = service();
+    let has_column = |summary: &Summary| printed(summary, 200).contains("Awaited self  Outlived\n");
+    let hundredth = summary.calls[0].latency.total_ns / 100;
+    for (outlived, expected) in [(0, false), (hundredth - 1, false), (hundredth, true)] {
+        summary.calls[0].outlived_ns = outlived;
+        assert_eq!(has_column(&summary), expected, "{outlived}");
+    }
+    assert!(printed(&summary, 200).contains("200.0 ms  850.0 ms\n"), "{}", printed(&summary, 200));
 }
 
 #[test]
@@ -113,11 +125,11 @@ fn csv_has_all_figures() {
     let mut text = Vec::new();
     service().write_csv(Report::Calls, &mut text).unwrap();
     let expected = "\
-Calls,Cancelled,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),Busy (ns),Awaited (ns),Awaited Self (ns),Call
-1000,4,62100000.0,103500000.0,172500000.0,207000000,69000000,20000000,68980000000,68900000000,wait for a connection
-996,0,72000000.0,120000000.0,200000000.0,240000000,80000000,100000000,79580000000,11680000000,db:query
-1000,4,76500000.0,127500000.0,212500000.0,255000000,85000000,3400000000,81600000000,200000000,request
-996,0,2700000.0,4500000.0,7500000.0,9000000,3000000,2988000000,0,0,serialise
+Calls,Cancelled,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),Call
+1000,4,62100000.0,103500000.0,172500000.0,207000000,69000000,20000000,68980000000,68900000000,0,wait for a connection
+996,0,72000000.0,120000000.0,200000000.0,240000000,80000000,100000000,79580000000,11680000000,0,db:query
+1000,4,76500000.0,127500000.0,212500000.0,255000000,85000000,3400000000,81600000000,200000000,0,request
+996,0,2700000.0,4500000.0,7500000.0,9000000,3000000,2988000000,0,0,0,serialise
 ";
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }

@@ -270,8 +270,8 @@ fn each_table_has_its_columns() {
         ),
         (
             MergedTable::Calls,
-            "Calls,Cancelled,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),Busy (ns),Awaited (ns),Awaited Self (ns),Call,PROCESSES\n\
-             6,3,,,,60,30,180,150,42,db:query,3,7,14.0,21,1.50,rank 1,,\n",
+            "Calls,Cancelled,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),Call,PROCESSES\n\
+             6,3,,,,60,30,180,150,42,0,db:query,3,7,14.0,21,1.50,rank 1,,\n",
         ),
         (
             MergedTable::Categories,

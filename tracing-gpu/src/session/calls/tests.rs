@@ -18,9 +18,10 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
     }
     let ended = EndedCall {
         created: 100,
-        latency: 149_931,
+        latency: 149_950,
         busy: 41,
         idle: 149_890,
+        outlived: 19,
         entries: 3,
         has_paused: true,
         is_outlived: false,
@@ -33,7 +34,7 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
         thread: 7,
         place: place(),
         node: 3,
-        exited: 150_041,
+        closed: 150_050,
         numbers: None,
     };
     assert_eq!(calls.end(Some(&spare), id, 150_050), Some(ended));
@@ -54,7 +55,7 @@ fn what_a_call_below_awaits_is_not_its_own() {
         calls.exit(above, exit);
     }
     let ended = calls.end(Some(&spare), above, 663).unwrap();
-    assert_eq!((ended.latency, ended.busy, ended.idle), (661, 21, 10 + 50), "without the moment until it is dropped");
+    assert_eq!((ended.latency, ended.busy, ended.idle, ended.outlived), (663, 21, 10 + 50, 1 + 1));
 }
 
 #[test]
@@ -64,7 +65,8 @@ fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
     let below = calls.begin(&spare, 1, place(), above, 5);
     calls.enter(above, 6, Left::Last);
     calls.exit(above, 7);
-    assert!(calls.end(Some(&spare), above, 1 << 40).is_some_and(|ended| ended.is_outlived && ended.latency == 7));
+    let ended = calls.end(Some(&spare), above, 1 << 40).unwrap();
+    assert_eq!((ended.is_outlived, ended.latency, ended.outlived), (true, 1 << 40, (1 << 40) - 7));
     let other = calls.begin(&spare, 1, place(), 0, 8);
     assert_ne!(other, above);
     assert!(calls.end(Some(&spare), below, 9).is_some());
@@ -122,7 +124,7 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
         });
         let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
         child.map(|child| calls.end(Some(&spare), child, 8 * LONG_PAUSE));
-        (ended.is_cancelled, ended.has_finished, ended.latency)
+        (ended.is_cancelled, ended.has_finished, ended.latency - ended.outlived)
     };
     let (poll, drop, answer) = (LONG_PAUSE, LONG_PAUSE + 10, 3 * LONG_PAUSE);
     let finished = [(1, false), (poll, true), (drop, true), (answer, false)];
@@ -138,7 +140,7 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
         calls.exit(outside, enter + 1);
     }
     calls.exit(outside, inside + 20);
-    assert!(!calls.get(outside).unwrap().end().has_finished, "it was open all the time, as no future is");
+    assert!(!calls.get(outside).unwrap().end(0).has_finished, "it was open all the time, as no future is");
     let polled_again = [finished.as_slice(), &[(answer + 2 * PAUSE, false)]].concat();
     assert!(ended(&polled_again, false).0, "it goes on after a quick poll");
 }
@@ -208,7 +210,7 @@ fn an_entry_while_a_poll_is_open_cancels_nothing() {
     calls.exit(id, LONG_PAUSE + 2);
     calls.exit(id, LONG_PAUSE + 3);
     let ended = calls.end(Some(&spare), id, LONG_PAUSE + 4).unwrap();
-    assert_eq!((ended.is_cancelled, ended.latency), (false, LONG_PAUSE + 3));
+    assert_eq!((ended.is_cancelled, ended.latency, ended.outlived), (false, LONG_PAUSE + 4, 1));
 }
 
 #[test]
@@ -226,10 +228,10 @@ fn what_is_entered_elsewhere_after_its_first_entry_at_home_is_a_visit_until_ther
     assert_eq!(call.enter_elsewhere(9, 20), (0, false), "the same range");
     assert!(!call.enter_at_home(in_range(5)) && !call.is_visiting());
     assert_eq!(call.enter_elsewhere(9, 30), (0, false));
-    assert_eq!(call.end().node, 3, "it is counted at home");
+    assert_eq!(call.end(0).node, 3, "it is counted at home");
     assert_eq!(call.enter_elsewhere(8, 40), (2, false), "it is kept, and so the visit before was a use");
     assert_eq!(call.enter_elsewhere(8, 50), (1, false));
-    assert_eq!(call.end().node, 8);
+    assert_eq!(call.end(0).node, 8);
     assert!(call.enter_at_home(in_range(60)) && !call.enter_at_home(in_range(60)));
 }
 
@@ -244,7 +246,7 @@ fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() 
             assert!(!call.enter_at_home(None::<fn() -> Ticks>));
             calls.enter(id, 1, Left::Other);
         }
-        assert_eq!(call.end().uncounted, uncounted);
+        assert_eq!(call.end(0).uncounted, uncounted);
     }
 }
 

@@ -259,6 +259,7 @@ impl ThreadState {
         let sums = CallSums {
             busy: ended.busy,
             idle: ended.idle,
+            outlived: ended.outlived,
             cancelled: ended.is_cancelled.into(),
             doubtful: ended.is_doubtful.into(),
             shared: ended.has_other_owner.into(),
@@ -297,7 +298,7 @@ impl ThreadState {
     pub(crate) fn record_call(&self, home: &Self, ended: &EndedCall) {
         let Some(label) = home.identity(ended.place).map(|identity| identity.key.label) else { return };
         let Some(numbers) = ended.numbers.filter(|_| ended.entries > 1 && self.is_taped) else { return };
-        let (start, end) = (ended.created, ended.exited);
+        let (start, end) = (ended.created, ended.closed);
         let ending = if ended.is_cancelled { Ending::Cancelled } else { Ending::Closed };
         self.record(|| Record::Call { label, start, end, numbers, ending });
     }

@@ -93,13 +93,13 @@ function showHot(section, { names, whole_ns, others, others_ns }, says) {
   section.querySelector('ol').replaceChildren(...entries);
 }
 
-/** Solid as far as a name ran, and pale as far as it waited. */
+/** Solid as far as a name was on threads, and pale as far as it waited. */
 function paintTime(bar, name, ran, waited) {
   const color = colorOfName(name);
   const part = (100 * ran) / (ran + waited) + '%';
   const pale = `color-mix(in srgb, ${color} 40%, transparent)`;
   bar.style.background = `linear-gradient(to right, ${color} ${part}, ${pale} ${part})`;
-  if (waited > 0) bar.title = human(ran) + ' running, ' + human(waited) + ' waiting';
+  if (waited > 0) bar.title = human(ran) + ' on a thread, ' + human(waited) + ' waiting';
 }
 
 function showHotLists() {
