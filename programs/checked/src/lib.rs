@@ -8,6 +8,8 @@
 //! time must be within 1 % or 50 us of them. If, by the same clock, a thread was stopped between the last poll of a
 //! future and its drop, one more call may count as cancelled.
 
+pub mod call_log;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

@@ -1,0 +1,506 @@
+//! Generated servers with a known answer: what the latency of each call is made of.
+//!
+//! ```sh
+//! call_states 7              # one server, with each difference
+//! call_states --seeds 0..100 # a process each, a line each, and the counts
+//! ```
+//!
+//! A seed makes a plan: a runtime (tokio's, on one thread or 1 to 4 workers), a front end of the profiler (the layer or
+//! the subscriber), some clients with requests one after the other, and for each name of a span the pieces that its
+//! calls have, of 2 to 30 ms each. A piece ([`Kind`]) is processor time, a blocked thread, a wait, a call of another
+//! name (awaited, joined, spawned, on the pool for blocking work, timed out, aborted), a wake while all workers are
+//! blocked, or a clone of the span that outlives the call. [`checked::call_log`] logs what really happened.
+//!
+//! This proves, for each name:
+//!
+//! - of the log itself: states of a call add up to its latency, and what was planted is found where it was planted;
+//! - of the profiler: it has the same number of calls, latency (from creation to close), running and awaited time, and
+//!   the same time in each state, within 1 % of the latency or 50 us a call. Spans that are no futures have no row.
+//!
+//! Who woke a call is known to the profiler only where the program says `follow`; elsewhere "ready" may be counted as
+//! "otherwise", and a parent that was woken may wait for its child until it is polled.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::future::{pending, poll_fn};
+use std::io::{Read as _, Write as _, pipe};
+use std::process::{Command, ExitCode, exit};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
+use std::time::Duration;
+
+use checked::call_log::{Call, Row, STATES, State, States, Watched, rows, thread_cpu};
+use fastrand::Rng;
+use serde_json::Value;
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{sleep, timeout};
+use tracing::{Instrument as _, Span, info_span, instrument};
+use tracing_gpu::{Output, Profiler};
+use tracing_subscriber::prelude::*;
+
+/// Names of requests, of their children, and of the children of these. `store` is a function with `#[instrument]`.
+const LEVELS: [&[&str]; 3] = [&["GET /orders", "GET /users", "POST /orders"], &["load", "price", "store"], &["query"]];
+/// Names of futures that are handed to `tracing_gpu::follow`: their states are compared one by one.
+const FOLLOWED: &[&str] = &[];
+/// Spans that are entered once, so they are no futures.
+const PLAIN: [&str; 2] = ["hog", "job"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Spin,
+    Sleep,
+    Pipe,
+    Timer,
+    Lock,
+    Channel,
+    /// Woken while hogs, which spin or sleep, hold all workers.
+    Ready,
+    Child,
+    Join,
+    Spawned,
+    Pool,
+    TimedOut,
+    Aborted,
+    /// The last one: a clone of the span lives on.
+    Kept,
+    Forever,
+}
+
+/// The first that need no call of another name.
+const LEAVES: usize = 7;
+const KINDS: [Kind; 13] = {
+    use Kind::*;
+    [Spin, Sleep, Pipe, Timer, Lock, Channel, Ready, Child, Join, Spawned, Pool, TimedOut, Aborted]
+};
+
+#[derive(Clone, Debug)]
+struct Piece {
+    kind: Kind,
+    time: Duration,
+    calls: Vec<Node>,
+}
+
+/// A call that is planned.
+#[derive(Clone, Debug)]
+struct Node {
+    name: &'static str,
+    pieces: Vec<Piece>,
+}
+
+struct Plan {
+    /// 0: all on the thread of the runtime.
+    workers: usize,
+    is_layer: bool,
+    clients: Vec<Vec<Node>>,
+}
+
+impl Plan {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let (workers, is_layer) = (rng.usize(0..5), rng.bool());
+        let recipes: BTreeMap<&str, Vec<Kind>> = LEVELS
+            .iter()
+            .enumerate()
+            .flat_map(|(level, names)| names.iter().map(move |name| (level, *name)))
+            .map(|(level, name)| {
+                let kinds = if level + 1 < LEVELS.len() { KINDS.len() } else { LEAVES };
+                let mut recipe: Vec<Kind> = (0..rng.usize(1..4)).map(|_| KINDS[rng.usize(..kinds)]).collect();
+                recipe.extend(rng.bool().then_some(Kind::Kept).filter(|_| rng.bool()));
+                (name, recipe)
+            })
+            .collect();
+        let client = |rng: &mut Rng| (0..rng.usize(2..6)).map(|_| Node::new(rng, &recipes, 0)).collect();
+        let clients = (0..rng.usize(2..5)).map(|_| client(&mut rng)).collect();
+        Self { workers, is_layer, clients }
+    }
+}
+
+impl Node {
+    fn new(rng: &mut Rng, recipes: &BTreeMap<&'static str, Vec<Kind>>, level: usize) -> Self {
+        let name = LEVELS[level][rng.usize(..LEVELS[level].len())];
+        let lost =
+            |name| Self { name, pieces: vec![Piece { kind: Kind::Forever, time: Duration::ZERO, calls: vec![] }] };
+        let pieces = recipes[name].iter().map(|&kind| {
+            let calls = match kind {
+                Kind::Child | Kind::Spawned => vec![Self::new(rng, recipes, level + 1)],
+                Kind::Join => (0..2).map(|_| Self::new(rng, recipes, level + 1)).collect(),
+                Kind::TimedOut => vec![lost("times out")],
+                Kind::Aborted => vec![lost("aborted")],
+                _ => vec![],
+            };
+            // What is aborted waits so long that the profiler takes it for cancelled.
+            let least = if kind == Kind::Aborted { 45_000 } else { 0 };
+            Piece { kind, time: Duration::from_micros(least + rng.u64(2_000..30_000)), calls }
+        });
+        Self { name, pieces: pieces.collect() }
+    }
+
+    /// The least time in each state, and 1 ns in a state that it may have.
+    fn planted(&self) -> States {
+        use State::*;
+        let mut all = States::default();
+        for Piece { kind, time, calls } in &self.pieces {
+            let time = time.as_nanos() as u64;
+            let below: Vec<States> = calls.iter().map(Self::planted).collect();
+            match kind {
+                Kind::Spin => all[OnCpu] += time,
+                Kind::Sleep | Kind::Pipe => all[OffCpu] += time,
+                Kind::Timer | Kind::Lock | Kind::Channel => all[Otherwise] += time,
+                Kind::Ready => (all[Ready], all[Otherwise]) = (all[Ready] + time, all[Otherwise] + 1),
+                Kind::Child | Kind::Join => {
+                    for below in &below {
+                        all[OnCpu] += below[OnCpu];
+                        all[OffCpu] += below[OffCpu];
+                        let is_alone = *kind == Kind::Child;
+                        all[Ready] += if is_alone { below[Ready] } else { 0 };
+                        all[ChildCall] += if is_alone { below.sum(&[ChildCall, Otherwise]) } else { 1 };
+                    }
+                }
+                Kind::Spawned => all[ChildCall] += below[0].sum(&[OnCpu, OffCpu, Ready, ChildCall, Otherwise]),
+                Kind::Pool | Kind::TimedOut | Kind::Aborted => all[ChildCall] += time,
+                Kind::Kept => all[Outlived] += time,
+                Kind::Forever => all[Otherwise] += 1,
+            }
+            all[Outlived] += u64::from(below.iter().any(|below| below[Outlived] > 0));
+        }
+        all
+    }
+}
+
+macro_rules! spans {
+    ($name:expr, $($literal:literal)*) => { match $name { $($literal => info_span!($literal),)* name => unreachable!("{name}") } };
+}
+
+fn span(name: &str) -> Span {
+    spans!(name, "GET /orders" "GET /users" "POST /orders" "load" "price" "query" "times out" "aborted" "hog" "job")
+}
+
+#[instrument(skip_all)]
+async fn store(body: impl Future<Output = ()>) {
+    body.await;
+}
+
+/// What the calls of a server share.
+struct Shared {
+    lock: AsyncMutex<()>,
+    /// Held while hogs hold the workers.
+    hogs: Arc<AsyncMutex<()>>,
+    workers: usize,
+    /// Tasks that hold clones of spans.
+    keepers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+static SHARED: OnceLock<Shared> = OnceLock::new();
+
+/// A future with its span inside of the log. `tracing_gpu::follow` belongs around what is instrumented.
+fn start(node: Node, parent: Option<&Call>) -> Watched {
+    let call = Call::new(node.name, parent, node.planted());
+    let mut body = Box::pin(run(call.clone(), node.pieces));
+    let logged = call.clone();
+    let body = poll_fn(move |context| logged.inside(|| body.as_mut().poll(context)));
+    if node.name == "store" {
+        return Watched { call, is_lazy: true, future: Some(Box::pin(store(body))) };
+    }
+    let span = span(node.name);
+    call.is_created();
+    Watched { call, is_lazy: false, future: Some(Box::pin(body.instrument(span))) }
+}
+
+async fn run(call: Arc<Call>, pieces: Vec<Piece>) {
+    let shared = SHARED.get().expect("it is set first");
+    for Piece { kind, time, calls } in pieces {
+        let mut calls = calls.into_iter().map(|node| start(node, Some(&call)));
+        let mut next = || calls.next().expect("it is planned");
+        match kind {
+            Kind::Spin => spin_cpu(time),
+            Kind::Sleep => std::thread::sleep(time),
+            Kind::Pipe => {
+                let (mut reader, mut writer) = pipe().expect("a pipe");
+                std::thread::spawn(move || {
+                    std::thread::sleep(time);
+                    writer.write_all(&[1])
+                });
+                reader.read_exact(&mut [0]).expect("a byte");
+            }
+            Kind::Timer => sleep(time).await,
+            Kind::Lock => {
+                let _held = shared.lock.lock().await;
+                sleep(time).await;
+            }
+            Kind::Channel => {
+                let (sender, filled) = oneshot::channel();
+                tokio::spawn(async move {
+                    sleep(time).await;
+                    sender.send(())
+                });
+                filled.await.expect("it is filled");
+            }
+            Kind::Ready => become_ready(time, shared).await,
+            Kind::Child => next().await,
+            Kind::Join => {
+                tokio::join!(next(), next());
+            }
+            Kind::Spawned => tokio::spawn(next()).await.expect("no panic"),
+            Kind::Pool => {
+                let job = Call::new("job", Some(&call), States::default());
+                let span = span("job");
+                let work = move || {
+                    spin_cpu(time / 2);
+                    std::thread::sleep(time / 2);
+                };
+                spawn_blocking(move || job.run_plain(span, work)).await.expect("no panic");
+            }
+            Kind::TimedOut => assert!(timeout(time, next()).await.is_err(), "it takes forever"),
+            Kind::Aborted => {
+                let task = tokio::spawn(next());
+                sleep(time).await;
+                task.abort();
+                assert!(task.await.is_err(), "it takes forever");
+            }
+            Kind::Kept => {
+                let (call, clone) = (call.clone(), Span::current());
+                let keeper = tokio::spawn(async move {
+                    sleep(time).await;
+                    call.release(clone);
+                });
+                shared.keepers.lock().expect("no panic").push(keeper);
+            }
+            Kind::Forever => pending().await,
+        }
+    }
+}
+
+/// Waits for a thread that wakes this task at the moment at which hogs have all workers.
+async fn become_ready(time: Duration, shared: &'static Shared) {
+    let alone = Arc::new(shared.hogs.clone().lock_owned().await);
+    let held = Arc::new(Barrier::new(shared.workers.max(1) + 1));
+    for _ in 0..shared.workers.max(1) {
+        let (held, alone) = (held.clone(), alone.clone());
+        tokio::spawn(async move {
+            held.wait();
+            let hog = Call::new("hog", None, States::default());
+            let is_spinning = time.subsec_micros() % 2 == 0;
+            hog.run_plain(span("hog"), || if is_spinning { spin_cpu(time) } else { std::thread::sleep(time) });
+            drop(alone);
+        });
+    }
+    drop(alone);
+    let (sender, woken) = oneshot::channel();
+    std::thread::spawn(move || {
+        held.wait();
+        sender.send(())
+    });
+    woken.await.expect("it is woken");
+}
+
+fn spin_cpu(time: Duration) {
+    let end = thread_cpu() + time.as_nanos() as u64;
+    while thread_cpu() < end {
+        std::hint::spin_loop();
+    }
+}
+
+/// Runs a server. Returns the profiler's rows of calls by name.
+fn serve(plan: Plan) -> BTreeMap<String, Value> {
+    let report = std::env::temp_dir().join(format!("call_states-{}.txt", std::process::id()));
+    let profiler = Profiler::builder().output(Output::File(report.clone())).build().expect("a profiler");
+    if plan.is_layer {
+        tracing_subscriber::registry().with(profiler.layer()).init();
+    } else {
+        profiler.subscriber().init();
+    }
+    let (lock, hogs, keepers) = (AsyncMutex::default(), Arc::default(), Mutex::default());
+    assert!(SHARED.set(Shared { lock, hogs, workers: plan.workers, keepers }).is_ok());
+    let runtime = match plan.workers {
+        0 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+        workers => tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build(),
+    };
+    let runtime = runtime.expect("a runtime");
+    runtime.block_on(async {
+        let client = async |requests: Vec<Node>| {
+            for request in requests {
+                start(request, None).await;
+            }
+        };
+        let clients: Vec<_> = plan.clients.into_iter().map(|requests| tokio::spawn(client(requests))).collect();
+        for client in clients {
+            client.await.expect("no panic");
+        }
+        let keepers = std::mem::take(&mut *SHARED.get().expect("set").keepers.lock().expect("no panic"));
+        for keeper in keepers {
+            keeper.await.expect("no panic");
+        }
+    });
+    drop(runtime);
+    let mut json = Vec::new();
+    profiler.summary().write_json(&mut json).expect("JSON");
+    profiler.finish().expect("a report");
+    std::fs::remove_file(&report).expect("the report");
+    let summary: Value = serde_json::from_slice(&json).expect("JSON");
+    let rows = summary["calls"].as_array().into_iter().flatten();
+    rows.map(|row| (row["name"].as_str().expect("a name").to_owned(), row.clone())).collect()
+}
+
+/// What differs: the figure, and how.
+type Wrong = Vec<(String, String)>;
+
+fn compare(name: &str, of: &str, ours: (u64, u64), truth: (u64, u64), allowed: u64, wrong: &mut Wrong) {
+    if ours.1 + allowed < truth.0 || truth.1 + allowed < ours.0 {
+        let range = |(least, most): (u64, u64)| {
+            let [least, most] = [least, most].map(Duration::from_nanos);
+            if least == most { format!("{least:.3?}") } else { format!("{least:.3?} to {most:.3?}") }
+        };
+        let (ours, truth, allowed) = (range(ours), range(truth), Duration::from_nanos(allowed));
+        wrong.push((of.to_owned(), format!("{name}: {ours}, not {truth}, within {allowed:.3?}")));
+    }
+}
+
+/// Whether the log has what was planted, as far as a machine allows that does other things, too.
+fn check_log(name: &str, row: &Row, wrong: &mut Wrong) {
+    use State::*;
+    const SLICE: u64 = 10_000_000;
+    let allowed = (row.latency / 100).max(50_000 * row.calls) + 50_000 * row.instances;
+    compare(name, "log's sum", both(row.states.0.iter().sum()), both(row.latency), 0, wrong);
+    compare(name, "impossible moments", both(row.impossible), (0, 0), 0, wrong);
+    for state in [OnCpu, OffCpu, Ready, ChildCall, Otherwise, Outlived] {
+        let (found, planted) = (row.states[state], row.planted[state]);
+        let figure = format!("planted {}", STATES[state as usize]);
+        let most = match state {
+            OnCpu => planted,
+            ChildCall | Otherwise | Outlived if planted == 0 => SLICE,
+            _ => u64::MAX / 2,
+        };
+        compare(name, &figure, both(found), (planted, most), allowed, wrong);
+    }
+}
+
+fn both(figure: u64) -> (u64, u64) {
+    (figure, figure)
+}
+
+/// Compares a row of the profiler with the log.
+fn check_row(name: &str, row: &Row, ours: &Value, wrong: &mut Wrong) {
+    use State::*;
+    let figure = |name: &str| ours[name].as_u64().unwrap_or_default();
+    let latency = &ours["latency"];
+    let (calls, total) =
+        (latency["instances"].as_u64().unwrap_or_default(), latency["total_ns"].as_u64().unwrap_or_default());
+    let count = |of, ours, (least, most), wrong: &mut Wrong| {
+        if !(least..=most).contains(&ours) {
+            wrong.push((String::from(of), format!("{name}: {ours}, not {least} to {most}")));
+        }
+    };
+    count("calls", calls, both(row.calls), wrong);
+    count("cancelled", figure("cancelled"), row.cancelled, wrong);
+    let allowed = (row.latency / 100).max(50_000 * row.calls) + row.slack;
+    let (known, hidden) = (row.states, row.without_wakes);
+    for (of, ours, truth) in [
+        ("latency", total, row.latency),
+        ("running time", figure("busy_ns"), known.sum(&[OnCpu, OffCpu])),
+        ("awaited time", figure("awaited_ns"), known.sum(&[Ready, ChildCall, Otherwise])),
+        ("own awaited time", figure("awaited_self_ns"), hidden.sum(&[Ready, Otherwise])),
+    ] {
+        compare(name, of, both(ours), both(truth), allowed, wrong);
+    }
+    if ours["states"].is_null() {
+        return;
+    }
+    let states = States(STATES.map(|state| ours["states"][state].as_u64().unwrap_or_default()));
+    compare(name, "sum", both(states.0.iter().sum()), both(total), calls, wrong);
+    let is_followed = FOLLOWED.contains(&name);
+    let truth = if is_followed { known } else { hidden };
+    let unknown = states[OnThread];
+    let apart: &[(&[State], u64)] = &[(&[Ready], 0), (&[Otherwise], 0)];
+    let together: &[(&[State], u64)] = &[(&[Ready, Otherwise], 0)];
+    let always: &[(&[State], u64)] = &[
+        (&[OnCpu], unknown),
+        (&[OffCpu], unknown),
+        (&[OnCpu, OffCpu, OnThread], 0),
+        (&[ChildCall], 0),
+        (&[Gpu], 0),
+        (&[InCuda], 0),
+        (&[Outlived], 0),
+    ];
+    for (summed, unknown) in always.iter().chain(if is_followed { apart } else { together }) {
+        let of = summed.iter().map(|state| STATES[*state as usize]).collect::<Vec<_>>().join(" + ");
+        let least = states.sum(summed);
+        compare(name, &of, (least, least + unknown), both(truth.sum(summed)), allowed, wrong);
+    }
+    if is_followed && row.planted[Otherwise] == 0 && states[Otherwise] > row.latency / 100 + row.slack {
+        wrong.push(("otherwise, not planted".into(), format!("{name}: {:?}", Duration::from_nanos(states[Otherwise]))));
+    }
+}
+
+fn one(seed: u64) -> ExitCode {
+    std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_secs(180));
+        println!("WRONG end: it hangs");
+        exit(1)
+    });
+    let plan = Plan::new(seed);
+    let about = format!("{} workers, {}", plan.workers, if plan.is_layer { "layer" } else { "subscriber" });
+    // With a registry, a child keeps the span of its parent open.
+    let keeps = plan.is_layer;
+    let ours = serve(plan);
+    let (mut wrong, rows) = (Wrong::new(), rows(keeps));
+    for (name, row) in &rows {
+        let states = STATES.iter().zip(row.states.0).filter(|(_, time)| *time > 0);
+        let states: Vec<String> =
+            states.map(|(state, time)| format!("{state} {:.1?}", Duration::from_nanos(time))).collect();
+        println!("{name}: {} calls, {:.1?}: {}", row.calls, Duration::from_nanos(row.latency), states.join(", "));
+        if PLAIN.contains(name) {
+            continue;
+        }
+        check_log(name, row, &mut wrong);
+        match ours.get(*name) {
+            Some(ours) => check_row(name, row, ours, &mut wrong),
+            None => wrong.push(("row".to_owned(), format!("{name}: there is none, of {} calls", row.calls))),
+        }
+    }
+    let others = ours.keys().filter(|name| rows.iter().all(|(known, _)| known != name || PLAIN.contains(known)));
+    wrong.extend(others.map(|name| ("row".to_owned(), format!("{name}: it is no future"))));
+    if ours.values().any(|row| row["states"].is_null()) {
+        println!("the summary has no states: they are not compared");
+    }
+    wrong.iter().for_each(|(figure, how)| println!("WRONG {figure} of {how}"));
+    let calls: u64 = rows.iter().map(|(_, row)| row.calls).sum();
+    println!("{about}: {calls} calls of {} names, {} figures wrong", rows.len(), wrong.len());
+    if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn many(seeds: std::ops::Range<u64>) -> ExitCode {
+    let (mut counts, mut failed, all) = (BTreeMap::<String, u64>::new(), 0, seeds.end.saturating_sub(seeds.start));
+    for seed in seeds {
+        let me = std::env::current_exe().expect("a program");
+        let output = Command::new(me).arg(seed.to_string()).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stdout);
+        for figure in said.lines().filter_map(|line| line.strip_prefix("WRONG ")?.split(" of ").next()) {
+            *counts.entry(figure.to_owned()).or_default() += 1;
+        }
+        failed += u64::from(!output.status.success());
+        println!("{seed}: {}", said.lines().last().unwrap_or("WRONG: it says nothing"));
+    }
+    let counts = counts.iter().fold(String::new(), |mut text, (figure, rows)| {
+        write!(text, ", {figure} of {rows} rows").expect("a string has room");
+        text
+    });
+    println!("{}: {failed} of {all} seeds{counts}", if failed > 0 { "WRONG" } else { "as it was" });
+    if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let seeds = |text: &str| {
+        let (begin, end) = text.split_once("..")?;
+        Some(begin.parse().ok()?..end.parse().ok()?)
+    };
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => many(0..5),
+        ["--seeds", text] if seeds(text).is_some() => many(seeds(text).unwrap_or_default()),
+        [seed] if seed.parse::<u64>().is_ok() => one(seed.parse().unwrap_or_default()),
+        _ => {
+            eprintln!("call_states SEED, or call_states --seeds A..B");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! What calls of futures did, by a log with its own clock: who was created, polled, woken, finished, dropped and
+//! released when, and how much processor time each poll took. It shares no code with the profiler.
+//!
+//! The clock is read before and after everything at which the profiler reads its own. What lies between two such
+//! readings is the slack of a call: there, nobody knows who is right.
+
+use std::ops::{Index, IndexMut};
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
+use tracing::Span;
+
+/// What a call may be in; at each moment in the first that applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    InCuda,
+    /// An instance is open, and its thread runs.
+    OnCpu,
+    /// An instance is open, and its thread does not run.
+    OffCpu,
+    /// An instance is open, and it is not known whether its thread runs. The truth never says so.
+    OnThread,
+    /// Woken or new, and not polled.
+    Ready,
+    /// A call that was created in it has not come to its end.
+    ChildCall,
+    Gpu,
+    Otherwise,
+    /// After its end (the last poll, or its drop before that) its span lives on.
+    Outlived,
+}
+
+/// The names of the states in a summary, in their order above.
+pub const STATES: [&str; 9] =
+    ["in_cuda", "on_cpu", "off_cpu", "on_thread", "ready", "child_call", "gpu", "otherwise", "outlived"];
+
+/// Nanoseconds in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct States(pub [u64; STATES.len()]);
+
+impl Index<State> for States {
+    type Output = u64;
+
+    fn index(&self, state: State) -> &u64 {
+        &self.0[state as usize]
+    }
+}
+
+impl IndexMut<State> for States {
+    fn index_mut(&mut self, state: State) -> &mut u64 {
+        &mut self.0[state as usize]
+    }
+}
+
+impl States {
+    pub fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(all, more)| *all += more);
+    }
+
+    pub fn sum(&self, states: &[State]) -> u64 {
+        states.iter().map(|state| self[*state]).sum()
+    }
+}
+
+/// Nanoseconds since the first reading.
+fn now() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed().as_nanos() as u64
+}
+
+/// Processor time of this thread, in nanoseconds.
+pub fn thread_cpu() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Instance {
+    begin: u64,
+    end: u64,
+    cpu: u64,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    created: u64,
+    instances: Vec<Instance>,
+    /// Readings inside of the span, at the begin and the end of its last instance.
+    inside: (u64, u64),
+    wakes: Vec<u64>,
+    is_finished: bool,
+    dropped: u64,
+    /// When the last clone of the span was dropped.
+    released: u64,
+    slack: u64,
+}
+
+/// One call, in the log of the process.
+#[derive(Debug)]
+pub struct Call {
+    name: &'static str,
+    parent: Option<usize>,
+    number: usize,
+    planted: States,
+    log: Mutex<Log>,
+}
+
+static CALLS: Mutex<Vec<Arc<Call>>> = Mutex::new(Vec::new());
+
+impl Call {
+    /// To be called right before its span is created. `planted`: the least time in each state.
+    pub fn new(name: &'static str, parent: Option<&Self>, planted: States) -> Arc<Self> {
+        let mut calls = CALLS.lock().expect("no panic");
+        let (number, parent) = (calls.len(), parent.map(|parent| parent.number));
+        let log = Mutex::new(Log { created: now(), ..Log::default() });
+        calls.push(Arc::new(Self { name, parent, number, planted, log }));
+        calls[number].clone()
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().expect("no panic")
+    }
+
+    /// To be called right after its span was created.
+    pub fn is_created(&self) {
+        let mut log = self.log();
+        log.slack += now() - log.created;
+    }
+
+    /// Runs what enters the span. What runs in the span calls [`inside`](Self::inside).
+    pub fn around<T>(&self, run: impl FnOnce() -> T) -> T {
+        let (begin, cpu) = (now(), thread_cpu());
+        let result = run();
+        let (cpu, end) = (thread_cpu() - cpu, now());
+        let mut log = self.log();
+        log.slack += log.inside.0 - begin + end - log.inside.1;
+        log.instances.push(Instance { begin, end, cpu });
+        result
+    }
+
+    /// Runs what is in the span.
+    pub fn inside<T>(&self, run: impl FnOnce() -> T) -> T {
+        let begin = now();
+        let result = run();
+        let end = now();
+        self.log().inside = (begin, end);
+        result
+    }
+
+    /// Drops a future with its span, or a span that is no future's.
+    pub fn end<T>(&self, last: T) {
+        let before = now();
+        drop(last);
+        let mut log = self.log();
+        log.dropped = before;
+        log.released = log.released.max(now());
+        log.slack += log.released - before;
+    }
+
+    /// Drops a clone of the span.
+    pub fn release(&self, clone: Span) {
+        let before = now();
+        drop(clone);
+        let mut log = self.log();
+        log.released = log.released.max(now());
+        log.slack += log.released - before;
+    }
+
+    /// A span that is entered once, on this thread.
+    pub fn run_plain(&self, span: Span, run: impl FnOnce()) {
+        self.is_created();
+        self.around(|| span.in_scope(|| self.inside(run)));
+        self.log().is_finished = true;
+        self.end(span);
+    }
+}
+
+/// A future whose inside enters the span of a call.
+pub struct Watched {
+    pub call: Arc<Call>,
+    /// Whether the span is created at the first poll, as `#[instrument]` does.
+    pub is_lazy: bool,
+    pub future: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl Future for Watched {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let call = self.call.clone();
+        if std::mem::take(&mut self.is_lazy) {
+            call.log().created = now();
+        }
+        let waker = Waker::from(Arc::new(Waking { call: call.clone(), waker: context.waker().clone() }));
+        let future = self.future.as_mut().expect("it was not dropped");
+        let result = call.around(|| future.as_mut().poll(&mut Context::from_waker(&waker)));
+        call.log().is_finished = result.is_ready();
+        result
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let future = self.future.take();
+        self.call.end(future);
+    }
+}
+
+struct Waking {
+    call: Arc<Call>,
+    waker: Waker,
+}
+
+impl Wake for Waking {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.call.log().wakes.push(now());
+        self.waker.wake_by_ref();
+    }
+}
+
+/// What is known of the calls of one name.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    pub calls: u64,
+    pub latency: u64,
+    pub slack: u64,
+    pub instances: u64,
+    /// With who was woken when; and without, where only a new call is ready.
+    pub states: States,
+    pub without_wakes: States,
+    pub planted: States,
+    /// Calls that are surely cancelled by the profiler's rule, and those that may be: it does not see whether a poll
+    /// was the last, so a call must have waited some time before its drop.
+    pub cancelled: (u64, u64),
+    /// What no log of a program may have: instances that overlap, or lie outside of the call.
+    pub impossible: u64,
+}
+
+/// Nanoseconds that a call must have waited before its drop to be cancelled surely, and perhaps.
+const SURELY: u64 = 40_000_000;
+const PERHAPS: u64 = 30_000;
+
+/// The rows of all calls of the process, which must have closed. `keeps`: a child keeps the span of its parent open.
+pub fn rows(keeps: bool) -> Vec<(&'static str, Row)> {
+    let calls = CALLS.lock().expect("no panic");
+    let mut rows: Vec<(&str, Row)> = Vec::new();
+    let mut closes = vec![0; calls.len()];
+    let mut children: Vec<Vec<(u64, u64)>> = vec![Vec::new(); calls.len()];
+    // A child is younger than its parent.
+    for call in calls.iter().rev() {
+        let log = call.log();
+        let last = log.instances.last().map_or(log.created, |last| last.end);
+        let end = if log.is_finished { last } else { log.dropped };
+        let close = log.released.max(closes[call.number]);
+        if let Some(parent) = call.parent {
+            children[parent].push((log.created, end));
+            if keeps {
+                closes[parent] = closes[parent].max(close);
+            }
+        }
+        let at = rows.iter().position(|(name, _)| *name == call.name).unwrap_or_else(|| {
+            rows.push((call.name, Row::default()));
+            rows.len() - 1
+        });
+        let row = &mut rows[at].1;
+        row.calls += 1;
+        row.latency += close - log.created;
+        row.slack += log.slack;
+        row.instances += log.instances.len() as u64;
+        let mut own = std::mem::take(&mut children[call.number]);
+        own.sort_unstable();
+        row.states.add(&partition(&log, (end, close), &own, true));
+        row.without_wakes.add(&partition(&log, (end, close), &own, false));
+        row.planted.add(&call.planted);
+        let (waited, is_new) = (log.dropped - last, log.instances.is_empty());
+        row.cancelled.0 += u64::from(!log.is_finished && (is_new || waited > SURELY));
+        row.cancelled.1 += u64::from(!log.is_finished || waited > PERHAPS);
+        let moments = log.instances.iter().flat_map(|instance| [instance.begin, instance.end]);
+        let moments: Vec<u64> = [log.created].into_iter().chain(moments).chain([end, close]).collect();
+        row.impossible += u64::from(!moments.is_sorted());
+    }
+    rows
+}
+
+/// The latency of a call in parts.
+fn partition(log: &Log, (end, close): (u64, u64), children: &[(u64, u64)], with_wakes: bool) -> States {
+    let mut states = States::default();
+    states[State::Ready] = log.instances.first().map_or(end, |first| first.begin) - log.created;
+    for (number, instance) in log.instances.iter().enumerate() {
+        let wall = instance.end - instance.begin;
+        let cpu = instance.cpu.min(wall);
+        states[State::OnCpu] += cpu;
+        states[State::OffCpu] += wall - cpu;
+        let next = log.instances.get(number + 1).map_or(end, |next| next.begin);
+        let wakes = log.wakes.iter().copied().filter(|wake| with_wakes && (instance.begin..next).contains(wake));
+        let woken = wakes.min().unwrap_or(next).max(instance.end);
+        let child = covered(children, instance.end, woken);
+        states[State::ChildCall] += child;
+        states[State::Otherwise] += woken - instance.end - child;
+        states[State::Ready] += next - woken;
+    }
+    states[State::Outlived] = close - end;
+    states
+}
+
+/// How much of the time from `begin` to `end` these spans of time cover, which are sorted.
+fn covered(spans: &[(u64, u64)], mut begin: u64, end: u64) -> u64 {
+    let mut all = 0;
+    for &(from, to) in spans {
+        let (from, to) = (from.max(begin), to.min(end));
+        all += to.saturating_sub(from);
+        begin = begin.max(to);
+    }
+    all
+}
