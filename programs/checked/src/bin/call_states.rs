@@ -66,11 +66,11 @@ enum Kind {
     Forever,
 }
 
-/// The first that need no call of another name.
-const LEAVES: usize = 7;
-const KINDS: [Kind; 13] = {
+/// Of these, the first need no call of another name.
+const LEAVES: usize = 8;
+const KINDS: [Kind; 14] = {
     use Kind::*;
-    [Spin, Sleep, Pipe, Timer, Lock, Channel, Ready, Child, Join, Spawned, Pool, TimedOut, Aborted]
+    [Spin, Spin, Sleep, Pipe, Timer, Lock, Channel, Ready, Child, Join, Spawned, Pool, TimedOut, Aborted]
 };
 
 #[derive(Clone, Debug)]
@@ -91,6 +91,7 @@ struct Plan {
     /// 0: all on the thread of the runtime.
     workers: usize,
     is_layer: bool,
+    recipes: BTreeMap<&'static str, Vec<Kind>>,
     clients: Vec<Vec<Node>>,
 }
 
@@ -98,20 +99,20 @@ impl Plan {
     fn new(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let (workers, is_layer) = (rng.usize(0..5), rng.bool());
-        let recipes: BTreeMap<&str, Vec<Kind>> = LEVELS
+        let recipes: BTreeMap<&'static str, Vec<Kind>> = LEVELS
             .iter()
             .enumerate()
             .flat_map(|(level, names)| names.iter().map(move |name| (level, *name)))
             .map(|(level, name)| {
                 let kinds = if level + 1 < LEVELS.len() { KINDS.len() } else { LEAVES };
-                let mut recipe: Vec<Kind> = (0..rng.usize(1..4)).map(|_| KINDS[rng.usize(..kinds)]).collect();
+                let mut recipe: Vec<Kind> = (0..rng.usize(1..5)).map(|_| KINDS[rng.usize(..kinds)]).collect();
                 recipe.extend(rng.bool().then_some(Kind::Kept).filter(|_| rng.bool()));
                 (name, recipe)
             })
             .collect();
         let client = |rng: &mut Rng| (0..rng.usize(2..6)).map(|_| Node::new(rng, &recipes, 0)).collect();
         let clients = (0..rng.usize(2..5)).map(|_| client(&mut rng)).collect();
-        Self { workers, is_layer, clients }
+        Self { workers, is_layer, recipes, clients }
     }
 }
 
@@ -439,6 +440,7 @@ fn one(seed: u64) -> ExitCode {
     });
     let plan = Plan::new(seed);
     let about = format!("{} workers, {}", plan.workers, if plan.is_layer { "layer" } else { "subscriber" });
+    plan.recipes.iter().for_each(|(name, recipe)| println!("{name}: {recipe:?}"));
     // With a registry, a child keeps the span of its parent open.
     let keeps = plan.is_layer;
     let ours = serve(plan);
