@@ -77,7 +77,7 @@ pub fn thread_cpu() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Instance {
     begin: u64,
     end: u64,
@@ -88,8 +88,8 @@ struct Instance {
 struct Log {
     created: u64,
     instances: Vec<Instance>,
-    /// Readings inside of the span, at the begin and the end of its last instance.
-    inside: (u64, u64),
+    /// Its last instance, as it was seen inside of the span.
+    inside: Instance,
     wakes: Vec<u64>,
     is_finished: bool,
     dropped: u64,
@@ -132,21 +132,23 @@ impl Call {
 
     /// Runs what enters the span. What runs in the span calls [`inside`](Self::inside).
     pub fn around<T>(&self, run: impl FnOnce() -> T) -> T {
-        let (begin, cpu) = (now(), thread_cpu());
+        let begin = now();
         let result = run();
-        let (cpu, end) = (thread_cpu() - cpu, now());
+        let end = now();
         let mut log = self.log();
-        log.slack += log.inside.0 - begin + end - log.inside.1;
+        log.slack += log.inside.begin - begin + end - log.inside.end;
+        let cpu = log.inside.cpu;
         log.instances.push(Instance { begin, end, cpu });
         result
     }
 
     /// Runs what is in the span.
     pub fn inside<T>(&self, run: impl FnOnce() -> T) -> T {
-        let begin = now();
+        let (begin, cpu) = (now(), thread_cpu());
         let result = run();
-        let end = now();
-        self.log().inside = (begin, end);
+        // Not after the span: a future whose drop follows its last poll late looks cancelled.
+        let cpu = thread_cpu() - cpu;
+        self.log().inside = Instance { begin, end: now(), cpu };
         result
     }
 

@@ -157,7 +157,10 @@ impl Node {
                         all[ChildCall] += if is_alone { below.sum(&[ChildCall, Otherwise]) } else { 1 };
                     }
                 }
-                Kind::Spawned => all[ChildCall] += below[0].sum(&[OnCpu, OffCpu, Ready, ChildCall, Otherwise]),
+                Kind::Spawned => {
+                    all[ChildCall] += below[0].sum(&[OnCpu, OffCpu, Ready, ChildCall, Otherwise]);
+                    all[Otherwise] += 1; // the span of `store` is created at its first poll
+                }
                 Kind::Pool | Kind::TimedOut | Kind::Aborted => all[ChildCall] += time,
                 Kind::Kept => all[Outlived] += time,
                 Kind::Forever => all[Otherwise] += 1,
