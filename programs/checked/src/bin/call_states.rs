@@ -38,8 +38,10 @@ use tracing::{Instrument as _, Span, info_span, instrument};
 use tracing_gpu::{Output, Profiler};
 use tracing_subscriber::prelude::*;
 
-/// Names of requests, of their children, and of the children of these. `store` is a function with `#[instrument]`.
-const LEVELS: [&[&str]; 3] = [&["GET /orders", "GET /users", "POST /orders"], &["load", "price", "store"], &["query"]];
+/// Names of requests, of their children, and of the children of these.
+const LEVELS: [&[&str]; 3] = [&["GET /orders", "GET /users", "POST /orders"], &["load", "price", STORE], &["query"]];
+/// A function with `#[instrument]`: its span is created at the first poll, so it has no parent where it is spawned.
+const STORE: &str = "store";
 /// Names of futures that are handed to `tracing_gpu::follow`: their states are compared one by one.
 const FOLLOWED: &[&str] = &[];
 /// Spans that are entered once, so they are no futures.
@@ -158,8 +160,8 @@ impl Node {
                     }
                 }
                 Kind::Spawned => {
-                    all[ChildCall] += below[0].sum(&[OnCpu, OffCpu, Ready, ChildCall, Otherwise]);
-                    all[Otherwise] += 1; // the span of `store` is created at its first poll
+                    let state = if calls[0].name == STORE { Otherwise } else { ChildCall };
+                    all[state] += below[0].sum(&[OnCpu, OffCpu, Ready, ChildCall, Otherwise]);
                 }
                 Kind::Pool | Kind::TimedOut | Kind::Aborted => all[ChildCall] += time,
                 Kind::Kept => all[Outlived] += time,
@@ -202,7 +204,7 @@ fn start(node: Node, parent: Option<&Call>) -> Watched {
     let mut body = Box::pin(run(call.clone(), node.pieces));
     let logged = call.clone();
     let body = poll_fn(move |context| logged.inside(|| body.as_mut().poll(context)));
-    if node.name == "store" {
+    if node.name == STORE {
         return Watched { call, is_lazy: true, future: Some(Box::pin(store(body))) };
     }
     let span = span(node.name);
@@ -213,7 +215,8 @@ fn start(node: Node, parent: Option<&Call>) -> Watched {
 async fn run(call: Arc<Call>, pieces: Vec<Piece>) {
     let shared = SHARED.get().expect("it is set first");
     for Piece { kind, time, calls } in pieces {
-        let mut calls = calls.into_iter().map(|node| start(node, Some(&call)));
+        let parent = |node: &Node| (kind != Kind::Spawned || node.name != STORE).then_some(&*call);
+        let mut calls = calls.into_iter().map(|node| start(node.clone(), parent(&node)));
         let mut next = || calls.next().expect("it is planned");
         match kind {
             Kind::Spin => spin_cpu(time),
