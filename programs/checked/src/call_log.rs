@@ -4,6 +4,7 @@
 //! The clock is read before and after everything at which the profiler reads its own. What lies between two such
 //! readings is the slack of a call: there, nobody knows who is right.
 
+use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
@@ -154,21 +155,18 @@ impl Call {
 
     /// Drops a future with its span, or a span that is no future's.
     pub fn end<T>(&self, last: T) {
-        let before = now();
-        drop(last);
-        let mut log = self.log();
-        log.dropped = before;
-        log.released = log.released.max(now());
-        log.slack += log.released - before;
+        let before = self.release(last);
+        self.log().dropped = before;
     }
 
-    /// Drops a clone of the span.
-    pub fn release(&self, clone: Span) {
+    /// Drops a clone of the span. Returns when that began.
+    pub fn release<T>(&self, owner: T) -> u64 {
         let before = now();
-        drop(clone);
+        drop(owner);
         let mut log = self.log();
         log.released = log.released.max(now());
         log.slack += log.released - before;
+        before
     }
 
     /// A span that is entered once, on this thread.
@@ -250,9 +248,9 @@ const SURELY: u64 = 40_000_000;
 const PERHAPS: u64 = 30_000;
 
 /// The rows of all calls of the process, which must have closed. `keeps`: a child keeps the span of its parent open.
-pub fn rows(keeps: bool) -> Vec<(&'static str, Row)> {
+pub fn rows(keeps: bool) -> BTreeMap<&'static str, Row> {
     let calls = CALLS.lock().expect("no panic");
-    let mut rows: Vec<(&str, Row)> = Vec::new();
+    let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
     let mut closes = vec![0; calls.len()];
     let mut children: Vec<Vec<(u64, u64)>> = vec![Vec::new(); calls.len()];
     // A child is younger than its parent.
@@ -267,13 +265,9 @@ pub fn rows(keeps: bool) -> Vec<(&'static str, Row)> {
                 closes[parent] = closes[parent].max(close);
             }
         }
-        let at = rows.iter().position(|(name, _)| *name == call.name).unwrap_or_else(|| {
-            rows.push((call.name, Row::default()));
-            rows.len() - 1
-        });
-        let row = &mut rows[at].1;
+        let row = rows.entry(call.name).or_default();
         row.calls += 1;
-        row.latency += close - log.created;
+        row.latency += close.saturating_sub(log.created);
         row.slack += log.slack;
         row.instances += log.instances.len() as u64;
         let mut own = std::mem::take(&mut children[call.number]);
@@ -281,12 +275,11 @@ pub fn rows(keeps: bool) -> Vec<(&'static str, Row)> {
         row.states.add(&partition(&log, (end, close), &own, true));
         row.without_wakes.add(&partition(&log, (end, close), &own, false));
         row.planted.add(&call.planted);
-        let (waited, is_new) = (log.dropped - last, log.instances.is_empty());
+        let (waited, is_new) = (log.dropped.saturating_sub(last), log.instances.is_empty());
         row.cancelled.0 += u64::from(!log.is_finished && (is_new || waited > SURELY));
         row.cancelled.1 += u64::from(!log.is_finished || waited > PERHAPS);
-        let moments = log.instances.iter().flat_map(|instance| [instance.begin, instance.end]);
-        let moments: Vec<u64> = [log.created].into_iter().chain(moments).chain([end, close]).collect();
-        row.impossible += u64::from(!moments.is_sorted());
+        let moments = log.instances.iter().flat_map(|instance| [instance.begin, instance.end]).chain([end, close]);
+        row.impossible += u64::from(!moments.is_sorted() || last < log.created);
     }
     rows
 }
@@ -308,7 +301,7 @@ fn partition(log: &Log, (end, close): (u64, u64), children: &[(u64, u64)], with_
         states[State::Otherwise] += woken - instance.end - child;
         states[State::Ready] += next - woken;
     }
-    states[State::Outlived] = close - end;
+    states[State::Outlived] = close.saturating_sub(end);
     states
 }
 
