@@ -286,7 +286,7 @@ async fn become_ready(time: Duration, shared: &'static Shared) {
         tokio::spawn(async move {
             held.wait();
             let hog = Call::new("hog", None, States::default());
-            let is_spinning = time.subsec_micros() % 2 == 0;
+            let is_spinning = time.subsec_micros().is_multiple_of(2);
             hog.run_plain(span("hog"), || if is_spinning { spin_cpu(time) } else { std::thread::sleep(time) });
             drop(alone);
         });
