@@ -93,7 +93,8 @@ struct Log {
     inside: Instance,
     wakes: Vec<u64>,
     is_finished: bool,
-    dropped: u64,
+    /// Readings before and after the drop.
+    dropped: (u64, u64),
     /// When the last clone of the span was dropped.
     released: u64,
     slack: u64,
@@ -156,7 +157,7 @@ impl Call {
     /// Drops a future with its span, or a span that is no future's.
     pub fn end<T>(&self, last: T) {
         let before = self.release(last);
-        self.log().dropped = before;
+        self.log().dropped = (before, now());
     }
 
     /// Drops a clone of the span. Returns when that began.
@@ -257,7 +258,7 @@ pub fn rows(keeps: bool) -> BTreeMap<&'static str, Row> {
     for call in calls.iter().rev() {
         let log = call.log();
         let last = log.instances.last().map_or(log.created, |last| last.end);
-        let end = if log.is_finished { last } else { log.dropped };
+        let end = if log.is_finished { last } else { log.dropped.0 };
         let close = log.released.max(closes[call.number]);
         if let Some(parent) = call.parent {
             children[parent].push((log.created, end));
@@ -275,9 +276,12 @@ pub fn rows(keeps: bool) -> BTreeMap<&'static str, Row> {
         row.states.add(&partition(&log, (end, close), &own, true));
         row.without_wakes.add(&partition(&log, (end, close), &own, false));
         row.planted.add(&call.planted);
-        let (waited, is_new) = (log.dropped.saturating_sub(last), log.instances.is_empty());
-        row.cancelled.0 += u64::from(!log.is_finished && (is_new || waited > SURELY));
-        row.cancelled.1 += u64::from(!log.is_finished || waited > PERHAPS);
+        // The drop enters the span, too. The profiler cannot tell a late one from a poll.
+        let surely = log.dropped.0.saturating_sub(last);
+        let perhaps = log.dropped.1.saturating_sub(log.inside.end);
+        row.slack += if log.is_finished { surely } else { 0 };
+        row.cancelled.0 += u64::from(!log.is_finished && (log.instances.is_empty() || surely > SURELY));
+        row.cancelled.1 += u64::from(!log.is_finished || perhaps > PERHAPS);
         let moments = log.instances.iter().flat_map(|instance| [instance.begin, instance.end]).chain([end, close]);
         row.impossible += u64::from(!moments.is_sorted() || last < log.created);
     }

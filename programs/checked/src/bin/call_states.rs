@@ -285,6 +285,7 @@ async fn become_ready(time: Duration, shared: &'static Shared) {
         let (held, alone) = (held.clone(), alone.clone());
         tokio::spawn(async move {
             held.wait();
+            held.wait();
             let hog = Call::new("hog", None, States::default());
             let is_spinning = time.subsec_micros().is_multiple_of(2);
             hog.run_plain(span("hog"), || if is_spinning { spin_cpu(time) } else { std::thread::sleep(time) });
@@ -295,7 +296,8 @@ async fn become_ready(time: Duration, shared: &'static Shared) {
     let (sender, woken) = oneshot::channel();
     std::thread::spawn(move || {
         held.wait();
-        sender.send(())
+        sender.send(()).expect("it is awaited");
+        held.wait();
     });
     woken.await.expect("it is woken");
 }
@@ -365,19 +367,20 @@ fn compare(name: &str, of: &str, ours: (u64, u64), truth: (u64, u64), allowed: u
 /// Whether the log has what was planted, as far as a machine allows that does other things, too.
 fn check_log(name: &str, row: &Row, wrong: &mut Wrong) {
     use State::*;
+    /// A thread may be stopped for so long.
     const SLICE: u64 = 10_000_000;
-    let allowed = (row.latency / 100).max(50_000 * row.calls) + 50_000 * row.instances;
+    let allowed = (row.latency / 100).max(50_000 * row.calls) + 50_000 * row.instances + row.slack;
     compare(name, "log's sum", both(row.states.0.iter().sum()), both(row.latency), 0, wrong);
     compare(name, "impossible moments", both(row.impossible), (0, 0), 0, wrong);
     for state in [OnCpu, OffCpu, Ready, ChildCall, Otherwise, Outlived] {
         let (found, planted) = (row.states[state], row.planted[state]);
         let figure = format!("planted {}", STATES[state as usize]);
-        let most = match state {
-            OnCpu => planted,
-            ChildCall | Otherwise | Outlived if planted == 0 => SLICE,
-            _ => u64::MAX / 2,
+        let (least, most) = match state {
+            OnCpu => (planted, planted),
+            ChildCall | Otherwise | Outlived if planted == 0 => (0, SLICE),
+            _ => (planted.saturating_sub(SLICE), u64::MAX / 2),
         };
-        compare(name, &figure, both(found), (planted, most), allowed, wrong);
+        compare(name, &figure, both(found), (least, most), allowed, wrong);
     }
 }
 
