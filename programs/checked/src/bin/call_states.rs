@@ -174,7 +174,12 @@ impl Node {
 }
 
 macro_rules! spans {
-    ($name:expr, $($literal:literal)*) => { match $name { $($literal => info_span!($literal),)* name => unreachable!("{name}") } };
+    ($name:expr, $($literal:literal)*) => {
+        match $name {
+            $($literal => info_span!($literal),)*
+            name => unreachable!("{name}"),
+        }
+    };
 }
 
 fn span(name: &str) -> Span {
