@@ -14,8 +14,9 @@
 //! This proves, for each name:
 //!
 //! - of the log itself: states of a call add up to its latency, and what was planted is found where it was planted;
-//! - of the profiler: it has the same number of calls, latency (from creation to close), running and awaited time, and
-//!   the same time in each state, within 1 % of the latency or 50 us a call. Spans that are no futures have no row.
+//! - of the profiler: it has the same number of calls, latency (from creation to close), running, awaited and outlived
+//!   time, and the same time in each state, within 1 % of the latency or 50 us a call. Spans that are no futures
+//!   have no row.
 //!
 //! Who woke a call is known to the profiler only where the program says `follow`; elsewhere "ready" may be counted as
 //! "otherwise", and a parent that was woken may wait for its child until it is polled.
@@ -413,6 +414,7 @@ fn check_row(name: &str, row: &Row, ours: &Value, wrong: &mut Wrong) {
         ("latency", total, row.latency),
         ("running time", figure("busy_ns"), known.sum(&[OnCpu, OffCpu])),
         ("awaited time", figure("awaited_ns"), known.sum(&[Ready, ChildCall, Otherwise])),
+        ("outlived time", figure("outlived_ns"), known[Outlived]),
         ("own awaited time", figure("awaited_self_ns"), hidden.sum(&[Ready, Otherwise])),
     ] {
         compare(name, of, both(ours), both(truth), allowed, wrong);
