@@ -233,9 +233,11 @@ pub struct Row {
     pub latency: u64,
     pub slack: u64,
     pub instances: u64,
-    /// With who was woken when; and without, where only a new call is ready.
+    /// With who was woken when; and without, where only a new call is ready. A child that is no future is a call for
+    /// the profiler only while it does not know that: so the last have such children, or have none.
     pub states: States,
     pub without_wakes: States,
+    pub without_plain: States,
     pub planted: States,
     /// Calls that are surely cancelled by the profiler's rule, and those that may be: it does not see whether a poll
     /// was the last, so a call must have waited some time before its drop.
@@ -249,11 +251,13 @@ const SURELY: u64 = 40_000_000;
 const PERHAPS: u64 = 30_000;
 
 /// The rows of all calls of the process, which must have closed. `keeps`: a child keeps the span of its parent open.
-pub fn rows(keeps: bool) -> BTreeMap<&'static str, Row> {
+/// `plain`: names of calls that are no futures.
+pub fn rows(keeps: bool, plain: &[&str]) -> BTreeMap<&'static str, Row> {
     let calls = CALLS.lock().expect("no panic");
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
     let mut closes = vec![0; calls.len()];
     let mut children: Vec<Vec<(u64, u64)>> = vec![Vec::new(); calls.len()];
+    let mut futures = children.clone();
     // A child is younger than its parent.
     for call in calls.iter().rev() {
         let log = call.log();
@@ -262,6 +266,9 @@ pub fn rows(keeps: bool) -> BTreeMap<&'static str, Row> {
         let close = log.released.max(closes[call.number]);
         if let Some(parent) = call.parent {
             children[parent].push((log.created, end));
+            if !plain.contains(&call.name) {
+                futures[parent].push((log.created, end));
+            }
             if keeps {
                 closes[parent] = closes[parent].max(close);
             }
@@ -275,6 +282,9 @@ pub fn rows(keeps: bool) -> BTreeMap<&'static str, Row> {
         own.sort_unstable();
         row.states.add(&partition(&log, (end, close), &own, true));
         row.without_wakes.add(&partition(&log, (end, close), &own, false));
+        let mut own = std::mem::take(&mut futures[call.number]);
+        own.sort_unstable();
+        row.without_plain.add(&partition(&log, (end, close), &own, false));
         row.planted.add(&call.planted);
         // The drop enters the span, too. The profiler cannot tell a late one from a poll.
         let surely = log.dropped.0.saturating_sub(last);

@@ -33,13 +33,17 @@ const LONG_PAUSE: u64 = 1 << 26;
 /// In ticks, about 12 us: a finished future is dropped within this time after its last poll.
 const AT_ONCE: u64 = 1 << 15;
 
-/// Parts of [`Call::state`]: the number of open instances, the number of live child calls, and whether the span is
-/// closed.
+/// Parts of [`Call::state`]: the number of open instances, the number of child calls whose span is open, the number of
+/// those that it may await, and whether the span is closed. A finished child is not awaited, even if another handle
+/// keeps its span open.
 const OPEN: u64 = 1;
 const CHILD: u64 = 1 << 24;
+const AWAITED: u64 = 1 << 44;
 const CLOSED: u64 = 1 << 63;
 const ALL_OPEN: u64 = CHILD - 1;
-const ACTIVE: u64 = CLOSED - 1;
+const IN_USE: u64 = CLOSED - 1;
+/// Open instances and awaited children.
+const ACTIVE: u64 = IN_USE & !(AWAITED - CHILD);
 
 /// Flags of [`Call::last`] about the last entry.
 ///
@@ -89,6 +93,8 @@ pub(crate) struct Call {
     outlived: AtomicBool,
     /// Whether it was entered in several ranges and was created neither in nor below any of them.
     used_again: AtomicBool,
+    /// Whether its parent awaits it no more: it looks like a future that was polled and then dropped.
+    is_gone: AtomicBool,
     /// Whether its first entry was where it was created. An entry elsewhere is then a visit, like that of a span handed
     /// over in a message, until there are two without a return.
     begins_at_home: AtomicBool,
@@ -157,7 +163,7 @@ pub(crate) struct EndedCall {
 impl Call {
     /// Opens an instance. `left`: the range that its thread left last, if it was one of this call.
     #[inline]
-    pub(crate) fn enter(&self, now: Ticks, left: Left) {
+    fn enter(&self, now: Ticks, left: Left) {
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
             // While another instance is open, the call does not wait.
@@ -194,10 +200,10 @@ impl Call {
 
     /// Ends an instance. Returns whether nobody needs the call any more.
     #[inline]
-    pub(crate) fn exit(&self, now: Ticks) -> bool {
+    fn exit(&self, now: Ticks) -> bool {
         let (since, before) = (self.busy_since.load(Relaxed), self.state.load(Relaxed));
         self.exited.store(now, Relaxed);
-        self.outlived.store(before & ACTIVE >= CHILD, Relaxed);
+        self.outlived.store(before & IN_USE >= CHILD, Relaxed);
         self.idle_since.store(now, Relaxed); // pairs with `wake`: a thread that finds it idle sees since when
         let before = self.state.fetch_sub(OPEN, AcqRel);
         if before & ALL_OPEN == OPEN {
@@ -212,18 +218,34 @@ impl Call {
         if before & ACTIVE == 0 {
             let idle = now.saturating_sub(self.idle_since.load(Relaxed));
             self.idle.store(self.idle.load(Relaxed) + idle, Relaxed);
+            self.idle_since.store(now, Relaxed);
         }
     }
 
     fn begin_child(&self, now: Ticks) {
-        let before = self.state.fetch_add(CHILD, AcqRel);
+        let before = self.state.fetch_add(CHILD | AWAITED, AcqRel);
         self.wake(before, now);
     }
 
-    /// Ends a child call. Returns whether nobody needs this call any more.
-    fn end_child(&self, now: Ticks) -> bool {
+    /// Awaits a child again.
+    fn regain_child(&self, now: Ticks) {
+        let before = self.state.fetch_add(AWAITED, AcqRel);
+        self.wake(before, now);
+    }
+
+    /// Awaits a child no more.
+    fn lose_child(&self, now: Ticks) {
         self.idle_since.store(now, Relaxed);
-        self.state.fetch_sub(CHILD, Release) == CLOSED | CHILD
+        self.state.fetch_sub(AWAITED, Release);
+    }
+
+    /// Ends a child call whose last poll ended then. Returns whether nobody needs this call any more.
+    fn end_child(&self, last: Ticks, is_gone: bool) -> bool {
+        if last > self.idle_since.load(Relaxed) && !is_gone {
+            self.idle_since.store(last, Relaxed);
+        }
+        let child = if is_gone { CHILD } else { CHILD | AWAITED };
+        self.state.fetch_sub(child, Release) == CLOSED | child
     }
 
     pub(crate) fn set_alone(&self, is_alone: bool) {
@@ -374,7 +396,7 @@ impl Call {
             latency: closed.saturating_sub(created),
             busy: self.busy.load(Relaxed),
             idle: self.idle.load(Relaxed).saturating_sub(pause),
-            outlived: pause + (closed - exited),
+            outlived: if entries == 0 { 0 } else { pause + (closed - exited) },
             entries,
             has_paused: self.has_paused.load(Relaxed),
             is_outlived: self.outlived.load(Relaxed) && !self.used_again.load(Relaxed),
@@ -459,7 +481,7 @@ impl Calls {
         for (word, value) in [(&call.parent, parent), (&call.thread, thread), (&call.node, place.node())] {
             word.store(value, Relaxed);
         }
-        for flag in [&call.outlived, &call.used_again, &call.has_paused, &call.begins_at_home] {
+        for flag in [&call.outlived, &call.used_again, &call.has_paused, &call.begins_at_home, &call.is_gone] {
             flag.store(false, Relaxed);
         }
         call.last.store(0, Relaxed);
@@ -478,16 +500,28 @@ impl Calls {
 
     /// Opens an instance of a call.
     #[inline]
-    pub(crate) fn enter(&self, id: CallId, now: Ticks, left: Left) {
-        if let Some(call) = self.get(id) {
-            call.enter(now, left);
+    pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left) {
+        call.enter(now, left);
+        if call.is_gone.load(Relaxed)
+            && call.state.load(Relaxed) & CLOSED == 0
+            && call.is_gone.swap(false, Relaxed)
+            && let Some(above) = self.get(call.parent.load(Relaxed))
+        {
+            above.regain_child(now);
         }
     }
 
     /// Ends an instance of a call.
     #[inline(always)]
     pub(crate) fn exit(&self, id: CallId, now: Ticks) {
-        if self.get(id).is_some_and(|call| call.exit(now)) {
+        let Some(call) = self.get(id) else { return };
+        if call.last.load(Relaxed) & DROPPED != 0
+            && let Some(above) = self.get(call.parent.load(Relaxed))
+            && !call.is_gone.swap(true, Relaxed)
+        {
+            above.lose_child(now);
+        }
+        if call.exit(now) {
             self.give(None, id);
         }
     }
@@ -497,10 +531,11 @@ impl Calls {
         let call = self.get(id)?;
         let ended = call.end(now);
         let parent = call.parent.load(Relaxed);
-        if call.state.fetch_or(CLOSED, AcqRel) & ACTIVE == 0 {
+        let is_gone = call.is_gone.swap(true, Relaxed);
+        if call.state.fetch_or(CLOSED, AcqRel) & IN_USE == 0 {
             self.give(spare, id);
         }
-        if self.get(parent).is_some_and(|above| above.end_child(now)) {
+        if self.get(parent).is_some_and(|above| above.end_child(ended.closed - ended.outlived, is_gone)) {
             self.give(spare, parent);
         }
         Some(ended)

@@ -13,7 +13,7 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let id = calls.begin(&spare, 7, place().with_call(), 0, 100);
     for (enter, exit) in [(110, 120), (150_000, 150_030), (150_040, 150_041)] {
-        calls.enter(id, enter, Left::Last);
+        calls.enter(calls.get(id).unwrap(), enter, Left::Last);
         calls.exit(id, exit);
     }
     let ended = EndedCall {
@@ -45,17 +45,44 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
 fn what_a_call_below_awaits_is_not_its_own() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let above = calls.begin(&spare, 1, place(), 0, 0);
-    calls.enter(above, 10, Left::Last);
+    calls.enter(calls.get(above).unwrap(), 10, Left::Last);
     let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(&spare, 1, place(), above, now)).collect();
     calls.exit(above, 20);
     assert_eq!(calls.end(Some(&spare), below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
     assert!(calls.end(Some(&spare), below[1], 600).is_some());
     for (enter, exit) in [(650, 660), (661, 662)] {
-        calls.enter(above, enter, Left::Last);
+        calls.enter(calls.get(above).unwrap(), enter, Left::Last);
         calls.exit(above, exit);
     }
     let ended = calls.end(Some(&spare), above, 663).unwrap();
     assert_eq!((ended.latency, ended.busy, ended.idle, ended.outlived), (663, 21, 10 + 50, 1 + 1));
+}
+
+/// Another handle keeps its span open.
+#[test]
+fn a_finished_child_is_not_awaited() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let poll = |id, enter, exit| {
+        calls.enter(calls.get(id).unwrap(), enter, Left::Last);
+        calls.exit(id, exit);
+    };
+    let above = calls.begin(&spare, 1, place(), 0, 0);
+    calls.enter(calls.get(above).unwrap(), 0, Left::Other);
+    let below = calls.begin(&spare, 1, place(), above, 0);
+    poll(below, 1, 2);
+    calls.exit(above, 3);
+    calls.enter(calls.get(above).unwrap(), LONG_PAUSE, Left::Other);
+    poll(below, LONG_PAUSE, LONG_PAUSE + 1);
+    poll(below, LONG_PAUSE + 2, LONG_PAUSE + 3); // it is dropped
+    calls.exit(above, LONG_PAUSE + 4);
+    poll(above, 2 * LONG_PAUSE, 2 * LONG_PAUSE + 1);
+    poll(below, 3 * LONG_PAUSE, 3 * LONG_PAUSE + 1); // by the other owner
+    assert!(calls.end(Some(&spare), below, 4 * LONG_PAUSE).is_some());
+    poll(above, 5 * LONG_PAUSE, 5 * LONG_PAUSE + 1);
+    let ended = calls.end(Some(&spare), above, 5 * LONG_PAUSE + 1).unwrap();
+    assert_eq!((ended.idle, ended.outlived), (LONG_PAUSE - 4 + 3 * LONG_PAUSE - 1, 0));
+    let free = [calls.begin(&spare, 1, place(), 0, 0), calls.begin(&spare, 1, place(), 0, 0)];
+    assert!(free.contains(&above) && free.contains(&below));
 }
 
 #[test]
@@ -63,7 +90,7 @@ fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let above = calls.begin(&spare, 1, place(), 0, 0);
     let below = calls.begin(&spare, 1, place(), above, 5);
-    calls.enter(above, 6, Left::Last);
+    calls.enter(calls.get(above).unwrap(), 6, Left::Last);
     calls.exit(above, 7);
     let ended = calls.end(Some(&spare), above, 1 << 40).unwrap();
     assert_eq!((ended.is_outlived, ended.latency, ended.outlived), (true, 1 << 40, (1 << 40) - 7));
@@ -99,7 +126,7 @@ fn what_is_dropped_long_after_its_last_poll_was_cancelled() {
     let is_cancelled = |entries: &[(Ticks, Ticks)], next| {
         let id = calls.begin(&spare, 1, place(), 0, 0);
         entries.iter().for_each(|&(enter, exit)| {
-            calls.enter(id, enter, left(next));
+            calls.enter(calls.get(id).unwrap(), enter, left(next));
             calls.exit(id, exit);
         });
         calls.end(Some(&spare), id, 4 * LONG_PAUSE).map(|ended| ended.is_cancelled)
@@ -119,7 +146,7 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
         let id = calls.begin(&spare, 1, place(), 0, 0);
         let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
         entries.iter().for_each(|&(enter, next)| {
-            calls.enter(id, enter, left(next));
+            calls.enter(calls.get(id).unwrap(), enter, left(next));
             calls.exit(id, enter + 1);
         });
         let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
@@ -134,9 +161,9 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
     assert_eq!(ended(&polled_late, false), (true, false, answer + 1), "another span was entered before the drop");
     assert_eq!(ended(&finished, true), (true, false, answer + 1), "it awaited a call, so it had not finished");
     let (outside, inside) = (calls.begin(&spare, 1, place(), 0, 0), LONG_PAUSE);
-    calls.enter(outside, 1, Left::Other);
+    calls.enter(calls.get(outside).unwrap(), 1, Left::Other);
     for enter in [inside, inside + 10] {
-        calls.enter(outside, enter, Left::Last);
+        calls.enter(calls.get(outside).unwrap(), enter, Left::Last);
         calls.exit(outside, enter + 1);
     }
     calls.exit(outside, inside + 20);
@@ -153,7 +180,7 @@ fn what_may_be_a_late_drop_beside_an_answer_is_doubtful() {
         let id = calls.begin(&spare, 1, place(), 0, 0);
         let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
         entries.iter().for_each(|&(enter, left)| {
-            calls.enter(id, enter, left);
+            calls.enter(calls.get(id).unwrap(), enter, left);
             calls.exit(id, enter + 1);
         });
         let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
@@ -189,12 +216,12 @@ fn a_thread_knows_the_range_that_it_left_last() {
     let id = calls.begin(&spare, 1, place(), 0, 10);
     let call = calls.get(id).unwrap();
     // One thread polls, and another enters the span before the poll ends.
-    calls.enter(id, 20, Left::Other);
-    calls.enter(id, 30, Left::Other);
+    calls.enter(calls.get(id).unwrap(), 20, Left::Other);
+    calls.enter(calls.get(id).unwrap(), 30, Left::Other);
     calls.exit(id, 31);
     calls.exit(id, 40);
     assert_eq!([Some(20), Some(30)].map(|start| call.left(start)), [Left::Last; 2]);
-    calls.enter(id, 50, Left::Other);
+    calls.enter(calls.get(id).unwrap(), 50, Left::Other);
     calls.exit(id, 51);
     assert_eq!([Some(20), Some(9), None].map(|start| call.left(start)), [Left::Earlier, Left::Other, Left::Other]);
 }
@@ -203,10 +230,10 @@ fn a_thread_knows_the_range_that_it_left_last() {
 fn an_entry_while_a_poll_is_open_cancels_nothing() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let id = calls.begin(&spare, 1, place(), 0, 0);
-    calls.enter(id, 1, Left::Other);
+    calls.enter(calls.get(id).unwrap(), 1, Left::Other);
     calls.exit(id, 2);
-    calls.enter(id, LONG_PAUSE, Left::Other);
-    calls.enter(id, LONG_PAUSE + 1, Left::Other);
+    calls.enter(calls.get(id).unwrap(), LONG_PAUSE, Left::Other);
+    calls.enter(calls.get(id).unwrap(), LONG_PAUSE + 1, Left::Other);
     calls.exit(id, LONG_PAUSE + 2);
     calls.exit(id, LONG_PAUSE + 3);
     let ended = calls.end(Some(&spare), id, LONG_PAUSE + 4).unwrap();
@@ -219,7 +246,7 @@ fn what_is_entered_elsewhere_after_its_first_entry_at_home_is_a_visit_until_ther
     let id = calls.begin(&spare, 1, place(), 0, 0);
     let call = calls.get(id).unwrap();
     let in_range = |range| Some(move || range);
-    let enter = || calls.enter(id, 1, Left::Other);
+    let enter = || calls.enter(calls.get(id).unwrap(), 1, Left::Other);
     assert!(!call.enter_at_home(in_range(5)));
     enter();
     assert_eq!(call.enter_elsewhere(9, 20), (0, false));
@@ -244,7 +271,7 @@ fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() 
         call.set_alone(is_alone);
         for _ in 0..3 {
             assert!(!call.enter_at_home(None::<fn() -> Ticks>));
-            calls.enter(id, 1, Left::Other);
+            calls.enter(calls.get(id).unwrap(), 1, Left::Other);
         }
         assert_eq!(call.end(0).uncounted, uncounted);
     }
@@ -255,7 +282,7 @@ fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let [outer, other] = [1, 2].map(|now| calls.begin(&spare, 1, place(), 0, now));
     let before = calls.begin(&spare, 1, place(), 0, 5);
-    [outer, other].into_iter().for_each(|outer| calls.enter(outer, 10, Left::Other));
+    [outer, other].into_iter().for_each(|outer| calls.enter(calls.get(outer).unwrap(), 10, Left::Other));
     let inner = calls.begin(&spare, 1, place(), 0, 20);
     let range = |call: CallId| calls.get(call).unwrap().range_in(calls.get(outer).unwrap());
     assert_eq!((range(inner), range(before)), (Some(10), None), "it was created before the first poll");
@@ -264,8 +291,8 @@ fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
     calls.exit(outer, 30);
     calls.exit(other, 30);
     assert!(calls.end(Some(&spare), inner, 130).is_some());
-    calls.enter(outer, 140, Left::Other);
-    calls.enter(other, 140, Left::Other);
+    calls.enter(calls.get(outer).unwrap(), 140, Left::Other);
+    calls.enter(calls.get(other).unwrap(), 140, Left::Other);
     let idle = |call: CallId| calls.get(call).unwrap().idle.load(Relaxed);
     assert_eq!((idle(outer), idle(other)), (9 + 10, 8 + 110));
 }

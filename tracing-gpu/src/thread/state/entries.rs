@@ -37,7 +37,7 @@ impl ThreadState {
         if let Some(numbers) = &self.numbers {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
-        call.enter(start, left);
+        self.session.calls.enter(call, start, left);
         true
     }
 
@@ -105,9 +105,11 @@ impl ThreadState {
             let own = numbers.enter_any(&self.stack, place, created, stays, has_fields);
             followed.inspect(|call| call.enter_numbered(own.call, own.parent));
         }
-        if let Some(start) = start.filter(|_| call != 0) {
+        if let Some(start) = start
+            && let Some(known) = self.session.calls.get(call)
+        {
             self.stack.set_call(call);
-            self.session.calls.enter(call, start, left);
+            self.session.calls.enter(known, start, left);
         }
     }
 
