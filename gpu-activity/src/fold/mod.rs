@@ -4,8 +4,6 @@
 mod instances;
 mod joined;
 
-use std::fmt;
-
 pub(crate) use self::instances::{InstanceState, Instances, NO_SLOT, REFUSED};
 pub use self::instances::{Range, StreamSpan};
 pub use self::joined::Launch;
@@ -19,12 +17,6 @@ pub struct Context<'a> {
     pub parents: &'a [u32],
     /// Whether a row keeps one more single duration, given the number that it keeps already.
     pub keep: &'a dyn Fn(u64) -> bool,
-}
-
-impl fmt::Debug for Context<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("parents", &self.parents).finish_non_exhaustive()
-    }
 }
 
 /// One question, answered from all that is joined. The join knows the types of its folds, so no call is dynamic.

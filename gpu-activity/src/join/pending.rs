@@ -115,10 +115,7 @@ impl Pending {
         let Some(launch) = self.known.get_mut(&id).filter(|launch| launch.ageing != self.drain) else { return };
         let is_recorded = launch.recorded > Recorded::No || !self.has_records;
         let is_answered = match launch.expected {
-            Expected::Record => {
-                (launch.recorded > Recorded::No || !awaits_records)
-                    && self.running.get(&launch.launch.thread) != Some(&id)
-            }
+            Expected::Record => launch.recorded > Recorded::No || !awaits_records,
             Expected::Operations => is_recorded && launch.came != Progress::Nothing,
             Expected::Graph => false,
         };
