@@ -97,7 +97,7 @@ pub(crate) struct Instances {
     open: usize,
     /// Instances that are over, in order of their ends; freed ones are skipped.
     over: VecDeque<(u32, InstanceId)>,
-    /// Slots of finished instances that lost their last holder, perhaps only for a while: candidates for freeing.
+    /// Slots of instances that lost their last holder, perhaps only for a while: candidates for freeing.
     loose: Vec<u32>,
     /// Start/end ranges that have ended since the last drain. Their slots are kept until its end.
     pub(crate) ended: Vec<u32>,
@@ -116,6 +116,11 @@ impl Instances {
     /// Number of instances with a slot, whether folded or not.
     pub(crate) fn kept(&self) -> usize {
         self.kept.len() - self.free.len()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.kept.capacity()
     }
 
     pub(crate) fn get(&self, slot: u32) -> Option<&InstanceState> {
@@ -206,7 +211,7 @@ impl Instances {
     pub(crate) fn release(&mut self, slot: u32) {
         let Some(kept) = self.get_mut(slot) else { return };
         kept.launches = kept.launches.saturating_sub(1);
-        if kept.over && !kept.is_held() {
+        if !kept.is_held() {
             self.loose.push(slot);
         }
     }

@@ -11,6 +11,7 @@ pub(crate) use self::joined::{MadeCall, Operation};
 use crate::record::Detail;
 
 /// The caller's knowledge at the time of a drain.
+#[allow(missing_debug_implementations)] // a closure has nothing to show
 pub struct Context<'a> {
     /// Parent of each node of the lineage tree. A parent has a lower number than its child. Node 0 is the root and its
     /// own parent.

@@ -104,9 +104,6 @@ impl Pending {
         }
         let Some(id) = self.running.remove(&thread) else { return };
         self.mere_calls.hear(id, Recorded::No);
-        if self.known.get(&id).is_some_and(|launch| launch.launch.thread == thread && launch.ageing == 0) {
-            self.age(id);
-        }
     }
 
     /// Lets a call age from this drain on, if the rest of its records must arrive together with those that have.
@@ -273,8 +270,7 @@ impl Pending {
     /// Ends a counting drain: forgets ageing calls without a record in the last two drains.
     pub(super) fn drained(&mut self, free: &mut dyn FnMut(u32)) {
         if self.running.len() > MOST_THREADS {
-            // Most of these threads have ended.
-            std::mem::take(&mut self.running).into_values().for_each(|id| self.age(id));
+            self.running = FxHashMap::default(); // most of these threads have ended
         }
         if self.ageing.len() > DRAINS {
             let aged = self.drain.wrapping_sub(DRAINS as u32);

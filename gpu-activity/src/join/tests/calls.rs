@@ -128,6 +128,18 @@ fn calls_of_which_nothing_comes_leave_room_for_others() {
     assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)].0, 50 * 25 + 20, "the newest are there");
 }
 
+/// After a burst, a table gives most of its memory back, and has room for more calls.
+#[test]
+fn a_table_of_calls_shrinks() {
+    let mut all = with_calls(10_000);
+    (0..8_000).for_each(|id| all.notes(&[waits(id, 2)]));
+    (500..8_000).for_each(|id| all.call(&api(Api::Driver, id, 10, 11), true, &KEEP));
+    all.notes(&[waits(0, 2)]);
+    all.drain(3);
+    let room: usize = all.pending.mere_calls.tables.iter().map(|table| table.capacity()).sum();
+    assert!(all.remembered() == 500 && (1_000..=4_000).contains(&room), "{room}");
+}
+
 /// The order of arrival takes as much memory as [`PendingCall`](crate::join::pending_call::PendingCall) states,
 /// whatever the kinds of earlier calls.
 #[test]

@@ -11,6 +11,7 @@ use range_report::{ActivityLosses, MemoryKind, RangeStyle};
 mod calls;
 mod details;
 mod events;
+mod late;
 mod program;
 mod reference;
 mod start_end;
@@ -287,6 +288,7 @@ fn there_are_no_more_instances_than_there_is_room_for() {
         all.ran(id, 100, 110);
     }
     assert_eq!(all.instances.kept(), 250 + 64, "all in one drain");
+    assert!(all.instances.room() <= 64 + 314 * 9 / 8, "{}", all.instances.room());
     (1..=1_000).for_each(|id| all.notes(&[Note::Ended { instance: id, end: 30 }]));
     all.drain(5);
     let totals = all.totals(200);
