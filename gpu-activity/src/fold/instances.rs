@@ -162,7 +162,7 @@ impl Instances {
             Some(place) => *place = kept,
             None if slot != NO_SLOT => {
                 if self.kept.len() == self.kept.capacity() {
-                    self.kept.reserve_exact(64 + self.kept.len() / 8); // does not double, because entries are large
+                    self.kept.reserve_exact((self.kept.len() >> 3).max(64)); // does not double: entries are large
                 }
                 self.kept.push(kept);
             }
