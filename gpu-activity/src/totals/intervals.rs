@@ -25,12 +25,17 @@ impl Intervals {
         if end <= start {
             return;
         }
-        // From the last one back, because most intervals arrive in order.
-        let first = self.apart.iter().rposition(|known| known.1 < start).map_or(0, |before| before + 1);
-        let behind = self.apart.iter().rposition(|known| known.0 <= end).map_or(0, |last| last + 1);
-        let merge = |all: (u64, u64), known: (u64, u64)| (all.0.min(known.0), all.1.max(known.1));
-        let merged = self.apart.drain(first..behind).fold((start, end), merge);
-        self.apart.insert(first, merged);
+        match self.apart.last_mut().filter(|last| (last.0..).contains(&start)) {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            Some(_) => self.apart.push((start, end)),
+            None => {
+                let first = self.apart.partition_point(|known| known.1 < start);
+                let behind = self.apart.partition_point(|known| known.0 <= end);
+                let merge = |all: (u64, u64), known: (u64, u64)| (all.0.min(known.0), all.1.max(known.1));
+                let merged = self.apart.drain(first..behind).fold((start, end), merge);
+                self.apart.insert(first, merged);
+            }
+        }
         if self.apart.len() >= MOST_INTERVALS {
             for (start, end) in self.apart.drain(..MOST_INTERVALS / 2) {
                 self.collapsed = self.collapsed.saturating_add(end - start);
