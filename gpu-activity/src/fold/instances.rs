@@ -118,9 +118,10 @@ impl Instances {
         self.kept.len() - self.free.len()
     }
 
+    /// Lengths of its two largest lists: room for instances, and ended ones.
     #[cfg(test)]
-    pub(crate) fn room(&self) -> usize {
-        self.kept.capacity()
+    pub(crate) fn lengths(&self) -> (usize, usize) {
+        (self.kept.capacity(), self.over.len())
     }
 
     pub(crate) fn get(&self, slot: u32) -> Option<&InstanceState> {
