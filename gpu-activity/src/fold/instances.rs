@@ -76,6 +76,11 @@ impl InstanceState {
         self.launches > 0 || self.above > 0
     }
 
+    /// Whether this is the finished instance with this id, and no fold has taken it.
+    fn is_to_fold(&self, id: InstanceId) -> bool {
+        self.began.id == id && self.over && !self.folded
+    }
+
     /// Whether it is a start/end range that may still end on another thread.
     pub(crate) fn is_undecided(&self) -> bool {
         self.began.style == RangeStyle::StartEnd && !self.over
@@ -225,8 +230,7 @@ impl Instances {
         }
         while self.open > self.limit {
             let Some((slot, id)) = self.over.pop_front() else { break };
-            let is_meant = |kept: &&mut InstanceState| kept.began.id == id && kept.over && !kept.folded;
-            let Some(kept) = self.kept.get_mut(slot as usize).filter(is_meant) else { continue };
+            let Some(kept) = self.kept.get_mut(slot as usize).filter(|kept| kept.is_to_fold(id)) else { continue };
             give(kept);
             kept.folded = true;
             kept.figures = Figures::default();
@@ -234,8 +238,7 @@ impl Instances {
         }
         if self.over.len() > 2 * self.open + 64 {
             let kept = &self.kept;
-            let is_there = |kept: &InstanceState, id| kept.began.id == id && !kept.folded;
-            self.over.retain(|&(slot, id)| kept.get(slot as usize).is_some_and(|kept| is_there(kept, id)));
+            self.over.retain(|&(slot, id)| kept.get(slot as usize).is_some_and(|kept| kept.is_to_fold(id)));
         }
     }
 
