@@ -132,6 +132,19 @@ fn a_table_names_the_slowest() {
     );
 }
 
+/// The bounds of a median are wider than other figures.
+#[test]
+fn medians_stand_below_each_other() {
+    let of_rank = |number: u32, step: u64| {
+        let mut summary = of(Some(number), &[("step", &[step]), ("load", &[38])]);
+        summary.ranges.iter_mut().for_each(|range| range.times.median_ns = Some(range.times.total_ns as f64));
+        summary
+    };
+    let text = printed(&Summary::merge([of_rank(0, 1_060_000), of_rank(1, 3_070_000)]), &RenderOptions::default());
+    let medians: Vec<&str> = text.lines().skip(3).take(4).map(|line| &line[41..53]).collect();
+    assert_eq!(medians, ["    Med     ", "------------", "1.06-3.07 ms", "       38 ns"]);
+}
+
 #[test]
 fn eighty_columns_have_what_matters() {
     let expected = "
