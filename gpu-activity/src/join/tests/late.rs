@@ -74,7 +74,8 @@ proptest! {
             for (id, story) in &stories {
                 let now = |of: &[u32]| of.iter().filter(|&after| story.noted + after == drain).count();
                 (0..now(&story.operations)).for_each(|_| all.ran(*id, 10, 20));
-                (0..if has_calls { now(&story.records) } else { 0 }).for_each(|_| all.call(&api(Api::Driver, *id, 5, 9), true, &KEEP));
+                let records = if has_calls { now(&story.records) } else { 0 };
+                (0..records).for_each(|_| all.call(&api(Api::Driver, *id, 5, 9), true, &KEEP));
             }
             all.drain(1);
             for ((id, story), forgotten) in stories.iter().zip(&mut forgotten).filter(|it| it.0.1.noted <= drain) {
@@ -88,7 +89,9 @@ proptest! {
     /// Nobody noted these calls. A driver call is nested if the runtime's call of its id arrives at most two drains
     /// earlier or one drain later. If not, it counts after that drain.
     #[test]
-    fn a_driver_call_waits_for_one_more_drain(calls in prop::collection::vec((0u32..4, any::<bool>(), 0u32..8), 0..12)) {
+    fn a_driver_call_waits_for_one_more_drain(
+        calls in prop::collection::vec((0u32..4, any::<bool>(), 0u32..8), 0..12),
+    ) {
         let mut all = with_calls(100);
         all.ask_for_events();
         let is_nested = |id: u32, at: u32| {
