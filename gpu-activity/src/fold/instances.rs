@@ -163,16 +163,15 @@ impl Instances {
             self.get_mut(below).map_or((0, None), |below| (below.level.saturating_add(1), Some(below.range())));
         let parent = if began.style == RangeStyle::PushPop { below } else { NO_SLOT };
         let kept = InstanceState { began: *began, thread, parent, level, nested_in, ..InstanceState::default() };
-        let slot = self.free.pop().unwrap_or_else(|| u32::try_from(self.kept.len()).unwrap_or(NO_SLOT));
+        let slot = self.free.pop().or_else(|| u32::try_from(self.kept.len()).ok())?;
         match self.kept.get_mut(slot as usize) {
             Some(place) => *place = kept,
-            None if slot != NO_SLOT => {
+            None => {
                 if self.kept.len() == self.kept.capacity() {
                     self.kept.reserve_exact((self.kept.len() >> 3).max(64)); // does not double: entries are large
                 }
                 self.kept.push(kept);
             }
-            None => return None,
         }
         if let Some(parent) = self.get_mut(parent) {
             parent.above += 1;

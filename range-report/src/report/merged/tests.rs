@@ -407,6 +407,15 @@ fn categories_and_the_tree_are_printed() {
     assert!(tree.lines().any(|line| line.contains("120.0 ms  40.00 ms      75.0%")), "{text}");
 }
 
+/// The table of the GPU's work has that of no range, too.
+#[test]
+fn the_tree_has_only_the_work_of_its_phases() {
+    let text = printed(&ranks(), &RenderOptions::default().width(80));
+    let (_, tree) = text.split_once(" ** Phase Tree of 3 Processes (merged):\n").expect("a tree");
+    assert!(tree.contains("GPU: most busy time of its own: step 15 ns (100.0%)"), "{tree}");
+    assert!(!tree.contains("outside any range"), "{tree}");
+}
+
 #[test]
 fn what_is_said_below_the_tree_is_of_all_processes() {
     let rank = |rank: u32| {
