@@ -162,7 +162,7 @@ fn the_order_of_calls_and_launches_has_one_bound() {
     let mut all = with_calls(2_000);
     let mut longest = 0;
     for id in 0..3_000 {
-        all.notes(&[called(id % 1_000, 2, 0)]); // captured
+        all.notes(&[called(id % 1_000, id / 1_000, 0)]); // captured
         longest = longest.max(all.pending.arrived.len());
     }
     assert_eq!(longest, 2 * 1_000 + 64, "tidied once there are more");
