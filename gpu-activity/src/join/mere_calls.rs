@@ -113,7 +113,7 @@ impl MereCalls {
                 self.forgotten += u64::from(is_lost);
                 is_kept
             });
-            table.shrink_to(4 * table.len().max(250)); // only where that halves it at least
+            table.shrink_to(4 * table.len().max(250)); // nothing, unless that halves the table
         }
         self.len = self.tables.iter().map(FxHashMap::len).sum();
     }

@@ -39,7 +39,7 @@ pub(super) struct Pending {
     /// The operating system's thread numbers, by the thread numbers of records.
     pub(super) threads: FxHashMap<u32, u32>,
     /// The last call of each thread, if calls are recorded or at most its record is expected. It may still run, for
-    /// many drains if it waits, and does not age before the next note of its thread.
+    /// many drains if it waits. A call without work does not age before the next note of its thread.
     running: FxHashMap<u32, u32>,
     ageing: Ageing,
     /// Number of calls dropped at the bound before anything had arrived for them.
@@ -289,8 +289,8 @@ impl Default for Ageing {
 }
 
 impl Ageing {
-    /// A call, which has news, ages from this drain on if the rest of its records must arrive together with those that
-    /// have.
+    /// Takes news of a call. The call ages from this drain on if the rest of its records must arrive together with
+    /// those that have.
     #[inline]
     fn hear(&mut self, id: u32, launch: &mut PendingCall, has_records: bool, awaits_records: bool) {
         if launch.ageing != self.drain && launch.is_answered(has_records, awaits_records) {

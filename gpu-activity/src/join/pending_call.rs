@@ -85,7 +85,7 @@ impl PendingCall {
         self.fate != Fate::Counted
     }
 
-    /// Whether operations are expected, and none has arrived; of a call that is no mere one.
+    /// Whether a launch still waits for its first operation.
     pub(super) fn is_awaited(&self) -> bool {
         self.came == Progress::Nothing && !self.is_dropped()
     }
