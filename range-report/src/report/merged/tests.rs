@@ -417,6 +417,15 @@ fn the_tree_has_only_the_work_of_its_phases() {
 }
 
 #[test]
+fn one_table_can_be_printed_alone() {
+    let mut text = Vec::new();
+    ranks().render_tables(&[MergedTable::Kernels], &RenderOptions::default(), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.starts_with("\n ** CUDA GPU Kernels of 3 Processes (merged):\n"), "{text}");
+    assert_eq!(text.matches(" ** ").count(), 1, "{text}");
+}
+
+#[test]
 fn what_is_said_below_the_tree_is_of_all_processes() {
     let rank = |rank: u32| {
         let mut summary = of(Some(rank), &[("request", &[40_000_000])]);
