@@ -143,6 +143,16 @@ fn a_call_of_which_nothing_comes_is_forgotten_after_an_hour() {
     assert_eq!((all.remembered(), all.losses().forgotten_calls), (0, 1));
 }
 
+#[test]
+fn a_call_of_an_older_window_counts_and_is_lost_nowhere() {
+    let mut all = with_calls(100);
+    all.notes(&[waits(1, 2), waits(2, 2)]);
+    all.clear(50);
+    all.call(&api(Api::Runtime, 1, 55, 60), true, &KEEP);
+    all.drain((1 << 15) + 1);
+    assert_eq!((all.remembered(), all.totals(100)), (0, Totals::default()));
+}
+
 /// After a burst, a table gives most of its memory back, and has room for more calls.
 #[test]
 fn a_table_of_calls_shrinks() {
