@@ -335,13 +335,13 @@ fn times_that_cannot_be_are_counted_and_not_summed() {
 fn lineage_that_is_no_tree_goes_to_the_root() {
     let mut all = join(100, 100);
     let context = Context { parents: &[5, 2, 1, u32::MAX, 4], keep: &|_| false };
-    (0..6).for_each(|id| all.note(1, &called(id, [0, 1, 2, 3, 4, u32::MAX][id as usize], 0)));
-    (0..6).for_each(|id| all.operation(&kernel(id, 10, 20), true, &context));
+    (0..7).for_each(|id| all.note(1, &called(id, [0, 1, 2, 3, 4, 5, u32::MAX][id as usize], 0)));
+    (0..7).for_each(|id| all.operation(&kernel(id, 10, 20), true, &context));
     let totals = all.totals(100);
     let of = |node: u32| (totals.nodes[&node].own.operations, totals.nodes[&node].total.operations);
-    assert_eq!([of(0), of(1), of(2), of(3), of(4)], [(2, 6), (1, 2), (1, 1), (1, 1), (1, 1)]);
+    assert_eq!([of(0), of(1), of(2), of(3), of(4)], [(3, 7), (1, 2), (1, 1), (1, 1), (1, 1)]);
     all.operation(&kernel(0, 30, 40), true, &Context { parents: &[], keep: &|_| true });
-    assert_eq!(all.own(0), 3);
+    assert_eq!(all.own(0), 4);
 }
 
 fn any_note() -> impl Strategy<Value = Note> {
