@@ -76,6 +76,11 @@ impl InstanceState {
         self.launches > 0 || self.above > 0
     }
 
+    /// Whether this is the finished instance with this id, and no fold has taken it.
+    fn is_to_fold(&self, id: InstanceId) -> bool {
+        self.began.id == id && self.over && !self.folded
+    }
+
     /// Whether it is a start/end range that may still end on another thread.
     pub(crate) fn is_undecided(&self) -> bool {
         self.began.style == RangeStyle::StartEnd && !self.over
@@ -97,7 +102,7 @@ pub(crate) struct Instances {
     open: usize,
     /// Instances that are over, in order of their ends; freed ones are skipped.
     over: VecDeque<(u32, InstanceId)>,
-    /// Slots of finished instances that lost their last holder, perhaps only for a while: candidates for freeing.
+    /// Slots of instances that lost their last holder, perhaps only for a while: candidates for freeing.
     loose: Vec<u32>,
     /// Start/end ranges that have ended since the last drain. Their slots are kept until its end.
     pub(crate) ended: Vec<u32>,
@@ -116,6 +121,12 @@ impl Instances {
     /// Number of instances with a slot, whether folded or not.
     pub(crate) fn kept(&self) -> usize {
         self.kept.len() - self.free.len()
+    }
+
+    /// Lengths of its two largest lists: room for instances, and ended ones.
+    #[cfg(test)]
+    pub(crate) fn lengths(&self) -> (usize, usize) {
+        (self.kept.capacity(), self.over.len())
     }
 
     pub(crate) fn get(&self, slot: u32) -> Option<&InstanceState> {
@@ -152,16 +163,15 @@ impl Instances {
             self.get_mut(below).map_or((0, None), |below| (below.level.saturating_add(1), Some(below.range())));
         let parent = if began.style == RangeStyle::PushPop { below } else { NO_SLOT };
         let kept = InstanceState { began: *began, thread, parent, level, nested_in, ..InstanceState::default() };
-        let slot = self.free.pop().unwrap_or_else(|| u32::try_from(self.kept.len()).unwrap_or(NO_SLOT));
+        let slot = self.free.pop().or_else(|| u32::try_from(self.kept.len()).ok())?;
         match self.kept.get_mut(slot as usize) {
             Some(place) => *place = kept,
-            None if slot != NO_SLOT => {
+            None => {
                 if self.kept.len() == self.kept.capacity() {
-                    self.kept.reserve_exact(64 + self.kept.len() / 8); // does not double, because entries are large
+                    self.kept.reserve_exact((self.kept.len() >> 3).max(64)); // does not double: entries are large
                 }
                 self.kept.push(kept);
             }
-            None => return None,
         }
         if let Some(parent) = self.get_mut(parent) {
             parent.above += 1;
@@ -206,7 +216,7 @@ impl Instances {
     pub(crate) fn release(&mut self, slot: u32) {
         let Some(kept) = self.get_mut(slot) else { return };
         kept.launches = kept.launches.saturating_sub(1);
-        if kept.over && !kept.is_held() {
+        if !kept.is_held() {
             self.loose.push(slot);
         }
     }
@@ -219,8 +229,7 @@ impl Instances {
         }
         while self.open > self.limit {
             let Some((slot, id)) = self.over.pop_front() else { break };
-            let is_meant = |kept: &&mut InstanceState| kept.began.id == id && kept.over && !kept.folded;
-            let Some(kept) = self.kept.get_mut(slot as usize).filter(is_meant) else { continue };
+            let Some(kept) = self.kept.get_mut(slot as usize).filter(|kept| kept.is_to_fold(id)) else { continue };
             give(kept);
             kept.folded = true;
             kept.figures = Figures::default();
@@ -228,8 +237,7 @@ impl Instances {
         }
         if self.over.len() > 2 * self.open + 64 {
             let kept = &self.kept;
-            let is_there = |kept: &InstanceState, id| kept.began.id == id && !kept.folded;
-            self.over.retain(|&(slot, id)| kept.get(slot as usize).is_some_and(|kept| is_there(kept, id)));
+            self.over.retain(|&(slot, id)| kept.get(slot as usize).is_some_and(|kept| kept.is_to_fold(id)));
         }
     }
 

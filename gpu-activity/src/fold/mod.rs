@@ -4,8 +4,6 @@
 mod instances;
 mod joined;
 
-use std::fmt;
-
 pub(crate) use self::instances::{InstanceState, Instances, NO_SLOT, REFUSED};
 pub use self::instances::{Range, StreamSpan};
 pub use self::joined::Launch;
@@ -13,18 +11,13 @@ pub(crate) use self::joined::{MadeCall, Operation};
 use crate::record::Detail;
 
 /// The caller's knowledge at the time of a drain.
+#[allow(missing_debug_implementations)] // a closure has nothing to show
 pub struct Context<'a> {
     /// Parent of each node of the lineage tree. A parent has a lower number than its child. Node 0 is the root and its
     /// own parent.
     pub parents: &'a [u32],
     /// Whether a row keeps one more single duration, given the number that it keeps already.
     pub keep: &'a dyn Fn(u64) -> bool,
-}
-
-impl fmt::Debug for Context<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("parents", &self.parents).finish_non_exhaustive()
-    }
 }
 
 /// One question, answered from all that is joined. The join knows the types of its folds, so no call is dynamic.

@@ -35,7 +35,7 @@ pub(super) struct MereCall {
 #[derive(Debug, Default)]
 pub(super) struct MereCalls {
     limit: usize,
-    tables: Vec<FxHashMap<u32, MereCall>>,
+    pub(super) tables: Vec<FxHashMap<u32, MereCall>>,
     pub(super) len: usize,
     drain: u16,
     /// Whether this drain has already made room.
@@ -113,9 +113,7 @@ impl MereCalls {
                 self.forgotten += u64::from(is_lost);
                 is_kept
             });
-            if table.len() < table.capacity() / 8 && table.capacity() > 1_000 {
-                table.shrink_to(2 * table.len());
-            }
+            table.shrink_to(4 * table.len().max(250)); // nothing, unless that halves the table
         }
         self.len = self.tables.iter().map(FxHashMap::len).sum();
     }

@@ -20,7 +20,7 @@ pub(super) struct OpenRanges(FxHashMap<u32, OfThread>);
 impl OpenRanges {
     pub(super) fn begin(&mut self, thread: u32, slot: u32) {
         let open = self.0.entry(thread).or_default();
-        open.slots.insert(open.slots.partition_point(|&other| other < slot), slot);
+        open.slots.insert(open.slots.binary_search(&slot).unwrap_or_else(|place| place), slot);
         open.shared = None;
     }
 

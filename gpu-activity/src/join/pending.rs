@@ -39,11 +39,9 @@ pub(super) struct Pending {
     /// The operating system's thread numbers, by the thread numbers of records.
     pub(super) threads: FxHashMap<u32, u32>,
     /// The last call of each thread, if calls are recorded or at most its record is expected. It may still run, for
-    /// many drains if it waits, and does not age before the next note of its thread.
+    /// many drains if it waits. A call without work does not age before the next note of its thread.
     running: FxHashMap<u32, u32>,
-    /// Ids that age from a drain on, for this drain and those before.
-    ageing: VecDeque<Vec<u32>>,
-    drain: u32,
+    ageing: Ageing,
     /// Number of calls dropped at the bound before anything had arrived for them.
     pub(super) forgotten: u64,
     /// Number of calls dropped at the bound before their record had arrived, if nothing else was expected any more.
@@ -52,8 +50,7 @@ pub(super) struct Pending {
 
 impl Pending {
     pub(super) fn new(limit: usize, mere_calls: usize, has_records: bool) -> Self {
-        let (mere_calls, ageing) = (MereCalls::new(mere_calls), VecDeque::from([Vec::new()]));
-        Self { limit: limit.max(1), mere_calls, has_records, ageing, drain: 1, ..Self::default() }
+        Self { limit: limit.max(1), mere_calls: MereCalls::new(mere_calls), has_records, ..Self::default() }
     }
 
     /// Number of calls dropped at the bound before any record or operation had arrived, other than launches.
@@ -81,9 +78,8 @@ impl Pending {
         if let Some(known) = self.known.get_mut(&id) {
             let same_instance = launch.expected == Expected::Record || known.instance == launch.instance;
             let is_same = same_instance && is_of(known, launch);
-            if is_same && launch.expected > known.expected {
-                known.expected = launch.expected;
-                known.ageing = 0;
+            if is_same {
+                known.expected = known.expected.max(launch.expected);
             }
             return is_same;
         }
@@ -99,32 +95,10 @@ impl Pending {
             Note::Began(_) | Note::Ended { .. } => None,
             Note::Left { .. } => return, // another thread may have noted this
         };
-        if self.running.is_empty() || self.running.get(&thread).copied() == same {
-            return;
-        }
-        let Some(id) = self.running.remove(&thread) else { return };
-        self.mere_calls.hear(id, Recorded::No);
-        if self.known.get(&id).is_some_and(|launch| launch.launch.thread == thread && launch.ageing == 0) {
-            self.age(id);
-        }
-    }
-
-    /// Lets a call age from this drain on, if the rest of its records must arrive together with those that have.
-    fn age(&mut self, id: u32) {
-        let awaits_records = self.awaits_records();
-        let Some(launch) = self.known.get_mut(&id).filter(|launch| launch.ageing != self.drain) else { return };
-        let is_recorded = launch.recorded > Recorded::No || !self.has_records;
-        let is_answered = match launch.expected {
-            Expected::Record => {
-                (launch.recorded > Recorded::No || !awaits_records)
-                    && self.running.get(&launch.launch.thread) != Some(&id)
-            }
-            Expected::Operations => is_recorded && launch.came != Progress::Nothing,
-            Expected::Graph => false,
-        };
-        if is_answered {
-            launch.ageing = self.drain;
-            ages(&mut self.ageing, id);
+        if self.running.get(&thread).copied() != same
+            && let Some(id) = self.running.remove(&thread)
+        {
+            self.mere_calls.hear(id, Recorded::No);
         }
     }
 
@@ -140,12 +114,8 @@ impl Pending {
         }
         self.serial = self.serial.wrapping_add(1);
         launch.serial = self.serial;
-        if launch.fate == Fate::Own {
-            if !self.awaits_records() {
-                launch.ageing = self.drain;
-                ages(&mut self.ageing, id);
-            }
-        } else if self.has_records {
+        self.ageing.hear(id, &mut launch, self.has_records, self.awaits_records());
+        if self.has_records && launch.fate != Fate::Own {
             self.running.insert(launch.launch.thread, id);
         }
         self.known.insert(id, launch);
@@ -175,8 +145,7 @@ impl Pending {
     /// Remembers the start/end ranges around a launch. Returns whether the launch is remembered. Nobody holds the list
     /// except this table and, for the moment, the caller.
     pub(super) fn put_within(&mut self, id: u32, slots: &Arc<[u32]>) -> bool {
-        let is_launch = |launch: &PendingCall| !launch.is_dropped() && launch.expected > Expected::Record;
-        let is_there = !slots.is_empty() && self.known.get(&id).is_some_and(is_launch);
+        let is_there = !slots.is_empty() && self.known.get(&id).is_some_and(|launch| !launch.is_dropped());
         if is_there {
             self.around += if Arc::strong_count(slots) == 1 { slots.len() } else { 0 };
             self.within.insert(id, Arc::clone(slots));
@@ -196,6 +165,7 @@ impl Pending {
     /// An operation of the call has arrived. Returns the call as it was before.
     #[inline]
     pub(super) fn came(&mut self, id: u32, timed: bool) -> Option<PendingCall> {
+        let awaits_records = self.awaits_records();
         let Some(launch) = self.known.get_mut(&id) else { return self.mere_calls.get(id) };
         let before = *launch;
         if timed {
@@ -203,9 +173,7 @@ impl Pending {
         } else if launch.came == Progress::Nothing {
             launch.came = Progress::Untimed;
         }
-        if launch.expected != Expected::Graph && launch.ageing != self.drain {
-            self.age(id);
-        }
+        self.ageing.hear(id, launch, self.has_records, awaits_records);
         Some(before)
     }
 
@@ -225,16 +193,16 @@ impl Pending {
     }
 
     fn record(&mut self, id: u32, recorded: Recorded) -> Option<PendingCall> {
+        let awaits_records = self.awaits_records();
         let Some(launch) = self.known.get_mut(&id) else {
             self.mere_calls.hear(id, recorded);
             return self.mere_calls.get(id);
         };
         launch.recorded = launch.recorded.max(recorded);
+        self.ageing.hear(id, launch, self.has_records, awaits_records);
         let launch = *launch;
         if launch.fate == Fate::Own && !self.has_details {
             self.remove(id, &mut |_no_instance| ());
-        } else {
-            self.age(id);
         }
         Some(launch)
     }
@@ -276,21 +244,16 @@ impl Pending {
     /// Ends a counting drain: forgets ageing calls without a record in the last two drains.
     pub(super) fn drained(&mut self, free: &mut dyn FnMut(u32)) {
         if self.running.len() > MOST_THREADS {
-            // Most of these threads have ended.
-            std::mem::take(&mut self.running).into_values().for_each(|id| self.age(id));
+            self.running = FxHashMap::default(); // most of these threads have ended
         }
-        if self.ageing.len() > DRAINS {
-            let aged = self.drain.wrapping_sub(DRAINS as u32);
-            for id in self.ageing.pop_front().unwrap_or_default() {
-                if self.known.get(&id).is_some_and(|launch| launch.ageing == aged) {
-                    self.remove(id, free);
-                }
+        let (aged, ids) = self.ageing.drained();
+        for id in ids {
+            if self.known.get(&id).is_some_and(|launch| launch.ageing == aged) {
+                self.remove(id, free);
             }
         }
         let running = &self.running;
         self.mere_calls.drained(|thread, id| running.get(&thread) == Some(&id));
-        self.ageing.push_back(Vec::new());
-        self.drain = self.drain.wrapping_add(1).max(1);
     }
 
     /// Moves all calls to an older window. If their work `is_shown` all the same, they keep their instances.
@@ -311,8 +274,37 @@ impl Pending {
     }
 }
 
-fn ages(ageing: &mut VecDeque<Vec<u32>>, id: u32) {
-    if let Some(now) = ageing.back_mut() {
-        now.push(id);
+/// The calls that age.
+#[derive(Debug)]
+struct Ageing {
+    /// Ids of calls with news, for this drain and those before.
+    ids: VecDeque<Vec<u32>>,
+    drain: u32,
+}
+
+impl Default for Ageing {
+    fn default() -> Self {
+        Self { ids: VecDeque::from([Vec::new()]), drain: 1 }
+    }
+}
+
+impl Ageing {
+    /// Takes news of a call. The call ages from this drain on if the rest of its records must arrive together with
+    /// those that have.
+    #[inline]
+    fn hear(&mut self, id: u32, launch: &mut PendingCall, has_records: bool, awaits_records: bool) {
+        if launch.ageing != self.drain && launch.is_answered(has_records, awaits_records) {
+            launch.ageing = self.drain;
+            self.ids.back_mut().into_iter().for_each(|now| now.push(id));
+        }
+    }
+
+    /// Ends a counting drain. Returns the drain from which on calls have aged enough, and the calls with news in it.
+    fn drained(&mut self) -> (u32, Vec<u32>) {
+        let aged = self.drain.wrapping_sub(DRAINS as u32);
+        let ids = if self.ids.len() > DRAINS { self.ids.pop_front() } else { None };
+        self.ids.push_back(Vec::new());
+        self.drain = self.drain.wrapping_add(1).max(1);
+        (aged, ids.unwrap_or_default())
     }
 }

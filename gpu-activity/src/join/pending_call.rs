@@ -85,8 +85,19 @@ impl PendingCall {
         self.fate != Fate::Counted
     }
 
+    /// Whether a launch still waits for its first operation.
     pub(super) fn is_awaited(&self) -> bool {
-        self.expected > Expected::Record && self.came == Progress::Nothing && !self.is_dropped()
+        self.came == Progress::Nothing && !self.is_dropped()
+    }
+
+    /// Whether the rest of its records must arrive together with those that have.
+    pub(super) fn is_answered(&self, has_records: bool, awaits_records: bool) -> bool {
+        let is_recorded = self.recorded > Recorded::No;
+        match self.expected {
+            Expected::Record => is_recorded || !awaits_records,
+            Expected::Operations => (is_recorded || !has_records) && self.came != Progress::Nothing,
+            Expected::Graph => false,
+        }
     }
 
     /// Whether it is a call of the program from which only a record is expected.

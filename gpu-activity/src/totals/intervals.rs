@@ -25,16 +25,16 @@ impl Intervals {
         if end <= start {
             return;
         }
-        match self.apart.last_mut() {
-            Some(last) if last.0 <= start && start <= last.1 => last.1 = last.1.max(end),
-            Some(last) if start < last.0 => {
+        match self.apart.last_mut().filter(|last| (last.0..).contains(&start)) {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            Some(_) => self.apart.push((start, end)),
+            None => {
                 let first = self.apart.partition_point(|known| known.1 < start);
                 let behind = self.apart.partition_point(|known| known.0 <= end);
                 let merge = |all: (u64, u64), known: (u64, u64)| (all.0.min(known.0), all.1.max(known.1));
                 let merged = self.apart.drain(first..behind).fold((start, end), merge);
                 self.apart.insert(first, merged);
             }
-            _ => self.apart.push((start, end)),
         }
         if self.apart.len() >= MOST_INTERVALS {
             for (start, end) in self.apart.drain(..MOST_INTERVALS / 2) {

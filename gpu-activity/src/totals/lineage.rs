@@ -144,10 +144,9 @@ impl Lineage {
                 above = at.parent;
             }
         }
-        if waiting.capacity() <= MOST_ROOM {
-            waiting.clear();
-            self.waiting = waiting;
-        }
+        waiting.clear();
+        waiting.shrink_to(MOST_ROOM);
+        self.waiting = waiting;
     }
 
     /// Active nodes, the work of all operations, and the unmatched work.

@@ -122,7 +122,7 @@ pub(crate) fn merged(merged: &MergedSummary, tables: &[MergedTable], options: &R
         }
     }
     // The tree has the GPU's work itself.
-    let mut one = Summary { elapsed_ns: 0, gpu: None, stream_ranges: Vec::new(), calls: Vec::new(), ..merged.as_one() };
+    let mut one = Summary { elapsed_ns: 0, gpu: None, ..merged.as_one() };
     one.losses.rows_without_median = 0; // no table here has medians
     if !one.tree.is_empty() && tables.contains(&MergedTable::Tree) {
         text += &phase_tree(&one, &title("Phase Tree"), options);

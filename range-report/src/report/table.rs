@@ -480,6 +480,22 @@ mod tests {
     }
 
     #[test]
+    fn a_header_has_the_unit_and_the_name_on_the_page() {
+        let of = |header| {
+            let column = Column::of(header);
+            (column.page.into_owned(), column.unit)
+        };
+        let (name, headers) = (String::from, ["GPU Self Busy (ns)", "Time (%)", "Total (MB)", "Calls"]);
+        let expected = [
+            (name("GPU self busy"), Unit::Ns),
+            (name("Time"), Unit::Percent),
+            (name("Total"), Unit::Bytes),
+            (name("Calls"), Unit::Count),
+        ];
+        assert_eq!(headers.map(of), expected);
+    }
+
+    #[test]
     fn decimal_points_stand_below_each_other() {
         let grouped = Layout { thousands: true, ..Layout::default() };
         let lines = table("h", &["1000", "2.75", "-0.5", "text"], &grouped);

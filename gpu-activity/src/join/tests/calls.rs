@@ -3,10 +3,12 @@
 use range_report::stats::Keyed;
 
 use super::{ActivityLosses, KEEP, api, called, join, losses, waits, with_calls};
+use crate::join::mere_calls::MereCall;
 use crate::join::{Join, Limits};
 use crate::record::{Api, Note};
 use crate::totals::Totals;
 use range_report::stats::Distribution;
+use rustc_hash::FxHashMap;
 
 #[test]
 fn a_call_is_remembered_until_its_record_has_come() {
@@ -79,6 +81,8 @@ fn a_million_calls_in_one_round_lose_nothing() {
     (0..8).for_each(|thread| {
         calls.clone().filter(|id| id % 8 == thread).for_each(|id| all.note(1 + thread, &waits(id, 3)));
     });
+    let is_small = |table: &FxHashMap<u32, MereCall>| table.capacity() < 1 << 16;
+    assert!(all.pending.mere_calls.tables.iter().all(is_small), "a full table is twice as large while it grows");
     let mut nested = 0;
     for id in calls.clone() {
         let start = u64::from(id);
@@ -128,12 +132,50 @@ fn calls_of_which_nothing_comes_leave_room_for_others() {
     assert_eq!(all.totals(100).nodes[&3].calls[&(Api::Driver, 1)].0, 50 * 25 + 20, "the newest are there");
 }
 
+/// Some calls are captured, and have no record.
+#[test]
+fn a_call_of_which_nothing_comes_is_forgotten_after_an_hour() {
+    let mut all = with_calls(100);
+    all.notes(&[waits(1, 2)]);
+    all.drain(1 << 15);
+    assert_eq!((all.remembered(), all.losses().forgotten_calls), (1, 0));
+    all.drain(1);
+    assert_eq!((all.remembered(), all.losses().forgotten_calls), (0, 1));
+}
+
+#[test]
+fn a_call_of_an_older_window_counts_and_is_lost_nowhere() {
+    let mut all = with_calls(100);
+    all.notes(&[waits(1, 2), waits(2, 2)]);
+    all.clear(50);
+    all.call(&api(Api::Runtime, 1, 55, 60), true, &KEEP);
+    all.drain((1 << 15) + 1);
+    assert_eq!((all.remembered(), all.totals(100)), (0, Totals::default()));
+}
+
+/// After a burst, a table gives most of its memory back, and has room for more calls.
+#[test]
+fn a_table_of_calls_shrinks() {
+    let mut all = with_calls(10_000);
+    (0..8_000).for_each(|id| all.notes(&[waits(id, 2)]));
+    (500..8_000).for_each(|id| all.call(&api(Api::Driver, id, 10, 11), true, &KEEP));
+    all.notes(&[waits(0, 2)]);
+    all.drain(3);
+    let room: usize = all.pending.mere_calls.tables.iter().map(|table| table.capacity()).sum();
+    assert!(all.remembered() == 500 && (1_000..=4_000).contains(&room), "{room}");
+}
+
 /// The order of arrival takes as much memory as [`PendingCall`](crate::join::pending_call::PendingCall) states,
-/// whatever the kinds of earlier calls.
+/// whatever the kinds of earlier calls, and is not tidied at each call.
 #[test]
 fn the_order_of_calls_and_launches_has_one_bound() {
     let mut all = with_calls(2_000);
-    (0..1_000).for_each(|id| all.notes(&[called(id, 2, 0)])); // captured
+    let mut longest = 0;
+    for id in 0..3_000 {
+        all.notes(&[called(id % 1_000, id / 1_000, 0)]); // captured
+        longest = longest.max(all.pending.arrived.len());
+    }
+    assert_eq!(longest, 2 * 1_000 + 64, "tidied once there are more");
     for id in 1_000..20_000 {
         all.notes(&[called(id, 2, 0)]);
         all.ran(id, 10, 20);
@@ -178,6 +220,10 @@ fn last_calls_of_threads_do_not_stay_for_ever() {
     for thread in 0..20_000 {
         all.note(thread, &waits(thread, 2));
         all.call(&api(Api::Driver, thread, 10, 20), true, &KEEP);
+        if thread + 1 == 1 << 12 {
+            all.drain(6);
+            assert_eq!(all.remembered(), 1 << 12);
+        }
     }
     all.drain(6);
     assert_eq!((all.pending.running().len(), all.remembered()), (0, 0));

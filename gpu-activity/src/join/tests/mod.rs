@@ -11,6 +11,7 @@ use range_report::{ActivityLosses, MemoryKind, RangeStyle};
 mod calls;
 mod details;
 mod events;
+mod late;
 mod program;
 mod reference;
 mod start_end;
@@ -226,7 +227,7 @@ fn a_launch_counts_with_its_first_operation_of_the_window() {
 
 #[test]
 fn instances_go_when_nothing_more_can_come() {
-    let mut all = join(100, 100);
+    let (mut all, mut longest) = (join(100, 100), 0);
     for id in 1..=50 {
         let instance = u64::from(id) * 2;
         all.notes(&[began(instance, 0, 1), began(instance + 1, instance, 2), called(id, 1, instance + 1)]);
@@ -234,7 +235,9 @@ fn instances_go_when_nothing_more_can_come() {
         all.ran(id, 100, 110);
         all.drain(1);
         assert!(all.instances.kept() <= 6, "{}", all.instances.kept());
+        longest = longest.max(all.instances.lengths().1);
     }
+    assert_eq!(longest, 2 * 4 + 64, "tidied once there are more");
     let rows = all.totals(100).projections;
     let outer = &rows[&(1, RangeStyle::PushPop)];
     assert_eq!((outer.projected.count, outer.range_total, outer.children_sum), (50, 50 * 20, 50));
@@ -270,7 +273,7 @@ fn instances_of_launches_that_nothing_comes_of_are_let_go_of() {
         all.ran(10_000 + id, 100, 110);
         if id % 50 == 0 {
             all.drain(1);
-            assert!(all.instances.kept() <= 200, "{}", all.instances.kept());
+            assert_eq!(all.instances.kept(), 200.min(id as usize), "as many folded ones as others");
         }
     }
     let totals = all.totals(200);
@@ -287,6 +290,7 @@ fn there_are_no_more_instances_than_there_is_room_for() {
         all.ran(id, 100, 110);
     }
     assert_eq!(all.instances.kept(), 250 + 64, "all in one drain");
+    assert_eq!(all.instances.lengths().0, 5 * 64, "room for an eighth more, or 64");
     (1..=1_000).for_each(|id| all.notes(&[Note::Ended { instance: id, end: 30 }]));
     all.drain(5);
     let totals = all.totals(200);
@@ -330,14 +334,14 @@ fn times_that_cannot_be_are_counted_and_not_summed() {
 #[test]
 fn lineage_that_is_no_tree_goes_to_the_root() {
     let mut all = join(100, 100);
-    let context = Context { parents: &[5, 2, 1, u32::MAX], keep: &|_| false };
-    (0..5).for_each(|id| all.note(1, &called(id, [0, 1, 2, 3, u32::MAX][id as usize], 0)));
-    (0..5).for_each(|id| all.operation(&kernel(id, 10, 20), true, &context));
+    let context = Context { parents: &[5, 2, 1, u32::MAX, 4], keep: &|_| false };
+    (0..7).for_each(|id| all.note(1, &called(id, [0, 1, 2, 3, 4, 5, u32::MAX][id as usize], 0)));
+    (0..7).for_each(|id| all.operation(&kernel(id, 10, 20), true, &context));
     let totals = all.totals(100);
     let of = |node: u32| (totals.nodes[&node].own.operations, totals.nodes[&node].total.operations);
-    assert_eq!([of(0), of(1), of(2), of(3)], [(2, 5), (1, 2), (1, 1), (1, 1)]);
+    assert_eq!([of(0), of(1), of(2), of(3), of(4)], [(3, 7), (1, 2), (1, 1), (1, 1), (1, 1)]);
     all.operation(&kernel(0, 30, 40), true, &Context { parents: &[], keep: &|_| true });
-    assert_eq!(all.own(0), 3);
+    assert_eq!(all.own(0), 4);
 }
 
 fn any_note() -> impl Strategy<Value = Note> {

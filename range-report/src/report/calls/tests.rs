@@ -133,3 +133,9 @@ Calls,Cancelled,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awa
 ";
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }
+
+#[test]
+fn a_mean_is_rounded() {
+    assert_eq!([5, 6, 9, 10].map(|total_ns| mean(&Times::new(4, total_ns))), [1, 2, 2, 3]);
+    assert_eq!(mean(&Times::default()), 0);
+}

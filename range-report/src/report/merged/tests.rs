@@ -132,6 +132,19 @@ fn a_table_names_the_slowest() {
     );
 }
 
+/// The bounds of a median are wider than other figures.
+#[test]
+fn medians_stand_below_each_other() {
+    let of_rank = |number: u32, step: u64| {
+        let mut summary = of(Some(number), &[("step", &[step]), ("load", &[38])]);
+        summary.ranges.iter_mut().for_each(|range| range.times.median_ns = Some(range.times.total_ns as f64));
+        summary
+    };
+    let text = printed(&Summary::merge([of_rank(0, 1_060_000), of_rank(1, 3_070_000)]), &RenderOptions::default());
+    let medians: Vec<&str> = text.lines().skip(3).take(4).map(|line| &line[41..53]).collect();
+    assert_eq!(medians, ["    Med     ", "------------", "1.06-3.07 ms", "       38 ns"]);
+}
+
 #[test]
 fn eighty_columns_have_what_matters() {
     let expected = "
@@ -392,6 +405,24 @@ fn categories_and_the_tree_are_printed() {
     let names: Vec<&str> = phases.collect();
     assert_eq!(names, ["last", "outer", "inner", "leaf", "next"], "by first entry, and then by name: {text}");
     assert!(tree.lines().any(|line| line.contains("120.0 ms  40.00 ms      75.0%")), "{text}");
+}
+
+/// The table of the GPU's work has that of no range, too.
+#[test]
+fn the_tree_has_only_the_work_of_its_phases() {
+    let text = printed(&ranks(), &RenderOptions::default().width(80));
+    let (_, tree) = text.split_once(" ** Phase Tree of 3 Processes (merged):\n").expect("a tree");
+    assert!(tree.contains("GPU: most busy time of its own: step 15 ns (100.0%)"), "{tree}");
+    assert!(!tree.contains("outside any range"), "{tree}");
+}
+
+#[test]
+fn one_table_can_be_printed_alone() {
+    let mut text = Vec::new();
+    ranks().render_tables(&[MergedTable::Kernels], &RenderOptions::default(), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.starts_with("\n ** CUDA GPU Kernels of 3 Processes (merged):\n"), "{text}");
+    assert_eq!(text.matches(" ** ").count(), 1, "{text}");
 }
 
 #[test]

@@ -78,6 +78,12 @@ fn the_order_of_the_files_does_not_matter() {
 }
 
 #[test]
+fn processes_that_took_no_time_are_not_out_of_balance() {
+    let merged = Summary::merge([of(Some(0), 1, &[("step", &[0])]), of(Some(1), 2, &[("step", &[0, 0])])]);
+    assert_eq!((merged.ranges[0].ranks.len(), merged.ranges[0].ranks.imbalance()), (2, None));
+}
+
+#[test]
 fn losses_add_up_and_notes_are_said_once() {
     let open = |label: &str| OpenRange {
         label: label.to_owned(),
