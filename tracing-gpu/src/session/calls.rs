@@ -95,6 +95,8 @@ pub(crate) struct Call {
     used_again: AtomicBool,
     /// Whether its parent awaits it no more: it looks like a future that was polled and then dropped.
     is_gone: AtomicBool,
+    /// The idle time of its parent then.
+    above_idle: AtomicU64,
     /// Whether its first entry was where it was created. An entry elsewhere is then a visit, like that of a span handed
     /// over in a message, until there are two without a return.
     begins_at_home: AtomicBool,
@@ -227,16 +229,19 @@ impl Call {
         self.wake(before, now);
     }
 
-    /// Awaits a child again.
-    fn regain_child(&self, now: Ticks) {
-        let before = self.state.fetch_add(AWAITED, AcqRel);
-        self.wake(before, now);
-    }
-
-    /// Awaits a child no more.
-    fn lose_child(&self, now: Ticks) {
+    /// Awaits a child no more, as far as is known. Returns its own idle time so far.
+    fn lose_child(&self, now: Ticks) -> u64 {
+        let idle = self.idle.load(Relaxed);
         self.idle_since.store(now, Relaxed);
         self.state.fetch_sub(AWAITED, Release);
+        idle
+    }
+
+    /// Has awaited a child all the time since it was lost with this idle time: it was not dropped, but polled again.
+    fn regain_child(&self, now: Ticks, idle: u64) {
+        self.state.fetch_add(AWAITED, AcqRel);
+        self.idle_since.store(now, Relaxed);
+        self.idle.store(self.idle.load(Relaxed).min(idle), Relaxed);
     }
 
     /// Ends a child call whose last poll ended then. Returns whether nobody needs this call any more.
@@ -507,7 +512,7 @@ impl Calls {
             && call.is_gone.swap(false, Relaxed)
             && let Some(above) = self.get(call.parent.load(Relaxed))
         {
-            above.regain_child(now);
+            above.regain_child(now, call.above_idle.load(Relaxed));
         }
     }
 
@@ -519,7 +524,7 @@ impl Calls {
             && let Some(above) = self.get(call.parent.load(Relaxed))
             && !call.is_gone.swap(true, Relaxed)
         {
-            above.lose_child(now);
+            call.above_idle.store(above.lose_child(now), Relaxed);
         }
         if call.exit(now) {
             self.give(None, id);
