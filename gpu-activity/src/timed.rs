@@ -1,10 +1,10 @@
 //! Operations that the program has timed itself, by queries of another API.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
+use range_report::stats::Named;
 
 use crate::forks;
 use crate::record::{Api, GpuOp, Kernel, Work};
@@ -48,7 +48,7 @@ struct Arrived {
 #[derive(Debug, Default)]
 struct Numbered {
     all: Vec<Arc<str>>,
-    numbers: HashMap<Arc<str>, u32>,
+    numbers: Named<Arc<str>, u32>,
 }
 
 impl Numbered {

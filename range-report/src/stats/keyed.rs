@@ -41,7 +41,7 @@ impl<K, V, S: Default> Default for Keyed<K, V, S> {
     }
 }
 
-impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
+impl<K: Eq + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
     /// The row of this key; `new` makes it if there is none.
     pub fn row_or(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
         let place = self.keys.add(key);
@@ -57,6 +57,17 @@ impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
         V: Default,
     {
         self.row_or(key, V::default)
+    }
+
+    /// Sets the row of this key. Returns whether the key is new.
+    pub fn insert(&mut self, key: K, row: V) -> bool {
+        let place = self.keys.add(key);
+        let is_new = place == self.rows.len();
+        match self.rows.get_mut(place) {
+            Some(old) => *old = row,
+            None => self.rows.push(row),
+        }
+        is_new
     }
 
     /// The row of this key, if there is one.
@@ -102,6 +113,19 @@ impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
         *self = Self::default();
     }
 
+    /// The rows, in the order in which they were made.
+    #[must_use]
+    pub fn rows(&self) -> &[V] {
+        &self.rows
+    }
+
+    /// The same, to change them.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.rows.iter_mut()
+    }
+}
+
+impl<K: Ord, V, S> Keyed<K, V, S> {
     /// The rows and their keys, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         order_of(&self.keys.all).into_iter().map(|place| (&self.keys.all[place], &self.rows[place]))
@@ -115,11 +139,6 @@ impl<K: Ord + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
     /// The rows, in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         order_of(&self.keys.all).into_iter().map(|place| &self.rows[place])
-    }
-
-    /// The rows, in the order in which they were made.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.rows.iter_mut()
     }
 }
 
@@ -137,7 +156,7 @@ impl<K: Ord, V, S> IntoIterator for Keyed<K, V, S> {
     }
 }
 
-impl<K: Ord + Hash, V, S: BuildHasher> Index<&K> for Keyed<K, V, S> {
+impl<K: Eq + Hash, V, S: BuildHasher + Default> Index<&K> for Keyed<K, V, S> {
     type Output = V;
 
     fn index(&self, key: &K) -> &V {
@@ -145,19 +164,19 @@ impl<K: Ord + Hash, V, S: BuildHasher> Index<&K> for Keyed<K, V, S> {
     }
 }
 
-impl<K: Ord + Hash + fmt::Debug, V: fmt::Debug, S: BuildHasher + Default> fmt::Debug for Keyed<K, V, S> {
+impl<K: fmt::Debug, V: fmt::Debug, S> fmt::Debug for Keyed<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
+        f.debug_map().entries(self.keys.all.iter().zip(&self.rows)).finish()
     }
 }
 
-impl<K: Ord + Hash, V: PartialEq, S: BuildHasher + Default> PartialEq for Keyed<K, V, S> {
+impl<K: Ord, V: PartialEq, S> PartialEq for Keyed<K, V, S> {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
     }
 }
 
-impl<K: Ord + Hash, V, S: BuildHasher + Default> FromIterator<(K, V)> for Keyed<K, V, S> {
+impl<K: Eq + Hash, V, S: BuildHasher + Default> FromIterator<(K, V)> for Keyed<K, V, S> {
     /// Of several rows with one key, the first stays.
     fn from_iter<T: IntoIterator<Item = (K, V)>>(rows: T) -> Self {
         let mut all = Self::default();
