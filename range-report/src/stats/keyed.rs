@@ -36,8 +36,8 @@ pub type Named<K, V> = Keyed<K, V, RandomState>;
 
 impl<K, V, S: Default> Default for Keyed<K, V, S> {
     fn default() -> Self {
-        let keys = Keys { places: Places::default(), all: Vec::new(), hasher: S::default() };
-        Self { keys, rows: Vec::new() }
+        let hasher = S::default(); // first: nothing is to be dropped yet if it panics
+        Self { keys: Keys { places: Places::default(), all: Vec::new(), hasher }, rows: Vec::new() }
     }
 }
 

@@ -38,7 +38,7 @@ use span_fields::SpanFields;
 
 use crate::clock::Ticks;
 use crate::fold::{self, Fold};
-use crate::process::without_write_signals;
+use crate::process::{spawn, without_write_signals};
 use crate::record::RangeNumbers;
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
@@ -198,9 +198,7 @@ impl Recorder {
             lost_details: Default::default(),
             thread: Mutex::default(),
         }));
-        let thread = std::thread::Builder::new().name("tracing-gpu-files".to_owned()).spawn(|| {
-            without_write_signals(|| recorder.run());
-        });
+        let thread = spawn("tracing-gpu-files", Box::new(|| without_write_signals(|| recorder.run())));
         *recorder.thread.lock() = thread.ok(); // without a thread, the end writes all that fits
         (recorder, said)
     }
