@@ -162,7 +162,7 @@ impl Source for TimedOperations {
     }
 
     fn describe(&self) -> String {
-        let devices = self.devices.lock().all.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(", ");
+        let devices = range_report::joined(self.devices.lock().all.iter(), ", ");
         format!("GPU work that the program timed itself: {devices}")
     }
 
