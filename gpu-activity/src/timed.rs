@@ -1,10 +1,10 @@
 //! Operations that the program has timed itself, by queries of another API.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
+use range_report::stats::Named;
 
 use crate::forks;
 use crate::record::{Api, GpuOp, Kernel, Work};
@@ -48,7 +48,7 @@ struct Arrived {
 #[derive(Debug, Default)]
 struct Numbered {
     all: Vec<Arc<str>>,
-    numbers: HashMap<Arc<str>, u32>,
+    numbers: Named<Arc<str>, u32>,
 }
 
 impl Numbered {
@@ -162,7 +162,7 @@ impl Source for TimedOperations {
     }
 
     fn describe(&self) -> String {
-        let devices = self.devices.lock().all.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(", ");
+        let devices = range_report::joined(self.devices.lock().all.iter(), ", ");
         format!("GPU work that the program timed itself: {devices}")
     }
 

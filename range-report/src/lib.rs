@@ -62,3 +62,4 @@ pub use summary::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
     StreamLabel, WorkPart,
 };
+pub use text::joined;

@@ -8,6 +8,12 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
+use std::thread::{Builder, JoinHandle};
+
+/// Starts a thread. Compiled once, and not for each body.
+pub(crate) fn spawn(name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
+    Builder::new().name(name.to_owned()).spawn(body)
+}
 
 /// The function that runs when the process exits.
 static EXIT_HOOK: OnceLock<extern "C" fn()> = OnceLock::new();

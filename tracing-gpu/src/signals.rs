@@ -49,11 +49,12 @@ fn watch(finish: extern "C" fn()) -> io::Result<()> {
         return Ok(());
     }
     BELL.hang()?;
-    std::thread::Builder::new().name("tracing-gpu signals".to_owned()).spawn(move || {
+    let wait = move || {
         BELL.wait();
         finish();
         process::take_default_course(CAME.load(Relaxed)); // ends the process
-    })?;
+    };
+    process::spawn("tracing-gpu signals", Box::new(wait))?;
     watched.into_iter().try_for_each(|signal| process::handle_signal(signal, came))
 }
 

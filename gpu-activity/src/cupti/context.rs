@@ -2,7 +2,7 @@
 //! outstanding work.
 #![allow(unsafe_code)]
 
-use rustc_hash::FxHashMap;
+use range_report::stats::Keyed;
 use std::ffi::{c_int, c_uint};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct Device {
     synchronize: unsafe extern "C" fn() -> c_int,
     pub(crate) driver_version: i32,
     /// Names of the devices that were asked for, by their number.
-    names: Mutex<FxHashMap<u32, Arc<str>>>,
+    names: Mutex<Keyed<u32, Arc<str>>>,
 }
 
 impl Device {
@@ -82,7 +82,7 @@ impl Device {
         // Without the lock: CUPTI calls us back from inside this call.
         let ask = |number| own_calls::during(|| self.driver.device_name(number)).ok();
         let name: Arc<str> = i32::try_from(device).ok().and_then(ask).unwrap_or_default().into();
-        Arc::clone(self.names.lock().entry(device).or_insert(name))
+        Arc::clone(self.names.lock().row_or(device, || name))
     }
 
     /// Waits until all work of these contexts is over. Stops at the first sign that CUDA is being taken down. Returns

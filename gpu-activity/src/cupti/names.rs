@@ -3,13 +3,12 @@
 //! A name arrives as an address that is valid while its module is loaded; later it may mean another kernel. So a known
 //! address is compared with the name that it meant.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use range_report::stats::{Keyed, Named};
 
 /// The largest number of names; further kernels share [`REST`].
 const MOST: usize = 65_536;
@@ -24,8 +23,8 @@ const REST: u32 = 1;
 pub(crate) struct Names(Mutex<Interned>);
 
 struct Interned {
-    by_address: FxHashMap<u64, u32>,
-    by_symbol: HashMap<Arc<[u8]>, u32>,
+    by_address: Keyed<u64, u32>,
+    by_symbol: Named<Arc<[u8]>, u32>,
     names: Vec<Name>,
 }
 
@@ -38,7 +37,7 @@ impl Names {
     pub(crate) fn new() -> Self {
         let fixed = |text: &str| Name { symbol: Arc::from(text.as_bytes()), shown: Some(Arc::from(text)) };
         let names = vec![fixed("(unnamed kernel)"), fixed("(more kernels)")];
-        Self(Mutex::new(Interned { by_address: FxHashMap::default(), by_symbol: HashMap::new(), names }))
+        Self(Mutex::new(Interned { by_address: Keyed::default(), by_symbol: Named::default(), names }))
     }
 
     /// Number of the kernel with the mangled `symbol`, found at `address`.

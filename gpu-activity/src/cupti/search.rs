@@ -92,7 +92,7 @@ impl Environment {
         places.extend(self.neighbours.iter().map(|folder| format!("in {}", folder.display())));
         places.extend(self.packages.iter().map(|folder| format!("in {}/nvidia", folder.display())));
         places.extend(self.pythons.iter().map(|prefix| format!("in the Python packages of {}", prefix.display())));
-        format!("looked {}", places.join(", "))
+        format!("looked {}", range_report::joined(places, ", "))
     }
 
     fn folders(&self) -> Vec<PathBuf> {

@@ -416,7 +416,11 @@ impl Source for Session {
         let is_missing = |kind: &Kind| kind.is_asked(self.details) && !self.receiver.strides.readable(*kind);
         let left_out: Vec<&str> = Kind::ALL.into_iter().filter(is_missing).map(Kind::name).collect();
         let driver = cuda_version(self.device.driver_version);
-        let without = if left_out.is_empty() { String::new() } else { format!("; without {}", left_out.join(", ")) };
+        let without = if left_out.is_empty() {
+            String::new()
+        } else {
+            format!("; without {}", range_report::joined(left_out, ", "))
+        };
         format!("{}, driver for CUDA {driver}{without}", self.name())
     }
 

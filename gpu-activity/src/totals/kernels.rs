@@ -3,7 +3,6 @@
 use super::figures::RangeKernel;
 use crate::fold::{InstanceState, Instances, Range};
 use range_report::stats::{Distribution, Keyed};
-use rustc_hash::FxHashMap;
 
 /// Thread, range and name of a kernel.
 pub(super) type Key = (u32, Option<Range>, u32);
@@ -30,7 +29,7 @@ pub(super) struct Execution {
 #[derive(Debug, Default)]
 pub(super) struct RangeKernels {
     rows: Vec<KernelRow>,
-    by_key: FxHashMap<Key, u32>,
+    by_key: Keyed<Key, u32>,
 }
 
 /// Whether that instance already counts in the row of this kernel and thread.
@@ -67,7 +66,7 @@ impl RangeKernels {
 
     pub(super) fn row(&mut self, key: Key) -> u32 {
         let rows = &mut self.rows;
-        *self.by_key.entry(key).or_insert_with(|| {
+        *self.by_key.row_or(key, || {
             rows.push(KernelRow { key, counted: RangeKernel::default(), mark: 0 });
             u32::try_from(rows.len() - 1).unwrap_or(u32::MAX)
         })

@@ -4,10 +4,10 @@ use crate::stats::Named;
 
 use super::finding::{Evidence, Finding};
 use crate::summary::GpuIdle;
-use crate::text::names;
 use crate::text::number::human_inline;
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
+use crate::text::{joined, names};
 use crate::{GpuWork, Losses, OpenRange, RangeStyle, StreamStats, Summary};
 
 /// The largest number of open ranges that a sentence names; further ones are counted.
@@ -225,7 +225,7 @@ fn open_ranges(open: &[OpenRange]) -> Vec<Finding> {
         if threads_by_label.len() > MAX_OPEN {
             named.push(format!("and {} more", threads_by_label.len() - MAX_OPEN));
         }
-        let sentence = format!("{what}{}.", named.join(", "));
+        let sentence = format!("{what}{}.", joined(&named, ", "));
         found.push(Finding::of_run(Evidence::OpenRanges { ranges, cut }, sentence));
     }
     found
@@ -248,5 +248,5 @@ fn open_range(label: &str, threads: &Named<&str, u64>) -> String {
         1 => named.push("1 more thread".to_owned()),
         more => named.push(format!("{more} more threads")),
     }
-    format!("{name} ({})", named.join(", "))
+    format!("{name} ({})", joined(&named, ", "))
 }

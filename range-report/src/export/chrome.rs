@@ -103,9 +103,8 @@ impl<W: Write + Send> Sink for Chrome<W> {
         self.devices = Devices::new(process.pid, origin::labels(process));
         let track = Track { pid: process.pid, tid: process.pid };
         self.lines.metadata(track, "process_name", program(process));
-        let labels: Vec<String> =
-            [origin::labels(process), process.command.clone()].into_iter().filter(|label| !label.is_empty()).collect();
-        self.lines.metadata(track, "process_labels", &labels.join(", "));
+        let labels = [origin::labels(process), process.command.clone()].into_iter().filter(|label| !label.is_empty());
+        self.lines.metadata(track, "process_labels", &crate::text::joined(labels, ", "));
         self.lines.order(track, "process_sort_index", 0);
         self.write()
     }

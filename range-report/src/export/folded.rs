@@ -136,7 +136,7 @@ impl Summary {
 fn subtitle(process: &Process) -> Option<String> {
     let pid = if process.pid > 0 { format!("process {}", process.pid) } else { String::new() };
     let known = [origin::labels(process), pid, process.command.clone()].into_iter().filter(|part| !part.is_empty());
-    Some(escaped(&known.collect::<Vec<_>>().join(", ")).into_owned()).filter(|known| !known.is_empty())
+    Some(escaped(&crate::text::joined(known, ", ")).into_owned()).filter(|known| !known.is_empty())
 }
 
 /// A line for each node with a weight, and for each entry of `beside`; equal stacks are merged.

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use rustc_hash::FxHashMap;
+use crate::stats::Keyed;
 
 use crate::report::gpu_work::bracketed;
 use crate::report::{TableStyle, escaped, nvprof_bytes, nvprof_time};
@@ -66,8 +66,8 @@ pub struct GpuTrace<W> {
     process: Process,
     rows: Vec<Row>,
     left_out: u64,
-    names: FxHashMap<String, u32>,
-    devices: FxHashMap<u32, String>,
+    names: Keyed<String, u32>,
+    devices: Keyed<u32, String>,
 }
 
 impl<W: Write + Send> GpuTrace<W> {
@@ -80,8 +80,8 @@ impl<W: Write + Send> GpuTrace<W> {
             process: Process::default(),
             rows: Vec::new(),
             left_out: 0,
-            names: FxHashMap::default(),
-            devices: FxHashMap::default(),
+            names: Keyed::default(),
+            devices: Keyed::default(),
         }
     }
 
@@ -100,7 +100,7 @@ impl<W: Write + Send> GpuTrace<W> {
             Some(known) => *known,
             None => {
                 let next = self.names.len() as u32;
-                *self.names.entry(operation.kernel.to_owned()).or_insert(next)
+                *self.names.row_or(operation.kernel.to_owned(), || next)
             }
         };
         let Operation { start, end, device, context, stream, correlation, work, .. } = *operation;
@@ -110,7 +110,7 @@ impl<W: Write + Send> GpuTrace<W> {
 
     fn write(&mut self, lost: u64) -> io::Result<()> {
         let mut names = vec![""; self.names.len()];
-        for (name, number) in &self.names {
+        for (name, number) in self.names.iter() {
             if let Some(place) = names.get_mut(*number as usize) {
                 *place = name;
             }

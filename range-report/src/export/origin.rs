@@ -12,7 +12,7 @@ pub(super) fn labels(process: &Process) -> String {
     let started = (process.started_unix_ns > 0).then(|| utc(process.started_unix_ns));
     let started = named("started", &started.unwrap_or_default());
     let all = [rank, named("host", &process.host), named("run", &process.run_id), started];
-    all.into_iter().flatten().collect::<Vec<String>>().join(", ")
+    crate::text::joined(all.into_iter().flatten(), ", ")
 }
 
 /// A moment in ISO 8601, to the second.

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
 use crate::stats::{Named, order};
+use crate::text::joined;
 use crate::text::number::{human, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 
@@ -119,7 +120,7 @@ pub(super) fn fitted(
 
 /// A line with the dropped columns, in the order of dropping.
 pub(super) fn left_out(names: &[String], width: usize) -> String {
-    match names.join(", ") {
+    match joined(names, ", ") {
         none if none.is_empty() => none,
         names => wrapped("", &format!("Columns left out: {names}."), width),
     }

@@ -1,8 +1,8 @@
 //! Shared parts of the reports on GPU work: names in each tool's form, sums by name, and sentences for missing data.
 
+use crate::stats::Named;
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
@@ -99,7 +99,7 @@ pub(crate) fn operations(
 /// API calls by the name without its version, in order of first appearance; empty if they were not recorded.
 pub(crate) fn calls(gpu: &GpuActivity, options: &RenderOptions) -> Vec<Tally> {
     let mut rows: Vec<Tally> = Vec::new();
-    let mut known: HashMap<Cow<'_, str>, usize> = HashMap::new();
+    let mut known: Named<Cow<'_, str>, usize> = Named::default();
     for call in gpu.calls.iter().flatten().filter(|call| call.times.instances > 0) {
         let name = unversioned(&call.name);
         let Some(row) = known.get(&name).and_then(|&index| rows.get_mut(index)) else {

@@ -9,7 +9,7 @@ use super::table::{Cell, Column, Table};
 use crate::Summary;
 use crate::stats::order;
 use crate::summary::{GpuIdle, IdleCause, IdleCauses};
-use crate::text::names;
+use crate::text::{joined, names};
 
 /// `Idle`: both tables.
 pub(crate) fn idle(summary: &Summary, options: &RenderOptions) -> String {
@@ -119,12 +119,8 @@ fn causes(causes: &IdleCauses) -> String {
     let whole = causes.total_ns();
     let percent = |ns: u64| (u128::from(ns) * 100 + u128::from(whole) / 2) / u128::from(whole.max(1));
     let parts = largest_first(causes).into_iter().map(|(cause, ns)| (cause, percent(ns)));
-    let parts: Vec<String> = parts
-        .take(2)
-        .filter(|(_, percent)| *percent > 0)
-        .map(|(cause, percent)| format!("{} {percent} %", cause.name()))
-        .collect();
-    parts.join(", ")
+    let parts = parts.take(2).filter(|(_, percent)| *percent > 0);
+    joined(parts.map(|(cause, percent)| format!("{} {percent} %", cause.name())), ", ")
 }
 
 #[cfg(test)]

@@ -359,7 +359,7 @@ impl UnknownName {
 /// `a, b or c`.
 fn one_of(mut names: Vec<&str>) -> String {
     let last = names.pop().unwrap_or_default();
-    if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) }
+    if names.is_empty() { last.to_owned() } else { format!("{} or {last}", crate::text::joined(names, ", ")) }
 }
 
 impl fmt::Display for UnknownName {

@@ -13,6 +13,7 @@
 use std::borrow::Cow;
 
 use super::options::RenderOptions;
+use crate::text::joined;
 use crate::text::number::{Number, Rounding};
 use crate::text::width::Measure;
 
@@ -142,7 +143,7 @@ impl Column {
             Some(second) if at > 0 && second.is_lowercase() => word.to_lowercase(),
             _ => word.to_owned(),
         };
-        let page = name.split(' ').enumerate().map(word).collect::<Vec<_>>().join(" ").into();
+        let page = joined(name.split(' ').enumerate().map(word), " ").into();
         Self { header, page, unit, rest: InRest::Nothing }
     }
 

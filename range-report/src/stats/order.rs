@@ -26,7 +26,8 @@ pub fn numbers(numbers: &mut Vec<f64>) {
 }
 
 /// The indices of rows in sorted order.
-fn order(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+#[inline(never)]
+pub(super) fn order(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|&a, &b| compare(a, b));
     order
@@ -38,6 +39,7 @@ pub(super) fn arrange<T>(rows: &mut [T], from: Vec<usize>) {
 }
 
 /// The same by exchanges.
+#[inline(never)]
 fn put_in(mut from: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
     for start in 0..from.len() {
         let mut at = start;

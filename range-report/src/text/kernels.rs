@@ -53,7 +53,7 @@ fn shortened(name: &str, detail: Detail) -> String {
     }
     if detail == Detail::Parameters {
         out.push('(');
-        out.push_str(&arguments(parameters).iter().map(|part| part_of(part, detail, 0)).collect::<Vec<_>>().join(", "));
+        out.push_str(&super::joined(arguments(parameters).iter().map(|part| part_of(part, detail, 0)), ", "));
         out.push(')');
     }
     if out.is_empty() { name.to_owned() } else { out }
@@ -149,7 +149,11 @@ fn templated(text: &str, detail: Detail, depth: usize) -> String {
     } else {
         all.iter().map(|part| part_of(part, detail, depth + 1)).collect()
     };
-    if shown.is_empty() { text[..from].to_owned() } else { format!("{}<{}>", &text[..from], shown.join(", ")) }
+    if shown.is_empty() {
+        text[..from].to_owned()
+    } else {
+        format!("{}<{}>", &text[..from], super::joined(shown, ", "))
+    }
 }
 
 /// An argument: a type or a value.

@@ -52,7 +52,7 @@ impl Measure {
         let characters = self.characters(text);
         let head = self.fitting(characters.iter(), width - 1 - tail);
         let tail = self.fitting(characters.iter().rev(), tail);
-        [&text[..head], ELLIPSIS, &text[text.len() - tail..]].concat()
+        format!("{}{ELLIPSIS}{}", &text[..head], &text[text.len() - tail..])
     }
 
     /// Bytes of the first of these that fit into `room`.

@@ -224,7 +224,7 @@ impl Collector {
         let session = collector.session;
         session.note_room.allow(share(memory, shares.notes));
         session.set_collecting(true);
-        let thread = std::thread::Builder::new().name("tracing-gpu".to_owned()).spawn(|| collector.run());
+        let thread = crate::process::spawn("tracing-gpu", Box::new(|| collector.run()));
         match thread {
             Ok(thread) => {
                 session.note_room.wake(thread.thread().clone(), limits.launches / EARLY);

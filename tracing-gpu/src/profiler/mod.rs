@@ -220,6 +220,7 @@ impl Profiler {
     /// In the first 2 ms of a profiler's life this call waits until the 2 ms are over, to calibrate the clock. In a
     /// forked child the summary is empty, except for a note.
     #[must_use]
+    #[inline] // copying a summary is much to compile: only where it is asked for
     pub fn summary(&self) -> Summary {
         if self.inner.engine.session.is_of_parent() {
             let mut summary = Summary::default();

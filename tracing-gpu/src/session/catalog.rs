@@ -3,12 +3,11 @@
 //!
 //! It is behind one lock, which a thread takes only for a new name.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::record::RangeKey;
 use range_report::RangeStyle;
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Named};
 use rustc_hash::FxHashMap;
 
 /// Number of the root node.
@@ -67,12 +66,12 @@ pub(crate) struct Catalog {
 #[derive(Clone, Debug)]
 struct Interner<T> {
     values: Vec<T>,
-    ids: HashMap<T, u32>,
+    ids: Named<T, u32>,
 }
 
 impl<T: Clone + Eq + std::hash::Hash> Interner<T> {
     fn new() -> Self {
-        Self { values: Vec::new(), ids: HashMap::new() }
+        Self { values: Vec::new(), ids: Named::default() }
     }
 
     fn get(&self, value: &T) -> Option<u32> {

@@ -1,7 +1,6 @@
 //! State of the front end (a layer or a subscriber): whether there is one, which spans it has met, and which ones the
 //! filter has rejected. Written when a front end is made, installed or dropped, and once a call site.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
 use parking_lot::Mutex;
@@ -36,7 +35,7 @@ pub(crate) enum Stage {
 /// Call sites of spans that the front end has met.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallSites {
-    known: HashSet<u64>,
+    known: Keyed<u64, ()>,
     /// The most verbose level of the layer's own filter, if the filter states one.
     pub(crate) own_level: Option<LevelFilter>,
     /// Number of call sites that the filter lets through.
@@ -134,7 +133,7 @@ impl FrontEnd {
     pub(crate) fn meet(&self, metadata: &'static Metadata<'static>, is_enabled: bool) {
         self.install();
         let mut met = self.met.lock();
-        if !met.known.insert(site_key(metadata)) {
+        if !met.known.insert(site_key(metadata), ()) {
             return;
         }
         let name = crate_of(metadata.target()).to_owned();

@@ -13,7 +13,6 @@ mod split;
 pub(crate) mod splits;
 pub(crate) mod tape_room;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -164,7 +163,7 @@ pub(crate) struct Names {
     domains: Vec<Domain>,
     foreign_domains: ForeignDomains,
     /// Levels whose category has been named in a tool, by domain.
-    named_levels: HashSet<(Domain, u32)>,
+    named_levels: Keyed<(Domain, u32), ()>,
 }
 
 /// How a tool shows the ranges of a row.
@@ -461,7 +460,7 @@ impl Session {
         let mut names = self.names.lock();
         let domain = names.domain(&self.choice, target);
         let domain = names.domains.get(domain as usize).copied().unwrap_or(Domain::DEFAULT);
-        let first = names.named_levels.insert((domain, category));
+        let first = names.named_levels.insert((domain, category), ());
         (domain, first)
     }
 }
@@ -476,7 +475,7 @@ impl Names {
             with_fields: Keyed::default(),
             domains: vec![Domain::DEFAULT],
             foreign_domains: ForeignDomains::default(),
-            named_levels: HashSet::new(),
+            named_levels: Keyed::default(),
         }
     }
 

@@ -5,12 +5,11 @@
 //! its rows. So a row of another call site with the same text stays as it is.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::text::sanitize;
 use parking_lot::MutexGuard;
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Named};
 use tracing_core::Metadata;
 
 use super::split::Split;
@@ -59,7 +58,7 @@ impl Session {
         let Names { catalog, sites, splits, split_labels, .. } = &mut *names;
         let key = site_key(metadata);
         let site = sites.get(&key).filter(|site| site.is_split)?;
-        let new = || Split { plain: site.label, labels: HashMap::new(), nodes: 0, is_whole: false };
+        let new = || Split { plain: site.label, labels: Named::default(), nodes: 0, is_whole: false };
         let split = splits.row_or(key, new);
         let value = (field, Box::from(value));
         if let Some(&label) = split.labels.get(&value) {

@@ -6,7 +6,6 @@
 //! first spans may be equal. A field that is recorded after the creation of its span counts as well.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use nvtx_rs::text::sanitize;
 use parking_lot::Mutex;
 use range_report::RangeStats;
-use range_report::stats::order;
-use rustc_hash::{FxBuildHasher, FxHashSet};
+use range_report::stats::{Keyed, order};
+use rustc_hash::FxBuildHasher;
 use tracing_core::Metadata;
 use tracing_core::callsite::Identifier;
 use tracing_core::field::{Field, Visit};
@@ -45,7 +44,7 @@ pub(crate) fn named_in(record: &Record<'_>) -> Option<Identifier> {
 /// Samples by call site.
 #[derive(Debug, Default)]
 pub(crate) struct NameSamples {
-    sites: Mutex<HashMap<Identifier, Sampled>>,
+    sites: Mutex<Keyed<Identifier, Sampled>>,
     are_taken: AtomicBool,
 }
 
@@ -55,7 +54,7 @@ struct Sampled {
     spans: usize,
     /// Hashes of the values of each field, with the field's index in `CANDIDATES`: separate for values at creation and
     /// values recorded later.
-    values: Vec<((When, usize), FxHashSet<u64>)>,
+    values: Vec<((When, usize), Keyed<u64, ()>)>,
 }
 
 /// When a span gets a field's value.
@@ -74,12 +73,12 @@ impl Sampled {
         for (candidate, hash) in read.0 {
             let field = (when, candidate);
             let place = self.values.iter().position(|(known, _)| *known == field).unwrap_or_else(|| {
-                self.values.push((field, FxHashSet::default()));
+                self.values.push((field, Keyed::default()));
                 self.values.len() - 1
             });
             let (_, values) = &mut self.values[place];
             if values.len() < MAX_VALUES {
-                values.insert(hash);
+                values.insert(hash, ());
             }
         }
     }
@@ -92,7 +91,7 @@ impl NameSamples {
         let mut read = Values::default();
         attributes.record(&mut read); // not under the lock
         let mut sites = self.sites.lock();
-        let sampled = sites.entry(metadata.callsite()).or_insert_with(|| Sampled::none(metadata));
+        let sampled = sites.row_or(metadata.callsite(), || Sampled::none(metadata));
         sampled.spans += 1;
         sampled.put(When::Created, read);
         self.are_taken.store(true, Relaxed);
@@ -107,7 +106,7 @@ impl NameSamples {
     ) {
         let hashes = values.filter_map(|(field, value)| hash(field, value)).collect();
         let mut sites = self.sites.lock();
-        let sampled = sites.entry(metadata.callsite()).or_insert_with(|| Sampled::none(metadata));
+        let sampled = sites.row_or(metadata.callsite(), || Sampled::none(metadata));
         sampled.spans = sampled.spans.max(FIRST);
         sampled.put(When::Created, Values(hashes));
         self.are_taken.store(true, Relaxed);
@@ -158,7 +157,7 @@ impl NameSamples {
         let time = |name: &str| -> u128 {
             ranges.iter().filter(|row| row.name == name).map(|row| u128::from(row.times.total_ns)).sum()
         };
-        let mut rows: Vec<(&str, &str, usize, String)> = sites.values().filter_map(split).collect();
+        let mut rows: Vec<(&str, &str, usize, String)> = sites.rows().iter().filter_map(split).collect();
         order::by_key(&mut rows, |&(name, field, values, _)| (Reverse(time(name)), name, field, Reverse(values)));
         rows.dedup_by_key(|&mut (name, field, ..)| (name, field));
         rows.into_iter().take(MAX_ADVICE).map(|(.., sentence)| sentence).collect()

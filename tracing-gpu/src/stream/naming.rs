@@ -1,6 +1,5 @@
 //! Assigns numbers to streams.
 
-use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Once, Weak};
@@ -9,6 +8,7 @@ use gpu_activity::driver::Handle;
 use gpu_activity::{forks, own_calls};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
+use range_report::stats::Keyed;
 
 use super::context::{NamedContext, Owned};
 use super::named::{self, NamedStream, get};
@@ -18,8 +18,8 @@ use crate::record::StreamId;
 
 #[derive(Default)]
 struct Names {
-    streams: FxHashMap<(Handle, Handle), StreamId>,
-    contexts: FxHashMap<Handle, &'static NamedContext>,
+    streams: Keyed<(Handle, Handle), StreamId>,
+    contexts: Keyed<Handle, &'static NamedContext>,
     next: StreamId,
 }
 

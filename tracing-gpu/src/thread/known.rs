@@ -1,11 +1,11 @@
 //! A thread's cache of numbers and places, so that the profiler's lock is needed only for new ones.
 
-use std::collections::HashMap;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use nvtx_rs::text::sanitize;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use range_report::stats::{Keyed, Named};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use tracing_core::{Metadata, callsite};
 
 use super::call_row::CallRow;
@@ -37,17 +37,17 @@ pub(crate) struct Lookup<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     sites: FxHashMap<u64, Site>,
-    labels: HashMap<u32, HashMap<Box<str>, u32>>,
+    labels: Keyed<u32, Named<Box<str>, u32>>,
     recent_labels: Recent,
     /// For each call site and index of a field that names spans by default: the names, by the values of the field.
-    split_labels: FxHashMap<(u64, usize), HashMap<Box<str>, u32>>,
+    split_labels: Keyed<(u64, usize), Named<Box<str>, u32>>,
     recent_split_labels: Recent,
     /// The session's number of whole call sites when `sites` were looked up.
     whole_sites: u32,
-    categories: HashMap<CategoryName, u32>,
+    categories: Named<CategoryName, u32>,
     recent_categories: Recent,
     /// Call sites and fields with an invalid value that was reported.
-    misread: FxHashSet<(u64, usize)>,
+    misread: Keyed<(u64, usize), ()>,
     /// Number of spans that recorded a field that may distinguish them, by call site.
     recorded: FxHashMap<callsite::Identifier, u64>,
     /// By parent, label and style, like the nodes of the catalog.
@@ -119,7 +119,7 @@ impl Known {
             return Some(label);
         }
         let sanitized = if name.is_empty() { "(unnamed)".into() } else { sanitize(name) };
-        let labels = self.labels.entry(domain).or_default();
+        let labels = self.labels.row(domain);
         let label = match labels.get(&*sanitized) {
             Some(&label) => label,
             None => {
@@ -146,7 +146,7 @@ impl Known {
             return Some(label);
         }
         let sanitized = sanitize(value);
-        let labels = self.split_labels.entry((site, field)).or_default();
+        let labels = self.split_labels.row((site, field));
         let label = match labels.get(&*sanitized) {
             Some(&label) => label,
             None => {
@@ -166,7 +166,7 @@ impl Known {
 
     /// Notes that a span had such a value: see [`is_perhaps_unsplit`](Self::is_perhaps_unsplit).
     pub(crate) fn know_split(&mut self, metadata: &'static Metadata<'static>) {
-        self.split_labels.entry((site_key(metadata), 0)).or_default();
+        self.split_labels.row((site_key(metadata), 0));
     }
 
     /// Number of a category; 0 beyond the limit.
@@ -204,7 +204,7 @@ impl Known {
         value: &str,
     ) {
         // A call site has one copy of each field name, so the address identifies it, and no text is hashed.
-        if self.misread.insert((site_key(metadata), misread.field.as_ptr().addr())) {
+        if self.misread.insert((site_key(metadata), misread.field.as_ptr().addr()), ()) {
             lookup.session.misread.tell(site_key(metadata), metadata, misread, value);
         }
     }

@@ -1,6 +1,6 @@
 //! The GPU's side of a timeline: operations with the calls that launched them, and ranges projected onto streams.
 
-use rustc_hash::FxHashSet;
+use range_report::stats::Keyed;
 
 use gpu_activity::join::{Event, Launch, StreamSpan};
 use gpu_activity::record::{self, Work};
@@ -25,14 +25,14 @@ pub(super) struct GpuTracks {
     /// Reading of the records' clock when the profiler's clock began.
     origin: u64,
     /// Devices that the files have announced.
-    devices: FxHashSet<u32>,
+    devices: Keyed<u32, ()>,
 }
 
 type Give<'a> = &'a mut dyn FnMut(&Item<'_>);
 
 impl GpuTracks {
     pub(super) fn new(origin: u64) -> Self {
-        Self { origin, devices: FxHashSet::default() }
+        Self { origin, devices: Keyed::default() }
     }
 
     /// Nanoseconds since the profiler's start, as for all times of a timeline.
@@ -50,7 +50,7 @@ impl GpuTracks {
         for event in &records.events {
             match event {
                 Event::Operation(op, launch) => {
-                    if self.devices.insert(op.device) {
+                    if self.devices.insert(op.device, ()) {
                         let name: &str = records.devices.get(&op.device).map_or("", |name| name);
                         give(&Item::Device { device: op.device, name });
                     }

@@ -27,9 +27,9 @@ use std::time::Duration;
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
+use range_report::stats::Keyed;
 use range_report::timeline::{Call, Details, Ending, Item, Mark, Range, Sink, Value};
 use range_report::{Process, RangeStyle, Summary};
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use gpu::{GpuRecords, GpuTracks};
 use moments::Moments;
@@ -38,7 +38,7 @@ use span_fields::SpanFields;
 
 use crate::clock::Ticks;
 use crate::fold::{self, Fold};
-use crate::process::without_write_signals;
+use crate::process::{spawn, without_write_signals};
 use crate::record::RangeNumbers;
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
@@ -81,7 +81,7 @@ struct State {
     moments: Moments,
     labels: Labels,
     /// Threads that the files have announced.
-    threads: FxHashSet<u32>,
+    threads: Keyed<u32, ()>,
     /// Records that were taken last and are written next; and memory to reuse.
     ahead: Vec<Records>,
     spare: Vec<Records>,
@@ -186,7 +186,7 @@ impl Recorder {
                 window: session.clock.origin(), // folds that begin late learn of the present window
                 moments: Moments::new(session.clock.origin()),
                 labels: Labels::default(),
-                threads: FxHashSet::default(),
+                threads: Keyed::default(),
                 ahead: Vec::new(),
                 spare: Vec::new(),
                 fields: SpanFields::new(memory / FIELDS_PART),
@@ -198,9 +198,7 @@ impl Recorder {
             lost_details: Default::default(),
             thread: Mutex::default(),
         }));
-        let thread = std::thread::Builder::new().name("tracing-gpu-files".to_owned()).spawn(|| {
-            without_write_signals(|| recorder.run());
-        });
+        let thread = spawn("tracing-gpu-files", Box::new(|| without_write_signals(|| recorder.run())));
         *recorder.thread.lock() = thread.ok(); // without a thread, the end writes all that fits
         (recorder, said)
     }
@@ -350,7 +348,7 @@ impl Recorder {
 }
 
 /// For each span number, the index of the list with its fields and their place in it.
-type Places = FxHashMap<u64, (usize, usize)>;
+type Places = Keyed<u64, (usize, usize)>;
 
 /// Writes the records of one of the lists. The first search for a span in later lists fills `places`.
 fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut Option<Places>, session: &Session) {
@@ -373,7 +371,7 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
     let mut fields: Vec<(&'static str, Value<'_>)> = Vec::new();
     let mut last = None; // the thread of the previous record, which most records share
     for (thread, record) in records.iter() {
-        let is_new = last != Some(thread) && state.threads.insert(thread);
+        let is_new = last != Some(thread) && state.threads.insert(thread, ());
         last = Some(thread);
         if let Recorded::Other(Record::Thread { name }, _) = record {
             state.takers.give(&Item::Thread { thread, name }); // perhaps a second time, because numbers are reused

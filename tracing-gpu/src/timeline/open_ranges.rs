@@ -1,8 +1,8 @@
 //! Data of ranges that are still open: their values, and the original starts of those that a new window cut.
 
-use std::collections::BTreeMap;
-
 use nvtx_rs::{Color, Payload};
+use range_report::stats::order;
+use rustc_hash::FxHashMap;
 
 use crate::clock::Ticks;
 use crate::span::fields::Fields;
@@ -19,12 +19,48 @@ pub(super) struct OpenValues {
     pub(super) fields: Fields,
 }
 
-/// Values by the start of a range and its thread.
+/// The start of a range or of its window, its thread, and its depth where that is known.
+type Key = (Ticks, u32, u32);
+
+/// Data of at most [`OPEN`] ranges.
+#[derive(Debug)]
+struct Bounded<T> {
+    all: FxHashMap<Key, T>,
+    /// The next ones to be forgotten, the earliest last.
+    earliest: Vec<Key>,
+}
+
+impl<T> Default for Bounded<T> {
+    fn default() -> Self {
+        Self { all: FxHashMap::default(), earliest: Vec::new() }
+    }
+}
+
+impl<T> Bounded<T> {
+    /// Forgets the earliest ranges beyond the bound, and returns their number.
+    fn forget(&mut self) -> u64 {
+        let before = self.all.len();
+        while self.all.len() > OPEN {
+            if self.earliest.is_empty() {
+                self.earliest.extend(self.all.keys());
+                order::by(&mut self.earliest, |a, b| b.cmp(a));
+            }
+            self.earliest.pop().and_then(|key| self.all.remove(&key));
+        }
+        (before - self.all.len()) as u64
+    }
+
+    fn remove(&mut self, key: Key) -> Option<T> {
+        if self.all.is_empty() { None } else { self.all.remove(&key) }
+    }
+}
+
+/// What is known of open ranges.
 #[derive(Debug, Default)]
 pub(super) struct OpenRanges {
-    values: BTreeMap<(Ticks, u32), OpenValues>,
-    /// Original starts by start of the window, thread and depth.
-    began: BTreeMap<(Ticks, u32, u32), Ticks>,
+    values: Bounded<OpenValues>,
+    /// Original starts.
+    began: Bounded<Ticks>,
     /// Number of forgotten ranges, not yet told: they lack their values, or their time before a window.
     pub(super) lost: u64,
 }
@@ -33,32 +69,28 @@ impl OpenRanges {
     /// Keeps the values of a range.
     pub(super) fn keep(&mut self, thread: u32, start: Ticks, values: OpenValues) {
         // More values of the same range arrive at its end.
-        let range = self.values.entry((start, thread)).and_modify(|known| known.fields.append(&values.fields));
-        range.or_insert(values);
-        if self.values.len() > OPEN {
-            self.values.pop_first();
-            self.lost += 1;
+        match self.values.all.get_mut(&(start, thread, 0)) {
+            Some(known) => known.fields.append(&values.fields),
+            None => _ = self.values.all.insert((start, thread, 0), values),
         }
+        self.lost += self.values.forget();
     }
 
     /// A window that begins at `start` cut the range at this depth, which began at `before`.
     pub(super) fn cut(&mut self, thread: u32, depth: u32, before: Ticks, start: Ticks) {
-        let began = self.began.remove(&(before, thread, depth)).unwrap_or(before); // it may have been cut before
-        self.began.insert((start, thread, depth), began);
-        if self.began.len() > OPEN {
-            self.began.pop_first();
-            self.lost += 1;
-        }
+        let began = self.began.remove((before, thread, depth)).unwrap_or(before); // it may have been cut before
+        self.began.all.insert((start, thread, depth), began);
+        self.lost += self.began.forget();
     }
 
     /// The original start of an ended range: `start`, unless a window cut it.
     pub(super) fn began(&mut self, thread: u32, depth: u32, start: Ticks) -> Ticks {
-        if self.began.is_empty() { start } else { self.began.remove(&(start, thread, depth)).unwrap_or(start) }
+        self.began.remove((start, thread, depth)).unwrap_or(start)
     }
 
     /// The values of an ended range.
     pub(super) fn values(&mut self, thread: u32, start: Ticks) -> Option<OpenValues> {
-        if self.values.is_empty() { None } else { self.values.remove(&(start, thread)) }
+        self.values.remove((start, thread, 0))
     }
 }
 
@@ -101,6 +133,6 @@ mod tests {
         assert_eq!(open.began(1, 1, 100), 100, "the next one there, which began then");
         open.cut(1, 0, 100, 200);
         assert_eq!((open.began(1, 0, 200), open.began(2, 1, 100)), (10, 30));
-        assert!(open.began.is_empty() && open.lost == 0);
+        assert!(open.began.all.is_empty() && open.lost == 0);
     }
 }

@@ -3,10 +3,10 @@
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track};
 use crate::report::gpu_work::direction;
+use crate::stats::Keyed;
 use crate::summary::MemoryKind;
 use crate::timeline::{Kernel, Memory, Work};
 use crate::timeline::{Operation, Projection};
-use rustc_hash::FxHashMap;
 
 /// The process ids of two neighbouring devices differ by this number. The id of the process is added, so that files of
 /// several processes can be joined.
@@ -23,7 +23,7 @@ pub(super) struct Devices {
     pid: u32,
     /// The label of these devices: the process that used them.
     labels: String,
-    devices: FxHashMap<u32, Device>,
+    devices: Keyed<u32, Device>,
     next_flow: u64,
     /// Thread and time of the launch at which the last arrow begins.
     anchor: Option<(u32, u64)>,
@@ -33,11 +33,11 @@ pub(super) struct Devices {
 struct Device {
     /// Id of the process that stands for the device.
     pid: u32,
-    streams: FxHashMap<(u32, u32), Stream>,
+    streams: Keyed<(u32, u32), Stream>,
     /// The context that was seen first. The names of its streams do not contain the context.
     context: Option<u32>,
     next_track: u32,
-    copied: FxHashMap<MemoryKind, Copied>,
+    copied: Keyed<MemoryKind, Copied>,
 }
 
 #[derive(Debug)]
@@ -90,7 +90,7 @@ struct Copied {
 
 impl Devices {
     pub(super) fn new(pid: u32, labels: String) -> Self {
-        Self { pid, labels, devices: FxHashMap::default(), next_flow: 1, anchor: None }
+        Self { pid, labels, devices: Keyed::default(), next_flow: 1, anchor: None }
     }
 
     pub(super) fn device(&mut self, lines: &mut Lines, number: u32, name: &str) {
@@ -101,7 +101,7 @@ impl Devices {
             lines.metadata(track, "process_labels", &self.labels);
         }
         lines.order(track, "process_sort_index", number.saturating_add(1).min(i32::MAX as u32));
-        self.devices.entry(number).or_insert_with(|| Device::new(track.pid));
+        self.devices.row_or(number, || Device::new(track.pid));
     }
 
     pub(super) fn operation(&mut self, lines: &mut Lines, operation: &Operation<'_>) {
@@ -176,26 +176,20 @@ impl Devices {
             self.device(lines, number, "");
         }
         let pid = device_pid(self.pid, number);
-        self.devices.entry(number).or_insert_with(|| Device::new(pid))
+        self.devices.row_or(number, || Device::new(pid))
     }
 }
 
 impl Device {
     fn new(pid: u32) -> Self {
-        Self {
-            pid,
-            streams: FxHashMap::default(),
-            context: None,
-            next_track: MORE_TRACKS,
-            copied: FxHashMap::default(),
-        }
+        Self { pid, streams: Keyed::default(), context: None, next_track: MORE_TRACKS, copied: Keyed::default() }
     }
 
     /// The track for a slice of this row of a stream.
     fn place(&mut self, lines: &mut Lines, id: (u32, u32), row: Row, start: u64, end: u64) -> Track {
         let first_context = *self.context.get_or_insert(id.0);
         let number = self.streams.len() as u32 + 1;
-        let stream = self.streams.entry(id).or_insert_with(|| Stream { number, operations: None, levels: Vec::new() });
+        let stream = self.streams.row_or(id, || Stream { number, operations: None, levels: Vec::new() });
         let base = stream.number.saturating_mul(PLACES).saturating_add(row.offset());
         let lanes = stream.row(row);
         if let Some(track) = lanes.as_mut().and_then(|lanes| lanes.place(start, end)) {
@@ -236,7 +230,7 @@ impl Device {
         let Some(direction) = direction(memory.kind) else { return };
         let (track, name) = (Track { pid: self.pid, tid: 0 }, format!("Copied {direction}"));
         let first = !self.copied.contains_key(&memory.kind);
-        let copied = self.copied.entry(memory.kind).or_default();
+        let copied = self.copied.row(memory.kind);
         if first {
             lines.event("C", track, &name).time("ts", operation.start).args().count("bytes", 0).end();
         }

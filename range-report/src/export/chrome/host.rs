@@ -3,9 +3,9 @@
 use super::color::Nearest;
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track, Written};
+use crate::stats::Keyed;
 use crate::summary::RangeStyle;
 use crate::timeline::{Api, ApiCall, Call, Ending, Mark, Range, Value};
-use rustc_hash::FxHashMap;
 
 /// The first number of tracks that are no threads. Linux's numbers of threads end at 2^22.
 const OWN_TRACKS: u32 = 10_000_000;
@@ -19,7 +19,7 @@ const PLACES: u32 = 100;
 pub(super) struct Host {
     pid: u32,
     threads: Vec<Thread>,
-    by_number: FxHashMap<u32, usize>,
+    by_number: Keyed<u32, usize>,
     /// Number and index of the thread of the last item. The next item is likely on the same thread.
     last: (u32, usize),
     next_track: u32,
@@ -40,7 +40,7 @@ impl Host {
         Self {
             pid,
             threads: Vec::new(),
-            by_number: FxHashMap::default(),
+            by_number: Keyed::default(),
             last: (0, usize::MAX),
             next_track: OWN_TRACKS,
             next_async: 1,
@@ -188,7 +188,7 @@ impl Host {
         if self.last.0 == number && self.last.1 < self.threads.len() {
             return self.last.1;
         }
-        let index = *self.by_number.entry(number).or_insert(self.threads.len());
+        let index = *self.by_number.row_or(number, || self.threads.len());
         if index == self.threads.len() {
             let ranges = Lanes::new(Track { pid: self.pid, tid: number }, true);
             self.threads.push(Thread { number, name: String::new(), ranges, api_calls: None });

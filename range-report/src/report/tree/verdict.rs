@@ -265,7 +265,7 @@ pub(crate) fn explained(summary: &Summary, phases: &Phases, without: FindingKind
     let wide = &RenderOptions::default().width(1_000).without(without);
     let all = &wide.kept(crate::analysis::in_phases(summary, phases, wide.wording()))[..];
     let findings = &Findings { all, phases, options: wide };
-    let waits = findings.most_awaited(wide.columns()).join(", ");
+    let waits = crate::text::joined(findings.most_awaited(wide.columns()), ", ");
     let mut sentences = Vec::new();
     if !waits.is_empty() {
         sentences.push(format!("~~ {}{waits}", FindingKind::MostAwaited.lead()));

@@ -96,8 +96,8 @@ impl StreamLogs {
 }
 
 fn median(mut moments: Vec<u64>) -> u64 {
-    let half = moments.len() / 2;
-    if moments.is_empty() { 0 } else { *moments.select_nth_unstable(half).1 }
+    moments.sort_unstable();
+    moments.get(moments.len() / 2).copied().unwrap_or(0)
 }
 
 /// Forgets the longest unused half of too many streams.

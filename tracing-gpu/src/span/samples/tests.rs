@@ -63,7 +63,7 @@ fn the_row_that_took_longest_is_named_first() {
     tracing::subscriber::with_default(tracing_subscriber::registry(), || {
         let spans = [info_span!("a"), info_span!("b"), info_span!("c")];
         for metadata in spans.iter().filter_map(tracing::Span::metadata) {
-            let values = vec![((When::Created, 4), FxHashSet::from_iter([1, 2]))];
+            let values = vec![((When::Created, 4), Keyed::from_iter([(1, ()), (2, ())]))];
             let sampled = Sampled { name: metadata.name(), spans: FIRST, values };
             samples.sites.lock().insert(metadata.callsite(), sampled);
         }
