@@ -313,7 +313,7 @@ fn summary_of(file: &Path) -> Option<Summary> {
 fn probe(folder: &Path) -> io::Result<()> {
     static BYTES: [u8; 64 << 10] = [1; 64 << 10];
     let file = folder.join("probe");
-    fs::write(&file, &BYTES)?;
+    fs::write(&file, BYTES.as_slice())?;
     fs::remove_file(file)
 }
 
