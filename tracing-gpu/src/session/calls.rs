@@ -425,6 +425,8 @@ impl Call {
 pub(crate) struct Calls {
     all: Chunked<Call, 64>,
     by_span: CallBySpan,
+    /// Whether `by_span` has ever had a call.
+    has_spans: AtomicBool,
     free: Mutex<Free>,
     /// Number of spans that were not followed because of the limit.
     over_limit: AtomicU64,
@@ -447,7 +449,13 @@ const BATCH: usize = 32;
 
 impl Calls {
     pub(crate) fn new() -> Self {
-        Self { all: Chunked::new(), by_span: CallBySpan::new(), free: Mutex::default(), over_limit: AtomicU64::new(0) }
+        Self {
+            all: Chunked::new(),
+            by_span: CallBySpan::new(),
+            has_spans: AtomicBool::new(false),
+            free: Mutex::default(),
+            over_limit: AtomicU64::new(0),
+        }
     }
 
     #[inline]
@@ -551,7 +559,22 @@ impl Calls {
     pub(crate) fn keep_span(&self, id: CallId, span: u64) -> bool {
         let Some(call) = self.get(id) else { return false };
         call.span.store(span, Relaxed);
+        if !self.has_spans.load(Relaxed) {
+            self.has_spans.store(true, Relaxed);
+        }
         self.by_span.insert(span, id) == 0
+    }
+
+    /// Whether any span was kept. A span that closes on another thread got there after it was created.
+    #[inline]
+    pub(crate) fn has_spans(&self) -> bool {
+        self.has_spans.load(Relaxed)
+    }
+
+    /// Whether the entry for this span is that of a kept span.
+    #[inline]
+    pub(crate) fn may_have_span(&self, span: u64) -> bool {
+        self.by_span.get(span) != 0
     }
 
     /// The call of a live span that [`keep_span`](Self::keep_span) has kept; 0 for none.

@@ -96,8 +96,9 @@ where
 
     #[inline]
     fn on_close(&self, id: span::Id, _: Context<'_, S>) {
-        if let call @ 1.. = self.engine.session.calls.take_of_span(id.into_u64()) {
-            own_values::close_call(self.engine, self.engine.thread(), call);
+        let calls = &self.engine.session.calls;
+        if calls.has_spans() && calls.may_have_span(id.into_u64()) {
+            close_call_of(self.engine, id.into_u64());
         }
     }
 
@@ -135,6 +136,14 @@ enum SpanRecord {
     Named(u32, Place),
 }
 
+/// Ends the call of a closed span, if it has one.
+#[inline(never)]
+fn close_call_of(engine: &'static Engine, span: u64) {
+    if let call @ 1.. = engine.session.calls.take_of_span(span) {
+        own_values::close_call(engine, engine.thread(), call);
+    }
+}
+
 impl Drop for OwnValues {
     fn drop(&mut self) {
         for (engine, kept) in self.all() {
@@ -170,7 +179,7 @@ where
             Beside::Named => (SpanRecord::Named(thread.index, place), 0),
             Beside::Call(call) => {
                 thread.remember_call(id, call);
-                if thread.session.calls.keep_span(call, id) {
+                if thread.is_reentered(place) && thread.session.calls.keep_span(call, id) {
                     return Some(());
                 }
                 (SpanRecord::Call(call), call)
@@ -195,7 +204,7 @@ where
 
     #[inline]
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place> {
-        thread.remembered(id).filter(|place| !place.has_own_values())
+        thread.remembered(id)
     }
 
     #[inline]

@@ -50,10 +50,9 @@ trait Home {
     /// Stores the stream that a parent of a new span names, 0 for none.
     fn keep_inherited(thread: &ThreadState, given: Self::Given, created: &Self::Created, stream: StreamId);
 
-    /// The place of a span that was created on this thread and has no values of its own: the only query of the fast
-    /// paths.
+    /// The place of a span that was created on this thread: the only query of the fast paths.
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place>;
-    /// The call of such a span, if its place has the flag for one.
+    /// The call of such a span, if its place has the flag for one and it has no values of its own.
     fn call_here(thread: &ThreadState, id: u64) -> CallId;
     /// The stream that a parent of such a span names, 0 for none.
     fn inherited_here(thread: &ThreadState, id: u64) -> StreamId;
@@ -264,7 +263,7 @@ fn parent_stream<H: Home>(
         None => None,
     };
     let Some(parent) = parent else { return 0 };
-    if H::place_here(thread, parent).is_some() {
+    if H::place_here(thread, parent).is_some_and(|place| !place.has_own_values()) {
         return H::inherited_here(thread, parent); // not looked up in a registry, however deep the span is
     }
     match home.values(engine, parent).map_or(0, |values| values.now().stream) {
@@ -275,20 +274,21 @@ fn parent_stream<H: Home>(
 
 #[inline]
 fn enter<H: Home>(engine: &'static Engine, home: &H, id: u64) {
-    let counting = engine.counting().filter(|thread| match H::place_here(thread, id) {
-        Some(place) if place.is_plain() => thread.enter_counting(id, place),
-        Some(place) => enter_called::<H>(thread, id, place),
-        None => false,
-    });
-    if counting.is_none() {
-        enter_otherwise(engine, home, id);
+    if let Some(thread) = engine.counting()
+        && let Some(place) = H::place_here(thread, id)
+    {
+        let is_plain = place.is_plain();
+        if is_plain && thread.enter_counting(id, place) || !is_plain && enter_called::<H>(thread, id, place) {
+            return;
+        }
     }
+    enter_otherwise(engine, home, id);
 }
 
 /// A separate function, so that entries of spans without calls save no registers for it.
 #[inline(never)]
 fn enter_called<H: Home>(thread: &ThreadState, id: u64, place: Place) -> bool {
-    thread.enter_called(id, place, H::call_here(thread, id))
+    !place.has_own_values() && thread.enter_called(id, place, H::call_here(thread, id))
 }
 
 #[inline(never)]

@@ -178,7 +178,7 @@ impl Home for Slabs {
     #[inline]
     fn place_here(thread: &ThreadState, id: u64) -> Option<Place> {
         let span = SpanRef::from_id(id);
-        thread.slab.near_place(span).filter(|place| span.thread == thread.index && !place.has_own_values())
+        thread.slab.near_place(span).filter(|_| span.thread == thread.index)
     }
 
     #[inline]

@@ -204,6 +204,12 @@ impl ThreadState {
         id
     }
 
+    /// Whether spans of this place are entered repeatedly, as far as is known.
+    #[inline]
+    pub(crate) fn is_reentered(&self, place: Place) -> bool {
+        self.rows.get_inline(place.row()).is_some_and(Row::is_reentered)
+    }
+
     /// Remembers the call of the span with this registry id. Only for spans whose place has the flag for a call.
     pub(crate) fn remember_call(&self, id: u64, call: CallId) {
         self.remembered.set_call(id, call);
