@@ -65,10 +65,10 @@ impl Program {
         if let Some(interpreter) = line.as_deref().and_then(interpreter) {
             let there = interpreter.metadata().ok();
             let file = there.as_ref().and_then(|there| open(&interpreter, there));
-            let obstacle = there.zip(file).and_then(|(there, file)| obstacle(&there, &file));
+            let obstacle = there.and_then(|there| obstacle(&there, file.as_ref()));
             return Self { path, line, executed: interpreter, obstacle };
         }
-        let obstacle = file.and_then(|file| obstacle(there, &file));
+        let obstacle = obstacle(there, file.as_ref());
         Self { executed: path.clone(), path, line, obstacle }
     }
 
@@ -138,12 +138,13 @@ fn mentions(mut file: impl io::Read, text: &[u8]) -> io::Result<bool> {
     Ok(false)
 }
 
-fn obstacle(there: &Metadata, file: &File) -> Option<Obstacle> {
+/// `file` is none if it cannot be read: its mode is known all the same.
+fn obstacle(there: &Metadata, file: Option<&File>) -> Option<Obstacle> {
     // A mode or a capability that gives rights beyond the user's own makes the program privileged.
-    if there.mode() & 0o6000 != 0 && !is_own(there) {
+    if there.is_file() && there.mode() & 0o6000 != 0 && !is_own(there) {
         return Some(Obstacle::Privileged);
     }
-    elf_obstacle(file).ok().flatten()
+    elf_obstacle(file?).ok().flatten()
 }
 
 /// Whether the mode bits give the caller no further rights: then the system removes nothing from its environment.

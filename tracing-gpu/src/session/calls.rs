@@ -591,10 +591,7 @@ impl Calls {
     #[inline]
     pub(crate) fn take_of_span(&self, span: u64) -> CallId {
         let id = self.of_span(span);
-        if id != 0 {
-            self.by_span.remove(span, id);
-        }
-        id
+        if id != 0 && self.by_span.remove(span, id) { id } else { 0 }
     }
 
     /// All kept calls. Nobody finds them afterwards.

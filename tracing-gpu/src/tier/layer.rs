@@ -58,9 +58,12 @@ impl GpuLayer {
 
 impl Drop for GpuLayer {
     fn drop(&mut self) {
-        // The calls of open spans end with it, like their ranges: it does not see the spans close.
-        for call in self.engine.session.calls.take_of_spans() {
-            own_values::close_call(self.engine, self.engine.thread(), call);
+        // It does not see the end of these calls, so they are in no figure.
+        let session = &self.engine.session;
+        if session.is_running() {
+            for call in session.calls.take_of_spans() {
+                let _not_ended = session.calls.end(None, call, session.clock.now());
+            }
         }
         self.engine.leave();
     }

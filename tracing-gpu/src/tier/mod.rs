@@ -134,21 +134,22 @@ fn new_span_otherwise<H: Home>(
     if let Some(thread) = engine.creating()
         && let Some((created, _)) = new_span_called(engine, home, thread, given, attributes, NewSpan::default)
     {
-        return Some(created);
+        return created;
     }
     let recording = engine.recording().and_then(|thread| {
         let new = || thread.number(None, attributes.metadata());
         let (created, new) = match new_span_counting::<H>(thread, given, attributes) {
-            Some(created) => (created, new()),
+            Some(created) => (Some(created), new()),
             None => new_span_called(engine, home, thread, given, attributes, new)?,
         };
-        thread.keep_numbers(H::id(given, &created), new, |visit| attributes.record(visit));
-        Some(created)
+        let keep = |created: &_| thread.keep_numbers(H::id(given, created), new, |visit| attributes.record(visit));
+        Some(created.inspect(keep))
     });
-    recording.or_else(|| new_span_general(engine, home, given, attributes))
+    recording.unwrap_or_else(|| new_span_general(engine, home, given, attributes))
 }
 
-/// A span that a call follows, and that takes no more than counting besides; with its numbers.
+/// A span that a call follows, and that takes no more than counting besides; with its numbers. `None` for any other
+/// span; without the span if there is no room for it.
 #[inline]
 fn new_span_called<H: Home>(
     engine: &'static Engine,
@@ -157,7 +158,7 @@ fn new_span_called<H: Home>(
     given: H::Given,
     attributes: &span::Attributes<'_>,
     new: impl FnOnce() -> NewSpan,
-) -> Option<(H::Created, NewSpan)> {
+) -> Option<(Option<H::Created>, NewSpan)> {
     if !attributes.is_contextual() {
         return None;
     }
@@ -170,7 +171,7 @@ fn new_span_called<H: Home>(
         0 => home.keep(engine, thread, given, place, Beside::Nothing),
         call => home.keep(engine, thread, given, place.with_call(), Beside::Call(call)),
     };
-    Some((created?, new))
+    Some((created, new))
 }
 
 #[inline(never)]

@@ -141,9 +141,9 @@ fn a_call_is_found_when_its_span_is_entered_again_and_closes_on_any_thread() {
     }
 }
 
-/// Like its ranges: afterwards the layer does not see the span close.
+/// Afterwards the layer does not see the span close.
 #[test]
-fn the_call_of_an_open_span_ends_with_the_layer() {
+fn the_call_of_an_open_span_is_followed_no_more_when_the_layer_is_dropped() {
     let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
     let (layer, handle) = reload::Layer::new(Some(profiler.layer()));
     let dispatch = Dispatch::new(tracing_subscriber::registry().with(layer));
@@ -157,6 +157,7 @@ fn the_call_of_an_open_span_ends_with_the_layer() {
         let task = entered_twice();
         handle.reload(None).expect("the registry is there");
         assert_eq!(calls_alive(&profiler), 0);
+        assert_eq!(profiler.summary().calls[0].latency.instances, 1, "without the one that has not ended");
         task.in_scope(|| ());
         handle.reload(Some(profiler.layer())).expect("the registry is there");
         drop(task);

@@ -44,12 +44,10 @@ impl CallBySpan {
         }
     }
 
-    /// Removes the call of a span.
+    /// Removes the call of a span. False if it was not there.
     #[inline]
-    pub(super) fn remove(&self, span: u64, call: CallId) {
-        if let Some(entry) = self.entry(span) {
-            let _is_gone = entry.compare_exchange(call, 0, AcqRel, Relaxed);
-        }
+    pub(super) fn remove(&self, span: u64, call: CallId) -> bool {
+        self.entry(span).is_some_and(|entry| entry.compare_exchange(call, 0, AcqRel, Relaxed).is_ok())
     }
 
     /// Removes all.

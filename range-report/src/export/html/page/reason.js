@@ -67,7 +67,7 @@ const usualInside = remembered((text) => {
  * Where the time of a call went. From it down to the calls of one name inside, as long as these explain more than all
  * else: of a call that takes longer than others of its name, by what they take more than is usual in it; of others, by
  * what they take. Then what of the time of the last, without what is inside it, was on a thread, which ran or was
- * blocked, was waiting for work on the GPU to begin or to end, was after its last poll, and was other waiting.
+ * blocked, was waiting for work on the GPU to begin or to end, and was other waiting.
  */
 function reasonOf(call) {
   let step = { calls: [call], time: spanOf([calls.item[call]]), usual: typicalOf(nameOf(calls.item[call])) };
@@ -84,32 +84,22 @@ function reasonOf(call) {
     const all = merged(intervals);
     return timeOf(common(all, step.time)) - timeOf(common(common(all, inner), step.time));
   };
-  const polls = step.calls.flatMap((one) => [...pollsOf(one)].map(intervalOf));
-  const onThread = part(polls);
-  const after = part([...polls, ...step.calls.map(afterLastPoll)]) - onThread;
+  const onThread = part(step.calls.flatMap((one) => [...pollsOf(one)].map(intervalOf)));
   const operations = step.calls.flatMap((one) => [...operationsOf(one)]);
   const onGpu = part(operations.map(intervalOf));
   const launched = operations.map((item) => [launchOf(item, rowOf(item)).at ?? run.start[item], run.end[item]]);
   const queued = part(launched) - onGpu;
   const parts = [
     [onThread, 'on a thread'],
-    [after, 'after the last poll'],
     [queued, 'waiting for a busy GPU'],
     [onGpu, 'waiting for its own GPU work'],
-    [own - onThread - after - queued - onGpu, 'waiting'],
+    [own - onThread - queued - onGpu, 'waiting'],
   ];
   const [most, verb] = parts.reduce((best, one) => (one[0] > best[0] ? one : best));
   const named = ({ calls: family }) =>
     nameOf(calls.item[family[0]]) + (family.length > 1 ? ' \u00d7 ' + integer(family.length) : '');
   const place = path.length > 1 ? ' in ' + path.slice(1).map(named).join(' > ') : '';
   return { most, share: most / whole, text: verb + place, last: step };
-}
-
-/** From the end of a call's last poll to its close: a child, or another handle of its span, keeps it. */
-function afterLastPoll(call) {
-  const end = run.end[calls.item[call]];
-  const last = pollsOf(call).reduce((latest, item) => Math.max(latest, run.end[item]), 0);
-  return [last > 0 ? Math.min(last, end) : end, end];
 }
 
 /** Of the calls of each name inside some, those that explain most of their time; null where it is their own. */
@@ -195,8 +185,6 @@ function factsOfCall(call) {
   const [start, end] = intervalOf(calls.item[call]);
   const polls = pollsOf(call);
   const onThread = timeOf(common(spanOf(polls), [[start, end]]));
-  const [from, to] = afterLastPoll(call);
-  const after = to - from;
   const threads = new Set([...polls].map((item) => rowOf(item).group)).size;
   const operations = operationsOf(call);
   const facts = [
@@ -208,9 +196,8 @@ function factsOfCall(call) {
         ' on ' +
         counted(threads, 'thread', 'threads'),
     ],
-    ['waiting', human(end - start - onThread - after)],
+    ['waiting', human(end - start - onThread)],
   ];
-  if (after > (end - start) / 100) facts.push(['after its last poll', human(after)]);
   if (operations.length)
     facts.push([
       'on the GPU',
