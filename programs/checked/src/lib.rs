@@ -79,8 +79,10 @@ struct Totals {
     total: Bounds,
     /// Time in which a span was entered on some thread, added up over the spans.
     busy: Bounds,
+    /// For each span, the time from its creation to its close.
+    latencies: Vec<Bounds>,
     /// For each span, the time from its creation to its last exit, and between its last two entries.
-    latencies: Vec<(Bounds, Bounds)>,
+    polled: Vec<(Bounds, Bounds)>,
     /// How many look cancelled by the profiler's rule, because the machine stopped their thread between their last poll
     /// and their drop.
     stopped: u64,
@@ -311,18 +313,21 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for After {
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let before = Instant::now();
         let Some(span) = context.span(&id) else { return };
         let extensions = span.extensions();
         let Some(open) = extensions.get::<Open>() else { return };
         let mut all = self.0.lock().expect("no panic");
+        let closed = Moment { before, after: Instant::now() };
         let totals = all.entry(open.name).or_default();
         totals.calls += open.uses.max(1);
         totals.total.add(open.total);
         totals.busy.add(Bounds { least: open.surely.time, most: open.perhaps.time });
-        let latency = open.exited.map(|exited| exited.since(open.created)).unwrap_or_default();
+        totals.latencies.push(closed.since(open.created));
+        let polled = open.exited.map(|exited| exited.since(open.created)).unwrap_or_default();
         // A drop that may be late ends no wait, or it does.
         let least = if open.is_stopped { Duration::ZERO } else { open.pause.least };
-        totals.latencies.push((latency, Bounds { least, ..open.pause }));
+        totals.polled.push((polled, Bounds { least, ..open.pause }));
         totals.stopped += u64::from(open.is_stopped);
         for (place, entries) in &open.places {
             *totals.places.entry(place.clone()).or_default() += entries;
@@ -589,22 +594,21 @@ fn compare_calls(truth: &BTreeMap<&'static str, Totals>, summary: &Summary, expe
         if !(cancelled..=most).contains(&row.cancelled) {
             wrong.push(format!("{name}: {} cancelled, not {cancelled} to {most}", row.cancelled));
         }
-        // A finished future awaits nothing until it is dropped.
-        let latencies = || {
-            let end =
-                |(latency, pause): &(Bounds, Bounds)| if cancelled == 0 { latency.without(*pause) } else { *latency };
-            totals.latencies.iter().map(end)
-        };
         let (mut latency, mut longest) = (Bounds::default(), Bounds::default());
-        for call in latencies() {
-            latency.add(call);
+        for call in &totals.latencies {
+            latency.add(*call);
             longest.least = longest.least.max(call.least);
             longest.most = longest.most.max(call.most);
+        }
+        // A finished future awaits nothing until it is dropped.
+        let mut polled = Bounds::default();
+        for (call, pause) in &totals.polled {
+            polled.add(if cancelled == 0 { call.without(*pause) } else { *call });
         }
         wrong.extend(far(name, "latency", row.latency.total_ns, latency));
         wrong.extend(far(name, "longest latency", row.latency.max_ns, longest));
         wrong.extend(far(name, "busy", row.busy_ns, totals.busy));
-        wrong.extend(far(name, "awaited", row.awaited_ns, latency.without(totals.busy)));
+        wrong.extend(far(name, "awaited", row.awaited_ns, polled.without(totals.busy)));
     }
     wrong
 }
