@@ -91,18 +91,19 @@ impl Rows {
 /// Rows of calls. Only the owning thread adds rows; any thread reads them.
 #[derive(Debug)]
 pub(crate) struct CallRows {
-    rows: Chunked<OnceCell<&'static CallRow>, 16>,
+    /// Most threads have none.
+    rows: OnceCell<Box<Chunked<OnceCell<&'static CallRow>, 16>>>,
     count: AtomicU32,
 }
 
 impl CallRows {
     pub(super) fn new() -> Self {
-        Self { rows: Chunked::new(), count: AtomicU32::new(0) }
+        Self { rows: OnceCell::new(), count: AtomicU32::new(0) }
     }
 
     #[inline]
     pub(super) fn get(&self, row: usize) -> Option<&'static CallRow> {
-        self.rows.get(row)?.get().copied()
+        self.rows.get()?.get(row)?.get().copied()
     }
 
     /// Adds a row, and returns its number; `None` if there is no room. `make` may provide memory for it; otherwise the
@@ -113,7 +114,7 @@ impl CallRows {
         make: impl FnOnce() -> Option<&'static CallRow>,
     ) -> Option<u32> {
         let index = Some(self.count.load(Relaxed)).filter(|index| *index < MOST_ROWS)?;
-        let slot = self.rows.get_or_grow(index as usize)?;
+        let slot = self.rows.get_or_init(|| Box::new(Chunked::new())).get_or_grow(index as usize)?;
         let row: &'static CallRow = make().unwrap_or_else(|| Box::leak(Box::default()));
         row.identify(identity);
         let _is_fresh = slot.set(row);
