@@ -548,7 +548,8 @@ impl Calls {
         if call.state.fetch_or(CLOSED, AcqRel) & IN_USE == 0 {
             self.give(spare, id);
         }
-        if self.get(parent).is_some_and(|above| above.end_child(ended.closed - ended.outlived, is_gone)) {
+        let last = ended.closed.saturating_sub(ended.outlived);
+        if self.get(parent).is_some_and(|above| above.end_child(last, is_gone)) {
             self.give(spare, parent);
         }
         Some(ended)
@@ -562,19 +563,13 @@ impl Calls {
         if !self.has_spans.load(Relaxed) {
             self.has_spans.store(true, Relaxed);
         }
-        self.by_span.insert(span, id) == 0
+        self.by_span.insert(span, id)
     }
 
-    /// Whether any span was kept. A span that closes on another thread got there after it was created.
-    #[inline]
-    pub(crate) fn has_spans(&self) -> bool {
-        self.has_spans.load(Relaxed)
-    }
-
-    /// Whether the entry for this span is that of a kept span.
+    /// Whether this span, which closes, may be a kept one. If no span was ever kept, that takes one load.
     #[inline]
     pub(crate) fn may_have_span(&self, span: u64) -> bool {
-        self.by_span.get(span) != 0
+        self.has_spans.load(Relaxed) && self.by_span.get(span) != 0
     }
 
     /// The call of a live span that [`keep_span`](Self::keep_span) has kept; 0 for none.

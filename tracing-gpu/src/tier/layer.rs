@@ -99,8 +99,7 @@ where
 
     #[inline]
     fn on_close(&self, id: span::Id, _: Context<'_, S>) {
-        let calls = &self.engine.session.calls;
-        if calls.has_spans() && calls.may_have_span(id.into_u64()) {
+        if self.engine.session.calls.may_have_span(id.into_u64()) {
             close_call_of(self.engine, id.into_u64());
         }
     }
@@ -115,8 +114,8 @@ where
 }
 
 /// Data of a span that has values or a name of its own, one for each profiler that measures it; or its call, if
-/// another span has the entry of this one among those that `on_close` looks up. There is hardly ever more than the
-/// first, so only the extension itself takes memory.
+/// `on_close` does not find that by the span's id. There is hardly ever more than the first, so only the extension
+/// itself takes memory.
 ///
 /// The registry drops the data when the span has closed, which ends its lifetime and its call.
 struct OwnValues {

@@ -33,15 +33,12 @@ impl CallBySpan {
         self.entry(span).map_or(0, |entry| entry.load(Acquire))
     }
 
-    /// Stores the call of a new span. Returns the call that has its entry; 0 if it was free, and the call is stored.
+    /// Stores the call of a new span. False if another span has its entry.
     #[inline]
-    pub(super) fn insert(&self, span: u64, call: CallId) -> CallId {
+    pub(super) fn insert(&self, span: u64, call: CallId) -> bool {
         let new = || (0..SPANS).map(|_| AtomicU32::new(0)).collect();
         let entries = self.0[Self::thread(span)].get_or_init(new);
-        match entries[span as usize % SPANS].compare_exchange(0, call, AcqRel, Acquire) {
-            Ok(_) => 0,
-            Err(other) => other,
-        }
+        entries[span as usize % SPANS].compare_exchange(0, call, AcqRel, Relaxed).is_ok()
     }
 
     /// Removes the call of a span. False if it was not there.
