@@ -5,6 +5,7 @@
 //! (`CLOCK_MONOTONIC` on Linux) from the creation of the clock to each drain, so it grows more exact as the program
 //! runs.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,17 @@ const SHORTEST_CALIBRATION: Duration = Duration::from_millis(2);
 /// A reading of the clock, in ticks since an arbitrary origin.
 pub(crate) type Ticks = u64;
 
+/// A moment by a clock that all sessions share: the time-stamp counter where it is invariant, else CLOCK_MONOTONIC in
+/// nanoseconds. Never 0.
+pub(crate) type Moment = u64;
+
+/// Now.
+pub(crate) fn moment() -> Moment {
+    static IS_INVARIANT: OnceLock<bool> = OnceLock::new(); // the question leaves a virtual machine
+    let now = if *IS_INVARIANT.get_or_init(tsc::is_invariant) { tsc::read() } else { process::monotonic_ns() };
+    now.max(1)
+}
+
 /// The process's clock. Reading it never blocks and may happen on any thread.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -25,6 +37,8 @@ pub(crate) struct Clock {
     origin_ticks: Ticks,
     /// Time of creation by CLOCK_MONOTONIC, in nanoseconds.
     origin_ns: u64,
+    /// Ticks a nanosecond as a `f64`, from a measurement soon after the creation; 0 before it.
+    rough_pace: AtomicU64,
     /// The last measured rate (0 before the first measurement), and the largest change between two measurements.
     last_rate: AtomicU64,
     worst_correction_ppm: AtomicU64,
@@ -63,6 +77,7 @@ impl Clock {
             origin,
             origin_ticks,
             origin_ns,
+            rough_pace: AtomicU64::new(0),
             last_rate: AtomicU64::new(0),
             worst_correction_ppm: AtomicU64::new(0),
         }
@@ -97,6 +112,33 @@ impl Clock {
     /// Time of creation of the clock by CLOCK_MONOTONIC, in nanoseconds. CUPTI's records have this clock.
     pub(crate) fn origin_monotonic_ns(&self) -> u64 {
         self.origin_ns
+    }
+
+    /// A moment in ticks.
+    pub(crate) fn ticks_at(&self, moment: Moment) -> Ticks {
+        if self.tsc { moment } else { moment.saturating_sub(self.origin_ns).max(1) }
+    }
+
+    /// Nanoseconds of another clock in ticks, exact to some 0.01 %: by a rate that is measured once, when the clock is
+    /// a few milliseconds old.
+    pub(crate) fn ticks_of(&self, ns: u64) -> u64 {
+        if !self.tsc {
+            return ns;
+        }
+        let known = f64::from_bits(self.rough_pace.load(Relaxed));
+        let pace = if known > 0.0 { known } else { self.measure_pace() };
+        (ns as f64 * pace) as u64
+    }
+
+    #[cold]
+    fn measure_pace(&self) -> f64 {
+        let (now, ticks) = paired_reading();
+        let elapsed = now.duration_since(self.origin);
+        let pace = ticks.saturating_sub(self.origin_ticks) as f64 / elapsed.as_nanos().max(1) as f64;
+        if elapsed > 4 * SHORTEST_CALIBRATION {
+            self.rough_pace.store(pace.to_bits(), Relaxed);
+        }
+        pace
     }
 
     /// Measures the rate from the creation of the clock to now. Waits up to 2 ms if the clock is younger than that.

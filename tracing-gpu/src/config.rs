@@ -271,6 +271,8 @@ pub(crate) struct Config {
     pub(crate) environment: bool,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
+    /// Whether the processor time of long ranges is read.
+    pub(crate) on_cpu: bool,
     pub(crate) gpu: Gpu,
     /// Whether CUPTI is left alone until the driver calls us inside `cuInit`.
     pub(crate) gpu_when_injected: bool,
@@ -331,6 +333,7 @@ impl Default for Config {
             environment: true,
             nvtx: true,
             statistics: true,
+            on_cpu: true,
             gpu: Gpu::Auto,
             gpu_when_injected: false,
             row_file: None,

@@ -224,6 +224,7 @@ pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary,
 pub use range_report::{analysis, summary};
 #[cfg(feature = "cuda")]
 pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
+pub use tier::follow::{Follow, follow};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
 #[cfg(feature = "nvtx-tool")]

@@ -392,6 +392,21 @@ pub(crate) fn monotonic_ns() -> u64 {
     0
 }
 
+/// Processor time of the calling thread in nanoseconds; `None` if the system does not say.
+#[cfg(unix)]
+pub(crate) fn thread_cpu_ns() -> Option<u64> {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one struct.
+    succeeded(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) }).ok()?;
+    Some((now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64))
+}
+
+/// Processor time of the calling thread: unknown on this system.
+#[cfg(not(unix))]
+pub(crate) fn thread_cpu_ns() -> Option<u64> {
+    None
+}
+
 /// Whether this process may create files in a folder; otherwise the error that it would get.
 #[cfg(unix)]
 pub(crate) fn may_add_to(folder: &Path) -> io::Result<()> {

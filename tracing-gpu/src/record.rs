@@ -216,6 +216,17 @@ pub(crate) struct Ended {
     pub(crate) nested: u64,
 }
 
+/// In ticks, some 50 us: only ranges that take at least so long have a processor time. A reading takes 0.3 to 0.5 us.
+pub(crate) const LONG: u64 = 1 << 17;
+
+/// What is known of the processor time of a range, in ticks; the rest of its duration is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OnCpu {
+    /// Time in which the thread surely ran, and surely did not run.
+    pub(crate) on: u64,
+    pub(crate) off: u64,
+}
+
 /// A row of a process that has ended, from its row file.
 pub(crate) struct RowImage<'a> {
     pub(crate) words: &'a [u64],

@@ -17,7 +17,6 @@ use tracing::Span;
 /// What a call may be in; at each moment in the first that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    InCuda,
     /// An instance is open, and its thread runs.
     OnCpu,
     /// An instance is open, and its thread does not run.
@@ -28,15 +27,14 @@ pub enum State {
     Ready,
     /// A call that was created in it has not come to its end.
     ChildCall,
-    Gpu,
     Otherwise,
     /// After its end (the last poll, or its drop before that) its span lives on.
     Outlived,
 }
 
 /// The names of the states in a summary, in their order above.
-pub const STATES: [&str; 9] =
-    ["in_cuda", "on_cpu", "off_cpu", "on_thread", "ready", "child_call", "gpu", "otherwise", "outlived"];
+pub const STATES: [&str; 7] =
+    ["on_cpu_ns", "off_cpu_ns", "on_thread_ns", "ready_ns", "child_call_ns", "otherwise_ns", "outlived_ns"];
 
 /// Nanoseconds in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -234,10 +232,9 @@ pub struct Row {
     pub slack: u64,
     pub instances: u64,
     /// With who was woken when; and without, where only a new call is ready. A child that is no future is a call for
-    /// the profiler only while it does not know that: so the last have such children, or have none.
-    pub states: States,
-    pub without_wakes: States,
-    pub without_plain: States,
+    /// the profiler only while it does not know that: so the second of each has no such children.
+    pub states: [States; 2],
+    pub without_wakes: [States; 2],
     pub planted: States,
     /// Calls that are surely cancelled by the profiler's rule, and those that may be: it does not see whether a poll
     /// was the last, so a call must have waited some time before its drop.
@@ -278,13 +275,12 @@ pub fn rows(keeps: bool, plain: &[&str]) -> BTreeMap<&'static str, Row> {
         row.latency += close.saturating_sub(log.created);
         row.slack += log.slack;
         row.instances += log.instances.len() as u64;
-        let mut own = std::mem::take(&mut children[call.number]);
-        own.sort_unstable();
-        row.states.add(&partition(&log, (end, close), &own, true));
-        row.without_wakes.add(&partition(&log, (end, close), &own, false));
-        let mut own = std::mem::take(&mut futures[call.number]);
-        own.sort_unstable();
-        row.without_plain.add(&partition(&log, (end, close), &own, false));
+        for (at, children) in [&mut children, &mut futures].into_iter().enumerate() {
+            let mut own = std::mem::take(&mut children[call.number]);
+            own.sort_unstable();
+            row.states[at].add(&partition(&log, (end, close), &own, true));
+            row.without_wakes[at].add(&partition(&log, (end, close), &own, false));
+        }
         row.planted.add(&call.planted);
         // The drop enters the span, too. The profiler cannot tell a late one from a poll.
         let surely = log.dropped.0.saturating_sub(last);

@@ -205,15 +205,15 @@ Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (n
         let work = |busy_ns| GpuWork::new(1, 8, busy_ns);
         tree[1].gpu = Some(NodeWork::new(work(3), work(6)));
         tree[1].stream_total_ns = Some(7);
-        tree[0].max_ns = 9;
+        (tree[0].max_ns, tree[0].off_cpu_ns, tree[1].on_cpu_ns) = (9, 3, 2);
         (tree[0].awaited_ns, tree[0].awaited_self_ns) = (Some(5), Some(4));
         tree[0].quantiles = vec![Quantile::new(0.5, 2.5, true), Quantile::new(0.999, 9.0, false)];
         let expected = "\
-Depth,Calls,Instances,Total Time (ns),Self Time (ns),Max (ns),Awaited (ns),Awaited Self (ns),Stream Total (ns),Stream Self (ns),GPU Busy (ns),GPU Self Busy (ns),p50 (ns),p99.9 (ns),Phase
-0,1,0,0,0,9,5,4,,,,,2.5,9.0,a
-1,1,0,0,0,,,,,,,,,,\"b, c\"
-1,1,0,0,0,,,,,,,,,,None
-0,1,0,0,0,,,,7,,6,3,,,d
+Depth,Calls,Instances,Total Time (ns),Self Time (ns),On CPU (ns),Off CPU (ns),Max (ns),Awaited (ns),Awaited Self (ns),Stream Total (ns),Stream Self (ns),GPU Busy (ns),GPU Self Busy (ns),p50 (ns),p99.9 (ns),Phase
+0,1,0,0,0,,3,9,5,4,,,,,2.5,9.0,a
+1,1,0,0,0,,,,,,,,,,,,\"b, c\"
+1,1,0,0,0,,,,,,,,,,,,None
+0,1,0,0,0,2,,,,,7,,6,3,,,d
 ";
         assert_eq!(text(&Summary { tree, ..Summary::default() }, Report::Tree), expected);
     }

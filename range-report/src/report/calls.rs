@@ -8,15 +8,19 @@ use super::nsys::quantile_cell;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
 use crate::stats::order;
+use crate::summary::CallStates;
 use crate::summary::schema::{Figures, Join};
 use crate::{CallStats, CallTotals, Quantile, Summary, Times};
 
 /// The description of the figures, for the page.
-pub(super) const ABOUT: &str = "Spans that are futures, from creation to close: on thread is time in polls, running or \
-                                blocked; awaited is the rest until the last poll, and awaited self that in which no \
-                                child was alive; outlived is time after the last poll.";
-/// *Outlived* gets a column if it is this part of the latency of some row.
+pub(super) const ABOUT: &str = "Spans that are futures, from creation to close: on thread is time in polls, and on and off \
+                                CPU what is known of it; awaited is the rest until the last poll: ready for a poll, \
+                                waiting for a child call, or otherwise; awaited self is that in which no child was \
+                                alive; outlived is time after the last poll.";
+/// *Off CPU*, *ready* and *outlived* get columns if they are this part of the latency of some row.
 const WORTH_A_COLUMN: u64 = 100;
+/// Where times on and off the CPU have columns, *on thread* has one, too, if so large a part of it is in neither.
+const UNKNOWN: u64 = 20;
 /// Quantiles that every row has.
 const ALWAYS: [f64; 3] = [0.5, 0.9, 0.99];
 /// From this width on headers are written in full, like those of the tree.
@@ -131,14 +135,30 @@ fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
     let roomy = options.columns() >= ROOMY;
     let no_cancelled = rows.iter().all(|row| row.cancelled == 0);
     let mut table = table_of(rows, options);
-    if rows.iter().all(|row| row.outlived_ns < row.latency.total_ns.div_ceil(WORTH_A_COLUMN)) {
-        table.remove("Outlived");
+    let states = |of: fn(&CallStates) -> u64| {
+        move |row: &CallStats| (row.states.as_ref().map_or(0, of), row.latency.total_ns.div_ceil(WORTH_A_COLUMN))
+    };
+    let any = |of: &dyn Fn(&CallStats) -> (u64, u64)| rows.iter().any(|row| of(row).0 > 0 && of(row).0 >= of(row).1);
+    // Parts of another column, or of the rest of a latency, have columns where they say more.
+    let mut unneeded = vec!["Child call", "Otherwise"];
+    if !any(&states(|states| states.off_cpu_ns)) {
+        unneeded.extend(["On CPU", "Off CPU"]);
+    } else if !any(&|row| (row.states.map_or(row.busy_ns, |states| states.on_thread_ns), row.busy_ns / UNKNOWN)) {
+        unneeded.push("On thread");
     }
+    if !any(&states(|states| states.ready_ns)) {
+        unneeded.push("Ready");
+    }
+    if !any(&|row| (row.outlived_ns, row.latency.total_ns.div_ceil(WORTH_A_COLUMN))) {
+        unneeded.push("Outlived");
+    }
+    unneeded.into_iter().for_each(|column| table.remove(column));
     let head = |column: &Column| {
         let (header, rank) = match &*column.page {
             "Cancelled" => (if roomy { "" } else { "Canc." }, if no_cancelled { 0 } else { 4 }),
             "Mean" => ("", 1),
-            "On thread" => ("", 2),
+            "On thread" | "On CPU" => ("", 2),
+            "Off CPU" | "Ready" => ("", 4),
             "Outlived" => ("", 3),
             "Awaited" => ("", 3),
             "p90" => ("", 5),

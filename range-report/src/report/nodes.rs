@@ -23,17 +23,29 @@ pub(super) fn cells(depth: usize, node: &impl Figures, more: Vec<Cell>, domain: 
 
 /// Figures that the printed tree and the page lay out specially. Both append all other figures.
 #[rustfmt::skip]
-const LAID_OUT: [&str; 11] = [
-    "Calls", "Instances", "Total Time (ns)", "Self Time (ns)", "Max (ns)", "Awaited (ns)", "Awaited Self (ns)",
+const LAID_OUT: [&str; 12] = [
+    "Calls", "Instances", TOTAL, "Self Time (ns)", "On CPU (ns)", "Max (ns)", "Awaited (ns)", "Awaited Self (ns)",
     "Stream Total (ns)", "Stream Self (ns)", "GPU Busy (ns)", "GPU Self Busy (ns)",
 ];
 
+/// A figure that is appended only if it says something: if it is a tenth of some node's total time, and a hundredth of
+/// the longest.
+const OFF_CPU: &str = "Off CPU (ns)";
+const TOTAL: &str = "Total Time (ns)";
+
 /// The other figures that any of these nodes has, each with its index in [`Figures::shown`].
 pub(crate) fn appended_figures<'a, F: Figures + 'a>(nodes: impl Iterator<Item = &'a F>) -> Vec<(usize, Column)> {
-    let mut has = vec![false; F::HEADERS.len()];
-    for node in nodes {
-        has.iter_mut().zip(node.shown()).for_each(|(has, figure)| *has |= figure.is_some_and(|figure| figure > 0));
-    }
+    let shown: Vec<Vec<Option<u64>>> = nodes.map(Figures::shown).collect();
+    let total = F::HEADERS.iter().position(|header| *header == TOTAL);
+    let total_of = |node: &[Option<u64>]| total.and_then(|total| *node.get(total)?).unwrap_or(0);
+    let longest = shown.iter().map(|node| total_of(node)).max().unwrap_or(0);
+    let is_worth_it = |header: &str, figure: u64, node: &[Option<u64>]| {
+        let least = if header == OFF_CPU { (total_of(node) / 10).max(longest / 100) } else { 0 };
+        figure > 0 && figure >= least
+    };
+    let has = F::HEADERS.iter().enumerate().map(|(at, header)| {
+        shown.iter().any(|node| node.get(at).copied().flatten().is_some_and(|figure| is_worth_it(header, figure, node)))
+    });
     let headers = F::HEADERS.iter().zip(has).enumerate();
     let headers = headers.filter(|(_, (header, has))| *has && !LAID_OUT.contains(header));
     headers.map(|(place, (&header, _))| (place, Column::of(header))).collect()
@@ -51,6 +63,22 @@ mod tests {
         fn shown(&self) -> Vec<Option<u64>> {
             self.0.into()
         }
+    }
+
+    #[test]
+    fn time_off_the_cpu_is_appended_where_it_is_a_large_part() {
+        struct Node([u64; 2]);
+        impl Figures for Node {
+            const HEADERS: &'static [&'static str] = &[TOTAL, OFF_CPU];
+
+            fn shown(&self) -> Vec<Option<u64>> {
+                self.0.map(Some).into()
+            }
+        }
+        let is_appended = |nodes: [[u64; 2]; 2]| appended_figures(nodes.map(Node).iter()).len() == 1;
+        assert!(is_appended([[1_000, 99], [100, 10]]) && is_appended([[1_000, 100], [1_000, 0]]));
+        assert!(!is_appended([[1_000, 99], [100, 9]]), "no tenth");
+        assert!(!is_appended([[1_001, 99], [11, 9]]), "no hundredth of the longest");
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use merge::{
 };
 pub use openacc::OpenAccStats;
 pub use run::{
-    CallStats, CallTotals, CategoryStats, Losses, NodeTotals, OpenRange, Process, RangeStats, StreamLosses,
+    CallStates, CallStats, CallTotals, CategoryStats, Losses, NodeTotals, OpenRange, Process, RangeStats, StreamLosses,
     StreamStats, StreamTimes, Summary, ThreadStats, TreeNode,
 };
 pub use times::{Quantile, RangeStyle, Times};

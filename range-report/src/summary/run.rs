@@ -8,7 +8,7 @@ use super::kernel_exec::{KernelExecStats, RangeExecStats};
 use super::openacc::OpenAccStats;
 #[cfg(feature = "serde")]
 use super::schema::absent;
-use super::schema::figures;
+use super::schema::{Shown, figures};
 use super::times::{Quantile, RangeStyle, Times};
 
 figures! {
@@ -78,6 +78,23 @@ figures! {
         /// Latency after the last poll: a child call, or another handle of the span, kept the span from closing.
         #[serde(default)]
         outlived_ns: u64 = sum => "Outlived (ns)";
+        /// What all latencies together are made of; `None` where it is not known.
+        #[serde(default, skip_serializing_if = "absent")]
+        states: Option<CallStates> = joined => "On CPU (ns)", "Off CPU (ns)", "Ready (ns)", "Child Call (ns)", "Otherwise (ns)";
+    }
+}
+
+/// On and off the CPU, ready, and the two kinds of waits.
+impl Shown for Option<CallStates> {
+    fn show(&self, figures: &mut Vec<Option<u64>>) {
+        let of: [fn(&CallStates) -> u64; 5] = [
+            |states| states.on_cpu_ns,
+            |states| states.off_cpu_ns,
+            |states| states.ready_ns,
+            |states| states.child_call_ns,
+            |states| states.otherwise_ns,
+        ];
+        figures.extend(of.map(|of| self.as_ref().map(of)));
     }
 }
 
@@ -95,6 +112,32 @@ impl CallStats {
             Some(domain) => format!("{domain}:{}", self.name),
             None => self.name.clone(),
         }
+    }
+}
+
+figures! {
+    /// What the latencies of calls are made of. At each moment a call is in one state, the first of these that applies;
+    /// so they add up to the latencies, but for rounding when runs are merged.
+    ///
+    /// Processor time is read where a range took at least some 50 us, and not if the profiler shall not
+    /// ([`on_cpu`](https://docs.rs/tracing-gpu/latest/tracing_gpu/struct.Builder.html#method.on_cpu)).
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct CallStates {
+        /// An instance was open, and its thread surely ran.
+        on_cpu_ns: u64 = sum;
+        /// An instance was open, and its thread surely did not run: a lock, a system call, a sleep, or another thread
+        /// had its processor.
+        off_cpu_ns: u64 = sum;
+        /// An instance was open, and it is not known whether its thread ran.
+        on_thread_ns: u64 = sum;
+        /// New and not polled yet; or woken and not polled yet, where `follow` tells who was woken when.
+        ready_ns: u64 = sum;
+        /// A call that was created in it was alive.
+        child_call_ns: u64 = sum;
+        /// Another wait; also the time in which it was ready, where nothing tells who was woken.
+        otherwise_ns: u64 = sum;
+        /// After its last poll.
+        outlived_ns: u64 = sum;
     }
 }
 
@@ -124,6 +167,14 @@ figures! {
         /// or they were futures that were awaited. An estimate; 0 where none is known.
         #[serde(default)]
         blocked_ns: u64 = sum;
+        /// The part of `total_ns` in which the thread surely ran. What is neither this nor `off_cpu_ns` is not known:
+        /// instances of less than some 50 us, and what lies between two readings.
+        #[serde(default)]
+        on_cpu_ns: u64 = sum => "On CPU (ns)" if known;
+        /// The part of `total_ns` in which the thread surely did not run: a lock, a system call, a sleep, or another
+        /// thread had its processor.
+        #[serde(default)]
+        off_cpu_ns: u64 = sum => "Off CPU (ns)" if known;
         /// Longest instance; 0 where it is not known.
         #[serde(default)]
         max_ns: u64 = most => "Max (ns)" if known;

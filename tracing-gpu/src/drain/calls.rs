@@ -1,7 +1,7 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
 use range_report::stats::{Distribution, Keyed, Named, order};
-use range_report::summary::CallStats;
+use range_report::summary::{CallStates, CallStats};
 
 use super::{Shown, label_shown, label_text, times};
 use crate::clock::{Rate, Ticks};
@@ -16,6 +16,10 @@ pub(super) struct NodeCalls {
     latency: Distribution,
     busy: u128,
     outlived: u128,
+    on_cpu: u128,
+    off_cpu: u128,
+    ready: u128,
+    ready_alone: u128,
     cancelled: u64,
     /// Calls that look cancelled, and that look finished before another owner of the span entered it, too.
     doubtful: u64,
@@ -44,6 +48,31 @@ impl NodeCalls {
         self.awaited_self.min(self.awaited())
     }
 
+    /// The latency in parts, in nanoseconds, which add up to it.
+    fn states(&self, rate: Rate) -> CallStates {
+        let busy = self.busy.min(self.latency.total);
+        let on_cpu = self.on_cpu.min(busy);
+        let off_cpu = self.off_cpu.min(busy - on_cpu);
+        let (awaited, alone) = (self.awaited(), self.awaited_self());
+        let ready = self.ready.min(awaited);
+        let otherwise = (alone - self.ready_alone.min(alone)).min(awaited - ready);
+        let mut before = 0;
+        let mut ns = |ticks: u128| {
+            let since = rate.ns(before);
+            before += ticks;
+            rate.ns(before) - since
+        };
+        let mut states = CallStates::default();
+        states.on_cpu_ns = ns(on_cpu);
+        states.off_cpu_ns = ns(off_cpu);
+        states.on_thread_ns = ns(busy - on_cpu - off_cpu);
+        states.ready_ns = ns(ready);
+        states.child_call_ns = ns(awaited - ready - otherwise);
+        states.otherwise_ns = ns(otherwise);
+        states.outlived_ns = ns(self.outlived());
+        states
+    }
+
     /// The longest latency.
     pub(super) fn longest(&self) -> u64 {
         self.latency.max
@@ -53,6 +82,10 @@ impl NodeCalls {
         self.latency.merge(&other.latency);
         self.busy += other.busy;
         self.outlived += other.outlived;
+        self.on_cpu += other.on_cpu;
+        self.off_cpu += other.off_cpu;
+        self.ready += other.ready;
+        self.ready_alone += other.ready_alone;
         self.cancelled += other.cancelled;
         self.awaited_self += other.awaited_self;
     }
@@ -74,6 +107,10 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
         node.busy += u128::from(sums.busy);
         node.awaited_self += u128::from(sums.idle);
         node.outlived += u128::from(sums.outlived);
+        node.on_cpu += u128::from(sums.on_cpu);
+        node.off_cpu += u128::from(sums.off_cpu);
+        node.ready += u128::from(sums.ready);
+        node.ready_alone += u128::from(sums.ready_alone);
         node.cancelled += sums.cancelled;
         node.doubtful += sums.doubtful;
         node.shared += sums.shared;
@@ -193,6 +230,7 @@ pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, as
         row.awaited_ns = rate.ns(calls.awaited());
         row.awaited_self_ns = rate.ns(calls.awaited_self());
         row.outlived_ns = rate.ns(calls.outlived());
+        row.states = Some(calls.states(rate));
         Some(row)
     });
     let mut rows: Vec<CallStats> = rows.collect();

@@ -364,6 +364,8 @@ struct NodeTotals {
     /// All durations, if quantiles were asked for.
     times: Distribution,
     nested: u128,
+    on_cpu: u128,
+    off_cpu: u128,
     /// Part of the total that was spent inside the same node on the same thread.
     again: u128,
     /// Part of its self time in which it waited for its children.
@@ -403,6 +405,8 @@ fn node_totals(
                 node.times.merge(&row.times);
             }
             node.nested += u128::from(row.nested);
+            node.on_cpu += u128::from(row.cpu.on);
+            node.off_cpu += u128::from(row.cpu.off);
             // If any thread has entered one, creation times of others do not matter.
             let first = (row.times.count == 0, row.first);
             if row.first > 0 {
@@ -488,6 +492,8 @@ fn tree(
         tree_node.total_ns = rate.ns(own.total.saturating_sub(own.again));
         tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
         tree_node.blocked_ns = rate.ns(own.blocked);
+        tree_node.on_cpu_ns = rate.ns(own.on_cpu.min(own.total));
+        tree_node.off_cpu_ns = rate.ns(own.off_cpu.min(own.total));
         tree_node.max_ns = rate.ns(u128::from(own.longest));
         tree_node.quantiles = quantiles(&own.times, rate, asked);
         tree_node.awaited_ns = of_calls.map(|calls| rate.ns(calls.awaited()));

@@ -296,6 +296,7 @@ impl Inner {
             active: config.enabled,
             nvtx,
             statistics: config.statistics,
+            on_cpu: config.on_cpu,
             gpu: config.gpu != Gpu::Off,
             domain: config.domain.clone(),
             parents: config.parents,

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use self::by_span::CallBySpan;
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
-use crate::record::{CallId, Place, RangeNumbers};
+use crate::record::{CallId, OnCpu, Place, RangeNumbers};
 
 /// The largest number of calls that are followed at one time.
 const CALLS: usize = 1 << 18;
@@ -78,9 +78,16 @@ pub(crate) struct Call {
     /// Start of its current busy time, and earlier busy time.
     busy_since: AtomicU64,
     busy: AtomicU64,
+    /// What is known of the processor time of its instances.
+    on_cpu: AtomicU64,
+    off_cpu: AtomicU64,
     /// Start of the current time in which neither it nor a child call is active, and earlier such time.
     idle_since: AtomicU64,
     idle: AtomicU64,
+    /// The time before a poll in which it was ready for it: since it was created or woken, as far as that is known. The
+    /// part of it that is in `idle`, too.
+    ready: AtomicU64,
+    ready_alone: AtomicU64,
     entries: AtomicU64,
     /// Its last exit, and the pause between its last entry and the exit before it.
     exited: AtomicU64,
@@ -95,8 +102,9 @@ pub(crate) struct Call {
     used_again: AtomicBool,
     /// Whether its parent awaits it no more: it looks like a future that was polled and then dropped.
     is_gone: AtomicBool,
-    /// The idle time of its parent then.
+    /// `idle` and `ready_alone` of its parent then.
     above_idle: AtomicU64,
+    above_ready: AtomicU64,
     /// Whether its first entry was where it was created. An entry elsewhere is then a visit, like that of a span handed
     /// over in a message, until there are two without a return.
     begins_at_home: AtomicBool,
@@ -134,6 +142,11 @@ pub(crate) struct EndedCall {
     pub(crate) busy: u64,
     /// Time before its last poll in which neither it nor a child call was active.
     pub(crate) idle: u64,
+    /// What is known of the processor time of its instances.
+    pub(crate) cpu: OnCpu,
+    /// The time before a poll in which it was ready for it, as far as that is known; and the part of it in `idle`.
+    pub(crate) ready: u64,
+    pub(crate) ready_alone: u64,
     /// Time after its last poll, without that in which it is dropped.
     pub(crate) outlived: u64,
     pub(crate) entries: u64,
@@ -163,9 +176,10 @@ pub(crate) struct EndedCall {
 }
 
 impl Call {
-    /// Opens an instance. `left`: the range that its thread left last, if it was one of this call.
+    /// Opens an instance. `left`: the range that its thread left last, if it was one of this call. `woken`: when it was
+    /// woken for this poll; 0 where it is not known.
     #[inline]
-    fn enter(&self, now: Ticks, left: Left) {
+    fn enter(&self, now: Ticks, left: Left, woken: Ticks) {
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
             // While another instance is open, the call does not wait.
@@ -195,9 +209,26 @@ impl Call {
             self.busy_since.store(now, Relaxed);
             if entries > 0 {
                 self.has_paused.store(true, Relaxed);
+                if woken > 0 {
+                    self.end_ready(before, woken.max(self.exited.load(Relaxed)), now);
+                }
+            } else {
+                self.end_ready(before, self.created.load(Relaxed), now);
             }
         }
         self.wake(before, now);
+    }
+
+    /// Ends the time since then in which it was ready. To be called before [`wake`](Self::wake).
+    #[inline]
+    fn end_ready(&self, before: u64, since: Ticks, now: Ticks) {
+        let add = |sum: &AtomicU64, since: Ticks| {
+            sum.store(sum.load(Relaxed) + now.saturating_sub(since), Relaxed);
+        };
+        add(&self.ready, since);
+        if before & ACTIVE == 0 {
+            add(&self.ready_alone, since.max(self.idle_since.load(Relaxed)));
+        }
     }
 
     /// Ends an instance. Returns whether nobody needs the call any more.
@@ -229,19 +260,22 @@ impl Call {
         self.wake(before, now);
     }
 
-    /// Awaits a child no more, as far as is known. Returns its own idle time so far.
-    fn lose_child(&self, now: Ticks) -> u64 {
-        let idle = self.idle.load(Relaxed);
+    /// Awaits this child no more, as far as is known.
+    fn lose_child(&self, child: &Self, now: Ticks) {
+        for (saved, time) in [(&child.above_idle, &self.idle), (&child.above_ready, &self.ready_alone)] {
+            saved.store(time.load(Relaxed), Relaxed);
+        }
         self.idle_since.store(now, Relaxed);
         self.state.fetch_sub(AWAITED, Release);
-        idle
     }
 
-    /// Has awaited a child all the time since it was lost with this idle time: it was not dropped, but polled again.
-    fn regain_child(&self, now: Ticks, idle: u64) {
+    /// Has awaited this child all the time since it was lost: it was not dropped, but is polled again.
+    fn regain_child(&self, child: &Self, now: Ticks) {
         self.state.fetch_add(AWAITED, AcqRel);
         self.idle_since.store(now, Relaxed);
-        self.idle.store(self.idle.load(Relaxed).min(idle), Relaxed);
+        for (saved, time) in [(&child.above_idle, &self.idle), (&child.above_ready, &self.ready_alone)] {
+            time.store(time.load(Relaxed).min(saved.load(Relaxed)), Relaxed);
+        }
     }
 
     /// Ends a child call whose last poll ended then. Returns whether nobody needs this call any more.
@@ -396,11 +430,15 @@ impl Call {
         let is_dropped = last & (DROPPED | AFTERWARDS) != 0 && !is_cancelled;
         // A finished future awaits nothing until its drop. In other cases its last poll was the last entry.
         let pause = if is_dropped { self.pause.load(Relaxed) } else { 0 };
+        let latency = closed.saturating_sub(created);
         EndedCall {
             created,
-            latency: closed.saturating_sub(created),
+            latency,
             busy: self.busy.load(Relaxed),
             idle: self.idle.load(Relaxed).saturating_sub(pause),
+            cpu: OnCpu { on: self.on_cpu.load(Relaxed), off: self.off_cpu.load(Relaxed) },
+            ready: if entries == 0 { latency } else { self.ready.load(Relaxed) },
+            ready_alone: self.ready_alone.load(Relaxed),
             outlived: if entries == 0 { 0 } else { pause + (closed - exited) },
             entries,
             has_paused: self.has_paused.load(Relaxed),
@@ -482,7 +520,11 @@ impl Calls {
             (&call.exited, now),
             (&call.place, place.plain().bits()),
             (&call.busy, 0),
+            (&call.on_cpu, 0),
+            (&call.off_cpu, 0),
             (&call.idle, 0),
+            (&call.ready, 0),
+            (&call.ready_alone, 0),
             (&call.entries, 0),
             (&call.pause, 0),
             (&call.inside, 0),
@@ -513,26 +555,30 @@ impl Calls {
 
     /// Opens an instance of a call.
     #[inline]
-    pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left) {
-        call.enter(now, left);
+    pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left, woken: Ticks) {
+        call.enter(now, left, woken);
         if call.is_gone.load(Relaxed)
             && call.state.load(Relaxed) & CLOSED == 0
             && call.is_gone.swap(false, Relaxed)
             && let Some(above) = self.get(call.parent.load(Relaxed))
         {
-            above.regain_child(now, call.above_idle.load(Relaxed));
+            above.regain_child(call, now);
         }
     }
 
     /// Ends an instance of a call.
     #[inline(always)]
-    pub(crate) fn exit(&self, id: CallId, now: Ticks) {
+    pub(crate) fn exit(&self, id: CallId, now: Ticks, cpu: OnCpu) {
         let Some(call) = self.get(id) else { return };
+        if cpu != OnCpu::default() {
+            call.on_cpu.fetch_add(cpu.on, Relaxed);
+            call.off_cpu.fetch_add(cpu.off, Relaxed);
+        }
         if call.last.load(Relaxed) & DROPPED != 0
             && let Some(above) = self.get(call.parent.load(Relaxed))
             && !call.is_gone.swap(true, Relaxed)
         {
-            call.above_idle.store(above.lose_child(now), Relaxed);
+            above.lose_child(call, now);
         }
         if call.exit(now) {
             self.give(None, id);

@@ -58,6 +58,7 @@ pub(crate) struct SessionOptions {
     pub(crate) active: bool,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
+    pub(crate) on_cpu: bool,
     pub(crate) gpu: bool,
     pub(crate) domain: DomainChoice,
     pub(crate) parents: Parents,
@@ -80,6 +81,7 @@ impl Default for SessionOptions {
             active: false,
             nvtx: false,
             statistics: false,
+            on_cpu: false,
             gpu: false,
             domain: DomainChoice::Default,
             parents: Parents::Entered,
@@ -116,6 +118,8 @@ pub(crate) struct Session {
     pub(crate) clock: Clock,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
+    /// Whether the processor time of long ranges is read.
+    pub(crate) on_cpu: bool,
     pub(crate) gpu: bool,
     pub(crate) streams: StreamTotals,
     /// Whether a span has named a stream by its field, so that spans below must look for it.
@@ -188,6 +192,7 @@ impl Session {
             clock,
             nvtx: options.nvtx,
             statistics: options.statistics,
+            on_cpu: options.on_cpu && options.statistics,
             gpu: options.gpu,
             streams: StreamTotals::new(window, Arc::clone(&budget)),
             has_streams: AtomicBool::new(false),

@@ -31,6 +31,12 @@ pub(crate) struct CallSums {
     pub(crate) idle: u64,
     /// Time after the last poll of a call.
     pub(crate) outlived: u64,
+    /// What is known of the processor time of their instances.
+    pub(crate) on_cpu: u64,
+    pub(crate) off_cpu: u64,
+    /// Time in which they were ready, as far as that is known; and the part of it in `idle`.
+    pub(crate) ready: u64,
+    pub(crate) ready_alone: u64,
     /// Calls that were dropped while they waited.
     pub(crate) cancelled: u64,
     /// Those of them that may have finished, if their span has another owner.
@@ -46,18 +52,25 @@ pub(crate) struct CallSums {
 }
 
 /// Number of words of [`CallSums`].
-const SUMS: usize = 9;
+const SUMS: usize = 13;
 
-impl CallSums {
-    fn of([busy, idle, outlived, cancelled, doubtful, shared, dropped, kept, uncounted]: [u64; SUMS]) -> Self {
-        Self { busy, idle, outlived, cancelled, doubtful, shared, dropped, kept, uncounted }
-    }
+/// The sums in the order of their words.
+macro_rules! sums {
+    ($($sum:ident),*) => {
+        impl CallSums {
+            fn of([$($sum),*]: [u64; SUMS]) -> Self {
+                Self { $($sum),* }
+            }
 
-    fn words(&self) -> [u64; SUMS] {
-        let Self { busy, idle, outlived, cancelled, doubtful, shared, dropped, kept, uncounted } = *self;
-        [busy, idle, outlived, cancelled, doubtful, shared, dropped, kept, uncounted]
-    }
+            fn words(&self) -> [u64; SUMS] {
+                let Self { $($sum),* } = *self;
+                [$($sum),*]
+            }
+        }
+    };
 }
+
+sums!(busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone, cancelled, doubtful, shared, dropped, kept, uncounted);
 
 /// A consistent copy of a row, in ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +153,7 @@ mod tests {
         const CALLS: u64 = 100_000;
         let (row, budget) = (CallRow::default(), Budget::new(1 << 20));
         row.identify(CallIdentity { node: 3, label: 2, source: "here" });
-        let sums = CallSums::of([1, 2, 5, 1, 0, 1, 0, 1, 3]);
+        let sums = CallSums::of([1, 2, 5, 4, 6, 3, 7, 1, 0, 1, 0, 1, 3]);
         let is_of_one_moment = || {
             let CallCopy { latency, sums: all, .. } = row.copy().unwrap();
             let count = latency.count;
@@ -164,7 +177,7 @@ mod tests {
         assert_eq!(row.copy(), None);
         let identity = CallIdentity { node: 3, label: 2, source: "here" };
         row.identify(identity);
-        let sums = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let sums = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 9]);
         for window in [[7, 9, 30].as_slice(), &[4]] {
             window.iter().for_each(|latency| row.add(*latency, &sums, &budget));
             row.add_sums(&CallSums { uncounted: 100, ..CallSums::default() });

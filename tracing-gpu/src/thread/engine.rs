@@ -34,6 +34,7 @@ use super::slab::MAX_THREADS;
 use super::state::ThreadState;
 use super::tape::Record;
 use crate::chunked::Chunked;
+use crate::clock::Moment;
 use crate::process;
 use crate::session::gate::FINISHED;
 use crate::session::{Session, SessionOptions};
@@ -89,6 +90,8 @@ thread_local! {
     static RECORDING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// The same for the path `on_stream`.
     static ON_STREAM: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
+    /// When the future that this thread polls was woken; 0 where it is not known, or a call has taken it.
+    static WOKEN: Cell<Moment> = const { Cell::new(0) };
     /// The state of the engine that was last called on this thread.
     static LAST: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// A number for this thread, which is valid even while its thread-locals are destroyed; 0 before it has a state.
@@ -115,6 +118,12 @@ impl Drop for ThreadStates {
 /// Chooses the paths of this thread's entries and exits again, after a condition has changed.
 pub(crate) fn look_again() {
     choose_paths(LAST.get());
+}
+
+/// This thread is about to poll a future that was woken then, or has done so (0).
+pub(crate) fn polls_woken(woken: Moment) {
+    WOKEN.set(woken);
+    LAST.get().into_iter().for_each(|thread| thread.set_woken(woken));
 }
 
 /// In a forked child: makes each callback search for its state, and so find that it must do nothing.
@@ -262,6 +271,7 @@ impl Engine {
         let id = process::thread_id();
         *thread.name.lock() = self.given_name(id).unwrap_or_else(|| thread_name(thread.index));
         thread.set_thread(id);
+        thread.set_woken(WOKEN.get());
         self.session.log_thread(thread.index, &thread.name.lock());
         thread.record(|| Record::Thread { name: thread.name.lock().as_str().into() });
         if self.session.nvtx && nvtx_rs::is_tool_attached() {

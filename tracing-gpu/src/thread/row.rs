@@ -10,7 +10,7 @@ use super::durations::{Durations, Sums};
 use super::sequence::{Sequence, is_torn};
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{RangeKey, RowImage};
+use crate::record::{LONG, OnCpu, RangeKey, RowImage};
 use crate::samples::KEPT;
 use crate::session::NvtxRange;
 use crate::sync::{AtomicU64, AtomicUsize, RECENT};
@@ -46,6 +46,9 @@ pub(crate) struct Row {
     identity: OnceCell<Box<RowIdentity>>,
     durations: Durations,
     nested: AtomicU64,
+    /// Time in which its thread surely ran, and surely did not: see [`OnCpu`].
+    on_cpu: AtomicU64,
+    off_cpu: AtomicU64,
     /// Guards `durations`, `nested`, `room` and `recent`.
     sequence: Sequence,
     node: AtomicU32,
@@ -85,6 +88,7 @@ pub(crate) struct RowCopy {
     pub(crate) first: Ticks,
     /// Sum over all instances of the time of ranges directly above them on the same thread.
     pub(crate) nested: u64,
+    pub(crate) cpu: OnCpu,
     pub(crate) times: Distribution,
 }
 
@@ -158,12 +162,18 @@ impl Row {
     }
 
     /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. If there is no room, or it is
-    /// longer than 32 bits, returns false and changes nothing; then use [`add`](Self::add).
+    /// [`LONG`], returns false and changes nothing; then use [`add`](Self::add).
     #[inline]
     pub(crate) fn add_near(&self, duration: u64, nested: u64) -> bool {
+        self.add_pending::<LONG>(duration, nested)
+    }
+
+    /// Adds an instance to the pending ones, if there is room. Both times must be less than `LIMIT`, a power of two.
+    #[inline(always)]
+    fn add_pending<const LIMIT: u64>(&self, duration: u64, nested: u64) -> bool {
         let room = self.room.load(Relaxed);
         let free = self.recent.get(room.wrapping_sub(2));
-        let Some(recent) = free.filter(|_| (duration | nested) >> 32 == 0) else { return false };
+        let Some(recent) = free.filter(|_| (duration | nested) < LIMIT) else { return false };
         recent.store(nested << 32 | duration, Relaxed);
         self.room.store(room - 1, Release); // pairs with the reader's Acquire load: it sees the pending instances
         true
@@ -185,7 +195,13 @@ impl Row {
         if self.is_unused() {
             self.room.store(EMPTY, Relaxed); // nothing is pending, as before
         }
-        !self.add_near(duration, nested) && self.fold(duration, nested, budget)
+        !self.add_pending::<{ 1 << 32 }>(duration, nested) && self.fold(duration, nested, budget)
+    }
+
+    /// Adds what is known of the processor time of an instance that was added.
+    pub(crate) fn add_cpu(&self, cpu: OnCpu) {
+        self.on_cpu.store(self.on_cpu.load(Relaxed).wrapping_add(cpu.on), Relaxed);
+        self.off_cpu.store(self.off_cpu.load(Relaxed).wrapping_add(cpu.off), Relaxed);
     }
 
     /// Adds the pending instances and one more to the sums. Returns whether their number passes a power of two.
@@ -211,6 +227,8 @@ impl Row {
         self.kind.store(0, Relaxed); // so that the window's first creation is noticed
         self.first.store(0, Relaxed);
         self.write(&Sums::default(), 0, UNUSED);
+        self.on_cpu.store(0, Relaxed);
+        self.off_cpu.store(0, Relaxed);
         self.durations.samples.clear();
     }
 
@@ -242,6 +260,7 @@ impl Row {
             calls: self.calls.load(Relaxed),
             first: self.first.load(Relaxed),
             nested,
+            cpu: OnCpu { on: self.on_cpu.load(Relaxed), off: self.off_cpu.load(Relaxed) },
             times: sums.distribution(),
         };
         let mut copy = copy.with_recent(recent.into_iter());
@@ -267,6 +286,7 @@ impl RowCopy {
             calls: word(offset_of!(Row, calls)),
             first: word(offset_of!(Row, first)),
             nested: word(offset_of!(Row, nested)),
+            cpu: OnCpu { on: word(offset_of!(Row, on_cpu)), off: word(offset_of!(Row, off_cpu)) },
             times: Durations::in_image(row, offset_of!(Row, durations)),
         };
         let recent = recent.get(room.wrapping_sub(1)..).unwrap_or_default();

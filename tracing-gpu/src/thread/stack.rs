@@ -103,7 +103,7 @@ pub(crate) struct Stack {
     pub(super) frames: Chunked<Frame, NEAR>,
     /// The calls of ranges whose place has the flag for one. The inline length keeps the slab at its offset within 512
     /// bytes.
-    pub(super) calls: Chunked<AtomicU32, 124>,
+    pub(super) calls: Chunked<AtomicU32, 122>,
 }
 
 impl Stack {

@@ -14,6 +14,7 @@ use tracing_core::Metadata;
 use self::exits::Shell;
 use super::caches::{Children, Remembered};
 use super::call_row::CallRow;
+use super::cpu_time::{CpuTime, Credits};
 use super::gate::{Gate, RowsWindow};
 use super::known::{Known, Lookup};
 use super::launch_log::LaunchLog;
@@ -26,8 +27,8 @@ use super::rows::{CallRows, Rows};
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{Record, Tape};
-use crate::clock::Ticks;
-use crate::record::{CallId, Ended, Place, RangeKey};
+use crate::clock::{Moment, Ticks};
+use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::calls::Spare;
 use crate::session::{NvtxRange, Session};
 use crate::span::fields::Fields;
@@ -67,6 +68,7 @@ pub(crate) struct ThreadState {
     pub(crate) is_taped: bool,
     /// Whether foreign ranges are open that are not on the stack: see `foreign`.
     has_untracked: AtomicBool,
+    pub(super) credits: Credits,
     pub(crate) session: &'static Session,
     pub(crate) stack: Stack,
     pub(super) rows: Rows,
@@ -83,6 +85,9 @@ pub(crate) struct ThreadState {
     /// Present if a timeline is written.
     numbers: Option<Box<Numbers>>,
     pub(crate) spare_calls: Spare,
+    pub(super) cpu_time: CpuTime,
+    /// When the future that is polled now was woken; 0 where it is not known.
+    pub(super) woken: AtomicU64,
     call_rows: CallRows,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
@@ -114,7 +119,14 @@ impl ThreadState {
     /// Gives this state to a thread with this operating-system number.
     pub(super) fn set_thread(&self, thread: u32) {
         self.numbers.iter().for_each(|numbers| numbers.begin_thread());
+        self.cpu_time.begin_thread();
         self.launches.set_thread(thread, self.session);
+    }
+
+    /// The first call that is entered from now on was woken then; 0 where that is not known.
+    pub(super) fn set_woken(&self, woken: Moment) {
+        let woken = if woken == 0 { 0 } else { self.session.clock.ticks_at(woken) };
+        self.woken.store(woken, Relaxed);
     }
 
     /// Ends every range that is open on this thread. Returns their places, innermost first.
@@ -165,7 +177,7 @@ impl ThreadState {
                 0
             }
             fn ended(&mut self, ended: Ended, call: CallId, _: Ticks, _: usize) {
-                self.0.calls.exit(call, ended.entered);
+                self.0.calls.exit(call, ended.entered, OnCpu::default());
             }
             fn domain(&self, _: Place) -> u32 {
                 0

@@ -3,6 +3,7 @@
 //! A layer and a subscriber differ in where a span's data is stored, which [`Home`] abstracts. All other code is here
 //! once, and compiled for each of them. The paths and their conditions: [`engine`](crate::thread::engine).
 
+pub(crate) mod follow;
 pub(crate) mod layer;
 #[cfg(feature = "foreign")]
 pub(crate) mod linked;

@@ -3,9 +3,9 @@ use std::io::{self, Write};
 use super::items::{Bar, Items};
 use super::{HtmlSink, Limits};
 use crate::summary::{
-    ApiCallStats, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork,
-    OpenAccStats, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes, StreamStats,
-    Summary, Times, TreeNode,
+    ApiCallStats, CallStates, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats,
+    NodeWork, OpenAccStats, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes,
+    StreamStats, Summary, Times, TreeNode,
 };
 use crate::timeline::{Call, Item, Mark, Operation, Range, Sink, Value};
 use crate::timeline::{Kernel, Work};
@@ -224,6 +224,7 @@ fn distinct() -> Summary {
     lifetime.domain = Some("net".to_owned());
     let mut call = CallStats::new("query", times.clone());
     (call.cancelled, call.busy_ns, call.awaited_ns, call.awaited_self_ns) = (1, 11, 12, 13);
+    call.states = Some(CallStates { on_cpu_ns: 5, off_cpu_ns: 6, ready_ns: 7, ..CallStates::default() });
     let mut near = StreamStats::new("step", "GPU 0 #1", times.clone());
     near.times.median_exact = false;
     let mut nothing = StreamStats::new("none", "GPU 0 #2", times.clone());

@@ -84,6 +84,30 @@ fn time_after_the_last_poll_has_a_column_if_it_is_a_hundredth() {
 }
 
 #[test]
+fn states_have_columns_where_they_say_more() {
+    let columns = |change: &dyn Fn(&mut CallStates)| {
+        let mut summary = service();
+        let mut states = CallStates::default();
+        states.on_cpu_ns = summary.calls[0].busy_ns;
+        change(&mut states);
+        summary.calls[0].states = Some(states);
+        summary.calls.truncate(1);
+        let text = printed(&summary, 200);
+        let after = text.lines().nth(3).unwrap().split("Mean").nth(1).unwrap().to_owned();
+        after.split("  ").map(str::trim).filter(|header| !header.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    let hundredth = service().calls[0].latency.total_ns / 100;
+    assert_eq!(columns(&|_| ()), "On thread, Awaited, Awaited self");
+    let off_cpu = |states: &mut CallStates| states.off_cpu_ns = hundredth;
+    assert_eq!(columns(&off_cpu), "Awaited, Awaited self, On CPU, Off CPU");
+    let unknown = service().calls[0].busy_ns / 20;
+    let partly = |states: &mut CallStates| (states.off_cpu_ns, states.on_thread_ns) = (hundredth, unknown);
+    assert_eq!(columns(&partly), "On thread, Awaited, Awaited self, On CPU, Off CPU");
+    let ready = |states: &mut CallStates| states.ready_ns = hundredth;
+    assert_eq!(columns(&ready), "On thread, Awaited, Awaited self, Ready");
+}
+
+#[test]
 fn rows_beyond_the_bound_are_one() {
     let text = calls(&service(), &RenderOptions::default().width(140).rows(2));
     let last = text.trim_end().lines().last().unwrap();
@@ -123,13 +147,18 @@ fn nothing_that_waits_is_one_sentence() {
 #[test]
 fn csv_has_all_figures() {
     let mut text = Vec::new();
-    service().write_csv(Report::Calls, &mut text).unwrap();
+    let mut service = service();
+    let mut states = CallStates::default();
+    (states.on_cpu_ns, states.off_cpu_ns, states.on_thread_ns) = (11, 12, 99);
+    (states.ready_ns, states.child_call_ns, states.otherwise_ns) = (13, 14, 15);
+    service.calls[0].states = Some(states);
+    service.write_csv(Report::Calls, &mut text).unwrap();
     let expected = "\
-Calls,Cancelled,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),Call
-1000,4,62100000.0,103500000.0,172500000.0,207000000,69000000,20000000,68980000000,68900000000,0,wait for a connection
-996,0,72000000.0,120000000.0,200000000.0,240000000,80000000,100000000,79580000000,11680000000,0,db:query
-1000,4,76500000.0,127500000.0,212500000.0,255000000,85000000,3400000000,81600000000,200000000,0,request
-996,0,2700000.0,4500000.0,7500000.0,9000000,3000000,2988000000,0,0,0,serialise
+Calls,Cancelled,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),On CPU (ns),Off CPU (ns),Ready (ns),Child Call (ns),Otherwise (ns),Call
+1000,4,62100000.0,103500000.0,172500000.0,207000000,69000000,20000000,68980000000,68900000000,0,,,,,,wait for a connection
+996,0,72000000.0,120000000.0,200000000.0,240000000,80000000,100000000,79580000000,11680000000,0,,,,,,db:query
+1000,4,76500000.0,127500000.0,212500000.0,255000000,85000000,3400000000,81600000000,200000000,0,11,12,13,14,15,request
+996,0,2700000.0,4500000.0,7500000.0,9000000,3000000,2988000000,0,0,0,,,,,,serialise
 ";
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }

@@ -13,14 +13,17 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let id = calls.begin(&spare, 7, place().with_call(), 0, 100);
     for (enter, exit) in [(110, 120), (150_000, 150_030), (150_040, 150_041)] {
-        calls.enter(calls.get(id).unwrap(), enter, Left::Last);
-        calls.exit(id, exit);
+        calls.enter(calls.get(id).unwrap(), enter, Left::Last, 0);
+        calls.exit(id, exit, OnCpu::default());
     }
     let ended = EndedCall {
         created: 100,
         latency: 149_950,
         busy: 41,
         idle: 149_890,
+        cpu: OnCpu::default(),
+        ready: 10,
+        ready_alone: 10,
         outlived: 19,
         entries: 3,
         has_paused: true,
@@ -45,14 +48,14 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
 fn what_a_call_below_awaits_is_not_its_own() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let above = calls.begin(&spare, 1, place(), 0, 0);
-    calls.enter(calls.get(above).unwrap(), 10, Left::Last);
+    calls.enter(calls.get(above).unwrap(), 10, Left::Last, 0);
     let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(&spare, 1, place(), above, now)).collect();
-    calls.exit(above, 20);
+    calls.exit(above, 20, OnCpu::default());
     assert_eq!(calls.end(Some(&spare), below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
     assert!(calls.end(Some(&spare), below[1], 600).is_some());
     for (enter, exit) in [(650, 660), (661, 662)] {
-        calls.enter(calls.get(above).unwrap(), enter, Left::Last);
-        calls.exit(above, exit);
+        calls.enter(calls.get(above).unwrap(), enter, Left::Last, 0);
+        calls.exit(above, exit, OnCpu::default());
     }
     let ended = calls.end(Some(&spare), above, 663).unwrap();
     assert_eq!((ended.latency, ended.busy, ended.idle, ended.outlived), (663, 21, 10 + 50, 1 + 1));
@@ -63,19 +66,19 @@ fn what_a_call_below_awaits_is_not_its_own() {
 fn a_finished_child_is_not_awaited() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let poll = |id, enter, exit| {
-        calls.enter(calls.get(id).unwrap(), enter, Left::Last);
-        calls.exit(id, exit);
+        calls.enter(calls.get(id).unwrap(), enter, Left::Last, 0);
+        calls.exit(id, exit, OnCpu::default());
     };
     let idle = |is_polled_again: bool| {
         let above = calls.begin(&spare, 1, place(), 0, 0);
-        calls.enter(calls.get(above).unwrap(), 0, Left::Other);
+        calls.enter(calls.get(above).unwrap(), 0, Left::Other, 0);
         let below = calls.begin(&spare, 1, place(), above, 0);
         poll(below, 1, 2);
-        calls.exit(above, 3);
-        calls.enter(calls.get(above).unwrap(), LONG_PAUSE, Left::Other);
+        calls.exit(above, 3, OnCpu::default());
+        calls.enter(calls.get(above).unwrap(), LONG_PAUSE, Left::Other, 0);
         poll(below, LONG_PAUSE, LONG_PAUSE + 1);
         poll(below, LONG_PAUSE + 2, LONG_PAUSE + 3); // perhaps it is dropped
-        calls.exit(above, LONG_PAUSE + 4);
+        calls.exit(above, LONG_PAUSE + 4, OnCpu::default());
         poll(above, 2 * LONG_PAUSE, 2 * LONG_PAUSE + 1);
         if is_polled_again {
             poll(below, 3 * LONG_PAUSE, 3 * LONG_PAUSE + 1);
@@ -97,8 +100,8 @@ fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let above = calls.begin(&spare, 1, place(), 0, 0);
     let below = calls.begin(&spare, 1, place(), above, 5);
-    calls.enter(calls.get(above).unwrap(), 6, Left::Last);
-    calls.exit(above, 7);
+    calls.enter(calls.get(above).unwrap(), 6, Left::Last, 0);
+    calls.exit(above, 7, OnCpu::default());
     let ended = calls.end(Some(&spare), above, 1 << 40).unwrap();
     assert_eq!((ended.is_outlived, ended.latency, ended.outlived), (true, 1 << 40, (1 << 40) - 7));
     let other = calls.begin(&spare, 1, place(), 0, 8);
@@ -133,8 +136,8 @@ fn what_is_dropped_long_after_its_last_poll_was_cancelled() {
     let is_cancelled = |entries: &[(Ticks, Ticks)], next| {
         let id = calls.begin(&spare, 1, place(), 0, 0);
         entries.iter().for_each(|&(enter, exit)| {
-            calls.enter(calls.get(id).unwrap(), enter, left(next));
-            calls.exit(id, exit);
+            calls.enter(calls.get(id).unwrap(), enter, left(next), 0);
+            calls.exit(id, exit, OnCpu::default());
         });
         calls.end(Some(&spare), id, 4 * LONG_PAUSE).map(|ended| ended.is_cancelled)
     };
@@ -153,8 +156,8 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
         let id = calls.begin(&spare, 1, place(), 0, 0);
         let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
         entries.iter().for_each(|&(enter, next)| {
-            calls.enter(calls.get(id).unwrap(), enter, left(next));
-            calls.exit(id, enter + 1);
+            calls.enter(calls.get(id).unwrap(), enter, left(next), 0);
+            calls.exit(id, enter + 1, OnCpu::default());
         });
         let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
         child.map(|child| calls.end(Some(&spare), child, 8 * LONG_PAUSE));
@@ -168,12 +171,12 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
     assert_eq!(ended(&polled_late, false), (true, false, answer + 1), "another span was entered before the drop");
     assert_eq!(ended(&finished, true), (true, false, answer + 1), "it awaited a call, so it had not finished");
     let (outside, inside) = (calls.begin(&spare, 1, place(), 0, 0), LONG_PAUSE);
-    calls.enter(calls.get(outside).unwrap(), 1, Left::Other);
+    calls.enter(calls.get(outside).unwrap(), 1, Left::Other, 0);
     for enter in [inside, inside + 10] {
-        calls.enter(calls.get(outside).unwrap(), enter, Left::Last);
-        calls.exit(outside, enter + 1);
+        calls.enter(calls.get(outside).unwrap(), enter, Left::Last, 0);
+        calls.exit(outside, enter + 1, OnCpu::default());
     }
-    calls.exit(outside, inside + 20);
+    calls.exit(outside, inside + 20, OnCpu::default());
     assert!(!calls.get(outside).unwrap().end(0).has_finished, "it was open all the time, as no future is");
     let polled_again = [finished.as_slice(), &[(answer + 2 * PAUSE, false)]].concat();
     assert!(ended(&polled_again, false).0, "it goes on after a quick poll");
@@ -187,8 +190,8 @@ fn what_may_be_a_late_drop_beside_an_answer_is_doubtful() {
         let id = calls.begin(&spare, 1, place(), 0, 0);
         let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
         entries.iter().for_each(|&(enter, left)| {
-            calls.enter(calls.get(id).unwrap(), enter, left);
-            calls.exit(id, enter + 1);
+            calls.enter(calls.get(id).unwrap(), enter, left, 0);
+            calls.exit(id, enter + 1, OnCpu::default());
         });
         let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
         child.map(|child| calls.end(Some(&spare), child, 8 * LONG_PAUSE));
@@ -223,13 +226,13 @@ fn a_thread_knows_the_range_that_it_left_last() {
     let id = calls.begin(&spare, 1, place(), 0, 10);
     let call = calls.get(id).unwrap();
     // One thread polls, and another enters the span before the poll ends.
-    calls.enter(calls.get(id).unwrap(), 20, Left::Other);
-    calls.enter(calls.get(id).unwrap(), 30, Left::Other);
-    calls.exit(id, 31);
-    calls.exit(id, 40);
+    calls.enter(calls.get(id).unwrap(), 20, Left::Other, 0);
+    calls.enter(calls.get(id).unwrap(), 30, Left::Other, 0);
+    calls.exit(id, 31, OnCpu::default());
+    calls.exit(id, 40, OnCpu::default());
     assert_eq!([Some(20), Some(30)].map(|start| call.left(start)), [Left::Last; 2]);
-    calls.enter(calls.get(id).unwrap(), 50, Left::Other);
-    calls.exit(id, 51);
+    calls.enter(calls.get(id).unwrap(), 50, Left::Other, 0);
+    calls.exit(id, 51, OnCpu::default());
     assert_eq!([Some(20), Some(9), None].map(|start| call.left(start)), [Left::Earlier, Left::Other, Left::Other]);
 }
 
@@ -237,12 +240,12 @@ fn a_thread_knows_the_range_that_it_left_last() {
 fn an_entry_while_a_poll_is_open_cancels_nothing() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let id = calls.begin(&spare, 1, place(), 0, 0);
-    calls.enter(calls.get(id).unwrap(), 1, Left::Other);
-    calls.exit(id, 2);
-    calls.enter(calls.get(id).unwrap(), LONG_PAUSE, Left::Other);
-    calls.enter(calls.get(id).unwrap(), LONG_PAUSE + 1, Left::Other);
-    calls.exit(id, LONG_PAUSE + 2);
-    calls.exit(id, LONG_PAUSE + 3);
+    calls.enter(calls.get(id).unwrap(), 1, Left::Other, 0);
+    calls.exit(id, 2, OnCpu::default());
+    calls.enter(calls.get(id).unwrap(), LONG_PAUSE, Left::Other, 0);
+    calls.enter(calls.get(id).unwrap(), LONG_PAUSE + 1, Left::Other, 0);
+    calls.exit(id, LONG_PAUSE + 2, OnCpu::default());
+    calls.exit(id, LONG_PAUSE + 3, OnCpu::default());
     let ended = calls.end(Some(&spare), id, LONG_PAUSE + 4).unwrap();
     assert_eq!((ended.is_cancelled, ended.latency, ended.outlived), (false, LONG_PAUSE + 4, 1));
 }
@@ -253,7 +256,7 @@ fn what_is_entered_elsewhere_after_its_first_entry_at_home_is_a_visit_until_ther
     let id = calls.begin(&spare, 1, place(), 0, 0);
     let call = calls.get(id).unwrap();
     let in_range = |range| Some(move || range);
-    let enter = || calls.enter(calls.get(id).unwrap(), 1, Left::Other);
+    let enter = || calls.enter(calls.get(id).unwrap(), 1, Left::Other, 0);
     assert!(!call.enter_at_home(in_range(5)));
     enter();
     assert_eq!(call.enter_elsewhere(9, 20), (0, false));
@@ -278,7 +281,7 @@ fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() 
         call.set_alone(is_alone);
         for _ in 0..3 {
             assert!(!call.enter_at_home(None::<fn() -> Ticks>));
-            calls.enter(calls.get(id).unwrap(), 1, Left::Other);
+            calls.enter(calls.get(id).unwrap(), 1, Left::Other, 0);
         }
         assert_eq!(call.end(0).uncounted, uncounted);
     }
@@ -289,17 +292,43 @@ fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let [outer, other] = [1, 2].map(|now| calls.begin(&spare, 1, place(), 0, now));
     let before = calls.begin(&spare, 1, place(), 0, 5);
-    [outer, other].into_iter().for_each(|outer| calls.enter(calls.get(outer).unwrap(), 10, Left::Other));
+    [outer, other].into_iter().for_each(|outer| calls.enter(calls.get(outer).unwrap(), 10, Left::Other, 0));
     let inner = calls.begin(&spare, 1, place(), 0, 20);
     let range = |call: CallId| calls.get(call).unwrap().range_in(calls.get(outer).unwrap());
     assert_eq!((range(inner), range(before)), (Some(10), None), "it was created before the first poll");
     calls.adopt(inner, outer);
     calls.adopt(inner, other);
-    calls.exit(outer, 30);
-    calls.exit(other, 30);
+    calls.exit(outer, 30, OnCpu::default());
+    calls.exit(other, 30, OnCpu::default());
     assert!(calls.end(Some(&spare), inner, 130).is_some());
-    calls.enter(calls.get(outer).unwrap(), 140, Left::Other);
-    calls.enter(calls.get(other).unwrap(), 140, Left::Other);
+    calls.enter(calls.get(outer).unwrap(), 140, Left::Other, 0);
+    calls.enter(calls.get(other).unwrap(), 140, Left::Other, 0);
     let idle = |call: CallId| calls.get(call).unwrap().idle.load(Relaxed);
     assert_eq!((idle(outer), idle(other)), (9 + 10, 8 + 110));
+}
+
+#[test]
+fn a_call_is_ready_from_its_creation_or_a_wake_to_its_next_poll() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let states = |has_child: bool, woken: [Ticks; 2]| {
+        let above = calls.begin(&spare, 1, place(), 0, 100);
+        let call = calls.get(above).unwrap();
+        calls.enter(call, 110, Left::Other, 0);
+        let below = if has_child { calls.begin(&spare, 1, place(), above, 110) } else { 0 };
+        calls.exit(above, 120, OnCpu { on: 4, off: 5 });
+        for (poll, woken) in [1_000, 2_000].into_iter().zip(woken) {
+            calls.enter(call, poll, Left::Other, woken);
+            calls.exit(above, poll + 10, OnCpu { on: 1, off: 2 });
+        }
+        assert_eq!(calls.end(Some(&spare), below, 2_020).is_some(), has_child);
+        let ended = calls.end(Some(&spare), above, 2_030).unwrap();
+        assert_eq!(ended.cpu, OnCpu { on: 6, off: 9 });
+        (ended.ready, ended.ready_alone, ended.idle)
+    };
+    assert_eq!(states(false, [0, 0]), (10, 10, 10 + 880 + 990));
+    assert_eq!(states(false, [400, 1_005]), (10 + 600 + 990, 10 + 600 + 990, 10 + 880 + 990), "it was woken in a poll");
+    assert_eq!(states(true, [400, 0]), (10 + 600, 10, 10), "the child was alive");
+    let unused = calls.begin(&spare, 1, place(), 0, 100);
+    let ended = calls.end(Some(&spare), unused, 200).unwrap();
+    assert_eq!((ended.ready, ended.ready_alone, ended.idle), (100, 0, 0), "it was never polled");
 }

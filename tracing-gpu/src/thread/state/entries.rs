@@ -1,5 +1,7 @@
 //! Entries: the paths by which a range opens.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use range_report::RangeStyle;
 
 use super::ThreadState;
@@ -16,7 +18,7 @@ impl ThreadState {
     /// Path `counting`. Returns false, and changes nothing, if it does not apply.
     #[inline(always)]
     pub(crate) fn enter_counting(&self, span: u64, place: Place) -> bool {
-        self.lacks_tool() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_tsc())
+        self.lacks_tool() && self.stack.is_under_top(place) && self.stack.push_near(span, place, self.start_fast())
     }
 
     /// Paths `counting` and `recording`, for a span with a call that is entered where it was created. Returns false if
@@ -29,7 +31,7 @@ impl ThreadState {
             return false;
         }
         let left = if call.is_new() { Left::Other } else { call.left(self.stack.just_left(id)) };
-        let start = read_tsc();
+        let start = self.start_fast();
         if !self.stack.push_near(span, place, start) {
             return false;
         }
@@ -37,8 +39,39 @@ impl ThreadState {
         if let Some(numbers) = &self.numbers {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
-        self.session.calls.enter(call, start, left);
+        self.session.calls.enter(call, start, left, self.take_woken());
         true
+    }
+
+    /// The start of a range on a fast path. Reads the thread's processor time, if that is paid for.
+    #[inline(always)]
+    fn start_fast(&self) -> Ticks {
+        let now = read_tsc();
+        if self.credits.any() { self.start_read(now) } else { now }
+    }
+
+    /// The same on any path.
+    #[inline(always)]
+    pub(super) fn start(&self) -> Ticks {
+        let now = self.now();
+        if self.credits.any() { self.start_read(now) } else { now }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn start_read(&self, now: Ticks) -> Ticks {
+        let is_read = self.credits.any() && self.cpu_time.read_at_start(now, &self.credits, &self.session.clock);
+        if is_read { self.session.clock.now() } else { now }
+    }
+
+    /// When the future that is polled now was woken, for the first call that is entered.
+    #[inline(always)]
+    fn take_woken(&self) -> Ticks {
+        let woken = self.woken.load(Relaxed);
+        if woken != 0 {
+            self.woken.store(0, Relaxed);
+        }
+        woken
     }
 
     /// Numbers the range of a span that was just entered where it was created, with `below` ranges below it.
@@ -55,7 +88,7 @@ impl ThreadState {
     /// Path `recording`. Returns false, and changes nothing, if it does not apply.
     #[inline(always)]
     pub(crate) fn enter_recording(&self, span: u64, place: Place) -> bool {
-        let start = if self.statistics { read_tsc() } else { 0 };
+        let start = if self.statistics { self.start_fast() } else { 0 };
         if !self.lacks_tool() || !self.stack.is_under_top(place) {
             return false;
         }
@@ -109,7 +142,7 @@ impl ThreadState {
             && let Some(known) = self.session.calls.get(call)
         {
             self.stack.set_call(call);
-            self.session.calls.enter(known, start, left);
+            self.session.calls.enter(known, start, left, self.take_woken());
         }
     }
 
@@ -163,7 +196,7 @@ impl ThreadState {
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
         // With a tool, the start is set below.
-        let start = if range.is_some() { 0 } else { self.now() };
+        let start = if range.is_some() && !self.credits.any() { 0 } else { self.start() };
         let Some(frame) = self.stack.push(span, place, start) else {
             pair.into_iter().for_each(stream::abandon);
             self.session.drop_span();

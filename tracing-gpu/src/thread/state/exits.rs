@@ -8,7 +8,7 @@ use super::{CountingExit, FindValues, TOLD, ThreadState};
 use tracing_core::Metadata;
 
 use crate::clock::{Ticks, read_tsc};
-use crate::record::{CallId, Ended, Place, RangeKey};
+use crate::record::{CallId, Ended, LONG, OnCpu, Place, RangeKey};
 use crate::session::NvtxRange;
 use crate::session::calls::EndedCall;
 use crate::span::fields::Fields;
@@ -42,7 +42,8 @@ impl ThreadState {
     pub(crate) fn add_uncounted(&self, place: Place, entered: Ticks, duration: u64, nested: u64) {
         let row = self.rows.get_inline(place.row()).filter(|_| place.is_called());
         if row.is_some_and(|row| row.add_near(duration, nested)) {
-            return self.session.calls.exit(self.stack.call_of(self.stack.depth()), entered.saturating_add(duration));
+            let id = self.stack.call_of(self.stack.depth());
+            return self.session.calls.exit(id, entered.saturating_add(duration), OnCpu::default());
         }
         self.add(Ended { place, entered, duration, nested });
     }
@@ -57,7 +58,7 @@ impl ThreadState {
             return self.record_ended(ended, now, depth);
         };
         if row.add_near(ended.duration, ended.nested) {
-            self.session.calls.exit(self.stack.call_of(depth), now);
+            self.session.calls.exit(self.stack.call_of(depth), now, OnCpu::default());
         } else {
             self.add(ended);
         }
@@ -232,17 +233,29 @@ impl ThreadState {
 
     /// Counts the instance that has just left the top of the stack.
     pub(crate) fn add(&self, ended: Ended) {
-        let call = if ended.place.is_called() { self.stack.call_of(self.stack.depth()) } else { 0 };
-        self.add_of_call(ended, call);
+        let below = self.stack.depth();
+        let call = if ended.place.is_called() { self.stack.call_of(below) } else { 0 };
+        self.add_of_call(ended, call, below);
     }
 
-    pub(super) fn add_of_call(&self, ended: Ended, call: CallId) {
+    pub(super) fn add_of_call(&self, ended: Ended, call: CallId, below: usize) {
         if self.statistics {
             if self.rows.add(ended, &self.session.budget) {
                 self.sample_again(ended.place);
             }
-            self.session.calls.exit(call, ended.entered.saturating_add(ended.duration));
+            let cpu = self.on_cpu(&ended, below);
+            self.session.calls.exit(call, ended.entered.saturating_add(ended.duration), cpu);
         }
+    }
+
+    /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row.
+    fn on_cpu(&self, ended: &Ended, below: usize) -> OnCpu {
+        if ended.duration < LONG || !self.session.on_cpu {
+            return OnCpu::default();
+        }
+        let cpu = self.cpu_time.of(ended, &self.stack, below, &self.credits, &self.session.clock);
+        self.rows.get(ended.place.row()).into_iter().for_each(|row| row.add_cpu(cpu));
+        cpu
     }
 
     /// Counts an ended call, whose span was created on this thread or another.
@@ -260,6 +273,10 @@ impl ThreadState {
             busy: ended.busy,
             idle: ended.idle,
             outlived: ended.outlived,
+            on_cpu: ended.cpu.on,
+            off_cpu: ended.cpu.off,
+            ready: ended.ready,
+            ready_alone: ended.ready_alone,
             cancelled: ended.is_cancelled.into(),
             doubtful: ended.is_doubtful.into(),
             shared: ended.has_other_owner.into(),
@@ -365,7 +382,7 @@ impl Ranges for Shell<'_> {
     }
 
     fn ended(&mut self, ended: Ended, call: CallId, end: Ticks, depth: usize) {
-        self.thread.add_of_call(ended, call);
+        self.thread.add_of_call(ended, call, depth);
         self.thread.record_ended(ended, end, depth);
         self.thread.launches.end_at(&self.thread.around(), depth, end);
     }

@@ -21,6 +21,7 @@ use crate::row_file::Lost;
 use crate::session::Session;
 use crate::session::calls::Spare;
 use crate::thread::call_row::CallRow;
+use crate::thread::cpu_time::Credits;
 use crate::thread::gate::{Gate, RowsWindow};
 use crate::thread::launch_log::LaunchLog;
 #[cfg(feature = "cuda")]
@@ -64,8 +65,8 @@ impl ThreadState {
     pub(crate) fn new(session: &'static Session, index: u32) -> Option<&'static Self> {
         let place: *mut Self = process::map_zeroed(Layout::new::<Self>())?.cast();
         // SAFETY: the memory is zeroed, has room for a state, is aligned, stays, and belongs to nobody else. Each field
-        // is written, here or by the two functions, or may be zero: the two caches consist of atomic numbers alone, and
-        // are empty if these are 0.
+        // is written, here or by the two functions, or may be zero: the two caches and the processor time consist of
+        // atomic numbers alone, and are empty if these are 0.
         unsafe {
             if let Some(file) = &session.row_file {
                 match file.map_more(IN_FILE, Some(place.cast())) {
@@ -78,13 +79,14 @@ impl ThreadState {
             }
             write_tables(place);
             write_logs(place);
-            write_fields!(place, ThreadState without (children, remembered, rows, stack, slab, pairs, launches), {
+            write_fields!(place, ThreadState without (children, remembered, rows, stack, slab, pairs, launches, cpu_time), {
                 gate: Gate::closed(),
                 index: index,
                 nvtx: session.nvtx,
                 statistics: session.statistics,
                 is_taped: session.tape_room.is_some(),
                 has_untracked: AtomicBool::new(false),
+                credits: Credits::new(session.on_cpu),
                 session: session,
                 window: RowsWindow::new(session.window()),
                 known: Mutex::default(),
@@ -92,6 +94,7 @@ impl ThreadState {
                 tape: Tape::new(session.tape_room.as_ref()),
                 numbers: session.records_values().then(new_numbers),
                 spare_calls: Spare::default(),
+                woken: AtomicU64::new(0),
                 call_rows: CallRows::new(),
                 name: Mutex::default(),
                 left: AtomicU64::new(session.front_end.left()),

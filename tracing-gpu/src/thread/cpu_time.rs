@@ -1,0 +1,199 @@
+//! Processor time of a thread's ranges, read at few moments.
+//!
+//! A reading takes as long as ten spans, so a range that is short pays none. It is read at the end of a range of at
+//! least [`LONG`](crate::record::LONG), and at the start of a range while such ranges have paid for that: [`CREDIT`] of their time pays one
+//! reading. A range's processor time is then known within bounds, which are narrow if it was read close to the start.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::stack::Stack;
+use crate::clock::{Clock, Ticks};
+use crate::process;
+use crate::record::{Ended, OnCpu};
+
+/// Logarithm of the time of long ranges that pays one reading at a start: with `LONG`, at most 1 % of it.
+const CREDIT: u32 = 17;
+const MOST_CREDITS: u64 = 1 << 10;
+const FIRST_CREDITS: u64 = 64;
+/// A reading at most so old, in ticks, does for a start; and at the end of a range, one that is so small a part of it.
+const FRESH: u64 = 1 << 12;
+const FRESH_PART: u32 = 6;
+/// Ranges that are open above more than so many others have no processor time.
+const DEPTH: usize = 32;
+
+/// A reading: when, and the processor time of the thread then, both in ticks.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    at: Ticks,
+    cpu: u64,
+}
+
+/// Processor time at the start of an open range: at least and at most. Valid if it is of the range with this start.
+#[derive(Debug, Default)]
+struct AtStart {
+    start: AtomicU64,
+    least: AtomicU64,
+    most: AtomicU64,
+}
+
+/// Only for the owning thread.
+#[derive(Debug, Default)]
+pub(crate) struct CpuTime {
+    /// The last reading; 0 before the first.
+    at: AtomicU64,
+    cpu: AtomicU64,
+    open: [AtStart; DEPTH],
+}
+
+/// Readings at starts that are paid for.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Credits(AtomicU64);
+
+impl Credits {
+    pub(crate) fn new(is_on: bool) -> Self {
+        Self(AtomicU64::new(if is_on { FIRST_CREDITS } else { 0 }))
+    }
+
+    #[inline(always)]
+    pub(crate) fn any(&self) -> bool {
+        self.0.load(Relaxed) != 0
+    }
+
+    fn spend(&self) {
+        self.0.store(self.0.load(Relaxed).saturating_sub(1), Relaxed);
+    }
+
+    fn earn(&self, duration: u64) {
+        self.0.store((self.0.load(Relaxed) + (duration >> CREDIT).min(MOST_CREDITS)).min(MOST_CREDITS), Relaxed);
+    }
+}
+
+impl CpuTime {
+    /// Another thread has this state now.
+    pub(crate) fn begin_thread(&self) {
+        self.at.store(0, Relaxed);
+    }
+
+    /// Reads the processor time for a range that is about to start, unless the last reading is fresh. Returns whether it
+    /// did: that took some time.
+    pub(crate) fn read_at_start(&self, now: Ticks, credits: &Credits, clock: &Clock) -> bool {
+        if now.wrapping_sub(self.at.load(Relaxed)) <= FRESH {
+            return false;
+        }
+        credits.spend();
+        let Some(now) = read(clock) else { return false };
+        self.keep(now);
+        true
+    }
+
+    /// The processor time of a range that has just left this stack, with `below` ranges below it.
+    #[inline(never)]
+    pub(crate) fn of(&self, ended: &Ended, stack: &Stack, below: usize, credits: &Credits, clock: &Clock) -> OnCpu {
+        credits.earn(ended.duration);
+        let end = ended.entered.saturating_add(ended.duration);
+        let before = Reading { at: self.at.load(Relaxed), cpu: self.cpu.load(Relaxed) };
+        let since = end.wrapping_sub(before.at);
+        if since < ended.duration >> FRESH_PART {
+            let Some((least, most)) = self.known_start(ended.entered, below) else { return OnCpu::default() };
+            return bounded(
+                ended.duration,
+                before.cpu.saturating_sub(most),
+                (before.cpu + since).saturating_sub(least),
+            );
+        }
+        let Some(mut now) = read(clock) else { return OnCpu::default() };
+        self.keep(now);
+        if before.at == 0 || now.cpu < before.cpu || now.at < before.at {
+            return OnCpu::default(); // the first one of this thread, or in a forked child
+        }
+        // The thread has run since the end of the range.
+        now.cpu = now.cpu.saturating_sub(now.at.saturating_sub(end)).max(before.cpu);
+        now.at = end.max(before.at);
+        for (range, open) in self.open.iter().enumerate().take(below).rev() {
+            let start = stack.at(range).map_or(0, |(_, start)| start);
+            if start < before.at || open.start.load(Relaxed) == start {
+                break;
+            }
+            let (least, most) = between(before, now, start);
+            open.start.store(start, Relaxed);
+            open.least.store(least, Relaxed);
+            open.most.store(most, Relaxed);
+        }
+        let at_start = match self.known_start(ended.entered, below) {
+            None if ended.entered >= before.at => Some(between(before, now, ended.entered)),
+            known => known,
+        };
+        at_start.map_or_else(OnCpu::default, |(least, most)| {
+            bounded(ended.duration, now.cpu.saturating_sub(most), now.cpu.saturating_sub(least))
+        })
+    }
+
+    fn keep(&self, now: Reading) {
+        self.at.store(now.at, Relaxed);
+        self.cpu.store(now.cpu, Relaxed);
+    }
+
+    /// Bounds of the processor time at the start of this range, if a reading came while it was open.
+    fn known_start(&self, start: Ticks, range: usize) -> Option<(u64, u64)> {
+        let open = self.open.get(range).filter(|open| open.start.load(Relaxed) == start)?;
+        Some((open.least.load(Relaxed), open.most.load(Relaxed)))
+    }
+}
+
+fn read(clock: &Clock) -> Option<Reading> {
+    let cpu = clock.ticks_of(process::thread_cpu_ns()?);
+    Some(Reading { at: clock.now(), cpu })
+}
+
+/// Bounds of the processor time at a moment between two readings.
+fn between(before: Reading, after: Reading, moment: Ticks) -> (u64, u64) {
+    let (past, left) = (moment.saturating_sub(before.at), after.at.saturating_sub(moment));
+    let least = after.cpu.saturating_sub(left).max(before.cpu);
+    (least, (before.cpu + past).min(after.cpu).max(least))
+}
+
+/// By the least and the most that a range of this duration can have run.
+fn bounded(duration: u64, least: u64, most: u64) -> OnCpu {
+    let most = most.min(duration);
+    OnCpu { on: least.min(most), off: duration - most }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::LONG;
+
+    const BEFORE: Reading = Reading { at: 1_000, cpu: 500 };
+
+    #[test]
+    fn a_moment_between_two_readings_is_bounded_by_both() {
+        let after = |cpu| Reading { at: 1_100, cpu };
+        assert_eq!(between(BEFORE, after(600), 1_040), (540, 540), "it ran all the time");
+        assert_eq!(between(BEFORE, after(500), 1_040), (500, 500), "it never ran");
+        assert_eq!(between(BEFORE, after(530), 1_040), (500, 530));
+        assert_eq!(between(BEFORE, after(580), 1_040), (520, 540));
+        assert_eq!(between(BEFORE, after(580), 1_000), (500, 500), "at a reading it is known");
+        assert_eq!(between(BEFORE, after(700), 1_040), (640, 640), "the two clocks may disagree a little");
+    }
+
+    #[test]
+    fn what_is_not_sure_is_neither_on_nor_off() {
+        assert_eq!(bounded(100, 20, 30), OnCpu { on: 20, off: 70 });
+        assert_eq!(bounded(100, 120, 130), OnCpu { on: 100, off: 0 });
+        assert_eq!(bounded(100, 0, 0), OnCpu { on: 0, off: 100 });
+    }
+
+    #[test]
+    fn long_ranges_pay_for_readings_at_starts() {
+        let credits = Credits::new(true);
+        (0..FIRST_CREDITS).for_each(|_| credits.spend());
+        assert!(!credits.any() && !Credits::new(false).any());
+        credits.earn(LONG - 1);
+        assert!(!credits.any());
+        credits.earn(2 * LONG);
+        assert_eq!(credits.0.load(Relaxed), 2);
+        credits.earn(u64::MAX);
+        assert_eq!(credits.0.load(Relaxed), MOST_CREDITS);
+    }
+}

@@ -1,0 +1,95 @@
+//! A future that notes when it is woken, so that its call's time until the next poll is known as *ready*.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake, Waker};
+
+use parking_lot::Mutex;
+use pin_project_lite::pin_project;
+
+use crate::clock::{Moment, moment};
+use crate::thread::engine;
+
+/// Follows who wakes a future, and so how long its call is *ready*: woken, but not polled yet because all workers are
+/// busy. Without it that time counts as another wait.
+///
+/// It belongs around the future whose span is meant, directly around `instrument`. A profiler need not be active. A
+/// poll costs some 30 ns more, a wake some 50 ns.
+///
+/// ```
+/// use tracing::Instrument as _;
+///
+/// async fn answer() -> u32 {
+///     42
+/// }
+///
+/// # let block_on = |future: std::pin::Pin<&mut dyn Future<Output = u32>>| {
+/// #     let std::task::Poll::Ready(answer) =
+/// #         future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) else { panic!() };
+/// #     answer
+/// # };
+/// let request = tracing_gpu::follow(answer().instrument(tracing::info_span!("request")));
+/// assert_eq!(block_on(std::pin::pin!(request)), 42);
+/// ```
+pub fn follow<F: IntoFuture>(future: F) -> Follow<F::IntoFuture> {
+    Follow { future: future.into_future(), waking: None }
+}
+
+pin_project! {
+    /// The future that [`follow`] returns.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless they are polled"]
+    pub struct Follow<F> {
+        #[pin]
+        future: F,
+        waking: Option<(Arc<Waking>, Waker)>,
+    }
+}
+
+/// A waker in front of the executor's.
+#[derive(Debug)]
+struct Waking {
+    /// The first wake since the last poll began; 0 before it.
+    at: AtomicU64,
+    waker: Mutex<Waker>,
+}
+
+impl Wake for Waking {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.at.load(Relaxed) == 0 {
+            let _earlier = self.at.compare_exchange(0, moment(), AcqRel, Relaxed);
+        }
+        let waker = self.waker.lock().clone();
+        waker.wake(); // without the lock: it may poll at once
+    }
+}
+
+impl<F: Future> Future for Follow<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let (waking, waker) = this.waking.get_or_insert_with(|| {
+            let waking = Arc::new(Waking { at: AtomicU64::new(0), waker: Mutex::new(context.waker().clone()) });
+            let waker = Waker::from(Arc::clone(&waking));
+            (waking, waker)
+        });
+        {
+            let mut known = waking.waker.lock();
+            if !known.will_wake(context.waker()) {
+                known.clone_from(context.waker());
+            }
+        }
+        let woken: Moment = waking.at.swap(0, AcqRel);
+        engine::polls_woken(woken);
+        let result = this.future.poll(&mut Context::from_waker(waker));
+        engine::polls_woken(0);
+        result
+    }
+}
