@@ -80,7 +80,8 @@ figures! {
         outlived_ns: u64 = sum => "Outlived (ns)";
         /// What all latencies together are made of; `None` where it is not known.
         #[serde(default, skip_serializing_if = "absent")]
-        states: Option<CallStates> = joined => "On CPU (ns)", "Off CPU (ns)", "Ready (ns)", "Child Call (ns)", "Otherwise (ns)";
+        states: Option<CallStates> = joined
+            => "On CPU (ns)", "Off CPU (ns)", "Ready (ns)", "Child Call (ns)", "Otherwise (ns)";
     }
 }
 

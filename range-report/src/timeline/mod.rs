@@ -64,6 +64,10 @@ pub struct Range<'a> {
     pub end_thread: Option<u32>,
     /// Whether it was open at the end, and cut there.
     pub cut: bool,
+    /// How long its thread surely ran meanwhile.
+    pub on_cpu_ns: u64,
+    /// How long its thread surely did not run meanwhile.
+    pub off_cpu_ns: u64,
     /// Number of its span.
     pub span: u64,
     /// Number of the call that it is an instance of.
@@ -89,6 +93,8 @@ impl Default for Range<'_> {
             fields: &[],
             end_thread: None,
             cut: false,
+            on_cpu_ns: 0,
+            off_cpu_ns: 0,
             span: 0,
             call: 0,
             parent: 0,

@@ -5,6 +5,8 @@ use crate::{Outcome, Scenario, Tier};
 use std::cell::RefCell;
 use std::io::Write as _;
 use std::sync::Barrier;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use tracing::span::EnteredSpan;
 use tracing::{Span, info, info_span};
 
@@ -15,6 +17,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("left-open-by-many", left_open_by_many),
     ("churn", churn),
     ("crowd", crowd),
+    ("on-cpu", on_cpu),
     ("tool-that-traces", tool_that_traces),
 ];
 
@@ -26,6 +29,41 @@ fn thread_names(tier: Tier) -> Outcome {
         let unnamed = std::thread::spawn(|| info_span!("unnamed").in_scope(|| ()));
         assert!(unnamed.join().is_ok());
         on_thread("nothing measured", || ());
+    })
+}
+
+/// Ranges that run and sleep. Prints the processor time of each, by the system's own account.
+fn on_cpu(tier: Tier) -> Outcome {
+    const WAIT: Duration = Duration::from_millis(60);
+    /// In nanoseconds. The account is up to date once the thread has stopped.
+    fn account() -> u64 {
+        sleep(Duration::from_micros(1));
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
+        text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number")
+    }
+    let spin = || {
+        let begun = Instant::now();
+        while begun.elapsed() < WAIT {
+            std::hint::spin_loop();
+        }
+    };
+    let timed = |span: Span, body: &dyn Fn()| {
+        let before = account();
+        span.in_scope(body);
+        eprintln!("{}", account() - before);
+    };
+    measure(tier, || {
+        timed(info_span!("spins"), &spin);
+        timed(info_span!("sleeps"), &|| sleep(WAIT));
+        timed(info_span!("both"), &|| {
+            spin();
+            info_span!("sleeps inside").in_scope(|| sleep(WAIT));
+            spin();
+        });
+        timed(info_span!("short ones"), &|| {
+            (0..10_000).for_each(|_| info_span!("short").in_scope(|| ()));
+            sleep(WAIT);
+        });
     })
 }
 

@@ -256,6 +256,9 @@ impl Run {
                 fields: &span.fields,
                 end_thread: None,
                 cut: false,
+                on_cpu_ns: 0,
+                // Nothing else says that its thread did not run.
+                off_cpu_ns: if span.name == "wait for batch" { (span.end - span.start) / 100 * 99 } else { 0 },
                 span: call,
                 call,
                 parent: number(span.parent),

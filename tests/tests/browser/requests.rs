@@ -367,7 +367,7 @@ fn a_row_opens_its_ten_slowest() {
     browser.eval(&format!("page.select({slowest})"));
     let why = browser.text("document.querySelector('#details .reason').innerText");
     assert!(
-        why.contains(" on a thread in wait for batch, usually ") && why.starts_with("2.0 times the median"),
+        why.contains(" off the CPU in wait for batch, usually ") && why.starts_with("2.0 times the median"),
         "{why}"
     );
     // The same button closes the list. With keys, the button is to the right of the name.

@@ -36,6 +36,32 @@ fn spans_of_a_dying_thread_are_counted_one_way_or_the_other() {
     }
 }
 
+/// The system's own account of the thread's processor time is the truth. It includes what lies around each range.
+#[test]
+fn ranges_are_on_and_off_the_cpu_as_the_system_says() {
+    for tier in BOTH {
+        let ran = untold("on-cpu", tier);
+        let (summary, account) = (ran.summary(), ran.stderr.lines().map(|line| line.parse::<u64>().unwrap()));
+        let mut nodes = summary.tree.iter().flat_map(|node| std::iter::once(node).chain(&node.children));
+        let mut node = |name: &str| nodes.find(|node| node.name == name).unwrap();
+        for (name, ran_ns) in ["spins", "sleeps", "both", "short ones"].into_iter().zip(account) {
+            let TreeNode { total_ns, on_cpu_ns, off_cpu_ns, .. } = *node(name);
+            let allowed = total_ns / 50;
+            assert!(ran_ns.abs_diff(on_cpu_ns) <= allowed, "{tier} {name}: {on_cpu_ns} of {total_ns}, not {ran_ns}");
+            assert!(on_cpu_ns + off_cpu_ns <= total_ns, "{tier} {name}");
+            assert!(total_ns - on_cpu_ns - off_cpu_ns <= allowed, "{tier} {name}: {off_cpu_ns} off, {on_cpu_ns} on");
+            if name == "both" {
+                let TreeNode { total_ns, off_cpu_ns, .. } = *node("sleeps inside");
+                assert!(
+                    off_cpu_ns <= total_ns && off_cpu_ns > total_ns - allowed,
+                    "{tier}: {off_cpu_ns} of {total_ns}"
+                );
+            }
+        }
+        assert_whole(&summary);
+    }
+}
+
 #[test]
 fn guards_of_a_dying_thread_do_no_harm() {
     for tier in BOTH {

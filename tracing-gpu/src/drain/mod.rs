@@ -489,11 +489,13 @@ fn tree(
         tree_node.domain = domain;
         tree_node.calls = own.calls();
         tree_node.instances = own.instances;
-        tree_node.total_ns = rate.ns(own.total.saturating_sub(own.again));
+        let total = own.total.saturating_sub(own.again);
+        tree_node.total_ns = rate.ns(total);
         tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
         tree_node.blocked_ns = rate.ns(own.blocked);
-        tree_node.on_cpu_ns = rate.ns(own.on_cpu.min(own.total));
-        tree_node.off_cpu_ns = rate.ns(own.off_cpu.min(own.total));
+        let on_cpu = own.on_cpu.min(total);
+        tree_node.on_cpu_ns = rate.ns(on_cpu);
+        tree_node.off_cpu_ns = rate.ns((on_cpu + own.off_cpu).min(total)).saturating_sub(tree_node.on_cpu_ns);
         tree_node.max_ns = rate.ns(u128::from(own.longest));
         tree_node.quantiles = quantiles(&own.times, rate, asked);
         tree_node.awaited_ns = of_calls.map(|calls| rate.ns(calls.awaited()));

@@ -1,8 +1,9 @@
 //! Processor time of a thread's ranges, read at few moments.
 //!
-//! A reading takes as long as ten spans, so a range that is short pays none. It is read at the end of a range of at
-//! least [`LONG`](crate::record::LONG), and at the start of a range while such ranges have paid for that: [`CREDIT`] of their time pays one
-//! reading. A range's processor time is then known within bounds, which are narrow if it was read close to the start.
+//! A reading takes as long as ten spans, so a short range pays none. The clock is read at the end of a range of at
+//! least [`LONG`](crate::record::LONG), and at the start of a range while such ranges have paid for that: [`CREDIT`] of
+//! their time pays one reading. The processor time of a range is then known within bounds, which are narrow if it was
+//! read close to the start.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,7 +12,7 @@ use crate::clock::{Clock, Ticks};
 use crate::process;
 use crate::record::{Ended, OnCpu};
 
-/// Logarithm of the time of long ranges that pays one reading at a start: with `LONG`, at most 1 % of it.
+/// Logarithm of the time of long ranges that pays one reading at a start: so these take at most 1 % of it.
 const CREDIT: u32 = 17;
 const MOST_CREDITS: u64 = 1 << 10;
 const FIRST_CREDITS: u64 = 64;
@@ -75,15 +76,16 @@ impl CpuTime {
         self.at.store(0, Relaxed);
     }
 
-    /// Reads the processor time for a range that is about to start, unless the last reading is fresh. Returns whether it
-    /// did: that took some time.
-    pub(crate) fn read_at_start(&self, now: Ticks, credits: &Credits, clock: &Clock) -> bool {
-        if now.wrapping_sub(self.at.load(Relaxed)) <= FRESH {
+    /// Reads the processor time for a range that is about to start on this stack, unless the last reading is fresh.
+    /// Returns whether it did: that took some time.
+    pub(crate) fn read_at_start(&self, now: Ticks, stack: &Stack, credits: &Credits, clock: &Clock) -> bool {
+        let before = self.last();
+        if now.wrapping_sub(before.at) <= FRESH {
             return false;
         }
         credits.spend();
         let Some(now) = read(clock) else { return false };
-        self.keep(now);
+        self.keep(before, now, now, stack, stack.depth());
         true
     }
 
@@ -92,52 +94,45 @@ impl CpuTime {
     pub(crate) fn of(&self, ended: &Ended, stack: &Stack, below: usize, credits: &Credits, clock: &Clock) -> OnCpu {
         credits.earn(ended.duration);
         let end = ended.entered.saturating_add(ended.duration);
-        let before = Reading { at: self.at.load(Relaxed), cpu: self.cpu.load(Relaxed) };
+        let before = self.last();
         let since = end.wrapping_sub(before.at);
-        if since < ended.duration >> FRESH_PART {
-            let Some((least, most)) = self.known_start(ended.entered, below) else { return OnCpu::default() };
-            return bounded(
-                ended.duration,
-                before.cpu.saturating_sub(most),
-                (before.cpu + since).saturating_sub(least),
-            );
-        }
-        let Some(mut now) = read(clock) else { return OnCpu::default() };
-        self.keep(now);
-        if before.at == 0 || now.cpu < before.cpu || now.at < before.at {
-            return OnCpu::default(); // the first one of this thread, or in a forked child
-        }
-        // The thread has run since the end of the range.
-        now.cpu = now.cpu.saturating_sub(now.at.saturating_sub(end)).max(before.cpu);
-        now.at = end.max(before.at);
-        for (range, open) in self.open.iter().enumerate().take(below).rev() {
-            let start = stack.at(range).map_or(0, |(_, start)| start);
+        let (least, most) = if since < ended.duration >> FRESH_PART {
+            (before.cpu, before.cpu + since)
+        } else {
+            let Some(now) = read(clock) else { return OnCpu::default() };
+            // The thread has run since the end of the range.
+            let cpu = now.cpu.saturating_sub(now.at.saturating_sub(end)).max(before.cpu);
+            self.keep(before, Reading { at: end, cpu }, now, stack, below + 1);
+            (cpu, cpu)
+        };
+        let open = self.open.get(below).filter(|open| open.start.load(Relaxed) == ended.entered);
+        let at_start = open.map(|open| (open.least.load(Relaxed), open.most.load(Relaxed)));
+        at_start.map_or_else(OnCpu::default, |start| {
+            bounded(ended.duration, least.saturating_sub(start.1), most.saturating_sub(start.0))
+        })
+    }
+
+    fn last(&self) -> Reading {
+        Reading { at: self.at.load(Relaxed), cpu: self.cpu.load(Relaxed) }
+    }
+
+    /// Keeps the reading `now`. Until `moment`, right before it, so many ranges were open: bounds the processor time at
+    /// the starts of those that have started since the last reading.
+    fn keep(&self, before: Reading, moment: Reading, now: Reading, stack: &Stack, ranges: usize) {
+        self.at.store(now.at, Relaxed);
+        self.cpu.store(now.cpu, Relaxed);
+        // Not from the first reading of a thread, and not in a forked child.
+        let is_known = before.at != 0 && before.cpu <= now.cpu && before.at <= moment.at;
+        for (range, open) in self.open.iter().enumerate().take(ranges).rev() {
+            let Some(start) = stack.start_of(range) else { continue };
             if start < before.at || open.start.load(Relaxed) == start {
                 break;
             }
-            let (least, most) = between(before, now, start);
+            let (least, most) = if is_known { between(before, moment, start) } else { (0, u64::MAX) };
             open.start.store(start, Relaxed);
             open.least.store(least, Relaxed);
             open.most.store(most, Relaxed);
         }
-        let at_start = match self.known_start(ended.entered, below) {
-            None if ended.entered >= before.at => Some(between(before, now, ended.entered)),
-            known => known,
-        };
-        at_start.map_or_else(OnCpu::default, |(least, most)| {
-            bounded(ended.duration, now.cpu.saturating_sub(most), now.cpu.saturating_sub(least))
-        })
-    }
-
-    fn keep(&self, now: Reading) {
-        self.at.store(now.at, Relaxed);
-        self.cpu.store(now.cpu, Relaxed);
-    }
-
-    /// Bounds of the processor time at the start of this range, if a reading came while it was open.
-    fn known_start(&self, start: Ticks, range: usize) -> Option<(u64, u64)> {
-        let open = self.open.get(range).filter(|open| open.start.load(Relaxed) == start)?;
-        Some((open.least.load(Relaxed), open.most.load(Relaxed)))
     }
 }
 

@@ -169,6 +169,12 @@ impl Stack {
         Some((frame.place(), frame.start.load(Relaxed)))
     }
 
+    /// Start of an open range by number, or of the last one to leave, if that was the innermost. Only for the owning
+    /// thread.
+    pub(crate) fn start_of(&self, range: usize) -> Option<Ticks> {
+        self.frames.get(range).map(Frame::start)
+    }
+
     /// [`at`](Self::at) for an open range among the outermost 64.
     #[cfg(feature = "cuda")]
     #[inline]

@@ -16,7 +16,7 @@ use tracing_core::field::Visit;
 use super::raw_fields::{LINE, SpareWords, Words};
 use crate::clock::Ticks;
 use crate::page::{Cursor, Line, PAGE, Page};
-use crate::record::{RangeKey, RangeNumbers};
+use crate::record::{OnCpu, RangeKey, RangeNumbers};
 use crate::session::tape_room::TapeRoom;
 use crate::span::fields::{Fields, FieldsAt};
 use crate::span::values::Changing;
@@ -74,6 +74,9 @@ const NUMBERED: u64 = 1 << 28;
 /// Marks the values of a range. The words are start; payload; colour and thread; number of fields, with this mark and
 /// the flags below.
 const VALUES: u64 = OTHER | CUT;
+/// Marks the processor time of a range. The words are start; time on the CPU; time off it, in units of 2^10 ticks, and
+/// thread.
+const ON_CPU: u64 = OTHER | CUT | START_END;
 /// Marks the fields of a span. The words are its number; its call site; number of fields, and thread; number of lines
 /// that follow, with this mark and [`UPDATE`].
 const FIELDS: u64 = OTHER | START_END;
@@ -150,7 +153,7 @@ fn is_fields(line: &Line) -> bool {
 fn lines_after(line: &Line) -> usize {
     match line[3] {
         OTHER => 0,
-        bits if bits & VALUES == VALUES => 0,
+        bits if bits & VALUES == VALUES => 0, // of `ON_CPU`, too
         bits if is_fields(line) => (bits >> 32) as usize,
         bits => usize::from(bits & NUMBERED != 0),
     }
@@ -211,6 +214,8 @@ pub(crate) struct FieldsRecord<'a> {
 pub(crate) enum Recorded<'a> {
     Range(RangeRecord),
     Values(ValuesRecord),
+    /// What is known of the processor time of the range that starts then on this thread: the next record there.
+    OnCpu(Ticks, OnCpu),
     Fields(FieldsRecord<'a>),
     /// A record with its fields, among those of the [`Records`].
     Other(&'a Record, FieldsAt),
@@ -247,6 +252,7 @@ impl Records {
                     Record::Range(range) => Recorded::Range(*range),
                     other => Recorded::Other(other, fields.next(*count as usize)),
                 },
+                [start, on, off, ON_CPU] => Recorded::OnCpu(*start, OnCpu { on: *on, off: off >> 32 << 10 }),
                 [_, _, _, bits] if bits & VALUES == VALUES => {
                     let (values, count) = values_of(line);
                     Recorded::Values(ValuesRecord { fields: fields.next(count), ..values })
@@ -447,6 +453,13 @@ impl Tape {
             records.elsewhere += lines;
             records.fields.append(fields);
         });
+    }
+
+    /// Records the processor time of the range that starts then and is recorded next, if a timeline is written.
+    pub(super) fn record_on_cpu(&self, thread: u32, start: Ticks, cpu: OnCpu) {
+        let Some(page) = self.open_page() else { return };
+        let off = (cpu.off >> 10).min(u64::from(u32::MAX)) << 32;
+        self.record_line(page, [start, cpu.on, off | u64::from(thread), ON_CPU]);
     }
 
     /// Moves the next piece to the empty `into`. On any thread. Returns the number of records lost since the last time,

@@ -39,7 +39,7 @@ use span_fields::SpanFields;
 use crate::clock::Ticks;
 use crate::fold::{self, Fold};
 use crate::process::{spawn, without_write_signals};
-use crate::record::RangeNumbers;
+use crate::record::{OnCpu, RangeNumbers};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
 use crate::thread::engine::Engine;
@@ -369,6 +369,7 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
     // Values of the next range. They come directly before it, or with values of surrounding ranges in between.
     let mut values: Vec<(u32, ValuesRecord)> = Vec::new();
     let mut fields: Vec<(&'static str, Value<'_>)> = Vec::new();
+    let mut on_cpu = None; // the thread, start and processor time of the next range
     let mut last = None; // the thread of the previous record, which most records share
     for (thread, record) in records.iter() {
         let is_new = last != Some(thread) && state.threads.insert(thread, ());
@@ -390,6 +391,7 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
                 give_call(state, thread, *label, (*start, *end), *numbers, *ending);
             }
             Recorded::Values(record) => values.push((thread, record)),
+            Recorded::OnCpu(start, cpu) => on_cpu = Some((thread, start, cpu)),
             Recorded::Other(Record::Restarted { depth, before, start }, _) => {
                 state.open.cut(thread, *depth, *before, *start);
             }
@@ -415,13 +417,15 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
                 let last = own(range.start);
                 let first = own(start);
                 let kept = state.open.values(thread, start);
+                let cpu = on_cpu.take().filter(|(of, own, _)| (*of, *own) == (thread, range.start));
+                let cpu = cpu.map_or_else(OnCpu::default, |(.., cpu)| cpu);
                 let range = RangeRecord { start, ..range };
                 let Some(described) = kept
                     .as_ref()
                     .map(|kept| (kept.color, kept.payload))
                     .or_else(|| first.or(last).map(|own| (own.color, own.payload)))
                 else {
-                    give_range(state, thread, &range, (None, None), &[]);
+                    give_range(state, thread, (&range, cpu), (None, None), &[]);
                     continue;
                 };
                 fields.clear();
@@ -431,9 +435,9 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
                 match kept.filter(|kept| !kept.fields.is_empty()) {
                     Some(kept) => {
                         let all: Vec<(&str, Value<'_>)> = kept.fields.iter().chain(fields.iter().copied()).collect();
-                        give_range(state, thread, &range, described, &all);
+                        give_range(state, thread, (&range, cpu), described, &all);
                     }
-                    None => give_range(state, thread, &range, described, &fields),
+                    None => give_range(state, thread, (&range, cpu), described, &fields),
                 }
             }
         }
@@ -448,18 +452,21 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
 fn give_range(
     state: &mut State,
     thread: u32,
-    range: &RangeRecord,
+    (range, cpu): (&RangeRecord, OnCpu),
     (color, payload): (Option<Color>, Option<Payload>),
     fields: &[(&'static str, Value<'_>)],
 ) {
     let State { takers, moments, labels, fields: known, .. } = state;
     let RangeRecord { key, start, end, depth, began_on, cut, numbers } = *range;
     let (domain, name) = labels.label(key.label);
+    let (start_ns, end_ns) = (moments.ns(start), moments.ns(end));
+    let pace = end_ns.saturating_sub(start_ns) as f64 / end.saturating_sub(start).max(1) as f64;
+    let length = |ticks: u64| (ticks as f64 * pace) as u64;
     let write = |fields: &[(&'static str, Value<'_>)]| {
         let item = Item::Range(Range {
             thread: began_on.unwrap_or(thread),
-            start: moments.ns(start),
-            end: moments.ns(end),
+            start: start_ns,
+            end: end_ns,
             style: key.style,
             domain,
             name,
@@ -470,6 +477,8 @@ fn give_range(
             fields,
             end_thread: began_on.map(|_| thread),
             cut,
+            on_cpu_ns: length(cpu.on),
+            off_cpu_ns: length(cpu.off),
             span: numbers.span,
             call: numbers.call,
             parent: numbers.parent,

@@ -65,6 +65,9 @@ pub(super) struct Bar {
     pub(super) detail: u32,
     /// 0xRRGGBB, plus one; 0 for none.
     pub(super) color: u32,
+    /// What is known of its processor time, in thousandths of its length: on the CPU in the upper half, off it in the
+    /// lower.
+    pub(super) cpu: u32,
     /// Number of the launch; [`NONE`] for all but operations.
     pub(super) launch: u32,
     /// Numbers of its call, its span, and the call around it; 0 if unknown.
@@ -160,6 +163,8 @@ impl Items {
         };
         let level = if range.style == RangeStyle::PushPop { range.depth } else { 0 };
         let detail = self.detail(&RangeDetail::of(range));
+        let length = range.end.saturating_sub(range.start).max(1);
+        let part = |ns: u64| u32::try_from(u128::from(ns) * 1_000 / u128::from(length)).unwrap_or(0).min(1_000);
         let bar = Bar {
             track: number(&mut self.tracks, track),
             level,
@@ -168,6 +173,7 @@ impl Items {
             name: named(&mut self.texts, range.domain, range.name),
             detail,
             color: range.color.filter(|color| color >> 24 > 0).map_or(0, |color| (color & 0xff_ffff) + 1),
+            cpu: part(range.on_cpu_ns) << 16 | part(range.off_cpu_ns),
             launch: NONE,
             call: range.call,
             span: range.span,
@@ -191,6 +197,7 @@ impl Items {
             name: named(&mut self.texts, mark.domain, mark.text),
             detail,
             color: 0,
+            cpu: 0,
             launch: NONE,
             call: 0,
             span: 0,
@@ -226,6 +233,7 @@ impl Items {
             name,
             detail,
             color: 0,
+            cpu: 0,
             launch: number_of_launch,
             call: operation.call,
             span: 0,
@@ -247,6 +255,7 @@ impl Items {
             name: named(&mut self.texts, call.domain, call.name),
             detail,
             color: 0,
+            cpu: 0,
             launch: NONE,
             call: call.call,
             span: call.span,
@@ -268,6 +277,7 @@ impl Items {
             name: self.texts.shown(nsys_call(call.name)),
             detail,
             color: 0,
+            cpu: 0,
             launch: NONE,
             call: 0,
             span: 0,
@@ -290,6 +300,7 @@ impl Items {
             name: named(&mut self.texts, projection.domain, projection.name),
             detail: 0,
             color: 0,
+            cpu: 0,
             launch: NONE,
             call: 0,
             span: 0,
@@ -315,6 +326,7 @@ impl Items {
             name: self.texts.number(&words(idle.cause)),
             detail,
             color: 0,
+            cpu: 0,
             launch: NONE,
             call: 0,
             span: 0,

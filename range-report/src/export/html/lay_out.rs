@@ -63,8 +63,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn bar(track: u32, level: u32, start: u64, end: u64) -> Bar {
-        let (name, detail, color, launch, call, span, parent) = (0, 0, 0, NONE, 0, 0, 0);
-        Bar { track, level, start, end, name, detail, color, launch, call, span, parent }
+        let (name, detail, color, cpu, launch, call, span, parent) = (0, 0, 0, 0, NONE, 0, 0, 0);
+        Bar { track, level, start, end, name, detail, color, cpu, launch, call, span, parent }
     }
 
     #[test]

@@ -61,6 +61,7 @@ pub(super) fn end(shown: &Shown<'_>, out: &mut impl Write) -> io::Result<()> {
     column("length", shown.bars.iter().map(|bar| bar.end - bar.start), out)?;
     column("name", shown.bars.iter().map(|bar| bar.name.into()), out)?;
     column("detail", shown.bars.iter().map(|bar| bar.detail.into()), out)?;
+    column("cpu", unless_zero(&shown.bars.iter().map(|bar| bar.cpu).collect::<Vec<_>>()), out)?;
     column("color", unless_zero(&shown.bar_colors), out)?;
     calls(&shown.bars, out)?;
     launches(&shown.bars, &shown.launches, out)?;
@@ -188,8 +189,8 @@ mod tests {
     #[test]
     fn calls_have_small_numbers_and_nothing_where_there_are_none() {
         let bar = |call, parent, span| {
-            let (track, level, start, end, name, detail, color, launch) = (0, 0, 0, 0, 0, 0, 0, 0);
-            Bar { track, level, start, end, name, detail, color, launch, call, span, parent }
+            let (track, level, start, end, name, detail, color, cpu, launch) = (0, 0, 0, 0, 0, 0, 0, 0, 0);
+            Bar { track, level, start, end, name, detail, color, cpu, launch, call, span, parent }
         };
         let written = |bars: &[Bar]| {
             let mut out = Vec::new();

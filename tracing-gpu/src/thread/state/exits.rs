@@ -255,6 +255,9 @@ impl ThreadState {
         }
         let cpu = self.cpu_time.of(ended, &self.stack, below, &self.credits, &self.session.clock);
         self.rows.get(ended.place.row()).into_iter().for_each(|row| row.add_cpu(cpu));
+        if self.is_taped && cpu != OnCpu::default() {
+            self.tape.record_on_cpu(self.thread_id(), ended.entered, cpu);
+        }
         cpu
     }
 

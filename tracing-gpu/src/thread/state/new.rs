@@ -79,7 +79,8 @@ impl ThreadState {
             }
             write_tables(place);
             write_logs(place);
-            write_fields!(place, ThreadState without (children, remembered, rows, stack, slab, pairs, launches, cpu_time), {
+            write_fields!(place, ThreadState
+                without (children, remembered, rows, stack, slab, pairs, launches, cpu_time), {
                 gate: Gate::closed(),
                 index: index,
                 nvtx: session.nvtx,

@@ -214,7 +214,7 @@ fn values_come_before_their_range_with_their_fields() {
                 found.push((start, color, payload, format!("{fields:?}")));
             }
             Recorded::Range(range) => assert_eq!(range.start >> 20, found.last().unwrap().0),
-            other @ Recorded::Fields(_) => panic!("{other:?}"),
+            other @ (Recorded::Fields(_) | Recorded::OnCpu(..)) => panic!("{other:?}"),
             Recorded::Other(other, fields) => {
                 let number = found.last().unwrap().0;
                 let fields: Vec<_> = records.fields(fields).collect();
@@ -326,4 +326,17 @@ fn fields_of_a_span_come_through_wherever_a_page_ends() {
     }
     let left = tape.room.unwrap().left.load(Relaxed);
     assert!(((1 << 20) - PAGE..=1 << 20).contains(&left), "{left}: room comes back");
+}
+
+#[test]
+fn processor_time_comes_right_before_its_range() {
+    let tape = tape(1_000);
+    let cpu = OnCpu { on: 1 << 40, off: (1 << 41) + 1_023 };
+    tape.record_on_cpu(THREAD, 8 << 20, cpu);
+    record(&tape, 8);
+    let mut records = Records::default();
+    assert_eq!(tape.take(&mut records), (0, 0));
+    let found: Vec<_> = records.iter().collect();
+    assert_eq!(found[0], (THREAD, Recorded::OnCpu(8 << 20, OnCpu { on: 1 << 40, off: 1 << 41 })));
+    assert_eq!(found[1..], [(THREAD, Recorded::Range(range(8)))]);
 }

@@ -64,6 +64,7 @@ function readRun() {
   run.end = numbersIn('length', new Float64Array(count));
   run.name = numbersIn('name', new Uint32Array(count));
   run.detail = numbersIn('detail', new Uint32Array(count));
+  run.cpu = numbersIn('cpu', new Uint32Array(count));
   run.color = numbersIn('color', new Uint32Array(count));
   // Of spans: the call of each item, the call that this one runs in, and the span; 0 where that is not known. Of an
   // operation, the call that launched it.
@@ -98,6 +99,12 @@ function rowOf(item) {
 
 function nameOf(item) {
   return run.texts[run.name[item]];
+}
+
+/** How long the thread of a range surely ran, and surely did not run. */
+function cpuOf(item) {
+  const thousandth = lengthOf(item) / 1000;
+  return [(run.cpu[item] >> 16) * thousandth, (run.cpu[item] & 0xffff) * thousandth];
 }
 
 /** What else is known of an item; see `html/details.rs`. */

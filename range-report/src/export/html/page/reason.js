@@ -34,6 +34,24 @@ function spanOf(items) {
   return merged([...items].map(intervalOf));
 }
 
+/** How long threads surely ran, and surely did not, in these items; in those of them that lie in some `within`. */
+function cpuIn(items, within) {
+  const byThread = new Map();
+  for (const item of [...(within ?? [])].sort((a, b) => run.start[a] - run.start[b])) {
+    const { group } = rowOf(item);
+    if (!byThread.has(group)) byThread.set(group, []);
+    byThread.get(group).push(item);
+  }
+  const isInside = (item) => {
+    const there = byThread.get(rowOf(item).group) ?? [];
+    const around = there[firstIndex(0, there.length, (index) => run.end[there[index]] >= run.end[item])];
+    return around !== undefined && run.start[around] <= run.start[item];
+  };
+  const all = [0, 0];
+  for (const item of items) if (!within || isInside(item)) cpuOf(item).forEach((time, index) => (all[index] += time));
+  return all;
+}
+
 /** The calls directly inside some, by the texts of their names. */
 function familiesIn(within) {
   const families = new Map();
@@ -66,8 +84,8 @@ const usualInside = remembered((text) => {
 /**
  * Where the time of a call went. From it down to the calls of one name inside, as long as these explain more than all
  * else: of a call that takes longer than others of its name, by what they take more than is usual in it; of others, by
- * what they take. Then what of the time of the last, without what is inside it, was on a thread, which ran or was
- * blocked, was waiting for work on the GPU to begin or to end, and was other waiting.
+ * what they take. Then what of the time of the last, without what is inside it, was on the CPU, was off it in a range,
+ * was on a thread of which neither is known, was waiting for work on the GPU to begin or to end, and was other waiting.
  */
 function reasonOf(call) {
   let step = { calls: [call], time: spanOf([calls.item[call]]), usual: typicalOf(nameOf(calls.item[call])) };
@@ -78,19 +96,27 @@ function reasonOf(call) {
     if (!next) break;
     path.push((step = next));
   }
-  const inner = spanOf(step.calls.flatMap(childrenOf).map((one) => calls.item[one]));
+  const children = step.calls.flatMap(childrenOf);
+  const inner = spanOf(children.map((one) => calls.item[one]));
   const own = timeOf(step.time) - timeOf(common(inner, step.time));
   const part = (intervals) => {
     const all = merged(intervals);
     return timeOf(common(all, step.time)) - timeOf(common(common(all, inner), step.time));
   };
-  const onThread = part(step.calls.flatMap((one) => [...pollsOf(one)].map(intervalOf)));
+  const polls = step.calls.flatMap((one) => [...pollsOf(one)]);
+  const onThread = part(polls.map(intervalOf));
+  const innerCpu = cpuIn(children.flatMap((one) => [...pollsOf(one)]), polls);
+  const ownCpu = cpuIn(polls).map((time, index) => Math.max(0, time - innerCpu[index]));
+  const offCpu = Math.min(ownCpu[1], onThread);
+  const onCpu = Math.min(ownCpu[0], onThread - offCpu);
   const operations = step.calls.flatMap((one) => [...operationsOf(one)]);
   const onGpu = part(operations.map(intervalOf));
   const launched = operations.map((item) => [launchOf(item, rowOf(item)).at ?? run.start[item], run.end[item]]);
   const queued = part(launched) - onGpu;
   const parts = [
-    [onThread, 'on a thread'],
+    [onCpu, 'on the CPU'],
+    [offCpu, 'off the CPU'],
+    [onThread - onCpu - offCpu, 'on a thread'],
     [queued, 'waiting for a busy GPU'],
     [onGpu, 'waiting for its own GPU work'],
     [own - onThread - queued - onGpu, 'waiting'],
@@ -186,6 +212,8 @@ function factsOfCall(call) {
   const polls = pollsOf(call);
   const onThread = timeOf(common(spanOf(polls), [[start, end]]));
   const threads = new Set([...polls].map((item) => rowOf(item).group)).size;
+  const [onCpu, offCpu] = cpuIn(polls).map(human);
+  const cpu = run.cpu.some((known) => known > 0) ? ', ' + onCpu + ' of it on the CPU, ' + offCpu + ' off it' : '';
   const operations = operationsOf(call);
   const facts = [
     [
@@ -194,7 +222,8 @@ function factsOfCall(call) {
         ' in ' +
         counted(polls.length, 'poll', 'polls') +
         ' on ' +
-        counted(threads, 'thread', 'threads'),
+        counted(threads, 'thread', 'threads') +
+        cpu,
     ],
     ['waiting', human(end - start - onThread)],
   ];
