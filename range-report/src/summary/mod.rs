@@ -41,7 +41,7 @@ pub use merge::{
 };
 pub use openacc::OpenAccStats;
 pub use run::{
-    CallStates, CallStats, CallTotals, CategoryStats, Losses, NodeTotals, OpenRange, Process, RangeStats, StreamLosses,
-    StreamStats, StreamTimes, Summary, ThreadStats, TreeNode,
+    CallStates, CallStats, CallTotals, CategoryStats, Losses, NodeTotals, OpenRange, Process, RangeStats, SlowestCalls,
+    StreamLosses, StreamStats, StreamTimes, Summary, ThreadStats, TreeNode,
 };
 pub use times::{Quantile, RangeStyle, Times};

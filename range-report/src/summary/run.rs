@@ -82,6 +82,23 @@ figures! {
         #[serde(default, skip_serializing_if = "absent")]
         states: Option<CallStates> = joined
             => "On CPU (ns)", "Off CPU (ns)", "Ready (ns)", "Child Call (ns)", "Otherwise (ns)";
+        /// The slowest of a hundred or more calls; `None` for fewer.
+        #[serde(default, skip_serializing_if = "absent")]
+        slowest: Option<SlowestCalls> = joined;
+    }
+}
+
+figures! {
+    /// The slowest hundredth of the calls of one name, and those that took about as long as the fastest of them. Of
+    /// several processes, those of each.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct SlowestCalls {
+        /// How many they are.
+        calls: u64 = sum;
+        /// Sum of their latencies.
+        latency_ns: u64 = sum;
+        /// What these are made of.
+        states: CallStates = joined;
     }
 }
 

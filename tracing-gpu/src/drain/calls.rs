@@ -1,56 +1,62 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
 use range_report::stats::{Distribution, Keyed, Named, order};
-use range_report::summary::{CallStates, CallStats};
+use range_report::summary::{CallStates, CallStats, SlowestCalls};
 
 use super::{Shown, label_shown, label_text, times};
 use crate::clock::{Rate, Ticks};
 use crate::session::Names;
-use crate::thread::call_row::CallCopy;
+use crate::thread::call_row::{CallCopy, CallSums, CallsOfLength};
 use crate::thread::engine::Engine;
 
-/// The calls of one node, in ticks.
-#[derive(Clone, Default)]
-pub(super) struct NodeCalls {
-    label: u32,
-    latency: Distribution,
+/// Times of calls, in ticks: what they measured, which may be more than their latency where threads use a span at once.
+#[derive(Clone, Copy, Default)]
+struct CallTimes {
+    latency: u128,
     busy: u128,
+    /// Time in which a call awaited something other than a call.
+    idle: u128,
     outlived: u128,
     on_cpu: u128,
     off_cpu: u128,
     ready: u128,
     ready_alone: u128,
-    cancelled: u64,
-    /// Calls that look cancelled, and that look finished before another owner of the span entered it, too.
-    doubtful: u64,
-    shared: u64,
-    dropped: u64,
-    /// Time in which a call awaited something other than a call.
-    awaited_self: u128,
-    /// Calls of spans that are kept and entered again and again, and their uses that are calls of their own but not
-    /// counted yet.
-    kept: u64,
-    uncounted: u64,
 }
 
-impl NodeCalls {
-    pub(super) fn awaited(&self) -> u128 {
-        self.latency.total.saturating_sub(self.busy + self.outlived())
+impl CallTimes {
+    fn of(latency: u128, sums: &CallSums) -> Self {
+        let CallSums { busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone, .. } = *sums;
+        let [busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone] =
+            [busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone].map(u128::from);
+        Self { latency, busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone }
     }
 
-    /// Time after the last polls. Where threads use a span at the same time, what is measured may be more than the rest
-    /// of the latency.
+    fn add(&mut self, other: &Self) {
+        self.latency += other.latency;
+        self.busy += other.busy;
+        self.idle += other.idle;
+        self.outlived += other.outlived;
+        self.on_cpu += other.on_cpu;
+        self.off_cpu += other.off_cpu;
+        self.ready += other.ready;
+        self.ready_alone += other.ready_alone;
+    }
+
+    fn awaited(&self) -> u128 {
+        self.latency.saturating_sub(self.busy + self.outlived())
+    }
+
     fn outlived(&self) -> u128 {
-        self.outlived.min(self.latency.total.saturating_sub(self.busy))
+        self.outlived.min(self.latency.saturating_sub(self.busy))
     }
 
-    pub(super) fn awaited_self(&self) -> u128 {
-        self.awaited_self.min(self.awaited())
+    fn awaited_self(&self) -> u128 {
+        self.idle.min(self.awaited())
     }
 
     /// The latency in parts, in nanoseconds, which add up to it.
     fn states(&self, rate: Rate) -> CallStates {
-        let busy = self.busy.min(self.latency.total);
+        let busy = self.busy.min(self.latency);
         let on_cpu = self.on_cpu.min(busy);
         let off_cpu = self.off_cpu.min(busy - on_cpu);
         let (awaited, alone) = (self.awaited(), self.awaited_self());
@@ -72,6 +78,35 @@ impl NodeCalls {
         states.outlived_ns = ns(self.outlived());
         states
     }
+}
+
+/// The calls of one node, in ticks.
+#[derive(Clone, Default)]
+pub(super) struct NodeCalls {
+    label: u32,
+    latency: Distribution,
+    times: CallTimes,
+    /// Number and times by length, see [`CallCopy::by_length`].
+    by_length: Keyed<u32, (u64, CallTimes)>,
+    cancelled: u64,
+    /// Calls that look cancelled, and that look finished before another owner of the span entered it, too.
+    doubtful: u64,
+    shared: u64,
+    dropped: u64,
+    /// Calls of spans that are kept and entered again and again, and their uses that are calls of their own but not
+    /// counted yet.
+    kept: u64,
+    uncounted: u64,
+}
+
+impl NodeCalls {
+    pub(super) fn awaited(&self) -> u128 {
+        self.times.awaited()
+    }
+
+    pub(super) fn awaited_self(&self) -> u128 {
+        self.times.awaited_self()
+    }
 
     /// The longest latency.
     pub(super) fn longest(&self) -> u64 {
@@ -80,23 +115,48 @@ impl NodeCalls {
 
     fn merge(&mut self, other: &Self) {
         self.latency.merge(&other.latency);
-        self.busy += other.busy;
-        self.outlived += other.outlived;
-        self.on_cpu += other.on_cpu;
-        self.off_cpu += other.off_cpu;
-        self.ready += other.ready;
-        self.ready_alone += other.ready_alone;
+        self.times.add(&other.times);
+        self.add_by_length(&other.by_length);
         self.cancelled += other.cancelled;
-        self.awaited_self += other.awaited_self;
+    }
+
+    fn add_by_length(&mut self, other: &Keyed<u32, (u64, CallTimes)>) {
+        for (length, (calls, times)) in other.iter() {
+            let all = self.by_length.row(*length);
+            all.0 += calls;
+            all.1.add(times);
+        }
+    }
+
+    /// About the slowest hundredth of the calls: as many groups of about one length, each whole, as it takes.
+    fn slowest(&self, rate: Rate) -> Option<SlowestCalls> {
+        let mut groups: Vec<_> = self.by_length.iter().map(|(length, group)| (*length, *group)).collect();
+        order::by_most(&mut groups, |(length, _)| u64::from(*length));
+        let (mut calls, mut times) = (0, CallTimes::default());
+        for (_, (more, of)) in groups {
+            calls += more;
+            times.add(&of);
+            if calls >= self.latency.count.div_ceil(SLOWEST) {
+                break;
+            }
+        }
+        let mut slowest = SlowestCalls::default();
+        slowest.calls = calls;
+        slowest.latency_ns = rate.ns(times.latency);
+        slowest.states = times.states(rate);
+        (calls > 0 && self.latency.count >= SLOWEST).then_some(slowest)
     }
 }
+
+/// The slowest calls are one in so many.
+const SLOWEST: u64 = 100;
 
 /// The calls of futures by node, and the number of additional calls of kept spans that are no futures: a model's
 /// layers, an executor's systems.
 #[inline(never)]
 pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32, u64)>) {
     let mut all: Keyed<u32, (&str, NodeCalls)> = Keyed::default();
-    for CallCopy { identity, latency, sums } in rows {
+    for CallCopy { identity, latency, sums, by_length } in rows {
         if latency.count == 0 && sums.uncounted == 0 {
             continue; // the row is from an earlier window
         }
@@ -104,13 +164,12 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
         *source = identity.source;
         node.label = identity.label;
         node.latency.merge(latency);
-        node.busy += u128::from(sums.busy);
-        node.awaited_self += u128::from(sums.idle);
-        node.outlived += u128::from(sums.outlived);
-        node.on_cpu += u128::from(sums.on_cpu);
-        node.off_cpu += u128::from(sums.off_cpu);
-        node.ready += u128::from(sums.ready);
-        node.ready_alone += u128::from(sums.ready_alone);
+        node.times.add(&CallTimes::of(latency.total, sums));
+        for (length, CallsOfLength { calls, latency, sums }) in by_length {
+            let group = node.by_length.row(*length);
+            group.0 += calls;
+            group.1.add(&CallTimes::of(u128::from(*latency), sums));
+        }
         node.cancelled += sums.cancelled;
         node.doubtful += sums.doubtful;
         node.shared += sums.shared;
@@ -226,11 +285,13 @@ pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, as
         let mut row = CallStats::new(name, times(&calls.latency, rate, asked));
         row.domain = domain;
         row.cancelled = calls.cancelled;
-        row.busy_ns = rate.ns(calls.busy);
+        let CallTimes { busy, .. } = calls.times;
+        row.busy_ns = rate.ns(busy);
         row.awaited_ns = rate.ns(calls.awaited());
         row.awaited_self_ns = rate.ns(calls.awaited_self());
-        row.outlived_ns = rate.ns(calls.outlived());
-        row.states = Some(calls.states(rate));
+        row.outlived_ns = rate.ns(calls.times.outlived());
+        row.states = Some(calls.times.states(rate));
+        row.slowest = calls.slowest(rate);
         Some(row)
     });
     let mut rows: Vec<CallStats> = rows.collect();
@@ -241,6 +302,22 @@ pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, as
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_slowest_hundredth_takes_whole_groups_and_its_states_add_up() {
+        let mut node = NodeCalls::default();
+        node.latency.count = 1_000;
+        let times = |latency| CallTimes { latency, busy: 40, on_cpu: 30, off_cpu: 5, idle: 20, ..CallTimes::default() };
+        for (length, group) in [(7, (980, times(9_800))), (9, (14, times(200))), (12, (6, times(150)))] {
+            *node.by_length.row(length) = group;
+        }
+        let slowest = node.slowest(Rate::IDENTITY).expect("it has a thousand calls");
+        assert_eq!((slowest.calls, slowest.latency_ns), (20, 350));
+        let CallStates { on_cpu_ns, off_cpu_ns, on_thread_ns, child_call_ns, otherwise_ns, .. } = slowest.states;
+        assert_eq!([on_cpu_ns, off_cpu_ns, on_thread_ns, child_call_ns, otherwise_ns], [60, 10, 10, 230, 40]);
+        node.latency.count = 99;
+        assert_eq!(node.slowest(Rate::IDENTITY), None);
+    }
 
     #[test]
     fn a_doubtful_cancellation_is_believed_unless_more_calls_show_another_owner() {

@@ -3,6 +3,7 @@
 use std::mem::offset_of;
 use std::sync::atomic::Ordering::Relaxed;
 
+use once_cell::race::OnceBox;
 use once_cell::sync::OnceCell;
 use range_report::stats::Distribution;
 
@@ -19,8 +20,32 @@ pub(crate) struct CallRow {
     identity: OnceCell<CallIdentity<'static>>,
     latencies: Durations,
     sums: [AtomicU64; SUMS],
-    /// Guards `latencies` and `sums`.
+    /// Guards `latencies`, `sums` and `by_length`.
     sequence: Sequence,
+    /// The same sums by latency, so that the slowest calls are known; not in a file.
+    by_length: OnceBox<[OnceBox<Bucket>; BUCKETS]>,
+}
+
+/// Number, latencies and first sums of calls of about one latency.
+type Bucket = [AtomicU64; BUCKET_WORDS];
+/// Four for each power of two.
+const BUCKETS: usize = 256;
+/// All times among the sums.
+const TIMES: usize = 7;
+const BUCKET_WORDS: usize = 2 + TIMES;
+
+fn bucket_of(latency: u64) -> usize {
+    let octave = (latency | 4).ilog2();
+    octave as usize * 4 + (latency >> (octave - 2)) as usize % 4
+}
+
+/// Calls of about one latency, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CallsOfLength {
+    pub(crate) calls: u64,
+    pub(crate) latency: u64,
+    /// Only the times.
+    pub(crate) sums: CallSums,
 }
 
 /// Sums over calls, besides their latencies.
@@ -78,6 +103,8 @@ pub(crate) struct CallCopy<'a> {
     pub(crate) identity: CallIdentity<'a>,
     pub(crate) latency: Distribution,
     pub(crate) sums: CallSums,
+    /// By length, the shortest calls first; none from a file.
+    pub(crate) by_length: Vec<(u32, CallsOfLength)>,
 }
 
 impl CallRow {
@@ -94,7 +121,22 @@ impl CallRow {
         self.sequence.change(|| {
             self.latencies.write(&latencies);
             self.add_words(sums);
+            self.add_to_bucket(latency, sums);
         });
+    }
+
+    fn add_to_bucket(&self, latency: u64, sums: &CallSums) {
+        let buckets = self.by_length.get_or_init(|| Box::new(std::array::from_fn(|_| OnceBox::new())));
+        let Some(bucket) = buckets.get(bucket_of(latency)) else { return };
+        let more = [1, latency].into_iter().chain(sums.words());
+        let words = bucket.get_or_init(Box::default);
+        words.iter().zip(more).for_each(|(word, more)| word.store(word.load(Relaxed).wrapping_add(more), Relaxed));
+    }
+
+    /// The buckets that were ever used.
+    fn buckets(&self) -> impl Iterator<Item = (usize, &Bucket)> {
+        let all = self.by_length.get().into_iter().flatten().enumerate();
+        all.filter_map(|(length, bucket)| Some((length, bucket.get()?)))
     }
 
     /// Adds sums that belong to no call counted here.
@@ -112,7 +154,8 @@ impl CallRow {
     pub(crate) fn clear(&self) {
         self.sequence.change(|| {
             self.latencies.write(&Default::default());
-            self.sums.iter().for_each(|word| word.store(0, Relaxed));
+            let words = self.sums.iter().chain(self.buckets().flat_map(|(_, bucket)| bucket));
+            words.for_each(|word| word.store(0, Relaxed));
         });
         self.latencies.samples.clear();
     }
@@ -121,10 +164,21 @@ impl CallRow {
     pub(crate) fn copy(&self) -> Option<CallCopy<'static>> {
         let identity = *self.identity.get()?;
         let sums = || self.sums.each_ref().map(|word| word.load(Relaxed));
-        let (latencies, sums) = self.sequence.copy(|| (self.latencies.sums(), sums()));
+        let by_length = || {
+            let words = |bucket: &Bucket| bucket.each_ref().map(|word| word.load(Relaxed));
+            self.buckets().map(|(length, bucket)| (length, words(bucket))).collect::<Vec<_>>()
+        };
+        let (latencies, sums, by_length) = self.sequence.copy(|| (self.latencies.sums(), sums(), by_length()));
+        let by_length = by_length.into_iter().filter(|(_, [calls, ..])| *calls > 0);
+        let by_length = by_length.map(|(length, [calls, latency, times @ ..])| {
+            let mut words = [0; SUMS];
+            words[..TIMES].copy_from_slice(&times);
+            (length as u32, CallsOfLength { calls, latency, sums: CallSums::of(words) })
+        });
+        let by_length = by_length.collect();
         let mut latency = latencies.distribution();
         self.latencies.samples.copy_into(latencies.count, &mut latency); // as in `Row::copy`
-        Some(CallCopy { identity, latency, sums: CallSums::of(sums) })
+        Some(CallCopy { identity, latency, sums: CallSums::of(sums), by_length })
     }
 }
 
@@ -139,7 +193,7 @@ impl<'a> CallCopy<'a> {
     pub(crate) fn in_image(identity: CallIdentity<'a>, row: &RowImage<'_>) -> (Self, bool) {
         let latency = Durations::in_image(row, offset_of!(CallRow, latencies));
         let sums = CallSums::of(row.words(offset_of!(CallRow, sums)));
-        (Self { identity, latency, sums }, is_torn(row.words(offset_of!(CallRow, sequence))))
+        (Self { identity, latency, sums, by_length: Vec::new() }, is_torn(row.words(offset_of!(CallRow, sequence))))
     }
 }
 
@@ -177,18 +231,28 @@ mod tests {
         assert_eq!(row.copy(), None);
         let identity = CallIdentity { node: 3, label: 2, source: "here" };
         row.identify(identity);
-        let sums = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 9]);
+        let each = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 9]);
         for window in [[7, 9, 30].as_slice(), &[4]] {
-            window.iter().for_each(|latency| row.add(*latency, &sums, &budget));
+            window.iter().for_each(|latency| row.add(*latency, &each, &budget));
             row.add_sums(&CallSums { uncounted: 100, ..CallSums::default() });
             let n = window.len() as u64;
             let uncounted = 9 * n + 100;
-            let sums = CallSums { uncounted, ..CallSums::of(sums.words().map(|sum| sum * n)) };
+            let sums = CallSums { uncounted, ..CallSums::of(each.words().map(|sum| sum * n)) };
             let latency = Distribution::of(window.iter().copied());
-            assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums }));
+            let times = CallSums { cancelled: 0, doubtful: 0, shared: 0, dropped: 0, kept: 0, uncounted: 0, ..each };
+            let of_length = |latency: &u64| CallsOfLength { calls: 1, latency: *latency, sums: times };
+            let by_length = window.iter().map(|latency| (bucket_of(*latency) as u32, of_length(latency))).collect();
+            assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums, by_length }));
             row.clear();
         }
         let (latency, sums) = (Distribution::default(), CallSums::default());
-        assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums }));
+        assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums, by_length: Vec::new() }));
+    }
+
+    #[test]
+    fn groups_of_one_length_are_no_wider_than_a_quarter_of_it() {
+        let all = [4, 5, 7, 8, 9, 10, 15, 16, 1 << 40, 5 << 38, u64::MAX].map(bucket_of);
+        assert_eq!(all, [8, 9, 11, 12, 12, 13, 15, 16, 160, 161, BUCKETS - 1]);
+        assert!(bucket_of(0) < BUCKETS);
     }
 }

@@ -108,6 +108,21 @@ fn states_have_columns_where_they_say_more() {
 }
 
 #[test]
+fn the_slowest_calls_say_what_their_time_was() {
+    let mut summary = service();
+    let mut states = CallStates::default();
+    (states.child_call_ns, states.otherwise_ns, states.on_cpu_ns) = (5_000_000_000, 900_000_000, 59_000_000);
+    (states.ready_ns, states.outlived_ns) = (41_000_000, 0);
+    let slowest = SlowestCalls { calls: 12, latency_ns: 6_000_000_000, states };
+    summary.calls[0].slowest = Some(slowest);
+    // Those of another row are not slow.
+    summary.calls[3].slowest = Some(SlowestCalls { calls: 10, latency_ns: 800_000_000, states });
+    let text = printed(&summary, 100);
+    let line = " :: slowest 12 of 1,000 calls of request, 500.0 ms each: 83.3% in child calls, 15.0% waiting itself\n";
+    assert!(text.ends_with(&format!("\n\n{line}\n")), "{text}");
+}
+
+#[test]
 fn rows_beyond_the_bound_are_one() {
     let text = calls(&service(), &RenderOptions::default().width(140).rows(2));
     let last = text.trim_end().lines().last().unwrap();
