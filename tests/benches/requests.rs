@@ -1,4 +1,4 @@
-//! The cost of following futures: `cargo bench -p tests --features nvidia --bench requests`.
+//! The cost of following futures: `cargo bench -p tests --features nvidia,peers --bench requests`.
 //!
 //! A request is a future with a span. It awaits two futures with spans of their own, each of which yields, and enters
 //! two plain spans. Requests whose futures yield more often show the cost of a poll, and what is left that of a call.
@@ -52,13 +52,16 @@ async fn request(yields: u32) {
 }
 
 fn serve(yields: u32) {
-    let mut future = pin!(request(yields).instrument(info_span!("request")));
+    poll_until_ready(pin!(request(yields).instrument(info_span!("request"))));
+}
+
+fn poll_until_ready(mut future: Pin<&mut impl Future>) {
     let mut context = Context::from_waker(Waker::noop());
     while future.as_mut().poll(&mut context).is_pending() {}
 }
 
 /// Nanoseconds of a request, in the best of several passes.
-fn measure(yields: u32) -> f64 {
+fn measure(yields: u32, serve: impl Fn(u32)) -> f64 {
     (0..1_000).for_each(|_| serve(yields)); // warm
     let passes = (0..PASSES).map(|_| {
         let start = Instant::now();
@@ -72,13 +75,17 @@ struct Empty;
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Empty {}
 
-const CONTESTANTS: [(&str, &str); 6] = [
-    ("nobody", "no subscriber"),
-    ("floor", "registry + empty layer (the floor)"),
-    ("layer", "our layer"),
-    ("layer-timeline", "our layer, with a timeline"),
-    ("subscriber", "our subscriber"),
-    ("nvidia", "NVIDIA's NvtxLayer"),
+/// The name of a contestant, its title, and whether it was built.
+const CONTESTANTS: [(&str, &str, bool); 9] = [
+    ("nobody", "no subscriber", true),
+    ("floor", "registry + empty layer (the floor)", true),
+    ("layer", "our layer", true),
+    ("layer-timeline", "our layer, with a timeline", true),
+    ("subscriber", "our subscriber", true),
+    ("nvidia", "NVIDIA's NvtxLayer", cfg!(feature = "nvidia")),
+    ("timing", "tracing-timing", cfg!(feature = "peers")),
+    ("opentelemetry", "tracing-opentelemetry, not exported", cfg!(feature = "peers")),
+    ("fastrace", "fastrace, not exported", cfg!(feature = "nvidia")),
 ];
 
 /// Makes this contestant the process's subscriber. The caller keeps the result alive.
@@ -103,10 +110,56 @@ fn install(name: &str) -> Box<dyn Any> {
         }
         #[cfg(feature = "nvidia")]
         "nvidia" => tracing_subscriber::registry().with(nvtx::tracing::NvtxLayer::default()).init(),
+        #[cfg(feature = "peers")]
+        "timing" => {
+            let histogram = || tracing_timing::Histogram::new_with_max(1_000_000_000, 2).expect("it has bounds");
+            let layer = tracing_timing::Builder::default().layer(histogram);
+            tracing_subscriber::registry().with(layer).init();
+        }
+        #[cfg(feature = "peers")]
+        "opentelemetry" => {
+            use opentelemetry::trace::TracerProvider as _;
+            let provider = opentelemetry_sdk::trace::SdkTracerProvider::builder().build();
+            let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("requests"));
+            tracing_subscriber::registry().with(layer).init();
+            return Box::new(provider);
+        }
+        #[cfg(feature = "nvidia")]
+        "fastrace" => fastrace::set_reporter(Forgetful, fastrace::collector::Config::default()),
         _ => {}
     }
     Box::new(())
 }
+
+/// The same request with fastrace's own spans, and what takes them.
+#[cfg(feature = "nvidia")]
+mod fastrace_request {
+    use fastrace::collector::{Reporter, SpanContext, SpanRecord};
+    use fastrace::future::FutureExt as _;
+    use fastrace::local::LocalSpan;
+
+    use super::*;
+
+    pub(super) struct Forgetful;
+
+    impl Reporter for Forgetful {
+        fn report(&mut self, _: Vec<SpanRecord>) {}
+    }
+
+    pub(super) fn serve(yields: u32) {
+        let request = async {
+            for name in ["first", "second"] {
+                Yields(yields).in_span(fastrace::Span::enter_with_local_parent(name)).await;
+                let _plain = LocalSpan::enter_with_local_parent("plain");
+                black_box(());
+            }
+        };
+        let root = fastrace::Span::root("request", SpanContext::random());
+        poll_until_ready(pin!(request.in_span(root)));
+    }
+}
+#[cfg(feature = "nvidia")]
+use fastrace_request::Forgetful;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -114,15 +167,18 @@ fn main() {
         && child == "contestant"
     {
         let _keep = install(name);
-        return YIELDS.iter().for_each(|yields| println!("RESULT {}", measure(*yields)));
+        let serve = match name.as_str() {
+            #[cfg(feature = "nvidia")]
+            "fastrace" => fastrace_request::serve,
+            _ => serve,
+        };
+        return YIELDS.iter().for_each(|yields| println!("RESULT {}", measure(*yields, serve)));
     }
     let rounds = if arguments.iter().any(|word| word == "quick") { 3 } else { 15 };
     let mut least: BTreeMap<usize, [f64; 2]> = BTreeMap::new();
     for round in 0..rounds {
         eprint!("\rround {} of {rounds}", round + 1);
-        let there =
-            CONTESTANTS.iter().enumerate().filter(|(_, (name, _))| *name != "nvidia" || cfg!(feature = "nvidia"));
-        for (index, (name, _)) in there {
+        for (index, (name, ..)) in CONTESTANTS.iter().enumerate().filter(|(_, (.., is_built))| *is_built) {
             let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
             command.args(["contestant", name]).env("TRACING_GPU", "out=none").env_remove("NVTX_INJECTION64_PATH");
             let output = command.output().expect("a child process");
@@ -140,7 +196,7 @@ fn main() {
         let [above, above_many] = [few - floor[0], many - floor[1]];
         let poll = (above_many - above) / (polls(YIELDS[1]) - polls(YIELDS[0]));
         let call = (above - poll * polls(YIELDS[0])) / CALLS;
-        let (_, title) = CONTESTANTS[*index];
+        let (_, title, _) = CONTESTANTS[*index];
         println!("{title:<36} {few:>10.0} {above:>+9.0} {poll:>+14.1} {call:>+14.0}");
     }
     println!("\nLeast of {rounds} rounds. A call is what is left without its polls; the plain spans are part of it.");
