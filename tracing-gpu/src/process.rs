@@ -335,6 +335,23 @@ pub(crate) fn map_zeroed(layout: std::alloc::Layout) -> Option<*mut u8> {
     Some(memory.cast())
 }
 
+/// Whether this process may map so many more bytes now.
+#[cfg(unix)]
+pub(crate) fn has_memory(bytes: usize) -> bool {
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: new memory at an address that the system chooses, which nobody uses before it is given back.
+    unsafe {
+        let memory = libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0);
+        memory != libc::MAP_FAILED && libc::munmap(memory, bytes) == 0
+    }
+}
+
+/// Whether there is memory: unknown on this system.
+#[cfg(not(unix))]
+pub(crate) fn has_memory(_bytes: usize) -> bool {
+    true
+}
+
 /// Tells LeakSanitizer, if present, that the pointers in this memory are in use. It does not scan mapped memory by
 /// itself.
 #[cfg(unix)]

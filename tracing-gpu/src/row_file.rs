@@ -143,6 +143,11 @@ impl RowFile {
         }
     }
 
+    /// Length of the file.
+    pub(crate) fn bytes(&self) -> usize {
+        usize::try_from(self.log.lock().length).unwrap_or(usize::MAX)
+    }
+
     /// Whether the file has all rows so far.
     pub(crate) fn is_whole(&self) -> bool {
         self.head[Lost::Rows as usize].load(Relaxed) == 0

@@ -236,6 +236,17 @@ fn a_program_that_uses_up_its_memory_goes_on_and_measuring_ends() {
     assert!(summary.losses.spans_dropped >= 180_003 - measured - 1, "{measured} of {}", summary.losses.spans_dropped);
 }
 
+/// The command makes the summary from the file of rows.
+#[test]
+fn a_process_without_memory_for_its_summary_ends_in_order() {
+    let ran = run(&[], |command| command.arg(program()).arg("memory at the end"));
+    let [summary] = &ran.summaries[..] else { panic!("{ran:?}") };
+    let measured: u64 = summary.ranges.iter().map(|range| range.times.instances).sum();
+    let expected = (Some(0), 60_003, 20_001);
+    assert_eq!((ran.status.code(), measured, summary.ranges.len()), expected, "{}", ran.stderr);
+    assert_eq!((ran.said(), ran.is_cut()), (vec![], false), "{}", ran.stderr);
+}
+
 #[test]
 fn with_wait_primary_nobody_waits_for_the_background() {
     let ran = run(&["--wait", "primary"], |command| command.arg(program()).arg("background"));

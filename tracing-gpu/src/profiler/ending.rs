@@ -120,6 +120,13 @@ impl Profiler {
         self.inner.engine.session.row_file.as_ref().is_some_and(|file| file.is_whole())
     }
 
+    /// Whether there is memory for a summary.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn has_memory(&self) -> bool {
+        self.inner.has_memory()
+    }
+
     /// Notes in the row file that the profiler measures more than the file contains.
     #[doc(hidden)]
     pub fn measures_more(&self) {
@@ -180,9 +187,23 @@ impl Inner {
         if process::has_given_up() || std::process::id() != self.process || !self.ending.begin() {
             return Vec::new();
         }
-        let errors = if self.engine.session.gate.close() { self.finish_now(orderly) } else { Vec::new() };
+        let has_memory = self.has_memory();
+        if !has_memory {
+            process::give_up();
+        }
+        let ends = has_memory && self.engine.session.gate.close();
+        let errors = if ends { self.finish_now(orderly) } else { Vec::new() };
         self.end();
         errors
+    }
+
+    /// Whether there is memory for a summary: without it, Rust would abort the process. The command makes one from the
+    /// row file in any case.
+    fn has_memory(&self) -> bool {
+        const LEAST: usize = 4 << 20;
+        const TIMES: usize = 6; // 5.1 for the longest names, 4.1 for short ones, 2.6 for many durations
+        let file = self.engine.session.row_file.as_ref();
+        file.is_none_or(|file| process::has_memory(file.bytes().saturating_mul(TIMES).saturating_add(LEAST)))
     }
 
     /// The same, for places that cannot return errors: prints the errors that the start has not reported.

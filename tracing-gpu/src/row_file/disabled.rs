@@ -44,6 +44,10 @@ impl RowFile {
 
     pub(crate) fn count(&self, _what: Lost) {}
 
+    pub(crate) fn bytes(&self) -> usize {
+        0
+    }
+
     pub(crate) fn is_whole(&self) -> bool {
         false
     }
