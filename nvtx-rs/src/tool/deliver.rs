@@ -41,8 +41,10 @@ thread_local! {
     static THREAD: Thread = const { Thread { is_inside: Cell::new(false), depths: Depths::new() } };
 }
 
-/// Whether this thread is inside a tool of this crate.
-pub(super) fn is_inside() -> bool {
+/// Whether this thread is inside a tool of this crate: also in a signal handler that interrupted one, which may then
+/// hold locks.
+#[must_use]
+pub fn is_inside() -> bool {
     THREAD.with(|thread| thread.is_inside.get())
 }
 

@@ -36,7 +36,7 @@ mod receive;
 mod schema;
 
 pub use call::{Call, Event, NamedObject, SyncAction, Tool};
-pub use deliver::ignored_calls;
+pub use deliver::{ignored_calls, is_inside};
 pub use extended::Extended;
 pub use field::{Field, FieldValue};
 pub use install::{attach, next_tool};

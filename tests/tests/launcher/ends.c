@@ -83,6 +83,22 @@ static void handler(int signal) {
     handled++;
 }
 
+static void leave(int signal) {
+    (void)signal;
+    exit(0);
+}
+
+/* Calls for names that are new, and for start/end ranges, until a signal comes. Nothing is allocated here. */
+static void call_until_left(void) {
+    for (unsigned number = 0;; number++) {
+        char name[16] = {0};
+        for (unsigned at = 0, rest = number; at < 8; at++, rest /= 10) name[at] = 'a' + rest % 10;
+        nvtxRangePushA(name);
+        nvtxRangePop();
+        nvtxRangeEnd(nvtxRangeStartA("started"));
+    }
+}
+
 /* Allows so many more bytes of memory than are in use. */
 static int limit_memory(long more) {
     long pages = 0;
@@ -186,6 +202,18 @@ int main(int count, char **arguments) {
             char name[16];
             snprintf(name, sizeof name, "name %d", i);
             work(name);
+        }
+    }
+    if (is(way, "exit in a handler")) {
+        for (int child = 0; child < 50; child++) {
+            if (fork() == 0) {
+                signal(SIGALRM, leave);
+                work("first");
+                setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 1000 + child * 37}}, NULL);
+                call_until_left();
+            }
+            int status = -1;
+            if (wait(&status) < 0 || status != 0) return 94;
         }
     }
     if (is(way, "memory at the end")) { /* for rows, and too little for a summary of them */

@@ -247,6 +247,14 @@ fn a_process_without_memory_for_its_summary_ends_in_order() {
     assert_eq!((ran.said(), ran.is_cut()), (vec![], false), "{}", ran.stderr);
 }
 
+/// A handler may come while the thread holds a lock of ours. The command reads the rows of such a process.
+#[test]
+fn a_handler_may_end_the_process_in_a_call() {
+    let ran = run(&["--timeout", "60"], |command| command.arg(program()).arg("exit in a handler"));
+    assert_eq!((ran.status.code(), ran.summaries.len()), (Some(0), 51), "{}", ran.stderr);
+    assert!(ran.summaries.iter().skip(1).all(|summary| !summary.ranges.is_empty()), "{}", ran.stderr);
+}
+
 #[test]
 fn with_wait_primary_nobody_waits_for_the_background() {
     let ran = run(&["--wait", "primary"], |command| command.arg(program()).arg("background"));

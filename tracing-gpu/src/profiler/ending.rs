@@ -187,14 +187,19 @@ impl Inner {
         if process::has_given_up() || std::process::id() != self.process || !self.ending.begin() {
             return Vec::new();
         }
-        let has_memory = self.has_memory();
-        if !has_memory {
+        if !self.can_summarise() {
             process::give_up();
+            self.ending.complete();
+            return Vec::new();
         }
-        let ends = has_memory && self.engine.session.gate.close();
-        let errors = if ends { self.finish_now(orderly) } else { Vec::new() };
+        let errors = if self.engine.session.gate.close() { self.finish_now(orderly) } else { Vec::new() };
         self.end();
         errors
+    }
+
+    /// Whether this process may make its summary, or must leave it to the command, which reads the row file.
+    fn can_summarise(&self) -> bool {
+        self.engine.session.row_file.is_none() || !engine::is_interrupted() && self.has_memory()
     }
 
     /// Whether there is memory for a summary: without it, Rust would abort the process. The command makes one from the

@@ -105,6 +105,9 @@ struct ThreadStates(RefCell<Vec<(&'static Engine, &'static ThreadState)>>);
 impl Drop for ThreadStates {
     fn drop(&mut self) {
         forget_thread();
+        if is_interrupted() {
+            return;
+        }
         let process = std::process::id();
         for (engine, thread) in self.0.take() {
             if engine.session.process == process {
@@ -116,6 +119,16 @@ impl Drop for ThreadStates {
 }
 
 /// Chooses the paths of this thread's entries and exits again, after a condition has changed.
+/// Whether a signal handler runs that has interrupted the measuring of a call on this thread, which may then hold locks:
+/// when it ends the process.
+pub(crate) fn is_interrupted() -> bool {
+    #[cfg(feature = "nvtx-tool")]
+    let is_inside = nvtx_rs::tool::is_inside();
+    #[cfg(not(feature = "nvtx-tool"))]
+    let is_inside = false;
+    is_inside
+}
+
 pub(crate) fn look_again() {
     choose_paths(LAST.get());
 }
