@@ -88,6 +88,13 @@ kinds! {
         /// How long the others took on average.
         others_mean_ns: u64,
     }
+    /// Threads were off the CPU for much of a range's own time: sampled. At stake is that time, of the range's own time.
+    OffCpu = "off_cpu" {
+        /// How often a thread was seen off the CPU there.
+        samples: u64,
+        /// The time in the system call that took most of it.
+        in_call_ns: u64,
+    }
     /// Much of the run was in no range. At stake is that time, of the run.
     OutsideRanges = "outside_ranges" {
         /// Whether that is all such time: else it is a bound, because threads or calls may overlap.

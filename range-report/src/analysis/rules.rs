@@ -4,6 +4,9 @@ use super::finding::{Evidence, Finding};
 use super::phase::Way;
 use super::phases::Phases;
 use super::waits::{self, Culprit, LongCalls};
+use crate::stats::{Named, order};
+use crate::summary::OffCpuStats;
+use crate::text::escaped;
 use crate::text::number::{human_inline, share};
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
@@ -19,6 +22,13 @@ const LONGEST_ASIDE: usize = 18;
 const BUSY_PERCENT: u128 = 80;
 /// Time outside of spans is reported if it is at least this part of the wall time: 10 %.
 const OUTSIDE_PART: u128 = 10;
+/// A range off the CPU is reported if its own time is at least this part of the run (10 %), if it was off the CPU for
+/// at least this percentage of that, and with at least so many samples: then the error is below a quarter.
+const OFF_CPU_ROW_PART: u128 = 10;
+const OFF_CPU_PERCENT: u128 = 30;
+const OFF_CPU_SAMPLES: u64 = 20;
+/// A system call with at least this percentage of a range's time off the CPU stands for all of it.
+const ALL_PERCENT: u128 = 95;
 
 /// A run, and the wording of sentences about it.
 #[derive(Clone, Copy)]
@@ -29,8 +39,17 @@ struct Run<'a> {
 }
 
 /// The rules, in the order in which the report prints their findings. To add a rule, write it, and add it here.
-const RULES: [fn(Run<'_>) -> Vec<Finding>; 8] =
-    [most_awaited, busy_threads, most_own_time, many_small_phases, one_long_call, outside_ranges, long_loops, on_gpu];
+const RULES: [fn(Run<'_>) -> Vec<Finding>; 9] = [
+    most_awaited,
+    busy_threads,
+    most_own_time,
+    off_cpu,
+    many_small_phases,
+    one_long_call,
+    outside_ranges,
+    long_loops,
+    on_gpu,
+];
 
 /// The findings of all rules, grouped by rule, the most costly of each first.
 pub(crate) fn in_phases(summary: &Summary, phases: &Phases, wording: Wording) -> Vec<Finding> {
@@ -105,6 +124,47 @@ fn busy_threads(run: Run<'_>) -> Vec<Finding> {
 fn most_own_time(run: Run<'_>) -> Vec<Finding> {
     let phases = run.phases.most_own(NAMED).into_iter();
     phases.map(|(index, ns)| run.part(index, Evidence::MostOwnTime {}, ns, run.phases.ranked(), "")).collect()
+}
+
+/// Ranges whose threads were off the CPU for much of their own time, and in which system call most of it.
+fn off_cpu(run: Run<'_>) -> Vec<Finding> {
+    let all = run.phases.all();
+    let least = run.phases.whole().max(run.summary.elapsed_ns.into());
+    let mut ranges: Named<(Option<&str>, &str), Vec<&OffCpuStats>> = Named::default();
+    for row in &run.summary.off_cpu {
+        ranges.row((row.domain.as_deref(), &row.name)).push(row);
+    }
+    let finding = |(&(domain, name), rows): (&(Option<&str>, &str), &Vec<&OffCpuStats>)| {
+        let is_its = |&index: &usize| (all[index].node.domain.as_deref(), &*all[index].node.name) == (domain, name);
+        let phases: Vec<usize> = (0..all.len()).filter(is_its).collect();
+        let index = phases.iter().copied().max_by_key(|&index| all[index].node.self_ns)?;
+        let own_ns = phases.iter().fold(0, |sum: u64, &index| sum.saturating_add(all[index].node.self_ns));
+        let ns = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.time_ns)).min(own_ns);
+        let samples = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.samples));
+        let most = rows.iter().max_by_key(|row| row.time_ns)?;
+        let in_call_ns = most.time_ns.min(ns);
+        let is_much = u128::from(own_ns) * OFF_CPU_ROW_PART >= least
+            && u128::from(ns) * 100 >= u128::from(own_ns) * OFF_CPU_PERCENT
+            && samples >= OFF_CPU_SAMPLES;
+        if !is_much || all[index].is_blocked() {
+            return None;
+        }
+        let label = shorten(&run.phases.label(index, run.wording), LONGEST_NAME, LONGEST_NAME / 2);
+        let mostly = if u128::from(in_call_ns) * 100 >= u128::from(ns) * ALL_PERCENT { "" } else { "mostly " };
+        let call = shorten(&escaped(&most.call_of()), LONGEST_PATH, LONGEST_PATH / 2);
+        let sentence = format!(
+            "{label}: off CPU {} ({}), {mostly}in {call}, {} samples",
+            human_inline(ns),
+            share(ns, own_ns.into()),
+            run.wording.count(samples)
+        );
+        let of_ns = Some(own_ns);
+        Some(Finding { of_ns, ..run.of_phase(index, Evidence::OffCpu { samples, in_call_ns }, ns, &sentence) })
+    };
+    let mut findings: Vec<Finding> = ranges.iter().filter_map(finding).collect();
+    order::by_most(&mut findings, |finding| finding.at_stake_ns);
+    findings.truncate(NAMED);
+    findings
 }
 
 /// Small phases that together took more time than the slowest phase, for example if each span has its own name.

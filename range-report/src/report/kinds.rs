@@ -74,6 +74,9 @@ pub enum Report {
     /// column covers kernels that had not started when the call returned (`QCount`). Needs CUPTI, and a record of all
     /// CUDA API calls of the run.
     KernelExec,
+    /// What threads waited for inside of ranges: the time in which the thread of a range did not run, by system call
+    /// and by what is behind its descriptor. An estimate from samples, which are taken on Linux only.
+    OffCpu,
 }
 
 impl Report {
@@ -156,6 +159,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::Idle, "idle", Needs::Stream),
     (Report::Why, "why", Needs::Stream),
     (Report::KernelExec, "kernel_exec", Needs::Stream),
+    (Report::OffCpu, "off_cpu", Needs::Spans),
 ];
 
 /// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).

@@ -32,6 +32,7 @@ mod merged;
 mod nodes;
 mod nsys;
 mod nvprof;
+mod off_cpu;
 mod options;
 mod streams;
 mod table;
@@ -148,6 +149,7 @@ const MAKERS: &[Maker] = &[
     Maker::text(Report::Why, why::why),
     Maker::table(Report::KernelExec, [""; 2], ["Launch to end", kernel_exec::ABOUT], kernel_exec::table)
         .with_text(kernel_exec::kernel_exec), // two tables
+    Maker::table(Report::OffCpu, [""; 2], ["Off CPU", off_cpu::ABOUT], off_cpu::table).with_text(off_cpu::off_cpu),
 ];
 
 const _: () = {

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use super::schema::Join;
 use super::{
-    CallTotals, GpuActivity, GpuIdle, GpuWork, Losses, MemoryKind, NodeTotals, Process, Sizes, StreamTimes, Summary,
+    CallTotals, GpuActivity, GpuIdle, GpuWork, Losses, MemoryKind, NodeTotals, OffCpuStats, Process, Sizes, StreamTimes, Summary,
     Times,
 };
 use crate::stats::order;
@@ -69,6 +69,9 @@ pub struct MergedSummary {
     /// Why the devices were idle, over all processes; `None` if no process has it.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub idle: Option<GpuIdle>,
+    /// What threads waited for inside of ranges, over all processes, by time descending.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub off_cpu: Vec<OffCpuStats>,
     /// Events of OpenACC runtimes by [label](super::OpenAccStats::label), by total time descending, then by label.
     pub openacc: Vec<Merged<String, Times>>,
     /// Sums over `nvtx.category`, by total time descending, then by name.
@@ -171,6 +174,7 @@ struct Tables {
     gpu: Option<GpuTables>,
     openacc: Rows<String, Times>,
     idle: Vec<GpuIdle>,
+    off_cpu: Vec<OffCpuStats>,
 }
 
 #[derive(Default)]
@@ -205,6 +209,7 @@ impl Tables {
             self.openacc.add(process, row.label(), row.times);
         }
         self.idle.extend(summary.idle);
+        self.off_cpu.extend(summary.off_cpu);
         if let Some(gpu) = summary.gpu {
             self.gpu.get_or_insert_default().add(process, gpu);
         }
@@ -218,6 +223,7 @@ impl Tables {
         merged.categories = self.categories.together(places);
         merged.gpu = self.gpu.map(|gpu| gpu.together(places));
         merged.openacc = self.openacc.together(places);
+        merged.off_cpu = OffCpuStats::joined(self.off_cpu);
         merged.idle = (!self.idle.is_empty()).then(|| GpuIdle::join(&self.idle.iter().collect::<Vec<_>>()));
     }
 }

@@ -23,6 +23,7 @@ mod idle;
 mod kernel_exec;
 #[cfg(feature = "merge")]
 mod merge;
+mod off_cpu;
 mod openacc;
 mod run;
 pub(crate) mod schema;
@@ -39,6 +40,7 @@ pub use merge::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
     StreamLabel, WorkPart,
 };
+pub use off_cpu::OffCpuStats;
 pub use openacc::OpenAccStats;
 pub use run::{
     CallStates, CallStats, CallTotals, CategoryStats, Losses, NodeTotals, OpenRange, Process, RangeStats, SlowestCalls,

@@ -5,6 +5,7 @@ use super::flat_tree;
 use super::gpu::{ActivityLosses, GpuActivity, NodeWork};
 use super::idle::GpuIdle;
 use super::kernel_exec::{KernelExecStats, RangeExecStats};
+use super::off_cpu::OffCpuStats;
 use super::openacc::OpenAccStats;
 #[cfg(feature = "serde")]
 use super::schema::absent;
@@ -471,6 +472,9 @@ figures! {
         /// The same by range, by total time descending.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         range_exec: Vec<RangeExecStats>;
+        /// What threads waited for inside of ranges, by time descending: sampled. Empty where nobody sampled.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        off_cpu: Vec<OffCpuStats>;
         /// Events of an OpenACC runtime, by total time descending, then by label.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         openacc: Vec<OpenAccStats>;

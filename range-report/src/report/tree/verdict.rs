@@ -48,6 +48,7 @@ pub(super) fn verdict(
     let awaited = findings.awaited();
     let mut own = findings.line(" >> ", FindingKind::MostOwnTime);
     own += &findings.small_phases(own.is_empty());
+    own += &findings.off_cpu();
     own += &findings.long_calls(OF_OTHERS);
     if let Some(sentence) = findings.whole_beside_wall(summary).filter(|_| awaited.len() + own.len() > 0) {
         own += &wrapped("   ", &sentence, columns);
@@ -144,6 +145,11 @@ impl<'a> Findings<'a> {
             out += &wrapped(if out.is_empty() { " ! " } else { "   " }, &sentence, self.options.columns());
         }
         out
+    }
+
+    /// Ranges whose threads did not run, a line each.
+    fn off_cpu(self) -> String {
+        self.of(FindingKind::OffCpu).iter().map(|off| wrapped("   ", &off.sentence, self.options.columns())).collect()
     }
 
     /// A line if folded lines have more time than the slowest phase.
@@ -270,6 +276,7 @@ pub(crate) fn explained(summary: &Summary, phases: &Phases, without: FindingKind
     if !waits.is_empty() {
         sentences.push(format!("~~ {}{waits}", FindingKind::MostAwaited.lead()));
     }
+    sentences.extend(findings.of(FindingKind::OffCpu).iter().map(|finding| finding.sentence.clone()));
     sentences.extend(findings.of(FindingKind::BusyThreads).iter().map(|finding| finding.sentence.clone()));
     let phase = || phases.all().iter();
     if phase().any(|phase| phase.is_polled()) {

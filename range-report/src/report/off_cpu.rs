@@ -1,0 +1,56 @@
+//! What threads waited for inside of ranges: a table of ranges and system calls.
+
+use super::cuda::Made;
+use super::envelope::section;
+use super::fitted::{Keep, STAYS, fitted};
+use super::kinds::TableStyle;
+use super::options::RenderOptions;
+use super::table::{Cell, Column, Table};
+use crate::Summary;
+use crate::text::names;
+
+/// `OffCpu`.
+pub(crate) fn off_cpu(summary: &Summary, options: &RenderOptions) -> String {
+    let title = TITLES[usize::from(options.style == TableStyle::Legacy)];
+    let Ok(table) = table(summary, options) else { return section(title, NOT_SEEN) };
+    let head = |column: &Column| {
+        let rank = if column.page == "Share" { 0 } else { STAYS };
+        (column.page.to_string(), rank)
+    };
+    section(title, &fitted(&table, Keep::End, &head, options))
+}
+
+const TITLES: [&str; 2] =
+    [" ** Off CPU by Range and System Call, sampled (off_cpu):", "Off-CPU Statistics (by range and system call, sampled):"];
+pub(crate) const ABOUT: &str = "Time in which the thread of a range did not run, by the system call that it was in: an \
+                                estimate from samples.";
+const NOT_SEEN: &str = "No thread was seen off the CPU inside of a range. Only with `off_cpu=on`, on Linux, anybody \
+                        looks.\n";
+
+pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
+    if summary.off_cpu.is_empty() {
+        return Err(NOT_SEEN);
+    }
+    let mut table = Table::new([
+        Column::name("Range"),
+        Column::of("Off CPU (ns)").summed(),
+        Column::of("Off CPU (%)").page("Share").share_of(1),
+        Column::of("Samples").summed(),
+        Column::text("System Call").page("System call"),
+        Column::text("Of"),
+    ]);
+    let whole = summary.off_cpu.iter().map(|row| u128::from(row.time_ns)).sum();
+    for row in &summary.off_cpu {
+        let label = names::label(row.domain.as_deref(), &row.name).unwrap_or_else(|| "None".to_owned());
+        let text = |text: &str| Cell::text(if options.raw_names { text.into() } else { names::escaped(text) });
+        table.push(vec![
+            text(&label),
+            Cell::Whole(row.time_ns),
+            Cell::Share { part: row.time_ns, whole },
+            Cell::Whole(row.samples),
+            text(&row.call),
+            text(&row.what),
+        ]);
+    }
+    Ok(table)
+}
