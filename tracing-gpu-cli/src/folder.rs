@@ -225,9 +225,14 @@ impl Folder {
         self.file(name, "json")
     }
 
+    /// The folder of the row files.
+    pub(crate) fn all_rows(&self) -> PathBuf {
+        self.path.join(ROWS)
+    }
+
     /// The row file of a process, which survives a crash.
     pub(crate) fn rows(&self, name: &str) -> PathBuf {
-        self.path.join(ROWS).join(name)
+        self.all_rows().join(name)
     }
 
     /// Where each process lists its operations on GPUs, with `%p` in the name.

@@ -205,22 +205,6 @@ pub(crate) fn die_by(signal: c_int) {
     }
 }
 
-/// Runs this with all signals blocked, and so they are in threads that it starts: threads of ours must not get the
-/// program's signals.
-pub(crate) fn without_signals<R>(run: impl FnOnce() -> R) -> R {
-    // SAFETY: zeros are a valid set, which is filled; this thread's mask is changed and restored.
-    let before = unsafe {
-        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        before
-    };
-    let result = run();
-    // SAFETY: restores the former mask.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
-    result
-}
-
 /// Whether this process runs a statically linked program that has loaded this library all the same: then its
 /// thread-local storage does not exist. This function uses none.
 pub(crate) fn is_in_static_program() -> bool {

@@ -296,6 +296,9 @@ pub(crate) struct Config {
     pub(crate) files: Vec<(&'static str, PathBuf)>,
     /// `None` where it is not set: then yes for a profiler that `init` or `install` installs, else no.
     pub(crate) on_signal: Option<bool>,
+    /// Whether threads are looked at, to know what they wait for. `None` where it is not set: then yes for a profiler
+    /// that `init` or `install` installs, or whose reports ask for it.
+    pub(crate) off_cpu: Option<bool>,
     pub(crate) sample_budget: usize,
     pub(crate) gpu_memory: usize,
     pub(crate) timeline_memory: usize,
@@ -349,6 +352,7 @@ impl Default for Config {
             output: Output::Stderr,
             files: Vec::new(),
             on_signal: None,
+            off_cpu: None,
             sample_budget: 64 << 20,
             gpu_memory: 256 << 20,
             timeline_memory: 128 << 20,
@@ -391,6 +395,11 @@ impl Config {
             Gpu::Auto => self.reports.iter().any(|report| report.needs_activity()),
             Gpu::Off | Gpu::Events => false,
         }
+    }
+
+    /// Whether threads are looked at.
+    pub(crate) fn wants_off_cpu(&self) -> bool {
+        self.enabled && self.statistics && self.off_cpu.unwrap_or_else(|| self.reports.contains(&Report::OffCpu))
     }
 
     /// Whether single calls of the CUDA API are recorded.

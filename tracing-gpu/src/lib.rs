@@ -163,6 +163,8 @@ mod collector;
 mod config;
 mod drain;
 mod fold;
+#[cfg(target_os = "linux")]
+mod off_cpu;
 #[cfg(feature = "openacc")]
 mod openacc;
 mod outputs;
@@ -176,6 +178,11 @@ mod row_file;
 #[cfg(not(all(target_os = "linux", feature = "row-file")))]
 #[path = "row_file/disabled.rs"]
 mod row_file;
+#[cfg(target_os = "linux")]
+mod sampler;
+#[cfg(not(target_os = "linux"))]
+#[path = "sampler/disabled.rs"]
+mod sampler;
 mod samples;
 mod session;
 #[cfg(all(unix, feature = "signals"))]
@@ -203,7 +210,7 @@ pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 pub use own_stack::on_own_stack;
 #[doc(hidden)]
 #[cfg(unix)]
-pub use process::begin_child;
+pub use process::{begin_child, without_signals};
 #[doc(hidden)]
 pub use process::{give_up, has_given_up, without_file_limit_signal};
 #[doc(hidden)]
@@ -222,6 +229,9 @@ pub use range_report::{Comparison, compare};
 pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
 #[doc(inline)]
 pub use range_report::{analysis, summary};
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[doc(hidden)]
+pub use sampler::RunSampler;
 #[cfg(feature = "cuda")]
 pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stream};
 pub use tier::follow::{Follow, follow};

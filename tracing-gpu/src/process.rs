@@ -264,6 +264,24 @@ fn without<R, const N: usize>(signals: [i32; N], run: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs this with all signals blocked, and so they are in threads that it starts: threads of ours must not get the
+/// program's signals.
+#[cfg(unix)]
+#[doc(hidden)]
+pub fn without_signals<R>(run: impl FnOnce() -> R) -> R {
+    // SAFETY: zeros are a valid set, which is filled; this thread's mask is changed and restored.
+    let before = unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        before
+    };
+    let result = run();
+    // SAFETY: restores the former mask.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    result
+}
+
 /// Runs the closure: this system has no known signal for the limit on file sizes.
 #[cfg(not(target_os = "linux"))]
 pub fn without_file_limit_signal<R>(run: impl FnOnce() -> R) -> R {
@@ -401,6 +419,15 @@ pub(crate) fn monotonic_ns() -> u64 {
     // SAFETY: writes one struct; the clock exists on every Unix.
     let _always_there = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+/// Nanoseconds of processor time of the calling thread.
+#[cfg(target_os = "linux")]
+pub(crate) fn thread_cpu_ns() -> u64 {
+    let mut spent = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes one struct; the clock exists on every Linux.
+    let _always_there = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut spent) };
+    (spent.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(spent.tv_nsec as u64)
 }
 
 /// Nanoseconds of a clock: unknown on this system.

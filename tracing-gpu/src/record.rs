@@ -121,6 +121,11 @@ impl Place {
         self.0 & Self::FLAGGED_ROW == Self::FLAGGED_ROW // no row has that number
     }
 
+    /// Whether it has a row.
+    pub(crate) fn is_measured(self) -> bool {
+        !self.is_none() && !self.is_stand_in()
+    }
+
     #[inline]
     pub(crate) fn node(self) -> u32 {
         (self.0 >> FLAGGED_ROW_BITS & NODES) as u32

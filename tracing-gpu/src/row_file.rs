@@ -397,6 +397,55 @@ impl RowFileReader {
     }
 }
 
+/// The records of a row file, read while its process writes it.
+#[derive(Debug)]
+pub(crate) struct RowFileTail {
+    file: File,
+    /// The offset of the current block, and the words of it that were read.
+    block: u64,
+    read: u64,
+}
+
+impl RowFileTail {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::open(path)?, block: 0, read: HEAD as u64 })
+    }
+
+    /// Passes the next record on. `None` if there is none yet.
+    pub(crate) fn next(&mut self, take: impl FnOnce(Record<'_>)) -> Option<()> {
+        loop {
+            let mut word = [0];
+            self.words(self.block, &mut word)?;
+            if self.read >= word[0] {
+                return None;
+            }
+            self.words(self.block.checked_add(8 * self.read)?, &mut word)?;
+            let (kind, length) = (word[0] & u64::from(u32::MAX), word[0] >> 32);
+            let mut words = vec![0; usize::try_from(length).ok().filter(|length| *length <= NEXT_LOG)?];
+            self.words(self.block + 8 * self.read + 8, &mut words)?;
+            self.read += 1 + length;
+            if kind != NEXT {
+                take(Record { kind, words: &words });
+                return Some(());
+            }
+            (self.block, self.read) = (*words.first()?, 1);
+        }
+    }
+
+    /// Reads words of the file from this byte on.
+    pub(crate) fn words(&self, offset: u64, words: &mut [u64]) -> Option<()> {
+        use std::os::unix::fs::FileExt as _;
+        let mut bytes = [0; 64 * 8];
+        for (number, part) in words.chunks_mut(64).enumerate() {
+            let bytes = bytes.get_mut(..8 * part.len())?;
+            self.file.read_exact_at(bytes, offset.checked_add(8 * 64 * number as u64)?).ok()?;
+            let read = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or([0; 8])));
+            part.iter_mut().zip(read).for_each(|(to, word)| *to = word);
+        }
+        Some(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -414,6 +463,8 @@ mod tests {
     fn what_is_logged_is_read_again_however_many_blocks_it_takes() {
         let path = path("log");
         let file = RowFile::create(&path, || {}).unwrap();
+        let mut tail = RowFileTail::open(&path).unwrap();
+        assert_eq!(tail.next(|_| {}), None);
         assert!(RowFile::create(&path, || {}).is_err(), "a file of another process stays");
         let texts: Vec<String> = (0..3_000).map(|number| "é1 ".repeat(number % 90)).collect();
         for (number, text) in (0..).zip(&texts) {
@@ -435,6 +486,7 @@ mod tests {
             let mut record = records.next().unwrap();
             assert_eq!((record.kind, record.number(), record.text(), record.number()), (2, number, text.clone(), 7));
             assert_eq!((record.number(), record.text()), (0, String::new()), "beyond its end");
+            tail.next(|mut record| assert_eq!((record.number(), record.text()), (number, text.clone()))).unwrap();
         }
         let last: Vec<_> = records.map(|mut record| (record.kind, record.text())).collect();
         assert_eq!(last, [(3, "once".to_owned())]);

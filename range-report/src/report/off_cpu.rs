@@ -20,8 +20,10 @@ pub(crate) fn off_cpu(summary: &Summary, options: &RenderOptions) -> String {
     section(title, &fitted(&table, Keep::End, &head, options))
 }
 
-const TITLES: [&str; 2] =
-    [" ** Off CPU by Range and System Call, sampled (off_cpu):", "Off-CPU Statistics (by range and system call, sampled):"];
+const TITLES: [&str; 2] = [
+    " ** Off CPU by Range and System Call, sampled (off_cpu):",
+    "Off-CPU Statistics (by range and system call, sampled):",
+];
 pub(crate) const ABOUT: &str = "Time in which the thread of a range did not run, by the system call that it was in: an \
                                 estimate from samples.";
 const NOT_SEEN: &str = "No thread was seen off the CPU inside of a range. Only with `off_cpu=on`, on Linux, anybody \

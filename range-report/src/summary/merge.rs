@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 use super::schema::Join;
 use super::{
-    CallTotals, GpuActivity, GpuIdle, GpuWork, Losses, MemoryKind, NodeTotals, OffCpuStats, Process, Sizes, StreamTimes, Summary,
-    Times,
+    CallTotals, GpuActivity, GpuIdle, GpuWork, Losses, MemoryKind, NodeTotals, OffCpuStats, Process, Sizes,
+    StreamTimes, Summary, Times,
 };
 use crate::stats::order;
 use rows::Rows;

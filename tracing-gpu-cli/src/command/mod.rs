@@ -7,6 +7,7 @@ mod open;
 mod options;
 mod program;
 mod report;
+mod sampler;
 mod wait;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::folder::{self, Folder, Settings};
 use crate::{complain, system};
 use options::{CommandLine, Compare, Other, Print, Run, WRONG_USE};
 use program::Program;
+use sampler::Sampler;
 
 /// The shell's exit status for a command that is not found, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
@@ -73,7 +75,7 @@ fn profile(run: &Run) -> ExitCode {
         return ExitCode::from(WRONG_USE);
     }
     let users = users_settings();
-    let chosen = choose(&run.print, files::asked_for(run), run.gpu.as_deref(), &users);
+    let chosen = choose(&run.print, files::asked_for(run), Some(run), &users);
     let files = files::Files::new(&chosen);
     let Some((name, arguments)) = run.command.split_first() else { return ExitCode::from(WRONG_USE) };
     let mut command = Command::new(name);
@@ -81,11 +83,12 @@ fn profile(run: &Run) -> ExitCode {
     let program = Program::find(name);
     let program = program.as_ref();
     let folder = if chosen.enabled { injected(&mut command, program, run, &users, &files) } else { None };
-    let mut other_runs = Vec::new();
+    let (mut other_runs, mut sampler) = (Vec::new(), None);
     let mut start = |command: &mut Command| {
         let program = wait::start(command, run.wait, run.timeout.map(|seconds| seconds.0))?;
         // A folder of many files takes as long to read as a short program runs.
         other_runs = folder.as_ref().map(Folder::other_runs).unwrap_or_default();
+        sampler = folder.as_ref().filter(|_| chosen.off_cpu != Some(false)).and_then(Sampler::start);
         program.wait()
     };
     let began = Instant::now();
@@ -93,6 +96,8 @@ fn profile(run: &Run) -> ExitCode {
         Some(mut shell) => start(&mut shell).map_err(|_| error),
         None => Err(error),
     });
+    let took = began.elapsed();
+    let samples = sampler.map(Sampler::finish).unwrap_or_default();
     let ended = match started {
         Ok(ended) => ended,
         Err(error) => {
@@ -106,7 +111,7 @@ fn profile(run: &Run) -> ExitCode {
     };
     match folder {
         Some(folder) => {
-            let pages = report::of_run(&folder, run, program, &chosen, &files, began.elapsed());
+            let pages = report::of_run(&folder, run, program, &chosen, &files, took, samples);
             settle_ended_runs(&folder, other_runs);
             folder.remove();
             if run.open {
@@ -149,9 +154,9 @@ fn users_settings() -> String {
 
 /// The settings of the run: from the command line, then from the user's variable. Returns a line for each part of the
 /// variable that is not understood.
-fn choose(print: &Print, asked: BTreeMap<String, PathBuf>, gpu: Option<&str>, users: &str) -> Chosen {
+fn choose(print: &Print, asked: BTreeMap<String, PathBuf>, run: Option<&Run>, users: &str) -> Chosen {
     let (mut builder, _none) =
-        Profiler::builder().report(print.default_reports().iter().copied()).settings(&settings(print, gpu));
+        Profiler::builder().report(print.default_reports().iter().copied()).settings(&settings(print, run));
     if let Some(path) = &print.output {
         builder = builder.output(match path.to_str().map(str::parse) {
             Some(Ok(Output::File(_)) | Err(_)) | None => Output::File(files::absolute(path)),
@@ -164,13 +169,14 @@ fn choose(print: &Print, asked: BTreeMap<String, PathBuf>, gpu: Option<&str>, us
 }
 
 /// The options in the grammar of `TRACING_GPU`, except for files.
-fn settings(print: &Print, gpu: Option<&str>) -> String {
+fn settings(print: &Print, run: Option<&Run>) -> String {
     let given = [
         ("report", print.report.as_deref()),
         ("hot", print.hot.as_deref()),
         ("without", print.without.as_deref()),
         ("style", print.style.as_deref()),
-        ("gpu", gpu),
+        ("gpu", run.and_then(|run| run.gpu.as_deref())),
+        ("off_cpu", run.and_then(|run| run.off_cpu.as_deref())),
     ];
     let given = given.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?)));
     given.collect::<Vec<_>>().join(",")
@@ -236,7 +242,7 @@ fn prepare(run: &Run, users: &str, files: &files::Files) -> io::Result<Folder> {
     let temporary = std::path::absolute(temporary)?; // processes may change their folder
     let mut folder = Folder::create(&[temporary, "/tmp".into(), "/dev/shm".into()])
         .map_err(|error| io::Error::new(error.kind(), format!("no folder for the run in {error}")))?;
-    let ours = settings(&run.print, run.gpu.as_deref());
+    let ours = settings(&run.print, Some(run));
     let reports = run.print.default_reports().iter().map(|report| report.name()).collect::<Vec<_>>().join("+");
     let texts = vec![format!("report={reports}"), ours, users.to_owned()];
     let mut files = files.of_processes();

@@ -183,6 +183,9 @@ pub(super) struct Run {
     /// Whether kernels, copies and CUDA calls are recorded
     #[arg(long, value_parser = PossibleValuesParser::new(["auto", "off"]))]
     pub(super) gpu: Option<String>,
+    /// Whether the command looks at threads inside of ranges, to know what they wait for
+    #[arg(long, value_parser = PossibleValuesParser::new(["on", "off"]))]
+    pub(super) off_cpu: Option<String>,
     /// What is printed of several processes
     #[arg(long, value_name = "WHICH", default_value = "merged")]
     pub(super) processes: Processes,

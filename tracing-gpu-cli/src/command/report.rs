@@ -11,6 +11,7 @@ use tracing_gpu::{Chosen, FindingKinds, MergedTable, Output, RenderOptions, Repo
 use super::files::{self, Files};
 use super::options::{Print, Processes, Run};
 use super::program::{self, Program};
+use super::sampler::Samples;
 use crate::complain;
 use crate::folder::{CaptureRange, Cut, Folder, Left};
 use crate::system::{self, Taken};
@@ -28,6 +29,7 @@ pub(super) fn of_run(
     chosen: &Chosen,
     files: &Files,
     took: Duration,
+    mut samples: Samples,
 ) -> Vec<PathBuf> {
     let mut left = match folder.read(progress) {
         Ok(left) => left,
@@ -37,6 +39,11 @@ pub(super) fn of_run(
             return nothing(run, chosen, files, &[], &why);
         }
     };
+    for Left { name, summary, .. } in &mut left {
+        if let (Some(summary), Some(off_cpu)) = (summary, samples.remove(name)) {
+            summary.off_cpu = off_cpu;
+        }
+    }
     let captured = run.captured();
     let (all, cut) = (left.len(), Unfinished::of(&left, |left| left.cut.is_some() && left.summary.is_some()));
     let mut silent = Unfinished::of(&left, |left| left.summary.is_none());

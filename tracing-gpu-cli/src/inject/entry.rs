@@ -63,7 +63,7 @@ fn begin_in_cuda() -> c_int {
             measured.wait_for_profiler_start();
         }
         if let Some(running) = measured.now() {
-            system::without_signals(|| running.profiler.collect_in_injection());
+            tracing_gpu::without_signals(|| running.profiler.collect_in_injection());
             running.start_threads();
         }
         Some(())

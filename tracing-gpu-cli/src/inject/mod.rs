@@ -127,7 +127,7 @@ impl Measured {
     /// The running profiler; starts it if necessary.
     fn run(&'static self) -> Option<&'static Running> {
         watch_forks();
-        let start = || snapshot::while_not_forking(|| system::without_signals(|| self.start()));
+        let start = || snapshot::while_not_forking(|| tracing_gpu::without_signals(|| self.start()));
         let start = || start().inspect_err(|error| complain(&format!("nothing is measured: {error}"))).ok();
         let mut is_new = false;
         let running = self.running.get_or_init(|| {
@@ -154,7 +154,7 @@ impl Measured {
                 running.profiler.end(true);
             }
         }
-        if let Err(error) = system::without_signals(|| watch_profiler(called)) {
+        if let Err(error) = tracing_gpu::without_signals(|| watch_profiler(called)) {
             let process = std::process::id();
             complain(&format!("process {process} is not measured: cudaProfilerStart is seen by CUPTI alone. {error}"));
         }
@@ -166,7 +166,8 @@ impl Measured {
             builder = builder.settings(text).0; // the command has reported its errors
         }
         let summary = folder::literal(&self.folder.summary(&self.name));
-        let profiler = builder.output(Output::None).files(self.settings.files.clone()).json(summary);
+        // The command looks at the threads, from outside.
+        let profiler = builder.off_cpu(false).output(Output::None).files(self.settings.files.clone()).json(summary);
         let profiler = profiler.row_file(self.folder.rows(&self.name), rows_missed).build()?;
         if IN_CUDA.load(Acquire) {
             profiler.collect_in_injection();
@@ -227,7 +228,7 @@ impl Running {
 
     /// Lets signals end the measuring. Also called if files are written.
     fn finish_on_signal(&self) {
-        on_own_stack(|| system::without_signals(|| self.profiler.finish_on_signal()));
+        on_own_stack(|| tracing_gpu::without_signals(|| self.profiler.finish_on_signal()));
     }
 }
 

@@ -57,7 +57,7 @@ impl Snapshots {
                     system::end_at_once(status);
                 }
             };
-            let _none_to_be_had = on_own_stack(|| system::without_signals(|| thread.spawn(make)));
+            let _none_to_be_had = on_own_stack(|| tracing_gpu::without_signals(|| thread.spawn(make)));
         });
     }
 

@@ -33,6 +33,7 @@ use range_report::{
 use crate::clock::{Rate, Ticks};
 use crate::collector::{ActivityTotals, Collector};
 use crate::record::{Ended, RangeKey, StreamRow, StreamTime};
+use crate::sampler::Sampler;
 use crate::session::catalog::{CategoryName, ROOT};
 use crate::session::{Names, Session};
 use crate::stream;
@@ -70,6 +71,7 @@ pub(crate) struct End {
 pub(crate) fn summarise(
     engine: &'static Engine,
     collector: Option<&'static Collector>,
+    sampler: Option<&Sampler>,
     end: Option<&End>,
     asked: &[f64],
 ) -> Summary {
@@ -158,6 +160,7 @@ pub(crate) fn summarise(
         summary.openacc = openacc::stats(&all_threads, window, rate, asked);
         summary.notes.extend(openacc::notes(&all_threads, window, session));
     }
+    summary.off_cpu = sampler.map_or_else(Vec::new, |sampler| sampler.stats(window, names, &joined));
     summary.categories = categories(&merged, rate, asked);
     summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
     summary.outside_ns = threads::all_is_known(session, &totals, &calls, &summary.losses)
@@ -313,8 +316,7 @@ fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> 
 
 #[inline(never)]
 fn label_text(names: &Names, label: u32) -> Option<(Option<String>, String)> {
-    let label = names.catalog.label_of(label)?;
-    Some((names.domain_name(label.domain).map(str::to_owned), label.name.to_string()))
+    names.text_of(label)
 }
 
 /// The name as [`RangeStats::label`] gives it.

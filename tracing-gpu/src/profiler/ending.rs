@@ -161,6 +161,7 @@ impl Inner {
     /// Stops measuring and takes the profiler off the exit hook's list, so that nothing is printed.
     fn abandon(&'static self) {
         self.engine.session.gate.close();
+        self.sampler.get().inspect(|sampler| sampler.finish());
         if let Some(collector) = self.collector() {
             collector.finish(false);
         }
@@ -225,6 +226,7 @@ impl Inner {
 
     fn finish_with_files(&'static self, orderly: bool) -> Vec<io::Error> {
         let began = Instant::now();
+        self.sampler.get().inspect(|sampler| sampler.finish());
         let patience = || (!orderly).then(|| LAST_PATIENCE.saturating_sub(began.elapsed()));
         let cut = self.engine.own_thread().map(|thread| Cut {
             labels: thread.unwind().into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).collect(),

@@ -54,7 +54,7 @@ enum Refused {
 }
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 16] = [
+const SETTINGS: [(&str, Set); 17] = [
     ("report", |config, value| reports(value).map(|reports| config.reports = reports)),
     ("style", |config, value| parsed(value).map(|style| config.style = style)),
     ("name_from", |config, value| names(value).map(|names| config.fields.name_from = Some(names))),
@@ -63,6 +63,7 @@ const SETTINGS: [(&str, Set); 16] = [
     ("nvtx", |config, value| switch(value).map(|on| config.nvtx = on)),
     ("gpu", |config, value| gpu(value).map(|gpu| config.gpu = gpu)),
     ("on_cpu", |config, value| switch(value).map(|on| config.on_cpu = on)),
+    ("off_cpu", |config, value| switch(value).map(|on| config.off_cpu = Some(on))),
     ("hot", |config, value| percent(value).map(|percent| config.hot_percent = percent)),
     ("percentiles", |config, value| percentiles(value).map(|all| config.ask_for(&all))),
     ("without", |config, value| parsed(value).map(|kinds| config.without = kinds).map_err(Refused::joined)),

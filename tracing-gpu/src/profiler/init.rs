@@ -109,6 +109,7 @@ impl ProfilerBuilder {
             _ => {}
         }
         self.config.on_signal.get_or_insert(cfg!(feature = "signals"));
+        self.config.off_cpu.get_or_insert(true);
         let profiler = self.build()?;
         if !profiler.is_enabled() {
             return Ok(Guard { profiler: None });

@@ -36,6 +36,7 @@ use crate::openacc::OpenAcc;
 use crate::outputs;
 use crate::process;
 use crate::row_file::RowFile;
+use crate::sampler::Sampler;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
 use crate::session::tape_room::TapeRoom;
@@ -104,6 +105,8 @@ struct Inner {
     /// Locked while `collector` or `timed` starts, so that each starts once.
     #[cfg(feature = "cuda")]
     starting: Mutex<()>,
+    /// Looks at threads inside of spans, where that is wanted.
+    sampler: OnceCell<&'static Sampler>,
     /// Writes timelines, where any is wanted.
     recorder: OnceCell<&'static Recorder>,
     last: OnceCell<Summary>,
@@ -328,6 +331,7 @@ impl Inner {
             timed: OnceCell::new(),
             #[cfg(feature = "cuda")]
             starting: Mutex::default(),
+            sampler: OnceCell::new(),
             recorder: OnceCell::new(),
             last: OnceCell::new(),
             ending: ending::Ending::default(),
@@ -347,6 +351,10 @@ impl Inner {
             let _once = inner.reported.set(reported);
             if !inner.config.gpu_when_injected {
                 inner.start_collector();
+            }
+            if inner.config.wants_off_cpu() {
+                let sampler = Sampler::start(&inner.engine);
+                let _once = sampler.map(|sampler| inner.sampler.set(sampler));
             }
             process::at_exit();
             if inner.config.on_signal == Some(true) {
@@ -445,7 +453,8 @@ impl Inner {
     }
 
     fn summarise(&'static self, end: Option<&End>) -> Summary {
-        let mut summary = drain::summarise(&self.engine, self.collector(), end, &self.config.quantiles);
+        let mut summary =
+            drain::summarise(&self.engine, self.collector(), self.sampler.get().copied(), end, &self.config.quantiles);
         if let Some(Err(reason)) = self.collector.get() {
             summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}. Ranges were measured all the same."));
         }

@@ -511,6 +511,12 @@ impl Names {
         index as u32
     }
 
+    /// Domain and name of a label.
+    pub(crate) fn text_of(&self, label: u32) -> Option<(Option<String>, String)> {
+        let label = self.catalog.label_of(label)?;
+        Some((self.domain_name(label.domain).map(str::to_owned), label.name.to_string()))
+    }
+
     /// Name of a domain; `None` for the default one.
     pub(crate) fn domain_name(&self, domain: u32) -> Option<&'static str> {
         match domain & FOREIGN {

@@ -51,11 +51,11 @@ impl Session {
         file.log(OPEN, &record);
     }
 
-    /// Logs the name of a thread.
-    pub(crate) fn log_thread(&self, thread: u32, name: &str) {
+    /// Logs the system's number and the name of a thread.
+    pub(crate) fn log_thread(&self, thread: u32, id: u32, name: &str) {
         let Some(file) = &self.row_file else { return };
         let mut record = Words::default();
-        record.number(thread.into()).text(name);
+        record.number(thread.into()).number(id.into()).text(name);
         file.log(THREAD, &record);
     }
 
@@ -170,6 +170,7 @@ impl Names {
 }
 
 /// The contents of a row file besides the rows.
+#[derive(Debug)]
 pub(crate) struct RowLog {
     file: RowFileReader,
     pub(crate) process: Process,
@@ -188,7 +189,8 @@ pub(crate) struct RowLog {
     call_rows: Vec<(u64, u32, u32, String)>,
     /// Offset of the open ranges, by thread.
     open: BTreeMap<u32, u64>,
-    threads: HashMap<u32, String>,
+    /// The system's number and name of each thread; of the last one that had its rows.
+    threads: HashMap<u32, (u32, String)>,
     /// Chunks by the offset of their owner: number, offset and length.
     chunks: HashMap<u64, Vec<(usize, u64, usize)>>,
     pages: HashMap<u64, Vec<(usize, u64, usize)>>,
@@ -197,7 +199,15 @@ pub(crate) struct RowLog {
 impl RowLog {
     pub(crate) fn read(path: &Path, limits: Limits) -> io::Result<Self> {
         let file = RowFileReader::open(path)?;
-        let mut log = Self {
+        let mut log = Self::new(limits);
+        file.records().for_each(|record| log.read_record(record));
+        log.file = file;
+        if log.process.pid == 0 { Err(io::ErrorKind::InvalidData.into()) } else { Ok(log) }
+    }
+
+    /// One without records.
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
             process: Process::default(),
             is_tsc: false,
             origin: 0,
@@ -211,15 +221,11 @@ impl RowLog {
             threads: HashMap::new(),
             chunks: HashMap::new(),
             pages: HashMap::new(),
-            file,
-        };
-        let file = std::mem::take(&mut log.file);
-        file.records().for_each(|record| log.read_record(record));
-        log.file = file;
-        if log.process.pid == 0 { Err(io::ErrorKind::InvalidData.into()) } else { Ok(log) }
+            file: RowFileReader::default(),
+        }
     }
 
-    fn read_record(&mut self, mut record: Record<'_>) {
+    pub(crate) fn read_record(&mut self, mut record: Record<'_>) {
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         match record.kind {
             PROCESS => {
@@ -241,7 +247,7 @@ impl RowLog {
             }
             THREAD => {
                 let thread = small(record.number());
-                self.threads.insert(thread, record.text());
+                self.threads.insert(thread, (small(record.number()), record.text()));
             }
             CHUNK | PAGE => {
                 let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -321,9 +327,14 @@ impl RowLog {
     /// The words of each thread's open ranges, with the thread's name.
     pub(crate) fn open(&self, words: usize) -> impl Iterator<Item = (&str, &[u64])> {
         self.open.iter().filter_map(move |(thread, offset)| {
-            let name = self.threads.get(thread).map_or("", String::as_str);
+            let name = self.threads.get(thread).map_or("", |(_, name)| name);
             Some((name, self.file.at(*offset, words)?))
         })
+    }
+
+    /// Number, the system's number, and place of the open ranges of each thread.
+    pub(crate) fn places_of_open(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        self.open.iter().filter_map(|(thread, offset)| Some((*thread, self.threads.get(thread)?.0, *offset)))
     }
 
     /// The number of losses of this kind.

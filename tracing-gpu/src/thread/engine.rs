@@ -285,7 +285,7 @@ impl Engine {
         *thread.name.lock() = self.given_name(id).unwrap_or_else(|| thread_name(thread.index));
         thread.set_thread(id);
         thread.set_woken(WOKEN.get());
-        self.session.log_thread(thread.index, &thread.name.lock());
+        self.session.log_thread(thread.index, id, &thread.name.lock());
         thread.record(|| Record::Thread { name: thread.name.lock().as_str().into() });
         if self.session.nvtx && nvtx_rs::is_tool_attached() {
             nvtx_rs::naming::name_current_thread(&thread.name.lock());
@@ -306,7 +306,7 @@ impl Engine {
                 let is_new = *thread.name.lock() != name;
                 if is_new {
                     name.clone_into(&mut thread.name.lock());
-                    process::undisturbed(|| self.session.log_thread(thread.index, name));
+                    process::undisturbed(|| self.session.log_thread(thread.index, id, name));
                 }
                 thread.record(|| Record::Thread { name: name.into() });
             }

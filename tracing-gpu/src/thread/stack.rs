@@ -329,6 +329,13 @@ impl Stack {
             .map(|frame| (frame.span(), Place::from_bits(frame.place.load(Acquire))))
     }
 
+    /// Place and start of the innermost open range that is measured. On any thread, as [`open`](Self::open).
+    pub(crate) fn innermost(&self) -> Option<(Place, Ticks)> {
+        let depth = self.depth.load(Acquire) as usize;
+        let frames = (0..depth).rev().filter_map(|index| self.frames.get(index));
+        frames.map(|frame| (frame.place(), frame.start())).find(|(place, _)| place.is_measured())
+    }
+
     /// Ends the uppermost range, except the innermost one, for which `is_exited` returns true. Also ends the ranges of
     /// `ended_elsewhere`: each is a span and the time of its exit elsewhere, so that a later entry is not ended.
     /// Returns the ranges that left, or `None` if there is no such range.
@@ -476,12 +483,18 @@ impl Stack {
     }
 }
 
-/// The places of the outermost open ranges, from the words of a stack whose thread has ended.
-pub(super) fn open_of_words(words: &[u64]) -> Vec<Place> {
+/// Words of a stack up to its open ranges beyond the outermost 64: the argument of [`open_of_words`].
+pub(super) const WORDS: usize = (offset_of!(Stack, frames) + NEAR * size_of::<Frame>()) / 8;
+
+/// The places and starts of the outermost open ranges, from the words of a stack in a file.
+pub(super) fn open_of_words(words: &[u64]) -> impl DoubleEndedIterator<Item = (Place, Ticks)> {
     let depth = words.first().map_or(0, |word| *word as u32 as usize); // the lower half, on all known platforms
     let frames = words.get(offset_of!(Stack, frames) / 8..).unwrap_or_default().chunks_exact(size_of::<Frame>() / 8);
-    let places = frames.take(depth.min(NEAR)).filter_map(|frame| frame.get(offset_of!(Frame, place) / 8));
-    places.map(|place| Place::from_bits(*place)).collect()
+    let word = |frame: &[u64], offset: usize| frame.get(offset / 8).copied();
+    frames.take(depth.min(NEAR)).filter_map(move |frame| {
+        let (place, start) = (word(frame, offset_of!(Frame, place))?, word(frame, offset_of!(Frame, start))?);
+        Some((Place::from_bits(place), start))
+    })
 }
 
 /// The ranges that an exit below the innermost one removed from the stack. Numbers of ranges are those before the exit,

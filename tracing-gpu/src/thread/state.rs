@@ -45,7 +45,7 @@ mod spans;
 mod tests;
 
 #[cfg(feature = "row-file")]
-pub(crate) use new::{OPEN_WORDS, open_in_file};
+pub(crate) use new::{OPEN_BYTES, OPEN_WORDS, innermost_in_file, open_in_file};
 pub(super) use new::{call_rows_in_file, rows_in_file};
 
 /// The largest number of exits on other threads that are kept until their thread reads them.

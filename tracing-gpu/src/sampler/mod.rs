@@ -1,0 +1,111 @@
+//! Who looks at threads inside of ranges, to know what they wait for: a thread of the process itself, for spans; or, for
+//! other programs, the command that has started them (`run`).
+//!
+//! The thread keeps no descriptor open between looks, because the program may close it and get its number.
+
+#[cfg(feature = "row-file")]
+mod run;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+use range_report::summary::OffCpuStats;
+
+#[cfg(feature = "row-file")]
+pub use run::RunSampler;
+
+use crate::clock::{Ticks, rate_since};
+use crate::off_cpu::{Moment, Pace, Samples, look, own_process, state_file};
+use crate::process::{spawn, thread_id, without_signals};
+use crate::session::Names;
+use crate::session::splits::Joined;
+use crate::thread::engine::Engine;
+
+/// What stands for the name of a range whose label is not known.
+const OTHER_RANGES: &str = "(other)";
+
+/// Looks at the threads of one profiler. Lives as long as the process.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    engine: &'static Engine,
+    /// The samples of a window, and its start.
+    samples: Mutex<(Ticks, Samples)>,
+    stop: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Sampler {
+    /// Starts the thread. `None` if there is none to be had, or if the system does not allow looking.
+    pub(crate) fn start(engine: &'static Engine) -> Option<&'static Self> {
+        state_file(&own_process(), thread_id()).ok()?;
+        let sampler: &'static Self = Box::leak(Box::new(Self {
+            engine,
+            samples: Mutex::new((engine.session.window(), Samples::default())),
+            stop: AtomicBool::new(false),
+            thread: Mutex::default(),
+        }));
+        let thread = without_signals(|| spawn("tracing-gpu-look", Box::new(|| sampler.run())));
+        *sampler.thread.lock() = Some(thread.ok()?);
+        Some(sampler)
+    }
+
+    fn run(&self) {
+        let mut pace = Pace::new();
+        while !self.stop.load(Relaxed) && self.engine.session.is_running() {
+            let moment = pace.begin();
+            let is_inside = self.look_at_all(moment);
+            std::thread::park_timeout(pace.end(is_inside));
+        }
+    }
+
+    /// Looks at the threads that are inside of a range. Returns whether there are any.
+    fn look_at_all(&self, moment: Moment) -> bool {
+        let (session, process) = (&self.engine.session, own_process());
+        let mut is_inside = false;
+        for thread in self.engine.states().filter(|thread| thread.is_up_to_date()) {
+            let Some((place, start)) = thread.stack.innermost() else { continue };
+            is_inside = true;
+            let Some(label) = thread.identity(place).map(|identity| identity.key.label) else { continue };
+            let seen = state_file(&process, thread.thread_id()).and_then(|file| look(&process, &file));
+            let Ok(Some(wait)) = seen else { continue };
+            let clock = &session.clock;
+            let rate = || rate_since(clock.is_tsc(), clock.origin(), clock.origin_monotonic_ns());
+            let ns = moment.charge(|| rate().ns(clock.now().saturating_sub(start).into()));
+            let (of, samples) = &mut *self.samples.lock();
+            if std::mem::replace(of, session.window()) != *of {
+                samples.clear();
+            }
+            samples.add(label, wait, ns);
+        }
+        is_inside
+    }
+
+    /// The samples of a window, by time descending.
+    pub(crate) fn stats(&self, window: Ticks, names: &Names, joined: &Joined) -> Vec<OffCpuStats> {
+        match &*self.samples.lock() {
+            (of, samples) if *of == window => stats(samples, |label| names.text_of(joined.label(label))),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Ends the thread.
+    pub(crate) fn finish(&self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.lock().take() {
+            thread.thread().unpark();
+            let _panicked = thread.join();
+        }
+    }
+}
+
+/// Rows of a summary, with the domain and name of each label.
+fn stats(samples: &Samples, text: impl Fn(u32) -> Option<(Option<String>, String)>) -> Vec<OffCpuStats> {
+    let row = |(label, call, what, count, ns): (u32, &str, &str, u64, u64)| {
+        let (domain, name) = text(label).unwrap_or_else(|| (None, OTHER_RANGES.to_owned()));
+        let mut row = OffCpuStats::new(name, call, count, ns);
+        (row.domain, row.what) = (domain, what.to_owned());
+        row
+    };
+    OffCpuStats::joined(samples.rows().map(row).collect())
+}

@@ -1,0 +1,186 @@
+//! The threads of other processes that keep their open ranges in row files: those of a run of the command.
+//!
+//! All is read from outside: the file, by offsets; and `/proc`, which the system lets a parent read. A process that it
+//! may not look at has no samples.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use range_report::summary::OffCpuStats;
+
+use super::stats;
+use crate::clock::{Ticks, rate_since, read_tsc};
+use crate::off_cpu::{Moment, Pace, Samples, look, state_file};
+use crate::process::monotonic_ns;
+use crate::row_file::RowFileTail;
+use crate::session::catalog::Limits;
+use crate::session::row_log::RowLog;
+use crate::thread::state::{OPEN_BYTES, innermost_in_file};
+
+/// The pause between two searches for new files.
+const SEARCH: Duration = Duration::from_millis(50);
+/// The largest number of descriptors that are kept for threads.
+const MOST_KEPT: usize = 512;
+
+/// Looks at the threads of a run.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct RunSampler {
+    /// The folder of the row files.
+    folder: PathBuf,
+    searched: Option<Instant>,
+    /// The processes by the names of their files.
+    processes: BTreeMap<String, Watched>,
+    pace: Pace,
+}
+
+impl RunSampler {
+    /// Looks at processes with row files in this folder. To be called on the thread that looks.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder, searched: None, processes: BTreeMap::new(), pace: Pace::new() }
+    }
+
+    /// Looks once at all threads that are inside of a range. Returns the pause until the next look.
+    pub fn look(&mut self) -> Duration {
+        if self.searched.is_none_or(|searched| searched.elapsed() >= SEARCH) {
+            self.search();
+            self.searched = Some(Instant::now());
+        }
+        let moment = self.pace.begin();
+        let mut kept = 0;
+        let mut is_inside = false;
+        for process in self.processes.values_mut() {
+            is_inside |= process.look(moment, &mut kept);
+        }
+        self.pace.end(is_inside)
+    }
+
+    /// The samples of each process, by the name of its file.
+    #[must_use]
+    pub fn finish(self) -> BTreeMap<String, Vec<OffCpuStats>> {
+        let of = |process: Watched| stats(&process.samples, |label| process.log.names.text_of(label));
+        self.processes.into_iter().map(|(name, process)| (name, of(process))).collect()
+    }
+
+    /// Searches for the files of new processes.
+    fn search(&mut self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !self.processes.contains_key(&name)
+                && let Some(process) = Watched::new(&entry.path(), &name)
+            {
+                self.processes.insert(name, process);
+            }
+        }
+    }
+}
+
+/// A process that is looked at.
+#[derive(Debug)]
+struct Watched {
+    folder: PathBuf,
+    log: RowLog,
+    threads: Vec<Thread>,
+    samples: Samples,
+    file: RowFileTail,
+    /// The map of its memory. It is empty once the process has ended, or executes another program under the same
+    /// number. `None` once there is nothing to look at.
+    maps: Option<File>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    number: u32,
+    id: u32,
+    /// The offset of its state in the file.
+    offset: u64,
+    state: Option<File>,
+}
+
+impl Watched {
+    /// The process whose file has this name: `4711`, `4711-2`. `None` if it has logged nothing yet.
+    fn new(path: &Path, name: &str) -> Option<Self> {
+        let mut file = RowFileTail::open(path).ok()?;
+        let mut log = RowLog::new(Limits { nodes: usize::MAX, run_time_names: usize::MAX });
+        file.next(|record| log.read_record(record))?;
+        let folder = Path::new("/proc").join(name.split('-').next().unwrap_or_default());
+        let maps = maps_with(path, &folder).ok();
+        Some(Self { folder, log, threads: Vec::new(), samples: Samples::default(), file, maps })
+    }
+
+    /// Looks at its threads. Returns whether any is inside of a range.
+    fn look(&mut self, moment: Moment, kept: &mut usize) -> bool {
+        if self.maps.is_none() {
+            return false;
+        }
+        let mut has_news = false;
+        while self.file.next(|record| self.log.read_record(record)).is_some() {
+            has_news = true;
+        }
+        if has_news {
+            self.find_threads();
+        }
+        let mut is_inside = false;
+        let mut words = [0; (OPEN_BYTES.end - OPEN_BYTES.start) as usize / 8];
+        for thread in &mut self.threads {
+            let open = thread.offset.checked_add(OPEN_BYTES.start).and_then(|at| self.file.words(at, &mut words));
+            let Some((place, start)) = open.and_then(|()| innermost_in_file(&words)) else { continue };
+            let is_running = |maps: &File| maps.read_at(&mut [0], 0).is_ok_and(|read| read > 0);
+            if !is_inside && !self.maps.as_ref().is_some_and(is_running) {
+                self.maps = None;
+                break;
+            }
+            is_inside = true;
+            let state = thread.state.take().map_or_else(|| state_file(&self.folder, thread.id), Ok);
+            let seen = state.and_then(|state| Ok((look(&self.folder, &state)?, state)));
+            let Ok((wait, state)) = seen else { continue };
+            if *kept < MOST_KEPT {
+                *kept += 1;
+                thread.state = Some(state);
+            }
+            let Some(wait) = wait else { continue };
+            let label = self.log.names.catalog.nodes().get(self.log.node(place.node()) as usize);
+            let Some(label) = label.map(|node| node.label) else { continue };
+            self.samples.add(label, wait, moment.charge(|| open_ns(&self.log, start)));
+        }
+        if self.maps.is_none() {
+            self.threads.clear();
+        }
+        is_inside
+    }
+
+    /// The threads with a state in the file. A new thread may have the state of one that has ended.
+    fn find_threads(&mut self) {
+        let mut before = std::mem::take(&mut self.threads);
+        for (number, id, offset) in self.log.places_of_open() {
+            let known = before.iter().position(|thread| (thread.number, thread.id) == (number, id));
+            let known = known.map(|known| before.swap_remove(known));
+            self.threads.push(known.unwrap_or(Thread { number, id, offset, state: None }));
+        }
+    }
+}
+
+/// How long a range has been open.
+fn open_ns(log: &RowLog, start: Ticks) -> u64 {
+    let now = if log.is_tsc { read_tsc() } else { monotonic_ns().saturating_sub(log.origin_ns) };
+    rate_since(log.is_tsc, log.origin, log.origin_ns).ns(now.saturating_sub(start).into())
+}
+
+/// The map of the memory of the process with this folder in `/proc`.
+///
+/// # Errors
+/// If it has not mapped this file: then it is another process, because one in a container of its own has other numbers.
+fn maps_with(path: &Path, process: &Path) -> io::Result<File> {
+    let path = path.canonicalize()?;
+    let mut maps = File::open(process.join("maps"))?;
+    let mut text = Vec::new();
+    maps.read_to_end(&mut text)?;
+    let is_its = text.split(|byte| *byte == b'\n').any(|line| line.ends_with(path.as_os_str().as_bytes()));
+    if is_its { Ok(maps) } else { Err(io::ErrorKind::NotFound.into()) }
+}
