@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::summary::ThreadStats;
+use crate::summary::{OffCpuStats, ThreadStats};
 use crate::{
     GpuActivity, GpuWork, NodeWork, OpenRange, RangeStats, RangeStyle, RenderOptions, Report, StreamStats, Times,
     TreeNode,
@@ -270,6 +270,39 @@ fn any_run() -> impl Strategy<Value = Summary> {
         run.losses.stray_exits = stray_exits;
         run
     })
+}
+
+/// A range of 10 s in a run of 20 s, whose thread was seen so often for so long in two system calls.
+fn off_cpu(rows: [(u64, u64); 2]) -> Summary {
+    let mut run = summary(vec![node("run", 1, [20_000 * MS; 2].map(|ns| ns - 5), vec![leaf("step", 9, 10_000 * MS)])]);
+    (run.tree[0].self_ns, run.elapsed_ns) = (10_000 * MS, 20_000 * MS);
+    let row = |call: &str, (samples, ms): (u64, u64)| OffCpuStats::new("step", call, samples, ms * MS);
+    run.off_cpu = vec![row("read", rows[0]), row("futex (lock or condition)", rows[1])];
+    run.off_cpu[0].what = "pipe".to_owned();
+    run
+}
+
+#[test]
+fn a_range_off_the_cpu_is_found_with_its_system_call() {
+    let of = |run: &Summary| run.findings().into_iter().filter(|one| one.kind() == FindingKind::OffCpu).collect();
+    let all: Vec<Finding> = of(&off_cpu([(700, 7_000), (20, 200)]));
+    let sentence = "step: off CPU 7.200 s (72.0%), in read (pipe), 720 samples";
+    let expected = (vec!["run", "step"], Some(1), 7_200 * MS, Some(10_000 * MS), sentence);
+    assert_eq!(told(&all, FindingKind::OffCpu), [expected]);
+    assert_eq!(all[0].evidence, Evidence::OffCpu { samples: 720, in_call_ns: 7_000 * MS });
+    let mixed: Vec<Finding> = of(&off_cpu([(200, 2_000), (400, 4_000)]));
+    assert_eq!(mixed[0].sentence, "step: off CPU 6.000 s (60.0%), mostly in futex (lock or condition), 600 samples");
+    // No more than the range took.
+    let more: Vec<Finding> = of(&off_cpu([(1_010, 10_100), (0, 0)]));
+    assert_eq!((more[0].at_stake_ns, more[0].of_ns), (10_000 * MS, Some(10_000 * MS)));
+    // Too small a part of the range, too few samples, a range that is a small part of the run, children elsewhere.
+    let mut small = off_cpu([(700, 7_000), (20, 200)]);
+    small.elapsed_ns = 101_000 * MS;
+    let mut blocked = off_cpu([(700, 7_000), (20, 200)]);
+    blocked.tree[0].children[0].blocked_ns = 9_000 * MS;
+    for run in [off_cpu([(290, 2_900), (9, 90)]), off_cpu([(10, 7_000), (9, 200)]), small, blocked] {
+        assert_eq!(of(&run), []);
+    }
 }
 
 proptest! {

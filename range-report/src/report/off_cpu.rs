@@ -56,3 +56,35 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     }
     Ok(table)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::OffCpuStats;
+
+    #[test]
+    fn ranges_with_what_their_threads_waited_for() {
+        let row = |name: &str, call: &str, what: &str, samples, ms: u64| {
+            let mut row = OffCpuStats::new(name, call, samples, ms * 1_000_000);
+            row.what = what.to_owned();
+            row
+        };
+        let mut summary = Summary::default();
+        assert!(off_cpu(&summary, &RenderOptions::default()).contains(NOT_SEEN));
+        summary.off_cpu = vec![
+            row("Module running", "read", "pipe", 2_310, 23_099),
+            row("Load\tModule", "futex (lock or condition)", "", 90, 900),
+        ];
+        summary.off_cpu[1].domain = Some("net".to_owned());
+        let expected = "
+ ** Off CPU by Range and System Call, sampled (off_cpu):
+
+ Range              Off CPU  Share  Samples  System call                Of
+ ----------------  --------  -----  -------  -------------------------  ----
+ Module running    23.10 s   96.2%    2,310  read                       pipe
+ net:Load\\tModule  900.0 ms   3.8%       90  futex (lock or condition)
+
+";
+        assert_eq!(off_cpu(&summary, &RenderOptions::default()), expected);
+    }
+}

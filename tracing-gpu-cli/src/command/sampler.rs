@@ -31,7 +31,7 @@ impl Sampler {
             sampler.finish()
         };
         // Signals interrupt the waiting of the main thread.
-        let thread = without_signals(|| Builder::new().name("tracing-gpu-look".to_owned()).spawn(look));
+        let thread = without_signals(|| Builder::new().name("tracing-off-cpu".to_owned()).spawn(look));
         Some(Self { stop, thread: thread.ok()? })
     }
 

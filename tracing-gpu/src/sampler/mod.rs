@@ -45,7 +45,7 @@ impl Sampler {
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
         }));
-        let thread = without_signals(|| spawn("tracing-gpu-look", Box::new(|| sampler.run())));
+        let thread = without_signals(|| spawn("tracing-off-cpu", Box::new(|| sampler.run())));
         *sampler.thread.lock() = Some(thread.ok()?);
         Some(sampler)
     }

@@ -2,6 +2,7 @@ use std::io::{self, Write};
 
 use super::items::{Bar, Items};
 use super::{HtmlSink, Limits};
+use crate::summary::OffCpuStats;
 use crate::summary::{
     ApiCallStats, CallStates, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats,
     NodeWork, OpenAccStats, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes,
@@ -256,6 +257,7 @@ fn distinct() -> Summary {
         categories: vec![CategoryStats::new("io", times.clone())],
         stream_ranges: vec![near, nothing],
         openacc: vec![event],
+        off_cpu: vec![OffCpuStats::new("step", "futex (lock or condition)", 3, 900)],
         gpu: Some(gpu),
         tree: vec![node],
         ..Summary::default()
