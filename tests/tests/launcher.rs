@@ -28,3 +28,6 @@ mod stacks;
 mod statically_linked;
 #[path = "launcher/summaries.rs"]
 mod summaries;
+#[cfg(feature = "foreign")]
+#[path = "launcher/waits.rs"]
+mod waits;
