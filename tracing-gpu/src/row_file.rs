@@ -435,10 +435,11 @@ impl RowFileTail {
     /// Reads words of the file from this byte on.
     pub(crate) fn words(&self, offset: u64, words: &mut [u64]) -> Option<()> {
         use std::os::unix::fs::FileExt as _;
-        let mut bytes = [0; 64 * 8];
-        for (number, part) in words.chunks_mut(64).enumerate() {
+        const AT_ONCE: usize = PAGE / 8;
+        let mut bytes = [0; PAGE];
+        for (number, part) in words.chunks_mut(AT_ONCE).enumerate() {
             let bytes = bytes.get_mut(..8 * part.len())?;
-            self.file.read_exact_at(bytes, offset.checked_add(8 * 64 * number as u64)?).ok()?;
+            self.file.read_exact_at(bytes, offset.checked_add((PAGE * number) as u64)?).ok()?;
             let read = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or([0; 8])));
             part.iter_mut().zip(read).for_each(|(to, word)| *to = word);
         }

@@ -9,7 +9,7 @@ use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use range_report::summary::OffCpuStats;
 
@@ -22,8 +22,8 @@ use crate::session::catalog::Limits;
 use crate::session::row_log::RowLog;
 use crate::thread::state::{OPEN_BYTES, innermost_in_file};
 
-/// The pause between two searches for new files.
-const SEARCH: Duration = Duration::from_millis(50);
+/// The longest pause between two searches for new files: two changes of the folder may have the same time.
+const SEARCH: Duration = Duration::from_millis(500);
 /// The largest number of descriptors that are kept for threads.
 const MOST_KEPT: usize = 512;
 
@@ -33,7 +33,8 @@ const MOST_KEPT: usize = 512;
 pub struct RunSampler {
     /// The folder of the row files.
     folder: PathBuf,
-    searched: Option<Instant>,
+    /// When it was searched, and its last change then. `None` if a file had no contents yet.
+    searched: Option<(Instant, SystemTime)>,
     /// The processes by the names of their files.
     processes: BTreeMap<String, Watched>,
     pace: Pace,
@@ -48,9 +49,10 @@ impl RunSampler {
 
     /// Looks once at all threads that are inside of a range. Returns the pause until the next look.
     pub fn look(&mut self) -> Duration {
-        if self.searched.is_none_or(|searched| searched.elapsed() >= SEARCH) {
-            self.search();
-            self.searched = Some(Instant::now());
+        let changed = fs::metadata(&self.folder).and_then(|folder| folder.modified());
+        let changed = changed.unwrap_or(SystemTime::UNIX_EPOCH);
+        if self.searched.is_none_or(|(searched, then)| then != changed || searched.elapsed() >= SEARCH) {
+            self.searched = self.search().then(|| (Instant::now(), changed));
         }
         let moment = self.pace.begin();
         let mut kept = 0;
@@ -68,16 +70,20 @@ impl RunSampler {
         self.processes.into_iter().map(|(name, process)| (name, of(process))).collect()
     }
 
-    /// Searches for the files of new processes.
-    fn search(&mut self) {
+    /// Searches for the files of new processes. Returns whether all of them have contents.
+    fn search(&mut self) -> bool {
+        let mut is_whole = true;
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if !self.processes.contains_key(&name)
-                && let Some(process) = Watched::new(&entry.path(), &name)
-            {
-                self.processes.insert(name, process);
+            if self.processes.contains_key(&name) {
+                continue;
+            }
+            match Watched::new(&entry.path(), &name) {
+                Some(process) => _ = self.processes.insert(name, process),
+                None => is_whole = false,
             }
         }
+        is_whole
     }
 }
 
