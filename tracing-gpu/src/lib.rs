@@ -109,7 +109,7 @@
 //! - `report=ranges+tree+categories+nvprof+...`, the names of [`Report`]; `style=current|legacy`; `hot=PERCENT`;
 //!   `rows=NUMBER|all`; `notes=NUMBER|all`; `percentiles=NUMBER+NUMBER`; `parents=entered|created`;
 //! - `name_from=FIELD+FIELD|off`; `bare_fields=on|off`; `names=cut|whole`; `without=FINDING+FINDING`;
-//! - `out=stderr|stdout|none|PATH`; `signals=on|off`;
+//! - `out=stderr|stdout|none|PATH`; `signals=on|off`; `off_cpu=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
 //! - `trace=PATH`, and so each file by the name of its method of [`ProfilerBuilder`]. In a path `%h` is the host, `%p`
 //!   the process id, `%r` the rank, `%q{NAME}` a variable and `%%` a percent sign.

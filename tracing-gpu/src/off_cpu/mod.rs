@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use range_report::stats::Named;
+use range_report::summary::OffCpuStats;
 
 use crate::process;
 
@@ -28,8 +29,9 @@ const IDLE_PERIOD: Duration = Duration::from_millis(100);
 const PAUSE_PER_COST: u64 = 250;
 /// Rows of samples; others are counted in one more row.
 const MOST_ROWS: usize = 1_024;
-/// The label of that row, and its system call.
+/// The label of that row, which no range has; its name and its system call.
 const OTHER: u32 = u32::MAX;
+const OTHER_RANGES: &str = "(other)";
 const OTHER_CALL: &str = "other";
 
 /// The system call in which a thread waits, and what is behind its descriptor.
@@ -108,9 +110,15 @@ impl Samples {
         self.0.clear();
     }
 
-    /// The rows: label, system call, what is behind its descriptor, number of samples, and time.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, &str, &str, u64, u64)> {
-        self.0.iter().map(|((label, call, what), row)| (*label, &**call, &**what, row.samples, row.ns))
+    /// Rows of a summary, with the domain and name of each label.
+    pub(crate) fn stats(&self, text: impl Fn(u32) -> Option<(Option<String>, String)>) -> Vec<OffCpuStats> {
+        let row = |((label, call, what), row): (&(u32, Cow<'static, str>, String), &Row)| {
+            let (domain, name) = text(*label).unwrap_or_else(|| (None, OTHER_RANGES.to_owned()));
+            let mut stats = OffCpuStats::new(name, call.as_ref(), row.samples, row.ns);
+            (stats.domain, stats.what) = (domain, what.clone());
+            stats
+        };
+        OffCpuStats::joined(self.0.iter().map(row).collect())
     }
 }
 
@@ -251,11 +259,10 @@ mod tests {
         let wait = |call: &str| Wait { call: call.to_owned().into(), what: String::new() };
         (0..MOST_ROWS as u32 + 9).for_each(|label| samples.add(label, wait("read"), 2));
         samples.add(7, wait("read"), 2);
-        let rows: Vec<_> = samples.rows().collect();
-        assert_eq!(
-            (rows.len(), rows[7], *rows.last().unwrap()),
-            (MOST_ROWS + 1, (7, "read", "", 2, 4), (OTHER, "other", "", 9, 18))
-        );
+        let rows = samples.stats(|label| (label != OTHER).then(|| (None, label.to_string())));
+        let of = |name: &str| rows.iter().find(|row| row.name == name).map(|row| (row.samples, row.time_ns));
+        assert_eq!((rows.len(), of("7"), of("(other)")), (MOST_ROWS + 1, Some((2, 4)), Some((9, 18))));
+        assert_eq!((&*rows[0].name, &*rows[0].call), ("(other)", "other"), "the most time first");
     }
 
     #[test]

@@ -22,9 +22,6 @@ use crate::session::Names;
 use crate::session::splits::Joined;
 use crate::thread::engine::Engine;
 
-/// What stands for the name of a range whose label is not known.
-const OTHER_RANGES: &str = "(other)";
-
 /// Looks at the threads of one profiler. Lives as long as the process.
 #[derive(Debug)]
 pub(crate) struct Sampler {
@@ -84,7 +81,7 @@ impl Sampler {
     /// The samples of a window, by time descending.
     pub(crate) fn stats(&self, window: Ticks, names: &Names, joined: &Joined) -> Vec<OffCpuStats> {
         match &*self.samples.lock() {
-            (of, samples) if *of == window => stats(samples, |label| names.text_of(joined.label(label))),
+            (of, samples) if *of == window => samples.stats(|label| names.text_of(joined.label(label))),
             _ => Vec::new(),
         }
     }
@@ -97,15 +94,4 @@ impl Sampler {
             let _panicked = thread.join();
         }
     }
-}
-
-/// Rows of a summary, with the domain and name of each label.
-fn stats(samples: &Samples, text: impl Fn(u32) -> Option<(Option<String>, String)>) -> Vec<OffCpuStats> {
-    let row = |(label, call, what, count, ns): (u32, &str, &str, u64, u64)| {
-        let (domain, name) = text(label).unwrap_or_else(|| (None, OTHER_RANGES.to_owned()));
-        let mut row = OffCpuStats::new(name, call, count, ns);
-        (row.domain, row.what) = (domain, what.to_owned());
-        row
-    };
-    OffCpuStats::joined(samples.rows().map(row).collect())
 }

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use range_report::summary::OffCpuStats;
 
-use super::stats;
 use crate::clock::{Ticks, rate_since, read_tsc};
 use crate::off_cpu::{Moment, Pace, Samples, look, state_file};
 use crate::process::monotonic_ns;
@@ -66,7 +65,7 @@ impl RunSampler {
     /// The samples of each process, by the name of its file.
     #[must_use]
     pub fn finish(self) -> BTreeMap<String, Vec<OffCpuStats>> {
-        let of = |process: Watched| stats(&process.samples, |label| process.log.names.text_of(label));
+        let of = |process: Watched| process.samples.stats(|label| process.log.names.text_of(label));
         self.processes.into_iter().map(|(name, process)| (name, of(process))).collect()
     }
 
