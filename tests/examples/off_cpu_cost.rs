@@ -1,5 +1,5 @@
-//! What it costs to look at threads inside of spans: `off_cpu_cost THREADS SECONDS` waits on so many threads, and prints
-//! the processor time of the thread that looks, here and in the command that runs this program, per second.
+//! What it costs to look at threads inside of spans: `off_cpu_cost THREADS SECONDS` waits on so many threads, and
+//! prints the processor time of the thread that looks, here and in the command that runs this program, per second.
 
 use std::io::Read as _;
 use std::path::Path;

@@ -88,7 +88,7 @@ kinds! {
         /// How long the others took on average.
         others_mean_ns: u64,
     }
-    /// Threads were off the CPU for much of a range's own time: sampled. At stake is that time, of the range's own time.
+    /// Threads were off the CPU for much of a range's own time: sampled. At stake is that time, of the range's own.
     OffCpu = "off_cpu" {
         /// How often a thread was seen off the CPU there.
         samples: u64,

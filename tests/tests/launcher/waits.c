@@ -72,7 +72,8 @@ int main(int count, char **arguments) {
 
     int ready[2];
     char byte;
-    if (pipe(ready) != 0 || pthread_create(&thread, NULL, holder, &ready[1]) != 0 || read(ready[0], &byte, 1) != 1) abort();
+    if (pipe(ready) != 0 || pthread_create(&thread, NULL, holder, &ready[1]) != 0) abort();
+    if (read(ready[0], &byte, 1) != 1) abort();
     nvtxRangePushA("lock");
     start = now();
     pthread_mutex_lock(&mutex);

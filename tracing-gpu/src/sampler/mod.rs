@@ -1,5 +1,5 @@
-//! Who looks at threads inside of ranges, to know what they wait for: a thread of the process itself, for spans; or, for
-//! other programs, the command that has started them (`run`).
+//! Who looks at threads inside of ranges, to know what they wait for: a thread of the process itself, for spans; or,
+//! for other programs, the command that has started them (`run`).
 //!
 //! The thread keeps no descriptor open between looks, because the program may close it and get its number.
 
