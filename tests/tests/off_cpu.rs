@@ -10,6 +10,9 @@ use tracing::info_span;
 use tracing_gpu::summary::OffCpuStats;
 use tracing_gpu::{Output, Profiler};
 
+/// Waits, and returns for how long.
+type Wait = fn() -> Duration;
+
 /// How long each thread waits, or spins.
 const WAIT: Duration = Duration::from_secs(2);
 
@@ -82,8 +85,8 @@ fn agrees(row: &OffCpuStats, expected: Duration) -> bool {
 fn each_wait_is_charged_to_its_range_and_its_system_call() {
     let profiler = profiler(true);
     let subscriber = tracing::Dispatch::new(profiler.subscriber());
-    let within = |run: fn() -> Duration| tracing::dispatcher::with_default(&subscriber, run);
-    let waits: [(&str, &str, fn() -> Duration); 4] = [
+    let within = |run: Wait| tracing::dispatcher::with_default(&subscriber, run);
+    let waits: [(&str, &str, Wait); 4] = [
         ("pipe", "read (pipe)", read_pipe),
         ("lock", "futex (lock or condition)", lock),
         ("sleep", "clock_nanosleep", || timed("sleep", || sleep(WAIT))),
