@@ -421,15 +421,6 @@ pub(crate) fn monotonic_ns() -> u64 {
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
 
-/// Nanoseconds of processor time of the calling thread.
-#[cfg(target_os = "linux")]
-pub(crate) fn thread_cpu_ns() -> u64 {
-    let mut spent = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one struct; the clock exists on every Linux.
-    let _always_there = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut spent) };
-    (spent.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(spent.tv_nsec as u64)
-}
-
 /// Nanoseconds of a clock: unknown on this system.
 #[cfg(not(unix))]
 pub(crate) fn monotonic_ns() -> u64 {

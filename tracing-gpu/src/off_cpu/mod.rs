@@ -153,8 +153,7 @@ impl Moment {
 impl Pace {
     pub(crate) fn new() -> Self {
         let now = process::monotonic_ns();
-        let spent_ns = process::thread_cpu_ns();
-        Self { last_ns: now, spent_ns, pause_ns: nanoseconds(PERIOD), was_inside: false, random: now | 1 }
+        Self { last_ns: now, spent_ns: spent_ns(), pause_ns: nanoseconds(PERIOD), was_inside: false, random: now | 1 }
     }
 
     /// Begins a look.
@@ -166,8 +165,8 @@ impl Pace {
 
     /// Ends a look, which found a thread inside of a range or not. Returns the pause until the next.
     pub(crate) fn end(&mut self, is_inside: bool) -> Duration {
-        let spent_ns = process::thread_cpu_ns();
-        let cost = spent_ns.saturating_sub(std::mem::replace(&mut self.spent_ns, spent_ns));
+        let spent = spent_ns();
+        let cost = spent.saturating_sub(std::mem::replace(&mut self.spent_ns, spent));
         self.was_inside = is_inside;
         let least = nanoseconds(if is_inside { PERIOD } else { IDLE_PERIOD });
         // Some more or less each time: a program that does something every 10 ms is not always met in the same place.
@@ -178,6 +177,11 @@ impl Pace {
         self.pause_ns = pause / 4 * 3 + self.random % (pause / 2);
         Duration::from_nanos(self.pause_ns)
     }
+}
+
+/// The processor time of this thread.
+fn spent_ns() -> u64 {
+    process::thread_cpu_ns().unwrap_or(0)
 }
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -280,8 +284,8 @@ mod tests {
         let mut pace = Pace::new();
         let idle = nanoseconds(IDLE_PERIOD) / 4 * 3;
         assert!(nanoseconds(pace.end(false)) >= idle);
-        let begun = process::thread_cpu_ns();
-        let cost = || process::thread_cpu_ns() - begun;
+        let begun = spent_ns();
+        let cost = || spent_ns() - begun;
         while cost() < 2_000_000 {}
         assert!(nanoseconds(pace.end(true)) >= 2_000_000 * PAUSE_PER_COST / 4 * 3);
     }
