@@ -26,8 +26,8 @@ const TITLES: [&str; 2] = [
 ];
 pub(crate) const ABOUT: &str = "Time in which the thread of a range did not run, by the system call that it was in: an \
                                 estimate from samples.";
-const NOT_SEEN: &str = "No thread was seen off the CPU inside of a range. Only with `off_cpu=on`, on Linux, anybody \
-                        looks.\n";
+const NOT_SEEN: &str = "No sample found a thread off the CPU inside of a range, or none was taken (`off_cpu=on`, Linux \
+                        only).\n";
 
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     if summary.off_cpu.is_empty() {
