@@ -163,7 +163,7 @@ mod collector;
 mod config;
 mod drain;
 mod fold;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod off_cpu;
 #[cfg(feature = "openacc")]
 mod openacc;
@@ -178,9 +178,9 @@ mod row_file;
 #[cfg(not(all(target_os = "linux", feature = "row-file")))]
 #[path = "row_file/disabled.rs"]
 mod row_file;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod sampler;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 #[path = "sampler/disabled.rs"]
 mod sampler;
 mod samples;
@@ -229,7 +229,7 @@ pub use range_report::{Comparison, compare};
 pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
 #[doc(inline)]
 pub use range_report::{analysis, summary};
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), feature = "row-file"))]
 #[doc(hidden)]
 pub use sampler::RunSampler;
 #[cfg(feature = "cuda")]

@@ -1,4 +1,5 @@
-//! Nobody looks at threads on this system: only Linux tells what they wait for.
+//! Nobody looks at threads on this system: only Linux tells what they wait for, and numbers of system calls are known
+//! for two processors.
 
 use range_report::summary::OffCpuStats;
 
