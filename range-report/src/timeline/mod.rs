@@ -36,7 +36,7 @@ pub enum Value<'a> {
 }
 
 /// One instance of a range. Ranges of a thread arrive in order of their ends: children before their parents.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Range<'a> {
     /// The operating system's number of the thread on which it was opened.
     pub thread: u32,
@@ -75,31 +75,6 @@ pub struct Range<'a> {
     /// Number of the call in which this one runs: the call of the innermost open range of its thread or, if that range
     /// is of an ancestor of the span, the call of the parent at creation.
     pub parent: u64,
-}
-
-impl Default for Range<'_> {
-    fn default() -> Self {
-        Self {
-            thread: 0,
-            start: 0,
-            end: 0,
-            style: RangeStyle::PushPop,
-            domain: None,
-            name: "",
-            depth: 0,
-            category: None,
-            color: None,
-            payload: None,
-            fields: &[],
-            end_thread: None,
-            cut: false,
-            on_cpu_ns: 0,
-            off_cpu_ns: 0,
-            span: 0,
-            call: 0,
-            parent: 0,
-        }
-    }
 }
 
 /// A call: one use of a span, from its creation to its close. It is an item only if it differs from its one instance:

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::comparison::{self, Compared, compared};
 use super::hot::{HotLists, hot_lists};
 use super::idle;
-use super::items::{Bar, Items, Launch, StreamPart, ThreadPart, Track};
+use super::items::{Bar, Items, Launch, StreamPart, ThreadPart, Track, launch_of};
 use super::lay_out::lay_out;
 use super::tables::{Column, Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable};
@@ -326,7 +326,7 @@ fn colors(bars: &[Bar]) -> (Vec<u32>, Vec<u32>) {
 
 /// The launches, in the order of their bars.
 fn in_order_of(bars: &[Bar], launches: &[Launch]) -> Vec<Launch> {
-    bars.iter().filter_map(|bar| launches.get(bar.launch as usize).copied()).collect()
+    bars.iter().filter_map(|bar| launch_of(bar, launches).copied()).collect()
 }
 
 /// The notes below the reports, as if all reports had been printed.

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
-
-use super::details::{ApiCallDetail, CallDetail, IdleDetail, LONGEST_VALUE, MarkDetail, OperationDetail, RangeDetail};
+use super::details::{Detail, LONGEST_VALUE, of_api_call, of_call, of_mark, of_operation, of_range};
 use super::idle::words;
 use super::texts::{Texts, presentable};
 use crate::TableStyle;
@@ -52,7 +50,7 @@ pub(super) enum StreamPart {
 }
 
 /// One item. Texts are given by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bar {
     /// Number of the track.
     pub(super) track: u32,
@@ -68,7 +66,7 @@ pub(super) struct Bar {
     /// What is known of its processor time, in thousandths of its length: on the CPU in the upper half, off it in the
     /// lower.
     pub(super) cpu: u32,
-    /// Number of the launch; [`NONE`] for all but operations.
+    /// For operations, the number of the launch, plus one; 0 for others.
     pub(super) launch: u32,
     /// Numbers of its call, its span, and the call around it; 0 if unknown.
     pub(super) call: u64,
@@ -76,7 +74,6 @@ pub(super) struct Bar {
     pub(super) parent: u64,
 }
 
-pub(super) const NONE: u32 = u32::MAX;
 /// While items arrive, their number may exceed the limit by this fraction.
 const SURPLUS: usize = 8;
 
@@ -90,7 +87,7 @@ pub(super) struct Launch {
 }
 
 /// All items that arrived.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Items {
     pub(super) limit: usize,
     pub(super) texts: Texts,
@@ -111,75 +108,48 @@ pub(super) struct Items {
     left_for_marks: usize,
 }
 
-impl Default for Items {
-    fn default() -> Self {
-        Self::new(Limits { items: 0, text: 0 })
-    }
-}
-
 impl Items {
     pub(super) fn new(limits: Limits) -> Self {
-        Self {
-            limit: limits.items,
-            texts: Texts::new(limits.text),
-            tracks: HashMap::new(),
-            bars: Vec::new(),
-            launches: Vec::new(),
-            marks: Vec::new(),
-            threads: BTreeMap::new(),
-            devices: BTreeMap::new(),
-            came: 0,
-            shortest: 0,
-            left_out: 0,
-            marks_left_out: 0,
-            left_for_marks: limits.text / 4,
-        }
+        let (texts, left_for_marks) = (Texts::new(limits.text), limits.text / 4);
+        Self { limit: limits.items, texts, left_for_marks, ..Self::default() }
     }
 
     pub(super) fn add(&mut self, item: &Item<'_>) {
         match item {
             Item::Thread { thread, name } => announce(&mut self.threads, *thread, name),
             Item::Device { device, name } => announce(&mut self.devices, *device, name),
-            Item::Range(range) => self.range(range),
             Item::Mark(mark) => self.mark(mark),
-            Item::Operation(operation) => self.operation(operation),
-            Item::Call(call) => self.call(call),
-            Item::ApiCall(call) => self.api_call(call),
-            Item::Projection(projection) => self.projection(projection),
-            Item::Idle(idle) => self.idle(idle),
-            Item::Detail(_) => {}
+            Item::Range(range) if self.accepts(range.start, range.end) => self.range(range),
+            Item::Operation(operation) if self.accepts(operation.start, operation.end) => self.operation(operation),
+            Item::Call(call) if self.accepts(call.start, call.end) => self.call(call),
+            Item::ApiCall(call) if self.accepts(call.start, call.end) => self.api_call(call),
+            Item::Projection(of) if self.accepts(of.start, of.end) => self.projection(of),
+            Item::Idle(idle) if self.accepts(idle.start, idle.end) => self.idle(idle),
+            _ => {}
         }
     }
 
     fn range(&mut self, range: &Range<'_>) {
-        if !self.accepts(range.start, range.end) {
-            return;
-        }
         let thread = |part| Track::Thread { thread: range.thread, part };
-        let track = match range.style {
-            RangeStyle::PushPop => thread(ThreadPart::Ranges),
-            RangeStyle::StartEnd if range.call != 0 => Track::Calls,
-            RangeStyle::StartEnd => thread(ThreadPart::Lifetimes),
+        let (track, level) = match range.style {
+            RangeStyle::PushPop => (thread(ThreadPart::Ranges), range.depth),
+            RangeStyle::StartEnd if range.call != 0 => (Track::Calls, 0),
+            RangeStyle::StartEnd => (thread(ThreadPart::Lifetimes), 0),
         };
-        let level = if range.style == RangeStyle::PushPop { range.depth } else { 0 };
-        let detail = self.detail(&RangeDetail::of(range));
         let length = range.end.saturating_sub(range.start).max(1);
         let part = |ns: u64| u32::try_from(u128::from(ns) * 1_000 / u128::from(length)).unwrap_or(0).min(1_000);
         let bar = Bar {
-            track: number(&mut self.tracks, track),
             level,
-            start: range.start,
-            end: range.end,
+            detail: self.detail(of_range(range)),
             name: named(&mut self.texts, range.domain, range.name),
-            detail,
             color: range.color.filter(|color| color >> 24 > 0).map_or(0, |color| (color & 0xff_ffff) + 1),
             cpu: part(range.on_cpu_ns) << 16 | part(range.off_cpu_ns),
-            launch: NONE,
             call: range.call,
             span: range.span,
             parent: range.parent,
+            ..Bar::default()
         };
-        self.push(bar);
+        self.push(track, range.start, range.end, bar);
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
@@ -187,152 +157,61 @@ impl Items {
             self.marks_left_out = self.marks_left_out.saturating_add(1);
             return;
         }
-        let detail = MarkDetail::of(mark).and_then(|detail| serde_json::to_string(&detail).ok());
+        let detail = of_mark(mark).text();
         let detail = detail.map_or(0, |detail| self.texts.number_within(&detail, &mut self.left_for_marks));
-        self.marks.push(Bar {
-            track: number(&mut self.tracks, Track::Thread { thread: mark.thread, part: ThreadPart::Marks }),
-            level: mark.level.into(),
-            start: mark.at,
-            end: mark.at,
-            name: named(&mut self.texts, mark.domain, mark.text),
-            detail,
-            color: 0,
-            cpu: 0,
-            launch: NONE,
-            call: 0,
-            span: 0,
-            parent: 0,
-        });
+        let (start, end) = (mark.at, mark.at);
+        let track = number(&mut self.tracks, Track::Thread { thread: mark.thread, part: ThreadPart::Marks });
+        let name = named(&mut self.texts, mark.domain, mark.text);
+        self.marks.push(Bar { track, level: mark.level.into(), start, end, name, detail, ..Bar::default() });
     }
 
     fn operation(&mut self, operation: &Operation<'_>) {
-        if !self.accepts(operation.start, operation.end) {
-            return;
-        }
         let Operation { device, context, stream, .. } = *operation;
         let (name, bytes) = match operation.work {
             Work::Kernel(_) if !operation.kernel.is_empty() => (self.texts.shown(operation.kernel), 0),
             Work::Kernel(_) => (self.texts.shown(operation.symbol), 0),
             Work::Memory(memory) => (self.texts.shown(&bracketed(memory.kind, TableStyle::Current)), memory.bytes),
         };
-        let detail = self.detail(&OperationDetail::of(operation));
-        let launch = Launch {
+        let detail = self.detail(of_operation(operation));
+        self.launches.push(Launch {
             at: operation.launch,
             span: operation.span.map_or(0, |span| self.texts.shown(span)),
             correlation: operation.correlation,
             bytes,
-        };
-        let number_of_launch = u32::try_from(self.launches.len()).unwrap_or(NONE);
-        self.launches.push(launch);
+        });
+        let launch = number_of_last(&self.launches);
         let track = Track::Stream { device, context, stream, part: StreamPart::Operations };
-        let bar = Bar {
-            track: number(&mut self.tracks, track),
-            level: 0,
-            start: operation.start,
-            end: operation.end,
-            name,
-            detail,
-            color: 0,
-            cpu: 0,
-            launch: number_of_launch,
-            call: operation.call,
-            span: 0,
-            parent: 0,
-        };
-        self.push(bar);
+        let bar = Bar { name, detail, launch, call: operation.call, ..Bar::default() };
+        self.push(track, operation.start, operation.end, bar);
     }
 
     fn call(&mut self, call: &Call<'_>) {
-        if !self.accepts(call.start, call.end) {
-            return;
-        }
-        let detail = self.detail(&CallDetail::of(call));
-        let bar = Bar {
-            track: number(&mut self.tracks, Track::Calls),
-            level: 0,
-            start: call.start,
-            end: call.end,
-            name: named(&mut self.texts, call.domain, call.name),
-            detail,
-            color: 0,
-            cpu: 0,
-            launch: NONE,
-            call: call.call,
-            span: call.span,
-            parent: call.parent,
-        };
-        self.push(bar);
+        let (detail, name) = (self.detail(of_call(call)), named(&mut self.texts, call.domain, call.name));
+        let &Call { start, end, call, span, parent, .. } = call;
+        self.push(Track::Calls, start, end, Bar { name, detail, call, span, parent, ..Bar::default() });
     }
 
     fn api_call(&mut self, call: &ApiCall<'_>) {
-        if !self.accepts(call.start, call.end) {
-            return;
-        }
-        let detail = self.detail(&ApiCallDetail::of(call));
-        let bar = Bar {
-            track: number(&mut self.tracks, Track::Thread { thread: call.thread, part: ThreadPart::ApiCalls }),
-            level: 0,
-            start: call.start,
-            end: call.end,
-            name: self.texts.shown(nsys_call(call.name)),
-            detail,
-            color: 0,
-            cpu: 0,
-            launch: NONE,
-            call: 0,
-            span: 0,
-            parent: 0,
-        };
-        self.push(bar);
+        let (detail, name) = (self.detail(of_api_call(call)), self.texts.shown(nsys_call(call.name)));
+        let track = Track::Thread { thread: call.thread, part: ThreadPart::ApiCalls };
+        self.push(track, call.start, call.end, Bar { name, detail, ..Bar::default() });
     }
 
     fn projection(&mut self, projection: &Projection<'_>) {
-        if !self.accepts(projection.start, projection.end) {
-            return;
-        }
-        let Projection { device, context, stream, .. } = *projection;
+        let Projection { device, context, stream, start, end, level, .. } = *projection;
+        let name = named(&mut self.texts, projection.domain, projection.name);
         let track = Track::Stream { device, context, stream, part: StreamPart::Projections };
-        let bar = Bar {
-            track: number(&mut self.tracks, track),
-            level: projection.level,
-            start: projection.start,
-            end: projection.end,
-            name: named(&mut self.texts, projection.domain, projection.name),
-            detail: 0,
-            color: 0,
-            cpu: 0,
-            launch: NONE,
-            call: 0,
-            span: 0,
-            parent: 0,
-        };
-        self.push(bar);
+        self.push(track, start, end, Bar { level, name, ..Bar::default() });
     }
 
     fn idle(&mut self, idle: &IdleTime<'_>) {
-        if !self.accepts(idle.start, idle.end) {
-            return;
-        }
         let ended_by = match idle.ended_by {
             OperationName::Kernel(kernel) => presentable(kernel, LONGEST_VALUE).into_owned(),
             OperationName::Memory(kind) => bracketed(kind, TableStyle::Current),
         };
-        let detail = self.detail(&IdleDetail { thread: idle.thread, ended_by });
-        let bar = Bar {
-            track: number(&mut self.tracks, Track::Idle { device: idle.device }),
-            level: 0,
-            start: idle.start,
-            end: idle.end,
-            name: self.texts.number(&words(idle.cause)),
-            detail,
-            color: 0,
-            cpu: 0,
-            launch: NONE,
-            call: 0,
-            span: 0,
-            parent: 0,
-        };
-        self.push(bar);
+        let detail = Detail::default().with("thread", idle.thread).with("ended_by", Some(ended_by));
+        let (detail, name) = (self.detail(detail), self.texts.number(&words(idle.cause)));
+        self.push(Track::Idle { device: idle.device }, idle.start, idle.end, Bar { name, detail, ..Bar::default() });
     }
 
     /// Whether an item is long enough to be shown. Counts it.
@@ -343,8 +222,9 @@ impl Items {
         accepted
     }
 
-    fn push(&mut self, bar: Bar) {
-        self.bars.push(Bar { end: bar.end.max(bar.start), ..bar });
+    fn push(&mut self, track: Track, start: u64, end: u64, bar: Bar) {
+        let track = number(&mut self.tracks, track);
+        self.bars.push(Bar { track, start, end: end.max(start), ..bar });
         if self.bars.len() > self.limit + self.limit / SURPLUS {
             self.finish();
         }
@@ -368,20 +248,27 @@ impl Items {
     fn forget_launches(&mut self) {
         let mut kept = Vec::with_capacity(self.launches.len());
         for bar in &mut self.bars {
-            if let Some(&launch) = self.launches.get(bar.launch as usize) {
-                bar.launch = u32::try_from(kept.len()).unwrap_or(NONE);
+            if let Some(&launch) = launch_of(bar, &self.launches) {
                 kept.push(launch);
+                bar.launch = number_of_last(&kept);
             }
         }
         self.launches = kept;
     }
 
-    fn detail(&mut self, detail: &impl Serialize) -> u32 {
-        match serde_json::to_string(detail) {
-            Ok(text) if text != "{}" => self.texts.number(&text),
-            _ => 0,
-        }
+    fn detail(&mut self, detail: Detail) -> u32 {
+        detail.text().map_or(0, |text| self.texts.number(&text))
     }
+}
+
+/// The number in [`Bar::launch`] of the launch that was added last.
+fn number_of_last(launches: &[Launch]) -> u32 {
+    u32::try_from(launches.len()).unwrap_or(0)
+}
+
+/// The launch of an operation.
+pub(super) fn launch_of<'a>(bar: &Bar, launches: &'a [Launch]) -> Option<&'a Launch> {
+    launches.get(bar.launch.checked_sub(1)? as usize)
 }
 
 /// The order in which items are kept: by length, then by a hash that is the same in each run.
@@ -403,7 +290,7 @@ fn announce(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
 }
 
 fn number(tracks: &mut HashMap<Track, u32>, track: Track) -> u32 {
-    let next = u32::try_from(tracks.len()).unwrap_or(NONE);
+    let next = u32::try_from(tracks.len()).unwrap_or(u32::MAX);
     *tracks.entry(track).or_insert(next)
 }
 

@@ -59,12 +59,10 @@ pub(super) fn lay_out(mut bars: Vec<Bar>, tracks: usize, calls: Option<u32>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::html::items::NONE;
     use proptest::prelude::*;
 
     fn bar(track: u32, level: u32, start: u64, end: u64) -> Bar {
-        let (name, detail, color, cpu, launch, call, span, parent) = (0, 0, 0, 0, NONE, 0, 0, 0);
-        Bar { track, level, start, end, name, detail, color, cpu, launch, call, span, parent }
+        Bar { track, level, start, end, ..Bar::default() }
     }
 
     #[test]

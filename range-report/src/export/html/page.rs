@@ -129,7 +129,7 @@ fn differences(numbers: &[u64]) -> impl Iterator<Item = u64> {
 /// The launch of each operation: its thread plus one, or 0; how long before the operation's start; its span; the bytes
 /// moved; its number.
 fn launches(bars: &[Bar], launches: &[Launch], out: &mut impl Write) -> io::Result<()> {
-    let of_operations = bars.iter().filter(|bar| bar.launch != super::items::NONE);
+    let of_operations = bars.iter().filter(|bar| bar.launch > 0);
     column(
         "launch-thread",
         launches.iter().map(|launch| launch.at.map_or(0, |(thread, _)| u64::from(thread) + 1)),
@@ -188,10 +188,7 @@ mod tests {
 
     #[test]
     fn calls_have_small_numbers_and_nothing_where_there_are_none() {
-        let bar = |call, parent, span| {
-            let (track, level, start, end, name, detail, color, cpu, launch) = (0, 0, 0, 0, 0, 0, 0, 0, 0);
-            Bar { track, level, start, end, name, detail, color, cpu, launch, call, span, parent }
-        };
+        let bar = |call, parent, span| Bar { call, span, parent, ..Bar::default() };
         let written = |bars: &[Bar]| {
             let mut out = Vec::new();
             calls(bars, &mut out).unwrap();

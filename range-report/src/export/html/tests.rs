@@ -1,6 +1,6 @@
 use std::io::{self, Write};
 
-use super::items::{Bar, Items};
+use super::items::{Bar, Items, launch_of};
 use super::{HtmlSink, Limits};
 use crate::summary::OffCpuStats;
 use crate::summary::{
@@ -93,7 +93,7 @@ fn operations_keep_their_launches() {
     assert_eq!(items.bars.len(), 64);
     let mut with = 0;
     for bar in &items.bars {
-        if let Some(launch) = items.launches.get(bar.launch as usize) {
+        if let Some(launch) = launch_of(bar, &items.launches) {
             assert_eq!((u64::from(launch.correlation), launch.at), (bar.start, Some((7, bar.start / 2))));
             with += 1;
         }

@@ -26,6 +26,13 @@ pub(super) struct Texts {
     pub(super) left_out: u64,
 }
 
+/// No room for any text.
+impl Default for Texts {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
 impl Texts {
     pub(super) fn new(budget: usize) -> Self {
         let mut texts = Self { numbers: HashMap::new(), list: Vec::new(), left: usize::MAX, left_out: 0 };

@@ -13,7 +13,7 @@ use crate::summary::{GpuWork, Quantile, Summary, TreeNode};
 const MOST_NODES: usize = 200_000;
 
 /// A node, in the order of printing.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Node {
     depth: usize,
     name: String,
@@ -129,24 +129,9 @@ fn written(quantile: &Quantile) -> Written {
 
 fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
     (work.operations > 0).then(|| Node {
-        depth: 0,
         name: name.to_owned(),
-        calls: 0,
-        instances: 0,
-        total: 0,
-        own: 0,
-        polled: false,
-        beside: false,
-        blocked: false,
-        elsewhere: false,
-        others_mean: None,
-        awaited: None,
-        awaited_own: None,
-        quantiles: Vec::new(),
-        stream_total: None,
-        stream_own: None,
         gpu: Some(Work { busy: work.busy_ns, busy_own: work.busy_ns, sum: work.sum_ns, operations: work.operations }),
-        appended: Vec::new(),
+        ..Node::default()
     })
 }
 
