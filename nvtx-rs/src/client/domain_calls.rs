@@ -5,6 +5,7 @@ use super::calls;
 use super::domain::Domain;
 use crate::abi;
 use crate::abi::program::{SLOTS, is_ready, is_set};
+use crate::abi::slots::Slot;
 
 /// One range that was started and not ended, the result of [`Domain::start`].
 ///
@@ -30,8 +31,10 @@ impl Domain {
     /// ```
     #[inline]
     pub fn push(self, attributes: &Attributes<'_>) {
-        if is_set(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) {
-            self.push_attached(*attributes);
+        let slot = &SLOTS.core2[abi::core2::RANGE_PUSH_EX];
+        if is_set(slot) {
+            let attributes = *attributes;
+            attached(slot, move || attributes.encode(|event| calls::push(self.handle(), event, || ())));
         }
     }
 
@@ -42,8 +45,9 @@ impl Domain {
     /// ```
     #[inline]
     pub fn pop(self) {
-        if is_set(&SLOTS.core2[abi::core2::RANGE_POP]) {
-            self.pop_attached();
+        let slot = &SLOTS.core2[abi::core2::RANGE_POP];
+        if is_set(slot) {
+            attached(slot, move || calls::pop(self.handle(), || ()));
         }
     }
 
@@ -110,8 +114,10 @@ impl Domain {
     /// ```
     #[inline]
     pub fn mark(self, attributes: &Attributes<'_>) {
-        if is_set(&SLOTS.core2[abi::core2::MARK_EX]) {
-            self.mark_attached(*attributes);
+        let slot = &SLOTS.core2[abi::core2::MARK_EX];
+        if is_set(slot) {
+            let attributes = *attributes;
+            attached(slot, move || attributes.encode(|event| calls::mark(self.handle(), event)));
         }
     }
 
@@ -127,7 +133,12 @@ impl Domain {
     #[inline]
     #[must_use]
     pub fn start(self, attributes: &Attributes<'_>) -> RangeId {
-        if is_set(&SLOTS.core2[abi::core2::RANGE_START_EX]) { self.start_attached(*attributes) } else { RangeId(0) }
+        let slot = &SLOTS.core2[abi::core2::RANGE_START_EX];
+        if !is_set(slot) {
+            return RangeId(0);
+        }
+        let attributes = *attributes;
+        RangeId(attached(slot, move || attributes.encode(|event| calls::start(self.handle(), event))))
     }
 
     /// Ends a range that [`start`](Self::start) started. One that was started without a tool is ignored.
@@ -140,48 +151,15 @@ impl Domain {
     #[inline]
     pub fn end(self, range: RangeId) {
         if range.0 != 0 {
-            self.end_attached(range);
+            attached(&SLOTS.core2[abi::core2::RANGE_END], move || calls::end(self.handle(), range.0));
         }
     }
+}
 
-    // By value, so that a description that is made for the call is put together only while a tool is attached.
-    #[cold]
-    #[inline(never)]
-    fn push_attached(self, attributes: Attributes<'_>) {
-        if is_ready(&SLOTS.core2[abi::core2::RANGE_PUSH_EX]) {
-            attributes.encode(|event| calls::push(self.handle(), event, || ()));
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn pop_attached(self) {
-        if is_ready(&SLOTS.core2[abi::core2::RANGE_POP]) {
-            calls::pop(self.handle(), || ());
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn mark_attached(self, attributes: Attributes<'_>) {
-        if is_ready(&SLOTS.core2[abi::core2::MARK_EX]) {
-            attributes.encode(|event| calls::mark(self.handle(), event));
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn start_attached(self, attributes: Attributes<'_>) -> RangeId {
-        if is_ready(&SLOTS.core2[abi::core2::RANGE_START_EX]) {
-            RangeId(attributes.encode(|event| calls::start(self.handle(), event)))
-        } else {
-            RangeId(0)
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn end_attached(self, range: RangeId) {
-        calls::end(self.handle(), range.0);
-    }
+/// Makes a call while a tool is attached. The call has its description by value, so that a description that is made for
+/// the call is put together only then.
+#[cold]
+#[inline(never)]
+fn attached<T: Default>(slot: &Slot, call: impl FnOnce() -> T) -> T {
+    if is_ready(slot) { call() } else { T::default() }
 }

@@ -8,7 +8,6 @@
 use crate::abi::environment::variable;
 use crate::abi::loading::{State, load_library};
 use crate::abi::program::{SLOTS, initialize};
-use crate::abi::slots::Slot;
 use crate::abi::{self, module};
 use nvtx::sys::ffi;
 use std::error::Error;
@@ -73,24 +72,12 @@ fn load() -> State {
     };
     if state == State::Attached {
         for (module, id, function) in functions() {
-            if let Some(slot) = slot(module, id) {
+            if let Some(slot) = SLOTS.of(module).get(id) {
                 slot.store(function, Ordering::Release);
             }
         }
     }
     state
-}
-
-fn slot(module: i32, id: usize) -> Option<&'static Slot> {
-    let slots: &[Slot] = match module {
-        module::CORE => &SLOTS.core,
-        module::CUDA => &SLOTS.cuda,
-        module::CUDART => &SLOTS.cudart,
-        module::CORE2 => &SLOTS.core2,
-        module::SYNC => &SLOTS.sync,
-        _ => &[],
-    };
-    slots.get(id)
 }
 
 /// NVIDIA's functions for the calls of this crate. By the interface they have the types of the slots.
