@@ -1,9 +1,8 @@
 //! Calls of spans that are futures: how long each took from its creation to its end, and how much of that it waited.
 
-use super::envelope::section;
+use super::envelope::{section, title};
 use super::fitted::{Keep, STAYS, figure, fitted};
 use super::gpu_work::NO_CALL_OF_FUTURE;
-use super::kinds::TableStyle;
 use super::nsys::quantile_cell;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
@@ -34,17 +33,14 @@ const ROOMY: usize = 100;
 
 /// `Calls`: one row per name, the longest own waiting first.
 pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
-    let title = match options.style {
-        TableStyle::Current => " ** Calls and Waiting (calls):",
-        TableStyle::Legacy => "Calls and Waiting:",
-    };
+    let title = title("Calls and Waiting", " (calls)", options);
     let mut rows = sorted(summary);
     let rest = rest(&rows, options.rows);
     if let Some(rest) = &rest {
         rows.truncate(options.rows);
         rows.push(rest);
     }
-    section(title, &if rows.is_empty() { NO_CALL_OF_FUTURE.to_owned() } else { text(&rows, options) })
+    section(&title, &if rows.is_empty() { NO_CALL_OF_FUTURE.to_owned() } else { text(&rows, options) })
 }
 
 /// The rows beyond the limit as one.

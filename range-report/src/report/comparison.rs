@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::io;
 
 use super::calls;
-use super::envelope::{NO_RANGE, section};
-use super::kinds::TableStyle;
+use super::envelope::{NO_RANGE, section, title};
 use super::nsys::{quantile_cell, style_name};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
@@ -77,21 +76,15 @@ impl Comparison {
 /// The printed comparison.
 pub(crate) fn comparison(comparison: &Comparison, options: &RenderOptions) -> String {
     let base = comparison.runs.first().map_or("none", String::as_str);
-    let title = match options.style {
-        TableStyle::Current => format!(" ** Range Comparison (base: {}):", shown(base, options)),
-        TableStyle::Legacy => format!("Range Comparison (base: {}):", shown(base, options)),
-    };
+    let titled = |what: &str| title(&format!("{what} (base: {})", shown(base, options)), "", options);
+    let title = titled("Range Comparison");
     if comparison.ranges.is_empty() {
         return section(&title, NO_RANGE);
     }
     let sentences = said(comparison, SLOWER, options) + &added(comparison, options);
     // Ranges that became slower themselves come before ranges that contain them.
     let own = by_self_time(comparison).map_or_else(String::new, |own| {
-        let title = match options.style {
-            TableStyle::Current => format!(" ** Self Time Comparison (base: {}):", shown(base, options)),
-            TableStyle::Legacy => format!("Self Time Comparison (base: {}):", shown(base, options)),
-        };
-        section(&title, &body(&own, SELF, &said(&own, SLOWER_ITSELF, options), options))
+        section(&titled("Self Time Comparison"), &body(&own, SELF, &said(&own, SLOWER_ITSELF, options), options))
     });
     let gates: String = (1..comparison.runs.len()).filter_map(|run| gate(comparison, run, options)).collect();
     let totals = own + &section(&title, &body(comparison, TOTAL, &sentences, options));
@@ -135,11 +128,7 @@ fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<
         push(&mut out, &format!("    {sentence}"));
     }
     let [base, new] = [0, run].map(|run| shown(&comparison.runs[run], options));
-    let lead = match options.style {
-        TableStyle::Current => " ** ",
-        TableStyle::Legacy => "",
-    };
-    Some(section(&format!("{lead}Gate ({new} against {base}):"), &out))
+    Some(section(&title(&format!("Gate ({new} against {base})"), "", options), &out))
 }
 
 fn judged(comparison: &Comparison, run: usize) -> Vec<(&ComparedRange, Change)> {

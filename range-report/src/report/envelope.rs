@@ -12,6 +12,14 @@ pub(super) fn section(title: &str, body: &str) -> String {
     format!("\n{title}\n\n{body}\n")
 }
 
+/// The title of a report of our own; `aside` stands behind it in the current style.
+pub(super) fn title(what: &str, aside: &str, options: &RenderOptions) -> String {
+    match options.style {
+        TableStyle::Current => format!(" ** {what}{aside}:"),
+        TableStyle::Legacy => format!("{what}:"),
+    }
+}
+
 /// A table in the layout of Nsight Systems, below its title; or the sentence that explains why there is none.
 pub(super) fn printed(titles: [&str; 2], made: Result<Table, &str>, options: &RenderOptions) -> String {
     let title = titles[usize::from(options.style == TableStyle::Legacy)];

@@ -1,7 +1,7 @@
 //! The text below the reports: losses, legends of marks, and the notes of the summary.
 
-use super::envelope::section;
-use super::kinds::{Report, TableStyle};
+use super::envelope::{section, title};
+use super::kinds::Report;
 use super::options::RenderOptions;
 use crate::analysis::{Finding, FindingKind, losses, nothing_enqueued};
 use crate::summary::MemoryKind;
@@ -25,12 +25,8 @@ pub(crate) fn footer(summary: &Summary, reports: &[Report], options: &RenderOpti
             lines.push(format!("{more} more {notes}: `notes=all` prints all."));
         }
     }
-    let title = match options.style {
-        TableStyle::Current => " ** Notes:",
-        TableStyle::Legacy => "Notes:",
-    };
     let body: String = lines.iter().map(|line| wrapped(" -", line, options.columns())).collect();
-    section(title, &Emphasis::Dim.of(&body, options.color))
+    section(&title("Notes", "", options), &Emphasis::Dim.of(&body, options.color))
 }
 
 impl Summary {

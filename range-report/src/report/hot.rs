@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 
-use super::envelope::section;
+use super::envelope::{section, title};
 use super::fitted::{Keep, STAYS, fitted};
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
-use super::kinds::TableStyle;
 use super::options::{HOT_PERCENT, RenderOptions};
 use super::table::{Cell, Column, Table};
 use crate::analysis::enough;
@@ -25,10 +24,7 @@ const MAX_RANGE: usize = 24;
 pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     let percent = if options.hot_percent.is_nan() { HOT_PERCENT } else { options.hot_percent.clamp(0.0, 100.0) };
     let percentage = rounded(percent);
-    let title = match options.style {
-        TableStyle::Current => format!(" ** Hot Spots, {percentage} % of the Time (hot):"),
-        TableStyle::Legacy => format!("Hot Spots, {percentage} % of the Time:"),
-    };
+    let title = title(&format!("Hot Spots, {percentage} % of the Time"), " (hot)", options);
     let Some(gpu) = &summary.gpu else {
         return section(&title, NO_ACTIVITY);
     };

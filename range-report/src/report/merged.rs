@@ -8,7 +8,7 @@ mod tests;
 
 use std::io;
 
-use super::envelope::{NO_RANGE, section};
+use super::envelope::{NO_RANGE, section, title};
 use super::kinds::{MergedTable, TableStyle};
 use super::nsys::{Columns, Row, known, name_cell, statistics_table};
 use super::options::RenderOptions;
@@ -104,13 +104,10 @@ impl MergedSummary {
 pub(crate) fn merged(merged: &MergedSummary, tables: &[MergedTable], options: &RenderOptions) -> String {
     let count = integer(merged.processes.len() as u64, options.thousands);
     let s = if merged.processes.len() == 1 { "" } else { "es" };
-    let title = |what: &str| match options.style {
-        TableStyle::Current => format!(" ** {what} of {count} Process{s} (merged):"),
-        TableStyle::Legacy => format!("{what} of {count} Process{s}:"),
-    };
+    let titled = |what: &str| title(&format!("{what} of {count} Process{s}"), " (merged)", options);
     let mut text = String::new();
     for (table, what) in PRINTED.into_iter().filter(|(table, _)| tables.contains(table)) {
-        let title = title(what);
+        let title = titled(what);
         match Rows::of(merged, table, TableStyle::Legacy).filter(|rows| !rows.lines.is_empty()) {
             Some(rows) => {
                 let beyond = rows.ranks_beyond(options.rows);
@@ -125,7 +122,7 @@ pub(crate) fn merged(merged: &MergedSummary, tables: &[MergedTable], options: &R
     let mut one = Summary { elapsed_ns: 0, gpu: None, ..merged.as_one() };
     one.losses.rows_without_median = 0; // no table here has medians
     if !one.tree.is_empty() && tables.contains(&MergedTable::Tree) {
-        text += &phase_tree(&one, &title("Phase Tree"), options);
+        text += &phase_tree(&one, &titled("Phase Tree"), options);
     }
     text + &footer::footer(&one, &[], options, false)
 }

@@ -2,9 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::envelope::{NO_RANGE, section};
+use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
-use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use crate::stats::{Named, order};
 use crate::text::names;
@@ -34,10 +33,7 @@ const COLUMN: usize = 12;
 
 /// `Torch`.
 pub(crate) fn torch(summary: &Summary, options: &RenderOptions) -> String {
-    let title = match options.style {
-        TableStyle::Current => " ** Operators as in torch.profiler (torch):",
-        TableStyle::Legacy => "Operators as in torch.profiler:",
-    };
+    let title = &title("Operators as in torch.profiler", " (torch)", options);
     let Some(gpu) = &summary.gpu else {
         return section(title, NO_ACTIVITY);
     };

@@ -1,11 +1,11 @@
 //! Why: what a run says in a few lines, the most costly first.
 
-use super::envelope::section;
+use super::envelope::{section, title};
 use super::options::RenderOptions;
+use crate::Summary;
 use crate::analysis::{self, Finding, FindingKind};
 use crate::text::emphasis::Emphasis;
 use crate::text::width::wrapped;
-use crate::{Summary, TableStyle};
 
 /// Findings that are printed below the first, at most.
 const MOST: usize = 4;
@@ -33,10 +33,6 @@ impl Summary {
 
 /// `Why`: how busy the GPU was and why not busier, and other findings that cost time.
 pub(crate) fn why(summary: &Summary, options: &RenderOptions) -> String {
-    let title = match options.style {
-        TableStyle::Current => " ** Why (why):",
-        TableStyle::Legacy => "Why:",
-    };
     let mut all = options.kept(analysis::on_gpu(summary, options.wording()));
     if all.iter().all(|finding| finding.kind() == FindingKind::GpuUse) {
         let of_time =
@@ -45,7 +41,7 @@ pub(crate) fn why(summary: &Summary, options: &RenderOptions) -> String {
         all.extend(more);
     }
     let text = lines(&all, options);
-    section(title, if text.is_empty() { NOTHING } else { &text })
+    section(&title("Why", " (why)", options), if text.is_empty() { NOTHING } else { &text })
 }
 
 /// What stands above all reports of a run with work on the GPU.

@@ -7,7 +7,7 @@ mod tests;
 mod verdict;
 
 use super::calls::{percentile, quantile_text};
-use super::envelope::{NO_RANGE, section};
+use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work;
 use super::kinds::TableStyle;
 use super::nodes::appended_figures;
@@ -34,11 +34,7 @@ const OUTSIDE: &str = "(outside any range)";
 
 /// `Tree`: nested phases in order of first entry.
 pub(crate) fn tree(summary: &Summary, options: &RenderOptions) -> String {
-    let title = match options.style {
-        TableStyle::Current => " ** Phase Tree (tree):",
-        TableStyle::Legacy => "Phase Tree:",
-    };
-    titled(summary, title, options)
+    titled(summary, &title("Phase Tree", " (tree)", options), options)
 }
 
 /// The same under another title.
