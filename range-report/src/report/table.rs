@@ -95,6 +95,7 @@ impl Cell {
 
 /// The quantity of a column's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "html", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub(crate) enum Unit {
     Text,
     Count,
@@ -102,6 +103,11 @@ pub(crate) enum Unit {
     Percent,
     Bytes,
     Number,
+    /// A difference in nanoseconds.
+    #[cfg(feature = "html")]
+    Difference,
+    #[cfg(feature = "html")]
+    Ratio,
 }
 
 /// The contents of a column in the row that sums up unprinted rows.

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::tables::{Cell, Kind, MOST_ROWS, Table, column, name, number, quantile, quantile_column, style};
+use super::tables::{Cell, MOST_ROWS, Table, column, name, number, quantile, quantile_column, style};
 use super::texts::{LONGEST, LONGEST_COMMAND, identity, presentable};
 use crate::compare::by_self_time;
-use crate::report::{RenderOptions, change, gate_verdict, label, verdicts, verdicts_on_self_time};
+use crate::report::{RenderOptions, Unit, change, gate_verdict, label, verdicts, verdicts_on_self_time};
 use crate::summary::{Process, RangeStyle};
 use crate::{ComparedRange, Comparison};
 
@@ -68,8 +68,8 @@ pub(super) fn title(comparison: &Comparison) -> String {
 
 pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
     let any_start_end = comparison.ranges.iter().any(|range| range.style == RangeStyle::StartEnd);
-    let mut columns = vec![column("Range", Kind::Text)];
-    columns.extend(any_start_end.then_some(column("Style", Kind::Text)));
+    let mut columns = vec![column("Range", Unit::Text)];
+    columns.extend(any_start_end.then_some(column("Style", Unit::Text)));
     let mut said = verdicts(comparison, COLUMNS, &RenderOptions::default()).into_iter();
     let mut said_of_own = verdicts_on_self_time(comparison, COLUMNS, &RenderOptions::default()).into_iter();
     let any_own =
@@ -99,14 +99,14 @@ pub(super) fn compared(comparison: &Comparison) -> Compared<'_> {
             changes,
             more_changes,
         });
-        columns.extend([column("Total", Kind::Ns), column("Share", Kind::Percent)]);
+        columns.extend([column("Total", Unit::Ns), column("Share", Unit::Percent)]);
         if at > 0 {
-            columns.extend([column("Difference", Kind::Difference), column("Ratio", Kind::Ratio)]);
+            columns.extend([column("Difference", Unit::Difference), column("Ratio", Unit::Ratio)]);
         }
-        columns.extend(any_own.then_some(column("Self", Kind::Ns)));
-        columns.extend((any_own && at > 0).then_some(column("Self difference", Kind::Difference)));
+        columns.extend(any_own.then_some(column("Self", Unit::Ns)));
+        columns.extend((any_own && at > 0).then_some(column("Self difference", Unit::Difference)));
         columns.extend(comparison.quantiles.iter().map(|&q| quantile_column(q)));
-        columns.extend((judged && at > 0).then_some(column("Judged change", Kind::Ratio)));
+        columns.extend((judged && at > 0).then_some(column("Judged change", Unit::Ratio)));
     }
     let most = MOST_ROWS * FEW_RUNS / comparison.runs.len().max(FEW_RUNS);
     let rows =

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::comparison::{self, Compared, compared};
 use super::hot::{HotLists, hot_lists};
 use super::idle;
-use super::items::{Bar, Items, Launch, StreamPart, ThreadPart, Track, launch_of};
+use super::items::{Bar, Items, Launch, Part, Track, launch_of};
 use super::lay_out::lay_out;
 use super::tables::{Column, Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable};
@@ -81,8 +81,7 @@ struct Group {
 
 #[derive(Debug, Serialize)]
 struct Shape {
-    /// `calls`, `marks`, `ranges`, `lifetimes`, `api`, `projections`, `operations`, `idle`.
-    part: &'static str,
+    part: Part,
     /// Level and number of bars of each row.
     rows: Vec<(u32, u32)>,
 }
@@ -246,17 +245,17 @@ fn groups(
             continue; // everything on it was left out
         }
         let (of, label, kind, part) = match *track {
-            Track::Calls => ((0, 0, 0, 0), "Calls".to_owned(), "calls", "calls"),
+            Track::Calls => ((0, 0, 0, 0), "Calls".to_owned(), "calls", Part::Calls),
             Track::Thread { thread, part } => {
                 let name = threads.get(&thread).filter(|name| !name.is_empty());
                 let label = name.map_or_else(|| format!("thread {thread}"), |name| format!("{name} ({thread})"));
-                ((1, thread, 0, 0), label, "thread", thread_part(part))
+                ((1, thread, 0, 0), label, "thread", part)
             }
             Track::Stream { device, context, stream, part } => {
                 let label = stream_label((device, context, stream), tracks, devices.len());
-                ((2, device, context, stream), label, "stream", stream_part(part))
+                ((2, device, context, stream), label, "stream", part)
             }
-            Track::Idle { device } => ((3, device, 0, 0), format!("GPU {device} idle"), "device", "idle"),
+            Track::Idle { device } => ((3, device, 0, 0), format!("GPU {device} idle"), "device", Part::Idle),
         };
         let thread = matches!(track, Track::Thread { .. }).then_some(of.1);
         let shape = Shape { part, rows };
@@ -282,22 +281,6 @@ fn stream_label((device, context, stream): (u32, u32, u32), tracks: &[Track], de
         label += &format!("context {context} ");
     }
     label + &format!("stream {stream}")
-}
-
-const fn thread_part(part: ThreadPart) -> &'static str {
-    match part {
-        ThreadPart::Marks => "marks",
-        ThreadPart::Ranges => "ranges",
-        ThreadPart::Lifetimes => "lifetimes",
-        ThreadPart::ApiCalls => "api",
-    }
-}
-
-const fn stream_part(part: StreamPart) -> &'static str {
-    match part {
-        StreamPart::Projections => "projections",
-        StreamPart::Operations => "operations",
-    }
 }
 
 /// All nodes of a tree, in no particular order.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde::Serialize;
+
 use super::details::{Detail, LONGEST_VALUE, of_api_call, of_call, of_mark, of_operation, of_range};
 use super::idle::words;
 use super::texts::{Texts, presentable};
@@ -30,23 +32,23 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Track {
     Calls,
-    Thread { thread: u32, part: ThreadPart },
-    Stream { device: u32, context: u32, stream: u32, part: StreamPart },
+    Thread { thread: u32, part: Part },
+    Stream { device: u32, context: u32, stream: u32, part: Part },
     Idle { device: u32 },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum ThreadPart {
+/// The kind of the items of a track, in the page's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Part {
+    Calls,
     Marks,
     Ranges,
     Lifetimes,
-    ApiCalls,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum StreamPart {
+    Api,
     Projections,
     Operations,
+    Idle,
 }
 
 /// One item. Texts are given by number.
@@ -132,9 +134,9 @@ impl Items {
     fn range(&mut self, range: &Range<'_>) {
         let thread = |part| Track::Thread { thread: range.thread, part };
         let (track, level) = match range.style {
-            RangeStyle::PushPop => (thread(ThreadPart::Ranges), range.depth),
+            RangeStyle::PushPop => (thread(Part::Ranges), range.depth),
             RangeStyle::StartEnd if range.call != 0 => (Track::Calls, 0),
-            RangeStyle::StartEnd => (thread(ThreadPart::Lifetimes), 0),
+            RangeStyle::StartEnd => (thread(Part::Lifetimes), 0),
         };
         let length = range.end.saturating_sub(range.start).max(1);
         let part = |ns: u64| u32::try_from(u128::from(ns) * 1_000 / u128::from(length)).unwrap_or(0).min(1_000);
@@ -160,7 +162,7 @@ impl Items {
         let detail = of_mark(mark).text();
         let detail = detail.map_or(0, |detail| self.texts.number_within(&detail, &mut self.left_for_marks));
         let (start, end) = (mark.at, mark.at);
-        let track = number(&mut self.tracks, Track::Thread { thread: mark.thread, part: ThreadPart::Marks });
+        let track = number(&mut self.tracks, Track::Thread { thread: mark.thread, part: Part::Marks });
         let name = named(&mut self.texts, mark.domain, mark.text);
         self.marks.push(Bar { track, level: mark.level.into(), start, end, name, detail, ..Bar::default() });
     }
@@ -180,7 +182,7 @@ impl Items {
             bytes,
         });
         let launch = number_of_last(&self.launches);
-        let track = Track::Stream { device, context, stream, part: StreamPart::Operations };
+        let track = Track::Stream { device, context, stream, part: Part::Operations };
         let bar = Bar { name, detail, launch, call: operation.call, ..Bar::default() };
         self.push(track, operation.start, operation.end, bar);
     }
@@ -193,14 +195,14 @@ impl Items {
 
     fn api_call(&mut self, call: &ApiCall<'_>) {
         let (detail, name) = (self.detail(of_api_call(call)), self.texts.shown(nsys_call(call.name)));
-        let track = Track::Thread { thread: call.thread, part: ThreadPart::ApiCalls };
+        let track = Track::Thread { thread: call.thread, part: Part::Api };
         self.push(track, call.start, call.end, Bar { name, detail, ..Bar::default() });
     }
 
     fn projection(&mut self, projection: &Projection<'_>) {
         let Projection { device, context, stream, start, end, level, .. } = *projection;
         let name = named(&mut self.texts, projection.domain, projection.name);
-        let track = Track::Stream { device, context, stream, part: StreamPart::Projections };
+        let track = Track::Stream { device, context, stream, part: Part::Projections };
         self.push(track, start, end, Bar { level, name, ..Bar::default() });
     }
 

@@ -24,38 +24,16 @@ pub(super) struct Table<'a> {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Column(pub(super) Cow<'static, str>, pub(super) Kind);
+pub(super) struct Column(pub(super) Cow<'static, str>, pub(super) Unit);
 
 impl From<report::Column> for Column {
     fn from(column: report::Column) -> Self {
-        let kind = match column.unit {
-            Unit::Text => Kind::Text,
-            Unit::Count => Kind::Count,
-            Unit::Ns => Kind::Ns,
-            Unit::Percent => Kind::Percent,
-            Unit::Bytes => Kind::Bytes,
-            Unit::Number => Kind::Number,
-        };
-        Self(column.page, kind)
+        Self(column.page, column.unit)
     }
 }
 
-pub(super) const fn column(title: &'static str, kind: Kind) -> Column {
-    Column(Cow::Borrowed(title), kind)
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
-    Text,
-    Count,
-    Ns,
-    Percent,
-    Bytes,
-    Number,
-    /// A difference in nanoseconds.
-    Difference,
-    Ratio,
+pub(super) const fn column(title: &'static str, unit: Unit) -> Column {
+    Column(Cow::Borrowed(title), unit)
 }
 
 #[derive(Debug, Serialize)]
@@ -135,7 +113,7 @@ fn without_what_no_row_has(table: &mut Table<'_>, titles: &[&str]) {
 }
 
 pub(super) fn quantile_column(q: f64) -> Column {
-    Column(report::calls::percentile(q).into(), Kind::Ns)
+    Column(report::calls::percentile(q).into(), Unit::Ns)
 }
 
 pub(super) fn quantile<'a>(quantile: Option<Quantile>) -> Cell<'a> {

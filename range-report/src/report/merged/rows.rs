@@ -80,17 +80,14 @@ impl<'a> Line<'a> {
     }
 
     fn of_times(times: &'a Times, median: Option<(f64, f64)>, ranks: &'a RankTotals, names: Vec<String>) -> Self {
-        Self {
-            total: times.total_ns,
-            count: times.instances,
-            sum: Some(times.total_ns),
-            each: Some(Each::of_times(times, median)),
-            times: Some(times),
-            ranks,
-            says_nothing: false,
-            names,
-            aside: String::new(),
-        }
+        let (each, times_of_all) = (Some(Each::of_times(times, median)), Some(times));
+        Self { each, times: times_of_all, ..Self::new(times.total_ns, times.instances, ranks, names) }
+    }
+
+    /// A line without figures per instance besides the average.
+    fn new(total: u64, count: u64, ranks: &'a RankTotals, names: Vec<String>) -> Self {
+        let (each, times, says_nothing, aside) = (None, None, false, String::new());
+        Self { total, count, sum: Some(total), each, times, ranks, says_nothing, names, aside }
     }
 }
 
@@ -147,17 +144,9 @@ impl<'a> Rows<'a> {
         if let Some(name) = names.last_mut() {
             *name = format!("({} more)", others.len());
         }
-        self.lines.push(Line {
-            total: sum(|line| line.total),
-            count: sum(|line| line.count),
-            sum: others.iter().all(|line| line.sum.is_some()).then(|| sum(|line| line.sum.unwrap_or(0))),
-            each: None,
-            times: None,
-            ranks,
-            says_nothing: false,
-            names,
-            aside: String::new(),
-        });
+        let dividend = others.iter().all(|line| line.sum.is_some()).then(|| sum(|line| line.sum.unwrap_or(0)));
+        let line = Line::new(sum(|line| line.total), sum(|line| line.count), ranks, names);
+        self.lines.push(Line { sum: dividend, ..line });
         self
     }
 
@@ -230,16 +219,10 @@ impl<'a> Rows<'a> {
             }
             MergedTable::MemSize => {
                 let rows = gpu.into_iter().flat_map(|gpu| &gpu.memory_sizes);
-                let lines = rows.map(|row| Line {
-                    total: row.all.total_bytes,
-                    count: row.all.count,
-                    sum: Some(row.all.total_bytes),
-                    each: Some(Each::of_sizes(row)),
-                    times: None,
-                    ranks: &row.ranks,
-                    says_nothing: false,
-                    names: vec![bracketed(row.key, style)],
-                    aside: String::new(),
+                let lines = rows.map(|row| {
+                    let (names, sizes) = (vec![bracketed(row.key, style)], &row.all);
+                    let line = Line::new(sizes.total_bytes, sizes.count, &row.ranks, names);
+                    Line { each: Some(Each::of_sizes(row)), ..line }
                 });
                 Self::new(Unit::Size, "Total", "Count", vec!["Operation"], lines.collect())
             }
@@ -304,23 +287,13 @@ fn streams(merged: &MergedSummary) -> Rows<'_> {
 /// Shares are of all work. An average means little, because operations overlap.
 fn work(gpu: Option<&MergedActivity>) -> Rows<'_> {
     let rows = || gpu.into_iter().flat_map(|gpu| &gpu.work);
-    let lines = rows().map(|row| Line {
-        total: row.all.busy_ns,
-        count: row.all.operations,
-        sum: None,
-        each: None,
-        times: None,
-        ranks: &row.ranks,
-        says_nothing: false,
-        names: vec![
-            match row.key {
-                WorkPart::All => "all",
-                WorkPart::Outside => "outside of ranges",
-                WorkPart::Unmatched => "launch not known",
-            }
-            .to_owned(),
-        ],
-        aside: String::new(),
+    let lines = rows().map(|row| {
+        let name = match row.key {
+            WorkPart::All => "all",
+            WorkPart::Outside => "outside of ranges",
+            WorkPart::Unmatched => "launch not known",
+        };
+        Line { sum: None, ..Line::new(row.all.busy_ns, row.all.operations, &row.ranks, vec![name.to_owned()]) }
     });
     let table = Rows::new(Unit::Time, "Busy Time", "Operations", vec!["Work"], lines.collect());
     let all = rows().find(|row| row.key == WorkPart::All).map_or(0, |row| u128::from(row.all.busy_ns));

@@ -40,64 +40,46 @@ function treeTable() {
   const any = (has) => tree.some(has);
   const own = flame.graphs.cpu.total;
   const whole = own || tree.reduce((sum, node) => sum + (node.depth === 0 ? node.total : 0), 0);
-  const columns = [
-    ['Phase', 'text'],
-    ['Self, of all', 'percent'],
-    ['Self', 'ns'],
-    ['Total', 'ns'],
-    ['Of parent', 'percent'],
-    ['Calls', 'count'],
-    ['Avg/Call', 'ns'],
-    ['Instances', 'count'],
+  const all = [
+    ['Phase', 'text', (node) => node.name],
+    ['Self, of all', 'percent', (node) => (own ? (100 * node.own) / own : null)],
+    ['Self', 'ns', (node) => marked(node.own, node.blocked && '^')],
+    ['Total', 'ns', (node) => node.total],
+    [
+      'Of parent',
+      'percent',
+      (node, parent) => {
+        const base = parent ? parent.total : whole;
+        if (node.elsewhere) return { by: 0, says: '-', mark: '*' };
+        return marked(base ? (100 * node.total) / base : null, node.beside && '*');
+      },
+    ],
+    [
+      'Calls',
+      'count',
+      (node) => {
+        const again = node.awaited === undefined ? '&' : '+';
+        return marked(node.calls, (node.polled && again) || (node.others_mean !== undefined && '!'));
+      },
+    ],
+    ['Avg/Call', 'ns', meanOf],
+    ['Instances', 'count', (node) => node.instances],
   ];
-  const cells = [
-    (node) => node.name,
-    (node) => (own ? (100 * node.own) / own : null),
-    (node) => marked(node.own, node.blocked && '^'),
-    (node) => node.total,
-    (node, parent) => {
-      const base = parent ? parent.total : whole;
-      if (node.elsewhere) return { by: 0, says: '-', mark: '*' };
-      return marked(base ? (100 * node.total) / base : null, node.beside && '*');
-    },
-    (node) => {
-      const again = node.awaited === undefined ? '&' : '+';
-      return marked(node.calls, (node.polled && again) || (node.others_mean !== undefined && '!'));
-    },
-    meanOf,
-    (node) => node.instances,
-  ];
-  if (any((node) => node.awaited !== undefined)) {
-    columns.push(['Awaited', 'ns'], ['Awaited self', 'ns']);
-    cells.push(
-      (node) => node.awaited,
-      (node) => node.awaited_own,
+  if (any((node) => node.awaited !== undefined))
+    all.push(['Awaited', 'ns', (node) => node.awaited], ['Awaited self', 'ns', (node) => node.awaited_own]);
+  for (const title of new Set(tree.flatMap((node) => (node.quantiles ?? []).map(([title]) => title))))
+    all.push([title, 'ns', (node) => node.quantiles?.find(([other]) => other === title)?.[1] ?? null]);
+  if (any((node) => node.gpu))
+    all.push(
+      ['GPU busy', 'ns', (node) => node.gpu?.busy],
+      ['Busy self', 'ns', (node) => node.gpu?.busy_own],
+      ['GPU ops', 'count', (node) => node.gpu?.operations],
     );
-  }
-  for (const title of new Set(tree.flatMap((node) => (node.quantiles ?? []).map(([title]) => title)))) {
-    columns.push([title, 'ns']);
-    cells.push((node) => node.quantiles?.find(([other]) => other === title)?.[1] ?? null);
-  }
-  if (any((node) => node.gpu)) {
-    columns.push(['GPU busy', 'ns'], ['Busy self', 'ns'], ['GPU ops', 'count']);
-    cells.push(
-      (node) => node.gpu?.busy,
-      (node) => node.gpu?.busy_own,
-      (node) => node.gpu?.operations,
-    );
-  }
-  if (any((node) => node.stream_total !== undefined)) {
-    columns.push(['Stream total', 'ns'], ['Stream self', 'ns']);
-    cells.push(
-      (node) => node.stream_total,
-      (node) => node.stream_own,
-    );
-  }
-  run.tree_appended.forEach((column, place) => {
-    columns.push(column);
-    cells.push((node) => node.appended?.[place]);
-  });
-  const rows = tree.map((node, index) => cells.map((cell) => cell(node, tree[flame.parents[index]])));
+  if (any((node) => node.stream_total !== undefined))
+    all.push(['Stream total', 'ns', (node) => node.stream_total], ['Stream self', 'ns', (node) => node.stream_own]);
+  run.tree_appended.forEach((column, place) => all.push([...column, (node) => node.appended?.[place]]));
+  const columns = all.map(([title, kind]) => [title, kind]);
+  const rows = tree.map((node, index) => all.map(([, , cell]) => cell(node, tree[flame.parents[index]])));
   const about = 'Phases under the phases they were started in. Sorting keeps what belongs together.';
   return {
     title: 'Phase tree',
