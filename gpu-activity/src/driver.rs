@@ -66,36 +66,53 @@ pub(crate) fn function(library: &Library, name: &CStr) -> Option<AnyFunction> {
 }
 
 /// The function with the first of these names that the library has.
-fn first_function(library: &Library, names: &[&CStr]) -> Option<AnyFunction> {
+pub(crate) fn first_function(library: &Library, names: &[&CStr]) -> Option<AnyFunction> {
     names.iter().find_map(|name| function(library, name))
 }
 
-macro_rules! driver {
-    ($($name:ident = $($symbol:literal)|+: fn($($argument:ty),*)),* $(,)?) => {
-        #[repr(C, align(64))] // the functions that spans call come first, in one cache line
-        struct Table {
-            $($name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+/// Defines a table of functions of a library, each with its names there. `required`: a library without one of them is
+/// of no use. `optional`: each may be missing.
+macro_rules! functions {
+    ($(#[$attribute:meta])* $Table:ident -> $Code:ty, $need:ident:
+        $($name:ident = $($symbol:literal)|+: fn($($argument:ty),*),)*
+    ) => {
+        $(#[$attribute])*
+        struct $Table {
+            $($name: $crate::driver::functions!(@type $need unsafe extern "C" fn($($argument),*) -> $Code),)*
         }
 
-        impl Table {
-            fn load(library: &Library) -> Result<Self, DriverMissing> {
+        impl $Table {
+            /// The functions of a library, or the name of a missing one.
+            fn of(library: &libloading::Library) -> Result<Self, &'static std::ffi::CStr> {
                 $(
-                    let Some(found) = first_function(library, &[$($symbol),+]) else {
-                        return Err(DriverMissing::Function([$($symbol),+][0]));
+                    let names = [$($symbol),+];
+                    let found = match $crate::driver::first_function(library, &names) {
+                        // SAFETY: the signature is that of the function of this name in its documentation, and the
+                        // pointer is used only while the library is loaded, which is for ever.
+                        Some(found) => Some(unsafe {
+                            std::mem::transmute::<
+                                $crate::driver::AnyFunction,
+                                unsafe extern "C" fn($($argument),*) -> $Code,
+                            >(found)
+                        }),
+                        None => None,
                     };
-                    // SAFETY: the names are those of the driver's documented functions, whose signatures are the ones
-                    // declared here; the pointers are used only while `library` is loaded, which is for ever.
-                    let $name = unsafe {
-                        std::mem::transmute::<AnyFunction, unsafe extern "C" fn($($argument),*) -> c_int>(found)
-                    };
+                    let $name = $crate::driver::functions!(@found $need found, names[0]);
                 )*
                 Ok(Self { $($name),* })
             }
         }
     };
+    (@type required $($function:tt)+) => { $($function)+ };
+    (@type optional $($function:tt)+) => { Option<$($function)+> };
+    (@found required $found:expr, $name:expr) => { $found.ok_or($name)? };
+    (@found optional $found:expr, $name:expr) => { $found };
 }
+pub(crate) use functions;
 
-driver! {
+functions! {
+    #[repr(C, align(64))] // the functions that spans call come first, in one cache line
+    Table -> c_int, required:
     current_context = c"cuCtxGetCurrent": fn(*mut Raw),
     is_capturing = c"cuStreamIsCapturing": fn(Raw, *mut c_uint),
     record_event = c"cuEventRecord": fn(Raw, Raw),
@@ -112,6 +129,9 @@ driver! {
     create_event = c"cuEventCreate": fn(*mut Raw, c_uint),
     destroy_event = c"cuEventDestroy_v2": fn(Raw),
     synchronize_event = c"cuEventSynchronize": fn(Raw),
+    init = c"cuInit": fn(c_uint),
+    device_count = c"cuDeviceGetCount": fn(*mut c_int),
+    synchronize = c"cuCtxSynchronize": fn(),
 }
 
 /// The driver, once found.
@@ -163,12 +183,33 @@ impl Driver {
         // SAFETY: the driver's initialisers may run in any process. If the program uses CUDA they have run already, and
         // this call only adds a reference.
         let library = unsafe { Library::new(name) }.map_err(|error| DriverMissing::Library(reason(&error)))?;
-        Ok(Self { table: Table::load(&library)?, _library: library })
+        let table = Table::of(&library).map_err(DriverMissing::Function)?;
+        Ok(Self { table, _library: library })
     }
 
     // Every block below calls a function of the table with arguments of the declared types. The driver checks handles
     // that were once valid, and answers with an error. That they were valid is the contract of the code that registered
     // the stream (a binding's `Arc`, or the contract of `RawStream`).
+
+    /// Initialises the driver, unless that was done.
+    pub fn init(&self) -> Result<(), CudaError> {
+        // SAFETY: 0 is the only value allowed for the flags.
+        answer(unsafe { (self.table.init)(0) })
+    }
+
+    /// Number of devices.
+    pub fn device_count(&self) -> Result<i32, CudaError> {
+        let mut devices = 0;
+        // SAFETY: writes one integer.
+        answer(unsafe { (self.table.device_count)(&raw mut devices) })?;
+        Ok(devices)
+    }
+
+    /// Waits for all work of the current context.
+    pub fn synchronize(&self) -> Result<(), CudaError> {
+        // SAFETY: takes no arguments.
+        answer(unsafe { (self.table.synchronize)() })
+    }
 
     /// Version of CUDA that the driver speaks, as 1000 * major + 10 * minor.
     pub fn version(&self) -> Result<i32, CudaError> {

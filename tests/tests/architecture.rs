@@ -92,7 +92,6 @@ const UNSAFE: &[&str] = &[
     "nvtx-rs/src/tool/receive.rs",
     "range-report/src/export/sqlite/descriptors.rs",
     "gpu-activity/src/cupti/buffers.rs",
-    "gpu-activity/src/cupti/context.rs",
     "gpu-activity/src/cupti/environment.rs",
     "gpu-activity/src/cupti/library.rs",
     "gpu-activity/src/cupti/profiler_calls.rs",

@@ -1,20 +1,16 @@
 //! What a session needs from the CUDA driver besides CUPTI: an initialised driver, a device, and contexts without
 //! outstanding work.
-#![allow(unsafe_code)]
 
 use range_report::stats::Keyed;
-use std::ffi::{c_int, c_uint};
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use libloading::Library;
 use parking_lot::{Condvar, Mutex};
 use range_report::stats::order;
 
 use super::unavailable::Unavailable;
-use crate::driver::{CudaError, Driver, Handle, reason};
+use crate::driver::{CudaError, Driver, Handle};
 use crate::own_calls;
 
 /// The largest number of contexts that are remembered; more than a process has.
@@ -26,7 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
 /// The driver and its devices.
 pub(crate) struct Device {
     driver: &'static Driver,
-    synchronize: unsafe extern "C" fn() -> c_int,
     pub(crate) driver_version: i32,
     /// Names of the devices that were asked for, by their number.
     names: Mutex<Keyed<u32, Arc<str>>>,
@@ -40,37 +35,16 @@ impl Device {
     /// it, and devices cannot be counted. Only `cuDriverGetVersion` is called, which works without initialisation.
     pub(crate) fn find(in_init: bool) -> Result<Self, Unavailable> {
         let driver = Driver::get().map_err(|missing| Unavailable::Driver(missing.to_string()))?;
-        let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
-        // SAFETY: the library is loaded already, because `driver` holds it; this adds a reference that is never
-        // dropped.
-        let library = unsafe { Library::new(name) }.map_err(|error| Unavailable::Driver(reason(&error)))?;
-        let library = ManuallyDrop::new(library);
-        let lacks = |function: &str| Unavailable::Driver(format!("the CUDA driver has no `{function}`"));
-        // SAFETY: `cuInit` takes flags and returns a code, in every version of the driver.
-        let init = unsafe { library.get::<unsafe extern "C" fn(c_uint) -> c_int>(b"cuInit\0") };
-        // SAFETY: `cuDeviceGetCount` writes one integer and returns a code.
-        let count = unsafe { library.get::<unsafe extern "C" fn(*mut c_int) -> c_int>(b"cuDeviceGetCount\0") };
-        // SAFETY: `cuCtxSynchronize` takes nothing and returns a code.
-        let synchronize = unsafe { library.get::<unsafe extern "C" fn() -> c_int>(b"cuCtxSynchronize\0") };
-        let init = init.map_err(|_| lacks("cuInit"))?;
-        let count = count.map_err(|_| lacks("cuDeviceGetCount"))?;
-        let synchronize = *synchronize.map_err(|_| lacks("cuCtxSynchronize"))?;
         if !in_init {
-            // SAFETY: 0 is the only value allowed for the flags.
-            match unsafe { init(0) } {
-                0 => {}
-                code => return Err(Unavailable::NoDevice { function: "cuInit", code }),
-            }
-            let mut devices = 0;
-            // SAFETY: writes one integer.
-            match unsafe { count(&raw mut devices) } {
-                0 if devices > 0 => {}
-                code => return Err(Unavailable::NoDevice { function: "cuDeviceGetCount", code }),
+            let refused = |function| move |CudaError(code)| Unavailable::NoDevice { function, code };
+            driver.init().map_err(refused("cuInit"))?;
+            if driver.device_count().map_err(refused("cuDeviceGetCount"))? <= 0 {
+                return Err(refused("cuDeviceGetCount")(CudaError(0)));
             }
         }
         // Before CUPTI watches: this call is not the program's.
         let driver_version = driver.version().unwrap_or(0);
-        Ok(Self { driver, synchronize, driver_version, names: Mutex::default() })
+        Ok(Self { driver, driver_version, names: Mutex::default() })
     }
 
     /// Name of a device on which something ran; empty if the driver does not answer. Queries the driver once per
@@ -91,17 +65,7 @@ impl Device {
         const DEINITIALIZED: CudaError = CudaError(4);
         let mut all = true;
         for context in contexts.live() {
-            let wait = || {
-                self.driver.relaxed(|| {
-                    self.driver.in_context(context, || {
-                        // SAFETY: takes no arguments; waits for the context that has just been made current.
-                        match unsafe { (self.synchronize)() } {
-                            0 => Ok(()),
-                            code => Err(CudaError(code)),
-                        }
-                    })
-                })
-            };
+            let wait = || self.driver.relaxed(|| self.driver.in_context(context, || self.driver.synchronize()));
             // The context was destroyed meanwhile, so its work is over.
             let Some(waited) = contexts.using(context, wait) else { continue };
             all &= waited.is_ok();

@@ -34,30 +34,8 @@ pub(crate) type OnComplete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usi
 /// CUPTI reads the time with this function.
 pub(crate) type Clock = extern "C" fn() -> u64;
 
-macro_rules! functions {
-    ($($name:ident = $symbol:literal: fn($($argument:ty),*)),* $(,)?) => {
-        struct Functions {
-            $($name: unsafe extern "C" fn($($argument),*) -> Code,)*
-        }
-
-        impl Functions {
-            /// The functions of a library, or the name of a missing one.
-            fn of(library: &Shared) -> Result<Self, &'static str> {
-                $(
-                    let found = driver::function(library, $symbol).ok_or($symbol.to_str().unwrap_or_default())?;
-                    // SAFETY: the signature is that of the function of this name in CUPTI's documentation, the same
-                    // from 11.8 to 13.5.
-                    let $name = unsafe {
-                        std::mem::transmute::<driver::AnyFunction, unsafe extern "C" fn($($argument),*) -> Code>(found)
-                    };
-                )*
-                Ok(Self { $($name),* })
-            }
-        }
-    };
-}
-
-functions! {
+driver::functions! {
+    Functions -> Code, required:
     version = c"cuptiGetVersion": fn(*mut u32),
     code_name = c"cuptiGetResultString": fn(Code, *mut *const c_char),
     callback_name = c"cuptiGetCallbackName": fn(u32, u32, *mut *const c_char),
@@ -74,28 +52,9 @@ functions! {
     dropped = c"cuptiActivityGetNumDroppedRecords": fn(*mut c_void, u32, *mut usize),
 }
 
-macro_rules! newer_functions {
-    ($($name:ident = $symbol:literal: fn($($argument:ty),*)),* $(,)?) => {
-        /// Functions that an older library lacks.
-        struct NewerFunctions {
-            $($name: Option<unsafe extern "C" fn($($argument),*) -> Code>,)*
-        }
-
-        impl NewerFunctions {
-            fn of(library: &Shared) -> Self {
-                $(
-                    // SAFETY: as for `Functions`; each has had this signature since there was one of its name.
-                    let $name = driver::function(library, $symbol).map(|found| unsafe {
-                        std::mem::transmute::<driver::AnyFunction, unsafe extern "C" fn($($argument),*) -> Code>(found)
-                    });
-                )*
-                Self { $($name),* }
-            }
-        }
-    };
-}
-
-newer_functions! {
+driver::functions! {
+    /// Functions that an older library lacks.
+    NewerFunctions -> Code, optional:
     graph_node_id = c"cuptiGetGraphNodeId": fn(*mut c_void, *mut u64),
     graph_exec_id = c"cuptiGetGraphExecId": fn(*mut c_void, *mut u32),
     time_events = c"cuptiActivityEnableCudaEventDeviceTimestamps": fn(u8),
@@ -173,11 +132,11 @@ impl Library {
 
     fn of(library: Shared, path: String) -> Result<Self, Unavailable> {
         let library = ManuallyDrop::new(library);
-        let functions = match Functions::of(&library) {
-            Ok(functions) => functions,
-            Err(function) => return Err(Unavailable::Lacks { path, function }),
+        let found = Functions::of(&library).and_then(|functions| Ok((functions, NewerFunctions::of(&library)?)));
+        let (functions, newer) = match found {
+            Ok(found) => found,
+            Err(name) => return Err(Unavailable::Lacks { path, function: name.to_str().unwrap_or_default() }),
         };
-        let newer = NewerFunctions::of(&library);
         let path = file_of(functions.version as *const c_void).unwrap_or(path);
         let mut version = 0;
         // SAFETY: writes one integer; the driver is loaded.
@@ -295,28 +254,16 @@ impl Library {
         answer(unsafe { (self.functions.unsubscribe)(subscriber.handle()) })
     }
 
-    /// Enables the callbacks of one function.
-    pub(crate) fn enable_callback(&self, subscriber: Subscriber, domain: Domain, number: u32) -> Result<(), Code> {
+    /// Switches the callbacks of one function.
+    pub(crate) fn callback(&self, of: Subscriber, domain: Domain, number: u32, on: bool) -> Result<(), Code> {
         // SAFETY: the handle is from `subscribe`; CUPTI refuses unknown numbers.
-        answer(unsafe { (self.functions.enable_callback)(1, subscriber.handle(), domain as u32, number) })
+        answer(unsafe { (self.functions.enable_callback)(on.into(), of.handle(), domain as u32, number) })
     }
 
-    /// Disables the callbacks of one function.
-    pub(crate) fn disable_callback(&self, subscriber: Subscriber, domain: Domain, number: u32) -> Result<(), Code> {
-        // SAFETY: as above.
-        answer(unsafe { (self.functions.enable_callback)(0, subscriber.handle(), domain as u32, number) })
-    }
-
-    /// Enables the callbacks of all functions of a domain.
-    pub(crate) fn enable_domain(&self, subscriber: Subscriber, domain: Domain) -> Result<(), Code> {
+    /// Switches the callbacks of all functions of a domain.
+    pub(crate) fn domain(&self, subscriber: Subscriber, domain: Domain, on: bool) -> Result<(), Code> {
         // SAFETY: the handle is from `subscribe`.
-        answer(unsafe { (self.functions.enable_domain)(1, subscriber.handle(), domain as u32) })
-    }
-
-    /// Disables the callbacks of a domain.
-    pub(crate) fn disable_domain(&self, subscriber: Subscriber, domain: Domain) -> Result<(), Code> {
-        // SAFETY: as above.
-        answer(unsafe { (self.functions.enable_domain)(0, subscriber.handle(), domain as u32) })
+        answer(unsafe { (self.functions.enable_domain)(on.into(), subscriber.handle(), domain as u32) })
     }
 
     /// Registers the functions that give buffers and take them back.
@@ -335,14 +282,11 @@ impl Library {
         answer(unsafe { (self.functions.register_clock)(clock) })
     }
 
-    pub(crate) fn enable_kind(&self, kind: u32) -> Result<(), Code> {
+    /// Switches records of a kind.
+    pub(crate) fn kind(&self, kind: u32, on: bool) -> Result<(), Code> {
+        let switch = if on { self.functions.enable_kind } else { self.functions.disable_kind };
         // SAFETY: CUPTI refuses unknown kinds.
-        answer(unsafe { (self.functions.enable_kind)(kind) })
-    }
-
-    pub(crate) fn disable_kind(&self, kind: u32) -> Result<(), Code> {
-        // SAFETY: as above.
-        answer(unsafe { (self.functions.disable_kind)(kind) })
+        answer(unsafe { switch(kind) })
     }
 
     /// Whether event records contain the time at which their stream reached them. `None` if the library cannot record

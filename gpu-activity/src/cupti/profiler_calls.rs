@@ -70,7 +70,7 @@ pub fn watch_profiler(tell: fn(bool)) -> Result<(), Unavailable> {
     // The clock must be registered now: the call that starts a session has a record too, which is stamped at its
     // beginning.
     let clock = std::iter::once(library.register_clock(receive::clock));
-    let functions = PROFILER.iter().map(|(number, _)| library.enable_callback(subscriber, Domain::Driver, *number));
+    let functions = PROFILER.iter().map(|(number, _)| library.callback(subscriber, Domain::Driver, *number, true));
     let mut enabled = clock.chain(functions);
     if let Some(code) = enabled.find_map(Result::err) {
         let _nothing_to_be_done = library.unsubscribe(subscriber);
@@ -100,8 +100,8 @@ impl Watch {
     /// Stops forwarding callbacks.
     pub(super) fn end(&self) -> Result<(), Code> {
         self.session.store(std::ptr::null_mut(), Ordering::Release);
-        self.library.disable_domain(self.subscriber, Domain::Resource)?;
-        self.library.disable_domain(self.subscriber, Domain::Driver)
+        self.library.domain(self.subscriber, Domain::Resource, false)?;
+        self.library.domain(self.subscriber, Domain::Driver, false)
     }
 }
 

@@ -193,7 +193,7 @@ impl Session {
         for kind in Kind::ALL {
             let is_asked = options.api_records || !matches!(kind, Kind::Driver | Kind::Runtime);
             if is_asked && kind.is_asked(options.details) && self.receiver.strides.readable(kind) {
-                self.receiver.library.enable_kind(kind as u32).map_err(refused("cuptiActivityEnable"))?;
+                self.receiver.library.kind(kind as u32, true).map_err(refused("cuptiActivityEnable"))?;
                 self.enabled.lock().push(kind);
             }
         }
@@ -204,27 +204,27 @@ impl Session {
     }
 
     fn enable_callbacks(&self, subscriber: Subscriber, options: Options) -> Result<(), Code> {
-        self.receiver.library.enable_callback(subscriber, Domain::Resource, receive::CONTEXT_ENDS)?;
+        self.receiver.library.callback(subscriber, Domain::Resource, receive::CONTEXT_ENDS, true)?;
         if options.details.has(Details::NODES) {
             for number in receive::GRAPHS {
-                self.receiver.library.enable_callback(subscriber, Domain::Resource, number)?;
+                self.receiver.library.callback(subscriber, Domain::Resource, number, true)?;
             }
         }
         if options.api_records {
-            self.receiver.library.enable_domain(subscriber, Domain::Driver)?;
+            self.receiver.library.domain(subscriber, Domain::Driver, true)?;
             for number in self.slight() {
-                self.receiver.library.disable_callback(subscriber, Domain::Driver, number)?;
+                self.receiver.library.callback(subscriber, Domain::Driver, number, false)?;
             }
             return Ok(());
         }
         if !options.details.is_empty() {
             for number in self.numbers_of(|name| calls::is_detailed(name, options.details)) {
-                let _known_to_be_there = self.receiver.library.enable_callback(subscriber, Domain::Driver, number);
+                let _known_to_be_there = self.receiver.library.callback(subscriber, Domain::Driver, number, true);
             }
         }
         let mut refused = None;
         for (number, name) in calls::ENQUEUE {
-            let enabled = self.receiver.library.enable_callback(subscriber, Domain::Driver, *number);
+            let enabled = self.receiver.library.callback(subscriber, Domain::Driver, *number, true);
             // An older library refuses a newer number. That is harmless: its program cannot call the function.
             if *name == "cuLaunchKernel" {
                 refused = enabled.err();
@@ -248,7 +248,7 @@ impl Session {
     fn watch_slight(&self) {
         let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
         for number in self.slight() {
-            let _known_to_be_there = self.receiver.library.enable_callback(*subscriber, Domain::Driver, number);
+            let _known_to_be_there = self.receiver.library.callback(*subscriber, Domain::Driver, number, true);
         }
     }
 
@@ -318,7 +318,7 @@ impl Session {
     /// Stops records and callbacks.
     fn stop(&self) {
         for kind in std::mem::take(&mut *self.enabled.lock()) {
-            let _nothing_to_be_done = self.receiver.library.disable_kind(kind as u32);
+            let _nothing_to_be_done = self.receiver.library.kind(kind as u32, false);
         }
         if self.details.has(Details::EVENT_TIMES) {
             let _nothing_to_be_done = self.receiver.library.time_events(false);

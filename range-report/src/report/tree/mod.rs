@@ -9,7 +9,6 @@ mod verdict;
 use super::calls::{percentile, quantile_text};
 use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work;
-use super::kinds::TableStyle;
 use super::nodes::appended_figures;
 use super::options::RenderOptions;
 use super::table::{Column, Unit};
