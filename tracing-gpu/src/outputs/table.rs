@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use range_report::export::{Chrome, GpuTrace, is_compressed};
 use range_report::report::escaped;
-use range_report::timeline::{Item, Sink};
+use range_report::timeline::Sink;
 use range_report::{Process, RenderOptions, Summary};
 
 use super::lasting::LastingFile;
@@ -146,17 +146,17 @@ pub(crate) struct Opening<'a> {
 }
 
 /// Opens all timelines. Returns an error for each that cannot be opened, and for a baseline that cannot be read.
-pub(crate) fn open_timelines(config: &Config, process: &Process) -> (Vec<Box<dyn Sink>>, Vec<io::Error>) {
-    let (mut opening, mut sinks) = (Opening { config, process, errors: Vec::new() }, Vec::new());
+pub(crate) fn open_timelines(config: &Config, process: &Process) -> (Vec<OpenFile>, Vec<io::Error>) {
+    let (mut opening, mut files) = (Opening { config, process, errors: Vec::new() }, Vec::new());
     for row in TABLE {
         let (Some(How::Timeline(open)), Some(path)) = (row.how, row.path(opening.config)) else { continue };
         let path = path::expand(path, opening.process);
         match open(&path, &mut opening) {
-            Ok(sink) => sinks.push(Box::new(Named { label: row.label, path, sink }) as Box<dyn Sink>),
+            Ok(sink) => files.push(OpenFile { failure: failure(row.label, &path), sink }),
             Err(error) => opening.errors.push(cannot_write(row.label, &path, &error)),
         }
     }
-    (sinks, opening.errors)
+    (files, opening.errors)
 }
 
 /// Writes all files of the end. Returns an error for each that cannot be written, and writes the others.
@@ -203,45 +203,26 @@ fn baseline(_: &mut Opening<'_>) -> Option<(String, io::Result<Summary>)> {
     None
 }
 
-/// A timeline whose errors name it.
-struct Named {
-    label: &'static str,
-    path: PathBuf,
-    sink: Box<dyn Sink>,
+/// A file that is open, and what its errors begin with.
+pub(crate) struct OpenFile {
+    pub(crate) failure: String,
+    pub(crate) sink: Box<dyn Sink>,
 }
 
-impl Named {
-    fn named(&self, done: io::Result<()>) -> io::Result<()> {
-        done.map_err(|error| cannot_write(self.label, &self.path, &error))
-    }
-}
-
-impl Sink for Named {
-    fn begin(&mut self, process: &Process) -> io::Result<()> {
-        let done = self.sink.begin(process);
-        self.named(done)
-    }
-
-    fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
-        let done = self.sink.item(item);
-        self.named(done)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let done = self.sink.flush();
-        self.named(done)
-    }
-
-    fn end(&mut self, summary: &Summary, lost: u64) -> io::Result<()> {
-        let done = self.sink.end(summary, lost);
-        self.named(done)
+impl OpenFile {
+    pub(crate) fn write(&mut self, what: &mut dyn FnMut(&mut dyn Sink) -> io::Result<()>) -> io::Result<()> {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.failure));
+        what(&mut *self.sink).map_err(named)
     }
 }
 
 /// An error that names the output and its file.
 pub(super) fn cannot_write(label: &str, path: &Path, error: &io::Error) -> io::Error {
-    let path = path.to_string_lossy();
-    io::Error::new(error.kind(), format!("cannot write {label} to `{}`: {error}", escaped(&path)))
+    io::Error::new(error.kind(), format!("{}: {error}", failure(label, path)))
+}
+
+fn failure(label: &str, path: &Path) -> String {
+    format!("cannot write {label} to `{}`", escaped(&path.to_string_lossy()))
 }
 
 #[cfg(test)]
@@ -308,8 +289,8 @@ mod tests {
             let config = Config { without: name.parse().unwrap(), ..settings(&[("html", &path)]) };
             let (mut sinks, errors) = open_timelines(&config, &Process::default());
             assert!(errors.is_empty(), "{errors:?}");
-            sinks[0].begin(&Process::default()).unwrap();
-            sinks[0].end(&summary, 0).unwrap();
+            sinks[0].write(&mut |sink| sink.begin(&Process::default())).unwrap();
+            sinks[0].write(&mut |sink| sink.end(&summary, 0)).unwrap();
             drop(sinks);
             let page = std::fs::read_to_string(&path).unwrap();
             assert_eq!(page.contains("of which is in no span"), name == "long_loop", "{name}");
@@ -319,29 +300,15 @@ mod tests {
 
     #[test]
     fn a_timeline_that_fails_later_is_named() {
-        struct Full;
-        impl Sink for Full {
-            fn begin(&mut self, _: &Process) -> io::Result<()> {
-                Ok(())
-            }
-            fn item(&mut self, _: &Item<'_>) -> io::Result<()> {
-                Ok(())
-            }
-            fn flush(&mut self) -> io::Result<()> {
-                Err(io::ErrorKind::StorageFull.into())
-            }
-            fn end(&mut self, _: &Summary, _: u64) -> io::Result<()> {
-                Ok(())
-            }
-        }
-        let mut named = Named { label: "the trace", path: "run\n.json".into(), sink: Box::new(Full) };
-        let error = named.flush().unwrap_err();
+        let failure = failure("the trace", Path::new("run\n.json"));
+        let mut file = OpenFile { failure, sink: Box::new(Chrome::new(Vec::new())) };
+        let error = file.write(&mut |_| Err(io::ErrorKind::StorageFull.into())).unwrap_err();
         let kind = io::ErrorKind::StorageFull;
         assert_eq!(
             (error.kind(), error.to_string()),
             (kind, format!("cannot write the trace to `run\\n.json`: {kind}"))
         );
-        assert!(named.begin(&Process::default()).is_ok() && named.end(&Summary::default(), 0).is_ok());
+        assert!(file.write(&mut |sink| sink.flush()).is_ok());
     }
 
     #[cfg(not(feature = "gzip"))]

@@ -38,6 +38,7 @@ use span_fields::SpanFields;
 
 use crate::clock::Ticks;
 use crate::fold::{self, Fold};
+use crate::outputs::OpenFile;
 use crate::process::{spawn, without_write_signals};
 use crate::record::{OnCpu, RangeNumbers};
 use crate::session::Session;
@@ -131,7 +132,7 @@ impl Labels {
 /// The receivers of items.
 struct Takers {
     folds: Vec<Box<dyn Fold>>,
-    files: Vec<Box<dyn Sink>>,
+    files: Vec<OpenFile>,
     errors: Vec<io::Error>,
 }
 
@@ -155,7 +156,7 @@ impl Takers {
     /// Calls `what` for each file. A file that fails is given up.
     fn each_file(&mut self, what: &mut dyn FnMut(&mut dyn Sink) -> io::Result<()>) {
         let Self { files, errors, .. } = self;
-        files.retain_mut(|file| what(&mut **file).map_err(|error| errors.push(error)).is_ok());
+        files.retain_mut(|file| file.write(what).map_err(|error| errors.push(error)).is_ok());
     }
 }
 
@@ -167,7 +168,7 @@ impl Recorder {
     pub(crate) fn start(
         engine: &'static Engine,
         process: &Process,
-        (files, errors): (Vec<Box<dyn Sink>>, Vec<io::Error>),
+        (files, errors): (Vec<OpenFile>, Vec<io::Error>),
         folds: Vec<Box<dyn Fold>>,
         memory: usize,
     ) -> (&'static Self, Vec<String>) {
