@@ -44,42 +44,10 @@ struct Device {
 struct Stream {
     /// Streams are numbered in the order in which they were seen.
     number: u32,
-    operations: Option<Lanes>,
-    /// Tracks of ranges, by level. Each level has its own, because a range and the range inside it often begin with the
-    /// same operation. In one track, their order in the file would decide which of them contains the other.
-    levels: Vec<Option<Lanes>>,
-}
-
-/// A row of a stream.
-#[derive(Clone, Copy, Debug)]
-enum Row {
-    Operations,
-    /// Ranges of one level.
-    Ranges(u32),
-}
-
-impl Row {
-    const fn offset(self) -> u32 {
-        match self {
-            Self::Operations => OPERATIONS,
-            Self::Ranges(level) => level,
-        }
-    }
-}
-
-impl Stream {
-    fn row(&mut self, row: Row) -> &mut Option<Lanes> {
-        match row {
-            Row::Operations => &mut self.operations,
-            Row::Ranges(level) => {
-                let level = level as usize;
-                if self.levels.len() <= level {
-                    self.levels.resize_with(level + 1, || None);
-                }
-                &mut self.levels[level]
-            }
-        }
-    }
+    /// The tracks of operations, at the place [`OPERATIONS`], and those of ranges, by level. Each level has its own,
+    /// because a range and the range inside it often begin with the same operation. In one track, their order in the
+    /// file would decide which of them contains the other.
+    rows: Keyed<u32, Lanes>,
 }
 
 #[derive(Debug, Default)]
@@ -107,7 +75,7 @@ impl Devices {
     pub(super) fn operation(&mut self, lines: &mut Lines, operation: &Operation<'_>) {
         let device = self.known(lines, operation.device);
         let stream = (operation.context, operation.stream);
-        let track = device.place(lines, stream, Row::Operations, operation.start, operation.end);
+        let track = device.place(lines, stream, OPERATIONS, operation.start, operation.end);
         let (name, category) = match operation.work {
             Work::Kernel(_) if operation.kernel.is_empty() => (operation.symbol.to_owned(), "kernel"),
             Work::Kernel(_) => (operation.kernel.to_owned(), "kernel"),
@@ -162,8 +130,7 @@ impl Devices {
 
     pub(super) fn projection(&mut self, lines: &mut Lines, projection: &Projection<'_>) {
         let device = self.known(lines, projection.device);
-        let (stream, row) =
-            ((projection.context, projection.stream), Row::Ranges(projection.level.min(OPERATIONS - 1)));
+        let (stream, row) = ((projection.context, projection.stream), projection.level.min(OPERATIONS - 1));
         let track = device.place(lines, stream, row, projection.start, projection.end);
         let mut event = lines.slice(track, projection.name, projection.start, projection.end);
         event.text("cat", projection.domain.unwrap_or("range"));
@@ -186,35 +153,26 @@ impl Device {
     }
 
     /// The track for a slice of this row of a stream.
-    fn place(&mut self, lines: &mut Lines, id: (u32, u32), row: Row, start: u64, end: u64) -> Track {
+    fn place(&mut self, lines: &mut Lines, id: (u32, u32), row: u32, start: u64, end: u64) -> Track {
         let first_context = *self.context.get_or_insert(id.0);
         let number = self.streams.len() as u32 + 1;
-        let stream = self.streams.row_or(id, || Stream { number, operations: None, levels: Vec::new() });
-        let base = stream.number.saturating_mul(PLACES).saturating_add(row.offset());
-        let lanes = stream.row(row);
-        if let Some(track) = lanes.as_mut().and_then(|lanes| lanes.place(start, end)) {
-            return track;
-        }
-        let mut track = Track { pid: self.pid, tid: base };
-        let lane = match lanes {
-            Some(lanes) => {
-                track.tid = self.next_track;
-                self.next_track = track.tid.saturating_add(1);
-                lanes.add(track, start, end)
-            }
-            None => {
-                lanes.insert(Lanes::new(track, false)).place(start, end);
-                1
-            }
+        let stream = self.streams.row_or(id, || Stream { number, rows: Keyed::default() });
+        let base = stream.number.saturating_mul(PLACES).saturating_add(row);
+        let (pid, next) = (self.pid, &mut self.next_track);
+        let new = |lane| match lane {
+            1 => Track { pid, tid: base },
+            _ => Track { pid, tid: std::mem::replace(next, next.saturating_add(1)) },
         };
+        let (track, new) = stream.rows.row_or(row, || Lanes::new(false)).place(start, end, new);
+        let Some(lane) = new else { return track };
         let mut name = format!("Stream {}", id.1);
         if id.0 != first_context {
             name += &format!(" of context {}", id.0);
         }
         match row {
-            Row::Operations => {}
-            Row::Ranges(0) => name += " ranges",
-            Row::Ranges(level) => name += &format!(" ranges, level {level}"),
+            OPERATIONS => {}
+            0 => name += " ranges",
+            level => name += &format!(" ranges, level {level}"),
         }
         if lane > 1 {
             name += &format!(" ({lane})");

@@ -11,6 +11,9 @@ use crate::timeline::{Api, ApiCall, Call, Ending, Mark, Range, Value};
 const OWN_TRACKS: u32 = 10_000_000;
 /// The category of calls.
 const CALL: &str = "call";
+/// What the names of a thread's tracks begin with: of those for ranges, and of those for calls of CUDA.
+const RANGES: &str = "";
+const API_CALLS: &str = "CUDA API of ";
 /// The number of places for the tracks of one thread in the order of tracks.
 const PLACES: u32 = 100;
 
@@ -32,7 +35,7 @@ struct Thread {
     number: u32,
     name: String,
     ranges: Lanes,
-    api_calls: Option<Lanes>,
+    api_calls: Lanes,
 }
 
 impl Host {
@@ -63,16 +66,7 @@ impl Host {
         if range.style == RangeStyle::StartEnd {
             return self.start_end(lines, range);
         }
-        let index = self.index(range.thread);
-        let track = match self.threads[index].ranges.place(range.start, range.end) {
-            Some(track) => track,
-            None => {
-                let track = self.own_track();
-                let lane = self.threads[index].ranges.add(track, range.start, range.end);
-                self.announce(lines, track, "", index, lane);
-                track
-            }
-        };
+        let track = self.track(lines, range.thread, RANGES, range.start, range.end);
         let mut event = lines.slice(track, range.name, range.start, range.end);
         describe(&mut event, range, &mut self.alike);
         event.end();
@@ -139,23 +133,7 @@ impl Host {
     /// Calls of CUDA have a track beside that of their thread: they and the ranges are recorded by different means, and
     /// may not nest.
     pub(super) fn api_call(&mut self, lines: &mut Lines, call: &ApiCall<'_>) {
-        let index = self.index(call.thread);
-        let placed = self.threads[index].api_calls.as_mut().map(|lanes| lanes.place(call.start, call.end));
-        let track = match placed {
-            Some(Some(track)) => track,
-            missing => {
-                let track = self.own_track();
-                let lanes = self.threads[index].api_calls.get_or_insert_with(|| Lanes::new(track, true));
-                let lane = if missing.is_some() {
-                    lanes.add(track, call.start, call.end)
-                } else {
-                    lanes.place(call.start, call.end);
-                    1
-                };
-                self.announce(lines, track, "CUDA API of ", index, lane);
-                track
-            }
-        };
+        let track = self.track(lines, call.thread, API_CALLS, call.start, call.end);
         let mut event = lines.slice(track, call.name, call.start, call.end);
         event.text("cat", if call.api == Api::Runtime { "cuda_runtime" } else { "cuda_driver" });
         if call.result != 0 {
@@ -168,20 +146,21 @@ impl Host {
         event.end();
     }
 
-    /// Writes the name and place of a track of our own beside that of a thread.
-    fn announce(&self, lines: &mut Lines, track: Track, what: &str, index: usize, lane: usize) {
-        let Thread { name, number, .. } = &self.threads[index];
+    /// The track of a thread for a slice of this kind. If it is a new one, writes its name and place beside those of the
+    /// thread.
+    fn track(&mut self, lines: &mut Lines, thread: u32, what: &str, start: u64, end: u64) -> Track {
+        let (index, pid, tid) = (self.index(thread), self.pid, self.next_track);
+        let Thread { name, number, ranges, api_calls } = &mut self.threads[index];
+        let lanes = if what == RANGES { ranges } else { api_calls };
+        let (track, new) = lanes.place(start, end, |_| Track { pid, tid });
+        let Some(lane) = new else { return track };
+        self.next_track = tid.saturating_add(1);
         let thread = if name.is_empty() { format!("thread {number}") } else { name.clone() };
         let lane_name = if lane > 1 { format!(" ({lane})") } else { String::new() };
         lines.metadata(track, "thread_name", &format!("{what}{thread}{lane_name}"));
-        let kind = if what.is_empty() { 0 } else { PLACES / 2 };
+        let kind = if what == RANGES { 0 } else { PLACES / 2 };
         lines.order(track, "thread_sort_index", place(index, kind + (lane as u32).min(PLACES / 2) - 1));
-    }
-
-    fn own_track(&mut self) -> Track {
-        let tid = self.next_track;
-        self.next_track = tid.saturating_add(1);
-        Track { pid: self.pid, tid }
+        track
     }
 
     fn index(&mut self, number: u32) -> usize {
@@ -190,8 +169,8 @@ impl Host {
         }
         let index = *self.by_number.row_or(number, || self.threads.len());
         if index == self.threads.len() {
-            let ranges = Lanes::new(Track { pid: self.pid, tid: number }, true);
-            self.threads.push(Thread { number, name: String::new(), ranges, api_calls: None });
+            let ranges = Lanes::beginning_with(Track { pid: self.pid, tid: number }, true);
+            self.threads.push(Thread { number, name: String::new(), ranges, api_calls: Lanes::new(true) });
         }
         self.last = (number, index);
         index

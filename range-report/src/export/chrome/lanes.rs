@@ -28,23 +28,28 @@ struct Lane {
 
 impl Lanes {
     /// `nested` is whether a slice may be drawn within another.
-    pub(super) fn new(first: Track, nested: bool) -> Self {
+    pub(super) fn new(nested: bool) -> Self {
+        Self { lanes: Vec::new(), nested }
+    }
+
+    /// The same with a first lane.
+    pub(super) fn beginning_with(first: Track, nested: bool) -> Self {
         Self { lanes: vec![Lane::new(first)], nested }
     }
 
-    /// The track for a slice, or `None` if the slice needs a new one: see [`Self::add`].
-    pub(super) fn place(&mut self, start: u64, end: u64) -> Option<Track> {
+    /// The track for a slice. If that is a new one, which `new` makes for its number, also this number, from 1.
+    pub(super) fn place(&mut self, start: u64, end: u64, new: impl FnOnce(usize) -> Track) -> (Track, Option<usize>) {
         let full = self.lanes.len() >= LANES;
         let lane = self.lanes.iter_mut().find_map(|lane| lane.takes(start, end, self.nested).then_some(lane.track));
-        lane.or_else(|| self.lanes.last().filter(|_| full).map(|lane| lane.track))
-    }
-
-    /// Adds a lane with its first slice. Returns the number of the lane, from 2.
-    pub(super) fn add(&mut self, track: Track, start: u64, end: u64) -> usize {
-        let mut lane = Lane::new(track);
+        if let Some(track) = lane.or_else(|| self.lanes.last().filter(|_| full).map(|lane| lane.track)) {
+            return (track, None);
+        }
+        let number = self.lanes.len() + 1;
+        let mut lane = Lane::new(new(number));
         lane.takes(start, end, self.nested);
+        let track = lane.track;
         self.lanes.push(lane);
-        self.lanes.len()
+        (track, Some(number))
     }
 }
 
@@ -97,19 +102,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const FIRST: Track = Track { pid: 1, tid: 1 };
-
     /// Lane of each slice.
     fn placed(slices: &[(u64, u64)], nested: bool) -> Vec<u32> {
-        let mut lanes = Lanes::new(FIRST, nested);
-        let mut tid = 1;
-        let mut place = |&(start, end): &(u64, u64)| match lanes.place(start, end) {
-            Some(track) => track.tid,
-            None => {
-                tid += 1;
-                assert_eq!(lanes.add(Track { pid: 1, tid }, start, end), tid as usize);
-                tid
-            }
+        let mut lanes = Lanes::new(nested);
+        let mut place = |&(start, end): &(u64, u64)| {
+            let (track, new) = lanes.place(start, end, |number| Track { pid: 1, tid: number as u32 });
+            assert!(new.is_none_or(|number| number as u32 == track.tid));
+            track.tid
         };
         slices.iter().map(&mut place).collect()
     }

@@ -316,7 +316,7 @@ fn the_phase_that_is_slowest_on_both_has_one_mark() {
 
 #[test]
 fn empty() {
-    let text = tree(&Summary::default(), &RenderOptions::default().style(TableStyle::Legacy));
+    let text = tree(&Summary::default(), &RenderOptions::default().style(crate::TableStyle::Legacy));
     assert!(text.starts_with("\nPhase Tree:\n\nNo range was recorded."));
 }
 
