@@ -1,7 +1,6 @@
 //! Fits a merged table to a width: all figures if there is room, else fewer, in readable units.
 
 use super::rows::{Line, Rows, Unit, are_ranks, slowest};
-use crate::MergedSummary;
 use crate::report::fitted::left_out;
 use crate::report::nsys::name_cell;
 use crate::report::options::RenderOptions;
@@ -9,6 +8,7 @@ use crate::report::table::{Cell, Column, Layout, Table};
 use crate::text::names;
 use crate::text::number::{bytes_between, human, human_between, human_bytes, integer, percent};
 use crate::text::width::{shorten, width_of};
+use crate::{MergedSummary, RankTotals};
 
 /// The least width at which names can be distinguished: figures are dropped before names get narrower.
 const LEAST_NAME: usize = 32;
@@ -20,6 +20,8 @@ const FIGURE: usize = 8;
 /// A column that may be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Optional {
+    /// A name or a total, which stays.
+    Never,
     /// The least, average and greatest total of a process.
     Spread,
     /// The kind of a row, without its name.
@@ -56,10 +58,12 @@ const COLUMNS: [Optional; 11] = [
 pub(super) fn fitted(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> String {
     let alone = rows.by_name_alone();
     let with = |rows: &Rows<'_>, gone: usize, least: usize| {
-        let (gone, columns) = COLUMNS.split_at(gone);
-        let text = with_names(rows, options, &|lines| short(lines, columns, merged, options), least)?;
+        let gone = &COLUMNS[..gone];
+        let text = with_names(rows, merged, gone, least, options)?;
         let gone = gone.iter().filter(|column| **column != Optional::Kind); // the name then contains the kind
-        let gone: Vec<String> = gone.flat_map(|column| headers(*column, rows, merged)).collect();
+        let all = columns(rows, merged, options);
+        let gone = gone.flat_map(|gone| all.iter().filter(move |(column, ..)| column == gone));
+        let gone: Vec<String> = gone.map(|(_, header, _)| header.clone()).collect();
         Some(text + &left_out(&gone, options.columns()))
     };
     let has_kind = |gone: usize| COLUMNS[gone..].contains(&Optional::Kind);
@@ -68,23 +72,29 @@ pub(super) fn fitted(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOp
     text.or_else(|| with(&rows.bare(), COLUMNS.len(), 0)).unwrap_or_default()
 }
 
-/// The table, with its names cut to the room. `None` if the room is shorter than `least` and a name would be cut.
+/// The table without columns that are `gone`, with its names cut to the room. `None` if the room is shorter than
+/// `least` and a name would be cut.
 fn with_names(
     rows: &Rows<'_>,
-    options: &RenderOptions,
-    table: &dyn Fn(&Rows<'_>) -> Table,
+    merged: &MergedSummary,
+    gone: &[Optional],
     least: usize,
+    options: &RenderOptions,
 ) -> Option<String> {
     let layout = Layout { thousands: options.thousands, scan_rows: 0, max_width: 0, ..Layout::default() };
-    let text = table(rows).render(&layout);
-    let excess = text.lines().next().map_or(0, width_of).saturating_sub(options.columns());
+    let text = |rows: &Rows<'_>| {
+        let all = columns(rows, merged, options);
+        table_of(&all.iter().filter(|(column, ..)| !gone.contains(column)).collect::<Vec<_>>()).render(&layout)
+    };
+    let whole = text(rows);
+    let excess = whole.lines().next().map_or(0, width_of).saturating_sub(options.columns());
     if excess == 0 {
-        return Some(text);
+        return Some(whole);
     }
     let longest = rows.lines.iter().map(|line| shown(line, options)).max()?;
     let aside = rows.lines.iter().map(|line| width_of(&line.aside)).max().unwrap_or(0);
     let room = longest.saturating_sub(excess);
-    (room >= least + aside).then(|| table(&shortened(rows, room, options)).render(&layout))
+    (room >= least + aside).then(|| text(&shortened(rows, room, options)))
 }
 
 /// Width of a printed name, with the remark behind it.
@@ -108,112 +118,85 @@ fn shortened<'a>(rows: &Rows<'a>, room: usize, options: &RenderOptions) -> Rows<
     Rows { lines: lines.collect(), names, ..*rows }
 }
 
-/// The headers of a column; empty if no row has a value there.
-fn headers(column: Optional, rows: &Rows<'_>, merged: &MergedSummary) -> Vec<String> {
+/// A column: whether and when it may be dropped, its header, and the figures of all lines in readable units.
+type Figures = (Optional, String, Vec<Cell>);
+
+/// All columns that have a value in some line, in the order of printing.
+fn columns(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> Vec<Figures> {
+    let human_size = |bytes| if bytes < 1_000 { format!("{bytes} B ") } else { human_bytes(bytes) };
+    let (figure, between, share): (fn(u64) -> String, fn(u64, u64) -> String, _) = match rows.unit {
+        Unit::Time => (human, human_between, "Time (%)"),
+        Unit::Size => (human_size, bytes_between, "Size (%)"),
+    };
     let [processes, process] = if are_ranks(merged) { ["Ranks", "Rank"] } else { ["Processes", "Process"] };
-    let any = |has: fn(&Line<'_>) -> bool| rows.lines.iter().any(has);
-    let has = match column {
-        Optional::Mean => any(|line| line.sum.is_some()),
-        Optional::Median => any(|line| line.each.is_some_and(|each| each.median.is_some())),
-        Optional::Min | Optional::Max | Optional::Deviation => any(|line| line.each.is_some()),
-        _ => true,
+    let mut all: Vec<Figures> = Vec::new();
+    let mut add = |column: Optional, header: &str, cell: &dyn Fn(&Line<'_>) -> Cell| {
+        all.push((column, header.to_owned(), rows.lines.iter().map(cell).collect()));
     };
-    let all = match column {
-        _ if !has => vec![],
-        Optional::Spread => return ["Min", "Avg", "Max"].map(|total| format!("{total} {process}")).into(),
-        Optional::Kind => rows.names.split_last().map_or(vec![], |(_, kinds)| kinds.to_vec()),
-        Optional::Share if rows.unit == Unit::Time => vec!["Time (%)"],
-        Optional::Share => vec!["Size (%)"],
-        Optional::Processes => vec![processes],
-        Optional::Slowest => vec!["Max/Avg", "Slowest"],
-        Optional::Count => vec![rows.count],
-        _ => EACH.iter().filter(|(of, _)| *of == column).map(|(_, header)| *header).collect(),
+    let known = |line: &Line<'_>, text: Option<String>| {
+        text.filter(|_| !line.says_nothing).map_or_else(Cell::unknown, Cell::tested)
     };
-    all.into_iter().map(str::to_owned).collect()
+    // As wide as the column, so that numbers are right-aligned.
+    let wide = |line: &Line<'_>, text: Option<String>, width: usize| {
+        let text = text.filter(|_| !line.says_nothing).unwrap_or_else(|| "-".to_owned());
+        Cell::text(format!("{text:>width$}"))
+    };
+    let size = |line: &Line<'_>, value: Option<u64>, width: usize| wide(line, value.map(figure), width);
+    let median = |line: &Line<'_>| {
+        let (least, most) = line.each?.median?;
+        Some(between(least as u64, most.round() as u64))
+    };
+
+    let (name, kinds) = rows.names.split_last().map_or(("", &[][..]), |(name, kinds)| (*name, kinds));
+    add(Optional::Never, name, &|line| {
+        let name = line.names.last().map_or("", String::as_str);
+        name_cell(Some(&format!("{name}{}", line.aside)), options)
+    });
+    for (at, kind) in kinds.iter().enumerate() {
+        add(Optional::Kind, kind, &|line| Cell::text(line.names.get(at).map_or("", String::as_str)));
+    }
+    add(Optional::Share, share, &|line| known(line, percent(line.total, rows.base)));
+    add(Optional::Never, rows.total, &|line| size(line, Some(line.total), width_of(rows.total).max(FIGURE)));
+    add(Optional::Count, rows.count, &|line| Cell::tested(integer(line.count, false)));
+    if rows.lines.iter().any(|line| line.sum.is_some()) {
+        add(Optional::Mean, "Avg", &|line| size(line, line.sum.and_then(|sum| sum.checked_div(line.count)), FIGURE));
+    }
+    if rows.lines.iter().any(|line| median(line).is_some()) {
+        let widest = rows.lines.iter().filter_map(median).map(|text| width_of(&text)).max();
+        add(Optional::Median, "Med", &|line| wide(line, median(line), widest.unwrap_or(0).max(FIGURE)));
+    }
+    if rows.lines.iter().any(|line| line.each.is_some()) {
+        add(Optional::Min, "Min", &|line| size(line, line.each.map(|each| each.min), FIGURE));
+        add(Optional::Max, "Max", &|line| size(line, line.each.map(|each| each.max), FIGURE));
+        let deviation = |line: &Line<'_>| line.each.map(|each| each.deviation.round() as u64);
+        add(Optional::Deviation, "StdDev", &|line| size(line, deviation(line), FIGURE));
+    }
+    add(Optional::Processes, processes, &|line| Cell::tested(integer(line.ranks.len() as u64, false)));
+    let totals: [(&str, fn(&RankTotals) -> Option<u64>); 3] = [
+        ("Min", |ranks| ranks.fastest().map(|rank| rank.total)),
+        ("Avg", |ranks| ranks.total().checked_div(ranks.len() as u64)),
+        ("Max", |ranks| ranks.slowest().map(|rank| rank.total)),
+    ];
+    for (what, total) in totals {
+        let header = format!("{what} {process}");
+        add(Optional::Spread, &header, &|line| size(line, total(line.ranks), width_of(&header)));
+    }
+    add(Optional::Slowest, "Max/Avg", &|line| {
+        known(line, line.ranks.imbalance().map(|imbalance| format!("{imbalance:.2}")))
+    });
+    add(Optional::Slowest, "Slowest", &|line| match line.says_nothing {
+        true => Cell::unknown(),
+        false => Cell::text(shorten(&slowest(line.ranks, merged, options), MAX_PROCESS, MAX_PROCESS / 2)),
+    });
+    all
 }
 
-/// Figures in readable units, with these columns besides the fixed ones.
-fn short(rows: &Rows<'_>, columns: &[Optional], merged: &MergedSummary, options: &RenderOptions) -> Table {
-    let headers = |column: Optional| match columns.contains(&column) {
-        true => headers(column, rows, merged),
-        false => vec![],
-    };
-    let has = |column: Optional| !headers(column).is_empty();
-    let human_size = |bytes| if bytes < 1_000 { format!("{bytes} B ") } else { human_bytes(bytes) };
-    let (figure, between): (fn(u64) -> String, Between) = match rows.unit {
-        Unit::Time => (human, human_between),
-        Unit::Size => (human_size, bytes_between),
-    };
-    let process = if are_ranks(merged) { "Rank" } else { "Process" };
-    let mut all = vec![rows.names.last().copied().unwrap_or_default().to_owned()];
-    all.extend(headers(Optional::Kind));
-    all.extend(headers(Optional::Share));
-    all.push(rows.total.to_owned());
-    let figures = [Optional::Count].into_iter().chain(EACH.map(|(column, _)| column));
-    let figures = figures.chain([Optional::Processes, Optional::Spread, Optional::Slowest]);
-    all.extend(figures.flat_map(headers));
-    let mut table = Table::new(all.into_iter().map(Column::of).collect::<Vec<_>>());
-    for line in &rows.lines {
-        let known = |text: Option<String>| text.filter(|_| !line.says_nothing).map_or_else(Cell::unknown, Cell::tested);
-        // As wide as the column, so that numbers are right-aligned.
-        let wide = |text: Option<String>, width: usize| {
-            let text = text.filter(|_| !line.says_nothing).unwrap_or_else(|| "-".to_owned());
-            Cell::text(format!("{text:>width$}"))
-        };
-        let size = |value: Option<u64>, width: usize| wide(value.map(figure), width);
-        let ranks = line.ranks;
-        let (name, kinds) = line.names.split_last().map_or(("", &[][..]), |(name, kinds)| (name.as_str(), kinds));
-        let mut row = vec![name_cell(Some(&format!("{name}{}", line.aside)), options)];
-        row.extend(kinds.iter().filter(|_| has(Optional::Kind)).map(Cell::text));
-        row.extend(has(Optional::Share).then(|| known(percent(line.total, rows.base))));
-        row.push(size(Some(line.total), width_of(rows.total).max(FIGURE)));
-        row.extend(has(Optional::Count).then(|| Cell::tested(integer(line.count, false))));
-        for (column, _) in EACH.into_iter().filter(|(column, _)| has(*column)) {
-            row.push(match (column, line.each) {
-                (Optional::Mean, _) => size(line.sum.and_then(|sum| sum.checked_div(line.count)), FIGURE),
-                (_, None) => wide(None, FIGURE),
-                (Optional::Median, Some(each)) => {
-                    let median = each.median.map(|(least, most)| between(least as u64, most.round() as u64));
-                    wide(median, median_width(rows, between))
-                }
-                (Optional::Min, Some(each)) => size(Some(each.min), FIGURE),
-                (Optional::Max, Some(each)) => size(Some(each.max), FIGURE),
-                (_, Some(each)) => size(Some(each.deviation.round() as u64), FIGURE),
-            });
-        }
-        row.extend(has(Optional::Processes).then(|| Cell::tested(integer(ranks.len() as u64, false))));
-        if has(Optional::Spread) {
-            let mean = ranks.total().checked_div(ranks.len() as u64);
-            let spread = [ranks.fastest().map(|rank| rank.total), mean, ranks.slowest().map(|rank| rank.total)];
-            row.extend(spread.map(|value| size(value, width_of(process) + "Min ".len())));
-        }
-        if has(Optional::Slowest) {
-            row.push(known(ranks.imbalance().map(|imbalance| format!("{imbalance:.2}"))));
-            row.push(match line.says_nothing {
-                true => Cell::unknown(),
-                false => Cell::text(shorten(&slowest(ranks, merged, options), MAX_PROCESS, MAX_PROCESS / 2)),
-            });
-        }
-        table.push(row);
+/// These columns as a table.
+fn table_of(columns: &[&Figures]) -> Table {
+    let headers: Vec<Column> = columns.iter().map(|(_, header, _)| Column::of(header.clone())).collect();
+    let mut table = Table::new(headers);
+    for line in 0..columns.first().map_or(0, |(_, _, cells)| cells.len()) {
+        table.push(columns.iter().map(|(_, _, cells)| cells[line].clone()).collect());
     }
     table
-}
-
-/// Formats two bounds of a value.
-type Between = fn(u64, u64) -> String;
-
-/// The columns of figures per instance, in the order of Nsight Systems.
-const EACH: [(Optional, &str); 5] = [
-    (Optional::Mean, "Avg"),
-    (Optional::Median, "Med"),
-    (Optional::Min, "Min"),
-    (Optional::Max, "Max"),
-    (Optional::Deviation, "StdDev"),
-];
-
-/// Width of the column of medians.
-fn median_width(rows: &Rows<'_>, between: Between) -> usize {
-    let medians = rows.lines.iter().filter_map(|line| line.each?.median);
-    let widths = medians.map(|(least, most)| width_of(&between(least as u64, most.round() as u64)));
-    widths.max().unwrap_or(0).max(FIGURE)
 }
