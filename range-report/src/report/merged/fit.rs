@@ -124,10 +124,10 @@ type Figures = (Optional, String, Vec<Cell>);
 /// All columns that have a value in some line, in the order of printing.
 fn columns(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> Vec<Figures> {
     let human_size = |bytes| if bytes < 1_000 { format!("{bytes} B ") } else { human_bytes(bytes) };
-    let (figure, between, share): (fn(u64) -> String, fn(u64, u64) -> String, _) = match rows.unit {
-        Unit::Time => (human, human_between, "Time (%)"),
-        Unit::Size => (human_size, bytes_between, "Size (%)"),
-    };
+    let is_time = rows.unit == Unit::Time;
+    let share = if is_time { "Time (%)" } else { "Size (%)" };
+    let figure = |value| if is_time { human(value) } else { human_size(value) };
+    let between = |least, most| if is_time { human_between(least, most) } else { bytes_between(least, most) };
     let [processes, process] = if are_ranks(merged) { ["Ranks", "Rank"] } else { ["Processes", "Process"] };
     let mut all: Vec<Figures> = Vec::new();
     let mut add = |column: Optional, header: &str, cell: &dyn Fn(&Line<'_>) -> Cell| {
@@ -172,15 +172,13 @@ fn columns(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> 
         add(Optional::Deviation, "StdDev", &|line| size(line, deviation(line), FIGURE));
     }
     add(Optional::Processes, processes, &|line| Cell::tested(integer(line.ranks.len() as u64, false)));
-    let totals: [(&str, fn(&RankTotals) -> Option<u64>); 3] = [
-        ("Min", |ranks| ranks.fastest().map(|rank| rank.total)),
-        ("Avg", |ranks| ranks.total().checked_div(ranks.len() as u64)),
-        ("Max", |ranks| ranks.slowest().map(|rank| rank.total)),
-    ];
-    for (what, total) in totals {
+    let mut spread = |what: &str, total: &dyn Fn(&RankTotals) -> Option<u64>| {
         let header = format!("{what} {process}");
         add(Optional::Spread, &header, &|line| size(line, total(line.ranks), width_of(&header)));
-    }
+    };
+    spread("Min", &|ranks| ranks.fastest().map(|rank| rank.total));
+    spread("Avg", &|ranks| ranks.total().checked_div(ranks.len() as u64));
+    spread("Max", &|ranks| ranks.slowest().map(|rank| rank.total));
     add(Optional::Slowest, "Max/Avg", &|line| {
         known(line, line.ranks.imbalance().map(|imbalance| format!("{imbalance:.2}")))
     });
