@@ -16,31 +16,13 @@ const STANDS_FOR_RUN: u128 = 50;
 const BUSY_ENOUGH: u128 = 90;
 
 /// A range or the run: its busy time, and the time in which it could have been busy.
+#[derive(Default)]
 struct Part {
     /// The name of a range; `None` for the whole run.
     name: Option<String>,
-    instances: u64,
-    wall: u64,
-    busy: u64,
-    operations: u64,
-    operations_ns: u64,
-    causes: Option<IdleCauses>,
-    warm_up: Option<InstancesUse>,
-}
-
-impl Part {
-    fn of_range(name: String, part: &InstancesUse) -> Self {
-        Self {
-            name: Some(name),
-            instances: part.instances,
-            wall: part.devices_ns,
-            busy: part.busy_ns,
-            operations: part.operations,
-            operations_ns: part.operations_ns,
-            causes: Some(part.causes),
-            warm_up: None,
-        }
-    }
+    /// Its time is `devices_ns`. Nothing is in `causes` where they are unknown.
+    used: InstancesUse,
+    warm_up: InstancesUse,
 }
 
 /// The findings of the GPU, the first line of a report first.
@@ -55,53 +37,49 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     let gpu = summary.gpu.as_ref().filter(|gpu| gpu.total.busy_ns > 0)?;
     let part = match &summary.idle {
         Some(idle) => in_idle(idle, &gpu.total, wording)?,
-        None => in_tree(&summary.tree, gpu.total.busy_ns, wording).unwrap_or(Part {
-            name: None,
-            instances: 1,
-            wall: summary.elapsed_ns,
-            busy: gpu.total.busy_ns,
-            operations: gpu.total.operations,
-            operations_ns: gpu.total.sum_ns,
-            causes: None,
-            warm_up: None,
-        }),
+        None => in_tree(&summary.tree, gpu.total.busy_ns, wording)
+            .unwrap_or_else(|| Part { used: used(1, summary.elapsed_ns, &gpu.total), ..Part::default() }),
     };
-    if part.wall == 0 || part.busy > part.wall {
+    let (wall, busy) = (part.used.devices_ns, part.used.busy_ns);
+    if wall == 0 || busy > wall {
         return None; // several devices were busy, or work went on after the range
     }
     let place = part.name.as_ref().map_or_else(String::new, |name| format!(" in `{name}`"));
-    let mut sentence = format!("GPU busy {} of {}{place}", share(part.busy, part.wall.into()), human_inline(part.wall));
-    if let Some(warm_up) = part.warm_up.filter(|part| part.instances > 0) {
-        sentence += &apart(&warm_up, wording);
+    let mut sentence = format!("GPU busy {} of {}{place}", share(busy, wall.into()), human_inline(wall));
+    if part.warm_up.instances > 0 {
+        sentence += &apart(&part.warm_up, wording);
     }
-    let cause = part.causes.and_then(|causes| largest(&causes)).filter(|_| !is_enough(part.busy, part.wall));
-    if !is_enough(part.busy, part.wall) {
-        sentence += &match (cause, part.causes) {
-            (Some((cause, ns)), Some(causes)) => why(&part, cause, ns, &causes, wording),
-            _ => {
+    let is_enough = u128::from(busy) * 100 >= u128::from(wall) * BUSY_ENOUGH;
+    let cause = largest(&part.used.causes).filter(|_| !is_enough);
+    if !is_enough {
+        sentence += &match cause {
+            Some((cause, ns)) => why(&part.used, cause, ns, wording),
+            None => {
                 let ask = wording.of("report=idle", "-r idle");
-                format!(": {} ({ask} has the reason)", rhythm(&part, wording))
+                format!(": {} ({ask} has the reason)", rhythm(&part.used, wording))
             }
         };
     }
     let (cause, cause_ns) = cause.unzip();
     let evidence = Evidence::GpuUse {
-        busy_ns: part.busy,
-        instances: part.instances,
-        operations: part.operations,
-        operations_ns: part.operations_ns,
+        busy_ns: busy,
+        instances: part.used.instances,
+        operations: part.used.operations,
+        operations_ns: part.used.operations_ns,
         cause,
         cause_ns,
     };
     let mut finding = Finding::of_run(evidence, sentence);
-    (finding.at_stake_ns, finding.of_ns) = (part.wall - part.busy, Some(part.wall));
+    (finding.at_stake_ns, finding.of_ns) = (wall - busy, Some(wall));
     finding.span = part.name.into_iter().collect();
     finding.advice = cause.and_then(advice).map(str::to_owned);
     Some(finding)
 }
 
-fn is_enough(busy: u64, wall: u64) -> bool {
-    u128::from(busy) * 100 >= u128::from(wall) * BUSY_ENOUGH
+/// What so many instances in `wall` nanoseconds had of the GPU.
+fn used(instances: u64, wall: u64, work: &GpuWork) -> InstancesUse {
+    let &GpuWork { operations, sum_ns: operations_ns, busy_ns, .. } = work;
+    InstancesUse { instances, devices_ns: wall, busy_ns, operations, operations_ns, ..InstancesUse::default() }
 }
 
 /// The range that stands for the run, from those that hold most of the work, warm-up included: the longest that was
@@ -113,19 +91,15 @@ fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
     let rows = || idle.ranges.iter().filter(|row| row.steady.wall_ns > 0 && is_most(row));
     let repeated = rows().filter(|row| row.steady.instances > 1).max_by_key(|row| row.steady.wall_ns);
     if let Some(row) = repeated.or_else(|| rows().min_by_key(|row| row.steady.wall_ns)) {
-        let name = name_of(row.domain.as_deref(), &row.name, wording);
-        return Some(Part { warm_up: Some(row.warm_up), ..Part::of_range(name, &row.steady) });
+        let name = Some(name_of(row.domain.as_deref(), &row.name, wording));
+        return Some(Part { name, used: row.steady, warm_up: row.warm_up });
     }
-    let mut causes = IdleCauses::default();
-    let mut sums = [0_u64; 2];
+    let mut run = InstancesUse { busy_ns: all, ..used(1, 0, total) };
     for device in &idle.devices {
-        IdleCause::ALL.iter().for_each(|&cause| causes.add(cause, device.causes.of(cause)));
-        sums = [sums[0].saturating_add(device.wall_ns), sums[1].saturating_add(device.busy_ns)];
+        IdleCause::ALL.iter().for_each(|&cause| run.causes.add(cause, device.causes.of(cause)));
+        run.devices_ns = run.devices_ns.saturating_add(device.wall_ns);
     }
-    let [wall, busy] = sums;
-    let (operations, operations_ns) = (total.operations, total.sum_ns);
-    let causes = Some(causes);
-    Some(Part { name: None, instances: 1, wall, busy, operations, operations_ns, causes, warm_up: None })
+    Some(Part { used: run, ..Part::default() })
 }
 
 /// The same from the sums of the tree, but only a range in which nothing was awaited.
@@ -141,13 +115,8 @@ fn in_tree(nodes: &[TreeNode], all: u64, wording: Wording) -> Option<Part> {
     let gpu = node.gpu.as_ref().filter(|_| node.awaited_ns.is_none())?;
     Some(Part {
         name: Some(name_of(node.domain.as_deref(), &node.name, wording)),
-        instances: node.instances,
-        wall: node.total_ns,
-        busy: gpu.total.busy_ns,
-        operations: gpu.total.operations,
-        operations_ns: gpu.total.sum_ns,
-        causes: None,
-        warm_up: None,
+        used: used(node.instances, node.total_ns, &gpu.total),
+        ..Part::default()
     })
 }
 
@@ -169,22 +138,22 @@ fn apart(warm_up: &InstancesUse, wording: Wording) -> String {
 }
 
 /// `: the host launches 417 operations each time, one each 58 us, that run 11 us (68.3% of the time)`
-fn why(part: &Part, cause: IdleCause, ns: u64, causes: &IdleCauses, wording: Wording) -> String {
+fn why(part: &InstancesUse, cause: IdleCause, ns: u64, wording: Wording) -> String {
     let what = match cause {
         IdleCause::Launching => format!("the host launches {}", rhythm(part, wording)),
         IdleCause::Dispatching => {
-            let each = causes.dispatching_ns / part.operations.max(1);
+            let each = part.causes.dispatching_ns / part.operations.max(1);
             format!("{}, and the GPU takes {} to begin the next", rhythm(part, wording), human_inline(each))
         }
         other => wait(other).to_owned(),
     };
-    format!(": {what} ({} of the time)", share(ns, part.wall.into()))
+    format!(": {what} ({} of the time)", share(ns, part.devices_ns.into()))
 }
 
 /// `417 operations each time, one each 58 us, that run 11 us`
-fn rhythm(part: &Part, wording: Wording) -> String {
+fn rhythm(part: &InstancesUse, wording: Wording) -> String {
     let (operations, times) = (part.operations.max(1), part.instances.max(1));
-    let [each, run] = [part.wall / operations, part.operations_ns / operations].map(human_inline);
+    let [each, run] = [part.devices_ns / operations, part.operations_ns / operations].map(human_inline);
     let (count, time) = if times > 1 { (operations / times, " each time") } else { (operations, "") };
     format!("{} operations{time}, one each {each}, that run {run}", wording.count(count))
 }
