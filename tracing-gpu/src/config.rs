@@ -126,51 +126,33 @@ impl FromStr for Domain {
     }
 }
 
-impl fmt::Display for Parents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Entered => "entered",
-            Self::Created => "created",
-        })
-    }
-}
-
-impl FromStr for Parents {
-    type Err = UnknownName;
-
-    fn from_str(word: &str) -> Result<Self, UnknownName> {
-        match word {
-            "entered" => Ok(Self::Entered),
-            "created" => Ok(Self::Created),
-            _ => Err(UnknownName::new("parents", word, "entered or created")),
+/// The words of a setting, by which it is printed and read.
+macro_rules! words {
+    ($Setting:ident, $what:literal, $expected:literal: $($Value:ident = $word:literal),+) => {
+        impl fmt::Display for $Setting {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(match self {
+                    $(Self::$Value => $word,)+
+                })
+            }
         }
-    }
-}
 
-impl fmt::Display for Gpu {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Auto => "auto",
-            Self::Off => "off",
-            Self::Events => "events",
-            Self::Cupti => "cupti",
-        })
-    }
-}
+        impl FromStr for $Setting {
+            type Err = UnknownName;
 
-impl FromStr for Gpu {
-    type Err = UnknownName;
-
-    fn from_str(word: &str) -> Result<Self, UnknownName> {
-        match word {
-            "auto" => Ok(Self::Auto),
-            "off" => Ok(Self::Off),
-            "events" => Ok(Self::Events),
-            "cupti" => Ok(Self::Cupti),
-            _ => Err(UnknownName::new("GPU setting", word, "auto, events, cupti or off")),
+            fn from_str(word: &str) -> Result<Self, UnknownName> {
+                match word {
+                    $($word => Ok(Self::$Value),)+
+                    _ => Err(UnknownName::new($what, word, $expected)),
+                }
+            }
         }
-    }
+    };
 }
+
+words!(Parents, "parents", "entered or created": Entered = "entered", Created = "created");
+words!(Gpu, "GPU setting", "auto, events, cupti or off":
+    Auto = "auto", Off = "off", Events = "events", Cupti = "cupti");
 
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
