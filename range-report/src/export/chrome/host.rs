@@ -146,8 +146,8 @@ impl Host {
         event.end();
     }
 
-    /// The track of a thread for a slice of this kind. If it is a new one, writes its name and place beside those of the
-    /// thread.
+    /// The track of a thread for a slice of this kind. If it is a new one, writes its name and place beside those of
+    /// the thread.
     fn track(&mut self, lines: &mut Lines, thread: u32, what: &str, start: u64, end: u64) -> Track {
         let (index, pid, tid) = (self.index(thread), self.pid, self.next_track);
         let Thread { name, number, ranges, api_calls } = &mut self.threads[index];
