@@ -181,8 +181,7 @@ fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
 
 /// Whether the slowest calls took at least twice as long as all.
 fn is_slow(row: &CallStats, slowest: &SlowestCalls) -> bool {
-    let (all, slow) = (u128::from(row.latency.instances), u128::from(slowest.calls));
-    u128::from(slowest.latency_ns) * all >= 2 * u128::from(row.latency.total_ns) * slow
+    slowest.latency_ns / slowest.calls.max(1) / 2 >= mean(&row.latency)
 }
 
 /// `slowest 12 of 1,200 calls of request, 552.9 ms each: 91.9% in child calls, 5.1% ready`

@@ -177,6 +177,7 @@ fn settings(print: &Print, run: Option<&Run>) -> String {
         ("style", print.style.as_deref()),
         ("gpu", run.and_then(|run| run.gpu.as_deref())),
         ("off_cpu", run.and_then(|run| run.off_cpu.as_deref())),
+        ("on_cpu", run.and_then(|run| run.on_cpu.as_deref())),
     ];
     let given = given.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?)));
     given.collect::<Vec<_>>().join(",")

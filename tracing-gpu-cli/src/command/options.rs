@@ -186,6 +186,9 @@ pub(super) struct Run {
     /// Whether the command looks at threads inside of ranges, to know what they wait for
     #[arg(long, value_parser = PossibleValuesParser::new(["on", "off"]))]
     pub(super) off_cpu: Option<String>,
+    /// Whether the program reads the processor time of ranges of 50 us and more, a system call each [default: off]
+    #[arg(long, value_parser = PossibleValuesParser::new(["on", "off"]))]
+    pub(super) on_cpu: Option<String>,
     /// What is printed of several processes
     #[arg(long, value_name = "WHICH", default_value = "merged")]
     pub(super) processes: Processes,

@@ -161,7 +161,8 @@ impl Measured {
     }
 
     fn start(&self) -> Result<Running, ConfigError> {
-        let mut builder = Profiler::builder().environment(false).nvtx(false).gpu_when_injected(true);
+        // A sandbox may forbid the reading of a thread's clock, which is a system call.
+        let mut builder = Profiler::builder().environment(false).nvtx(false).gpu_when_injected(true).on_cpu(false);
         for text in &self.settings.texts {
             builder = builder.settings(text).0; // the command has reported its errors
         }

@@ -87,8 +87,7 @@ fn time_after_the_last_poll_has_a_column_if_it_is_a_hundredth() {
 fn states_have_columns_where_they_say_more() {
     let columns = |change: &dyn Fn(&mut CallStates)| {
         let mut summary = service();
-        let mut states = CallStates::default();
-        states.on_cpu_ns = summary.calls[0].busy_ns;
+        let mut states = CallStates { on_cpu_ns: summary.calls[0].busy_ns, ..CallStates::default() };
         change(&mut states);
         summary.calls[0].states = Some(states);
         summary.calls.truncate(1);
