@@ -18,6 +18,7 @@ use std::sync::atomic::{
 use parking_lot::Mutex;
 
 use self::by_span::CallBySpan;
+use super::owed::Owed;
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, OnCpu, Place, RangeNumbers};
@@ -88,6 +89,9 @@ pub(crate) struct Call {
     /// part of it that is in `idle`, too.
     ready: AtomicU64,
     ready_alone: AtomicU64,
+    /// To whom its last wait is owed.
+    owed: Mutex<Owed>,
+    is_owing: AtomicBool,
     entries: AtomicU64,
     /// Its last exit, and the pause between its last entry and the exit before it.
     exited: AtomicU64,
@@ -340,6 +344,20 @@ impl Call {
         }
     }
 
+    /// Its wait, which ends with the entry that comes next, is owed to these. Returns when it began; `None` if it does
+    /// not wait.
+    pub(crate) fn owe(&self, owed: &Owed) -> Option<Ticks> {
+        self.is_owing.store(true, Relaxed);
+        *self.owed.lock() = *owed;
+        let is_open = self.state.load(Relaxed) & ALL_OPEN != 0;
+        (!is_open && !self.is_new()).then(|| self.exited.load(Relaxed))
+    }
+
+    /// To whom its last wait is owed.
+    pub(crate) fn owes(&self) -> Owed {
+        if self.is_owing.load(Relaxed) { *self.owed.lock() } else { Owed::NONE }
+    }
+
     /// Its place by creation.
     pub(crate) fn home(&self) -> (u32, Place) {
         (self.thread.load(Relaxed), Place::from_bits(self.place.load(Relaxed)))
@@ -540,6 +558,9 @@ impl Calls {
             flag.store(false, Relaxed);
         }
         call.last.store(0, Relaxed);
+        if call.is_owing.swap(false, Relaxed) {
+            *call.owed.lock() = Owed::NONE;
+        }
         call.state.store(0, Release);
         id
     }

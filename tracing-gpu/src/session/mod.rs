@@ -8,6 +8,7 @@ pub(crate) mod gate;
 pub(crate) mod misnested;
 #[cfg(feature = "cuda")]
 pub(crate) mod note_room;
+pub(crate) mod owed;
 pub(crate) mod row_log;
 mod split;
 pub(crate) mod splits;

@@ -37,6 +37,7 @@ use crate::chunked::Chunked;
 use crate::clock::Moment;
 use crate::process;
 use crate::session::gate::FINISHED;
+use crate::session::owed::{NOBODY, Owed};
 use crate::session::{Session, SessionOptions};
 use crate::stream;
 
@@ -91,7 +92,7 @@ thread_local! {
     /// The same for the path `on_stream`.
     static ON_STREAM: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// When the future that this thread polls was woken; 0 where it is not known, or a call has taken it.
-    static WOKEN: Cell<Moment> = const { Cell::new(0) };
+    static WOKEN: Cell<(Moment, Owed)> = const { Cell::new((0, Owed::NONE)) };
     /// The state of the engine that was last called on this thread.
     static LAST: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// A number for this thread, which is valid even while its thread-locals are destroyed; 0 before it has a state.
@@ -104,10 +105,10 @@ struct ThreadStates(RefCell<Vec<(&'static Engine, &'static ThreadState)>>);
 
 impl Drop for ThreadStates {
     fn drop(&mut self) {
-        forget_thread();
         if is_interrupted() {
             return;
         }
+        forget_thread();
         let process = std::process::id();
         for (engine, thread) in self.0.take() {
             if engine.session.process == process {
@@ -118,7 +119,6 @@ impl Drop for ThreadStates {
     }
 }
 
-/// Chooses the paths of this thread's entries and exits again, after a condition has changed.
 /// Whether a signal handler runs that has interrupted the measuring of a call on this thread, which may then hold locks:
 /// when it ends the process.
 pub(crate) fn is_interrupted() -> bool {
@@ -129,14 +129,20 @@ pub(crate) fn is_interrupted() -> bool {
     is_inside
 }
 
+/// Chooses the paths of this thread's entries and exits again, after a condition has changed.
 pub(crate) fn look_again() {
     choose_paths(LAST.get());
 }
 
 /// This thread is about to poll a future that was woken then, or has done so (0).
-pub(crate) fn polls_woken(woken: Moment) {
-    WOKEN.set(woken);
-    LAST.get().into_iter().for_each(|thread| thread.set_woken(woken));
+pub(crate) fn polls_woken(woken: Moment, by: &Owed) {
+    WOKEN.set((woken, *by));
+    LAST.get().into_iter().for_each(|thread| thread.set_woken(woken, by));
+}
+
+/// To whom those owe their wait that this thread wakes now.
+pub(crate) fn wakes(now: Moment) -> Owed {
+    LAST.get().map_or_else(|| Owed::to(NOBODY, now), |thread| thread.wakes(now))
 }
 
 /// In a forked child: makes each callback search for its state, and so find that it must do nothing.
@@ -284,7 +290,8 @@ impl Engine {
         let id = process::thread_id();
         *thread.name.lock() = self.given_name(id).unwrap_or_else(|| thread_name(thread.index));
         thread.set_thread(id);
-        thread.set_woken(WOKEN.get());
+        let (woken, by) = WOKEN.get();
+        thread.set_woken(woken, &by);
         self.session.log_thread(thread.index, id, &thread.name.lock());
         thread.record(|| Record::Thread { name: thread.name.lock().as_str().into() });
         if self.session.nvtx && nvtx_rs::is_tool_attached() {

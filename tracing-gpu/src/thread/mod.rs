@@ -34,3 +34,4 @@ pub(crate) mod slab;
 pub(crate) mod stack;
 pub(crate) mod state;
 pub(crate) mod tape;
+pub(crate) mod waits;

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-#[cfg(feature = "openacc")]
 use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, MutexGuard};
 use tracing_core::Metadata;
@@ -27,9 +26,11 @@ use super::rows::{CallRows, Rows};
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{Record, Tape};
+use super::waits::Followed;
 use crate::clock::{Moment, Ticks};
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::calls::Spare;
+use crate::session::owed::{NOBODY, Owed};
 use crate::session::{NvtxRange, Session};
 use crate::span::fields::Fields;
 use crate::span::site::Site;
@@ -85,9 +86,10 @@ pub(crate) struct ThreadState {
     /// Present if a timeline is written.
     numbers: Option<Box<Numbers>>,
     pub(crate) spare_calls: Spare,
-    pub(super) cpu_time: CpuTime,
     /// When the future that is polled now was woken; 0 where it is not known.
     pub(super) woken: AtomicU64,
+    /// Present once a followed future was polled.
+    pub(crate) followed: OnceCell<Box<Followed>>,
     call_rows: CallRows,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
@@ -96,6 +98,8 @@ pub(crate) struct ThreadState {
     /// Present after the first event.
     #[cfg(feature = "openacc")]
     pub(crate) openacc: OnceCell<Box<OpenAccLog>>,
+    /// The last part, because many a thread does not touch it.
+    pub(super) cpu_time: CpuTime,
 }
 
 /// The result of an exit on the path `counting`.
@@ -119,14 +123,29 @@ impl ThreadState {
     /// Gives this state to a thread with this operating-system number.
     pub(super) fn set_thread(&self, thread: u32) {
         self.numbers.iter().for_each(|numbers| numbers.begin_thread());
-        self.cpu_time.begin_thread();
+        if self.session.on_cpu {
+            self.cpu_time.begin_thread();
+        }
         self.launches.set_thread(thread, self.session);
     }
 
     /// The first call that is entered from now on was woken then; 0 where that is not known.
-    pub(super) fn set_woken(&self, woken: Moment) {
+    pub(super) fn set_woken(&self, woken: Moment, by: &Owed) {
         let woken = if woken == 0 { 0 } else { self.session.clock.ticks_at(woken) };
+        if woken > 0 {
+            *self.followed.get_or_init(Box::default).woken_by.lock() = *by;
+        }
         self.woken.store(woken, Relaxed);
+    }
+
+    /// To whom those owe their wait that this thread wakes now.
+    pub(super) fn wakes(&self, now: Moment) -> Owed {
+        let now = self.session.clock.ticks_at(now);
+        let Some(label) = self.stack.top().and_then(|top| self.identity(top.place())).map(|own| own.key.label) else {
+            return Owed::to(NOBODY, now);
+        };
+        let call = self.session.calls.get(self.stack.innermost_call());
+        call.map_or_else(|| Owed::to(label, now), |call| call.owes().then(label, now))
     }
 
     /// Ends every range that is open on this thread. Returns their places, innermost first.
@@ -204,6 +223,7 @@ impl ThreadState {
         for row in self.call_rows() {
             row.clear();
         }
+        self.followed.get().into_iter().for_each(|followed| followed.waits.clear());
         for depth in 0..self.stack.depth() {
             if let Some((_, before)) = self.stack.at(depth).filter(|&(_, before)| before < start) {
                 self.record(|| Record::Restarted { depth: depth as u32, before, start });

@@ -3,13 +3,14 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 
 use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 
 use crate::clock::{Moment, moment};
+use crate::session::owed::Owed;
 use crate::thread::engine;
 
 /// Follows who wakes a future, and so how long its call is *ready*: woken, but not polled yet because all workers are
@@ -53,7 +54,8 @@ pin_project! {
 struct Waking {
     /// The first wake since the last poll began; 0 before it.
     at: AtomicU64,
-    waker: Mutex<Waker>,
+    /// To whom the wait until then is owed, and the executor's waker.
+    by: Mutex<(Owed, Waker)>,
 }
 
 impl Wake for Waking {
@@ -62,11 +64,15 @@ impl Wake for Waking {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        let mut by = self.by.lock();
         if self.at.load(Relaxed) == 0 {
-            let _earlier = self.at.compare_exchange(0, moment(), AcqRel, Relaxed);
+            let now = moment();
+            by.0 = engine::wakes(now);
+            self.at.store(now, Relaxed);
         }
-        let waker = self.waker.lock().clone();
-        waker.wake(); // without the lock: it may poll at once
+        let waker = by.1.clone();
+        drop(by); // it may poll at once
+        waker.wake();
     }
 }
 
@@ -76,20 +82,21 @@ impl<F: Future> Future for Follow<F> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let (waking, waker) = this.waking.get_or_insert_with(|| {
-            let waking = Arc::new(Waking { at: AtomicU64::new(0), waker: Mutex::new(context.waker().clone()) });
+            let by = Mutex::new((Owed::NONE, context.waker().clone()));
+            let waking = Arc::new(Waking { at: AtomicU64::new(0), by });
             let waker = Waker::from(Arc::clone(&waking));
             (waking, waker)
         });
-        {
-            let mut known = waking.waker.lock();
-            if !known.will_wake(context.waker()) {
-                known.clone_from(context.waker());
+        let (woken, by): (Moment, Owed) = {
+            let mut known = waking.by.lock();
+            if !known.1.will_wake(context.waker()) {
+                known.1.clone_from(context.waker());
             }
-        }
-        let woken: Moment = waking.at.swap(0, AcqRel);
-        engine::polls_woken(woken);
+            (waking.at.swap(0, Relaxed), known.0)
+        };
+        engine::polls_woken(woken, &by);
         let result = this.future.poll(&mut Context::from_waker(waker));
-        engine::polls_woken(0);
+        engine::polls_woken(0, &Owed::NONE);
         result
     }
 }

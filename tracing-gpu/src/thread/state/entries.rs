@@ -39,7 +39,7 @@ impl ThreadState {
         if let Some(numbers) = &self.numbers {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
-        self.session.calls.enter(call, start, left, self.take_woken());
+        self.session.calls.enter(call, start, left, self.take_woken(place, call));
         true
     }
 
@@ -65,12 +65,21 @@ impl ThreadState {
         if is_read { self.session.clock.now() } else { now }
     }
 
-    /// When the future that is polled now was woken, for the first call that is entered.
+    /// When the future that is polled now was woken, for the first call that is entered. Counts its wait.
     #[inline(always)]
-    fn take_woken(&self) -> Ticks {
-        let woken = self.woken.load(Relaxed);
-        if woken != 0 {
-            self.woken.store(0, Relaxed);
+    fn take_woken(&self, place: Place, call: &Call) -> Ticks {
+        match self.woken.load(Relaxed) {
+            0 => 0,
+            woken => self.count_wait(place, call, woken),
+        }
+    }
+
+    #[inline(never)]
+    fn count_wait(&self, place: Place, call: &Call, woken: Ticks) -> Ticks {
+        self.woken.store(0, Relaxed);
+        if let (Some(followed), Some(identity)) = (self.followed.get(), self.identity(place)) {
+            let owed = *followed.woken_by.lock();
+            call.owe(&owed).into_iter().for_each(|since| followed.waits.add(identity.key.label, since, &owed));
         }
         woken
     }
@@ -143,7 +152,7 @@ impl ThreadState {
             && let Some(known) = self.session.calls.get(call)
         {
             self.stack.set_call(call);
-            self.session.calls.enter(known, start, left, self.take_woken());
+            self.session.calls.enter(known, start, left, self.take_woken(place, known));
         }
     }
 

@@ -9,7 +9,6 @@ use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 
-#[cfg(feature = "openacc")]
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
@@ -109,6 +108,7 @@ impl ThreadState {
                 numbers: session.records_values().then(new_numbers),
                 spare_calls: Spare::default(),
                 woken: AtomicU64::new(0),
+                followed: OnceCell::new(),
                 call_rows: CallRows::new(),
                 name: Mutex::default(),
                 left: AtomicU64::new(session.front_end.left()),
