@@ -88,6 +88,16 @@ kinds! {
         /// How long the others took on average.
         others_mean_ns: u64,
     }
+    /// A span made calls of other spans wait, which were followed. At stake is what all their waits owe to it, of the
+    /// time of all waits that were followed.
+    WaitsFor = "waits_for" {
+        /// How many names the waiting calls have.
+        waiters: usize,
+        /// Waits of which the largest part is owed to the span.
+        waits: u64,
+        /// The longest part of a wait that is owed to it.
+        longest_ns: u64,
+    }
     /// Threads were off the CPU for much of a range's own time: sampled. At stake is that time, of the range's own.
     OffCpu = "off_cpu" {
         /// How often a thread was seen off the CPU there.

@@ -5,7 +5,7 @@ use super::phase::Way;
 use super::phases::Phases;
 use super::waits::{self, Culprit, LongCalls};
 use crate::stats::{Named, order};
-use crate::summary::OffCpuStats;
+use crate::summary::{OffCpuStats, WaitStats};
 use crate::text::escaped;
 use crate::text::number::{human_inline, share};
 use crate::text::width::shorten;
@@ -27,6 +27,12 @@ const OUTSIDE_PART: u128 = 10;
 const OFF_CPU_ROW_PART: u128 = 10;
 const OFF_CPU_PERCENT: u128 = 30;
 const OFF_CPU_SAMPLES: u64 = 20;
+/// A span that made others wait is reported if it is owed at least this part of all followed waits (10 %), in at least so
+/// many waits and for at least so long. At most so many are.
+const WAITS_PART: u128 = 10;
+const WAITS_LEAST: u64 = 3;
+const WAITS_LEAST_NS: u64 = 10_000_000;
+const WAITS_NAMED: usize = 2;
 /// A system call with at least this percentage of a range's time off the CPU stands for all of it.
 const ALL_PERCENT: u128 = 95;
 
@@ -39,10 +45,11 @@ struct Run<'a> {
 }
 
 /// The rules, in the order in which the report prints their findings. To add a rule, write it, and add it here.
-const RULES: [fn(Run<'_>) -> Vec<Finding>; 9] = [
+const RULES: [fn(Run<'_>) -> Vec<Finding>; 10] = [
     most_awaited,
     busy_threads,
     most_own_time,
+    waits_for,
     off_cpu,
     many_small_phases,
     one_long_call,
@@ -124,6 +131,56 @@ fn busy_threads(run: Run<'_>) -> Vec<Finding> {
 fn most_own_time(run: Run<'_>) -> Vec<Finding> {
     let phases = run.phases.most_own(NAMED).into_iter();
     phases.map(|(index, ns)| run.part(index, Evidence::MostOwnTime {}, ns, run.phases.ranked(), "")).collect()
+}
+
+/// Spans that made calls of other spans wait, by what these waits owe to them.
+fn waits_for(run: Run<'_>) -> Vec<Finding> {
+    let whole: u128 = run.summary.waits.iter().map(|row| u128::from(row.time_ns)).sum();
+    let mut spans: Named<&str, Vec<&WaitStats>> = Named::default();
+    for row in &run.summary.waits {
+        if let Some(by) = row.by.as_deref().filter(|by| *by != row.waiter) {
+            spans.row(by).push(row);
+        }
+    }
+    let finding = |(&by, rows): (&&str, &Vec<&WaitStats>)| {
+        let sum = |of: fn(&WaitStats) -> u64| rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)));
+        let (ns, waits) = (sum(|row| row.time_ns), sum(|row| row.waits));
+        let is_much = u128::from(ns) * WAITS_PART >= whole && waits >= WAITS_LEAST && ns >= WAITS_LEAST_NS;
+        let most = rows.iter().rev().max_by_key(|row| row.time_ns).filter(|_| is_much)?;
+        let name = |label: &str| shorten(&run.wording.label(None, label), LONGEST_NAME, LONGEST_NAME / 2);
+        let count = match most.waits {
+            0 => "parts of waits".to_owned(), // the largest part of each is owed to another
+            1 => "1 wait".to_owned(),
+            many => run.wording.count(many) + " waits",
+        };
+        let others = match rows.len() - 1 {
+            0 => String::new(),
+            1 => ", 1 other".to_owned(),
+            many => format!(", {} others", run.wording.count(many as u64)),
+        };
+        let sentence = format!(
+            "`{}` made others wait {}: {} {} ({count}, up to {}){others}",
+            name(by),
+            human_inline(ns),
+            name(&most.waiter),
+            human_inline(most.time_ns),
+            human_inline(most.longest_ns)
+        );
+        let longest_ns = rows.iter().map(|row| row.longest_ns).max().unwrap_or(0);
+        let evidence = Evidence::WaitsFor { waiters: rows.len(), waits, longest_ns };
+        let all = run.phases.all();
+        let label = |index: usize| crate::text::label(all[index].node.domain.as_deref(), &all[index].node.name);
+        let its = (0..all.len()).filter(|&index| label(index).as_deref() == Some(by));
+        let finding = match its.max_by_key(|&index| all[index].node.total_ns) {
+            Some(index) => run.of_phase(index, evidence, ns, &sentence),
+            None => Finding { at_stake_ns: ns, ..Finding::of_run(evidence, sentence) },
+        };
+        Some(Finding { of_ns: Some(saturated(whole)), ..finding })
+    };
+    let mut findings: Vec<Finding> = spans.iter().filter_map(finding).collect();
+    order::by_most(&mut findings, |finding| finding.at_stake_ns);
+    findings.truncate(WAITS_NAMED);
+    findings
 }
 
 /// Ranges whose threads were off the CPU for much of their own time, and in which system call most of it.

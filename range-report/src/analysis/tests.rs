@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::summary::{OffCpuStats, ThreadStats};
+use crate::summary::{OffCpuStats, ThreadStats, WaitStats};
 use crate::{
     GpuActivity, GpuWork, NodeWork, OpenRange, RangeStats, RangeStyle, RenderOptions, Report, StreamStats, Times,
     TreeNode,
@@ -303,6 +303,69 @@ fn a_range_off_the_cpu_is_found_with_its_system_call() {
     for run in [off_cpu([(290, 2_900), (9, 90)]), off_cpu([(10, 7_000), (9, 200)]), small, blocked] {
         assert_eq!(of(&run), []);
     }
+}
+
+/// A run with these waits: who waited, for whom, how often, how long in all and at most.
+fn followed(waits: &[(&str, Option<&str>, u64, u64, u64)]) -> Summary {
+    let mut run = summary(vec![leaf("request", 90, 100 * MS), leaf("compact ledger", 9, 1_000 * MS)]);
+    let row = |&(waiter, by, waits, ms, longest): &(&str, Option<&str>, u64, u64, u64)| {
+        WaitStats::new(waiter, by.map(str::to_owned), waits, ms * MS, longest * MS)
+    };
+    run.waits = waits.iter().map(row).collect();
+    run
+}
+
+#[test]
+fn a_span_that_made_others_wait_is_found() {
+    const LEDGER: Option<&str> = Some("compact ledger");
+    let run = followed(&[
+        ("append_ledger", LEDGER, 68, 19_500, 602),
+        ("request", None, 900, 10_000, 90),
+        ("append_ledger", Some("append_ledger"), 30, 9_000, 700),
+        ("request", Some("tick"), 1_200, 5_000, 900),
+        ("request", Some("flush\t1"), 0, 4_900, 200),
+        ("read_ledger", LEDGER, 1, 200, 150),
+        ("read_ledger", Some("flush\t1"), 3, 30, 10),
+        ("query", Some("flush\t1"), 2, 20, 15),
+    ]);
+    let findings = run.findings();
+    let whole = Some(48_650 * MS);
+    let ledger = "`compact ledger` made others wait 19.70 s: append_ledger 19.50 s (68 waits, up to 602.0 ms), 1 other";
+    let tick = "`tick` made others wait 5.000 s: request 5.000 s (1,200 waits, up to 900.0 ms)";
+    let expected =
+        [(vec!["compact ledger"], Some(1), 19_700 * MS, whole, ledger), (vec![], None, 5_000 * MS, whole, tick)];
+    assert_eq!(told(&findings, FindingKind::WaitsFor), expected, "two, the largest first");
+    let evidence = Evidence::WaitsFor { waiters: 2, waits: 69, longest_ns: 602 * MS };
+    assert_eq!(findings.iter().find(|one| one.kind() == FindingKind::WaitsFor).unwrap().evidence, evidence);
+    let mut text = Vec::new();
+    run.render(&[Report::Tree], &RenderOptions::default().width(1_000), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let verdict = text.split_once(" >> ").expect("the slowest phase").1;
+    let lines: Vec<&str> = verdict.lines().skip(1).take(2).map(str::trim_start).collect();
+    assert_eq!(lines, [ledger, tick], "{text}");
+    let mut without = run;
+    without.waits.retain(|row| row.by.as_deref() == Some("flush\t1"));
+    let flush = "`flush\\t1` made others wait 4.950 s: request 4.900 s (parts of waits, up to 200.0 ms), 2 others";
+    let expected = (vec![], None, 4_950 * MS, Some(4_950 * MS), flush);
+    assert_eq!(told(&without.findings(), FindingKind::WaitsFor), [expected]);
+}
+
+#[test]
+fn who_made_others_wait_is_not_said_below_the_thresholds() {
+    let of = |waits: &[(&str, Option<&str>, u64, u64, u64)]| {
+        let findings = followed(waits).findings();
+        findings.iter().filter(|one| one.kind() == FindingKind::WaitsFor).count()
+    };
+    let [a, b, nobody] = [Some("a"), Some("b"), None];
+    // The least that is said; then a smaller part of all waits, fewer waits, less time.
+    assert_eq!(of(&[("b", a, 3, 10, 5), ("b", nobody, 3, 90, 50)]), 1);
+    assert_eq!(of(&[("b", a, 3, 10, 5), ("b", nobody, 3, 91, 50)]), 0);
+    assert_eq!(of(&[("b", a, 2, 10, 5), ("b", nobody, 3, 90, 50)]), 0);
+    assert_eq!(of(&[("b", a, 3, 9, 5), ("b", nobody, 3, 9, 5)]), 0);
+    // Waits of a queue for itself, waits that no span ended, and none.
+    assert_eq!(of(&[("a", a, 100, 9_000, 300), ("b", b, 100, 9_000, 300)]), 0);
+    assert_eq!(of(&[("a", nobody, 100, 9_000, 300), ("b", nobody, 100, 9_000, 300)]), 0);
+    assert_eq!(of(&[]), 0);
 }
 
 proptest! {

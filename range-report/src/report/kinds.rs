@@ -77,6 +77,9 @@ pub enum Report {
     /// What threads waited for inside of ranges: the time in which the thread of a range did not run, by system call
     /// and by what is behind its descriptor. An estimate from samples, which are taken on Linux only.
     OffCpu,
+    /// Who ended the waits of followed futures (`tracing_gpu::follow`): the innermost span that was open where a call
+    /// was woken, followed back to the head of a queue of waiters.
+    Waits,
 }
 
 impl Report {
@@ -160,6 +163,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::Why, "why", Needs::Stream),
     (Report::KernelExec, "kernel_exec", Needs::Stream),
     (Report::OffCpu, "off_cpu", Needs::Spans),
+    (Report::Waits, "waits", Needs::Spans),
 ];
 
 /// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).

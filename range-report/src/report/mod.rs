@@ -41,6 +41,7 @@ mod tables;
 mod tests;
 mod torch;
 mod tree;
+mod waits;
 mod why;
 
 #[cfg(all(feature = "compare", feature = "csv"))]
@@ -150,6 +151,7 @@ const MAKERS: &[Maker] = &[
     Maker::table(Report::KernelExec, [""; 2], ["Launch to end", kernel_exec::ABOUT], kernel_exec::table)
         .with_text(kernel_exec::kernel_exec), // two tables
     Maker::table(Report::OffCpu, [""; 2], ["Off CPU", off_cpu::ABOUT], off_cpu::table).with_text(off_cpu::off_cpu),
+    Maker::table(Report::Waits, [""; 2], ["Waits", waits::ABOUT], waits::table).with_text(waits::waits),
 ];
 
 const _: () = {

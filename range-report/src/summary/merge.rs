@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use super::schema::Join;
 use super::{
     CallTotals, GpuActivity, GpuIdle, GpuWork, Losses, MemoryKind, NodeTotals, OffCpuStats, Process, Sizes,
-    StreamTimes, Summary, Times,
+    StreamTimes, Summary, Times, WaitStats,
 };
 use crate::stats::order;
 use rows::Rows;
@@ -72,6 +72,9 @@ pub struct MergedSummary {
     /// What threads waited for inside of ranges, over all processes, by time descending.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub off_cpu: Vec<OffCpuStats>,
+    /// Who ended the waits of followed futures, over all processes, by time descending, then by names.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub waits: Vec<WaitStats>,
     /// Events of OpenACC runtimes by [label](super::OpenAccStats::label), by total time descending, then by label.
     pub openacc: Vec<Merged<String, Times>>,
     /// Sums over `nvtx.category`, by total time descending, then by name.
@@ -175,6 +178,7 @@ struct Tables {
     openacc: Rows<String, Times>,
     idle: Vec<GpuIdle>,
     off_cpu: Vec<OffCpuStats>,
+    waits: Vec<WaitStats>,
 }
 
 #[derive(Default)]
@@ -210,6 +214,7 @@ impl Tables {
         }
         self.idle.extend(summary.idle);
         self.off_cpu.extend(summary.off_cpu);
+        self.waits.extend(summary.waits);
         if let Some(gpu) = summary.gpu {
             self.gpu.get_or_insert_default().add(process, gpu);
         }
@@ -224,6 +229,7 @@ impl Tables {
         merged.gpu = self.gpu.map(|gpu| gpu.together(places));
         merged.openacc = self.openacc.together(places);
         merged.off_cpu = OffCpuStats::joined(self.off_cpu);
+        merged.waits = WaitStats::joined(self.waits);
         merged.idle = (!self.idle.is_empty()).then(|| GpuIdle::join(&self.idle.iter().collect::<Vec<_>>()));
     }
 }

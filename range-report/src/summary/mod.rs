@@ -28,6 +28,7 @@ mod openacc;
 mod run;
 pub(crate) mod schema;
 mod times;
+mod waits;
 
 pub use gpu::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, MemoryWork, NodeCalls,
@@ -47,3 +48,4 @@ pub use run::{
     StreamLosses, StreamStats, StreamTimes, Summary, ThreadStats, TreeNode,
 };
 pub use times::{Quantile, RangeStyle, Times};
+pub use waits::WaitStats;

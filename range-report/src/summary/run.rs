@@ -11,6 +11,7 @@ use super::openacc::OpenAccStats;
 use super::schema::absent;
 use super::schema::{Shown, figures};
 use super::times::{Quantile, RangeStyle, Times};
+use super::waits::WaitStats;
 
 figures! {
     /// One row of the range statistics: every instance of one name in one domain and style.
@@ -475,6 +476,9 @@ figures! {
         /// What threads waited for inside of ranges, by time descending: sampled. Empty where nobody sampled.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         off_cpu: Vec<OffCpuStats>;
+        /// Who ended the waits of calls, by time descending; only of futures that were followed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waits: Vec<WaitStats>;
         /// Events of an OpenACC runtime, by total time descending, then by label.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         openacc: Vec<OpenAccStats>;

@@ -2,12 +2,12 @@ use std::io::{self, Write};
 
 use super::items::{Bar, Items, launch_of};
 use super::{HtmlSink, Limits};
-use crate::summary::OffCpuStats;
 use crate::summary::{
     ApiCallStats, CallStates, CallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats,
     NodeWork, OpenAccStats, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes,
     StreamStats, Summary, Times, TreeNode,
 };
+use crate::summary::{OffCpuStats, WaitStats};
 use crate::timeline::{Call, Item, Mark, Operation, Range, Sink, Value};
 use crate::timeline::{Kernel, Work};
 use crate::{FindingKind, FindingKinds};
@@ -258,6 +258,7 @@ fn distinct() -> Summary {
         stream_ranges: vec![near, nothing],
         openacc: vec![event],
         off_cpu: vec![OffCpuStats::new("step", "futex (lock or condition)", 3, 900)],
+        waits: vec![WaitStats::new("query", Some("step".to_owned()), 2, 900, 600)],
         gpu: Some(gpu),
         tree: vec![node],
         ..Summary::default()

@@ -48,7 +48,8 @@ pub(super) fn verdict(
     let awaited = findings.awaited();
     let mut own = findings.line(" >> ", FindingKind::MostOwnTime);
     own += &findings.small_phases(own.is_empty());
-    own += &findings.off_cpu();
+    own += &findings.sentences(FindingKind::WaitsFor);
+    own += &findings.sentences(FindingKind::OffCpu);
     own += &findings.long_calls(OF_OTHERS);
     if let Some(sentence) = findings.whole_beside_wall(summary).filter(|_| awaited.len() + own.len() > 0) {
         own += &wrapped("   ", &sentence, columns);
@@ -147,9 +148,9 @@ impl<'a> Findings<'a> {
         out
     }
 
-    /// Ranges whose threads did not run, a line each.
-    fn off_cpu(self) -> String {
-        self.of(FindingKind::OffCpu).iter().map(|off| wrapped("   ", &off.sentence, self.options.columns())).collect()
+    /// The sentences of a kind that names its phases itself, a line each.
+    fn sentences(self, kind: FindingKind) -> String {
+        self.of(kind).iter().map(|finding| wrapped("   ", &finding.sentence, self.options.columns())).collect()
     }
 
     /// A line if folded lines have more time than the slowest phase.
@@ -276,8 +277,9 @@ pub(crate) fn explained(summary: &Summary, phases: &Phases, without: FindingKind
     if !waits.is_empty() {
         sentences.push(format!("~~ {}{waits}", FindingKind::MostAwaited.lead()));
     }
-    sentences.extend(findings.of(FindingKind::OffCpu).iter().map(|finding| finding.sentence.clone()));
-    sentences.extend(findings.of(FindingKind::BusyThreads).iter().map(|finding| finding.sentence.clone()));
+    for kind in [FindingKind::WaitsFor, FindingKind::OffCpu, FindingKind::BusyThreads] {
+        sentences.extend(findings.of(kind).iter().map(|finding| finding.sentence.clone()));
+    }
     let phase = || phases.all().iter();
     if phase().any(|phase| phase.is_polled()) {
         let polled = || phase().filter(|phase| phase.is_polled());

@@ -48,6 +48,7 @@ impl MergedSummary {
             kernel_exec: Vec::new(), // by thread: not merged
             range_exec: Vec::new(),
             off_cpu: self.off_cpu.clone(),
+            waits: self.waits.clone(),
             openacc: self.openacc.iter().map(|row| OpenAccStats::new(row.key.clone(), row.all.clone())).collect(),
             categories: self
                 .categories

@@ -1,0 +1,117 @@
+//! Who ended the waits of followed futures: a table of the calls that waited.
+
+use super::cuda::Made;
+use super::envelope::section;
+use super::fitted::{Keep, STAYS, fitted};
+use super::kinds::TableStyle;
+use super::options::RenderOptions;
+use super::table::{Cell, Column, Table};
+use crate::Summary;
+use crate::text::names;
+
+/// `Waits`.
+pub(crate) fn waits(summary: &Summary, options: &RenderOptions) -> String {
+    let title = TITLES[usize::from(options.style == TableStyle::Legacy)];
+    let Ok(table) = made(summary, options, NO_SPAN) else { return section(title, NO_WAIT) };
+    let head = |column: &Column| {
+        let rank = ["Share", "Avg"].iter().position(|name| *name == column.page).unwrap_or(STAYS);
+        (column.page.to_string(), rank)
+    };
+    section(title, &fitted(&table, Keep::End, &head, options))
+}
+
+const TITLES: [&str; 2] = [
+    " ** Waits of Followed Futures, by who ended them (waits):",
+    "Wait Statistics (of followed futures, by who ended them):",
+];
+pub(crate) const ABOUT: &str = "Waits of futures in `follow`, by the span that ended them. None: no span did, but a \
+                                timer, I/O or the end of a task. Parts of a wait behind several spans count for each.";
+const NO_WAIT: &str = "No followed future has waited: `tracing_gpu::follow(future)` follows one.\n";
+const NO_SPAN: &str = "(no span: a timer, I/O, a task's end)";
+
+pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
+    made(summary, options, "None")
+}
+
+/// The table, with `nobody` in place of a span that ended waits.
+fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
+    if summary.waits.is_empty() {
+        return Err(NO_WAIT);
+    }
+    let mut table = Table::new([
+        Column::name("Waiter"),
+        Column::of("Time (ns)").summed(),
+        Column::of("Time (%)").page("Share").share_of(1),
+        Column::of("Waits").summed(),
+        Column::of("Avg (ns)"),
+        Column::of("Max (ns)"),
+        Column::text("Ended by"),
+    ]);
+    let text = |text: &str| Cell::text(if options.raw_names { text.into() } else { names::escaped(text) });
+    let whole = summary.waits.iter().map(|row| u128::from(row.time_ns)).sum();
+    for row in &summary.waits {
+        // The time has small parts of other waits, too: with many of them, a mean of these waits means nothing.
+        let mean_ns = row.time_ns.checked_div(row.waits).filter(|mean| *mean <= row.longest_ns);
+        table.push(vec![
+            text(&row.waiter),
+            Cell::Whole(row.time_ns),
+            Cell::Share { part: row.time_ns, whole },
+            Cell::Whole(row.waits),
+            Cell::known(mean_ns),
+            Cell::Whole(row.longest_ns),
+            row.by.as_deref().map_or_else(|| Cell::text(nobody), text),
+        ]);
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Report;
+    use crate::summary::WaitStats;
+
+    const MS: u64 = 1_000_000;
+
+    fn run() -> Summary {
+        let by = |name: &str| Some(name.to_owned());
+        let mut summary = Summary::default();
+        summary.waits = vec![
+            WaitStats::new("append_ledger", by("compact\tledger"), 68, 19_500 * MS, 602 * MS),
+            WaitStats::new("net:request", None, 1_200, 480 * MS, 3 * MS),
+            WaitStats::new("append_ledger", by("flush"), 1, 20 * MS, 4 * MS),
+        ];
+        summary
+    }
+
+    #[test]
+    fn calls_with_who_ended_their_waits() {
+        assert!(waits(&Summary::default(), &RenderOptions::default()).contains(NO_WAIT));
+        let expected = "
+ ** Waits of Followed Futures, by who ended them (waits):
+
+ Waiter             Time  Share  Waits       Avg       Max  Ended by
+ -------------  --------  -----  -----  --------  --------  -------------------------------------
+ append_ledger  19.50 s   97.5%     68  286.8 ms  602.0 ms  compact\\tledger
+ net:request    480.0 ms   2.4%  1,200  400.0 us  3.000 ms  (no span: a timer, I/O, a task's end)
+ append_ledger  20.00 ms   0.1%      1      -     4.000 ms  flush
+
+";
+        assert_eq!(waits(&run(), &RenderOptions::default()), expected);
+        let narrow = waits(&run(), &RenderOptions::default().width(80));
+        assert!(narrow.contains("Columns left out: Share, Avg.") && narrow.contains(" append_ledger "), "{narrow}");
+    }
+
+    #[test]
+    fn files_have_none_where_no_span_ended_a_wait() {
+        let mut text = Vec::new();
+        run().write_csv(Report::Waits, &mut text).unwrap();
+        let expected = "\
+Waiter,Time (ns),Time (%),Waits,Avg (ns),Max (ns),Ended by
+append_ledger,19500000000,97.5,68,286764705,602000000,compact\tledger
+net:request,480000000,2.4,1200,400000,3000000,None
+append_ledger,20000000,0.1,1,,4000000,flush
+";
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+}

@@ -1,0 +1,84 @@
+//! Who ended the waits of followed futures.
+
+use super::schema::{Join, by_key, figures};
+use crate::stats::order;
+
+figures! {
+    /// Waits of calls whose futures are followed (`tracing_gpu::follow`), by the span that ended them: the innermost
+    /// open span on the thread that woke the call, followed back to the head of a queue of waiters. A wait behind
+    /// several spans, one after the other, has a part for each.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct WaitStats {
+        /// Label of the calls that waited: `domain:name`, or the bare name in the default domain.
+        waiter: String = key;
+        /// Label of the span that ended the waits. `None` where the call was woken from no span: by a timer, a device,
+        /// the end of a task.
+        by: Option<String> = key;
+        /// Waits of which the largest part is owed to it.
+        waits: u64 = sum;
+        /// All parts of waits that are owed to it.
+        time_ns: u64 = sum;
+        /// The longest part of a wait that is owed to it.
+        longest_ns: u64 = most;
+    }
+}
+
+impl WaitStats {
+    /// A row.
+    ///
+    /// ```
+    /// use range_report::summary::WaitStats;
+    ///
+    /// let by = Some("compact ledger".to_owned());
+    /// let row = WaitStats::new("append_ledger", by, 68, 19_500_000_000, 602_100_000);
+    /// assert_eq!((row.by.as_deref(), row.waits), (Some("compact ledger"), 68));
+    /// ```
+    #[must_use]
+    pub fn new(waiter: impl Into<String>, by: Option<String>, waits: u64, time_ns: u64, longest_ns: u64) -> Self {
+        Self { waiter: waiter.into(), by, waits, time_ns, longest_ns }
+    }
+
+    /// The rows of several parts of a run as one list, by time descending, then by names.
+    #[doc(hidden)] // for what measures
+    #[must_use]
+    pub fn joined(rows: Vec<Self>) -> Vec<Self> {
+        Join::join(&[&rows])
+    }
+}
+
+impl Join for Vec<WaitStats> {
+    #[inline]
+    fn join(parts: &[&Self]) -> Self {
+        let mut rows = by_key(parts, |row: &WaitStats| (row.waiter.clone(), row.by.clone()));
+        order::by_most(&mut rows, |row| row.time_ns);
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_one_pair_of_names_are_one() {
+        let row = |waiter: &str, by: Option<&str>, figures: [u64; 3]| {
+            WaitStats::new(waiter, by.map(str::to_owned), figures[0], figures[1], figures[2])
+        };
+        let rows = vec![
+            row("b", Some("x"), [1, 5, 5]),
+            row("b", None, [1, 5, 5]),
+            row("a", Some("x"), [3, 40, 30]),
+            row("b", Some("y"), [9, 90, 20]),
+            row("a", Some("x"), [1, 50, 9]),
+            row("a", Some("y"), [1, 5, 5]),
+        ];
+        let expected = [
+            row("a", Some("x"), [4, 90, 30]),
+            row("b", Some("y"), [9, 90, 20]),
+            row("a", Some("y"), [1, 5, 5]),
+            row("b", None, [1, 5, 5]),
+            row("b", Some("x"), [1, 5, 5]),
+        ];
+        assert_eq!(WaitStats::joined(rows), expected);
+    }
+}
