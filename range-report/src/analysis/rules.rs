@@ -27,8 +27,8 @@ const OUTSIDE_PART: u128 = 10;
 const OFF_CPU_ROW_PART: u128 = 10;
 const OFF_CPU_PERCENT: u128 = 30;
 const OFF_CPU_SAMPLES: u64 = 20;
-/// A span that made others wait is reported if it is owed at least this part of all followed waits (10 %), in at least so
-/// many waits and for at least so long. At most so many are.
+/// A span that made others wait is reported if it is owed at least this part of all followed waits (10 %), in at least
+/// so many waits, and for at least so long. At most so many spans are named.
 const WAITS_PART: u128 = 10;
 const WAITS_LEAST: u64 = 3;
 const WAITS_LEAST_NS: u64 = 10_000_000;

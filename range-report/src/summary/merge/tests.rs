@@ -222,6 +222,15 @@ fn calls_add_up_and_percentiles_of_several_are_not_told() {
     assert_eq!(alone.latency.quantile(0.9), Some(Quantile::new(0.9, 9.0, true)), "one process knows its own");
 }
 
+#[test]
+fn waits_of_all_processes_are_rows_of_one() {
+    let of = |rank, row: WaitStats| Summary { waits: vec![row], ..of(Some(rank), rank, &[]) };
+    let row = |waits, time_ns, longest_ns| WaitStats::new("query", Some("step".to_owned()), waits, time_ns, longest_ns);
+    let merged = Summary::merge([of(0, row(2, 70, 40)), of(1, row(3, 50, 45))]);
+    assert_eq!(merged.waits, [row(5, 120, 45)]);
+    assert_eq!(merged.as_one().waits, merged.waits);
+}
+
 /// A process whose CUPTI recorded nothing, and one without CUPTI.
 #[test]
 fn what_no_process_has_is_not_there() {
