@@ -75,13 +75,12 @@ mod tests {
 
     fn run() -> Summary {
         let by = |name: &str| Some(name.to_owned());
-        let mut summary = Summary::default();
-        summary.waits = vec![
+        let waits = vec![
             WaitStats::new("append_ledger", by("compact\tledger"), 68, 19_500 * MS, 602 * MS),
             WaitStats::new("net:request", None, 1_200, 480 * MS, 3 * MS),
             WaitStats::new("append_ledger", by("flush"), 1, 20 * MS, 4 * MS),
         ];
-        summary
+        Summary { waits, ..Summary::default() }
     }
 
     #[test]
