@@ -4,6 +4,7 @@
 //! The clock is read before and after everything at which the profiler reads its own. What lies between two such
 //! readings is the slack of a call: there, nobody knows who is right.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 use std::pin::Pin;
@@ -89,7 +90,8 @@ struct Log {
     instances: Vec<Instance>,
     /// Its last instance, as it was seen inside of the span.
     inside: Instance,
-    wakes: Vec<u64>,
+    /// When it was woken, and the call that the thread of the waker was in.
+    wakes: Vec<(u64, Option<usize>)>,
     is_finished: bool,
     /// Readings before and after the drop.
     dropped: (u64, u64),
@@ -109,6 +111,11 @@ pub struct Call {
 }
 
 static CALLS: Mutex<Vec<Arc<Call>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// The call that this thread is in.
+    static INSIDE: Cell<Option<usize>> = const { Cell::new(None) };
+}
 
 impl Call {
     /// To be called right before its span is created. `planted`: the least time in each state.
@@ -145,7 +152,9 @@ impl Call {
     /// Runs what is in the span.
     pub fn inside<T>(&self, run: impl FnOnce() -> T) -> T {
         let (begin, cpu) = (now(), thread_cpu());
+        let outer = INSIDE.replace(Some(self.number));
         let result = run();
+        INSIDE.set(outer);
         // Not after the span: a future whose drop follows its last poll late looks cancelled.
         let cpu = thread_cpu() - cpu;
         self.log().inside = Instance { begin, end: now(), cpu };
@@ -219,7 +228,7 @@ impl Wake for Waking {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.call.log().wakes.push(now());
+        self.call.log().wakes.push((now(), INSIDE.get()));
         self.waker.wake_by_ref();
     }
 }
@@ -294,6 +303,57 @@ pub fn rows(keeps: bool, plain: &[&str]) -> BTreeMap<&'static str, Row> {
     rows
 }
 
+/// A wait that ended with a wake: when it began and ended, and in which call the waking thread was.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    since: u64,
+    until: u64,
+    by: Option<usize>,
+}
+
+impl Log {
+    fn waits(&self) -> Vec<Wait> {
+        let polls = self.instances.iter().zip(self.instances.iter().skip(1));
+        let waits = polls.filter_map(|(poll, next)| {
+            let wakes = self.wakes.iter().filter(|(wake, _)| (poll.begin..next.begin).contains(wake));
+            let (until, by) = *wakes.min_by_key(|(wake, _)| *wake)?;
+            (until > poll.end).then_some(Wait { since: poll.end, until, by })
+        });
+        waits.collect()
+    }
+}
+
+/// Nanoseconds that calls of one name waited for another, or for nothing that was in a call, and the allowance. Calls of
+/// other names than these pass nothing on: nobody follows them.
+pub fn waits(followed: &[&str]) -> BTreeMap<(&'static str, Option<&'static str>), u64> {
+    let calls = CALLS.lock().expect("no panic");
+    let waits: Vec<Vec<Wait>> = calls.iter().map(|call| call.log().waits()).collect();
+    let mut all = BTreeMap::new();
+    for call in calls.iter().filter(|call| followed.contains(&call.name)) {
+        for wait in &waits[call.number] {
+            let mut since = wait.since;
+            for (until, by) in owed(&calls, &waits, *wait, followed) {
+                *all.entry((call.name, by.map(|by| calls[by].name))).or_default() += until.saturating_sub(since);
+                since = since.max(until);
+            }
+        }
+    }
+    all
+}
+
+/// To whom a wait is owed, each until a moment: to who ended it; before that, if that call had waited until a moment ago,
+/// to those to whom that wait is owed. What waited for a timer, too, passes nothing on.
+fn owed(calls: &[Arc<Call>], waits: &[Vec<Wait>], wait: Wait, followed: &[&str]) -> Vec<(u64, Option<usize>)> {
+    let before = wait.by.filter(|by| followed.contains(&calls[*by].name));
+    let before = before.and_then(|by| waits[by].iter().rfind(|before| before.until <= wait.until));
+    let mut parts = before.map_or_else(Vec::new, |before| owed(calls, waits, *before, followed));
+    if parts.iter().any(|(_, by)| by.is_none()) {
+        parts.clear();
+    }
+    parts.push((wait.until, wait.by));
+    parts
+}
+
 /// The latency of a call in parts.
 fn partition(log: &Log, (end, close): (u64, u64), children: &[(u64, u64)], with_wakes: bool) -> States {
     let mut states = States::default();
@@ -304,7 +364,8 @@ fn partition(log: &Log, (end, close): (u64, u64), children: &[(u64, u64)], with_
         states[State::OnCpu] += cpu;
         states[State::OffCpu] += wall - cpu;
         let next = log.instances.get(number + 1).map_or(end, |next| next.begin);
-        let wakes = log.wakes.iter().copied().filter(|wake| with_wakes && (instance.begin..next).contains(wake));
+        let wakes = log.wakes.iter().map(|(wake, _)| *wake);
+        let wakes = wakes.filter(|wake| with_wakes && (instance.begin..next).contains(wake));
         let woken = wakes.min().unwrap_or(next).max(instance.end);
         let child = covered(children, instance.end, woken);
         states[State::ChildCall] += child;

@@ -1,13 +1,15 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
 use range_report::stats::{Distribution, Keyed, Named, order};
-use range_report::summary::{CallStates, CallStats, SlowestCalls};
+use range_report::summary::{CallStates, CallStats, SlowestCalls, WaitStats};
 
 use super::{Shown, label_shown, label_text, times};
 use crate::clock::{Rate, Ticks};
 use crate::session::Names;
+use crate::session::owed::NOBODY;
 use crate::thread::call_row::{CallCopy, CallSums, CallsOfLength};
 use crate::thread::engine::Engine;
+use crate::thread::waits::WaitSums;
 
 /// Times of calls, in ticks: what they measured, which may be more than their latency where threads use a span at once.
 #[derive(Clone, Copy, Default)]
@@ -296,6 +298,25 @@ pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, as
     });
     let mut rows: Vec<CallStats> = rows.collect();
     order::by_key(&mut rows, |row| std::cmp::Reverse((row.awaited_self_ns, row.latency.total_ns)));
+    rows
+}
+
+/// Waits of followed futures by who waited and to whom they are owed, the longest first.
+#[inline(never)]
+pub(super) fn waits(rows: &[([u32; 2], WaitSums)], names: &Names, rate: Rate) -> Vec<WaitStats> {
+    let mut all: Named<(String, Option<String>), WaitSums> = Named::default();
+    for ([waiter, by], sums) in rows {
+        let by = Some(*by).filter(|by| *by != NOBODY).map(|by| label_shown(names, by));
+        let row = all.row((label_shown(names, *waiter), by));
+        row.waits += sums.waits;
+        row.time += sums.time;
+        row.longest = row.longest.max(sums.longest);
+    }
+    let rows = all.into_iter().map(|((waiter, by), WaitSums { waits, time, longest })| {
+        WaitStats::new(waiter, by, waits, rate.ns(u128::from(time)), rate.ns(u128::from(longest)))
+    });
+    let mut rows: Vec<WaitStats> = rows.collect();
+    order::by_most(&mut rows, |row| row.time_ns);
     rows
 }
 

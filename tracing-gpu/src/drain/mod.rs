@@ -91,12 +91,13 @@ pub(crate) fn summarise(
     let mut open: Vec<OpenRanges> = abandoned
         .map(|range| OpenRanges { count: range.count, ..OpenRanges::pushed(range.label, range.thread) })
         .collect();
-    let mut lifetimes = Vec::new();
+    let (mut lifetimes, mut waits) = (Vec::new(), Vec::new());
     for thread in &all_threads {
         // A thread that has made no call since the window began still has rows of an older window.
         if thread.window.is(window) {
             rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
             calls.extend(thread.call_rows().filter_map(CallRow::copy));
+            waits.extend(thread.followed.get().into_iter().flat_map(|followed| followed.waits.copy()));
             let left_open = thread.left_open().into_iter();
             rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
             ends.push(rows.len());
@@ -124,6 +125,7 @@ pub(crate) fn summarise(
         let join = |label: &mut u32, node: &mut u32| (*label, *node) = (joined.label(*label), joined.node(*node));
         rows.iter_mut().for_each(|(key, row)| join(&mut key.label, &mut row.node));
         calls.iter_mut().for_each(|call| join(&mut call.identity.label, &mut call.identity.node));
+        waits.iter_mut().flat_map(|(labels, _)| labels).for_each(|label| *label = joined.label(*label));
         stream_rows.iter_mut().for_each(|(_, node, key, _)| join(&mut key.label, node));
         held.join(&joined);
         activity.iter_mut().for_each(|all| gpu::join(all, &joined));
@@ -154,6 +156,7 @@ pub(crate) fn summarise(
     summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
     summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, rate);
     summary.calls = calls::stats(&calls, names, rate, asked);
+    summary.waits = calls::waits(&waits, names, rate);
     summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
     #[cfg(feature = "openacc")]
     {

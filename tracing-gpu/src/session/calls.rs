@@ -344,13 +344,13 @@ impl Call {
         }
     }
 
-    /// Its wait, which ends with the entry that comes next, is owed to these. Returns when it began; `None` if it does
-    /// not wait.
-    pub(crate) fn owe(&self, owed: &Owed) -> Option<Ticks> {
+    /// Its wait, which was ended then by a wake, is owed to these. Returns when it began; `None` if it did not wait.
+    pub(crate) fn owe(&self, owed: &Owed, woken: Ticks) -> Option<Ticks> {
+        let is_open = self.state.load(Relaxed) & ALL_OPEN != 0;
+        let since = Some(self.exited.load(Relaxed)).filter(|since| !is_open && !self.is_new() && *since < woken)?;
         self.is_owing.store(true, Relaxed);
         *self.owed.lock() = *owed;
-        let is_open = self.state.load(Relaxed) & ALL_OPEN != 0;
-        (!is_open && !self.is_new()).then(|| self.exited.load(Relaxed))
+        Some(since)
     }
 
     /// To whom its last wait is owed.

@@ -30,7 +30,7 @@ use std::process::{Command, ExitCode, exit};
 use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::time::Duration;
 
-use checked::call_log::{Call, Row, STATES, State, States, Watched, rows, thread_cpu};
+use checked::call_log::{Call, Row, STATES, State, States, Watched, rows, thread_cpu, waits};
 use fastrand::Rng;
 use serde_json::Value;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
@@ -320,8 +320,8 @@ fn spin_cpu(time: Duration) {
     }
 }
 
-/// Runs a server. Returns the profiler's rows of calls by name.
-fn serve(plan: Plan) -> BTreeMap<String, Value> {
+/// Runs a server. Returns the profiler's summary.
+fn serve(plan: Plan) -> Value {
     let report = std::env::temp_dir().join(format!("call_states-{}.txt", std::process::id()));
     let profiler = Profiler::builder().output(Output::File(report.clone())).build().expect("a profiler");
     if plan.is_layer {
@@ -356,9 +356,31 @@ fn serve(plan: Plan) -> BTreeMap<String, Value> {
     profiler.summary().write_json(&mut json).expect("JSON");
     profiler.finish().expect("a report");
     std::fs::remove_file(&report).expect("the report");
-    let summary: Value = serde_json::from_slice(&json).expect("JSON");
+    serde_json::from_slice(&json).expect("JSON")
+}
+
+/// The profiler's rows of calls by name.
+fn calls_of(summary: &Value) -> BTreeMap<String, &Value> {
     let rows = summary["calls"].as_array().into_iter().flatten();
-    rows.map(|row| (row["name"].as_str().expect("a name").to_owned(), row.clone())).collect()
+    rows.map(|row| (row["name"].as_str().expect("a name").to_owned(), row)).collect()
+}
+
+/// Compares who ended the waits of followed calls with the log: the time that is owed to each.
+fn check_waits(summary: &Value, rows: &BTreeMap<&str, Row>, wrong: &mut Wrong) {
+    let truth = waits(&FOLLOWED);
+    let row = |row: &Value| {
+        let waiter = row["waiter"].as_str().expect("a name").to_owned();
+        ((waiter, row["by"].as_str().map(str::to_owned)), row["time_ns"].as_u64().expect("a time"))
+    };
+    let ours: BTreeMap<_, _> = summary["waits"].as_array().into_iter().flatten().map(row).collect();
+    let owned = |(waiter, by): &(&str, Option<&str>)| ((*waiter).to_owned(), by.map(str::to_owned));
+    let truth: BTreeMap<_, _> = truth.iter().map(|(pair, time)| (owned(pair), *time)).collect();
+    for pair in truth.keys().chain(ours.keys().filter(|pair| !truth.contains_key(*pair))) {
+        let [ours, truth] = [&ours, &truth].map(|all| all.get(pair).copied().unwrap_or_default());
+        let allowed = rows.get(&*pair.0).map_or(0, |row| (row.latency / 100).max(50_000 * row.calls) + row.slack);
+        let (waiter, by) = (&pair.0, pair.1.as_deref().unwrap_or("nobody"));
+        compare(&format!("{waiter} for {by}"), "waits", both(ours), both(truth), allowed, wrong);
+    }
 }
 
 /// What differs: the figure, and how.
@@ -464,8 +486,10 @@ fn one(seed: u64) -> ExitCode {
     plan.recipes.iter().for_each(|(name, recipe)| println!("{name}: {recipe:?}"));
     // With a registry, a child keeps the span of its parent open.
     let keeps = plan.is_layer;
-    let ours = serve(plan);
+    let summary = serve(plan);
+    let ours = calls_of(&summary);
     let (mut wrong, rows) = (Wrong::new(), rows(keeps, &PLAIN));
+    check_waits(&summary, &rows, &mut wrong);
     for (name, row) in &rows {
         let states = STATES.iter().zip(row.states[0].0).filter(|(_, time)| *time > 0);
         let states: Vec<String> =

@@ -39,7 +39,8 @@ impl ThreadState {
         if let Some(numbers) = &self.numbers {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
-        self.session.calls.enter(call, start, left, self.take_woken(place, call));
+        let woken = self.take_woken(place, call);
+        self.session.calls.enter(call, start, left, woken);
         true
     }
 
@@ -79,7 +80,7 @@ impl ThreadState {
         self.woken.store(0, Relaxed);
         if let (Some(followed), Some(identity)) = (self.followed.get(), self.identity(place)) {
             let owed = *followed.woken_by.lock();
-            call.owe(&owed).into_iter().for_each(|since| followed.waits.add(identity.key.label, since, &owed));
+            call.owe(&owed, woken).into_iter().for_each(|since| followed.waits.add(identity.key.label, since, &owed));
         }
         woken
     }
@@ -116,7 +117,10 @@ impl ThreadState {
     #[inline(never)]
     pub(crate) fn enter_on_stream(&self, span: u64, place: Place, stream: StreamId) {
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
-        if !self.enter_counting(span, place) {
+        // Without a reading of the processor time, which would count as time on the stream.
+        let is_open =
+            self.lacks_tool() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_tsc());
+        if !is_open {
             self.enter_begun(span, self.place_of_entry(place, 0), None, pair);
             return;
         }
@@ -152,7 +156,8 @@ impl ThreadState {
             && let Some(known) = self.session.calls.get(call)
         {
             self.stack.set_call(call);
-            self.session.calls.enter(known, start, left, self.take_woken(place, known));
+            let woken = self.take_woken(place, known);
+            self.session.calls.enter(known, start, left, woken);
         }
     }
 
@@ -206,7 +211,11 @@ impl ThreadState {
         let range = if self.has_tool() { self.nvtx_range(place) } else { None };
         let attributes = range.map(|range| values.map_or(range.attributes, |own| own.now().apply(range.attributes)));
         // With a tool, the start is set below.
-        let start = if range.is_some() && !self.credits.any() { 0 } else { self.start() };
+        let start = match (range, &pair) {
+            (Some(_), _) if !self.credits.any() => 0,
+            (_, None) => self.start(),
+            (_, Some(_)) => self.now(), // a reading would count as time on the stream
+        };
         let Some(frame) = self.stack.push(span, place, start) else {
             pair.into_iter().for_each(stream::abandon);
             self.session.drop_span();

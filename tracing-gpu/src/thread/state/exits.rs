@@ -248,9 +248,10 @@ impl ThreadState {
         }
     }
 
-    /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row.
+    /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row. While
+    /// ranges are timed on a stream there is none: the reading would count as time on the stream.
     fn on_cpu(&self, ended: &Ended, below: usize) -> OnCpu {
-        if ended.duration < LONG || !self.session.on_cpu {
+        if ended.duration < LONG || !self.session.on_cpu || self.pairs.any() {
             return OnCpu::default();
         }
         let cpu = self.cpu_time.of(ended, &self.stack, below, &self.credits, &self.session.clock);
