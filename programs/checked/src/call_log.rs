@@ -323,35 +323,49 @@ impl Log {
     }
 }
 
-/// Nanoseconds that calls of one name waited for another, or for nothing that was in a call, and the allowance. Calls of
-/// other names than these pass nothing on: nobody follows them.
+/// Nanoseconds that calls of one name waited for another, or for nothing that was in a call.
 pub fn waits(followed: &[&str]) -> BTreeMap<(&'static str, Option<&'static str>), u64> {
     let calls = CALLS.lock().expect("no panic");
-    let waits: Vec<Vec<Wait>> = calls.iter().map(|call| call.log().waits()).collect();
+    let log = Waits { waits: calls.iter().map(|call| call.log().waits()).collect(), calls: &calls, followed };
     let mut all = BTreeMap::new();
     for call in calls.iter().filter(|call| followed.contains(&call.name)) {
-        for wait in &waits[call.number] {
+        for wait in &log.waits[call.number] {
             let mut since = wait.since;
-            for (until, by) in owed(&calls, &waits, *wait, followed) {
-                *all.entry((call.name, by.map(|by| calls[by].name))).or_default() += until.saturating_sub(since);
-                since = since.max(until);
+            let mut add = |until: u64, by: Option<usize>| {
+                *all.entry((call.name, by.map(|by| calls[by].name))).or_default() += until - since;
+                since = until;
+            };
+            match wait.by {
+                Some(by) => log.held_up(by, wait.since, wait.until, &mut |until, by| add(until, Some(by))),
+                None => add(wait.until, None),
             }
         }
     }
     all
 }
 
-/// To whom a wait is owed, each until a moment: to who ended it; before that, if that call had waited until a moment ago,
-/// to those to whom that wait is owed. What waited for a timer, too, passes nothing on.
-fn owed(calls: &[Arc<Call>], waits: &[Vec<Wait>], wait: Wait, followed: &[&str]) -> Vec<(u64, Option<usize>)> {
-    let before = wait.by.filter(|by| followed.contains(&calls[*by].name));
-    let before = before.and_then(|by| waits[by].iter().rfind(|before| before.until <= wait.until));
-    let mut parts = before.map_or_else(Vec::new, |before| owed(calls, waits, *before, followed));
-    if parts.iter().any(|(_, by)| by.is_none()) {
-        parts.clear();
+struct Waits<'a> {
+    waits: Vec<Vec<Wait>>,
+    calls: &'a [Arc<Call>],
+    followed: &'a [&'a str],
+}
+
+impl Waits<'_> {
+    /// What held up a call from then until then, in parts: where it waited for another call, what held up that one; else
+    /// itself. Nobody follows calls of other names than these.
+    fn held_up(&self, call: usize, since: u64, until: u64, part: &mut dyn FnMut(u64, usize)) {
+        if self.followed.contains(&self.calls[call].name) {
+            for wait in self.waits[call].iter().filter(|wait| since < wait.until && wait.until <= until) {
+                if let Some(by) = wait.by {
+                    if wait.since > since {
+                        part(wait.since, call);
+                    }
+                    self.held_up(by, wait.since.max(since), wait.until, part);
+                }
+            }
+        }
+        part(until, call);
     }
-    parts.push((wait.until, wait.by));
-    parts
 }
 
 /// The latency of a call in parts.

@@ -89,9 +89,9 @@ pub(crate) struct Call {
     /// part of it that is in `idle`, too.
     ready: AtomicU64,
     ready_alone: AtomicU64,
-    /// To whom its last wait is owed.
-    owed: Mutex<Owed>,
-    is_owing: AtomicBool,
+    /// What held it up so far, if it is followed.
+    held_up_by: Mutex<Owed>,
+    was_held_up: AtomicBool,
     entries: AtomicU64,
     /// Its last exit, and the pause between its last entry and the exit before it.
     exited: AtomicU64,
@@ -348,14 +348,14 @@ impl Call {
     pub(crate) fn owe(&self, owed: &Owed, woken: Ticks) -> Option<Ticks> {
         let is_open = self.state.load(Relaxed) & ALL_OPEN != 0;
         let since = Some(self.exited.load(Relaxed)).filter(|since| !is_open && !self.is_new() && *since < woken)?;
-        self.is_owing.store(true, Relaxed);
-        *self.owed.lock() = *owed;
+        self.was_held_up.store(true, Relaxed);
+        self.held_up_by.lock().waited(since, owed);
         Some(since)
     }
 
-    /// To whom its last wait is owed.
-    pub(crate) fn owes(&self) -> Owed {
-        if self.is_owing.load(Relaxed) { *self.owed.lock() } else { Owed::NONE }
+    /// What held it up so far, as far as that is known.
+    pub(crate) fn held_up_by(&self) -> Owed {
+        if self.was_held_up.load(Relaxed) { *self.held_up_by.lock() } else { Owed::NONE }
     }
 
     /// Its place by creation.
@@ -558,8 +558,8 @@ impl Calls {
             flag.store(false, Relaxed);
         }
         call.last.store(0, Relaxed);
-        if call.is_owing.swap(false, Relaxed) {
-            *call.owed.lock() = Owed::NONE;
+        if call.was_held_up.swap(false, Relaxed) {
+            *call.held_up_by.lock() = Owed::NONE;
         }
         call.state.store(0, Release);
         id

@@ -1,19 +1,21 @@
 //! To whom the wait of a followed future is owed.
 //!
 //! Who wakes a future is known where its waker is ours ([`follow`](crate::follow)): the innermost span that is open on
-//! the thread that wakes it. If that is in a call which had waited itself until a moment ago, as the next one in a queue
-//! for a lock does, the wait before that moment is owed to whoever ended that wait, and so on back to the head of the
-//! queue. A timer or a device wakes from no span. A call that it wakes owes its wait to nobody, and so passes nothing
-//! on: what waits for that call waits for it alone.
+//! the thread that wakes it. If that is in a followed call, what held that call up meanwhile held up the other, too: a
+//! wait for a lock is owed to the head of the queue until it let go, then to the next. A timer or a device wakes from
+//! no span. A call that waits for one does so of its own: what waits for that call meanwhile waits for it.
 
 use crate::clock::Ticks;
 
 /// Stands for a waker outside of any span, in place of a label.
 pub(crate) const NOBODY: u32 = u32::MAX;
-/// Parts of a wait that are kept, the latest.
-const PARTS: usize = 4;
-/// To whom a wait is owed: parts in order of time, each up to a moment and to one label. The first begins with the
-/// wait.
+/// Stands for the call itself.
+const ITSELF: u32 = u32::MAX - 1;
+/// Parts that are kept, the latest.
+const PARTS: usize = 6;
+
+/// What held up a call, or ended its wait: parts in order of time, each up to a moment and of one label. The first
+/// begins with the time that is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owed {
     parts: [(Ticks, u32); PARTS],
@@ -23,29 +25,44 @@ pub(crate) struct Owed {
 impl Owed {
     pub(crate) const NONE: Self = Self { parts: [(0, 0); PARTS], count: 0 };
 
-    /// To one alone.
+    /// One alone.
     pub(crate) fn to(label: u32, until: Ticks) -> Self {
-        let mut owed = Self::default();
+        let mut owed = Self::NONE;
         owed.push(label, until);
         owed
     }
 
-    /// The same, and from there on to `label`.
-    pub(crate) fn then(mut self, label: u32, until: Ticks) -> Self {
-        if self.parts().any(|(_, label)| label == NOBODY) {
-            return Self::to(label, until);
+    /// Of a call that these held up, what it owes to who waits for it until then, and is woken in a span of this label.
+    pub(crate) fn of_waiter(&self, label: u32, until: Ticks) -> Self {
+        let mut owed = Self::NONE;
+        self.parts().for_each(|(until, by)| owed.push(if by == ITSELF { label } else { by }, until));
+        owed.push(label, until);
+        owed
+    }
+
+    /// The call waited from then on for these.
+    pub(crate) fn waited(&mut self, since: Ticks, wait: &Self) {
+        self.push(ITSELF, since);
+        for (until, by) in wait.parts().filter(|(until, _)| *until > since) {
+            self.push(if by == NOBODY { ITSELF } else { by }, until);
         }
-        self.push(label, until);
-        self
     }
 
     fn push(&mut self, label: u32, until: Ticks) {
+        if let Some(last) = self.count.checked_sub(1).and_then(|last| self.parts.get_mut(last))
+            && last.1 == label
+        {
+            last.0 = until.max(last.0);
+            return;
+        }
         if self.count == PARTS {
             self.parts.rotate_left(1);
             self.count -= 1;
         }
-        self.parts[self.count] = (until, label);
-        self.count += 1;
+        if let Some(part) = self.parts.get_mut(self.count) {
+            *part = (until, label);
+            self.count += 1;
+        }
     }
 
     fn parts(&self) -> impl Iterator<Item = (Ticks, u32)> {
@@ -67,20 +84,38 @@ impl Owed {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_wait_is_owed_to_the_head_of_the_queue_while_that_held_it() {
-        let head = Owed::to(1, 100);
-        let second = head.then(2, 110);
-        assert_eq!(second.of_wait(20).collect::<Vec<_>>(), [(1, 80), (2, 10)]);
-        assert_eq!(second.of_wait(105).collect::<Vec<_>>(), [(2, 5)], "it came after the head had gone");
-        assert_eq!(second.of_wait(110).count(), 0);
-        let sixth = (3..=6).fold(second, |owed, label| owed.then(label, 100 + 10 * Ticks::from(label)));
-        assert_eq!(sixth.of_wait(0).collect::<Vec<_>>(), [(3, 130), (4, 10), (5, 10), (6, 10)], "the latest are kept");
+    fn of_wait(owed: &Owed, since: Ticks) -> Vec<(u32, u64)> {
+        owed.of_wait(since).collect()
     }
 
     #[test]
-    fn a_call_that_a_timer_woke_passes_nothing_on() {
-        let timed = Owed::to(NOBODY, 100);
-        assert_eq!(timed.then(2, 110), Owed::to(2, 110));
+    fn a_wait_is_owed_to_the_head_of_the_queue_while_that_held_it() {
+        // The head, which nobody held up, lets the second go at 100, and that the third at 110.
+        let of_second = Owed::NONE.of_waiter(1, 100);
+        let mut second = Owed::NONE;
+        second.waited(20, &of_second);
+        let of_third = second.of_waiter(2, 110);
+        assert_eq!(of_wait(&of_third, 50), [(1, 50), (2, 10)]);
+        assert_eq!(of_wait(&of_third, 10), [(2, 10), (1, 80), (2, 10)], "before it waited, the second did something");
+        assert_eq!(of_wait(&of_third, 105), [(2, 5)], "it came after the head had gone");
+        assert_eq!(of_wait(&of_third, 110), []);
+    }
+
+    #[test]
+    fn what_a_call_waits_for_of_its_own_is_owed_to_it() {
+        let mut holder = Owed::NONE;
+        holder.waited(20, &Owed::to(1, 100)); // for the lock
+        holder.waited(105, &Owed::to(NOBODY, 150)); // for a timer, with the lock
+        assert_eq!(of_wait(&holder.of_waiter(2, 160), 50), [(1, 50), (2, 60)]);
+    }
+
+    #[test]
+    fn the_latest_parts_are_kept() {
+        let mut call = Owed::NONE;
+        (1..=9)
+            .for_each(|label| call.waited(100 * Ticks::from(label), &Owed::to(label, 100 * Ticks::from(label) + 50)));
+        let kept = of_wait(&call.of_waiter(20, 1_000), 0);
+        assert_eq!(kept.len(), PARTS);
+        assert_eq!(kept[PARTS - 3..], [(20, 50), (9, 50), (20, 50)]);
     }
 }

@@ -145,7 +145,7 @@ impl ThreadState {
             return Owed::to(NOBODY, now);
         };
         let call = self.session.calls.get(self.stack.innermost_call());
-        call.map_or_else(|| Owed::to(label, now), |call| call.owes().then(label, now))
+        call.map_or_else(|| Owed::to(label, now), |call| call.held_up_by().of_waiter(label, now))
     }
 
     /// Ends every range that is open on this thread. Returns their places, innermost first.

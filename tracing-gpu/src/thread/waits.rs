@@ -64,8 +64,10 @@ mod tests {
     #[test]
     fn a_wait_counts_where_most_of_it_is_owed() {
         let waits = Waits::default();
-        waits.add(7, 20, &Owed::to(1, 100).then(2, 110));
-        waits.add(7, 99, &Owed::to(1, 100).then(2, 110));
+        let mut second = Owed::NONE;
+        second.waited(0, &Owed::to(1, 100));
+        waits.add(7, 20, &second.of_waiter(2, 110));
+        waits.add(7, 99, &second.of_waiter(2, 110));
         waits.add(7, 200, &Owed::to(1, 100));
         let sums = |waits, time, longest| WaitSums { waits, time, longest };
         let mut rows = waits.copy();

@@ -115,7 +115,11 @@ impl Plan {
             })
             .collect();
         let client = |rng: &mut Rng| (0..rng.usize(2..6)).map(|_| Node::new(rng, &recipes, 0)).collect();
-        let clients = (0..rng.usize(2..5)).map(|_| client(&mut rng)).collect();
+        let mut clients: Vec<Vec<Node>> = (0..rng.usize(2..5)).map(|_| client(&mut rng)).collect();
+        // A queue for the lock: all that wait are held up by its head, and then by each other.
+        let time = Duration::from_micros(rng.u64(5_000..20_000));
+        let queue = Node { name: "query", pieces: vec![Piece { kind: Kind::Lock, time, calls: vec![] }; 2] };
+        clients.extend((0..rng.usize(0..8)).map(|_| vec![queue.clone()]));
         Self { workers, is_layer, recipes, clients }
     }
 }
@@ -379,6 +383,7 @@ fn check_waits(summary: &Value, rows: &BTreeMap<&str, Row>, wrong: &mut Wrong) {
         let [ours, truth] = [&ours, &truth].map(|all| all.get(pair).copied().unwrap_or_default());
         let allowed = rows.get(&*pair.0).map_or(0, |row| (row.latency / 100).max(50_000 * row.calls) + row.slack);
         let (waiter, by) = (&pair.0, pair.1.as_deref().unwrap_or("nobody"));
+        println!("{waiter} waited {:.1?} for {by}", Duration::from_nanos(truth));
         compare(&format!("{waiter} for {by}"), "waits", both(ours), both(truth), allowed, wrong);
     }
 }
