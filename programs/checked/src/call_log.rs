@@ -351,8 +351,8 @@ struct Waits<'a> {
 }
 
 impl Waits<'_> {
-    /// What held up a call from then until then, in parts: where it waited for another call, what held up that one; else
-    /// itself. Nobody follows calls of other names than these.
+    /// What held up a call from then until then, in parts: where it waited for another call, what held up that one;
+    /// else itself. Nobody follows calls of other names than these.
     fn held_up(&self, call: usize, since: u64, until: u64, part: &mut dyn FnMut(u64, usize)) {
         if self.followed.contains(&self.calls[call].name) {
             for wait in self.waits[call].iter().filter(|wait| since < wait.until && wait.until <= until) {

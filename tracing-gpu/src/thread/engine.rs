@@ -119,8 +119,8 @@ impl Drop for ThreadStates {
     }
 }
 
-/// Whether a signal handler runs that has interrupted the measuring of a call on this thread, which may then hold locks:
-/// when it ends the process.
+/// Whether a signal handler that ends the process has interrupted the measuring of a call on this thread, so that locks
+/// may be held.
 pub(crate) fn is_interrupted() -> bool {
     #[cfg(feature = "nvtx-tool")]
     let is_inside = nvtx_rs::tool::is_inside();
