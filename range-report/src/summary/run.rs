@@ -140,7 +140,7 @@ figures! {
     /// so they add up to the latencies, but for rounding when runs are merged.
     ///
     /// Processor time is read where a range took at least some 50 us, and not if the profiler shall not
-    /// ([`on_cpu`](https://docs.rs/tracing-gpu/latest/tracing_gpu/struct.Builder.html#method.on_cpu)).
+    /// ([`on_cpu`](https://docs.rs/tracing-gpu/latest/tracing_gpu/struct.ProfilerBuilder.html#method.on_cpu)).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct CallStates {
         /// An instance was open, and its thread surely ran.

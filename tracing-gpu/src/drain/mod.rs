@@ -157,6 +157,10 @@ pub(crate) fn summarise(
     summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, rate);
     summary.calls = calls::stats(&calls, names, rate, asked);
     summary.waits = calls::waits(&waits, names, rate);
+    let lost_waits: u64 = all_threads.iter().filter_map(|thread| Some(thread.followed.get()?.waits.lost())).sum();
+    if lost_waits > 0 {
+        summary.notes.push(format!("{lost_waits} parts of waits are in no row: too many pairs of names wait."));
+    }
     summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
     #[cfg(feature = "openacc")]
     {
@@ -498,9 +502,11 @@ fn tree(
         tree_node.total_ns = rate.ns(total);
         tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
         tree_node.blocked_ns = rate.ns(own.blocked);
-        let on_cpu = own.on_cpu.min(total);
+        // Of nodes inside themselves it is not known which part counts twice.
+        let of_once = |time: u128| if own.again > 0 { 0 } else { time };
+        let on_cpu = of_once(own.on_cpu).min(total);
         tree_node.on_cpu_ns = rate.ns(on_cpu);
-        tree_node.off_cpu_ns = rate.ns((on_cpu + own.off_cpu).min(total)).saturating_sub(tree_node.on_cpu_ns);
+        tree_node.off_cpu_ns = rate.ns((on_cpu + of_once(own.off_cpu)).min(total)).saturating_sub(tree_node.on_cpu_ns);
         tree_node.max_ns = rate.ns(u128::from(own.longest));
         tree_node.quantiles = quantiles(&own.times, rate, asked);
         tree_node.awaited_ns = of_calls.map(|calls| rate.ns(calls.awaited()));

@@ -23,8 +23,6 @@ use crate::process;
 
 /// The shortest pause between two looks at a thread.
 pub(crate) const PERIOD: Duration = Duration::from_millis(10);
-/// The pause while no thread is inside of a range.
-const IDLE_PERIOD: Duration = Duration::from_millis(100);
 /// A pause is at least so many times as long as the processor time of the looks before it: 0.4 % of a core.
 const PAUSE_PER_COST: u64 = 250;
 /// Rows of samples; others are counted in one more row.
@@ -130,8 +128,6 @@ pub(crate) struct Pace {
     /// The processor time of the looking thread then.
     spent_ns: u64,
     pause_ns: u64,
-    /// Whether a thread was inside of a range then.
-    was_inside: bool,
     random: u64,
 }
 
@@ -144,7 +140,7 @@ pub(crate) struct Moment {
 
 impl Moment {
     /// The time that a sample of a range stands for that has been open for so long. If the previous look is longer ago
-    /// than it should be, or nobody was inside of a range then, not more than since the range began.
+    /// than it should be, not more than since the range began.
     pub(crate) fn charge(self, open_ns: impl FnOnce() -> u64) -> u64 {
         if self.is_regular { self.interval_ns } else { self.interval_ns.min(open_ns().max(nanoseconds(PERIOD))) }
     }
@@ -153,27 +149,25 @@ impl Moment {
 impl Pace {
     pub(crate) fn new() -> Self {
         let now = process::monotonic_ns();
-        Self { last_ns: now, spent_ns: spent_ns(), pause_ns: nanoseconds(PERIOD), was_inside: false, random: now | 1 }
+        Self { last_ns: now, spent_ns: spent_ns(), pause_ns: nanoseconds(PERIOD), random: now | 1 }
     }
 
     /// Begins a look.
     pub(crate) fn begin(&mut self) -> Moment {
         let now = process::monotonic_ns();
         let interval_ns = now.saturating_sub(std::mem::replace(&mut self.last_ns, now));
-        Moment { interval_ns, is_regular: self.was_inside && interval_ns <= 2 * self.pause_ns }
+        Moment { interval_ns, is_regular: interval_ns <= 2 * self.pause_ns }
     }
 
-    /// Ends a look, which found a thread inside of a range or not. Returns the pause until the next.
-    pub(crate) fn end(&mut self, is_inside: bool) -> Duration {
+    /// Ends a look. Returns the pause until the next.
+    pub(crate) fn end(&mut self) -> Duration {
         let spent = spent_ns();
         let cost = spent.saturating_sub(std::mem::replace(&mut self.spent_ns, spent));
-        self.was_inside = is_inside;
-        let least = nanoseconds(if is_inside { PERIOD } else { IDLE_PERIOD });
         // Some more or less each time: a program that does something every 10 ms is not always met in the same place.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let pause = least.max(cost.saturating_mul(PAUSE_PER_COST));
+        let pause = nanoseconds(PERIOD).max(cost.saturating_mul(PAUSE_PER_COST));
         self.pause_ns = pause / 4 * 3 + self.random % (pause / 2);
         Duration::from_nanos(self.pause_ns)
     }
@@ -282,11 +276,10 @@ mod tests {
     #[test]
     fn a_dear_look_is_followed_by_a_long_pause() {
         let mut pace = Pace::new();
-        let idle = nanoseconds(IDLE_PERIOD) / 4 * 3;
-        assert!(nanoseconds(pace.end(false)) >= idle);
+        assert!(nanoseconds(pace.end()) >= nanoseconds(PERIOD) / 4 * 3);
         let begun = spent_ns();
         let cost = || spent_ns() - begun;
         while cost() < 2_000_000 {}
-        assert!(nanoseconds(pace.end(true)) >= 2_000_000 * PAUSE_PER_COST / 4 * 3);
+        assert!(nanoseconds(pace.end()) >= 2_000_000 * PAUSE_PER_COST / 4 * 3);
     }
 }

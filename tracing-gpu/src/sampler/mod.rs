@@ -51,18 +51,16 @@ impl Sampler {
         let mut pace = Pace::new();
         while !self.stop.load(Relaxed) && self.engine.session.is_running() {
             let moment = pace.begin();
-            let is_inside = self.look_at_all(moment);
-            std::thread::park_timeout(pace.end(is_inside));
+            self.look_at_all(moment);
+            std::thread::park_timeout(pace.end());
         }
     }
 
-    /// Looks at the threads that are inside of a range. Returns whether there are any.
-    fn look_at_all(&self, moment: Moment) -> bool {
+    /// Looks at the threads that are inside of a range.
+    fn look_at_all(&self, moment: Moment) {
         let (session, process) = (&self.engine.session, own_process());
-        let mut is_inside = false;
         for thread in self.engine.states().filter(|thread| thread.is_up_to_date()) {
             let Some((place, start)) = thread.stack.innermost() else { continue };
-            is_inside = true;
             let Some(label) = thread.identity(place).map(|identity| identity.key.label) else { continue };
             let seen = state_file(&process, thread.thread_id()).and_then(|file| look(&process, &file));
             let Ok(Some(wait)) = seen else { continue };
@@ -75,7 +73,6 @@ impl Sampler {
             }
             samples.add(label, wait, ns);
         }
-        is_inside
     }
 
     /// The samples of a window, by time descending.

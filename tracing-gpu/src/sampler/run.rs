@@ -54,12 +54,12 @@ impl RunSampler {
             self.searched = self.search().then(|| (Instant::now(), changed));
         }
         let moment = self.pace.begin();
-        let mut kept = 0;
-        let mut is_inside = false;
+        let open = self.processes.values().flat_map(|process| &process.threads);
+        let mut kept = open.filter(|thread| thread.state.is_some()).count();
         for process in self.processes.values_mut() {
-            is_inside |= process.look(moment, &mut kept);
+            process.look(moment, &mut kept);
         }
-        self.pace.end(is_inside)
+        self.pace.end()
     }
 
     /// The samples of each process, by the name of its file.
@@ -93,7 +93,10 @@ struct Watched {
     log: RowLog,
     threads: Vec<Thread>,
     samples: Samples,
-    file: RowFileTail,
+    /// `None` once there is nothing to look at: an open file keeps its room on the disk.
+    file: Option<RowFileTail>,
+    /// When it was last seen running.
+    seen: Instant,
     /// The map of its memory. It is empty once the process has ended, or executes another program under the same
     /// number. `None` once there is nothing to look at.
     maps: Option<File>,
@@ -116,33 +119,43 @@ impl Watched {
         file.next(|record| log.read_record(record))?;
         let folder = Path::new("/proc").join(name.split('-').next().unwrap_or_default());
         let maps = maps_with(path, &folder).ok();
-        Some(Self { folder, log, threads: Vec::new(), samples: Samples::default(), file, maps })
+        Some(Self {
+            folder,
+            log,
+            threads: Vec::new(),
+            samples: Samples::default(),
+            file: Some(file),
+            seen: Instant::now(),
+            maps,
+        })
     }
 
-    /// Looks at its threads. Returns whether any is inside of a range.
-    fn look(&mut self, moment: Moment, kept: &mut usize) -> bool {
-        if self.maps.is_none() {
-            return false;
-        }
+    /// Looks at its threads.
+    fn look(&mut self, moment: Moment, kept: &mut usize) {
+        let Some(file) = self.file.as_mut() else { return };
         let mut has_news = false;
-        while self.file.next(|record| self.log.read_record(record)).is_some() {
+        while file.next(|record| self.log.read_record(record)).is_some() {
             has_news = true;
+        }
+        if self.seen.elapsed() >= SEARCH && !self.is_running() {
+            return self.give_up();
         }
         if has_news {
             self.find_threads();
         }
-        let mut is_inside = false;
+        let (mut is_seen, mut threads) = (false, std::mem::take(&mut self.threads));
         let mut words = [0; (OPEN_BYTES.end - OPEN_BYTES.start) as usize / 8];
-        for thread in &mut self.threads {
-            let open = thread.offset.checked_add(OPEN_BYTES.start).and_then(|at| self.file.words(at, &mut words));
+        for thread in &mut threads {
+            let words_at = |at| self.file.as_ref().and_then(|file| file.words(at, &mut words));
+            let open = thread.offset.checked_add(OPEN_BYTES.start).and_then(words_at);
             let Some((place, start)) = open.and_then(|()| innermost_in_file(&words)) else { continue };
-            let is_running = |maps: &File| maps.read_at(&mut [0], 0).is_ok_and(|read| read > 0);
-            if !is_inside && !self.maps.as_ref().is_some_and(is_running) {
-                self.maps = None;
-                break;
+            if !is_seen && !self.is_running() {
+                return self.give_up();
             }
-            is_inside = true;
-            let state = thread.state.take().map_or_else(|| state_file(&self.folder, thread.id), Ok);
+            is_seen = true;
+            let before = thread.state.take();
+            *kept -= usize::from(before.is_some());
+            let state = before.map_or_else(|| state_file(&self.folder, thread.id), Ok);
             let seen = state.and_then(|state| Ok((look(&self.folder, &state)?, state)));
             let Ok((wait, state)) = seen else { continue };
             if *kept < MOST_KEPT {
@@ -154,10 +167,17 @@ impl Watched {
             let Some(label) = label.map(|node| node.label) else { continue };
             self.samples.add(label, wait, moment.charge(|| open_ns(&self.log, start)));
         }
-        if self.maps.is_none() {
-            self.threads.clear();
-        }
-        is_inside
+        self.threads = threads;
+    }
+
+    fn is_running(&mut self) -> bool {
+        self.seen = Instant::now();
+        self.maps.as_ref().is_some_and(|maps| maps.read_at(&mut [0], 0).is_ok_and(|read| read > 0))
+    }
+
+    /// The process has ended: its names and samples are all that is left of it.
+    fn give_up(&mut self) {
+        (self.file, self.maps, self.threads) = (None, None, Vec::new());
     }
 
     /// The threads with a state in the file. A new thread may have the state of one that has ended.

@@ -43,6 +43,8 @@ pub(crate) struct CpuTime {
     /// The last reading; 0 before the first.
     at: AtomicU64,
     cpu: AtomicU64,
+    /// The processor time at the first reading, in nanoseconds: the conversion to ticks is not exact.
+    first_ns: AtomicU64,
     open: [AtStart; DEPTH],
 }
 
@@ -84,7 +86,7 @@ impl CpuTime {
             return false;
         }
         credits.spend();
-        let Some(now) = read(clock) else { return false };
+        let Some(now) = self.read(clock) else { return false };
         self.keep(before, now, now, stack, stack.depth());
         true
     }
@@ -99,7 +101,7 @@ impl CpuTime {
         let (least, most) = if since < ended.duration >> FRESH_PART {
             (before.cpu, before.cpu + since)
         } else {
-            let Some(now) = read(clock) else { return OnCpu::default() };
+            let Some(now) = self.read(clock) else { return OnCpu::default() };
             // The thread has run since the end of the range.
             let cpu = now.cpu.saturating_sub(now.at.saturating_sub(end)).max(before.cpu);
             self.keep(before, Reading { at: end, cpu }, now, stack, below + 1);
@@ -110,6 +112,15 @@ impl CpuTime {
         at_start.map_or_else(OnCpu::default, |start| {
             bounded(ended.duration, least.saturating_sub(start.1), most.saturating_sub(start.0))
         })
+    }
+
+    fn read(&self, clock: &Clock) -> Option<Reading> {
+        let ns = process::thread_cpu_ns()?;
+        if self.at.load(Relaxed) == 0 {
+            self.first_ns.store(ns, Relaxed);
+        }
+        let cpu = clock.ticks_of(ns.saturating_sub(self.first_ns.load(Relaxed)));
+        Some(Reading { at: clock.now(), cpu })
     }
 
     fn last(&self) -> Reading {
@@ -134,11 +145,6 @@ impl CpuTime {
             open.most.store(most, Relaxed);
         }
     }
-}
-
-fn read(clock: &Clock) -> Option<Reading> {
-    let cpu = clock.ticks_of(process::thread_cpu_ns()?);
-    Some(Reading { at: clock.now(), cpu })
 }
 
 /// Bounds of the processor time at a moment between two readings.

@@ -141,11 +141,16 @@ impl ThreadState {
     /// To whom those owe their wait that this thread wakes now.
     pub(super) fn wakes(&self, now: Moment) -> Owed {
         let now = self.session.clock.ticks_at(now);
+        if !self.is_up_to_date() || !self.session.is_running() {
+            return Owed::to(NOBODY, now);
+        }
         let Some(label) = self.stack.top().and_then(|top| self.identity(top.place())).map(|own| own.key.label) else {
             return Owed::to(NOBODY, now);
         };
         let call = self.session.calls.get(self.stack.innermost_call());
-        call.map_or_else(|| Owed::to(label, now), |call| call.held_up_by().of_waiter(label, now))
+        let mut owed = call.map_or_else(|| Owed::to(label, now), |call| call.held_up_by().of_waiter(label, now));
+        owed.session = self.session.id;
+        owed
     }
 
     /// Ends every range that is open on this thread. Returns their places, innermost first.

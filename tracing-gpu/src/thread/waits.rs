@@ -1,5 +1,7 @@
 //! The waits of followed futures, by who waited and to whom that is owed.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use parking_lot::Mutex;
 use range_report::stats::Keyed;
 
@@ -29,14 +31,19 @@ pub(crate) struct Followed {
 
 /// By the labels of who waited and to whom it is owed. Written by the owning thread, read by any.
 #[derive(Debug, Default)]
-pub(crate) struct Waits(Mutex<Keyed<[u32; 2], WaitSums>>);
+pub(crate) struct Waits {
+    rows: Mutex<Keyed<[u32; 2], WaitSums>>,
+    /// Parts of waits without room for their row.
+    lost: AtomicU64,
+}
 
 impl Waits {
     pub(crate) fn add(&self, waiter: u32, since: Ticks, owed: &Owed) {
         let Some((mainly, _)) = owed.of_wait(since).max_by_key(|(_, part)| *part) else { return };
-        let mut rows = self.0.lock();
+        let mut rows = self.rows.lock();
         for (label, part) in owed.of_wait(since) {
             if rows.len() >= MOST && rows.get(&[waiter, label]).is_none() {
+                self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
                 continue;
             }
             let row = rows.row([waiter, label]);
@@ -49,11 +56,16 @@ impl Waits {
     }
 
     pub(crate) fn clear(&self) {
-        *self.0.lock() = Keyed::default();
+        *self.rows.lock() = Keyed::default();
+        self.lost.store(0, Relaxed);
     }
 
     pub(crate) fn copy(&self) -> Vec<([u32; 2], WaitSums)> {
-        self.0.lock().iter().map(|(key, sums)| (*key, *sums)).collect()
+        self.rows.lock().iter().map(|(key, sums)| (*key, *sums)).collect()
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
     }
 }
 

@@ -87,12 +87,13 @@ impl<F: Future> Future for Follow<F> {
             let waker = Waker::from(Arc::clone(&waking));
             (waking, waker)
         });
-        let (woken, by): (Moment, Owed) = {
+        let is_known = waking.by.lock().1.will_wake(context.waker());
+        // The last waker of a task drops it, and that may wake this future: not while the lock is held.
+        let new = if is_known { None } else { Some(context.waker().clone()) };
+        let (woken, by, _old): (Moment, Owed, Option<Waker>) = {
             let mut known = waking.by.lock();
-            if !known.1.will_wake(context.waker()) {
-                known.1.clone_from(context.waker());
-            }
-            (waking.at.swap(0, Relaxed), known.0)
+            let old = new.map(|new| std::mem::replace(&mut known.1, new));
+            (waking.at.swap(0, Relaxed), known.0, old)
         };
         engine::polls_woken(woken, &by);
         let result = this.future.poll(&mut Context::from_waker(waker));

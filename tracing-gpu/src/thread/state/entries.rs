@@ -80,6 +80,9 @@ impl ThreadState {
         self.woken.store(0, Relaxed);
         if let (Some(followed), Some(identity)) = (self.followed.get(), self.identity(place)) {
             let owed = *followed.woken_by.lock();
+            if ![0, self.session.id].contains(&owed.session) {
+                return woken; // woken in a span of another profiler
+            }
             call.owe(&owed, woken).into_iter().for_each(|since| followed.waits.add(identity.key.label, since, &owed));
         }
         woken
@@ -99,10 +102,10 @@ impl ThreadState {
     /// Path `recording`. Returns false, and changes nothing, if it does not apply.
     #[inline(always)]
     pub(crate) fn enter_recording(&self, span: u64, place: Place) -> bool {
-        let start = if self.statistics { self.start_fast() } else { 0 };
         if !self.lacks_tool() || !self.stack.is_under_top(place) {
             return false;
         }
+        let start = if self.statistics { self.start_fast() } else { 0 };
         let below = self.stack.depth();
         if !self.stack.push_near(span, place, start) {
             return false;
