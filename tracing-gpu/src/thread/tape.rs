@@ -394,7 +394,7 @@ impl Tape {
                 to.iter().zip(lines.as_flattened()).for_each(|(to, word)| to.store(*word, Relaxed));
                 page.publish(2);
             }
-            None => self.turn_page(page, &lines),
+            None => self.turn_page(page, &lines, 1),
         }
     }
 
@@ -426,7 +426,7 @@ impl Tape {
     #[inline(never)]
     fn record_list(&self, page: &Page, list: Vec<u64>) {
         let lines = list.as_chunks::<LINE>().0;
-        self.turn_page(page, lines);
+        self.turn_page(page, lines, 1);
         if let Some(mut log) = self.log.try_lock() {
             log.spare = list;
             log.spare.clear();
@@ -459,7 +459,10 @@ impl Tape {
     pub(super) fn record_on_cpu(&self, thread: u32, start: Ticks, cpu: OnCpu) {
         let Some(page) = self.open_page() else { return };
         let off = (cpu.off >> 10).min(u64::from(u32::MAX)) << 32;
-        self.record_line(page, [start, cpu.on, off | u64::from(thread), ON_CPU]);
+        let line = [start, cpu.on, off | u64::from(thread), ON_CPU];
+        if !page.write(line) {
+            self.turn_page(page, &[line], 0); // its range is counted, if that is lost, too
+        }
     }
 
     /// Moves the next piece to the empty `into`. On any thread. Returns the number of records lost since the last time,
@@ -483,13 +486,14 @@ impl Tape {
     #[inline(always)]
     fn record_line(&self, page: &Page, line: Line) {
         if !page.write(line) {
-            self.turn_page(page, &[line]);
+            self.turn_page(page, &[line], 1);
         }
     }
 
-    /// Begins the page anew, if there is room, with a record that did not fit into the rest of it.
+    /// Begins the page anew, if there is room, with a record that did not fit into the rest of it. Else so many records
+    /// are lost.
     #[inline(never)]
-    fn turn_page(&self, page: &Page, lines: &[Line]) {
+    fn turn_page(&self, page: &Page, lines: &[Line], records: u64) {
         let Some(room) = self.room.filter(|room| !room.is_forked()) else { return }; // nobody writes in a forked child
         let mut log = self.log.lock();
         log.take_over(page);
@@ -497,13 +501,13 @@ impl Tape {
         if lines.len() > PAGE / 2 {
             match room.take(lines.len()) {
                 true => log.records.lines.extend(lines),
-                false => log.lost += 1,
+                false => log.lost += records,
             }
         } else if room.take(PAGE) {
             log.cursor.begin(page);
             lines.iter().for_each(|line| _ = page.write(*line));
         } else {
-            log.lost += 1;
+            log.lost += records;
         }
     }
 
