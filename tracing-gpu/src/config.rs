@@ -253,8 +253,8 @@ pub(crate) struct Config {
     pub(crate) environment: bool,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
-    /// Whether the processor time of long ranges is read.
-    pub(crate) on_cpu: bool,
+    /// Whether the processor time of long ranges is read. If nothing is said, that of spans alone.
+    pub(crate) on_cpu: Option<bool>,
     pub(crate) gpu: Gpu,
     /// Whether CUPTI is left alone until the driver calls us inside `cuInit`.
     pub(crate) gpu_when_injected: bool,
@@ -318,7 +318,7 @@ impl Default for Config {
             environment: true,
             nvtx: true,
             statistics: true,
-            on_cpu: true,
+            on_cpu: None,
             gpu: Gpu::Auto,
             gpu_when_injected: false,
             row_file: None,

@@ -62,7 +62,7 @@ const SETTINGS: [(&str, Set); 17] = [
     ("bare_fields", |config, value| switch(value).map(|on| config.fields.bare = on)),
     ("nvtx", |config, value| switch(value).map(|on| config.nvtx = on)),
     ("gpu", |config, value| gpu(value).map(|gpu| config.gpu = gpu)),
-    ("on_cpu", |config, value| switch(value).map(|on| config.on_cpu = on)),
+    ("on_cpu", |config, value| switch(value).map(|on| config.on_cpu = Some(on))),
     ("off_cpu", |config, value| switch(value).map(|on| config.off_cpu = Some(on))),
     ("hot", |config, value| percent(value).map(|percent| config.hot_percent = percent)),
     ("percentiles", |config, value| percentiles(value).map(|all| config.ask_for(&all))),

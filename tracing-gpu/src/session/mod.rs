@@ -59,7 +59,8 @@ pub(crate) struct SessionOptions {
     pub(crate) active: bool,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
-    pub(crate) on_cpu: bool,
+    /// As in `Config`.
+    pub(crate) on_cpu: Option<bool>,
     pub(crate) gpu: bool,
     pub(crate) domain: DomainChoice,
     pub(crate) parents: Parents,
@@ -82,7 +83,7 @@ impl Default for SessionOptions {
             active: false,
             nvtx: false,
             statistics: false,
-            on_cpu: false,
+            on_cpu: Some(false),
             gpu: false,
             domain: DomainChoice::Default,
             parents: Parents::Entered,
@@ -119,8 +120,10 @@ pub(crate) struct Session {
     pub(crate) clock: Clock,
     pub(crate) nvtx: bool,
     pub(crate) statistics: bool,
-    /// Whether the processor time of long ranges is read.
+    /// Whether the processor time of long ranges is read; and of those of other code, too. A tool that gets these as
+    /// well counts the reading as their time.
     pub(crate) on_cpu: bool,
+    pub(crate) on_cpu_of_others: bool,
     pub(crate) gpu: bool,
     pub(crate) streams: StreamTotals,
     /// Whether a span has named a stream by its field, so that spans below must look for it.
@@ -193,7 +196,8 @@ impl Session {
             clock,
             nvtx: options.nvtx,
             statistics: options.statistics,
-            on_cpu: options.on_cpu && options.statistics,
+            on_cpu: options.on_cpu.unwrap_or(true) && options.statistics,
+            on_cpu_of_others: options.on_cpu.unwrap_or(false) && options.statistics,
             gpu: options.gpu,
             streams: StreamTotals::new(window, Arc::clone(&budget)),
             has_streams: AtomicBool::new(false),

@@ -254,6 +254,10 @@ impl ThreadState {
         if ended.duration < LONG || !self.session.on_cpu || self.pairs.any() {
             return OnCpu::default();
         }
+        let is_span = |place| self.identity(place).is_some_and(|identity| identity.metadata.is_some());
+        if !self.session.on_cpu_of_others && !is_span(ended.place) {
+            return OnCpu::default();
+        }
         let cpu = self.cpu_time.of(ended, &self.stack, below, &self.credits, &self.session.clock);
         self.rows.get(ended.place.row()).into_iter().for_each(|row| row.add_cpu(cpu));
         if self.is_taped && cpu != OnCpu::default() {
