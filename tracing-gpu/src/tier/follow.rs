@@ -17,7 +17,7 @@ use crate::thread::engine;
 /// busy. Without it that time counts as another wait.
 ///
 /// It belongs around the future whose span is meant, directly around `instrument`. A profiler need not be active. A
-/// poll costs some 30 ns more, a wake some 50 ns.
+/// poll and a wake take a lock each, which only wakers of the same future use.
 ///
 /// ```
 /// use tracing::Instrument as _;

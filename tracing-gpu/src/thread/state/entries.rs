@@ -61,8 +61,7 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     fn start_read(&self, now: Ticks) -> Ticks {
-        let is_read =
-            self.credits.any() && self.cpu_time.read_at_start(now, &self.stack, &self.credits, &self.session.clock);
+        let is_read = self.cpu_time.read_at_start(now, &self.stack, &self.credits, &self.session.clock);
         if is_read { self.session.clock.now() } else { now }
     }
 
