@@ -32,7 +32,8 @@ fn thread_names(tier: Tier) -> Outcome {
     })
 }
 
-/// Ranges that run and sleep. Prints the processor time of each, by the system's own account.
+/// Ranges that run and sleep. Prints the processor time inside of each, and with what lies around it, by the system's
+/// own account.
 fn on_cpu(tier: Tier) -> Outcome {
     const WAIT: Duration = Duration::from_millis(60);
     /// In nanoseconds. The account is up to date once the thread has stopped.
@@ -49,8 +50,12 @@ fn on_cpu(tier: Tier) -> Outcome {
     };
     let timed = |span: Span, body: &dyn Fn()| {
         let before = account();
-        span.in_scope(body);
-        eprintln!("{}", account() - before);
+        let inside = span.in_scope(|| {
+            let begun = account();
+            body();
+            account() - begun
+        });
+        eprintln!("{inside} {}", account() - before);
     };
     measure(tier, || {
         timed(info_span!("spins"), &spin);

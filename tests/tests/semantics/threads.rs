@@ -36,30 +36,42 @@ fn spans_of_a_dying_thread_are_counted_one_way_or_the_other() {
     }
 }
 
-/// The system's own account of the thread's processor time is the truth. It includes what lies around each range.
+/// The system's own account of the thread's processor time is the truth. It is right on a machine that others load, and
+/// sharp in one of five runs: a thread that loses its processor between a reading and a start leaves that time unsure.
 #[test]
 fn ranges_are_on_and_off_the_cpu_as_the_system_says() {
     for tier in BOTH {
-        let ran = untold("on-cpu", tier);
-        let (summary, account) = (ran.summary(), ran.stderr.lines().map(|line| line.parse::<u64>().unwrap()));
-        let mut nodes = summary.tree.iter().flat_map(|node| std::iter::once(node).chain(&node.children));
-        let mut node = |name: &str| nodes.find(|node| node.name == name).unwrap();
-        for (name, ran_ns) in ["spins", "sleeps", "both", "short ones"].into_iter().zip(account) {
-            let TreeNode { total_ns, on_cpu_ns, off_cpu_ns, .. } = *node(name);
-            let allowed = total_ns / 50;
-            assert!(ran_ns.abs_diff(on_cpu_ns) <= allowed, "{tier} {name}: {on_cpu_ns} of {total_ns}, not {ran_ns}");
-            assert!(on_cpu_ns + off_cpu_ns <= total_ns, "{tier} {name}");
-            assert!(total_ns - on_cpu_ns - off_cpu_ns <= allowed, "{tier} {name}: {off_cpu_ns} off, {on_cpu_ns} on");
-            if name == "both" {
-                let TreeNode { total_ns, off_cpu_ns, .. } = *node("sleeps inside");
-                assert!(
-                    off_cpu_ns <= total_ns && off_cpu_ns > total_ns - allowed,
-                    "{tier}: {off_cpu_ns} of {total_ns}"
-                );
-            }
-        }
-        assert_whole(&summary);
+        let unsure: Vec<String> = (0..5).map_while(|_| unsure_of_the_cpu(tier)).collect();
+        assert!(unsure.len() < 5, "{tier}: {unsure:#?}");
     }
+}
+
+/// What is not known to 2 % in a run.
+fn unsure_of_the_cpu(tier: &str) -> Option<String> {
+    let ran = untold("on-cpu", tier);
+    let summary = ran.summary();
+    assert_whole(&summary);
+    let nodes: Vec<&TreeNode> =
+        summary.tree.iter().flat_map(|node| std::iter::once(node).chain(&node.children)).collect();
+    let mut unsure = String::new();
+    let mut is_within = |name: &str, inside: u64, around: u64| {
+        let TreeNode { total_ns, on_cpu_ns, off_cpu_ns, .. } = **nodes.iter().find(|node| node.name == name).unwrap();
+        let (most, part) = (total_ns - off_cpu_ns, total_ns / 50);
+        let said = format!("{tier} {name}: {on_cpu_ns} to {most} of {total_ns}, not {inside} to {around}\n");
+        // The two clocks may differ by a thousandth.
+        let clocks = total_ns / 1_000;
+        assert!(on_cpu_ns <= around + clocks && inside <= most + clocks, "{said}");
+        if most - on_cpu_ns > part || inside > on_cpu_ns + part || most > around + part {
+            unsure.push_str(&said);
+        }
+    };
+    for (name, account) in ["spins", "sleeps", "both", "short ones"].into_iter().zip(ran.stderr.lines()) {
+        let (inside, around) = account.split_once(' ').unwrap();
+        is_within(name, inside.parse().unwrap(), around.parse().unwrap());
+    }
+    let asleep = nodes.iter().find(|node| node.name == "sleeps inside").unwrap();
+    is_within("sleeps inside", 0, asleep.total_ns / 50);
+    (!unsure.is_empty()).then_some(unsure)
 }
 
 #[test]
