@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release, Ordering::SeqCst,
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The process to which signals are forwarded; 0 for none.
 static PASSED_ON_TO: AtomicI32 = AtomicI32::new(0);
@@ -125,24 +125,55 @@ pub(crate) fn adopt_descendants() {
     let _older_kernel = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
 }
 
-/// Waits for any child to end. Returns `None` if there is none, or if a signal has arrived that asks us to end. No
-/// signal is forwarded to `program` once it is reaped.
-pub(crate) fn wait_for_any(program: i32) -> Option<(i32, ExitStatus)> {
+/// Keeps the signal that a child has ended for [`wait_for_any`]. To be called before other threads start: one that does
+/// not block it would take it.
+pub(crate) fn keep_ends(is_on: bool) {
+    let how = if is_on { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    // SAFETY: the set is valid; the mask of this thread alone changes.
+    unsafe { libc::pthread_sigmask(how, &end_of_child(), std::ptr::null_mut()) };
+}
+
+fn end_of_child() -> libc::sigset_t {
+    // SAFETY: zeros are a valid set, to which the call adds a valid signal.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        set
+    }
+}
+
+/// Why [`wait_for_any`] returns.
+pub(crate) enum Waited {
+    /// This process has ended. No signal is forwarded to the program once it is reaped.
+    Ended(i32, ExitStatus),
+    Due,
+    /// There is no child, or a signal has arrived that asks us to end.
+    Over,
+}
+
+/// Waits for any child to end, but not longer than until `due`.
+pub(crate) fn wait_for_any(program: i32, due: Option<Instant>) -> Waited {
     use std::os::unix::process::ExitStatusExt as _;
     loop {
         if is_asked_to_end() {
-            return None;
+            return Waited::Over;
         }
         // SAFETY: zeros are a valid `siginfo_t`, which the call fills. The child is not reaped yet.
         let (refused, process) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let refused = libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOWAIT);
+            let refused = libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOWAIT | libc::WNOHANG);
             (refused, info.si_pid())
         };
         if refused != 0 {
             match io::Error::last_os_error().raw_os_error() {
                 Some(libc::EINTR) => continue,
-                _ => return None,
+                _ => return Waited::Over,
+            }
+        }
+        if process == 0 {
+            match is_signalled_until(due) {
+                true => continue,
+                false => return Waited::Due,
             }
         }
         if process == program {
@@ -151,9 +182,22 @@ pub(crate) fn wait_for_any(program: i32) -> Option<(i32, ExitStatus)> {
         let mut status = 0;
         // SAFETY: fills one number; the child has ended and is ours.
         if unsafe { libc::waitpid(process, &raw mut status, 0) } == process {
-            return Some((process, ExitStatus::from_raw(status)));
+            return Waited::Ended(process, ExitStatus::from_raw(status));
         }
     }
+}
+
+/// Waits for a signal, until this moment. Returns whether one has arrived.
+fn is_signalled_until(moment: Option<Instant>) -> bool {
+    let left = moment.map(|moment| {
+        let left = moment.saturating_duration_since(Instant::now());
+        let seconds = libc::time_t::try_from(left.as_secs()).unwrap_or(libc::time_t::MAX);
+        libc::timespec { tv_sec: seconds, tv_nsec: left.subsec_nanos().into() }
+    });
+    let left = left.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the set is valid, and so is the time or its absence. No information is asked for.
+    let refused = unsafe { libc::sigtimedwait(&end_of_child(), std::ptr::null_mut(), left) } < 0;
+    !refused || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN)
 }
 
 /// What the children that have ended took, with their own that they waited for.

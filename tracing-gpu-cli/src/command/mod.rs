@@ -7,7 +7,6 @@ mod open;
 mod options;
 mod program;
 mod report;
-mod sampler;
 mod wait;
 
 use std::collections::BTreeMap;
@@ -19,13 +18,12 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Instant;
 
 use clap::{CommandFactory as _, Parser as _};
-use tracing_gpu::{Chosen, Output, Profiler};
+use tracing_gpu::{Chosen, Output, Profiler, RunSampler};
 
 use crate::folder::{self, Folder, Settings};
 use crate::{complain, system};
 use options::{CommandLine, Compare, Other, Print, Run, WRONG_USE};
 use program::Program;
-use sampler::Sampler;
 
 /// The shell's exit status for a command that is not found, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
@@ -88,8 +86,9 @@ fn profile(run: &Run) -> ExitCode {
         let program = wait::start(command, run.wait, run.timeout.map(|seconds| seconds.0))?;
         // A folder of many files takes as long to read as a short program runs.
         other_runs = folder.as_ref().map(Folder::other_runs).unwrap_or_default();
-        sampler = folder.as_ref().filter(|_| chosen.off_cpu != Some(false)).and_then(Sampler::start);
-        program.wait()
+        let rows = folder.as_ref().filter(|_| chosen.off_cpu != Some(false)).map(Folder::all_rows);
+        sampler = rows.map(RunSampler::new);
+        program.wait(sampler.as_mut().map(|sampler| || sampler.look()))
     };
     let began = Instant::now();
     let started = start(&mut command).or_else(|error| match by_shell(&command, program, &error) {
@@ -97,7 +96,7 @@ fn profile(run: &Run) -> ExitCode {
         None => Err(error),
     });
     let took = began.elapsed();
-    let samples = sampler.map(Sampler::finish).unwrap_or_default();
+    let samples = sampler.map(RunSampler::finish).unwrap_or_default();
     let ended = match started {
         Ok(ended) => ended,
         Err(error) => {

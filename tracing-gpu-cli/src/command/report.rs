@@ -1,17 +1,17 @@
 //! Reports on the processes of a run.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tracing_gpu::summary::{MergedSummary, Process, RangeStats, RangeStyle};
+use tracing_gpu::summary::{MergedSummary, OffCpuStats, Process, RangeStats, RangeStyle};
 use tracing_gpu::{Chosen, FindingKinds, MergedTable, Output, RenderOptions, Report, Summary};
 
 use super::files::{self, Files};
 use super::options::{Print, Processes, Run};
 use super::program::{self, Program};
-use super::sampler::Samples;
 use crate::complain;
 use crate::folder::{CaptureRange, Cut, Folder, Left};
 use crate::system::{self, Taken};
@@ -29,7 +29,7 @@ pub(super) fn of_run(
     chosen: &Chosen,
     files: &Files,
     took: Duration,
-    mut samples: Samples,
+    mut samples: BTreeMap<String, Vec<OffCpuStats>>,
 ) -> Vec<PathBuf> {
     let mut left = match folder.read(progress) {
         Ok(left) => left,

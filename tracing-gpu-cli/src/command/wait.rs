@@ -4,13 +4,16 @@ use std::io;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::options::Wait;
+use crate::system::Waited;
 use crate::{complain, system};
 
 /// The time between asking a program to end and killing it.
 const GRACE: Duration = Duration::from_secs(5);
+/// A program that ends earlier is not looked at.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
 /// The pause between two requests to end the waiting: a request right before a wait begins does not interrupt it.
 const AGAIN: Duration = Duration::from_millis(50);
 /// After this time a line names the awaited processes.
@@ -35,6 +38,7 @@ pub(super) fn start(command: &mut Command, wait: Wait, timeout: Option<Duration>
     }
     system::close_what_was_closed(command);
     let id = i32::try_from(command.spawn()?.id()).unwrap_or(0);
+    system::keep_ends(true);
     system::pass_on_to(id);
     let (ended, end_of_program) = mpsc::channel();
     if let Some(timeout) = timeout {
@@ -44,10 +48,18 @@ pub(super) fn start(command: &mut Command, wait: Wait, timeout: Option<Duration>
 }
 
 impl Program {
-    /// Waits for its end.
-    pub(super) fn wait(self) -> io::Result<ExitStatus> {
-        let mut ended = None;
-        while let Some((process, status)) = system::wait_for_any(self.id) {
+    /// Waits for its end, and meanwhile looks at its processes. A look returns the pause until the next.
+    pub(super) fn wait(self, mut look: Option<impl FnMut() -> Duration>) -> io::Result<ExitStatus> {
+        let (mut ended, mut due) = (None, look.as_ref().map(|_| Instant::now() + FIRST_LOOK));
+        loop {
+            let (process, status) = match system::wait_for_any(self.id, due) {
+                Waited::Ended(process, status) => (process, status),
+                Waited::Due => {
+                    due = look.as_mut().map(|look| look()).map(|pause| Instant::now() + pause);
+                    continue;
+                }
+                Waited::Over => break,
+            };
             // Another process may get its id later.
             if process == self.id && ended.is_none() {
                 ended = Some(status);
@@ -59,6 +71,7 @@ impl Program {
             }
         }
         WAITED.store(true, Relaxed);
+        system::keep_ends(false);
         ended.ok_or_else(|| io::Error::other("it was lost"))
     }
 }
