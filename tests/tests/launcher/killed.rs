@@ -11,9 +11,10 @@ use tests::launcher::{Folder, NOTHING, binary, command, run};
 
 use crate::ends::program;
 
-/// The command's messages for a program that does nothing, with this folder for temporary files.
+/// The command's messages for a program that does nothing, but long enough for a search for other runs, with this
+/// folder for temporary files.
 fn said_beside(temporary: &Folder) -> Vec<String> {
-    let ran = run(&[], |command| command.arg("true").env("TMPDIR", &temporary.0));
+    let ran = run(&[], |command| command.args(["sleep", "0.02"]).env("TMPDIR", &temporary.0));
     assert!(ran.status.success(), "{}", ran.stderr);
     ran.said().into_iter().map(str::to_owned).collect()
 }

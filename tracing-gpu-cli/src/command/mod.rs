@@ -81,14 +81,16 @@ fn profile(run: &Run) -> ExitCode {
     let program = Program::find(name);
     let program = program.as_ref();
     let folder = if chosen.enabled { injected(&mut command, program, run, &users, &files) } else { None };
-    let (mut other_runs, mut sampler) = (Vec::new(), None);
+    let (mut other_runs, mut sampler) = (None, None);
     let mut start = |command: &mut Command| {
         let program = wait::start(command, run.wait, run.timeout.map(|seconds| seconds.0))?;
-        // A folder of many files takes as long to read as a short program runs.
-        other_runs = folder.as_ref().map(Folder::other_runs).unwrap_or_default();
         let rows = folder.as_ref().filter(|_| chosen.off_cpu != Some(false)).map(Folder::all_rows);
         sampler = rows.map(RunSampler::new);
-        program.wait(sampler.as_mut().map(|sampler| || sampler.look()))
+        program.wait(|| {
+            // A folder of many files takes as long to read as a short program runs.
+            other_runs.get_or_insert_with(|| folder.as_ref().map(Folder::other_runs).unwrap_or_default());
+            sampler.as_mut().map(RunSampler::look)
+        })
     };
     let began = Instant::now();
     let started = start(&mut command).or_else(|error| match by_shell(&command, program, &error) {
@@ -111,7 +113,8 @@ fn profile(run: &Run) -> ExitCode {
     match folder {
         Some(folder) => {
             let pages = report::of_run(&folder, run, program, &chosen, &files, took, samples);
-            settle_ended_runs(&folder, other_runs);
+            let search = || if took < wait::FIRST_LOOK { Vec::new() } else { folder.other_runs() };
+            settle_ended_runs(&folder, other_runs.unwrap_or_else(search));
             folder.remove();
             if run.open {
                 open::page(&pages);

@@ -126,7 +126,7 @@ fn interpreter(line: &[u8]) -> Option<PathBuf> {
 
 /// Whether the file contains this text.
 fn mentions(mut file: impl io::Read, text: &[u8]) -> io::Result<bool> {
-    const PART: usize = 1 << 20;
+    const PART: usize = 1 << 16;
     let mut bytes = Vec::with_capacity(PART + text.len());
     while file.by_ref().take(PART as u64).read_to_end(&mut bytes)? > 0 {
         if memchr::memmem::find(&bytes, text).is_some() {

@@ -13,7 +13,7 @@ use crate::{complain, system};
 /// The time between asking a program to end and killing it.
 const GRACE: Duration = Duration::from_secs(5);
 /// A program that ends earlier is not looked at.
-const FIRST_LOOK: Duration = Duration::from_millis(10);
+pub(super) const FIRST_LOOK: Duration = Duration::from_millis(10);
 /// The pause between two requests to end the waiting: a request right before a wait begins does not interrupt it.
 const AGAIN: Duration = Duration::from_millis(50);
 /// After this time a line names the awaited processes.
@@ -48,14 +48,15 @@ pub(super) fn start(command: &mut Command, wait: Wait, timeout: Option<Duration>
 }
 
 impl Program {
-    /// Waits for its end, and meanwhile looks at its processes. A look returns the pause until the next.
-    pub(super) fn wait(self, mut look: Option<impl FnMut() -> Duration>) -> io::Result<ExitStatus> {
-        let (mut ended, mut due) = (None, look.as_ref().map(|_| Instant::now() + FIRST_LOOK));
+    /// Waits for its end, and meanwhile looks at its processes. A look returns the pause until the next, if there is
+    /// one.
+    pub(super) fn wait(self, mut look: impl FnMut() -> Option<Duration>) -> io::Result<ExitStatus> {
+        let (mut ended, mut due) = (None, Some(Instant::now() + FIRST_LOOK));
         loop {
             let (process, status) = match system::wait_for_any(self.id, due) {
                 Waited::Ended(process, status) => (process, status),
                 Waited::Due => {
-                    due = look.as_mut().map(|look| look()).map(|pause| Instant::now() + pause);
+                    due = look().map(|pause| Instant::now() + pause);
                     continue;
                 }
                 Waited::Over => break,
