@@ -200,6 +200,13 @@ fn is_signalled_until(moment: Option<Instant>) -> bool {
     !refused || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN)
 }
 
+/// Whether the bytes contain this text. The crate `memchr` asks the processor what it can do, which takes as long as 30
+/// system calls in a virtual machine.
+pub(crate) fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    // SAFETY: both are valid for their lengths, and the call only reads them.
+    !unsafe { libc::memmem(bytes.as_ptr().cast(), bytes.len(), text.as_ptr().cast(), text.len()) }.is_null()
+}
+
 /// What the children that have ended took, with their own that they waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use nvtx_rs::abi;
 
+use crate::system;
+
 /// The reason why nothing in a program can be measured, whatever it calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle {
@@ -129,7 +131,7 @@ fn mentions(mut file: impl io::Read, text: &[u8]) -> io::Result<bool> {
     const PART: usize = 1 << 16;
     let mut bytes = Vec::with_capacity(PART + text.len());
     while file.by_ref().take(PART as u64).read_to_end(&mut bytes)? > 0 {
-        if memchr::memmem::find(&bytes, text).is_some() {
+        if system::contains(&bytes, text) {
             return Ok(true);
         }
         // The text may begin in this part and end in the next.
@@ -252,7 +254,7 @@ fn elf_obstacle(file: &File) -> io::Result<Option<Obstacle>> {
         return Ok(Some(Obstacle::Static));
     };
     let loader = bytes(number(&entry[8..16]), number(&entry[32..40]).min(LONGEST_PATH))?;
-    Ok(memchr::memmem::find(&loader, MUSL).is_some().then_some(Obstacle::Musl))
+    Ok(system::contains(&loader, MUSL).then_some(Obstacle::Musl))
 }
 
 #[cfg(test)]
