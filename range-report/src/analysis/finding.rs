@@ -98,6 +98,16 @@ kinds! {
         /// The longest part of a wait that is owed to it.
         longest_ns: u64,
     }
+    /// The waits of a phase end right after a range of another name does, far more often than by chance: inferred. At
+    /// stake is the time of these waits, of all that the phase waited itself.
+    WaitsAfter = "waits_after" {
+        /// How many waits ended so.
+        waits: u64,
+        /// Of how many that are as long.
+        of_waits: u64,
+        /// How many of them would by chance.
+        by_chance: u64,
+    }
     /// Threads were off the CPU for much of a range's own time: sampled. At stake is that time, of the range's own.
     OffCpu = "off_cpu" {
         /// How often a thread was seen off the CPU there.

@@ -2,6 +2,7 @@
 
 use super::finding::{Evidence, Finding};
 use super::phase::Way;
+use super::phase::{Phase, Wait};
 use super::phases::Phases;
 use super::waits::{self, Culprit, LongCalls};
 use crate::stats::{Named, order};
@@ -45,11 +46,12 @@ struct Run<'a> {
 }
 
 /// The rules, in the order in which the report prints their findings. To add a rule, write it, and add it here.
-const RULES: [fn(Run<'_>) -> Vec<Finding>; 10] = [
+const RULES: [fn(Run<'_>) -> Vec<Finding>; 11] = [
     most_awaited,
     busy_threads,
     most_own_time,
     waits_for,
+    waits_after,
     off_cpu,
     many_small_phases,
     one_long_call,
@@ -65,6 +67,15 @@ pub(crate) fn in_phases(summary: &Summary, phases: &Phases, wording: Wording) ->
 }
 
 impl Run<'_> {
+    /// The phases with this label.
+    fn with_label(self, label: &str) -> impl Iterator<Item = usize> {
+        let all = self.phases.all();
+        let is_its = move |phase: &Phase<'_>| {
+            crate::text::label(phase.node.domain.as_deref(), &phase.node.name).as_deref() == Some(label)
+        };
+        (0..all.len()).filter(move |&index| is_its(&all[index]))
+    }
+
     /// A finding of one phase. `sentence` lacks the words with which its kind begins; they are added here.
     fn of_phase(self, index: usize, evidence: Evidence, at_stake_ns: u64, sentence: &str) -> Finding {
         let all = self.phases.all();
@@ -133,11 +144,46 @@ fn most_own_time(run: Run<'_>) -> Vec<Finding> {
     phases.map(|(index, ns)| run.part(index, Evidence::MostOwnTime {}, ns, run.phases.ranked(), "")).collect()
 }
 
+/// Phases whose waits end right after a range of another name: inferred. A loop waits for work, which explains nothing.
+fn waits_after(run: Run<'_>) -> Vec<Finding> {
+    let finding = |row: &WaitStats| {
+        let (of_waits, by) = (row.of_waits?, row.by.as_deref()?);
+        let its: Vec<&Phase> = run.with_label(&row.waiter).map(|index| &run.phases.all()[index]).collect();
+        let whole: u128 = its.iter().map(|phase| u128::from(phase.node.awaited_self_ns.unwrap_or(0))).sum();
+        let is_loop = its.iter().any(|phase| phase.wait == Wait::Loop);
+        let is_much = u128::from(row.time_ns) * WAITS_PART >= whole && row.time_ns >= WAITS_LEAST_NS;
+        let index = run.with_label(&row.waiter).max_by_key(|&index| run.phases.all()[index].node.awaited_self_ns);
+        let index = index.filter(|_| is_much && !is_loop)?;
+        let name = |label: &str| shorten(&run.wording.label(None, label), LONGEST_NAME, LONGEST_NAME / 2);
+        let over = row.over_ns.map_or_else(String::new, |over| format!(" over {}", human_inline(over)));
+        let chance = match row.by_chance.unwrap_or(0) {
+            0 | 1 => "hardly one".to_owned(),
+            many => run.wording.count(many),
+        };
+        let sentence = format!(
+            "`{}` seems to make {} wait: {} of {} waits{over} ({}) ended right after it, by chance {chance}",
+            name(by),
+            name(&row.waiter),
+            run.wording.count(row.waits),
+            run.wording.count(of_waits),
+            human_inline(row.time_ns),
+        );
+        let by_chance = row.by_chance.unwrap_or(0);
+        let evidence = Evidence::WaitsAfter { waits: row.waits, of_waits, by_chance };
+        Some(Finding { of_ns: Some(saturated(whole)), ..run.of_phase(index, evidence, row.time_ns, &sentence) })
+    };
+    let mut findings: Vec<Finding> = run.summary.waits.iter().filter_map(finding).collect();
+    order::by_most(&mut findings, |finding| finding.at_stake_ns);
+    findings.truncate(WAITS_NAMED);
+    findings
+}
+
 /// Spans that made calls of other spans wait, by what these waits owe to them.
 fn waits_for(run: Run<'_>) -> Vec<Finding> {
-    let whole: u128 = run.summary.waits.iter().map(|row| u128::from(row.time_ns)).sum();
+    let told = || run.summary.waits.iter().filter(|row| row.of_waits.is_none());
+    let whole: u128 = told().map(|row| u128::from(row.time_ns)).sum();
     let mut spans: Named<&str, Vec<&WaitStats>> = Named::default();
-    for row in &run.summary.waits {
+    for row in told() {
         if let Some(by) = row.by.as_deref().filter(|by| *by != row.waiter) {
             spans.row(by).push(row);
         }
@@ -168,10 +214,8 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
         );
         let longest_ns = rows.iter().map(|row| row.longest_ns).max().unwrap_or(0);
         let evidence = Evidence::WaitsFor { waiters: rows.len(), waits, longest_ns };
-        let all = run.phases.all();
-        let label = |index: usize| crate::text::label(all[index].node.domain.as_deref(), &all[index].node.name);
-        let its = (0..all.len()).filter(|&index| label(index).as_deref() == Some(by));
-        let finding = match its.max_by_key(|&index| all[index].node.total_ns) {
+        let its = run.with_label(by);
+        let finding = match its.max_by_key(|&index| run.phases.all()[index].node.total_ns) {
             Some(index) => run.of_phase(index, evidence, ns, &sentence),
             None => Finding { at_stake_ns: ns, ..Finding::of_run(evidence, sentence) },
         };

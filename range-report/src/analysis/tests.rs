@@ -350,6 +350,41 @@ fn a_span_that_made_others_wait_is_found() {
     assert_eq!(told(&without.findings(), FindingKind::WaitsFor), [expected]);
 }
 
+/// The inferred waits of `request`, which waited itself for 1 s: for whom, how often, of how many, by chance, how long.
+fn inferred(waits: &[(&str, u64, u64, u64, u64)]) -> Summary {
+    let mut run = followed(&[]);
+    run.tree[0].awaited_self_ns = Some(1_000 * MS);
+    let row = |&(by, waits, of, by_chance, ms): &(&str, u64, u64, u64, u64)| {
+        let mut row = WaitStats::new("request", Some(by.to_owned()), waits, ms * MS, 90 * MS);
+        (row.of_waits, row.by_chance, row.over_ns) = (Some(of), Some(by_chance), Some(20 * MS));
+        row
+    };
+    run.waits = waits.iter().map(row).collect();
+    run
+}
+
+#[test]
+fn whom_calls_seem_to_wait_for_is_found_with_its_evidence() {
+    let findings = inferred(&[("compact ledger", 68, 70, 1, 900), ("tick\t1", 67, 70, 12, 880)]).findings();
+    let ledger = "`compact ledger` seems to make request wait: 68 of 70 waits over 20.00 ms (900.0 ms) ended right after \
+                  it, by chance hardly one";
+    let tick = "`tick\\t1` seems to make request wait: 67 of 70 waits over 20.00 ms (880.0 ms) ended right after it, by \
+                chance 12";
+    let of = |ns, sentence| (vec!["request"], Some(0), ns, Some(1_000 * MS), sentence);
+    let expected = [of(900 * MS, ledger), of(880 * MS, tick)];
+    assert_eq!(told(&findings, FindingKind::WaitsAfter), expected);
+    assert_eq!(told(&findings, FindingKind::WaitsFor), []);
+    let none = [inferred(&[("tick", 68, 70, 1, 99)]), inferred(&[("tick", 68, 70, 1, 9)])];
+    none.iter().for_each(|run| assert_eq!(told(&run.findings(), FindingKind::WaitsAfter), [], "too little time"));
+    let mut server = inferred(&[("tick", 68, 70, 1, 90_000)]);
+    server.elapsed_ns = 101_000 * MS;
+    (server.tree[1].total_ns, server.tree[1].self_ns) = (60_000 * MS, 60_000 * MS);
+    let accept = &mut server.tree[0];
+    (accept.calls, accept.instances, accept.total_ns) = (1, 900, 100 * MS);
+    (accept.awaited_ns, accept.awaited_self_ns) = (Some(100_000 * MS), Some(100_000 * MS));
+    assert_eq!(told(&server.findings(), FindingKind::WaitsAfter), [], "a loop waits for work");
+}
+
 #[test]
 fn who_made_others_wait_is_not_said_below_the_thresholds() {
     let of = |waits: &[(&str, Option<&str>, u64, u64, u64)]| {

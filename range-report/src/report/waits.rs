@@ -1,4 +1,4 @@
-//! Who ended the waits of followed futures: a table of the calls that waited.
+//! Who ended the waits of calls: a table of the calls that waited.
 
 use super::cuda::Made;
 use super::envelope::section;
@@ -20,13 +20,13 @@ pub(crate) fn waits(summary: &Summary, options: &RenderOptions) -> String {
     section(title, &fitted(&table, Keep::End, &head, options))
 }
 
-const TITLES: [&str; 2] = [
-    " ** Waits of Followed Futures, by who ended them (waits):",
-    "Wait Statistics (of followed futures, by who ended them):",
-];
+const TITLES: [&str; 2] =
+    [" ** Waits of Calls, by who ended them (waits):", "Wait Statistics (of calls, by who ended them):"];
 pub(crate) const ABOUT: &str = "Waits of futures in `follow`, by the span that ended them. None: no span did, but a \
-                                timer, I/O or the end of a task. Parts of a wait behind several spans count for each.";
-const NO_WAIT: &str = "No followed future has waited: `tracing_gpu::follow(future)` follows one.\n";
+                                timer, I/O or the end of a task. Parts of a wait behind several spans count for each. \
+                                With Of: inferred, since so many of these waits ended right after that span did.";
+const NO_WAIT: &str = "No followed future has waited, and the waits of others show no cause: \
+                       `tracing_gpu::follow(future)` follows one.\n";
 const NO_SPAN: &str = "(no span: a timer, I/O, a task's end)";
 
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
@@ -38,29 +38,36 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
     if summary.waits.is_empty() {
         return Err(NO_WAIT);
     }
-    let mut table = Table::new([
+    let is_inferred = summary.waits.iter().any(|row| row.of_waits.is_some());
+    let inferred = ["Of", "By chance", "Over (ns)"].map(Column::of).into_iter().filter(|_| is_inferred);
+    let columns = [
         Column::name("Waiter"),
         Column::of("Time (ns)").summed(),
         Column::of("Time (%)").page("Share").share_of(1),
         Column::of("Waits").summed(),
         Column::of("Avg (ns)"),
         Column::of("Max (ns)"),
-        Column::text("Ended by"),
-    ]);
+    ];
+    let mut table =
+        Table::new(columns.into_iter().chain(inferred).chain([Column::text("Ended by")]).collect::<Vec<_>>());
     let text = |text: &str| Cell::text(if options.raw_names { text.into() } else { names::escaped(text) });
     let whole = summary.waits.iter().map(|row| u128::from(row.time_ns)).sum();
     for row in &summary.waits {
         // The time has small parts of other waits, too: with many of them, a mean of these waits means nothing.
         let mean_ns = row.time_ns.checked_div(row.waits).filter(|mean| *mean <= row.longest_ns);
-        table.push(vec![
+        let mut cells = vec![
             text(&row.waiter),
             Cell::Whole(row.time_ns),
             Cell::Share { part: row.time_ns, whole },
             Cell::Whole(row.waits),
             Cell::known(mean_ns),
             Cell::Whole(row.longest_ns),
-            row.by.as_deref().map_or_else(|| Cell::text(nobody), text),
-        ]);
+        ];
+        if is_inferred {
+            cells.extend([row.of_waits, row.by_chance, row.over_ns].map(Cell::known));
+        }
+        cells.push(row.by.as_deref().map_or_else(|| Cell::text(nobody), text));
+        table.push(cells);
     }
     Ok(table)
 }
@@ -87,7 +94,7 @@ mod tests {
     fn calls_with_who_ended_their_waits() {
         assert!(waits(&Summary::default(), &RenderOptions::default()).contains(NO_WAIT));
         let expected = "
- ** Waits of Followed Futures, by who ended them (waits):
+ ** Waits of Calls, by who ended them (waits):
 
  Waiter             Time  Share  Waits       Avg       Max  Ended by
  -------------  --------  -----  -----  --------  --------  -------------------------------------
@@ -99,6 +106,28 @@ mod tests {
         assert_eq!(waits(&run(), &RenderOptions::default()), expected);
         let narrow = waits(&run(), &RenderOptions::default().width(80));
         assert!(narrow.contains("Columns left out: Share, Avg.") && narrow.contains(" append_ledger "), "{narrow}");
+    }
+
+    #[test]
+    fn inferred_rows_show_their_evidence() {
+        let mut summary = run();
+        let row = &mut summary.waits[0];
+        (row.of_waits, row.by_chance, row.over_ns) = (Some(70), Some(1), Some(20 * MS));
+        summary.waits.truncate(2);
+        let expected = "
+ ** Waits of Calls, by who ended them (waits):
+
+ Waiter             Time  Share  Waits       Avg       Max  Of  By chance      Over  Ended by
+ -------------  --------  -----  -----  --------  --------  --  ---------  --------  -------------------------------------
+ append_ledger  19.50 s   97.6%     68  286.8 ms  602.0 ms  70          1  20.00 ms  compact\\tledger
+ net:request    480.0 ms   2.4%  1,200  400.0 us  3.000 ms   -          -      -     (no span: a timer, I/O, a task's end)
+
+";
+        assert_eq!(waits(&summary, &RenderOptions::default().width(140)), expected);
+        let mut text = Vec::new();
+        summary.write_csv(Report::Waits, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains(",602000000,70,1,20000000,compact\tledger\n") && text.contains(",,,,None"), "{text}");
     }
 
     #[test]

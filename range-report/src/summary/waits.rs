@@ -1,12 +1,17 @@
-//! Who ended the waits of followed futures.
+//! Who ended the waits of calls.
 
 use super::schema::{Join, by_key, figures};
 use crate::stats::order;
 
 figures! {
-    /// Waits of calls whose futures are followed (`tracing_gpu::follow`), by the span that ended them: the innermost
-    /// open span on the thread that woke the call, followed back to the head of a queue of waiters. A wait behind
-    /// several spans, one after the other, has a part for each.
+    /// Waits of calls, by the span that ended them.
+    ///
+    /// Told, of futures that are followed (`tracing_gpu::follow`): the innermost open span on the thread that woke the
+    /// call, followed back to the head of a queue of waiters. A wait behind several spans, one after the other, has a
+    /// part for each.
+    ///
+    /// Inferred, of other futures, with [`of_waits`](Self::of_waits): nearly all waits end right after a range of this
+    /// name does, far more often than by chance.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct WaitStats {
         /// Label of the calls that waited: `domain:name`, or the bare name in the default domain.
@@ -14,17 +19,26 @@ figures! {
         /// Label of the span that ended the waits. `None` where the call was woken from no span: by a timer, a device,
         /// the end of a task.
         by: Option<String> = key;
-        /// Waits of which the largest part is owed to it.
+        /// Told: waits of which the largest part is owed to it. Inferred: waits that ended right after it.
         waits: u64 = sum;
         /// All parts of waits that are owed to it.
         time_ns: u64 = sum;
         /// The longest part of a wait that is owed to it.
         longest_ns: u64 = most;
+        /// Of an inferred row: all waits of these calls that are no shorter than `over_ns`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of_waits: Option<u64> = sum;
+        /// Of an inferred row: how many of them would end right after it by chance.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by_chance: Option<u64> = sum;
+        /// Of an inferred row: the length of the shortest waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        over_ns: Option<u64> = least;
     }
 }
 
 impl WaitStats {
-    /// A row.
+    /// A row that was told.
     ///
     /// ```
     /// use range_report::summary::WaitStats;
@@ -35,7 +49,8 @@ impl WaitStats {
     /// ```
     #[must_use]
     pub fn new(waiter: impl Into<String>, by: Option<String>, waits: u64, time_ns: u64, longest_ns: u64) -> Self {
-        Self { waiter: waiter.into(), by, waits, time_ns, longest_ns }
+        let (of_waits, by_chance, over_ns) = (None, None, None);
+        Self { waiter: waiter.into(), by, waits, time_ns, longest_ns, of_waits, by_chance, over_ns }
     }
 
     /// The rows of several parts of a run as one list, by time descending, then by names.
@@ -49,7 +64,7 @@ impl WaitStats {
 impl Join for Vec<WaitStats> {
     #[inline]
     fn join(parts: &[&Self]) -> Self {
-        let mut rows = by_key(parts, |row: &WaitStats| (row.waiter.clone(), row.by.clone()));
+        let mut rows = by_key(parts, |row: &WaitStats| (row.waiter.clone(), row.by.clone(), row.of_waits.is_some()));
         order::by_most(&mut rows, |row| row.time_ns);
         rows
     }

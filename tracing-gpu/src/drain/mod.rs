@@ -8,6 +8,7 @@
 
 mod blocked;
 mod calls;
+mod coincidence;
 #[cfg(feature = "cuda")]
 mod gpu;
 #[cfg(not(feature = "cuda"))]
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
 use range_report::stats::{Between, Distribution, Keyed, Named, order};
+use range_report::summary::WaitStats;
 use range_report::{
     CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
     TreeNode,
@@ -91,13 +93,14 @@ pub(crate) fn summarise(
     let mut open: Vec<OpenRanges> = abandoned
         .map(|range| OpenRanges { count: range.count, ..OpenRanges::pushed(range.label, range.thread) })
         .collect();
-    let (mut lifetimes, mut waits) = (Vec::new(), Vec::new());
+    let (mut lifetimes, mut waits, mut coincidences) = (Vec::new(), Vec::new(), Vec::new());
     for thread in &all_threads {
         // A thread that has made no call since the window began still has rows of an older window.
         if thread.window.is(window) {
             rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
             calls.extend(thread.call_rows().filter_map(CallRow::copy));
             waits.extend(thread.followed.get().into_iter().flat_map(|followed| followed.waits.copy()));
+            coincidences.extend(thread.coincidences.get().into_iter().flat_map(|all| all.copy()));
             let left_open = thread.left_open().into_iter();
             rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
             ends.push(rows.len());
@@ -126,6 +129,9 @@ pub(crate) fn summarise(
         rows.iter_mut().for_each(|(key, row)| join(&mut key.label, &mut row.node));
         calls.iter_mut().for_each(|call| join(&mut call.identity.label, &mut call.identity.node));
         waits.iter_mut().flat_map(|(labels, _)| labels).for_each(|label| *label = joined.label(*label));
+        for ([waiter, by, _], _) in &mut coincidences {
+            (*waiter, *by) = (joined.label(*waiter), joined.label(*by));
+        }
         stream_rows.iter_mut().for_each(|(_, node, key, _)| join(&mut key.label, node));
         held.join(&joined);
         activity.iter_mut().for_each(|all| gpu::join(all, &joined));
@@ -156,8 +162,11 @@ pub(crate) fn summarise(
     summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
     summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, rate);
     summary.calls = calls::stats(&calls, names, rate, asked);
-    summary.waits = calls::waits(&waits, names, rate);
-    let lost_waits: u64 = all_threads.iter().filter_map(|thread| Some(thread.followed.get()?.waits.lost())).sum();
+    let told = calls::waits(&waits, names, rate);
+    summary.waits = WaitStats::joined([told, coincidence::inferred(&coincidences, names, rate)].concat());
+    let told = all_threads.iter().filter_map(|thread| Some(thread.followed.get()?.waits.lost()));
+    let inferred = all_threads.iter().filter_map(|thread| Some(thread.coincidences.get()?.lost()));
+    let lost_waits: u64 = told.chain(inferred).sum();
     if lost_waits > 0 {
         summary.notes.push(format!("{lost_waits} parts of waits are in no row: too many pairs of names wait."));
     }

@@ -18,6 +18,7 @@ use std::sync::atomic::{
 use parking_lot::Mutex;
 
 use self::by_span::CallBySpan;
+use super::endings::Mark;
 use super::owed::Owed;
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
@@ -92,6 +93,9 @@ pub(crate) struct Call {
     /// What held it up so far, if it is followed.
     held_up_by: Mutex<Owed>,
     was_held_up: AtomicBool,
+    /// Of the longest wait of the task, for nobody knows whom: its length, and a [`Mark`] of its end.
+    waited_most: AtomicU64,
+    went_on: AtomicU64,
     entries: AtomicU64,
     /// Its last exit, and the pause between its last entry and the exit before it.
     exited: AtomicU64,
@@ -181,9 +185,10 @@ pub(crate) struct EndedCall {
 
 impl Call {
     /// Opens an instance. `left`: the range that its thread left last, if it was one of this call. `woken`: when it was
-    /// woken for this poll; 0 where it is not known.
+    /// woken for this poll; 0 where it is not known. Returns how long it has waited of its own, for nobody knows whom.
     #[inline]
-    fn enter(&self, now: Ticks, left: Left, woken: Ticks) {
+    fn enter(&self, now: Ticks, left: Left, woken: Ticks) -> u64 {
+        let mut waited = 0;
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
             // While another instance is open, the call does not wait.
@@ -215,12 +220,15 @@ impl Call {
                 self.has_paused.store(true, Relaxed);
                 if woken > 0 {
                     self.end_ready(before, woken.max(self.exited.load(Relaxed)), now);
+                } else if before & ACTIVE == 0 {
+                    waited = now.saturating_sub(self.idle_since.load(Relaxed));
                 }
             } else {
                 self.end_ready(before, self.created.load(Relaxed), now);
             }
         }
         self.wake(before, now);
+        waited
     }
 
     /// Ends the time since then in which it was ready. To be called before [`wake`](Self::wake).
@@ -351,6 +359,15 @@ impl Call {
         self.was_held_up.store(true, Relaxed);
         self.held_up_by.lock().waited(since, owed);
         Some(since)
+    }
+
+    /// A wait in this task has ended like this. Returns the end of the longest so far.
+    pub(crate) fn went_on(&self, waited: u64, at: Option<Mark>) -> Option<Mark> {
+        if waited >= self.waited_most.load(Relaxed) {
+            self.waited_most.store(waited, Relaxed);
+            self.went_on.store(Mark::bits(at), Relaxed);
+        }
+        Mark::of(self.went_on.load(Relaxed))
     }
 
     /// What held it up so far, as far as that is known.
@@ -561,6 +578,9 @@ impl Calls {
         if call.was_held_up.swap(false, Relaxed) {
             *call.held_up_by.lock() = Owed::NONE;
         }
+        if call.waited_most.load(Relaxed) != 0 {
+            call.waited_most.store(0, Relaxed);
+        }
         call.state.store(0, Release);
         id
     }
@@ -574,10 +594,10 @@ impl Calls {
         }
     }
 
-    /// Opens an instance of a call.
+    /// Opens an instance of a call, as [`Call::enter`].
     #[inline]
-    pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left, woken: Ticks) {
-        call.enter(now, left, woken);
+    pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left, woken: Ticks) -> u64 {
+        let waited = call.enter(now, left, woken);
         if call.is_gone.load(Relaxed)
             && call.state.load(Relaxed) & CLOSED == 0
             && call.is_gone.swap(false, Relaxed)
@@ -585,6 +605,7 @@ impl Calls {
         {
             above.regain_child(call, now);
         }
+        waited
     }
 
     /// Ends an instance of a call.

@@ -2,6 +2,7 @@
 
 pub(crate) mod calls;
 pub(crate) mod catalog;
+pub(crate) mod endings;
 pub(crate) mod foreign;
 pub(crate) mod front_end;
 pub(crate) mod gate;
@@ -36,6 +37,7 @@ use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use calls::Calls;
 use catalog::{Catalog, CategoryName, Limits};
+use endings::AllEndings;
 use foreign::{FOREIGN, Foreign, ForeignDomains};
 use front_end::FrontEnd;
 use gate::{FINISHED, SessionGate};
@@ -141,6 +143,8 @@ pub(crate) struct Session {
     pub(crate) calls: Calls,
     /// Whether the tree follows only the creation of spans.
     by_creation: bool,
+    /// What has ended last on each thread, once a call has waited for long.
+    pub(crate) endings: AllEndings,
     pub(crate) misread: MisreadValues,
     pub(crate) samples: NameSamples,
     /// How many call sites, formerly split by a field, are whole. When it changes, threads' caches of split sites are
@@ -210,6 +214,7 @@ impl Session {
             losses: LossCounters::default(),
             calls: Calls::new(),
             by_creation: options.parents == Parents::Created,
+            endings: AllEndings::new(),
             misread: MisreadValues::default(),
             samples: NameSamples::default(),
             whole_sites: AtomicU32::new(0),

@@ -6,6 +6,7 @@
 
 mod caches;
 pub(crate) mod call_row;
+pub(crate) mod coincidence;
 mod cpu_time;
 mod durations;
 pub(crate) mod engine;

@@ -13,6 +13,7 @@ use tracing_core::Metadata;
 use self::exits::Shell;
 use super::caches::{Children, Remembered};
 use super::call_row::CallRow;
+use super::coincidence::Coincidences;
 use super::cpu_time::{CpuTime, Credits};
 use super::gate::{Gate, RowsWindow};
 use super::known::{Known, Lookup};
@@ -90,6 +91,8 @@ pub(crate) struct ThreadState {
     pub(super) woken: AtomicU64,
     /// Present once a followed future was polled.
     pub(crate) followed: OnceCell<Box<Followed>>,
+    /// Present once a call has waited for long on this thread.
+    pub(crate) coincidences: OnceCell<Box<Coincidences>>,
     call_rows: CallRows,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
@@ -229,6 +232,7 @@ impl ThreadState {
             row.clear();
         }
         self.followed.get().into_iter().for_each(|followed| followed.waits.clear());
+        self.coincidences.get().into_iter().for_each(|all| all.clear());
         for depth in 0..self.stack.depth() {
             if let Some((_, before)) = self.stack.at(depth).filter(|&(_, before)| before < start) {
                 self.record(|| Record::Restarted { depth: depth as u32, before, start });

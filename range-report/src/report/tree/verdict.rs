@@ -49,6 +49,7 @@ pub(super) fn verdict(
     let mut own = findings.line(" >> ", FindingKind::MostOwnTime);
     own += &findings.small_phases(own.is_empty());
     own += &findings.sentences(FindingKind::WaitsFor);
+    own += &findings.sentences(FindingKind::WaitsAfter);
     own += &findings.sentences(FindingKind::OffCpu);
     own += &findings.long_calls(OF_OTHERS);
     if let Some(sentence) = findings.whole_beside_wall(summary).filter(|_| awaited.len() + own.len() > 0) {
@@ -277,7 +278,7 @@ pub(crate) fn explained(summary: &Summary, phases: &Phases, without: FindingKind
     if !waits.is_empty() {
         sentences.push(format!("~~ {}{waits}", FindingKind::MostAwaited.lead()));
     }
-    for kind in [FindingKind::WaitsFor, FindingKind::OffCpu, FindingKind::BusyThreads] {
+    for kind in [FindingKind::WaitsFor, FindingKind::WaitsAfter, FindingKind::OffCpu, FindingKind::BusyThreads] {
         sentences.extend(findings.of(kind).iter().map(|finding| finding.sentence.clone()));
     }
     let phase = || phases.all().iter();

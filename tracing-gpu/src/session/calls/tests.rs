@@ -292,7 +292,7 @@ fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let [outer, other] = [1, 2].map(|now| calls.begin(&spare, 1, place(), 0, now));
     let before = calls.begin(&spare, 1, place(), 0, 5);
-    [outer, other].into_iter().for_each(|outer| calls.enter(calls.get(outer).unwrap(), 10, Left::Other, 0));
+    [outer, other].into_iter().for_each(|outer| _ = calls.enter(calls.get(outer).unwrap(), 10, Left::Other, 0));
     let inner = calls.begin(&spare, 1, place(), 0, 20);
     let range = |call: CallId| calls.get(call).unwrap().range_in(calls.get(outer).unwrap());
     assert_eq!((range(inner), range(before)), (Some(10), None), "it was created before the first poll");

@@ -11,6 +11,7 @@ use crate::session::calls::{Call, Left};
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
+use crate::thread::coincidence;
 use crate::thread::numbers::{Created, Numbers};
 
 /// Entries. Places belong to this thread.
@@ -40,7 +41,7 @@ impl ThreadState {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
         let woken = self.take_woken(place, call);
-        self.session.calls.enter(call, start, left, woken);
+        self.ended_wait(place, start, self.session.calls.enter(call, start, left, woken));
         true
     }
 
@@ -72,6 +73,26 @@ impl ThreadState {
             0 => 0,
             woken => self.count_wait(place, call, woken),
         }
+    }
+
+    /// A call that has waited for so long of its own goes on.
+    #[inline(always)]
+    fn ended_wait(&self, place: Place, now: Ticks, waited: u64) {
+        if waited >= coincidence::LEAST {
+            self.infer(place, now, waited);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn infer(&self, place: Place, now: Ticks, waited: u64) {
+        let session = self.session;
+        let Some((endings, identity)) = session.endings.make(self.index).zip(self.identity(place)) else { return };
+        let coincidences = self.coincidences.get_or_init(Box::default);
+        let all = (&session.endings, &session.clock);
+        let went_on = coincidences.look(all, identity.key.label, [now.saturating_sub(waited), now]);
+        let task = session.calls.get(self.stack.call_of(0));
+        endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
     }
 
     #[inline(never)]
@@ -159,7 +180,7 @@ impl ThreadState {
         {
             self.stack.set_call(call);
             let woken = self.take_woken(place, known);
-            self.session.calls.enter(known, start, left, woken);
+            self.ended_wait(place, start, self.session.calls.enter(known, start, left, woken));
         }
     }
 

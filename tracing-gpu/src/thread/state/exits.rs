@@ -11,6 +11,7 @@ use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, LONG, OnCpu, Place, RangeKey};
 use crate::session::NvtxRange;
 use crate::session::calls::EndedCall;
+use crate::session::endings::Mark;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::stream;
@@ -42,8 +43,9 @@ impl ThreadState {
     pub(crate) fn add_uncounted(&self, place: Place, entered: Ticks, duration: u64, nested: u64) {
         let row = self.rows.get_inline(place.row()).filter(|_| place.is_called());
         if row.is_some_and(|row| row.add_near(duration, nested)) {
-            let id = self.stack.call_of(self.stack.depth());
-            return self.session.calls.exit(id, entered.saturating_add(duration), OnCpu::default());
+            let (below, end) = (self.stack.depth(), entered.saturating_add(duration));
+            self.session.calls.exit(self.stack.call_of(below), end, OnCpu::default());
+            return self.note_end(place, end, below);
         }
         self.add(Ended { place, entered, duration, nested });
     }
@@ -59,6 +61,7 @@ impl ThreadState {
         };
         if row.add_near(ended.duration, ended.nested) {
             self.session.calls.exit(self.stack.call_of(depth), now, OnCpu::default());
+            self.note_end(ended.place, now, depth);
         } else {
             self.add(ended);
         }
@@ -244,8 +247,26 @@ impl ThreadState {
                 self.sample_again(ended.place);
             }
             let cpu = self.on_cpu(&ended, below);
-            self.session.calls.exit(call, ended.entered.saturating_add(ended.duration), cpu);
+            let end = ended.entered.saturating_add(ended.duration);
+            self.session.calls.exit(call, end, cpu);
+            if call != 0 || ended.duration >= LONG {
+                self.note_end(ended.place, end, below);
+            }
         }
+    }
+
+    /// Notes that a range has just ended, with `below` ranges below it: what waits may have waited for it.
+    #[inline]
+    fn note_end(&self, place: Place, end: Ticks, below: usize) {
+        if below == 0 && self.session.endings.are_asked_for() {
+            self.note_asked_end(place, end);
+        }
+    }
+
+    #[inline(never)]
+    fn note_asked_end(&self, place: Place, end: Ticks) {
+        let Some((endings, identity)) = self.session.endings.make(self.index).zip(self.identity(place)) else { return };
+        endings.end(Mark::new(identity.key.label, end));
     }
 
     /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row. While

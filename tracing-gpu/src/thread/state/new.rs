@@ -109,6 +109,7 @@ impl ThreadState {
                 spare_calls: Spare::default(),
                 woken: AtomicU64::new(0),
                 followed: OnceCell::new(),
+                coincidences: OnceCell::new(),
                 call_rows: CallRows::new(),
                 name: Mutex::default(),
                 left: AtomicU64::new(session.front_end.left()),

@@ -1,0 +1,148 @@
+//! Judges who has ended the waits of one name: one claim, or two where both fit, or none.
+
+use range_report::stats::{Keyed, order};
+use range_report::summary::WaitStats;
+
+use super::label_shown;
+use crate::clock::Rate;
+use crate::session::Names;
+use crate::thread::coincidence::{ANY, CERTAIN, Key, LEAST, Sums};
+
+/// A claim needs so many moments at which waits ended, and this percentage of them and of the waits right after it.
+const MOMENTS: u64 = 10;
+const PERCENT: u64 = 90;
+/// How surely it is no chance: the logarithm of the odds. Hundreds of names are asked about, so it is more than for one.
+const SURPRISE: f64 = 20.0;
+/// A name that explains less than this part (half) of what another one explains is left out; and where more than so
+/// many explain the same waits, none is named.
+const OTHER_PART: u64 = 2;
+const CLAIMS: usize = 2;
+
+/// Waits of one name after one other: those of at least 2 to the power of `octave` ticks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Claim {
+    by: u32,
+    octave: u32,
+    after: Sums,
+    all: u64,
+}
+
+pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<WaitStats> {
+    let mut all: Keyed<u32, Keyed<[u32; 2], Sums>> = Keyed::default();
+    for ([waiter, by, octave], sums) in rows {
+        all.row(*waiter).row([*by, *octave]).add(sums);
+    }
+    let of_waiter = |(waiter, rows): (&u32, &Keyed<[u32; 2], Sums>)| {
+        let row = |claim: Claim| {
+            let [over_ns, time, longest] = [(1_u64 << claim.octave).max(LEAST), claim.after.time, claim.after.longest]
+                .map(|ticks| rate.ns(u128::from(ticks)));
+            let mut row = WaitStats::new(
+                label_shown(names, *waiter),
+                Some(label_shown(names, claim.by)),
+                claim.after.waits,
+                time,
+                longest,
+            );
+            row.of_waits = Some(claim.all);
+            row.by_chance = Some(claim.after.by_chance.div_ceil(CERTAIN));
+            row.over_ns = Some(over_ns);
+            row
+        };
+        claims(rows).into_iter().map(row).collect::<Vec<_>>()
+    };
+    all.iter().flat_map(of_waiter).collect()
+}
+
+/// The claims about the waits of one name, from its rows by who ended before and by length.
+fn claims(rows: &Keyed<[u32; 2], Sums>) -> Vec<Claim> {
+    let longer = |by: u32, octave: u32| {
+        let mut sums = Sums::default();
+        rows.iter().filter(|([label, of], _)| *label == by && *of >= octave).for_each(|(_, row)| sums.add(row));
+        sums
+    };
+    let lengths: Vec<u32> = rows.iter().filter(|([by, _], _)| *by == ANY).map(|([_, octave], _)| *octave).collect();
+    let mut names: Vec<u32> = rows.iter().map(|([by, _], _)| *by).filter(|by| *by != ANY).collect();
+    names.dedup();
+    let claim = |by: u32| {
+        // The most waits that it explains: short ones may have other causes.
+        lengths.iter().find_map(|&octave| {
+            let (after, all) = (longer(by, octave), longer(ANY, octave));
+            is_no_chance(&after, &all).then_some(Claim { by, octave, after, all: all.waits })
+        })
+    };
+    let mut claims: Vec<Claim> = names.into_iter().filter_map(claim).collect();
+    order::by_most(&mut claims, |claim| claim.after.time);
+    let most = claims.first().map_or(0, |claim| claim.after.time);
+    claims.retain(|claim| claim.after.time >= most / OTHER_PART);
+    if claims.len() > CLAIMS { Vec::new() } else { claims }
+}
+
+/// Whether waits end too often right after a name for chance to be the reason.
+fn is_no_chance(after: &Sums, all: &Sums) -> bool {
+    let are_most = |part: u64, whole: u64| part * 100 >= whole * PERCENT;
+    if after.moments < MOMENTS || !are_most(after.moments, all.moments) || !are_most(after.waits, all.waits) {
+        return false;
+    }
+    let chance = after.by_chance as f64 / (CERTAIN * after.waits) as f64;
+    let chance = chance.max(1.0 / after.waits as f64).min(1.0);
+    let hit = after.moments as f64 / all.moments as f64;
+    // Chernoff's bound of the odds that so many of so many moments are hits by chance.
+    let missed = if hit < 1.0 { (1.0 - hit) * ((1.0 - hit) / (1.0 - chance)).ln() } else { 0.0 };
+    hit > chance && all.moments as f64 * (hit * (hit / chance).ln() + missed) >= SURPRISE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: u64 = 1 << 24;
+
+    fn sums(waits: u64, moments: u64, chance_percent: u64) -> Sums {
+        let by_chance = waits * CERTAIN * chance_percent / 100;
+        Sums { waits, by_chance, time: waits * TIME, longest: TIME, moments }
+    }
+
+    fn named(rows: &[([u32; 2], Sums)]) -> Vec<(u32, u32, u64)> {
+        let mut all = Keyed::default();
+        rows.iter().for_each(|(key, sums)| _ = all.insert(*key, *sums));
+        claims(&all).iter().map(|claim| (claim.by, claim.octave, claim.after.waits)).collect()
+    }
+
+    #[test]
+    fn a_name_after_which_all_long_waits_end_is_claimed_for_these() {
+        let (long, short) = ([ANY, 30], [ANY, 22]);
+        let rows = [(long, sums(68, 60, 0)), (short, sums(900, 900, 0)), ([1, 30], sums(68, 60, 1))];
+        assert_eq!(named(&rows), [(1, 30, 68)]);
+        let with_short = [&rows[..], &[([1, 22], sums(870, 870, 1))]].concat();
+        assert_eq!(named(&with_short), [(1, 22, 938)]);
+        // Another that is there as often by chance.
+        let beside = [&rows[..], &[([2, 30], sums(62, 55, 80)), ([3, 30], sums(54, 48, 24))]].concat();
+        assert_eq!(named(&beside), [(1, 30, 68)]);
+    }
+
+    #[test]
+    fn few_moments_prove_nothing_however_many_waits_they_end() {
+        let all = |waits, moments| [([ANY, 30], sums(waits, moments, 0)), ([1, 30], sums(waits, moments, 1))];
+        assert_eq!(named(&all(400, 9)), []);
+        assert_eq!(named(&all(400, 10)), [(1, 30, 400)]);
+        assert_eq!(named(&[]), []);
+    }
+
+    #[test]
+    fn where_two_fit_both_are_named_and_where_more_fit_none() {
+        let rows: Vec<_> = (0..3).map(|by| ([by, 30], sums(50, 50, 2))).collect();
+        let with = |count: usize| [&rows[..count], &[([ANY, 30], sums(50, 50, 0))]].concat();
+        assert_eq!(named(&with(2)).len(), 2);
+        assert_eq!(named(&with(3)), []);
+    }
+
+    #[test]
+    fn what_is_as_likely_by_chance_is_not_claimed() {
+        for (hits, of, chance_percent, expected) in
+            [(20, 20, 30, true), (20, 20, 50, false), (18, 20, 10, true), (17, 20, 1, false), (200, 200, 95, false)]
+        {
+            let all = [([ANY, 30], sums(of, of, 0)), ([1, 30], sums(hits, hits, chance_percent))];
+            assert_eq!(!named(&all).is_empty(), expected, "{hits} of {of} at {chance_percent} %");
+        }
+    }
+}

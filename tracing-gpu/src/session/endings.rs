@@ -1,0 +1,180 @@
+//! What has ended last on each thread, as other threads read it: who may have let go of what their calls waited for.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use once_cell::race::OnceBox;
+
+use crate::chunked::Chunked;
+use crate::clock::Ticks;
+
+/// Endings that are kept of each thread.
+const KEPT: usize = 64;
+/// The unit of times, in ticks: some 0.4 us.
+const UNIT: u32 = 10;
+const TIME_BITS: u32 = 40;
+const TIME: u64 = (1 << TIME_BITS) - 1;
+
+/// A label, and a moment in units; 0 for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark(u64);
+
+impl Mark {
+    /// `None` for a label that has no room: names made at run time have smaller ones.
+    pub(crate) fn new(label: u32, at: Ticks) -> Option<Self> {
+        let label = u64::from(label) + 1;
+        (label >> (64 - TIME_BITS) == 0).then_some(Self(label << TIME_BITS | at >> UNIT & TIME))
+    }
+
+    /// A mark as a word.
+    pub(crate) fn bits(mark: Option<Self>) -> u64 {
+        mark.map_or(0, |mark| mark.0)
+    }
+
+    pub(crate) fn of(word: u64) -> Option<Self> {
+        (word != 0).then_some(Self(word))
+    }
+
+    pub(crate) fn label(self) -> u32 {
+        (self.0 >> TIME_BITS) as u32 - 1
+    }
+
+    /// How many units before `now` it was. `None` if it comes later.
+    pub(crate) fn age(self, now: Ticks) -> Option<u64> {
+        let age = (now >> UNIT).wrapping_sub(self.0) & TIME;
+        (age <= TIME / 2).then_some(age)
+    }
+}
+
+/// Ticks in units.
+pub(crate) fn units(ticks: u64) -> u64 {
+    ticks >> UNIT
+}
+
+/// Units in ticks.
+pub(crate) fn ticks(units: u64) -> u64 {
+    units << UNIT
+}
+
+/// The last outermost ranges that have ended on a thread: polls of futures, and long ranges.
+#[derive(Debug)]
+pub(crate) struct Endings {
+    count: AtomicU64,
+    all: [Ending; KEPT],
+    /// As [`Ending::woken`], of the poll that runs.
+    woken: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Ending {
+    /// The range, at its end.
+    range: AtomicU64,
+    /// If the range began with the end of a wait: of the longest wait of its task, who waited, and when the first of
+    /// its queue went on.
+    woken: AtomicU64,
+}
+
+impl Default for Endings {
+    fn default() -> Self {
+        Self { count: AtomicU64::new(0), all: std::array::from_fn(|_| Ending::default()), woken: AtomicU64::new(0) }
+    }
+}
+
+impl Endings {
+    /// The range that runs began with the end of a wait; the longest of its task ended like this.
+    pub(crate) fn begin(&self, woken: Option<Mark>) {
+        self.woken.store(Mark::bits(woken), Relaxed);
+    }
+
+    /// A range has ended. Only for the owning thread.
+    pub(crate) fn end(&self, range: Option<Mark>) {
+        let count = self.count.load(Relaxed);
+        let Some(ending) = self.all.get(count as usize % KEPT) else { return };
+        ending.woken.store(self.woken.load(Relaxed), Relaxed);
+        self.woken.store(0, Relaxed);
+        ending.range.store(Mark::bits(range), Release);
+        self.count.store(count + 1, Relaxed);
+    }
+
+    /// The kept ones, in no order. On any thread: one that is replaced meanwhile may have the `woken` of the next.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Mark, Option<Mark>)> {
+        self.all.iter().filter_map(|ending| {
+            let range = Mark::of(ending.range.load(Acquire))?;
+            Some((range, Mark::of(ending.woken.load(Relaxed))))
+        })
+    }
+
+    /// The oldest one, if older ones are forgotten.
+    pub(crate) fn oldest(&self) -> Option<Mark> {
+        let count = self.count.load(Relaxed) as usize;
+        (count > KEPT).then(|| Mark::of(self.all[count % KEPT].range.load(Relaxed)))?
+    }
+}
+
+/// Those of all threads, by the numbers of their states.
+#[derive(Debug)]
+pub(crate) struct AllEndings {
+    threads: Chunked<OnceBox<Endings>, 64>,
+    /// The last moment at which a wait of each name ended, over all threads. Names may share a place.
+    moments: [AtomicU64; 64],
+    /// A program without waits notes no ends.
+    are_asked_for: AtomicBool,
+}
+
+impl AllEndings {
+    pub(crate) fn new() -> Self {
+        let moments = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { threads: Chunked::new(), moments, are_asked_for: AtomicBool::new(false) }
+    }
+
+    /// Those of a thread. Other threads note theirs from now on.
+    pub(crate) fn make(&self, thread: u32) -> Option<&Endings> {
+        if !self.are_asked_for() {
+            self.are_asked_for.store(true, Relaxed);
+        }
+        Some(self.threads.get_or_grow(thread as usize)?.get_or_init(Box::default))
+    }
+
+    /// Whether waits of this name did not just end within this time of the moment.
+    pub(crate) fn is_new_moment(&self, waiter: u32, at: Ticks, within: u64) -> bool {
+        let last = &self.moments[waiter as usize % self.moments.len()];
+        at.abs_diff(last.swap(at, Relaxed)) > within
+    }
+
+    #[inline]
+    pub(crate) fn are_asked_for(&self) -> bool {
+        self.are_asked_for.load(Relaxed)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Endings> {
+        (0..).map_while(|thread| self.threads.get(thread)).filter_map(OnceBox::get)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_has_a_label_and_an_age() {
+        let mark = Mark::new(7, 5_000 << UNIT).unwrap();
+        assert_eq!((mark.label(), mark.age(5_100 << UNIT), mark.age(4_999 << UNIT)), (7, Some(100), None));
+        let late = Mark::new(0, u64::MAX).unwrap();
+        assert_eq!((late.label(), late.age(9 << UNIT)), (0, Some(10)), "times go round");
+        assert_eq!(Mark::new(u32::MAX, 0), None);
+    }
+
+    #[test]
+    fn the_last_endings_are_kept() {
+        let endings = Endings::default();
+        let mark = |number: u64| Mark::new(number as u32, number << UNIT);
+        endings.begin(mark(3));
+        (0..=KEPT as u64).for_each(|number| endings.end(mark(number)));
+        let mut all: Vec<_> = endings.all().map(|(range, woken)| (range.label(), woken.is_some())).collect();
+        all.sort_unstable();
+        assert_eq!((all.len(), all[0], endings.oldest()), (KEPT, (1, false), mark(1)));
+        let other = Endings::default();
+        other.begin(mark(3));
+        other.end(mark(4));
+        assert_eq!((other.all().collect::<Vec<_>>(), other.oldest()), (vec![(mark(4).unwrap(), mark(3))], None));
+    }
+}
