@@ -221,6 +221,13 @@ pub(crate) struct Ended {
     pub(crate) nested: u64,
 }
 
+impl Ended {
+    /// Whether its thread waited in it for most of the time, and not in a range above it.
+    pub(crate) fn is_mainly_off(&self, cpu: OnCpu) -> bool {
+        cpu.off >= self.duration / 5 * 4 && self.nested <= self.duration / 2
+    }
+}
+
 /// In ticks, some 50 us: only ranges that take at least so long have a processor time. A reading takes 0.3 to 0.5 us.
 pub(crate) const LONG: u64 = 1 << 17;
 

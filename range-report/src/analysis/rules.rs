@@ -155,13 +155,15 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
         let index = run.with_label(&row.waiter).max_by_key(|&index| run.phases.all()[index].node.awaited_self_ns);
         let index = index.filter(|_| is_much && !is_loop)?;
         let name = |label: &str| shorten(&run.wording.label(None, label), LONGEST_NAME, LONGEST_NAME / 2);
-        let over = row.over_ns.map_or_else(String::new, |over| format!(" over {}", human_inline(over)));
+        let time =
+            |ns: Option<u64>, word: &str| ns.map_or_else(String::new, |ns| format!(" {word} {}", human_inline(ns)));
+        let (over, within) = (time(row.over_ns, "over"), time(row.within_ns, "within"));
         let chance = match row.by_chance.unwrap_or(0) {
             0 | 1 => "hardly one".to_owned(),
             many => run.wording.count(many),
         };
         let sentence = format!(
-            "`{}` seems to make {} wait: {} of {} waits{over} ({}) ended right after it, by chance {chance}",
+            "`{}` seems to make {} wait: {} of {} waits{over} ({}) ended{within} after it, by chance {chance}",
             name(by),
             name(&row.waiter),
             run.wording.count(row.waits),

@@ -356,7 +356,8 @@ fn inferred(waits: &[(&str, u64, u64, u64, u64)]) -> Summary {
     run.tree[0].awaited_self_ns = Some(1_000 * MS);
     let row = |&(by, waits, of, by_chance, ms): &(&str, u64, u64, u64, u64)| {
         let mut row = WaitStats::new("request", Some(by.to_owned()), waits, ms * MS, 90 * MS);
-        (row.of_waits, row.by_chance, row.over_ns) = (Some(of), Some(by_chance), Some(20 * MS));
+        (row.of_waits, row.by_chance) = (Some(of), Some(by_chance));
+        (row.over_ns, row.within_ns) = (Some(20 * MS), Some(MS / 5));
         row
     };
     run.waits = waits.iter().map(row).collect();
@@ -366,10 +367,10 @@ fn inferred(waits: &[(&str, u64, u64, u64, u64)]) -> Summary {
 #[test]
 fn whom_calls_seem_to_wait_for_is_found_with_its_evidence() {
     let findings = inferred(&[("compact ledger", 68, 70, 1, 900), ("tick\t1", 67, 70, 12, 880)]).findings();
-    let ledger = "`compact ledger` seems to make request wait: 68 of 70 waits over 20.00 ms (900.0 ms) ended right after \
-                  it, by chance hardly one";
-    let tick = "`tick\\t1` seems to make request wait: 67 of 70 waits over 20.00 ms (880.0 ms) ended right after it, by \
-                chance 12";
+    let ledger = "`compact ledger` seems to make request wait: 68 of 70 waits over 20.00 ms (900.0 ms) ended within \
+                  200.0 us after it, by chance hardly one";
+    let tick = "`tick\\t1` seems to make request wait: 67 of 70 waits over 20.00 ms (880.0 ms) ended within 200.0 us \
+                after it, by chance 12";
     let of = |ns, sentence| (vec!["request"], Some(0), ns, Some(1_000 * MS), sentence);
     let expected = [of(900 * MS, ledger), of(880 * MS, tick)];
     assert_eq!(told(&findings, FindingKind::WaitsAfter), expected);

@@ -39,7 +39,7 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
         return Err(NO_WAIT);
     }
     let is_inferred = summary.waits.iter().any(|row| row.of_waits.is_some());
-    let inferred = ["Of", "By chance", "Over (ns)"].map(Column::of).into_iter().filter(|_| is_inferred);
+    let inferred = ["Of", "By chance", "Over (ns)", "Within (ns)"].map(Column::of).into_iter().filter(|_| is_inferred);
     let columns = [
         Column::name("Waiter"),
         Column::of("Time (ns)").summed(),
@@ -64,7 +64,7 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
             Cell::Whole(row.longest_ns),
         ];
         if is_inferred {
-            cells.extend([row.of_waits, row.by_chance, row.over_ns].map(Cell::known));
+            cells.extend([row.of_waits, row.by_chance, row.over_ns, row.within_ns].map(Cell::known));
         }
         cells.push(row.by.as_deref().map_or_else(|| Cell::text(nobody), text));
         table.push(cells);
@@ -112,22 +112,25 @@ mod tests {
     fn inferred_rows_show_their_evidence() {
         let mut summary = run();
         let row = &mut summary.waits[0];
-        (row.of_waits, row.by_chance, row.over_ns) = (Some(70), Some(1), Some(20 * MS));
+        (row.of_waits, row.by_chance, row.over_ns, row.within_ns) = (Some(70), Some(1), Some(20 * MS), Some(MS / 5));
         summary.waits.truncate(2);
         let expected = "
  ** Waits of Calls, by who ended them (waits):
 
- Waiter             Time  Share  Waits       Avg       Max  Of  By chance      Over  Ended by
- -------------  --------  -----  -----  --------  --------  --  ---------  --------  -------------------------------------
- append_ledger  19.50 s   97.6%     68  286.8 ms  602.0 ms  70          1  20.00 ms  compact\\tledger
- net:request    480.0 ms   2.4%  1,200  400.0 us  3.000 ms   -          -      -     (no span: a timer, I/O, a task's end)
+ Waiter             Time  Share  Waits       Avg       Max  Of  By chance      Over    Within  Ended by
+ -------------  --------  -----  -----  --------  --------  --  ---------  --------  --------  -------------------------------------
+ append_ledger  19.50 s   97.6%     68  286.8 ms  602.0 ms  70          1  20.00 ms  200.0 us  compact\\tledger
+ net:request    480.0 ms   2.4%  1,200  400.0 us  3.000 ms   -          -      -         -     (no span: a timer, I/O, a task's end)
 
 ";
-        assert_eq!(waits(&summary, &RenderOptions::default().width(140)), expected);
+        assert_eq!(waits(&summary, &RenderOptions::default().width(150)), expected);
         let mut text = Vec::new();
         summary.write_csv(Report::Waits, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        assert!(text.contains(",602000000,70,1,20000000,compact\tledger\n") && text.contains(",,,,None"), "{text}");
+        assert!(
+            text.contains(",602000000,70,1,20000000,200000,compact\tledger\n") && text.contains(",,,,,None"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -34,6 +34,9 @@ figures! {
         /// Of an inferred row: the length of the shortest waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         over_ns: Option<u64> = least;
+        /// Of an inferred row: how soon after it they ended at most.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within_ns: Option<u64> = most;
     }
 }
 
@@ -49,8 +52,8 @@ impl WaitStats {
     /// ```
     #[must_use]
     pub fn new(waiter: impl Into<String>, by: Option<String>, waits: u64, time_ns: u64, longest_ns: u64) -> Self {
-        let (of_waits, by_chance, over_ns) = (None, None, None);
-        Self { waiter: waiter.into(), by, waits, time_ns, longest_ns, of_waits, by_chance, over_ns }
+        let (of_waits, by_chance, over_ns, within_ns) = (None, None, None, None);
+        Self { waiter: waiter.into(), by, waits, time_ns, longest_ns, of_waits, by_chance, over_ns, within_ns }
     }
 
     /// The rows of several parts of a run as one list, by time descending, then by names.

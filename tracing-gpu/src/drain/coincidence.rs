@@ -6,13 +6,16 @@ use range_report::summary::WaitStats;
 use super::label_shown;
 use crate::clock::Rate;
 use crate::session::Names;
-use crate::thread::coincidence::{ANY, CERTAIN, Key, LEAST, Sums};
+use crate::thread::coincidence::{ANY, CERTAIN, Key, LEAST, Sums, WINDOWS};
 
 /// A claim needs so many moments at which waits ended, and this percentage of them and of the waits right after it.
 const MOMENTS: u64 = 10;
 const PERCENT: u64 = 90;
 /// How surely it is no chance: the logarithm of the odds. Hundreds of names are asked about, so it is more than for one.
 const SURPRISE: f64 = 20.0;
+/// It happens so many times as often as by chance: tasks that all go on after a pause end close to each other, though
+/// no moment during the pause is.
+const LIFT: f64 = 6.0;
 /// A name that explains less than this part (half) of what another one explains is left out; and where more than so
 /// many explain the same waits, none is named.
 const OTHER_PART: u64 = 2;
@@ -22,20 +25,22 @@ const CLAIMS: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Claim {
     by: u32,
-    octave: u32,
+    window: u8,
+    octave: u8,
     after: Sums,
     all: u64,
 }
 
 pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<WaitStats> {
-    let mut all: Keyed<u32, Keyed<[u32; 2], Sums>> = Keyed::default();
-    for ([waiter, by, octave], sums) in rows {
-        all.row(*waiter).row([*by, *octave]).add(sums);
+    let mut all: Keyed<u32, Keyed<Key, Sums>> = Keyed::default();
+    for (key, sums) in rows {
+        all.row(key.waiter).row(*key).add(sums);
     }
-    let of_waiter = |(waiter, rows): (&u32, &Keyed<[u32; 2], Sums>)| {
+    let of_waiter = |(waiter, rows): (&u32, &Keyed<Key, Sums>)| {
         let row = |claim: Claim| {
-            let [over_ns, time, longest] = [(1_u64 << claim.octave).max(LEAST), claim.after.time, claim.after.longest]
-                .map(|ticks| rate.ns(u128::from(ticks)));
+            let (least, window) = ((1_u64 << claim.octave).max(LEAST), WINDOWS[usize::from(claim.window)]);
+            let [over_ns, within, time, longest] =
+                [least, window, claim.after.time, claim.after.longest].map(|ticks| rate.ns(u128::from(ticks)));
             let mut row = WaitStats::new(
                 label_shown(names, *waiter),
                 Some(label_shown(names, claim.by)),
@@ -46,6 +51,7 @@ pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<W
             row.of_waits = Some(claim.all);
             row.by_chance = Some(claim.after.by_chance.div_ceil(CERTAIN));
             row.over_ns = Some(over_ns);
+            row.within_ns = Some(within);
             row
         };
         claims(rows).into_iter().map(row).collect::<Vec<_>>()
@@ -53,21 +59,24 @@ pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<W
     all.iter().flat_map(of_waiter).collect()
 }
 
-/// The claims about the waits of one name, from its rows by who ended before and by length.
-fn claims(rows: &Keyed<[u32; 2], Sums>) -> Vec<Claim> {
-    let longer = |by: u32, octave: u32| {
+/// The claims about the waits of one name, from its rows.
+fn claims(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
+    let longer = |by: u32, window: u8, octave: u8| {
+        let is_longer = |key: &Key| (key.by, key.window) == (by, window) && key.octave >= octave;
         let mut sums = Sums::default();
-        rows.iter().filter(|([label, of], _)| *label == by && *of >= octave).for_each(|(_, row)| sums.add(row));
+        rows.iter().filter(|(key, _)| is_longer(key)).for_each(|(_, row)| sums.add(row));
         sums
     };
-    let lengths: Vec<u32> = rows.iter().filter(|([by, _], _)| *by == ANY).map(|([_, octave], _)| *octave).collect();
-    let mut names: Vec<u32> = rows.iter().map(|([by, _], _)| *by).filter(|by| *by != ANY).collect();
+    let mut lengths: Vec<(u8, u8)> = rows.iter().map(|(key, _)| (key.octave, key.window)).collect();
+    order::by_key(&mut lengths, |length| *length);
+    lengths.dedup();
+    let mut names: Vec<u32> = rows.iter().map(|(key, _)| key.by).filter(|by| *by != ANY).collect();
     names.dedup();
     let claim = |by: u32| {
-        // The most waits that it explains: short ones may have other causes.
-        lengths.iter().find_map(|&octave| {
-            let (after, all) = (longer(by, octave), longer(ANY, octave));
-            is_no_chance(&after, &all).then_some(Claim { by, octave, after, all: all.waits })
+        // The most waits that it explains, and most closely: short ones may have other causes.
+        lengths.iter().find_map(|&(octave, window)| {
+            let (after, all) = (longer(by, window, octave), longer(ANY, window, octave));
+            is_no_chance(&after, &all).then_some(Claim { by, window, octave, after, all: all.waits })
         })
     };
     let mut claims: Vec<Claim> = names.into_iter().filter_map(claim).collect();
@@ -88,7 +97,7 @@ fn is_no_chance(after: &Sums, all: &Sums) -> bool {
     let hit = after.moments as f64 / all.moments as f64;
     // Chernoff's bound of the odds that so many of so many moments are hits by chance.
     let missed = if hit < 1.0 { (1.0 - hit) * ((1.0 - hit) / (1.0 - chance)).ln() } else { 0.0 };
-    hit > chance && all.moments as f64 * (hit * (hit / chance).ln() + missed) >= SURPRISE
+    hit >= LIFT * chance && all.moments as f64 * (hit * (hit / chance).ln() + missed) >= SURPRISE
 }
 
 #[cfg(test)]
@@ -102,7 +111,11 @@ mod tests {
         Sums { waits, by_chance, time: waits * TIME, longest: TIME, moments }
     }
 
-    fn named(rows: &[([u32; 2], Sums)]) -> Vec<(u32, u32, u64)> {
+    fn key(by: u32, octave: u8) -> Key {
+        Key { waiter: 7, by, window: 0, octave }
+    }
+
+    fn named(rows: &[(Key, Sums)]) -> Vec<(u32, u8, u64)> {
         let mut all = Keyed::default();
         rows.iter().for_each(|(key, sums)| _ = all.insert(*key, *sums));
         claims(&all).iter().map(|claim| (claim.by, claim.octave, claim.after.waits)).collect()
@@ -110,19 +123,19 @@ mod tests {
 
     #[test]
     fn a_name_after_which_all_long_waits_end_is_claimed_for_these() {
-        let (long, short) = ([ANY, 30], [ANY, 22]);
-        let rows = [(long, sums(68, 60, 0)), (short, sums(900, 900, 0)), ([1, 30], sums(68, 60, 1))];
+        let (long, short) = (key(ANY, 30), key(ANY, 22));
+        let rows = [(long, sums(68, 60, 0)), (short, sums(900, 900, 0)), (key(1, 30), sums(68, 60, 1))];
         assert_eq!(named(&rows), [(1, 30, 68)]);
-        let with_short = [&rows[..], &[([1, 22], sums(870, 870, 1))]].concat();
+        let with_short = [&rows[..], &[(key(1, 22), sums(870, 870, 1))]].concat();
         assert_eq!(named(&with_short), [(1, 22, 938)]);
         // Another that is there as often by chance.
-        let beside = [&rows[..], &[([2, 30], sums(62, 55, 80)), ([3, 30], sums(54, 48, 24))]].concat();
+        let beside = [&rows[..], &[(key(2, 30), sums(62, 55, 80)), (key(3, 30), sums(54, 48, 24))]].concat();
         assert_eq!(named(&beside), [(1, 30, 68)]);
     }
 
     #[test]
     fn few_moments_prove_nothing_however_many_waits_they_end() {
-        let all = |waits, moments| [([ANY, 30], sums(waits, moments, 0)), ([1, 30], sums(waits, moments, 1))];
+        let all = |waits, moments| [(key(ANY, 30), sums(waits, moments, 0)), (key(1, 30), sums(waits, moments, 1))];
         assert_eq!(named(&all(400, 9)), []);
         assert_eq!(named(&all(400, 10)), [(1, 30, 400)]);
         assert_eq!(named(&[]), []);
@@ -130,8 +143,8 @@ mod tests {
 
     #[test]
     fn where_two_fit_both_are_named_and_where_more_fit_none() {
-        let rows: Vec<_> = (0..3).map(|by| ([by, 30], sums(50, 50, 2))).collect();
-        let with = |count: usize| [&rows[..count], &[([ANY, 30], sums(50, 50, 0))]].concat();
+        let rows: Vec<_> = (0..3).map(|by| (key(by, 30), sums(50, 50, 2))).collect();
+        let with = |count: usize| [&rows[..count], &[(key(ANY, 30), sums(50, 50, 0))]].concat();
         assert_eq!(named(&with(2)).len(), 2);
         assert_eq!(named(&with(3)), []);
     }
@@ -139,9 +152,9 @@ mod tests {
     #[test]
     fn what_is_as_likely_by_chance_is_not_claimed() {
         for (hits, of, chance_percent, expected) in
-            [(20, 20, 30, true), (20, 20, 50, false), (18, 20, 10, true), (17, 20, 1, false), (200, 200, 95, false)]
+            [(20, 20, 16, true), (20, 20, 18, false), (18, 20, 10, true), (17, 20, 1, false), (200, 200, 95, false)]
         {
-            let all = [([ANY, 30], sums(of, of, 0)), ([1, 30], sums(hits, hits, chance_percent))];
+            let all = [(key(ANY, 30), sums(of, of, 0)), (key(1, 30), sums(hits, hits, chance_percent))];
             assert_eq!(!named(&all).is_empty(), expected, "{hits} of {of} at {chance_percent} %");
         }
     }

@@ -129,8 +129,8 @@ pub(crate) fn summarise(
         rows.iter_mut().for_each(|(key, row)| join(&mut key.label, &mut row.node));
         calls.iter_mut().for_each(|call| join(&mut call.identity.label, &mut call.identity.node));
         waits.iter_mut().flat_map(|(labels, _)| labels).for_each(|label| *label = joined.label(*label));
-        for ([waiter, by, _], _) in &mut coincidences {
-            (*waiter, *by) = (joined.label(*waiter), joined.label(*by));
+        for (key, _) in &mut coincidences {
+            (key.waiter, key.by) = (joined.label(key.waiter), joined.label(key.by));
         }
         stream_rows.iter_mut().for_each(|(_, node, key, _)| join(&mut key.label, node));
         held.join(&joined);

@@ -1,6 +1,6 @@
 //! What has just ended each time when a wait ends: who ended the waits of futures that nobody follows, inferred.
 //!
-//! If a wait ends within [`WINDOW`] after a range of some name, that may be chance. So each look asks two questions of
+//! If a wait ends right after a range of some name does, that may be chance. So each look asks two questions of
 //! the names that ended meanwhile: did one end right before the wait did? And of the moments during the wait, how many
 //! come as close after such an end? That part is how often chance would say yes. One wait proves nothing; `drain`
 //! judges many.
@@ -15,12 +15,13 @@ use parking_lot::Mutex;
 use range_report::stats::Keyed;
 
 use crate::clock::{Clock, Ticks};
-use crate::session::endings::{AllEndings, Mark, ticks, units};
+use crate::session::endings::{AllEndings, Endings, Mark, ticks, units};
 
 /// A shorter wait is not looked at: some 0.8 ms, in ticks.
 pub(crate) const LEAST: u64 = 1 << 21;
-/// How soon a wait ends after what ended it: some 0.2 ms, in ticks.
-pub(crate) const WINDOW: u64 = 1 << 19;
+/// How soon a wait ends after what ended it, in ticks: some 0.2 ms; and 1.6 ms, on a machine that is too busy to go on
+/// at once.
+pub(crate) const WINDOWS: [u64; 2] = [1 << 19, 1 << 22];
 /// Chance of one.
 pub(crate) const CERTAIN: u64 = 1 << 16;
 /// Stands for any range, in place of a label.
@@ -30,9 +31,15 @@ const MOST: usize = 4_096;
 /// A look asks for so many times its own time without another one: looks take at most 1 % of a thread's time.
 const PAUSE_PER_COST: u64 = 100;
 
-/// Waits of one name and of about one length (a power of two) after which a range of one name has ended; or all that
-/// were looked at ([`ANY`]).
-pub(crate) type Key = [u32; 3];
+/// Waits of one name and of about one length (a power of two) that ended within a window after a range of one name; or
+/// all that were looked at ([`ANY`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) waiter: u32,
+    pub(crate) by: u32,
+    pub(crate) window: u8,
+    pub(crate) octave: u8,
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
@@ -82,39 +89,36 @@ impl Coincidences {
             return Mark::new(waiter, now);
         }
         let began = clock.now();
-        let queue = endings.iter().flat_map(|all| all.all());
-        let queue = queue.filter(|(end, woken)| {
-            woken.is_some_and(|woken| woken.label() == waiter) && end.age(now).is_some_and(|age| age <= units(WINDOW))
-        });
-        let first = queue.filter_map(|(end, woken)| Some((end.age(now)?, woken?.age(now)?))).min();
-        let first = first.map_or(0, |(_, age)| age);
-        let before = if first < units(now - since) { first } else { 0 };
-        let at = now - ticks(before);
-        let length = at.saturating_sub(since);
-        let octave = length.max(1).ilog2();
-        let is_new = endings.is_new_moment(waiter, at, WINDOW);
-        let sums = |by_chance| Sums { waits: 1, by_chance, time: length, longest: length, moments: is_new.into() };
-
-        // Before the oldest ending that a thread has kept nothing is known.
-        let known = endings.iter().filter_map(|all| all.oldest()?.age(at)).min();
-        let span = units(length).min(known.unwrap_or(u64::MAX));
-        let within = |(end, _): (Mark, _)| Some((end.label(), end.age(at).filter(|age| *age < span)?));
-        let mut ended: Vec<(u32, u64)> = endings.iter().flat_map(|all| all.all()).filter_map(within).collect();
         let mut rows = self.rows.lock();
-        let mut add = |by, by_chance| {
-            let key = [waiter, by, octave];
-            if rows.len() < MOST || rows.get(&key).is_some() {
-                rows.row(key).add(&sums(by_chance));
-            } else {
-                self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
-            }
-        };
-        add(ANY, 0);
-        in_window(&mut ended, span, add);
+        let mut went_on = now;
+        for (window, &ticks) in (0_u8..).zip(&WINDOWS) {
+            let at = head_of_queue(endings, waiter, [since, now], ticks);
+            // The last window is the longest, which finds the most of a queue.
+            went_on = at;
+            let length = at.saturating_sub(since);
+            let is_new = endings.is_new_moment(waiter * WINDOWS.len() as u32 + u32::from(window), at, ticks);
+            let sums = |by_chance| Sums { waits: 1, by_chance, time: length, longest: length, moments: is_new.into() };
+            let octave = length.max(1).ilog2() as u8;
+            let mut add = |by, by_chance| {
+                let key = Key { waiter, by, window, octave };
+                if rows.len() < MOST || rows.get(&key).is_some() {
+                    rows.row(key).add(&sums(by_chance));
+                } else {
+                    self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
+                }
+            };
+            add(ANY, 0);
+            // Before the oldest ending that a thread has kept nothing is known.
+            let known = endings.iter().filter_map(|all| all.oldest()?.age(at)).min();
+            let span = units(length).min(known.unwrap_or(u64::MAX));
+            let within = |(end, _): (Mark, _)| Some((end.label(), end.age(at).filter(|age| *age < span)?));
+            let mut ended: Vec<(u32, u64)> = endings.iter().flat_map(Endings::all).filter_map(within).collect();
+            in_window(&mut ended, units(ticks), span, add);
+        }
         drop(rows);
         let cost = clock.now().saturating_sub(began);
         self.paused_until.store(paused_until + cost * PAUSE_PER_COST, Relaxed);
-        Mark::new(waiter, at)
+        Mark::new(waiter, went_on)
     }
 
     pub(crate) fn clear(&self) {
@@ -131,10 +135,19 @@ impl Coincidences {
     }
 }
 
+/// When the first of a queue went on, in which this wait was, too. That is the end of the wait where there is no queue.
+fn head_of_queue(endings: &AllEndings, waiter: u32, [since, now]: [Ticks; 2], window: u64) -> Ticks {
+    let queue = endings.iter().flat_map(Endings::all).filter_map(|(end, woken)| {
+        let (age, woken) = (end.age(now)?, woken.filter(|woken| woken.label() == waiter)?);
+        (age <= units(window)).then_some((age, woken.age(now)?))
+    });
+    let before = queue.min().map_or(0, |(_, age)| age);
+    if before < units(now - since) { now - ticks(before) } else { now }
+}
+
 /// Calls `found` for each label that ended within the window, with the part of the time before it that comes as close
-/// after such an end. `ended` has labels and ages; `span`: how far back they are known, in units.
-fn in_window(ended: &mut [(u32, u64)], span: u64, mut found: impl FnMut(u32, u64)) {
-    let window = units(WINDOW);
+/// after such an end. `ended` has labels and ages; `span`: how far back they are known. All times are in units.
+fn in_window(ended: &mut [(u32, u64)], window: u64, span: u64, mut found: impl FnMut(u32, u64)) {
     ended.sort_unstable();
     for of_label in ended.chunk_by(|one, next| one.0 == next.0) {
         let Some(&(label, _)) = of_label.first().filter(|(_, age)| *age <= window) else { continue };
@@ -154,11 +167,12 @@ fn in_window(ended: &mut [(u32, u64)], span: u64, mut found: impl FnMut(u32, u64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::endings::Endings;
+
+    const WINDOW: u64 = WINDOWS[0];
 
     fn found(ended: &[(u32, u64)], span: u64) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
-        in_window(&mut ended.to_vec(), span, |label, chance| all.push((label, chance)));
+        in_window(&mut ended.to_vec(), units(WINDOW), span, |label, chance| all.push((label, chance)));
         all
     }
 
@@ -182,7 +196,7 @@ mod tests {
     fn rows_of(all: &AllEndings, wait: [Ticks; 2]) -> (Vec<(Key, Sums)>, Option<Mark>) {
         let coincidences = Coincidences::default();
         let mark = coincidences.look((all, &Clock::new()), WAITER, wait);
-        (coincidences.copy(), mark)
+        (coincidences.copy().into_iter().filter(|(key, _)| key.window == 0).collect(), mark)
     }
 
     #[test]
@@ -193,8 +207,8 @@ mod tests {
         of_holder.end(Mark::new(HOLDER, let_go - WINDOW / 4));
         let (rows, mark) = rows_of(&all, [began, let_go]);
         let sums = |time, moments| Sums { waits: 1, by_chance: 0, time, longest: time, moments };
-        let octave = (let_go - began).ilog2();
-        let expected = |sums| vec![([WAITER, HOLDER, octave], sums), ([WAITER, ANY, octave], sums)];
+        let key = |by| Key { waiter: WAITER, by, window: 0, octave: (let_go - began).ilog2() as u8 };
+        let expected = |sums| vec![(key(HOLDER), sums), (key(ANY), sums)];
         assert_eq!((rows, mark), (expected(sums(let_go - began, 1)), Mark::new(WAITER, let_go)));
         // The first of the queue runs for a while, and the second goes on after it.
         of_first.begin(mark);
@@ -204,7 +218,7 @@ mod tests {
         assert_eq!(rows, expected(sums(let_go - began, 0)), "it proves no more than the first");
         // A wait that began after the holder had gone is owed to the first.
         let (rows, _) = rows_of(&all, [let_go + (1 << 28), first_left + WINDOW / 2]);
-        assert_eq!(rows.iter().map(|(key, _)| key[1]).collect::<Vec<_>>(), [7, ANY]);
+        assert_eq!(rows.iter().map(|(key, _)| key.by).collect::<Vec<_>>(), [7, ANY]);
     }
 
     #[test]
@@ -218,7 +232,7 @@ mod tests {
             coincidences.look((&all, &clock), WAITER, [now - waited, now]);
         }
         let waits: u64 = coincidences.copy().iter().map(|(_, sums)| sums.waits).sum();
-        assert_eq!((waits, coincidences.passed_over.load(Relaxed)), (2, 1));
+        assert_eq!((waits, coincidences.passed_over.load(Relaxed)), (2 * WINDOWS.len() as u64, 1));
         coincidences.clear();
         assert_eq!((coincidences.copy(), coincidences.lost()), (vec![], 0));
     }

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, ExitCode, exit};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -42,13 +43,17 @@ enum Cause {
     Actor,
     /// It lets go of a lock in the middle of its poll, and runs on: its end proves nothing.
     RunsOn,
+    /// It holds a lock of threads, which do not run meanwhile.
+    Threads,
+    /// It runs for long on all workers of the runtime, while others are ready. Alone in its server: all wait for it.
+    Workers,
     /// Each waits for itself.
     Nobody,
 }
 
-const CAUSES: [Cause; 6] = {
+const CAUSES: [Cause; 7] = {
     use Cause::*;
-    [LockAsleep, LockBusy, Writer, Pool, Actor, RunsOn]
+    [LockAsleep, LockBusy, Writer, Pool, Actor, RunsOn, Threads]
 };
 /// Names of who waits, of what has the resource, and of what has nothing to do with it.
 const WAITERS: [&str; 4] = ["append_ledger", "load_user", "save_order", "render"];
@@ -103,6 +108,7 @@ fn spin(time: Duration) {
 struct Resource {
     cause: Cause,
     lock: AsyncMutex<()>,
+    of_threads: Mutex<()>,
     pages: RwLock<()>,
     pool: Semaphore,
     actor: mpsc::UnboundedSender<(bool, oneshot::Sender<()>)>,
@@ -116,6 +122,7 @@ impl Resource {
         let resource = Arc::new(Self {
             cause,
             lock: AsyncMutex::default(),
+            of_threads: Mutex::default(),
             pages: RwLock::default(),
             pool: Semaphore::new(1),
             actor,
@@ -161,17 +168,55 @@ impl Resource {
                 answered.await.expect("it answers");
                 self.count(was_held, begun);
             }
+            Cause::Threads => unreachable!("it has no tasks"),
+            Cause::Workers => {
+                sleep(between(500, 2_500)).await;
+                self.count(true, begun + Duration::from_millis(4));
+            }
             Cause::Nobody if random().bool() => sleep(about(Duration::from_millis(6))).await,
             Cause::Nobody => {
                 let (answer, answered) = oneshot::channel();
                 let time = about(Duration::from_millis(6));
-                std::thread::spawn(move || {
-                    std::thread::sleep(time);
+                thread::spawn(move || {
+                    thread::sleep(time);
                     answer.send(())
                 });
                 answered.await.expect("it answers");
             }
         }
+    }
+
+    /// Threads that wait, or make others wait, as tasks do elsewhere.
+    fn start_threads(self: Arc<Self>, job: usize) -> Vec<JoinHandle<()>> {
+        let start = |body: fn(&Self, usize)| {
+            let own = self.clone();
+            thread::spawn(move || {
+                while !IS_OVER.load(Relaxed) {
+                    body(&own, job);
+                }
+            })
+        };
+        let wait = |own: &Self, job: usize| {
+            span(request_of(job)).in_scope(|| {
+                let (was_held, begun) = (own.is_held.load(Relaxed), Instant::now());
+                span(WAITERS[job]).in_scope(|| {
+                    let _held = own.of_threads.lock().expect("no panic");
+                    own.count(was_held, begun);
+                    spin(between(5, 60));
+                });
+            });
+            thread::sleep(about(Duration::from_millis(4)));
+        };
+        let hold = |own: &Self, job: usize| {
+            thread::sleep(between(15_000, 60_000));
+            span(JOBS[job]).in_scope(|| {
+                let _held = own.of_threads.lock().expect("no panic");
+                own.is_held.store(true, Relaxed);
+                thread::sleep(between(8_000, 40_000));
+                own.is_held.store(false, Relaxed);
+            });
+        };
+        [wait, wait, wait, wait, hold].map(start).into()
     }
 
     fn count(&self, was_held: bool, begun: Instant) {
@@ -211,7 +256,8 @@ impl Resource {
                     sleep(time).await;
                     self.is_held.store(false, Relaxed);
                 }
-                Cause::Actor | Cause::Nobody => {}
+                Cause::Workers => spin(between(10_000, 30_000)),
+                Cause::Actor | Cause::Threads | Cause::Nobody => {}
             }
         }
         .instrument(span(JOBS[job]))
@@ -236,7 +282,10 @@ impl Plan {
         let (workers, is_layer, resources) = (rng.usize(2..5), rng.bool(), rng.usize(1..4));
         let cause =
             |rng: &mut Rng| if seed.is_multiple_of(2) { CAUSES[rng.usize(..CAUSES.len())] } else { Cause::Nobody };
-        let causes = (0..resources).map(|_| cause(&mut rng)).collect();
+        let causes: Vec<Cause> = match seed % 16 {
+            4 => vec![Cause::Workers],
+            _ => (0..resources).map(|_| cause(&mut rng)).collect(),
+        };
         random().seed(seed);
         Self { workers, is_layer, causes }
     }
@@ -253,12 +302,17 @@ fn serve(plan: &Plan) -> (Value, Vec<u64>) {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(plan.workers).enable_all().build();
     let runtime = runtime.expect("a runtime");
+    let workers = plan.workers;
     let caused = runtime.block_on(async {
         let mut tasks = Vec::new();
-        let mut resources = Vec::new();
+        let (mut resources, mut threads) = (Vec::new(), Vec::new());
         for (index, &cause) in plan.causes.iter().enumerate() {
             let resource = Resource::new(cause, index);
             resources.push(resource.clone());
+            if cause == Cause::Threads {
+                threads.extend(resource.start_threads(index));
+                continue;
+            }
             for _ in 0..4 {
                 let resource = resource.clone();
                 tasks.push(tokio::spawn(async move {
@@ -273,7 +327,15 @@ fn serve(plan: &Plan) -> (Value, Vec<u64>) {
             tasks.push(tokio::spawn(async move {
                 while !IS_OVER.load(Relaxed) {
                     sleep(between(15_000, 60_000)).await;
+                    let held = (1..if cause == Cause::Workers { workers } else { 1 }).map(|_| {
+                        let resource = resource.clone();
+                        tokio::spawn(async move { resource.hold(index).await })
+                    });
+                    let held: Vec<_> = held.collect();
                     resource.hold(index).await;
+                    for held in held {
+                        held.await.expect("no panic");
+                    }
                 }
             }));
         }
@@ -294,6 +356,7 @@ fn serve(plan: &Plan) -> (Value, Vec<u64>) {
         for task in tasks {
             task.await.expect("no panic");
         }
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
         resources.iter().map(|resource| resource.caused.load(Relaxed)).collect()
     });
     drop(runtime);
@@ -305,8 +368,8 @@ fn serve(plan: &Plan) -> (Value, Vec<u64>) {
 }
 
 fn one(seed: u64) -> ExitCode {
-    std::thread::spawn(|| {
-        std::thread::sleep(Duration::from_secs(60));
+    thread::spawn(|| {
+        thread::sleep(Duration::from_secs(60));
         println!("WRONG: it hangs");
         exit(1)
     });
@@ -318,6 +381,7 @@ fn one(seed: u64) -> ExitCode {
         let name = |of: &str| row[of].as_str().expect("a name").to_owned();
         claims.entry(name("waiter")).or_default().insert(name("by"));
     }
+    let all_wait = plan.causes == [Cause::Workers];
     let mut is_right = true;
     for (index, (cause, caused)) in plan.causes.iter().zip(caused).enumerate() {
         let own = claims.remove(WAITERS[index]).unwrap_or_default();
@@ -340,7 +404,8 @@ fn one(seed: u64) -> ExitCode {
         let own = |name: &String| {
             index.is_some_and(|index| [JOBS[index], request_of(index), WAITERS[index]].contains(&name.as_str()))
         };
-        let is_own = by.iter().all(own) && index.is_some_and(|index| plan.causes[index] != Cause::Nobody);
+        let is_own = by.iter().all(own) && index.is_some_and(|index| plan.causes[index] != Cause::Nobody)
+            || all_wait && by.iter().all(|name| *name == JOBS[0]);
         is_right &= is_own;
         println!("{} {waiter} for {by:?}", if is_own { "also" } else { "WRONG" });
     }

@@ -83,9 +83,10 @@ impl ThreadState {
         }
     }
 
+    /// A wait of a range of this place has ended then.
     #[cold]
     #[inline(never)]
-    fn infer(&self, place: Place, now: Ticks, waited: u64) {
+    pub(super) fn infer(&self, place: Place, now: Ticks, waited: u64) {
         let session = self.session;
         let Some((endings, identity)) = session.endings.make(self.index).zip(self.identity(place)) else { return };
         let coincidences = self.coincidences.get_or_init(Box::default);

@@ -16,6 +16,7 @@ use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::stream;
 use crate::thread::call_row::{CallRow, CallSums};
+use crate::thread::coincidence;
 use crate::thread::engine;
 use crate::thread::stack::Ranges;
 use crate::thread::tape::{RangeRecord, Record};
@@ -247,6 +248,9 @@ impl ThreadState {
                 self.sample_again(ended.place);
             }
             let cpu = self.on_cpu(&ended, below);
+            if cpu.off >= coincidence::LEAST && ended.is_mainly_off(cpu) {
+                self.infer(ended.place, ended.entered.saturating_add(ended.duration), cpu.off);
+            }
             let end = ended.entered.saturating_add(ended.duration);
             self.session.calls.exit(call, end, cpu);
             if call != 0 || ended.duration >= LONG {
