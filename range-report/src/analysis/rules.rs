@@ -184,13 +184,13 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
 fn waits_for(run: Run<'_>) -> Vec<Finding> {
     let told = || run.summary.waits.iter().filter(|row| row.of_waits.is_none());
     let whole: u128 = told().map(|row| u128::from(row.time_ns)).sum();
-    let mut spans: Named<&str, Vec<&WaitStats>> = Named::default();
+    let mut spans: Named<(&str, Option<&str>), Vec<&WaitStats>> = Named::default();
     for row in told() {
         if let Some(by) = row.by.as_deref().filter(|by| *by != row.waiter) {
-            spans.row(by).push(row);
+            spans.row((by, row.resource.as_deref())).push(row);
         }
     }
-    let finding = |(&by, rows): (&&str, &Vec<&WaitStats>)| {
+    let finding = |(&(by, resource), rows): (&(&str, Option<&str>), &Vec<&WaitStats>)| {
         let sum = |of: fn(&WaitStats) -> u64| rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)));
         let (ns, waits) = (sum(|row| row.time_ns), sum(|row| row.waits));
         let is_much = u128::from(ns) * WAITS_PART >= whole && waits >= WAITS_LEAST && ns >= WAITS_LEAST_NS;
@@ -207,8 +207,10 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
             many => format!(", {} others", run.wording.count(many as u64)),
         };
         let sentence = format!(
-            "`{}` made others wait {}: {} {} ({count}, up to {}){others}",
+            "`{}` {} {}: {} {} ({count}, up to {}){others}",
             name(by),
+            resource
+                .map_or_else(|| "made others wait".to_owned(), |it| format!("held a {it} while others were ready for")),
             human_inline(ns),
             name(&most.waiter),
             human_inline(most.time_ns),

@@ -343,6 +343,14 @@ fn a_span_that_made_others_wait_is_found() {
     let verdict = text.split_once(" >> ").expect("the slowest phase").1;
     let lines: Vec<&str> = verdict.lines().skip(1).take(2).map(str::trim_start).collect();
     assert_eq!(lines, [ledger, tick], "{text}");
+    let mut on_workers = run.clone();
+    on_workers.waits[0].resource = Some(WaitStats::WORKER.to_owned());
+    let worker = "`compact ledger` held a worker thread while others were ready for 19.50 s: append_ledger 19.50 s (68 \
+                  waits, up to 602.0 ms)";
+    let found = on_workers.findings();
+    let expected =
+        [(vec!["compact ledger"], Some(1), 19_500 * MS, whole, worker), (vec![], None, 5_000 * MS, whole, tick)];
+    assert_eq!(told(&found, FindingKind::WaitsFor), expected);
     let mut without = run;
     without.waits.retain(|row| row.by.as_deref() == Some("flush\t1"));
     let flush = "`flush\\t1` made others wait 4.950 s: request 4.900 s (parts of waits, up to 200.0 ms), 2 others";

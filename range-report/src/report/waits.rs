@@ -66,7 +66,11 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
         if is_inferred {
             cells.extend([row.of_waits, row.by_chance, row.over_ns, row.within_ns].map(Cell::known));
         }
-        cells.push(row.by.as_deref().map_or_else(|| Cell::text(nobody), text));
+        let by = |by: &str| match &row.resource {
+            Some(resource) => text(&format!("{by} (held a {resource})")),
+            None => text(by),
+        };
+        cells.push(row.by.as_deref().map_or_else(|| Cell::text(nobody), by));
         table.push(cells);
     }
     Ok(table)
@@ -114,6 +118,9 @@ mod tests {
         let row = &mut summary.waits[0];
         (row.of_waits, row.by_chance, row.over_ns, row.within_ns) = (Some(70), Some(1), Some(20 * MS), Some(MS / 5));
         summary.waits.truncate(2);
+        let mut on_worker = WaitStats::new("request", Some("to_csv".to_owned()), 96, 2 * MS, MS);
+        on_worker.resource = Some(WaitStats::WORKER.to_owned());
+        summary.waits.push(on_worker);
         let expected = "
  ** Waits of Calls, by who ended them (waits):
 
@@ -121,6 +128,7 @@ mod tests {
  -------------  --------  -----  -----  --------  --------  --  ---------  --------  --------  -------------------------------------
  append_ledger  19.50 s   97.6%     68  286.8 ms  602.0 ms  70          1  20.00 ms  200.0 us  compact\\tledger
  net:request    480.0 ms   2.4%  1,200  400.0 us  3.000 ms   -          -      -         -     (no span: a timer, I/O, a task's end)
+ request        2.000 ms   0.0%     96  20.83 us  1.000 ms   -          -      -         -     to_csv (held a worker thread)
 
 ";
         assert_eq!(waits(&summary, &RenderOptions::default().width(150)), expected);

@@ -19,6 +19,10 @@ figures! {
         /// Label of the span that ended the waits. `None` where the call was woken from no span: by a timer, a device,
         /// the end of a task.
         by: Option<String> = key;
+        /// What the span held, where that is known: [`WORKER`](Self::WORKER), if it ran on a thread for which the call
+        /// was ready.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resource: Option<String> = key;
         /// Told: waits of which the largest part is owed to it. Inferred: waits that ended right after it.
         waits: u64 = sum;
         /// All parts of waits that are owed to it.
@@ -41,6 +45,9 @@ figures! {
 }
 
 impl WaitStats {
+    /// A thread that polls futures, as [`resource`](Self::resource).
+    pub const WORKER: &str = "worker thread";
+
     /// A row that was told.
     ///
     /// ```
@@ -52,8 +59,20 @@ impl WaitStats {
     /// ```
     #[must_use]
     pub fn new(waiter: impl Into<String>, by: Option<String>, waits: u64, time_ns: u64, longest_ns: u64) -> Self {
+        let resource = None;
         let (of_waits, by_chance, over_ns, within_ns) = (None, None, None, None);
-        Self { waiter: waiter.into(), by, waits, time_ns, longest_ns, of_waits, by_chance, over_ns, within_ns }
+        Self {
+            waiter: waiter.into(),
+            by,
+            resource,
+            waits,
+            time_ns,
+            longest_ns,
+            of_waits,
+            by_chance,
+            over_ns,
+            within_ns,
+        }
     }
 
     /// The rows of several parts of a run as one list, by time descending, then by names.
@@ -67,7 +86,9 @@ impl WaitStats {
 impl Join for Vec<WaitStats> {
     #[inline]
     fn join(parts: &[&Self]) -> Self {
-        let mut rows = by_key(parts, |row: &WaitStats| (row.waiter.clone(), row.by.clone(), row.of_waits.is_some()));
+        let mut rows = by_key(parts, |row: &WaitStats| {
+            (row.waiter.clone(), row.by.clone(), row.resource.clone(), row.of_waits.is_some())
+        });
         order::by_most(&mut rows, |row| row.time_ns);
         rows
     }

@@ -1,9 +1,11 @@
 //! The parents of spans, and which spans are measured at all.
 
+use std::pin::pin;
 use std::sync::mpsc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use crate::stage::{enter, exit, measure, measure_with, on_thread, print, silent};
+use crate::stage::{enter, exit, measure, measure_with, on_thread, poll, print, silent};
 use crate::{Outcome, Scenario, Tier};
 use tokio::sync::oneshot;
 use tracing::subscriber::{set_global_default, with_default};
@@ -22,6 +24,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("schedules", schedules),
     ("futures", futures),
     ("waits-for-children", waits_for_children),
+    ("who-ended-waits", who_ended_waits),
     ("outside-of-spans", outside_of_spans),
     ("awaited-all-the-time", awaited_all_the_time),
     ("busy-worker", busy_worker),
@@ -253,6 +256,34 @@ fn waits_for_children(tier: Tier) -> Outcome {
         });
         drop(fan_out);
         Ok(())
+    })
+}
+
+/// Futures that wait until a span ends, on one thread: one that is followed, and is woken in the span `opens`; and
+/// others, each for a span `holds`.
+fn who_ended_waits(tier: Tier) -> Outcome {
+    let asleep = |name: &'static str, wake: Option<oneshot::Sender<()>>| {
+        info_span!("job", nvtx.name = name).in_scope(|| {
+            std::thread::sleep(Duration::from_millis(5));
+            wake.map(|wake| wake.send(()))
+        })
+    };
+    measure(tier, || {
+        let (wake, woken) = oneshot::channel();
+        let request = async { woken.await.is_ok() };
+        let mut request = pin!(tracing_gpu::follow(request.instrument(info_span!("request"))));
+        assert!(poll(request.as_mut()).is_pending());
+        asleep("opens", Some(wake));
+        asleep("to_csv", None);
+        assert_eq!(poll(request.as_mut()), Poll::Ready(true));
+        for _ in 0..20 {
+            let (wake, woken) = oneshot::channel();
+            let mut waiter = pin!(async { woken.await.is_ok() }.instrument(info_span!("waiter")));
+            assert!(poll(waiter.as_mut()).is_pending());
+            asleep("before", None);
+            asleep("holds", Some(wake));
+            assert_eq!(poll(waiter.as_mut()), Poll::Ready(true));
+        }
     })
 }
 

@@ -1,6 +1,6 @@
 //! The parents of spans, and which spans are measured at all.
 
-use tracing_gpu::summary::TreeNode;
+use tracing_gpu::summary::{TreeNode, WaitStats};
 use tracing_gpu::{RenderOptions, Report};
 
 use super::*;
@@ -189,6 +189,30 @@ fn calls_of_futures_are_counted_and_what_they_await_is_measured() {
             assert!((0.2..=summary.elapsed_ns as f64 / 1e9).contains(&longest), "{tier}: {note}");
             assert_eq!(node.awaited_ns, Some(request.awaited_ns), "{tier}");
             assert_eq!((node.calls, node.children.len()), (5, 2), "{tier}: {:?}", tree(&summary));
+            assert_whole(&summary);
+        }
+    }
+}
+
+/// A followed future tells who woke it and who held its worker. Of others it is inferred from many waits.
+#[test]
+fn who_ended_a_wait_is_told_or_inferred() {
+    for tier in BOTH {
+        for ran in [recorded("who-ended-waits", tier), untold("who-ended-waits", tier)] {
+            let summary = ran.summary();
+            let row = |row: &WaitStats| {
+                let who = format!("{} for {}", row.waiter, row.by.as_deref().unwrap_or_default());
+                (who, row.resource.clone().unwrap_or_default(), row.waits, row.of_waits)
+            };
+            let mut rows: Vec<_> = summary.waits.iter().map(row).collect();
+            rows.sort();
+            // Of the waits a few may end late, because the thread was stopped.
+            let inferred = rows.pop().expect("three rows");
+            assert_eq!((&*inferred.0, inferred.3), ("waiter for holds", Some(20)), "{tier}: {:?}", summary.waits);
+            assert!((18..=20).contains(&inferred.2), "{tier}: {:?}", summary.waits);
+            let told = |by: &str, resource: &str| (format!("request for {by}"), resource.to_owned(), 1, None);
+            assert_eq!(rows, [told("opens", ""), told("to_csv", WaitStats::WORKER)], "{tier}");
+            assert!(summary.waits.iter().all(|row| row.time_ns >= 5_000_000 * row.waits), "{tier}: {summary:?}");
             assert_whole(&summary);
         }
     }

@@ -93,13 +93,14 @@ pub(crate) fn summarise(
     let mut open: Vec<OpenRanges> = abandoned
         .map(|range| OpenRanges { count: range.count, ..OpenRanges::pushed(range.label, range.thread) })
         .collect();
-    let (mut lifetimes, mut waits, mut coincidences) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut lifetimes, mut waits, mut held_up, mut coincidences) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for thread in &all_threads {
         // A thread that has made no call since the window began still has rows of an older window.
         if thread.window.is(window) {
             rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
             calls.extend(thread.call_rows().filter_map(CallRow::copy));
             waits.extend(thread.followed.get().into_iter().flat_map(|followed| followed.waits.copy()));
+            held_up.extend(thread.held_up.get().into_iter().flat_map(|waits| waits.copy()));
             coincidences.extend(thread.coincidences.get().into_iter().flat_map(|all| all.copy()));
             let left_open = thread.left_open().into_iter();
             rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
@@ -128,7 +129,11 @@ pub(crate) fn summarise(
         let join = |label: &mut u32, node: &mut u32| (*label, *node) = (joined.label(*label), joined.node(*node));
         rows.iter_mut().for_each(|(key, row)| join(&mut key.label, &mut row.node));
         calls.iter_mut().for_each(|call| join(&mut call.identity.label, &mut call.identity.node));
-        waits.iter_mut().flat_map(|(labels, _)| labels).for_each(|label| *label = joined.label(*label));
+        waits
+            .iter_mut()
+            .chain(&mut held_up)
+            .flat_map(|(labels, _)| labels)
+            .for_each(|label| *label = joined.label(*label));
         for (key, _) in &mut coincidences {
             (key.waiter, key.by) = (joined.label(key.waiter), joined.label(key.by));
         }
@@ -163,10 +168,14 @@ pub(crate) fn summarise(
     summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, rate);
     summary.calls = calls::stats(&calls, names, rate, asked);
     let told = calls::waits(&waits, names, rate);
-    summary.waits = WaitStats::joined([told, coincidence::inferred(&coincidences, names, rate)].concat());
+    let mut for_workers = calls::waits(&held_up, names, rate);
+    for_workers.iter_mut().for_each(|row| row.resource = Some(WaitStats::WORKER.to_owned()));
+    let inferred = coincidence::inferred(&coincidences, names, rate);
+    summary.waits = WaitStats::joined([told, for_workers, inferred].concat());
     let told = all_threads.iter().filter_map(|thread| Some(thread.followed.get()?.waits.lost()));
     let inferred = all_threads.iter().filter_map(|thread| Some(thread.coincidences.get()?.lost()));
-    let lost_waits: u64 = told.chain(inferred).sum();
+    let held_up = all_threads.iter().filter_map(|thread| Some(thread.held_up.get()?.lost()));
+    let lost_waits: u64 = told.chain(inferred).chain(held_up).sum();
     if lost_waits > 0 {
         summary.notes.push(format!("{lost_waits} parts of waits are in no row: too many pairs of names wait."));
     }

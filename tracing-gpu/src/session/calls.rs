@@ -72,6 +72,14 @@ pub(crate) enum Left {
     Other,
 }
 
+/// What a call did before an entry, in ticks: how long it waited of its own, for nobody knows whom; and how long it was
+/// ready, as far as that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub(crate) waited: u64,
+    pub(crate) ready: u64,
+}
+
 /// One call. Any thread may use it; the times of a call that is entered on several threads at once are not exact.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
@@ -185,10 +193,10 @@ pub(crate) struct EndedCall {
 
 impl Call {
     /// Opens an instance. `left`: the range that its thread left last, if it was one of this call. `woken`: when it was
-    /// woken for this poll; 0 where it is not known. Returns how long it has waited of its own, for nobody knows whom.
+    /// woken for this poll; 0 where it is not known.
     #[inline]
-    fn enter(&self, now: Ticks, left: Left, woken: Ticks) -> u64 {
-        let mut waited = 0;
+    fn enter(&self, now: Ticks, left: Left, woken: Ticks) -> Before {
+        let mut did = Before::default();
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
             // While another instance is open, the call does not wait.
@@ -219,21 +227,21 @@ impl Call {
             if entries > 0 {
                 self.has_paused.store(true, Relaxed);
                 if woken > 0 {
-                    self.end_ready(before, woken.max(self.exited.load(Relaxed)), now);
+                    did.ready = self.end_ready(before, woken.max(self.exited.load(Relaxed)), now);
                 } else if before & ACTIVE == 0 {
-                    waited = now.saturating_sub(self.idle_since.load(Relaxed));
+                    did.waited = now.saturating_sub(self.idle_since.load(Relaxed));
                 }
             } else {
-                self.end_ready(before, self.created.load(Relaxed), now);
+                did.ready = self.end_ready(before, self.created.load(Relaxed), now);
             }
         }
         self.wake(before, now);
-        waited
+        did
     }
 
-    /// Ends the time since then in which it was ready. To be called before [`wake`](Self::wake).
+    /// Ends the time since then in which it was ready, and returns it. To be called before [`wake`](Self::wake).
     #[inline]
-    fn end_ready(&self, before: u64, since: Ticks, now: Ticks) {
+    fn end_ready(&self, before: u64, since: Ticks, now: Ticks) -> u64 {
         let add = |sum: &AtomicU64, since: Ticks| {
             sum.store(sum.load(Relaxed) + now.saturating_sub(since), Relaxed);
         };
@@ -241,6 +249,7 @@ impl Call {
         if before & ACTIVE == 0 {
             add(&self.ready_alone, since.max(self.idle_since.load(Relaxed)));
         }
+        now.saturating_sub(since)
     }
 
     /// Ends an instance. Returns whether nobody needs the call any more.
@@ -596,8 +605,8 @@ impl Calls {
 
     /// Opens an instance of a call, as [`Call::enter`].
     #[inline]
-    pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left, woken: Ticks) -> u64 {
-        let waited = call.enter(now, left, woken);
+    pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left, woken: Ticks) -> Before {
+        let did = call.enter(now, left, woken);
         if call.is_gone.load(Relaxed)
             && call.state.load(Relaxed) & CLOSED == 0
             && call.is_gone.swap(false, Relaxed)
@@ -605,7 +614,7 @@ impl Calls {
         {
             above.regain_child(call, now);
         }
-        waited
+        did
     }
 
     /// Ends an instance of a call.

@@ -27,7 +27,7 @@ use super::rows::{CallRows, Rows};
 use super::slab::Slab;
 use super::stack::{Ranges, Stack};
 use super::tape::{Record, Tape};
-use super::waits::Followed;
+use super::waits::{Followed, Waits};
 use crate::clock::{Moment, Ticks};
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::calls::Spare;
@@ -91,6 +91,10 @@ pub(crate) struct ThreadState {
     pub(super) woken: AtomicU64,
     /// Present once a followed future was polled.
     pub(crate) followed: OnceCell<Box<Followed>>,
+    /// The last long range that ended with none around it: its place, start and end.
+    last_long: [AtomicU64; 3],
+    /// Calls that were ready while others ran on this thread. Present once there was one.
+    pub(crate) held_up: OnceCell<Box<Waits>>,
     /// Present once a call has waited for long on this thread.
     pub(crate) coincidences: OnceCell<Box<Coincidences>>,
     call_rows: CallRows,
@@ -232,6 +236,7 @@ impl ThreadState {
             row.clear();
         }
         self.followed.get().into_iter().for_each(|followed| followed.waits.clear());
+        self.held_up.get().into_iter().for_each(|waits| waits.clear());
         self.coincidences.get().into_iter().for_each(|all| all.clear());
         for depth in 0..self.stack.depth() {
             if let Some((_, before)) = self.stack.at(depth).filter(|&(_, before)| before < start) {

@@ -7,12 +7,16 @@ use range_report::RangeStyle;
 use super::ThreadState;
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Place, RangeKey, StreamId};
-use crate::session::calls::{Call, Left};
+use crate::session::calls::{Before, Call, Left};
+use crate::session::owed::Owed;
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
 use crate::thread::coincidence;
 use crate::thread::numbers::{Created, Numbers};
+
+/// A worker takes at most so long from one task to the next, in ticks: some 0.1 ms. If it is longer, it was idle.
+const SWITCH: u64 = 1 << 18;
 
 /// Entries. Places belong to this thread.
 impl ThreadState {
@@ -41,7 +45,7 @@ impl ThreadState {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
         let woken = self.take_woken(place, call);
-        self.ended_wait(place, start, self.session.calls.enter(call, start, left, woken));
+        self.went_on(place, start, self.session.calls.enter(call, start, left, woken));
         true
     }
 
@@ -75,11 +79,30 @@ impl ThreadState {
         }
     }
 
-    /// A call that has waited for so long of its own goes on.
+    /// A call that did this before goes on.
     #[inline(always)]
-    fn ended_wait(&self, place: Place, now: Ticks, waited: u64) {
-        if waited >= coincidence::LEAST {
-            self.infer(place, now, waited);
+    fn went_on(&self, place: Place, now: Ticks, before: Before) {
+        if before.waited >= coincidence::LEAST {
+            self.infer(place, now, before.waited);
+        }
+        if before.ready >= coincidence::LEAST && self.stack.depth() == 1 {
+            self.blame_worker(place, now, before.ready);
+        }
+    }
+
+    /// The task of a call was ready for so long. If another task ran on this thread until now, it held the thread.
+    #[cold]
+    #[inline(never)]
+    fn blame_worker(&self, place: Place, now: Ticks, ready: u64) {
+        let [holder, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
+        let since = now.saturating_sub(ready).max(start);
+        let held = end.saturating_sub(since);
+        if now.saturating_sub(end) > SWITCH || held < coincidence::LEAST {
+            return;
+        }
+        let label = |place| self.identity(place).map(|identity| identity.key.label);
+        if let Some((waiter, holder)) = label(place).zip(label(Place::from_bits(holder))) {
+            self.held_up.get_or_init(Box::default).add(waiter, since, &Owed::to(holder, end));
         }
     }
 
@@ -181,7 +204,7 @@ impl ThreadState {
         {
             self.stack.set_call(call);
             let woken = self.take_woken(place, known);
-            self.ended_wait(place, start, self.session.calls.enter(known, start, left, woken));
+            self.went_on(place, start, self.session.calls.enter(known, start, left, woken));
         }
     }
 

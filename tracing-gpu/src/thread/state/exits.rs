@@ -253,6 +253,10 @@ impl ThreadState {
             }
             let end = ended.entered.saturating_add(ended.duration);
             self.session.calls.exit(call, end, cpu);
+            if ended.duration >= LONG && below == 0 {
+                let last = [ended.place.bits(), ended.entered, end];
+                self.last_long.iter().zip(last).for_each(|(word, value)| word.store(value, Relaxed));
+            }
             if call != 0 || ended.duration >= LONG {
                 self.note_end(ended.place, end, below);
             }

@@ -109,6 +109,8 @@ impl ThreadState {
                 spare_calls: Spare::default(),
                 woken: AtomicU64::new(0),
                 followed: OnceCell::new(),
+                last_long: std::array::from_fn(|_| AtomicU64::new(0)),
+                held_up: OnceCell::new(),
                 coincidences: OnceCell::new(),
                 call_rows: CallRows::new(),
                 name: Mutex::default(),
