@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use crate::stage::{enter, exit, measure, measure_with, on_thread, poll, print, silent};
+use crate::stage::{Pending, enter, exit, measure, measure_with, on_thread, poll, print, silent};
 use crate::{Outcome, Scenario, Tier};
 use tokio::sync::oneshot;
 use tracing::subscriber::{set_global_default, with_default};
@@ -262,9 +262,9 @@ fn waits_for_children(tier: Tier) -> Outcome {
 /// Futures that wait until a span ends, on one thread: one that is followed, and is woken in the span `opens`; and
 /// others, each for a span `holds`.
 fn who_ended_waits(tier: Tier) -> Outcome {
-    let asleep = |name: &'static str, wake: Option<oneshot::Sender<()>>| {
+    let asleep = |name: &'static str, ms: u64, wake: Option<oneshot::Sender<()>>| {
         info_span!("job", nvtx.name = name).in_scope(|| {
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(ms));
             wake.map(|wake| wake.send(()))
         })
     };
@@ -273,15 +273,22 @@ fn who_ended_waits(tier: Tier) -> Outcome {
         let request = async { woken.await.is_ok() };
         let mut request = pin!(tracing_gpu::follow(request.instrument(info_span!("request"))));
         assert!(poll(request.as_mut()).is_pending());
-        asleep("opens", Some(wake));
-        asleep("to_csv", None);
+        asleep("opens", 5, Some(wake));
+        asleep("to_csv", 40, None);
         assert_eq!(poll(request.as_mut()), Poll::Ready(true));
         for _ in 0..20 {
             let (wake, woken) = oneshot::channel();
+            let holds = async {
+                Pending(1).await;
+                std::thread::sleep(Duration::from_millis(5));
+                wake.send(())
+            };
+            let mut holds = pin!(holds.instrument(info_span!("holds")));
+            assert!(poll(holds.as_mut()).is_pending());
             let mut waiter = pin!(async { woken.await.is_ok() }.instrument(info_span!("waiter")));
             assert!(poll(waiter.as_mut()).is_pending());
-            asleep("before", None);
-            asleep("holds", Some(wake));
+            asleep("between", 2, None);
+            assert_eq!(poll(holds.as_mut()), Poll::Ready(Ok(())));
             assert_eq!(poll(waiter.as_mut()), Poll::Ready(true));
         }
     })

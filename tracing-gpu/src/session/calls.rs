@@ -370,6 +370,10 @@ impl Call {
         Some(since)
     }
 
+    pub(crate) fn created(&self) -> Ticks {
+        self.created.load(Relaxed)
+    }
+
     /// A wait in this task has ended like this. Returns the end of the longest so far.
     pub(crate) fn went_on(&self, waited: u64, at: Option<Mark>) -> Option<Mark> {
         if waited >= self.waited_most.load(Relaxed) {

@@ -66,8 +66,9 @@ pub(crate) struct Endings {
 
 #[derive(Debug, Default)]
 struct Ending {
-    /// The range, at its end.
+    /// The range, at its end; and at its begin, or that of the call that was polled.
     range: AtomicU64,
+    begun: AtomicU64,
     /// If the range began with the end of a wait: of the longest wait of its task, who waited, and when the first of
     /// its queue went on.
     woken: AtomicU64,
@@ -85,21 +86,23 @@ impl Endings {
         self.woken.store(Mark::bits(woken), Relaxed);
     }
 
-    /// A range has ended. Only for the owning thread.
-    pub(crate) fn end(&self, range: Option<Mark>) {
+    /// A range has ended that had begun then. Only for the owning thread.
+    pub(crate) fn end(&self, range: Option<Mark>, begun: Option<Mark>) {
         let count = self.count.load(Relaxed);
         let Some(ending) = self.all.get(count as usize % KEPT) else { return };
         ending.woken.store(self.woken.load(Relaxed), Relaxed);
         self.woken.store(0, Relaxed);
+        ending.begun.store(Mark::bits(begun), Relaxed);
         ending.range.store(Mark::bits(range), Release);
         self.count.store(count + 1, Relaxed);
     }
 
-    /// The kept ones, in no order. On any thread: one that is replaced meanwhile may have the `woken` of the next.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (Mark, Option<Mark>)> {
+    /// The kept ones, in no order: their ends, begins, and the wait with which they began. On any thread: one that is
+    /// replaced meanwhile may be mixed with the next.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Mark, Option<Mark>, Option<Mark>)> {
         self.all.iter().filter_map(|ending| {
             let range = Mark::of(ending.range.load(Acquire))?;
-            Some((range, Mark::of(ending.woken.load(Relaxed))))
+            Some((range, Mark::of(ending.begun.load(Relaxed)), Mark::of(ending.woken.load(Relaxed))))
         })
     }
 
@@ -168,13 +171,14 @@ mod tests {
         let endings = Endings::default();
         let mark = |number: u64| Mark::new(number as u32, number << UNIT);
         endings.begin(mark(3));
-        (0..=KEPT as u64).for_each(|number| endings.end(mark(number)));
-        let mut all: Vec<_> = endings.all().map(|(range, woken)| (range.label(), woken.is_some())).collect();
+        (0..=KEPT as u64).for_each(|number| endings.end(mark(number), mark(0)));
+        let mut all: Vec<_> = endings.all().map(|(range, _, woken)| (range.label(), woken.is_some())).collect();
         all.sort_unstable();
         assert_eq!((all.len(), all[0], endings.oldest()), (KEPT, (1, false), mark(1)));
         let other = Endings::default();
         other.begin(mark(3));
-        other.end(mark(4));
-        assert_eq!((other.all().collect::<Vec<_>>(), other.oldest()), (vec![(mark(4).unwrap(), mark(3))], None));
+        other.end(mark(4), mark(2));
+        let all = vec![(mark(4).unwrap(), mark(2), mark(3))];
+        assert_eq!((other.all().collect::<Vec<_>>(), other.oldest()), (all, None));
     }
 }

@@ -5,6 +5,9 @@
 //! come as close after such an end? That part is how often chance would say yes. One wait proves nothing; `drain`
 //! judges many.
 //!
+//! Who has what a call waits for has it before the call waits. So only ranges and calls count that had begun by then:
+//! what goes on after a pause of the whole process does so together, but in no order.
+//!
 //! Waiters in a queue go on one after the other, each after a poll of the one before it. So such a poll passes on when
 //! the first of its queue went on: that moment is asked about. What a task waits for while it has its turn is shorter
 //! than its wait in the queue, or the queue would not be what costs the time: the longest wait of a task counts.
@@ -111,7 +114,10 @@ impl Coincidences {
             // Before the oldest ending that a thread has kept nothing is known.
             let known = endings.iter().filter_map(|all| all.oldest()?.age(at)).min();
             let span = units(length).min(known.unwrap_or(u64::MAX));
-            let within = |(end, _): (Mark, _)| Some((end.label(), end.age(at).filter(|age| *age < span)?));
+            let within = |(end, begun, _): (Mark, Option<Mark>, _)| {
+                let age = end.age(at).filter(|age| *age < span)?;
+                begun?.age(since).map(|_| (end.label(), age))
+            };
             let mut ended: Vec<(u32, u64)> = endings.iter().flat_map(Endings::all).filter_map(within).collect();
             in_window(&mut ended, units(ticks), span, add);
         }
@@ -137,7 +143,7 @@ impl Coincidences {
 
 /// When the first of a queue went on, in which this wait was, too. That is the end of the wait where there is no queue.
 fn head_of_queue(endings: &AllEndings, waiter: u32, [since, now]: [Ticks; 2], window: u64) -> Ticks {
-    let queue = endings.iter().flat_map(Endings::all).filter_map(|(end, woken)| {
+    let queue = endings.iter().flat_map(Endings::all).filter_map(|(end, _, woken)| {
         let (age, woken) = (end.age(now)?, woken.filter(|woken| woken.label() == waiter)?);
         (age <= units(window)).then_some((age, woken.age(now)?))
     });
@@ -204,7 +210,8 @@ mod tests {
         let all = AllEndings::new();
         let [of_holder, of_first]: [&Endings; 2] = [0, 1].map(|thread| all.make(thread).unwrap());
         let (began, let_go, first_left) = (1 << 30, 9 << 30, 10 << 30);
-        of_holder.end(Mark::new(HOLDER, let_go - WINDOW / 4));
+        of_holder.end(Mark::new(HOLDER, let_go - WINDOW / 4), Mark::new(HOLDER, began - WINDOW));
+        of_holder.end(Mark::new(9, let_go - WINDOW / 8), Mark::new(9, began + WINDOW)); // it had nothing before
         let (rows, mark) = rows_of(&all, [began, let_go]);
         let sums = |time, moments| Sums { waits: 1, by_chance: 0, time, longest: time, moments };
         let key = |by| Key { waiter: WAITER, by, window: 0, octave: (let_go - began).ilog2() as u8 };
@@ -212,7 +219,7 @@ mod tests {
         assert_eq!((rows, mark), (expected(sums(let_go - began, 1)), Mark::new(WAITER, let_go)));
         // The first of the queue runs for a while, and the second goes on after it.
         of_first.begin(mark);
-        of_first.end(Mark::new(7, first_left));
+        of_first.end(Mark::new(7, first_left), Mark::new(7, began));
         let (rows, mark) = rows_of(&all, [began, first_left + WINDOW / 2]);
         assert_eq!(mark.and_then(|mark| mark.age(let_go)), Some(0));
         assert_eq!(rows, expected(sums(let_go - began, 0)), "it proves no more than the first");

@@ -15,9 +15,6 @@ use crate::stream::{self, StartedPair};
 use crate::thread::coincidence;
 use crate::thread::numbers::{Created, Numbers};
 
-/// A worker takes at most so long from one task to the next, in ticks: some 0.1 ms. If it is longer, it was idle.
-const SWITCH: u64 = 1 << 18;
-
 /// Entries. Places belong to this thread.
 impl ThreadState {
     /// Path `counting`. Returns false, and changes nothing, if it does not apply.
@@ -90,14 +87,14 @@ impl ThreadState {
         }
     }
 
-    /// The task of a call was ready for so long. If another task ran on this thread until now, it held the thread.
+    /// The task of a call was ready for so long. If another ran on this thread for most of that, it held the thread.
     #[cold]
     #[inline(never)]
     fn blame_worker(&self, place: Place, now: Ticks, ready: u64) {
         let [holder, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
         let since = now.saturating_sub(ready).max(start);
         let held = end.saturating_sub(since);
-        if now.saturating_sub(end) > SWITCH || held < coincidence::LEAST {
+        if held < ready / 2 {
             return;
         }
         let label = |place| self.identity(place).map(|identity| identity.key.label);

@@ -10,7 +10,7 @@ use tracing_core::Metadata;
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, LONG, OnCpu, Place, RangeKey};
 use crate::session::NvtxRange;
-use crate::session::calls::EndedCall;
+use crate::session::calls::{Call, EndedCall};
 use crate::session::endings::Mark;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
@@ -44,9 +44,10 @@ impl ThreadState {
     pub(crate) fn add_uncounted(&self, place: Place, entered: Ticks, duration: u64, nested: u64) {
         let row = self.rows.get_inline(place.row()).filter(|_| place.is_called());
         if row.is_some_and(|row| row.add_near(duration, nested)) {
-            let (below, end) = (self.stack.depth(), entered.saturating_add(duration));
-            self.session.calls.exit(self.stack.call_of(below), end, OnCpu::default());
-            return self.note_end(place, end, below);
+            let below = self.stack.depth();
+            let call = self.stack.call_of(below);
+            self.session.calls.exit(call, entered.saturating_add(duration), OnCpu::default());
+            return self.note_end(Ended { place, entered, duration, nested }, call, below);
         }
         self.add(Ended { place, entered, duration, nested });
     }
@@ -61,8 +62,9 @@ impl ThreadState {
             return self.record_ended(ended, now, depth);
         };
         if row.add_near(ended.duration, ended.nested) {
-            self.session.calls.exit(self.stack.call_of(depth), now, OnCpu::default());
-            self.note_end(ended.place, now, depth);
+            let call = self.stack.call_of(depth);
+            self.session.calls.exit(call, now, OnCpu::default());
+            self.note_end(ended, call, depth);
         } else {
             self.add(ended);
         }
@@ -258,23 +260,25 @@ impl ThreadState {
                 self.last_long.iter().zip(last).for_each(|(word, value)| word.store(value, Relaxed));
             }
             if call != 0 || ended.duration >= LONG {
-                self.note_end(ended.place, end, below);
+                self.note_end(ended, call, below);
             }
         }
     }
 
     /// Notes that a range has just ended, with `below` ranges below it: what waits may have waited for it.
     #[inline]
-    fn note_end(&self, place: Place, end: Ticks, below: usize) {
+    fn note_end(&self, ended: Ended, call: CallId, below: usize) {
         if below == 0 && self.session.endings.are_asked_for() {
-            self.note_asked_end(place, end);
+            self.note_asked_end(ended, call);
         }
     }
 
     #[inline(never)]
-    fn note_asked_end(&self, place: Place, end: Ticks) {
-        let Some((endings, identity)) = self.session.endings.make(self.index).zip(self.identity(place)) else { return };
-        endings.end(Mark::new(identity.key.label, end));
+    fn note_asked_end(&self, ended: Ended, call: CallId) {
+        let Some(label) = self.identity(ended.place).map(|identity| identity.key.label) else { return };
+        let Some(endings) = self.session.endings.make(self.index) else { return };
+        let begun = self.session.calls.get(call).map_or(ended.entered, Call::created);
+        endings.end(Mark::new(label, ended.entered.saturating_add(ended.duration)), Mark::new(label, begun));
     }
 
     /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row. While
