@@ -1,6 +1,6 @@
 //! A thread's records for a timeline: each range at its end, and each event.
 //!
-//! Only while a timeline is written. A range is eight words that its thread writes into a page of its own, with plain
+//! Only while a timeline is written. A range or a call is eight words that its thread writes into a page of its own, with plain
 //! stores and no lock. A full page is copied to the thread's list, under a lock that is taken once a page. The fields
 //! of a span (`raw_fields`) use the page too, at its creation, and so do the values of a range, before the range. Other
 //! records go directly to the list, with their texts in one string. The writer of the files takes the list, and the
@@ -21,7 +21,7 @@ use crate::session::tape_room::TapeRoom;
 use crate::span::fields::{Fields, FieldsAt};
 use crate::span::values::Changing;
 use range_report::RangeStyle;
-use range_report::timeline::{Ending, Value};
+use range_report::timeline::Value;
 
 #[cfg(test)]
 #[path = "tape/tests.rs"]
@@ -36,8 +36,6 @@ pub(crate) enum Record {
     Range(RangeRecord),
     /// A new window begins at `start`. The open range at this depth, which began `before`, counts from then on.
     Restarted { depth: u32, before: Ticks, start: Ticks },
-    /// An ended call that is not the same as its one range. Times are those of creation and close.
-    Call { label: u32, start: Ticks, end: Ticks, numbers: RangeNumbers, ending: Ending },
     /// An event.
     Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str> },
 }
@@ -65,6 +63,16 @@ pub(crate) struct RangeRecord {
     pub(crate) numbers: RangeNumbers,
 }
 
+/// An ended call that is not the same as its one range. Times are those of creation and close.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CallRecord {
+    pub(crate) label: u32,
+    pub(crate) start: Ticks,
+    pub(crate) end: Ticks,
+    pub(crate) is_cancelled: bool,
+    pub(crate) numbers: RangeNumbers,
+}
+
 /// Flags beside the depth, which has 28 bits (see `chunked.rs`).
 const CUT: u64 = 1 << 31;
 const START_END: u64 = 1 << 30;
@@ -77,6 +85,10 @@ const VALUES: u64 = OTHER | CUT;
 /// Marks the processor time of a range. The words are start; time on the CPU; time off it, in units of 2^10 ticks, and
 /// thread.
 const ON_CPU: u64 = OTHER | CUT | START_END;
+/// Marks a call. The words are creation and close; label and thread; whether it was cancelled, with this mark. Its
+/// numbers follow.
+const CALL: u64 = OTHER | NUMBERED;
+const CANCELLED: u64 = 1;
 /// Marks the fields of a span. The words are its number; its call site; number of fields, and thread; number of lines
 /// that follow, with this mark and [`UPDATE`].
 const FIELDS: u64 = OTHER | START_END;
@@ -122,6 +134,20 @@ fn line_of_numbers(RangeNumbers { span, call, parent, has_fields }: RangeNumbers
     [span, call, parent, u64::from(has_fields)]
 }
 
+fn line_of_call(call: &CallRecord, thread: u32) -> Line {
+    let cancelled = if call.is_cancelled { CANCELLED } else { 0 };
+    [call.start, call.end, u64::from(call.label) << 32 | u64::from(thread), CALL | cancelled]
+}
+
+fn call_of(&[start, end, label, bits]: &Line, numbers: &Line) -> CallRecord {
+    let numbers = numbers_of(numbers);
+    CallRecord { label: (label >> 32) as u32, start, end, is_cancelled: bits & CANCELLED != 0, numbers }
+}
+
+fn numbers_of(&[span, call, parent, has_fields]: &Line) -> RangeNumbers {
+    RangeNumbers { span, call, parent, has_fields: has_fields != 0 }
+}
+
 /// The line of a range: start and end; label and thread; category, and depth with the flags above.
 #[inline(always)]
 fn line_of(range: &RangeRecord, thread: u32) -> Line {
@@ -134,12 +160,7 @@ fn line_of(range: &RangeRecord, thread: u32) -> Line {
 }
 
 fn range_of(&[start, end, label, bits]: &Line, numbers: Option<&Line>) -> RangeRecord {
-    let numbers = numbers.map_or_else(RangeNumbers::default, |&[span, call, parent, has_fields]| RangeNumbers {
-        span,
-        call,
-        parent,
-        has_fields: has_fields != 0,
-    });
+    let numbers = numbers.map_or_else(RangeNumbers::default, numbers_of);
     let style = if bits & START_END == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd };
     let key = RangeKey { label: (label >> 32) as u32, category: (bits >> 32) as u32, style };
     RangeRecord { key, start, end, depth: (bits % NUMBERED) as u32, began_on: None, cut: bits & CUT != 0, numbers }
@@ -187,7 +208,7 @@ fn lines_of_text(record: &Record) -> usize {
     match record {
         Record::Thread { name } => name.len().div_ceil(size_of::<Line>()),
         Record::Mark { text, .. } => text.len().div_ceil(size_of::<Line>()),
-        Record::Range(_) | Record::Restarted { .. } | Record::Call { .. } => 0,
+        Record::Range(_) | Record::Restarted { .. } => 0,
     }
 }
 
@@ -213,6 +234,7 @@ pub(crate) struct FieldsRecord<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Recorded<'a> {
     Range(RangeRecord),
+    Call(CallRecord),
     Values(ValuesRecord),
     /// What is known of the processor time of the range that starts then on this thread: the next record there.
     OnCpu(Ticks, OnCpu),
@@ -258,6 +280,7 @@ impl Records {
                     Recorded::Values(ValuesRecord { fields: fields.next(count), ..values })
                 }
                 [.., bits] if bits & FIELDS == FIELDS => Recorded::Fields(fields_of(line, following)?),
+                [.., bits] if bits & CALL == CALL => Recorded::Call(call_of(line, following.first()?)),
                 line => Recorded::Range(range_of(line, following.first())),
             };
             Some((line[2] as u32, record))
@@ -388,7 +411,17 @@ impl Tape {
         if range.numbers == RangeNumbers::default() {
             return self.record_line(page, line);
         }
-        let lines = [line, line_of_numbers(range.numbers)];
+        self.record_numbered(page, [line, line_of_numbers(range.numbers)]);
+    }
+
+    /// Records a call whose span this thread has closed, if a timeline is written.
+    pub(super) fn record_call(&self, thread: u32, call: &CallRecord) {
+        let Some(page) = self.open_page() else { return };
+        self.record_numbered(page, [line_of_call(call, thread), line_of_numbers(call.numbers)]);
+    }
+
+    #[inline(always)]
+    fn record_numbered(&self, page: &Page, lines: [Line; 2]) {
         match page.unwritten().first_chunk::<{ 2 * LINE }>() {
             Some(to) => {
                 to.iter().zip(lines.as_flattened()).for_each(|(to, word)| to.store(*word, Relaxed));

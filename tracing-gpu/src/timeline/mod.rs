@@ -45,7 +45,7 @@ use crate::session::Session;
 use crate::session::catalog::CategoryName;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
-use crate::thread::tape::{RangeRecord, Record, Recorded, Records, ValuesRecord};
+use crate::thread::tape::{CallRecord, RangeRecord, Record, Recorded, Records, ValuesRecord};
 
 /// The fraction of the timeline memory in which fields of spans are remembered.
 const FIELDS_PART: usize = 4;
@@ -387,9 +387,10 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
                     state.fields.add(&record, session);
                 }
             }
-            Recorded::Other(Record::Call { label, start, end, numbers, ending }, _) => {
-                find(*numbers, &mut state.fields);
-                give_call(state, thread, *label, (*start, *end), *numbers, *ending);
+            Recorded::Call(CallRecord { label, start, end, is_cancelled, numbers }) => {
+                find(numbers, &mut state.fields);
+                let ending = if is_cancelled { Ending::Cancelled } else { Ending::Closed };
+                give_call(state, thread, label, (start, end), numbers, ending);
             }
             Recorded::Values(record) => values.push((thread, record)),
             Recorded::OnCpu(start, cpu) => on_cpu = Some((thread, start, cpu)),

@@ -2,8 +2,6 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use range_report::timeline::Ending;
-
 use super::{CountingExit, FindValues, TOLD, ThreadState};
 use tracing_core::Metadata;
 
@@ -19,7 +17,7 @@ use crate::thread::call_row::{CallRow, CallSums};
 use crate::thread::coincidence;
 use crate::thread::engine;
 use crate::thread::stack::Ranges;
-use crate::thread::tape::{RangeRecord, Record};
+use crate::thread::tape::{CallRecord, RangeRecord};
 
 /// Exits.
 impl ThreadState {
@@ -356,9 +354,8 @@ impl ThreadState {
     pub(crate) fn record_call(&self, home: &Self, ended: &EndedCall) {
         let Some(label) = home.identity(ended.place).map(|identity| identity.key.label) else { return };
         let Some(numbers) = ended.numbers.filter(|_| ended.entries > 1 && self.is_taped) else { return };
-        let (start, end) = (ended.created, ended.closed);
-        let ending = if ended.is_cancelled { Ending::Cancelled } else { Ending::Closed };
-        self.record(|| Record::Call { label, start, end, numbers, ending });
+        let (start, end, is_cancelled) = (ended.created, ended.closed, ended.is_cancelled);
+        self.tape.record_call(self.thread_id(), &CallRecord { label, start, end, is_cancelled, numbers });
     }
 
     /// Updates the kind of the row of a span that was followed by a call. On any thread.

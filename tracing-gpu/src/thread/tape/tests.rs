@@ -27,10 +27,19 @@ fn event(number: u64) -> Record {
     Record::Mark { at: number, domain: Some("d"), level: 3, text: number.to_string().into() }
 }
 
-/// Every seventh record is an event.
+fn call(number: u64) -> CallRecord {
+    let numbers =
+        RangeNumbers { span: !number, call: number, parent: number << 9, has_fields: number.is_multiple_of(3) };
+    let is_cancelled = number.is_multiple_of(4);
+    CallRecord { label: !number as u32, start: number, end: number << 30, is_cancelled, numbers }
+}
+
+/// Every seventh record is an event, and another seventh a call.
 fn record(tape: &Tape, number: u64) {
     if number.is_multiple_of(7) {
         tape.record(THREAD, event(number), &Fields::default());
+    } else if number % 7 == 3 {
+        tape.record_call(THREAD, &call(number));
     } else {
         tape.record_range(THREAD, &range(number));
     }
@@ -44,6 +53,10 @@ fn numbers(records: &Records) -> Vec<u64> {
             Recorded::Range(read) => {
                 assert_eq!(read, range(read.start >> 20));
                 read.start >> 20
+            }
+            Recorded::Call(read) => {
+                assert_eq!(read, call(read.start));
+                read.start
             }
             Recorded::Other(Record::Mark { at, .. }, none) => {
                 assert_eq!(record, Recorded::Other(&event(*at), none));
@@ -214,6 +227,7 @@ fn values_come_before_their_range_with_their_fields() {
                 found.push((start, color, payload, format!("{fields:?}")));
             }
             Recorded::Range(range) => assert_eq!(range.start >> 20, found.last().unwrap().0),
+            Recorded::Call(call) => assert_eq!(call.start, found.last().unwrap().0),
             other @ (Recorded::Fields(_) | Recorded::OnCpu(..)) => panic!("{other:?}"),
             Recorded::Other(other, fields) => {
                 let number = found.last().unwrap().0;
