@@ -112,7 +112,8 @@ impl ThreadState {
         let coincidences = self.coincidences.get_or_init(Box::default);
         let all = (&session.endings, &session.clock);
         let went_on = coincidences.look(all, identity.key.label, [now.saturating_sub(waited), now]);
-        let task = session.calls.get(self.stack.call_of(0));
+        let outermost = self.stack.at(0).filter(|(place, _)| place.is_called()).map(|_| self.stack.call_of(0));
+        let task = outermost.and_then(|call| session.calls.get(call));
         endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
     }
 
