@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 
 use super::finding::{Evidence, Finding, FindingKind};
 use crate::Summary;
-use crate::stats::order;
-use crate::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, MemoryKind, SpanCalls, SpanIdle};
+use crate::stats::{Keyed, order};
+use crate::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, InterferenceStats, MemoryKind, SpanCalls, SpanIdle};
+use crate::text::joined;
 use crate::text::number::{human_bytes, human_inline, share};
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
@@ -22,6 +23,10 @@ const OVERLAPS: u128 = 10;
 const SMALL_COPY: u64 = 16 << 10;
 /// Small copies become a finding from this number on, if there are half as many copies as kernels or more.
 const MANY_COPIES: u64 = 500;
+/// Operations that waited behind those of another span become a finding if each waited for at least this long on average,
+/// in nanoseconds, and if that span holds at least this part of all such time, in per cent.
+const LONG_WAIT: u64 = 100_000;
+const HELD: u128 = 10;
 const LONGEST_NAME: usize = 40;
 
 /// A run whose ranges, calls and GPU work were all recorded.
@@ -38,12 +43,14 @@ struct Run<'a> {
 const RULES: [fn(Run<'_>) -> Vec<Finding>; 6] =
     [failed_calls, idle_in_ranges, pageable_copies, default_stream, no_overlap, small_copies];
 
-/// The findings of all rules, if the whole run was recorded: failed calls, then the other findings, the most costly
-/// first.
+/// The findings of all rules, if it is known why the devices were idle, and of those who held others up: failed calls,
+/// then the other findings, the most costly first.
 pub(super) fn in_stream(summary: &Summary, wording: Wording) -> Vec<Finding> {
-    let Some(idle) = &summary.idle else { return Vec::new() };
-    let run = Run { summary, idle, wall: of_devices(idle, |device| device.wall_ns), wording };
-    let mut all: Vec<Finding> = RULES.iter().flat_map(|rule| rule(run)).collect();
+    let mut all = interference(summary, wording);
+    if let Some(idle) = &summary.idle {
+        let run = Run { summary, idle, wall: of_devices(idle, |device| device.wall_ns), wording };
+        all.extend(RULES.iter().flat_map(|rule| rule(run)));
+    }
     if all.iter().any(|finding| finding.kind() == FindingKind::SmallCopies) {
         // Small copies in a stream of their own would be as many, so this advice would not help.
         all.retain(|finding| finding.kind() != FindingKind::NoOverlap);
@@ -338,6 +345,58 @@ fn no_overlap(run: Run<'_>) -> Vec<Finding> {
     let evidence = Evidence::NoOverlap { copy_ns, overlap_ns, turns };
     let advice = "copy on a stream of its own while kernels run";
     vec![run.of_range((None, None), evidence, at_stake, sentence, Some(advice))]
+}
+
+/// Spans behind whose operations those of other spans waited. Requests of one span may differ, but nothing says by what.
+fn interference(summary: &Summary, wording: Wording) -> Vec<Finding> {
+    let whole = summary.interference.iter().map(|row| u128::from(row.time_ns)).sum::<u128>();
+    let mut spans: Keyed<&[String], Vec<&InterferenceStats>> = Keyed::default();
+    for row in summary.interference.iter().filter(|row| row.waiter != row.by && row.operations > 0) {
+        spans.row(&row.by).push(row);
+    }
+    let finding = |(by, rows): (&&[String], &Vec<&InterferenceStats>)| {
+        let sum = |of: fn(&InterferenceStats) -> u64| rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)));
+        let (ns, operations) = (sum(|row| row.time_ns), sum(|row| row.operations));
+        let is_much = u128::from(ns) * 100 >= u128::from(summary.elapsed_ns) * WORTH
+            && u128::from(ns) * 100 >= whole * HELD
+            && operations >= LOOP
+            && ns / operations >= LONG_WAIT;
+        let most = rows.iter().rev().max_by_key(|row| row.time_ns).filter(|_| is_much)?;
+        let (by_name, waiter) = told_apart(by, &most.waiter, wording);
+        let others = match rows.len() - 1 {
+            0 => String::new(),
+            1 => ", and some of 1 other span".to_owned(),
+            many => format!(", and some of {} other spans", wording.count(many as u64)),
+        };
+        let sentence = format!(
+            "`{by_name}` cost others {} in the stream: {} operations of `{waiter}` were ready behind it, {} each, up to \
+             {}{others}",
+            human_inline(ns),
+            wording.count(most.operations),
+            human_inline(most.time_ns / most.operations.max(1)),
+            human_inline(most.longest_ns),
+        );
+        let longest_ns = rows.iter().map(|row| row.longest_ns).max().unwrap_or(0);
+        let evidence = Evidence::Interference { operations, waiters: rows.len(), longest_ns };
+        let mut finding = Finding::of_run(evidence, sentence);
+        (finding.at_stake_ns, finding.of_ns) = (ns, Some(u64::try_from(whole).unwrap_or(u64::MAX)));
+        finding.span = by.to_vec();
+        finding.advice =
+            Some("launch it in a stream of its own with a lower priority, or as smaller kernels".to_owned());
+        Some(finding)
+    };
+    spans.iter().filter_map(finding).collect()
+}
+
+/// Two paths without the spans at their ends that both have.
+fn told_apart(one: &[String], other: &[String], wording: Wording) -> (String, String) {
+    let ends = one.iter().rev().zip(other.iter().rev());
+    let common = ends.take_while(|(a, b)| a == b).count().min(one.len().min(other.len()).saturating_sub(1));
+    let name = |path: &[String]| {
+        let path = joined(path.get(..path.len() - common).unwrap_or_default().to_vec(), " > ");
+        shorten(&wording.label(None, &path), LONGEST_NAME, LONGEST_NAME / 2)
+    };
+    (name(one), name(other))
 }
 
 /// Small copies that are at least half as many as kernels.

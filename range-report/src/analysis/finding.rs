@@ -229,6 +229,16 @@ kinds! {
         /// Operations that waited.
         operations: u64,
     }
+    /// Operations of a span ran while operations of other spans, of other requests, were ready behind them. At stake is
+    /// the time for which these waited, of all such time.
+    Interference = "interference" {
+        /// Operations that waited behind it.
+        operations: u64,
+        /// How many spans launched them.
+        waiters: usize,
+        /// The longest time for which one of them waited behind it.
+        longest_ns: u64,
+    }
     /// Copies took long, and no kernel ran beside most of them. At stake is the time of copies alone, or that of
     /// kernels, if that is less.
     NoOverlap = "no_overlap" {

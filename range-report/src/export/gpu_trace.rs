@@ -319,6 +319,7 @@ mod tests {
             symbol: kernel,
             launch: None,
             span: None,
+            path: &[],
             call: 0,
         };
         let copy =
@@ -419,6 +420,7 @@ Regs: ";
                 symbol: &name,
                 launch: None,
                 span: None,
+                path: &[],
                 call: 0,
             }))
             .unwrap();

@@ -80,6 +80,9 @@ pub enum Report {
     /// Who ended the waits of followed futures (`tracing_gpu::follow`): the innermost span that was open where a call
     /// was woken, followed back to the head of a queue of waiters.
     Waits,
+    /// Whose operations made operations of other requests wait in a stream of a GPU, by the spans of both. Needs CUPTI,
+    /// and a record of all ranges of the run.
+    Interference,
 }
 
 impl Report {
@@ -164,6 +167,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::KernelExec, "kernel_exec", Needs::Stream),
     (Report::OffCpu, "off_cpu", Needs::Spans),
     (Report::Waits, "waits", Needs::Spans),
+    (Report::Interference, "interference", Needs::Stream),
 ];
 
 /// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).

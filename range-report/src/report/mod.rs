@@ -25,6 +25,7 @@ mod footer;
 pub(crate) mod gpu_work;
 mod hot;
 mod idle;
+mod interference;
 mod kernel_exec;
 mod kinds;
 #[cfg(feature = "merge")]
@@ -152,6 +153,8 @@ const MAKERS: &[Maker] = &[
         .with_text(kernel_exec::kernel_exec), // two tables
     Maker::table(Report::OffCpu, [""; 2], ["Off CPU", off_cpu::ABOUT], off_cpu::table).with_text(off_cpu::off_cpu),
     Maker::table(Report::Waits, [""; 2], ["Waits", waits::ABOUT], waits::table).with_text(waits::waits),
+    Maker::table(Report::Interference, [""; 2], ["Interference", interference::ABOUT], interference::table)
+        .with_text(interference::interference),
 ];
 
 const _: () = {

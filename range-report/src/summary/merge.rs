@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 use super::schema::Join;
 use super::{
-    CallTotals, GpuActivity, GpuIdle, GpuWork, Losses, MemoryKind, NodeTotals, OffCpuStats, Process, Sizes,
-    StreamTimes, Summary, Times, WaitStats,
+    CallTotals, GpuActivity, GpuIdle, GpuWork, InterferenceStats, Losses, MemoryKind, NodeTotals, OffCpuStats, Process,
+    Sizes, StreamTimes, Summary, Times, WaitStats,
 };
 use crate::stats::order;
 use rows::Rows;
@@ -75,6 +75,9 @@ pub struct MergedSummary {
     /// Who ended the waits of followed futures, over all processes, by time descending, then by names.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub waits: Vec<WaitStats>,
+    /// Whose operations on a GPU made operations of others wait, over all processes, by time descending.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub interference: Vec<InterferenceStats>,
     /// Events of OpenACC runtimes by [label](super::OpenAccStats::label), by total time descending, then by label.
     pub openacc: Vec<Merged<String, Times>>,
     /// Sums over `nvtx.category`, by total time descending, then by name.
@@ -179,6 +182,7 @@ struct Tables {
     idle: Vec<GpuIdle>,
     off_cpu: Vec<OffCpuStats>,
     waits: Vec<WaitStats>,
+    interference: Vec<InterferenceStats>,
 }
 
 #[derive(Default)]
@@ -215,6 +219,7 @@ impl Tables {
         self.idle.extend(summary.idle);
         self.off_cpu.extend(summary.off_cpu);
         self.waits.extend(summary.waits);
+        self.interference.extend(summary.interference);
         if let Some(gpu) = summary.gpu {
             self.gpu.get_or_insert_default().add(process, gpu);
         }
@@ -230,6 +235,7 @@ impl Tables {
         merged.openacc = self.openacc.together(places);
         merged.off_cpu = OffCpuStats::joined(self.off_cpu);
         merged.waits = WaitStats::joined(self.waits);
+        merged.interference = InterferenceStats::joined(self.interference);
         merged.idle = (!self.idle.is_empty()).then(|| GpuIdle::join(&self.idle.iter().collect::<Vec<_>>()));
     }
 }

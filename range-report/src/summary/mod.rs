@@ -20,6 +20,7 @@ mod finite;
 mod flat_tree;
 mod gpu;
 mod idle;
+mod interference;
 mod kernel_exec;
 #[cfg(feature = "merge")]
 mod merge;
@@ -35,6 +36,7 @@ pub use gpu::{
     NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
 pub use idle::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanCalls, SpanIdle};
+pub use interference::InterferenceStats;
 pub use kernel_exec::{KernelExecStats, KernelExecution, RangeExecStats};
 #[cfg(feature = "merge")]
 pub use merge::{

@@ -4,6 +4,7 @@
 use super::flat_tree;
 use super::gpu::{ActivityLosses, GpuActivity, NodeWork};
 use super::idle::GpuIdle;
+use super::interference::InterferenceStats;
 use super::kernel_exec::{KernelExecStats, RangeExecStats};
 use super::off_cpu::OffCpuStats;
 use super::openacc::OpenAccStats;
@@ -479,6 +480,10 @@ figures! {
         /// Who ended the waits of calls, by time descending; only of futures that were followed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         waits: Vec<WaitStats>;
+        /// Whose operations on a GPU made operations of others wait, by time descending; empty where no report asked for
+        /// it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        interference: Vec<InterferenceStats>;
         /// Events of an OpenACC runtime, by total time descending, then by label.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         openacc: Vec<OpenAccStats>;

@@ -160,6 +160,8 @@ pub struct Operation<'a> {
     pub launch: Option<(u32, u64)>,
     /// Name of the span that launched it.
     pub span: Option<&'a str>,
+    /// Labels of the spans of the tree around its launch (`domain:name`), from the root down to that span.
+    pub path: &'a [String],
     /// Number of the call that launched it.
     pub call: u64,
 }

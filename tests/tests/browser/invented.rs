@@ -294,6 +294,7 @@ impl Run {
                 symbol: op.kernel,
                 launch: Some(op.launch),
                 span: Some(&self.spans[op.span].name),
+                path: &[],
                 call: number(Some(op.span)),
             }))?;
         }

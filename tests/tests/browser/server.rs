@@ -102,6 +102,7 @@ impl Server {
                     symbol: "k",
                     launch: Some((thread, launched)),
                     span: Some(name),
+                    path: &[],
                     call: path.last().map_or(0, |(call, ..)| *call),
                 });
             }

@@ -234,6 +234,7 @@ impl Workload {
                 symbol: if is_kernel { symbol } else { "" },
                 launch,
                 span: None,
+                path: &[],
                 call: 0,
             });
             at += duration + random.below(100);

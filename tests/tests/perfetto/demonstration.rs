@@ -34,6 +34,7 @@ const OPERATION: Operation<'static> = Operation {
     symbol: "",
     launch: None,
     span: None,
+    path: &[],
     call: 0,
 };
 

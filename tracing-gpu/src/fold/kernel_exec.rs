@@ -231,6 +231,7 @@ mod tests {
                 symbol: "spin",
                 launch: None,
                 span: None,
+                path: &[],
                 call: 0,
             });
         };

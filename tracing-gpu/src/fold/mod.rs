@@ -1,6 +1,7 @@
 //! A fold answers one question about the window of a run, from the stream of ranges, calls and GPU work.
 
 pub(crate) mod idle;
+pub(crate) mod interference;
 pub(crate) mod kernel_exec;
 
 use range_report::Summary;

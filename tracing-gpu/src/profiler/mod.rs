@@ -30,6 +30,7 @@ use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::drain::{self, End};
 use crate::fold::idle::Idle;
+use crate::fold::interference::Interference;
 use crate::fold::{self, Fold};
 #[cfg(feature = "openacc")]
 use crate::openacc::OpenAcc;
@@ -308,7 +309,7 @@ impl Inner {
             whole_names: config.whole_names,
             sample_budget: config.sample_budget,
             tape_room: (config.enabled && has_stream(&config))
-                .then(|| TapeRoom::new(config.timeline_memory, !begins_with_gpu(&config))),
+                .then(|| TapeRoom::new(config.timeline_memory, !begins_with_gpu(&config), needs_calls(&config))),
             limits: LIMITS,
             // If the process is killed, only this snapshot is left.
             row_file: config.row_file.as_ref().and_then(|(path, missed)| RowFile::create(path, *missed).ok()),
@@ -520,6 +521,16 @@ fn begins_with_gpu(config: &Config) -> bool {
     has_stream(config) && !outputs::has_timeline(config) && config.folds.is_empty() && config.watch.is_none()
 }
 
+/// Whether ranges have numbers of their calls. Those of a program that the command measures need none: they nest on
+/// their threads.
+fn needs_calls(config: &Config) -> bool {
+    let has_requests = config.reports.iter().any(|report| HOLDERS.contains(report));
+    has_stream(config) && (!begins_with_gpu(config) || has_requests && !config.gpu_when_injected)
+}
+
+/// The reports that show whose operations made those of others wait.
+const HOLDERS: [Report; 2] = [Report::Interference, Report::Why];
+
 /// The folds that the reports need, and the one that passes every item to a watching test.
 fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
     let watch = config.watch.map(|watch| Box::new(watch) as Box<dyn Fold>);
@@ -531,7 +542,9 @@ fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
     let idle = idle.map(|idle| Box::new(idle) as Box<dyn Fold>);
     let kernel_exec =
         asks(&[Report::KernelExec]).then(|| Box::<fold::kernel_exec::KernelExec>::default() as Box<dyn Fold>);
-    config.folds.iter().map(|new| new()).chain(watch).chain(idle).chain(kernel_exec).collect()
+    let interference = asks(&HOLDERS).then(|| Box::<Interference>::default() as Box<dyn Fold>);
+    let all = config.folds.iter().map(|new| new()).chain(watch).chain(idle);
+    all.chain(kernel_exec).chain(interference).collect()
 }
 
 /// Prints one line for each error on standard error, for places that cannot return an error. The signal of a failed

@@ -304,10 +304,15 @@ impl Session {
         if self.statistics { self.clock.is_tsc() } else { self.tape_room.is_none() }
     }
 
-    /// Whether a timeline shows values, fields and numbers of ranges, and marks.
+    /// Whether a timeline shows values and fields of ranges, and marks.
     #[inline]
     pub(crate) fn records_values(&self) -> bool {
         self.tape_room.as_ref().is_some_and(|room| room.with_values)
+    }
+
+    /// Whether ranges have the numbers of their spans and calls.
+    pub(crate) fn records_numbers(&self) -> bool {
+        self.tape_room.as_ref().is_some_and(|room| room.with_numbers)
     }
 
     /// Counts a pop of a foreign range without an open one.

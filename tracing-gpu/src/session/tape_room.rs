@@ -15,18 +15,20 @@ pub(crate) struct TapeRoom {
     process: u32,
     /// Whether threads record: reports of the GPU's time need nothing before its first use.
     is_open: AtomicBool,
-    /// Whether a timeline shows more than ranges: their values, fields and numbers, and marks.
+    /// Whether a timeline shows more than ranges: their values and fields, and marks.
     pub(crate) with_values: bool,
+    /// Whether ranges have the numbers of their spans and calls.
+    pub(crate) with_numbers: bool,
     /// Wakes the thread that writes the records.
     pub(crate) wake: Condvar,
 }
 
 impl TapeRoom {
     /// Room for `bytes` of records. It is open.
-    pub(crate) fn new(bytes: usize, with_values: bool) -> Self {
+    pub(crate) fn new(bytes: usize, with_values: bool, with_numbers: bool) -> Self {
         let all = bytes / size_of::<Line>();
         let (left, process, is_open) = (AtomicUsize::new(all), std::process::id(), AtomicBool::new(true));
-        Self { left, all, process, is_open, with_values, wake: Condvar::new() }
+        Self { left, all, process, is_open, with_values, with_numbers, wake: Condvar::new() }
     }
 
     /// Starts or stops recording on all threads.

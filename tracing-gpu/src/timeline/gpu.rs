@@ -14,8 +14,22 @@ use crate::session::catalog::ROOT;
 impl Labels {
     /// Name of the spans of a node; `None` outside of any.
     fn node(&self, node: u32) -> Option<&str> {
-        let label = self.nodes.get(node as usize).filter(|_| node != ROOT)?;
+        let (_, label) = self.nodes.get(node as usize).filter(|_| node != ROOT)?;
         Some(self.label(*label).1)
+    }
+
+    /// Labels of the spans from the root down to a node.
+    fn path(&self, node: u32) -> Vec<String> {
+        let (mut path, mut at) = (Vec::new(), node);
+        while let Some(&(parent, label)) = self.nodes.get(at as usize).filter(|_| at != ROOT) {
+            path.push(match self.label(label) {
+                (Some(domain), name) => format!("{domain}:{name}"),
+                (None, name) => name.to_owned(),
+            });
+            at = parent; // has a lower number
+        }
+        path.reverse();
+        path
     }
 }
 
@@ -26,13 +40,15 @@ pub(super) struct GpuTracks {
     origin: u64,
     /// Devices that the files have announced.
     devices: Keyed<u32, ()>,
+    /// Paths of nodes that have launched operations.
+    paths: Keyed<u32, Vec<String>>,
 }
 
 type Give<'a> = &'a mut dyn FnMut(&Item<'_>);
 
 impl GpuTracks {
     pub(super) fn new(origin: u64) -> Self {
-        Self { origin, devices: Keyed::default() }
+        Self { origin, devices: Keyed::default(), paths: Keyed::default() }
     }
 
     /// Nanoseconds since the profiler's start, as for all times of a timeline.
@@ -59,10 +75,12 @@ impl GpuTracks {
                         Work::Memory(_) => None,
                     };
                     let (kernel, symbol) = names.map_or(("", ""), |(shown, symbol)| (shown, symbol));
+                    let node = launch.filter(|launch| launch.thread != 0).map_or(ROOT, |launch| launch.node);
                     let (launch, span, call) = place(*launch);
+                    let (start, end) = (self.moment(op.start), self.moment(op.end));
                     give(&Item::Operation(Operation {
-                        start: self.moment(op.start),
-                        end: self.moment(op.end),
+                        start,
+                        end,
                         device: op.device,
                         context: op.context,
                         stream: op.stream,
@@ -73,6 +91,7 @@ impl GpuTracks {
                         symbol,
                         launch,
                         span,
+                        path: self.paths.row_or(node, || labels.path(node)),
                         call,
                     }));
                 }

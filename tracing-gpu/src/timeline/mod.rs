@@ -96,8 +96,8 @@ struct State {
 struct Labels {
     labels: Vec<(Option<&'static str>, Arc<str>)>,
     categories: Vec<Arc<str>>,
-    /// Label of each node of the lineage tree.
-    nodes: Vec<u32>,
+    /// Parent and label of each node of the lineage tree.
+    nodes: Vec<(u32, u32)>,
 }
 
 impl Labels {
@@ -115,7 +115,8 @@ impl Labels {
             while let Some(label) = names.catalog.label_of(self.labels.len() as u32) {
                 self.labels.push((names.domain_name(label.domain), label.name.clone()));
             }
-            self.nodes.extend(names.catalog.nodes().iter().skip(self.nodes.len()).map(|node| node.label));
+            self.nodes
+                .extend(names.catalog.nodes().iter().skip(self.nodes.len()).map(|node| (node.parent, node.label)));
             if self.categories.is_empty() {
                 self.categories.push("".into()); // 0 stands for none
             }

@@ -40,6 +40,7 @@ const KERNEL: Operation<'static> = Operation {
     symbol: "_Z4gemmIfEvi",
     launch: None,
     span: None,
+    path: &[],
     call: 0,
 };
 

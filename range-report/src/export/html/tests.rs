@@ -30,6 +30,7 @@ fn operation(start: u64, length: u64) -> Operation<'static> {
         symbol: "k",
         launch: Some((7, start / 2)),
         span: Some("s"),
+        path: &[],
         call: 0,
     }
 }

@@ -207,6 +207,7 @@ fn operation(correlation: u32, work: Work, launch: Option<(u32, u64)>) -> Operat
         symbol,
         launch,
         span,
+        path: &[],
         call: 0,
     }
 }

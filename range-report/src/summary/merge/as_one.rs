@@ -49,6 +49,7 @@ impl MergedSummary {
             range_exec: Vec::new(),
             off_cpu: self.off_cpu.clone(),
             waits: self.waits.clone(),
+            interference: self.interference.clone(),
             openacc: self.openacc.iter().map(|row| OpenAccStats::new(row.key.clone(), row.all.clone())).collect(),
             categories: self
                 .categories

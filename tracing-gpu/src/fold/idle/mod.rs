@@ -29,7 +29,8 @@ use range_report::{RangeStyle, Summary};
 
 use self::curve::Curve;
 use self::functions::{Purpose, kind, purpose};
-use self::gaps::{DISPATCH, DeviceLog, DeviceOperation, Gap, Name, Settled};
+pub(super) use self::gaps::DISPATCH;
+use self::gaps::{DeviceLog, DeviceOperation, Gap, Name, Settled};
 use self::pieces::{Piece, Pieces};
 use self::ranges::Ranges;
 use self::streams::{StreamLogs, Streams};

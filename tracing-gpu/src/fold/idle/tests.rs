@@ -113,6 +113,7 @@ impl Made {
                     symbol: "spin",
                     launch: Some(launch),
                     span: None,
+                    path: &[],
                     call: 0,
                 });
             }

@@ -105,7 +105,7 @@ impl ThreadState {
                 known: Mutex::default(),
                 told: Mutex::default(),
                 tape: Tape::new(session.tape_room.as_ref()),
-                numbers: session.records_values().then(new_numbers),
+                numbers: session.records_numbers().then(new_numbers),
                 spare_calls: Spare::default(),
                 woken: AtomicU64::new(0),
                 followed: OnceCell::new(),

@@ -252,7 +252,8 @@ impl ThreadState {
     pub(crate) fn number(&self, parent: Option<u64>, metadata: &'static Metadata<'static>) -> NewSpan {
         let Some(numbers) = &self.numbers else { return NewSpan::default() };
         let parent = parent.unwrap_or_else(|| numbers.innermost(self.stack.depth()));
-        let site = if metadata.fields().is_empty() { 0 } else { site_key(metadata) };
+        let has_fields = !metadata.fields().is_empty() && self.session.records_values();
+        let site = if has_fields { site_key(metadata) } else { 0 };
         NewSpan { span: numbers.next(), parent, site }
     }
 

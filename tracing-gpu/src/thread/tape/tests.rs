@@ -9,7 +9,7 @@ const THREAD: u32 = 4_194_303;
 
 /// A tape in a session with room for this number of lines.
 fn tape(lines: usize) -> Tape {
-    Tape::new(Some(Box::leak(Box::new(TapeRoom::new(lines * size_of::<Line>(), true)))))
+    Tape::new(Some(Box::leak(Box::new(TapeRoom::new(lines * size_of::<Line>(), true, true)))))
 }
 
 fn range(number: u64) -> RangeRecord {
@@ -251,7 +251,7 @@ fn values_come_before_their_range_with_their_fields() {
 
 #[test]
 fn room_is_taken_ahead_only_while_there_is_plenty() {
-    let room = TapeRoom::new(8 * PAGE * size_of::<Line>(), true);
+    let room = TapeRoom::new(8 * PAGE * size_of::<Line>(), true, true);
     let left = || room.left.load(Relaxed);
     let (mut first, mut second) = (Log::default(), Log::default());
     assert!(first.takes(3, &room));

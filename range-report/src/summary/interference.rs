@@ -1,0 +1,59 @@
+//! Whose operations made operations of others wait on a GPU.
+
+use super::schema::{Join, by_key, figures};
+use crate::stats::order;
+
+figures! {
+    /// Operations that were ready in a stream while operations of other requests ran before them there, or in another
+    /// stream that theirs was told to wait for, by the spans of both. A request is the outermost call around a launch.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct InterferenceStats {
+        /// Labels of the spans that launched the operations that waited, from the root of the tree down.
+        waiter: Vec<String> = key;
+        /// The same of the operations behind which they waited.
+        by: Vec<String> = key;
+        /// Operations that waited.
+        operations: u64 = sum;
+        /// For how long they were ready while an operation of `by` ran, in nanoseconds. A moment in which several
+        /// operations of one request and stream wait counts once.
+        time_ns: u64 = sum;
+        /// The longest such time of one operation.
+        longest_ns: u64 = most;
+        /// Operations that began late although nothing before them ran, while `by` ran in other streams of the device.
+        possible_operations: u64 = sum;
+        /// For how long, in nanoseconds: perhaps they waited for room on the device. No part of `time_ns`.
+        possible_ns: u64 = sum;
+    }
+}
+
+impl InterferenceStats {
+    /// A row of operations that waited in a stream.
+    ///
+    /// ```
+    /// use range_report::summary::InterferenceStats;
+    ///
+    /// let [small, hog] = ["small", "hog"].map(|kind| vec![kind.to_owned(), "launch".to_owned()]);
+    /// let row = InterferenceStats::new(small, hog, 1_960, 19_700_000_000, 120_400_000);
+    /// assert_eq!((row.operations, row.by[0].as_str(), row.possible_ns), (1_960, "hog", 0));
+    /// ```
+    #[must_use]
+    pub fn new(waiter: Vec<String>, by: Vec<String>, operations: u64, time_ns: u64, longest_ns: u64) -> Self {
+        Self { waiter, by, operations, time_ns, longest_ns, ..Self::default() }
+    }
+
+    /// The rows of several parts of a run as one list, by time descending, then by names.
+    #[doc(hidden)] // for what measures
+    #[must_use]
+    pub fn joined(rows: Vec<Self>) -> Vec<Self> {
+        Join::join(&[&rows])
+    }
+}
+
+impl Join for Vec<InterferenceStats> {
+    #[inline]
+    fn join(parts: &[&Self]) -> Self {
+        let mut rows = by_key(parts, |row: &InterferenceStats| (row.waiter.clone(), row.by.clone()));
+        order::by_key(&mut rows, |row| std::cmp::Reverse((row.time_ns, row.possible_ns)));
+        rows
+    }
+}
