@@ -87,10 +87,18 @@ mod tests {
     fn operations_with_those_before_them() {
         assert!(interference(&Summary::default(), &RenderOptions::default()).contains(NOTHING));
         let expected = "
+ ** GPU Operations behind Others (interference):
+
+ Waited          Behind               Ops      Time  Share       Avg       Max  Possible
+ --------------  -----------------  -----  --------  -----  --------  --------  --------
+ small > launch  hog > launch       1,960  19.60 s   98.0%  10.00 ms  120.0 ms      0 ns
+ hog > launch    small\\t2 > launch     40  400.0 ms   2.0%  10.00 ms  12.00 ms      0 ns
+ hog > launch    hog > launch           0      0 ns   0.0%      -         0 ns  7.000 ms
+
 ";
         assert_eq!(interference(&run(), &RenderOptions::default()), expected);
         let narrow = interference(&run(), &RenderOptions::default().width(80));
-        assert!(narrow.contains("Columns left out: Share") && narrow.contains(" small > launch "), "{narrow}");
+        assert!(narrow.contains("Columns left out: Possible.") && narrow.contains(" small > launch "), "{narrow}");
     }
 
     #[test]

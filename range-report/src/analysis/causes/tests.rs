@@ -216,3 +216,47 @@ fn functions_as_programs_write_them() {
         assert_eq!(without_version(function), expected);
     }
 }
+
+fn path(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// A run of 100 ms without figures of idle time.
+fn held(rows: &[InterferenceStats]) -> Summary {
+    Summary { interference: rows.to_vec(), idle: None, ..run() }
+}
+
+#[test]
+fn who_made_operations_of_others_wait() {
+    let (hog, small) = (path(&["request: hog", "launch"]), path(&["request: small", "launch"]));
+    let row = |operations, ns| InterferenceStats::new(small.clone(), hog.clone(), operations, ns, 3 * MS);
+    let sentence = "`request: hog` cost others 40.00 ms in the stream: 20 operations of `request: small` were ready behind \
+                    it, 2.000 ms each, up to 3.000 ms";
+    let rows = [row(20, 40 * MS), InterferenceStats::new(hog.clone(), small.clone(), 30, 4 * MS, MS)];
+    assert_eq!(only(&held(&rows)), Some((FindingKind::Interference, sentence.to_owned())), "4 ms are too little");
+    let other = InterferenceStats::new(path(&["launch"]), hog.clone(), 5, 9 * MS, 4 * MS);
+    let found = in_stream(&held(&[row(20, 40 * MS), other]), Wording::default());
+    assert!(found[0].sentence.ends_with("up to 3.000 ms, and some of 1 other span"), "{found:?}");
+    assert_eq!((found[0].at_stake_ns, found[0].of_ns, &found[0].span), (49 * MS, Some(49 * MS), &hog));
+    let evidence = Evidence::Interference { operations: 25, waiters: 2, longest_ns: 4 * MS };
+    assert_eq!(found[0].evidence, evidence);
+    for (rows, why) in [
+        (vec![row(19, 40 * MS)], "few operations"),
+        (vec![row(20, 4 * MS)], "little time"),
+        (vec![row(401, 40 * MS)], "short waits"),
+        (vec![InterferenceStats::new(hog.clone(), hog.clone(), 20, 40 * MS, 3 * MS)], "one span"),
+        (vec![InterferenceStats { possible_operations: 99, possible_ns: 90 * MS, ..row(0, 0) }], "only possible"),
+    ] {
+        assert_eq!(kind(&held(&rows)), None, "{why}");
+    }
+    let mut summary =
+        held(&[row(20, 40 * MS), InterferenceStats::new(hog.clone(), hog.clone(), 20, 400 * MS, 30 * MS)]);
+    assert_eq!(kind(&summary), None, "less than a tenth of all such time");
+    summary.interference.truncate(1);
+    summary.idle = with_cause(IdleCause::Launching, 50 * MS).idle;
+    assert_eq!(found_kinds(&summary), [FindingKind::LaunchBound, FindingKind::Interference]);
+}
+
+fn found_kinds(summary: &Summary) -> Vec<FindingKind> {
+    found(summary).into_iter().map(|(kind, _)| kind).collect()
+}

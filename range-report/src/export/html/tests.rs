@@ -7,7 +7,7 @@ use crate::summary::{
     NodeWork, OpenAccStats, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes,
     StreamStats, Summary, Times, TreeNode,
 };
-use crate::summary::{OffCpuStats, WaitStats};
+use crate::summary::{InterferenceStats, OffCpuStats, WaitStats};
 use crate::timeline::{Call, Item, Mark, Operation, Range, Sink, Value};
 use crate::timeline::{Kernel, Work};
 use crate::{FindingKind, FindingKinds};
@@ -260,6 +260,13 @@ fn distinct() -> Summary {
         openacc: vec![event],
         off_cpu: vec![OffCpuStats::new("step", "futex (lock or condition)", 3, 900)],
         waits: vec![WaitStats::new("query", Some("step".to_owned()), 2, 900, 600)],
+        interference: vec![InterferenceStats::new(
+            vec!["a".to_owned(), "b".to_owned()],
+            vec!["c".to_owned()],
+            2,
+            900,
+            600,
+        )],
         gpu: Some(gpu),
         tree: vec![node],
         ..Summary::default()

@@ -223,6 +223,19 @@ fn calls_add_up_and_percentiles_of_several_are_not_told() {
 }
 
 #[test]
+fn interference_of_all_processes_is_joined_by_paths() {
+    let path = |kind: &str| vec![kind.to_owned(), "launch".to_owned()];
+    let of = |rank, row: InterferenceStats| Summary { interference: vec![row], ..of(Some(rank), rank, &[]) };
+    let row = |operations, time_ns, longest_ns| {
+        let row = InterferenceStats::new(path("small"), path("hog"), operations, time_ns, longest_ns);
+        InterferenceStats { possible_operations: operations, possible_ns: time_ns, ..row }
+    };
+    let merged = Summary::merge([of(0, row(3, 100, 45)), of(1, row(2, 20, 19))]);
+    assert_eq!(merged.interference, [row(5, 120, 45)]);
+    assert_eq!(merged.as_one().interference, merged.interference);
+}
+
+#[test]
 fn waits_of_all_processes_are_rows_of_one() {
     let of = |rank, row: WaitStats| Summary { waits: vec![row], ..of(Some(rank), rank, &[]) };
     let row = |waits, time_ns, longest_ns| WaitStats::new("query", Some("step".to_owned()), waits, time_ns, longest_ns);

@@ -64,6 +64,8 @@ pub(crate) struct Interference {
     streams: Keyed<StreamId, StreamLog>,
     /// Records of events, by their numbers.
     events: FxHashMap<u64, Event>,
+    /// Whether an event was forgotten.
+    forgot_event: bool,
     pairs: Keyed<Pair, Sums>,
     /// Start of the window. Operations that started before are not judged.
     window: u64,
@@ -149,8 +151,9 @@ struct StreamLog {
     operations: Vec<StreamOperation>,
     /// When it was told to wait for which record of an event.
     waits: Vec<(u64, u64)>,
-    /// The latest end of an operation that was forgotten.
+    /// The latest end of an operation, and the latest wait, that was forgotten.
     forgotten: u64,
+    untold: u64,
 }
 
 impl StreamLog {
@@ -294,9 +297,8 @@ impl Interference {
                 if it.path == NO_PATH {
                     continue;
                 }
-                cut += u64::from(log.forgotten > it.launched.max(self.window));
                 let mut has_room = true;
-                self.judge((id, log), index, &mut devices, &mut |by, ns, is_possible| {
+                let is_whole = self.judge((id, log), index, &mut devices, &mut |by, ns, is_possible| {
                     let pair = (it.path, by);
                     if pairs.len() >= self.limits.pairs && !pairs.contains_key(&pair) {
                         has_room = false;
@@ -311,6 +313,7 @@ impl Interference {
                         sums.longest = sums.longest.max(ns);
                     }
                 });
+                cut += u64::from(!is_whole);
                 crowded += u64::from(!has_room);
             }
         }
@@ -321,25 +324,36 @@ impl Interference {
     }
 
     /// Passes on the path and the time of each span behind whose operations one waited, and whether that is only
-    /// possible.
+    /// possible. Returns whether all of it is known.
     fn judge(
         &self,
         (id, log): (StreamId, &StreamLog),
         index: usize,
         devices: &mut Devices,
         charge: &mut dyn FnMut(u32, u64, bool),
-    ) {
-        let Some((it, before)) = log.operations.get(..=index).and_then(<[_]>::split_last) else { return };
-        let mut ready = it.launched.max(self.window).max(log.forgotten);
+    ) -> bool {
+        let Some((it, before)) = log.operations.get(..=index).and_then(<[_]>::split_last) else { return true };
+        let from = it.launched.max(self.window);
+        let mut ready = from.max(log.forgotten);
         let mut awaited = self.others(it, before, &mut ready);
         // An operation that began before had waited for all that its stream was told to wait for.
         let began = before.len().checked_sub(awaited.len() + 1).and_then(|last| before.get(last));
         let began = began.map_or(0, |operation| operation.launched);
+        if began < log.untold {
+            return false;
+        }
         let mut elsewhere = Vec::new();
         let told = log.waits.partition_point(|&(at, _)| at <= it.launched);
         let waits = log.waits.iter().take(told).rev().take_while(|&&(at, _)| at > began);
-        for event in waits.filter_map(|(_, record)| self.events.get(record)).filter(|event| event.stream != id) {
-            let Some(of) = self.streams.get(&event.stream) else { continue };
+        for (at, record) in waits {
+            let event = match self.events.get(record) {
+                None if self.forgot_event => return false,
+                event => event.filter(|event| event.at <= *at),
+            };
+            let Some((event, of)) = event.and_then(|event| Some((event, self.streams.get(&event.stream)?))) else {
+                continue;
+            };
+            ready = ready.max(of.forgotten.min(it.start));
             let recorded = of.operations.partition_point(|operation| operation.launched <= event.at);
             elsewhere.extend(self.others(it, of.operations.get(..recorded).unwrap_or_default(), &mut ready));
         }
@@ -360,6 +374,7 @@ impl Interference {
             beside.reverse();
             charged(&beside, (free, it.start), &mut |by, ns| charge(by, ns, true));
         }
+        log.forgotten <= from
     }
 
     /// The last of these operations, from the one on that began after `ready` or runs then: those of other requests. An
@@ -412,7 +427,7 @@ impl Interference {
 
     /// Forgets all but the newest of what is settled.
     fn forget(&mut self) {
-        let Self { streams, events, settled, operations, .. } = self;
+        let Self { streams, events, forgot_event, settled, operations, .. } = self;
         let horizon = |moments: &mut dyn Iterator<Item = u64>| {
             let mut moments: Vec<u64> = moments.collect();
             let older = moments.len().checked_sub(self.limits.kept).filter(|older| *older > 0);
@@ -430,8 +445,12 @@ impl Interference {
                 log.forgotten = log.forgotten.max(if is_old { operation.end } else { 0 });
                 !is_old
             });
-            log.waits.retain(|wait| wait.0 > told);
+            log.waits.retain(|&(at, _)| {
+                log.untold = log.untold.max(if at > told { 0 } else { at });
+                at > told
+            });
         }
+        *forgot_event |= recorded > 0;
         events.retain(|_, event| event.at > recorded);
         if streams.len() > MOST_STREAMS {
             *streams = std::mem::take(streams).into_iter().filter(|(_, log)| !log.is_empty()).collect();

@@ -51,7 +51,7 @@ fn small_requests_wait_behind_a_hog() {
     summary.render(&[Report::Why, Report::Interference], &options, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     let documented = include_str!("../../../../../docs/gpu.md");
-    assert!(text.lines().all(|line| documented.contains(line)), "{text}");
+    assert!(documented.contains(text.trim_matches('\n')), "{text}");
     let found = found(&summary);
     assert_eq!(found.len(), 1, "the small ones cost next to nothing: {found:?}");
     assert_eq!(found[0].span, ["hog", "launch"]);
