@@ -23,10 +23,10 @@ const OVERLAPS: u128 = 10;
 const SMALL_COPY: u64 = 16 << 10;
 /// Small copies become a finding from this number on, if there are half as many copies as kernels or more.
 const MANY_COPIES: u64 = 500;
-/// Operations that waited behind those of another span become a finding if each waited for at least this long on average,
-/// in nanoseconds, and if that span holds at least this part of all such time, in per cent.
+/// Operations that waited behind those of another span become a finding if each waited for at least this long on
+/// average, in nanoseconds, and if that span is owed at least this part of all such time, in per cent.
 const LONG_WAIT: u64 = 100_000;
-const HELD: u128 = 10;
+const OWED: u128 = 10;
 const LONGEST_NAME: usize = 40;
 
 /// A run whose ranges, calls and GPU work were all recorded.
@@ -347,7 +347,7 @@ fn no_overlap(run: Run<'_>) -> Vec<Finding> {
     vec![run.of_range((None, None), evidence, at_stake, sentence, Some(advice))]
 }
 
-/// Spans behind whose operations those of other spans waited. Requests of one span may differ, but nothing says by what.
+/// Spans behind whose operations those of other spans waited. Requests of one span are not told apart.
 fn interference(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let whole = summary.interference.iter().map(|row| u128::from(row.time_ns)).sum::<u128>();
     let mut spans: Keyed<&[String], Vec<&InterferenceStats>> = Keyed::default();
@@ -358,7 +358,7 @@ fn interference(summary: &Summary, wording: Wording) -> Vec<Finding> {
         let sum = |of: fn(&InterferenceStats) -> u64| rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)));
         let (ns, operations) = (sum(|row| row.time_ns), sum(|row| row.operations));
         let is_much = u128::from(ns) * 100 >= u128::from(summary.elapsed_ns) * WORTH
-            && u128::from(ns) * 100 >= whole * HELD
+            && u128::from(ns) * 100 >= whole * OWED
             && operations >= LOOP
             && ns / operations >= LONG_WAIT;
         let most = rows.iter().rev().max_by_key(|row| row.time_ns).filter(|_| is_much)?;

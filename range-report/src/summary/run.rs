@@ -480,8 +480,8 @@ figures! {
         /// Who ended the waits of calls, by time descending; only of futures that were followed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         waits: Vec<WaitStats>;
-        /// Whose operations on a GPU made operations of others wait, by time descending; empty where no report asked for
-        /// it.
+        /// Whose operations on a GPU made operations of others wait, by time descending. Empty where no report asked
+        /// for it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         interference: Vec<InterferenceStats>;
         /// Events of an OpenACC runtime, by total time descending, then by label.

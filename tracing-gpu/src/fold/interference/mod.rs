@@ -9,10 +9,10 @@
 //! If its stream is free, and nothing that it waits for runs, but it starts more than [`DISPATCH`] later, it may wait
 //! for room on the device: each of these moments in which another stream runs is possibly owed to that one.
 //!
-//! A request is the outermost call around a launch (`calls`). What cannot be told apart is one request: launches outside
-//! of spans, and a call whose callers are not known yet, unless the outermost spans have different names. So is what one
-//! thread launches one after the other: a request that was over when the thread launched the next. Where calls have no
-//! numbers, ranges nest on their threads, so those of different threads are different requests.
+//! A request is the outermost call around a launch (`calls`). What the records do not tell apart counts as one request:
+//! launches outside of spans, and calls whose callers are not known yet, unless their outermost spans have different
+//! names. A request that was over when the same thread launched the operation is an earlier step of it. Where calls
+//! have no numbers, ranges nest on their threads, so those of different threads are different requests.
 //!
 //! Records arrive late and in any order. So operations that started before [`Limits::lateness`] are settled whenever
 //! [`Limits::batch`] records have arrived, and memory does not grow with the run.
