@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tests::launcher::Folder;
-use tracing::{Dispatch, dispatcher::with_default, info_span};
-use tracing_gpu::summary::ActivityLosses;
-use tracing_gpu::{ClockPair, Gpu, Output, Profiler, ProfilerBuilder, Summary, TimedQueue};
+use tracing::{Dispatch, Span, dispatcher::with_default, info_span};
+use tracing_gpu::summary::{ActivityLosses, InterferenceStats};
+use tracing_gpu::{ClockPair, Gpu, Output, Profiler, ProfilerBuilder, Report, Summary, TimedQueue};
 use tracing_subscriber::prelude::*;
 
 /// The GPU's clock counts from another moment.
@@ -104,6 +104,40 @@ fn a_window_forgets_what_was_submitted_before() {
     assert_eq!(profiler.summary().losses.activity.without_time, 1);
     profiler.finish().expect("nothing to be written");
     queue.ran(queue.submit(), "over", 5, 25);
+}
+
+/// The rows of a small request behind a hog on one queue and one thread. `is_over`: the hog was over before the small
+/// one was submitted. Operations run long after they were submitted.
+fn behind_a_hog(report: Report, is_over: bool) -> Vec<InterferenceStats> {
+    let folder = Folder::new();
+    let json = folder.0.join("run.json");
+    let (profiler, subscriber) = start(builder().report([report]).name_from(["kind"]).json(&json));
+    let queue = profiler.ingest("Radeon", ClockPair::now(GPU_NOW));
+    let submit = |span: &Span| span.in_scope(|| info_span!("launch").in_scope(|| queue.submit()));
+    with_default(&subscriber, || {
+        let mut hog = Some(info_span!("request", kind = "hog"));
+        let [first, second] = [(); 2].map(|()| submit(hog.as_ref().expect("it is open")));
+        hog = hog.filter(|_| !is_over);
+        let small = info_span!("request", kind = "small");
+        let [third, fourth] = [(); 2].map(|()| submit(&small));
+        drop((hog, small));
+        let at = |ms: u64| GPU_NOW + 1_000_000_000_000 + ms * 1_000_000;
+        for (submission, begin, end) in [(first, 0, 20), (second, 22, 30), (third, 30, 31), (fourth, 31, 32)] {
+            queue.ran(submission, "spin", at(begin), at(end));
+        }
+    });
+    profiler.finish().expect("a file that can be written");
+    Summary::read_json(std::fs::File::open(json).expect("a summary")).expect("a summary").interference
+}
+
+#[test]
+fn operations_wait_behind_those_of_other_requests() {
+    let [hog, small] = ["hog", "small"].map(|kind| vec![kind.to_owned(), "launch".to_owned()]);
+    let expected = InterferenceStats::new(small, hog, 1, 28_000_000, 28_000_000);
+    for report in [Report::Interference, Report::Why] {
+        assert_eq!(behind_a_hog(report, false), [expected.clone()]);
+        assert_eq!(behind_a_hog(report, true), []);
+    }
 }
 
 #[test]
