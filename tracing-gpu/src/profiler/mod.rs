@@ -542,7 +542,11 @@ fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
     let idle = idle.map(|idle| Box::new(idle) as Box<dyn Fold>);
     let kernel_exec =
         asks(&[Report::KernelExec]).then(|| Box::<fold::kernel_exec::KernelExec>::default() as Box<dyn Fold>);
-    let interference = asks(&HOLDERS).then(|| Box::<Interference>::default() as Box<dyn Fold>);
+    let interference = match asks(&[Report::Interference]) {
+        true => Some(Interference::default()),
+        false => asks(&HOLDERS).then(Interference::without_events),
+    };
+    let interference = interference.map(|interference| Box::new(interference) as Box<dyn Fold>);
     let all = config.folds.iter().map(|new| new()).chain(watch).chain(idle);
     all.chain(kernel_exec).chain(interference).collect()
 }

@@ -59,6 +59,7 @@ impl Default for Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Interference {
     limits: Limits,
+    without_events: bool,
     paths: Paths,
     calls: Calls,
     streams: Keyed<StreamId, StreamLog>,
@@ -184,7 +185,7 @@ struct Sums {
 
 impl Fold for Interference {
     fn details(&self) -> Details {
-        Details::WAITS.and(Details::EVENTS)
+        if self.without_events { Details::WAITS } else { Details::WAITS.and(Details::EVENTS) }
     }
 
     fn range(&mut self, range: &Range<'_>) {
@@ -265,6 +266,11 @@ impl Fold for Interference {
 }
 
 impl Interference {
+    /// A fold that needs no records of events. It leaves out operations that wait for one.
+    pub(crate) fn without_events() -> Self {
+        Self { without_events: true, ..Self::default() }
+    }
+
     /// Settles old operations after many records have arrived.
     fn arrived(&mut self, end: u64) {
         self.arrived += 1;
@@ -347,6 +353,7 @@ impl Interference {
         let waits = log.waits.iter().take(told).rev().take_while(|&&(at, _)| at > began);
         for (at, record) in waits {
             let event = match self.events.get(record) {
+                _ if self.without_events => return true,
                 None if self.forgot_event => return false,
                 event => event.filter(|event| event.at <= *at),
             };

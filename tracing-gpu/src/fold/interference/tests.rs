@@ -93,6 +93,11 @@ struct Run {
     devices: u32,
 }
 
+/// The one of these that runs at a moment, and began first.
+fn first<'a>(of: &[&'a Ran], at: u64) -> Option<&'a Ran> {
+    of.iter().copied().filter(|ran| ran.start <= at && at < ran.end).min_by_key(|ran| ran.start)
+}
+
 /// Operations, time and longest; and the operations and the time that are only possible.
 type Figures = [u64; 5];
 type Truth = BTreeMap<(Vec<String>, Vec<String>), Figures>;
@@ -177,22 +182,19 @@ impl Run {
             moments.dedup();
             let mut own: BTreeMap<&[String], u64> = BTreeMap::new();
             let mut possible: BTreeMap<&[String], u64> = BTreeMap::new();
+            let needed = earlier.iter().chain(&behind).filter(|ran| !self.are_apart(it, ran));
+            let ready = needed.map(|ran| ran.end).max().unwrap_or(0);
             // When it was last not ready, or something ran that it waits for.
             let mut free = from;
             for pair in moments.windows(2) {
                 let (at, until) = (pair[0], pair[1]);
-                let runs = |ran: &&&Ran| ran.start <= at && at < ran.end;
-                let is_ready = earlier.iter().chain(&behind).all(|ran| ran.end <= at || self.are_apart(it, ran));
-                let first =
-                    |of: &[&Ran]| of.iter().filter(runs).min_by_key(|ran| ran.start).map(|ran| ran.path.clone());
-                let by = first(&earlier).or_else(|| first(&behind));
-                if !is_ready || by.is_some() {
+                let by = first(&earlier, at).or_else(|| first(&behind, at));
+                if at < ready || by.is_some() {
                     (free, possible) = (until, BTreeMap::new());
                 }
-                if let Some(by) = by.filter(|_| is_ready) {
-                    let path = self.ran.iter().map(|ran| &ran.path).find(|path| **path == by).unwrap();
-                    *own.entry(path).or_default() += until - at;
-                } else if let Some(by) = beside.iter().filter(runs).min_by_key(|ran| ran.start).filter(|_| is_ready) {
+                if let Some(by) = by.filter(|_| at >= ready) {
+                    *own.entry(&by.path).or_default() += until - at;
+                } else if let Some(by) = first(&beside, at).filter(|_| at >= ready) {
                     *possible.entry(&by.path).or_default() += until - at;
                 }
             }
@@ -213,7 +215,7 @@ impl Run {
         let mut records = Vec::new();
         let number = |request: usize| if self.is_numbered { request as u64 } else { 0 };
         let mut launches = self.requests.len() as u64;
-        let mut correlation = 0;
+        let (mut correlation, mut ran) = (0, 0..self.ran.len());
         for asked in &self.asked {
             correlation += 1;
             let (at, launch) = (asked.at, Some((asked.thread, asked.at)));
@@ -223,8 +225,8 @@ impl Run {
                     let (start, end, thread, parent) = (at - 500, at + 500, asked.thread, number(request));
                     let is_nested = path.len() > 1;
                     let call = if is_nested { number(launches as usize) } else { parent };
-                    let ran = self.ran.iter().find(|ran| ran.launched == at).unwrap().clone();
-                    records.push((ran.end, Record::Operation(ran, call, correlation)));
+                    let ran = ran.next().unwrap();
+                    records.push((self.ran[ran].end, Record::Operation(ran, call, correlation)));
                     if is_nested && request != 0 {
                         let range = Range { thread, start, end, name: "launch", call, parent, ..Range::default() };
                         records.push((end, Record::Range(range)));
@@ -263,23 +265,27 @@ impl Run {
             Record::Range(range) => fold.range(range),
             Record::Call(call) => fold.call(call),
             &Record::Detail(detail, launch) => fold.detail(&PlacedDetail { detail, launch, span: None, call: 0 }),
-            Record::Operation(ran, call, correlation) => fold.operation(&Operation {
-                start: ran.start,
-                end: ran.end,
-                device: self.device(ran.stream),
-                context: 1,
-                stream: ran.stream,
-                correlation: *correlation,
-                graph_node: 0,
-                work: Work::Kernel(Kernel::default()),
-                kernel: "spin",
-                symbol: "spin",
-                launch: Some((ran.thread, ran.launched)),
-                span: ran.path.last().map(|name| &**name),
-                path: &ran.path,
-                call: *call,
-            }),
+            &Record::Operation(ran, call, correlation) => self.run(&self.ran[ran], call, correlation, fold),
         }
+    }
+
+    fn run(&self, ran: &Ran, call: u64, correlation: u32, fold: &mut Interference) {
+        fold.operation(&Operation {
+            start: ran.start,
+            end: ran.end,
+            device: self.device(ran.stream),
+            context: 1,
+            stream: ran.stream,
+            correlation,
+            graph_node: 0,
+            work: Work::Kernel(Kernel::default()),
+            kernel: "spin",
+            symbol: "spin",
+            launch: Some((ran.thread, ran.launched)),
+            span: ran.path.last().map(|name| &**name),
+            path: &ran.path,
+            call,
+        });
     }
 }
 
@@ -288,7 +294,8 @@ enum Record {
     Range(Range<'static>),
     Call(Call<'static>),
     Detail(Detail, Option<(u32, u64)>),
-    Operation(Ran, u64, u32),
+    /// A kernel, by its place.
+    Operation(usize, u64, u32),
 }
 
 /// Requests of three kinds on a few threads and streams: some are futures, which may go on while others run on their
@@ -302,7 +309,7 @@ fn program(seed: u64, is_numbered: bool) -> Run {
     let mut free = vec![0; threads as usize + 1];
     let mut futures = Vec::new();
     for _ in 0..120 {
-        now += numbers.us(1, 400);
+        now += numbers.us(1, 1_200);
         let request = run.requests.len();
         let kind = ["hog", "small", "batch"][numbers.below(3) as usize];
         let is_future = is_numbered && numbers.one_in(2);
@@ -387,7 +394,7 @@ fn schedules_at_random_are_accounted_to_the_nanosecond() {
             let run = program(seed, is_numbered);
             let truth = run.truth(0);
             for batch in [usize::MAX, 200] {
-                let limits = Limits { batch, lateness: 60_000_000, ..Limits::default() };
+                let limits = Limits { batch, lateness: 20_000_000, ..Limits::default() };
                 let mut fold = Interference { limits, ..Interference::default() };
                 in_order(&run, seed).iter().for_each(|(_, record)| run.give(record, &mut fold));
                 let (found, notes) = answer(fold);
@@ -397,7 +404,7 @@ fn schedules_at_random_are_accounted_to_the_nanosecond() {
             truth.values().for_each(|sums| all.iter_mut().zip(sums).for_each(|(all, more)| *all += more));
         }
     }
-    assert!(all.iter().all(|sum| *sum > 1_000), "{all:?}");
+    assert!(all.iter().all(|sum| *sum > 500), "{all:?}");
 }
 
 #[test]
@@ -415,6 +422,26 @@ fn a_window_begins_anew() {
         check(&found, &run.truth(window), seed);
         assert_eq!(notes, [""; 0]);
     }
+}
+
+/// What waits for an event is left out, and nothing else is said of the rest.
+#[test]
+fn without_events_nothing_is_invented() {
+    let mut all = [0; 2];
+    for seed in 0..30 {
+        let run = program(seed, true);
+        let truth = run.truth(0);
+        let mut fold = Interference::without_events();
+        assert!(!fold.details().has(Details::EVENTS));
+        let records = in_order(&run, seed).into_iter().map(|(_, record)| record);
+        let is_recorded = |record: &Record| !matches!(record, Record::Detail(Detail::Event(_), _));
+        records.filter(is_recorded).for_each(|record| run.give(&record, &mut fold));
+        let (found, notes) = answer(fold);
+        let of = |of: &Truth| of.values().map(|sums| sums[1]).sum::<u64>();
+        assert!(found.iter().all(|(pair, sums)| sums[1] <= truth[pair][1]) && notes.is_empty(), "seed {seed}");
+        all = [all[0] + of(&found), all[1] + of(&truth)];
+    }
+    assert!(all[0] * 10 > all[1] && all[0] < all[1], "{all:?}");
 }
 
 const LATE: &str = "came too late";
