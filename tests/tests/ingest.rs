@@ -133,9 +133,9 @@ fn behind_a_hog(report: Report, is_over: bool) -> Vec<InterferenceStats> {
 #[test]
 fn operations_wait_behind_those_of_other_requests() {
     let [hog, small] = ["hog", "small"].map(|kind| vec![kind.to_owned(), "launch".to_owned()]);
-    let expected = InterferenceStats::new(small, hog, 1, 28_000_000, 28_000_000);
+    let expected = [InterferenceStats::new(small, hog, 1, 28_000_000, 28_000_000)];
     for report in [Report::Interference, Report::Why] {
-        assert_eq!(behind_a_hog(report, false), [expected.clone()]);
+        assert_eq!(behind_a_hog(report, false), expected);
         assert_eq!(behind_a_hog(report, true), []);
     }
 }
