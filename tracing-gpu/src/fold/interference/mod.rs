@@ -189,13 +189,15 @@ impl Fold for Interference {
     }
 
     fn range(&mut self, range: &Range<'_>) {
-        self.calls.instance(range.call, range.parent, range.end);
-        self.arrived(range.end);
+        if range.span != 0 {
+            self.calls.instance(range.call, range.parent, range.end); // not one that stands in for its caller
+        }
+        self.forget_calls();
     }
 
     fn call(&mut self, call: &Call<'_>) {
         self.calls.closed(call.call, call.parent, call.end);
-        self.arrived(call.end);
+        self.forget_calls();
     }
 
     fn operation(&mut self, operation: &Operation<'_>) {
@@ -285,14 +287,8 @@ impl Interference {
     /// Judges all operations that started before a moment.
     fn settle(&mut self, until: u64) {
         self.arrived = 0;
-        let Self { calls, paths, streams, .. } = self;
-        for log in streams.values_mut() {
-            log.sort();
-            let is_unknown = |it: &&mut StreamOperation| it.request == 0 && it.call != 0 && it.path != NO_PATH;
-            for operation in log.operations.iter_mut().filter(is_unknown) {
-                operation.request = calls.request(operation.call, paths.spans(operation.path));
-            }
-        }
+        self.streams.values_mut().for_each(StreamLog::sort);
+        self.find_requests();
         let mut devices = Devices::default();
         let mut pairs = std::mem::take(&mut self.pairs);
         let (mut cut, mut crowded) = (0, 0);
@@ -327,6 +323,25 @@ impl Interference {
         (self.cut, self.crowded) = (self.cut + cut, self.crowded + crowded);
         self.settled = self.settled.max(until);
         self.forget();
+    }
+
+    /// Finds the requests of operations, as far as they are known.
+    fn find_requests(&mut self) {
+        let Self { calls, paths, streams, .. } = self;
+        for log in streams.values_mut() {
+            let is_unknown = |it: &&mut StreamOperation| it.request == 0 && it.call != 0 && it.path != NO_PATH;
+            for operation in log.operations.iter_mut().filter(is_unknown) {
+                operation.request = calls.request(operation.call, paths.spans(operation.path));
+            }
+        }
+    }
+
+    /// Forgets calls if there are many, but not the requests of operations in them.
+    fn forget_calls(&mut self) {
+        if self.calls.are_many() {
+            self.find_requests();
+            self.calls.forget();
+        }
     }
 
     /// Passes on the path and the time of each span behind whose operations one waited, and whether that is only
@@ -463,7 +478,6 @@ impl Interference {
             *streams = std::mem::take(streams).into_iter().filter(|(_, log)| !log.is_empty()).collect();
         }
         *operations = streams.rows().iter().map(|log| log.operations.len()).sum();
-        self.calls.forget();
     }
 }
 

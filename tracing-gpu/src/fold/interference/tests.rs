@@ -228,12 +228,19 @@ impl Run {
                     let ran = ran.next().unwrap();
                     records.push((self.ran[ran].end, Record::Operation(ran, call, correlation)));
                     if is_nested && request != 0 {
-                        let range = Range { thread, start, end, name: "launch", call, parent, ..Range::default() };
+                        let range =
+                            Range { thread, start, end, name: "launch", span: 1, call, parent, ..Range::default() };
                         records.push((end, Record::Range(range)));
                     }
                     if self.requests[request].is_future {
-                        let poll =
-                            Range { thread, start: start - 100, end: end + 100, call: parent, ..Range::default() };
+                        let poll = Range {
+                            thread,
+                            start: start - 100,
+                            end: end + 100,
+                            span: 1,
+                            call: parent,
+                            ..Range::default()
+                        };
                         records.push((end + 100, Record::Range(poll)));
                     }
                 }
@@ -253,7 +260,7 @@ impl Run {
             let call = number(request);
             let record = match is_future {
                 true => Record::Call(Call { call, start, end, name: "request", ..Call::default() }),
-                false => Record::Range(Range { start, end, call, name: "request", ..Range::default() }),
+                false => Record::Range(Range { start, end, span: 1, call, name: "request", ..Range::default() }),
             };
             records.push((end, record));
         }
