@@ -11,7 +11,7 @@ use crate::thread::coincidence::{ANY, CERTAIN, Key, LEAST, Sums, WINDOWS};
 /// A claim needs so many moments at which waits ended, and this percentage of them and of the waits right after it.
 const MOMENTS: u64 = 10;
 const PERCENT: u64 = 90;
-/// How surely it is no chance: the logarithm of the odds. Hundreds of names are asked about, so it is more than for one.
+/// How surely it is no chance: the logarithm of the odds. It is large because hundreds of names are asked about.
 const SURPRISE: f64 = 20.0;
 /// It happens so many times as often as by chance: tasks that all go on after a pause end close to each other, though
 /// no moment during the pause is.
