@@ -116,12 +116,25 @@ pub(crate) fn perhaps_for(phases: &Phases, other: usize, wording: Wording) -> St
     format!("perhaps for `{name}`")
 }
 
+/// How long those threads were in polls that were busy for nearly all of the time, and all that poll futures.
+fn polling(summary: &Summary) -> (Vec<u64>, Vec<u64>) {
+    let wall = u128::from(summary.elapsed_ns);
+    let polling: Vec<u64> = summary.threads.iter().filter_map(|thread| thread.in_polls_ns).collect();
+    let is_busy = |&&ns: &&u64| wall > 0 && u128::from(ns) * 100 >= wall * BUSY_PERCENT;
+    (polling.iter().filter(is_busy).copied().collect(), polling)
+}
+
+/// Whether at least half of the threads that poll futures were busy for nearly all of the time: a call that is ready
+/// may then wait for one of them.
+pub(crate) fn are_workers_busy(summary: &Summary) -> bool {
+    let (busy, polling) = polling(summary);
+    !busy.is_empty() && busy.len() * 2 >= polling.len()
+}
+
 /// Threads that were busy for nearly all of the time, if they are at least half of the threads that poll futures.
 fn busy_threads(run: Run<'_>) -> Vec<Finding> {
     let wall = u128::from(run.summary.elapsed_ns);
-    let polling: Vec<u64> = run.summary.threads.iter().filter_map(|thread| thread.in_polls_ns).collect();
-    let is_busy = |&&ns: &&u64| wall > 0 && u128::from(ns) * 100 >= wall * BUSY_PERCENT;
-    let busy: Vec<u64> = polling.iter().filter(is_busy).copied().collect();
+    let (busy, polling) = polling(run.summary);
     let who = match (busy.len(), polling.len()) {
         _ if run.phases.longest_wait().is_none() => return Vec::new(),
         (0, _) => return Vec::new(),

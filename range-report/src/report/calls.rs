@@ -6,6 +6,7 @@ use super::gpu_work::NO_CALL_OF_FUTURE;
 use super::nsys::quantile_cell;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
+use crate::analysis::are_workers_busy;
 use crate::stats::order;
 use crate::summary::schema::{Figures, Join};
 use crate::summary::{CallStates, SlowestCalls};
@@ -40,7 +41,7 @@ pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
         rows.truncate(options.rows);
         rows.push(rest);
     }
-    section(&title, &if rows.is_empty() { NO_CALL_OF_FUTURE.to_owned() } else { text(&rows, options) })
+    section(&title, &if rows.is_empty() { NO_CALL_OF_FUTURE.to_owned() } else { text(summary, &rows, options) })
 }
 
 /// The rows beyond the limit as one.
@@ -133,7 +134,7 @@ pub(crate) fn mean(times: &Times) -> u64 {
     times.total_ns.saturating_add(half).checked_div(times.instances).unwrap_or(0)
 }
 
-fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
+fn text(summary: &Summary, rows: &[&CallStats], options: &RenderOptions) -> String {
     let roomy = options.columns() >= ROOMY;
     let no_cancelled = rows.iter().all(|row| row.cancelled == 0);
     let mut table = table_of(rows, options);
@@ -173,7 +174,7 @@ fn text(rows: &[&CallStats], options: &RenderOptions) -> String {
         (if header.is_empty() { &*column.page } else { header }.to_owned(), rank)
     };
     let slowest = rows.iter().filter_map(|row| Some((*row, row.slowest.as_ref().filter(|slow| is_slow(row, slow))?)));
-    let lines = slowest.take(SLOWEST_ROWS).map(|(row, slowest)| slowest_text(row, slowest, options));
+    let lines = slowest.take(SLOWEST_ROWS).map(|(row, slowest)| slowest_text(summary, row, slowest, options));
     let lines: String = lines.map(|line| wrapped(" ::", &line, options.columns())).collect();
     let gap = if lines.is_empty() { "" } else { "\n" };
     fitted(&table, Keep::End, &head, options) + gap + &lines
@@ -185,8 +186,11 @@ fn is_slow(row: &CallStats, slowest: &SlowestCalls) -> bool {
 }
 
 /// `slowest 12 of 1,200 calls of request, 552.9 ms each: 91.9% in child calls, 5.1% ready`
-fn slowest_text(row: &CallStats, slowest: &SlowestCalls, options: &RenderOptions) -> String {
+fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, options: &RenderOptions) -> String {
     let mut parts = parts_of(&slowest.states);
+    if are_workers_busy(summary) && !is_followed(summary, row) {
+        parts.iter_mut().filter(|(_, state)| *state == WAITING).for_each(|(_, state)| *state = READY_OR_WAITING);
+    }
     order::by_most(&mut parts, |(ns, _)| *ns);
     let all = slowest.latency_ns;
     let parts = parts.iter().filter(|(ns, _)| *ns > 0 && *ns >= all / WORTH_A_COLUMN).take(SLOWEST_PARTS);
@@ -196,6 +200,17 @@ fn slowest_text(row: &CallStats, slowest: &SlowestCalls, options: &RenderOptions
     let each = human_inline(slowest.latency_ns / slowest.calls.max(1));
     format!("slowest {slow} of {all} calls of {}, {each} each: {}", escaped(&name), parts.join(", "))
 }
+
+/// Whether its wakes are known, since waits of calls of this name were told.
+fn is_followed(summary: &Summary, row: &CallStats) -> bool {
+    let label = crate::text::label(row.domain.as_deref(), &row.name);
+    let mut told = summary.waits.iter().filter(|wait| wait.of_waits.is_none() && wait.resource.is_none());
+    told.any(|wait| Some(&wait.waiter) == label.as_ref())
+}
+
+const WAITING: &str = "waiting itself";
+/// What a call does that is not active, where all workers are busy and nobody knows when it was woken.
+const READY_OR_WAITING: &str = "ready or waiting";
 
 /// The states of calls in words.
 pub(crate) fn parts_of(states: &CallStates) -> Vec<(u64, &'static str)> {
@@ -207,7 +222,7 @@ pub(crate) fn parts_of(states: &CallStates) -> Vec<(u64, &'static str)> {
         (on_thread_ns, "on a thread"),
         (ready_ns, "ready"),
         (child_call_ns, "in child calls"),
-        (otherwise_ns, "waiting itself"),
+        (otherwise_ns, WAITING),
         (outlived_ns, "outlived"),
     ]
 }

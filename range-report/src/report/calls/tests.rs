@@ -1,5 +1,6 @@
 use super::*;
 use crate::Report;
+use crate::summary::{ThreadStats, WaitStats};
 use crate::text::width::width_of;
 
 fn call(name: &str, calls: u64, mean_ms: u64, busy_ms: u64, own_ms: u64) -> CallStats {
@@ -119,6 +120,14 @@ fn the_slowest_calls_say_what_their_time_was() {
     let text = printed(&summary, 100);
     let line = " :: slowest 12 of 1,000 calls of request, 500.0 ms each: 83.3% in child calls, 15.0% waiting itself\n";
     assert!(text.ends_with(&format!("\n\n{line}\n")), "{text}");
+    // With busy workers, only a followed call is known to wait.
+    summary.elapsed_ns = 1_000;
+    let busy = |ns| ThreadStats { in_polls_ns: Some(ns), ..ThreadStats::default() };
+    summary.threads = vec![busy(900), busy(0)];
+    let text = printed(&summary, 100);
+    assert!(text.contains("15.0% ready or\n    waiting\n"), "{text}");
+    summary.waits = vec![WaitStats::new("request", None, 1, 1, 1)];
+    assert!(printed(&summary, 100).contains(line));
 }
 
 #[test]
