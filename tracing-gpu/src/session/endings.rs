@@ -86,6 +86,12 @@ impl Endings {
         self.woken.store(Mark::bits(woken), Relaxed);
     }
 
+    /// The range that was noted last had begun so; see [`begin`](Self::begin).
+    pub(crate) fn amend(&self, woken: Option<Mark>) {
+        let last = self.count.load(Relaxed).checked_sub(1).and_then(|last| self.all.get(last as usize % KEPT));
+        last.into_iter().for_each(|ending| ending.woken.store(Mark::bits(woken), Relaxed));
+    }
+
     /// A range has ended that had begun then. Only for the owning thread.
     pub(crate) fn end(&self, range: Option<Mark>, begun: Option<Mark>) {
         let count = self.count.load(Relaxed);
@@ -176,8 +182,8 @@ mod tests {
         all.sort_unstable();
         assert_eq!((all.len(), all[0], endings.oldest()), (KEPT, (1, false), mark(1)));
         let other = Endings::default();
-        other.begin(mark(3));
         other.end(mark(4), mark(2));
+        other.amend(mark(3));
         let all = vec![(mark(4).unwrap(), mark(2), mark(3))];
         assert_eq!((other.all().collect::<Vec<_>>(), other.oldest()), (all, None));
     }

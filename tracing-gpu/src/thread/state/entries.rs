@@ -6,8 +6,9 @@ use range_report::RangeStyle;
 
 use super::ThreadState;
 use crate::clock::{Ticks, read_tsc};
-use crate::record::{CallId, Place, RangeKey, StreamId};
+use crate::record::{CallId, Ended, Place, RangeKey, StreamId};
 use crate::session::calls::{Before, Call, Left};
+use crate::session::endings::Mark;
 use crate::session::owed::Owed;
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
@@ -103,18 +104,31 @@ impl ThreadState {
         }
     }
 
-    /// A wait of a range of this place has ended then.
     #[cold]
     #[inline(never)]
-    pub(super) fn infer(&self, place: Place, now: Ticks, waited: u64) {
+    fn infer(&self, place: Place, now: Ticks, waited: u64) {
         let session = self.session;
-        let Some((endings, identity)) = session.endings.make(self.index).zip(self.identity(place)) else { return };
-        let coincidences = self.coincidences.get_or_init(Box::default);
-        let all = (&session.endings, &session.clock);
-        let went_on = coincidences.look(all, identity.key.label, [now.saturating_sub(waited), now]);
+        let Some(endings) = session.endings.make(self.index) else { return };
+        let went_on = self.look(place, now, waited);
         let outermost = self.stack.at(0).filter(|(place, _)| place.is_called()).map(|_| self.stack.call_of(0));
         let task = outermost.and_then(|call| session.calls.get(call));
         endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
+    }
+
+    /// A range has just ended in which its thread waited for so long, with `below` ranges below it. Its end is noted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize) {
+        let Some(endings) = self.session.endings.make(self.index) else { return };
+        let went_on = self.look(ended.place, ended.entered.saturating_add(ended.duration), waited);
+        if below == 0 { endings.amend(went_on) } else { endings.begin(went_on) }
+    }
+
+    /// Looks at what ended before a wait did. Returns when the first of its queue went on.
+    fn look(&self, place: Place, now: Ticks, waited: u64) -> Option<Mark> {
+        let (session, label) = (self.session, self.identity(place)?.key.label);
+        let coincidences = self.coincidences.get_or_init(Box::default);
+        coincidences.look((&session.endings, &session.clock), label, [now.saturating_sub(waited), now])
     }
 
     #[inline(never)]

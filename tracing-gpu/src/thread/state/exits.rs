@@ -248,9 +248,6 @@ impl ThreadState {
                 self.sample_again(ended.place);
             }
             let cpu = self.on_cpu(&ended, below);
-            if cpu.off >= coincidence::LEAST && ended.is_mainly_off(cpu) {
-                self.infer(ended.place, ended.entered.saturating_add(ended.duration), cpu.off);
-            }
             let end = ended.entered.saturating_add(ended.duration);
             self.session.calls.exit(call, end, cpu);
             if ended.duration >= LONG && below == 0 {
@@ -259,6 +256,9 @@ impl ThreadState {
             }
             if call != 0 || ended.duration >= LONG {
                 self.note_end(ended, call, below);
+            }
+            if cpu.off >= coincidence::LEAST && ended.is_mainly_off(cpu) {
+                self.infer_ended(&ended, cpu.off, below);
             }
         }
     }
