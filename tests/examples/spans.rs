@@ -3,6 +3,8 @@
 //!
 //! A scenario prints its profilers' counts as JSON, one summary a line; calls to a tool are recorded outside.
 
+#[path = "spans/batches.rs"]
+mod batches;
 #[path = "spans/crowds.rs"]
 mod crowds;
 #[path = "spans/empty.rs"]
@@ -60,6 +62,7 @@ fn main() -> Outcome {
     });
     let mut all = vec![empty::ALL, entries::ALL, exits::ALL, faults::ALL, fields::ALL, foreign::ALL, forks::ALL];
     all.extend([
+        batches::ALL,
         crowds::ALL,
         lineage::ALL,
         ids::ALL,

@@ -1,6 +1,8 @@
 //! The rules of the profiler, each for both tiers, in a process of its own: the calls that reach a tool, and the
 //! summary.
 
+#[path = "semantics/batches.rs"]
+mod batches;
 #[path = "semantics/entries.rs"]
 mod entries;
 #[path = "semantics/fields.rs"]

@@ -24,6 +24,9 @@ pub(crate) struct StreamTime {
 /// Number of a call that follows a span; 0 for none.
 pub(crate) type CallId = u32;
 
+/// Number of a span that serves others, or is served; 0 for none.
+pub(crate) type LinkedId = u32;
+
 /// Number of an instance in notes; 0 for none. A lifetime has one too.
 pub(crate) type InstanceId = u64;
 

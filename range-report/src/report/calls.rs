@@ -19,7 +19,8 @@ use crate::{CallStats, CallTotals, Quantile, Summary, Times};
 pub(super) const ABOUT: &str = "Spans that are futures, from creation to close: on thread is time in polls, and on and off \
                                 CPU what is known of it; awaited is the rest until the last poll: ready for a poll, \
                                 waiting for a child call, or otherwise; awaited self is that in which no child was \
-                                alive; outlived is time after the last poll.";
+                                alive; outlived is time after the last poll; in batch is time in which a batch that \
+                                served the call was open, and share~ an estimate: its part of their running time.";
 /// *Off CPU*, *ready* and *outlived* get columns if they are this part of the latency of some row.
 const WORTH_A_COLUMN: u64 = 100;
 /// Where times on and off the CPU have columns, *on thread* has one, too, if so large a part of it is in neither.
@@ -155,15 +156,17 @@ fn text(summary: &Summary, rows: &[&CallStats], options: &RenderOptions) -> Stri
     if !any(&|row| (row.outlived_ns, row.latency.total_ns.div_ceil(WORTH_A_COLUMN))) {
         unneeded.push("Outlived");
     }
+    if rows.iter().all(|row| row.batches.is_none()) {
+        unneeded.extend(["Batches", "In batch", "Share~"]);
+    }
     unneeded.into_iter().for_each(|column| table.remove(column));
     let head = |column: &Column| {
         let (header, rank) = match &*column.page {
             "Cancelled" => (if roomy { "" } else { "Canc." }, if no_cancelled { 0 } else { 4 }),
-            "Mean" => ("", 1),
+            "Mean" | "Batches" => ("", 1),
             "On thread" | "On CPU" => ("", 2),
             "Off CPU" | "Ready" => ("", 4),
-            "Outlived" => ("", 3),
-            "Awaited" => ("", 3),
+            "Outlived" | "Awaited" | "In batch" | "Share~" => ("", 3),
             "p90" => ("", 5),
             "p50" => ("", 6),
             "Max" => ("", 7),

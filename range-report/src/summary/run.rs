@@ -88,6 +88,17 @@ figures! {
         /// The slowest of a hundred or more calls; `None` for fewer.
         #[serde(default, skip_serializing_if = "absent")]
         slowest: Option<SlowestCalls> = joined;
+        /// Batches that served these calls: spans that follow from theirs. A batch counts once for each call. `None`
+        /// for none; so are the next two.
+        #[serde(default, skip_serializing_if = "absent")]
+        batches: Option<u64> = sum => "Batches";
+        /// Time of the latencies in which such a batch was open: from its first entry to its last exit.
+        #[serde(default, skip_serializing_if = "absent")]
+        in_batch_ns: Option<u64> = sum => "In Batch (ns)";
+        /// Estimate: the running time of each batch, divided among the calls that it served, equally or by the field
+        /// `gpu.weight` of their spans.
+        #[serde(default, skip_serializing_if = "absent")]
+        share_ns: Option<u64> = sum => "Share~ (ns)";
     }
 }
 

@@ -170,6 +170,7 @@ fn ignored_values(tier: Tier) -> Outcome {
         late.in_scope(|| ());
         info_span!("place", gpu.stream = "first", nvtx.category = -1).in_scope(|| ());
         info_span!("named", nvtx.name = true, category = -1).in_scope(|| ());
+        info_span!("light", gpu.weight = -0.5).in_scope(|| ());
     })
 }
 

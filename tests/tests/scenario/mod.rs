@@ -66,7 +66,7 @@ impl Ran {
         Self { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr), calls }
     }
 
-    fn succeeded(self) -> Self {
+    pub(crate) fn succeeded(self) -> Self {
         assert!(self.status.success(), "{}\n{}{}", self.status, self.stdout, self.stderr);
         self
     }

@@ -231,6 +231,7 @@ fn values_that_mean_nothing_are_told() {
             ("nvtx.payload of `late`", &format!("\"\"{}…\" is not a number or a bool.", "x".repeat(39))),
             ("gpu.stream of `place`", "\"first\" is not what `stream_id` returned."),
             ("nvtx.name of `named`", "\"true\" is not a text or a number."),
+            ("gpu.weight of `light`", "\"-0.5\" is not a number from 0 up."),
         ];
         assert_eq!(notes.len(), expected.len(), "{tier}: {notes:#?}");
         for (note, (what, why)) in notes.iter().zip(expected) {

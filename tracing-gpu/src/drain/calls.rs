@@ -99,6 +99,9 @@ pub(super) struct NodeCalls {
     /// counted yet.
     kept: u64,
     uncounted: u64,
+    batches: u64,
+    in_batch: u128,
+    share: u128,
 }
 
 impl NodeCalls {
@@ -120,6 +123,9 @@ impl NodeCalls {
         self.times.add(&other.times);
         self.add_by_length(&other.by_length);
         self.cancelled += other.cancelled;
+        self.batches += other.batches;
+        self.in_batch += other.in_batch;
+        self.share += other.share;
     }
 
     fn add_by_length(&mut self, other: &Keyed<u32, (u64, CallTimes)>) {
@@ -158,8 +164,8 @@ const SLOWEST: u64 = 100;
 #[inline(never)]
 pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32, u64)>) {
     let mut all: Keyed<u32, (&str, NodeCalls)> = Keyed::default();
-    for CallCopy { identity, latency, sums, by_length } in rows {
-        if latency.count == 0 && sums.uncounted == 0 {
+    for CallCopy { identity, latency, sums, served, by_length } in rows {
+        if latency.count == 0 && sums.uncounted == 0 && served.batches == 0 {
             continue; // the row is from an earlier window
         }
         let (source, node) = all.row(identity.node);
@@ -178,6 +184,9 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
         node.dropped += sums.dropped;
         node.kept += sums.kept;
         node.uncounted += sums.uncounted;
+        node.batches += served.batches;
+        node.in_batch += u128::from(served.in_batch);
+        node.share += u128::from(served.share);
     }
     let (mut nodes, mut uncounted) = (Vec::new(), Vec::new());
     for (id, (source, node)) in all {
@@ -294,6 +303,11 @@ pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, as
         row.outlived_ns = rate.ns(calls.times.outlived());
         row.states = Some(calls.times.states(rate));
         row.slowest = calls.slowest(rate);
+        if calls.batches > 0 {
+            row.batches = Some(calls.batches);
+            row.in_batch_ns = Some(rate.ns(calls.in_batch));
+            row.share_ns = Some(rate.ns(calls.share));
+        }
         Some(row)
     });
     let mut rows: Vec<CallStats> = rows.collect();

@@ -179,6 +179,8 @@ pub(crate) fn summarise(
     if lost_waits > 0 {
         summary.notes.push(format!("{lost_waits} parts of waits are in no row: too many pairs of names wait."));
     }
+    let is_batched = summary.calls.iter().any(|row| row.batches.is_some());
+    summary.notes.extend(session.batches.notes(is_batched));
     summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
     #[cfg(feature = "openacc")]
     {

@@ -1,5 +1,6 @@
 //! One profiler's shared state: the window, the filter, the names, and the bounds on memory.
 
+pub(crate) mod batches;
 pub(crate) mod calls;
 pub(crate) mod catalog;
 pub(crate) mod endings;
@@ -35,6 +36,7 @@ use crate::span::samples::{self, NameSamples};
 use crate::span::site::{Site, site_key};
 use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
+use batches::Batches;
 use calls::Calls;
 use catalog::{Catalog, CategoryName, Limits};
 use endings::AllEndings;
@@ -141,6 +143,7 @@ pub(crate) struct Session {
     pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) losses: LossCounters,
     pub(crate) calls: Calls,
+    pub(crate) batches: Batches,
     /// Whether the tree follows only the creation of spans.
     by_creation: bool,
     /// What has ended last on each thread, once a call has waited for long.
@@ -213,6 +216,7 @@ impl Session {
             tape_room: options.tape_room,
             losses: LossCounters::default(),
             calls: Calls::new(),
+            batches: Batches::default(),
             by_creation: options.parents == Parents::Created,
             endings: AllEndings::new(),
             misread: MisreadValues::default(),
@@ -258,6 +262,7 @@ impl Session {
         }
         self.losses.misnested.forget();
         self.calls.forget_losses();
+        self.batches.forget_losses();
         #[cfg(feature = "openacc")]
         self.losses.openacc_unfollowed.store(0, Relaxed);
         self.names.lock().catalog.forget_losses();
@@ -367,6 +372,7 @@ impl Session {
     /// The front end was dropped, and open ranges end now. Each thread closes its own at its next callback.
     pub(crate) fn leave(&self) {
         self.front_end.leave(self.clock.now());
+        self.batches.forget();
         self.gate.change(next_gate);
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 use std::ops;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use nvtx_rs::{Attributes, Color, Payload, RangeId};
 use parking_lot::Mutex;
@@ -29,6 +30,8 @@ enum Own {
     Lifetime,
     /// A number from `stream_id`.
     Stream,
+    /// Its part of a batch that serves it, relative to the others.
+    Weight,
 }
 
 impl FieldNames {
@@ -40,6 +43,7 @@ impl FieldNames {
             "nvtx.payload" => Own::Payload,
             "nvtx.lifetime" => Own::Lifetime,
             "gpu.stream" => Own::Stream,
+            "gpu.weight" => Own::Weight,
             "color" if self.bare => Own::Color,
             "category" if self.bare => Own::Category,
             "payload" if self.bare => Own::Payload,
@@ -86,8 +90,13 @@ impl Own {
             Self::Payload => "a number or a bool",
             Self::Lifetime => "true or false",
             Self::Stream => "what `stream_id` returned",
+            Self::Weight => "a number from 0 up",
         }
     }
+}
+
+fn is_weight(number: f64) -> bool {
+    number >= 0.0 && number.is_finite()
 }
 
 /// Whether a field's name looks like one of ours but is none of them.
@@ -117,6 +126,7 @@ pub(crate) struct FieldValues<'a> {
     pub(crate) payload: Option<Payload>,
     pub(crate) lifetime: bool,
     pub(crate) stream: Option<StreamId>,
+    pub(crate) weight: Option<f64>,
     /// The first field with an invalid value, and the place of the value in `texts`.
     misread: Option<(Misread, ops::Range<usize>)>,
 }
@@ -135,6 +145,7 @@ impl<'a> FieldValues<'a> {
             payload: None,
             lifetime: false,
             stream: None,
+            weight: None,
             misread: None,
         }
     }
@@ -167,8 +178,8 @@ impl<'a> FieldValues<'a> {
 
     /// The values of a new span, with the number of its category; and the memory of the texts, to reuse.
     pub(crate) fn begin(self, category: u32) -> (Changing, String) {
-        let Self { color, payload, stream, texts, .. } = self;
-        (Changing { category, color, payload, stream: stream.unwrap_or(0) }, texts)
+        let Self { color, payload, stream, weight, texts, .. } = self;
+        (Changing { category, color, payload, stream: stream.unwrap_or(0), weight }, texts)
     }
 
     /// Takes the text that begins at `from` in `texts` as the field's value.
@@ -185,13 +196,14 @@ impl<'a> FieldValues<'a> {
                 None => self.ignored(field, own, from),
             },
             // A number or a bool arrives as text if it is written with `%` or `?`.
-            Own::Payload | Own::Lifetime | Own::Stream => {
+            Own::Payload | Own::Lifetime | Own::Stream | Own::Weight => {
                 let text = self.texts.get(from..).unwrap_or_default();
                 match (own, text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
                     (Own::Payload, Ok(number), ..) => self.payload = Some(number.into()),
                     (Own::Payload, _, Ok(number), _) => self.payload = Some(number.into()),
                     (Own::Payload, .., Ok(bool)) => self.payload = Some(u32::from(bool).into()),
                     (Own::Lifetime, .., Ok(bool)) => self.lifetime = bool,
+                    (Own::Weight, _, Ok(number), _) if is_weight(number) => self.weight = Some(number),
                     (Own::Stream, Ok(number), ..) => self.stream = u32::try_from(number).ok().or(self.stream),
                     _ => self.ignored(field, own, from),
                 }
@@ -210,6 +222,7 @@ impl<'a> FieldValues<'a> {
             (Own::Color, Some(rgb)) if rgb >> 24 == 0 => self.color = Some(Color::argb(rgb | 0xff00_0000)),
             (Own::Color, Some(argb)) => self.color = Some(Color::argb(argb)),
             (Own::Stream, Some(stream)) => self.stream = Some(stream),
+            (Own::Weight, _) => self.formatted(field, own, format_args!("{value}")),
             (Own::Category, Some(number)) => (self.category_name, self.category_number) = (None, Some(number)),
             (Own::Color | Own::Stream | Own::Category, None) | (Own::Lifetime, _) => {
                 self.meaningless(field, own, value)
@@ -270,7 +283,9 @@ impl Visit for FieldValues<'_> {
         match self.own(field) {
             None => {}
             Some(Own::Payload) => self.payload = Some(Payload::F64(value)),
-            Some(own @ (Own::Name | Own::NameFrom(_))) => self.formatted(field, own, format_args!("{value}")),
+            Some(own @ (Own::Name | Own::NameFrom(_) | Own::Weight)) => {
+                self.formatted(field, own, format_args!("{value}"));
+            }
             Some(own) => self.meaningless(field, own, value),
         }
     }
@@ -304,7 +319,7 @@ pub(crate) struct SpanValues {
     /// The state number of the creating thread, the category there, and its place there.
     created: (u32, u32, Place),
     /// The call of the span, if it is followed; 0 if not.
-    pub(crate) call: CallId,
+    call: AtomicU32,
     kept: Mutex<LockedValues>,
 }
 
@@ -324,6 +339,7 @@ pub(crate) struct Changing {
     pub(crate) payload: Option<Payload>,
     /// The stream that the span names; 0 for none.
     pub(crate) stream: StreamId,
+    pub(crate) weight: Option<f64>,
 }
 
 impl Changing {
@@ -363,7 +379,18 @@ impl SpanValues {
         changing: Changing,
     ) -> Self {
         let created = (state, changing.category, place);
+        let call = AtomicU32::new(call);
         Self { metadata, node, label, created, call, kept: Mutex::new(LockedValues { changing, lifetime: None }) }
+    }
+
+    /// The call of the span; 0 if none follows it.
+    pub(crate) fn call(&self) -> CallId {
+        self.call.load(Relaxed)
+    }
+
+    /// Lets a call follow the span. False if another one does.
+    pub(crate) fn set_call(&self, call: CallId) -> bool {
+        self.call.compare_exchange(0, call, Relaxed, Relaxed).is_ok()
     }
 
     pub(crate) fn now(&self) -> Changing {
@@ -389,6 +416,7 @@ impl SpanValues {
         changing.color = recorded.color.or(changing.color);
         changing.payload = recorded.payload.or(changing.payload);
         changing.stream = recorded.stream.unwrap_or(changing.stream);
+        changing.weight = recorded.weight.or(changing.weight);
         recorded.texts
     }
 

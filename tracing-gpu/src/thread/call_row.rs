@@ -20,7 +20,9 @@ pub(crate) struct CallRow {
     identity: OnceCell<CallIdentity<'static>>,
     latencies: Durations,
     sums: [AtomicU64; SUMS],
-    /// Guards `latencies`, `sums` and `by_length`.
+    /// [`ServedSums`].
+    served: [AtomicU64; SERVED],
+    /// Guards `latencies`, `sums`, `served` and `by_length`.
     sequence: Sequence,
     /// The same sums by latency, so that the slowest calls are known; not in a file.
     by_length: OnceBox<[OnceBox<Bucket>; BUCKETS]>,
@@ -79,6 +81,26 @@ pub(crate) struct CallSums {
 /// Number of words of [`CallSums`].
 const SUMS: usize = 13;
 
+/// Sums over calls that batches served, once both have closed: apart, because few calls are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ServedSums {
+    /// The number of batches, summed over the calls.
+    pub(crate) batches: u64,
+    /// Time in which one of them was open.
+    pub(crate) in_batch: u64,
+    /// The shares of their running time.
+    pub(crate) share: u64,
+}
+
+/// Number of words of [`ServedSums`].
+const SERVED: usize = 3;
+
+impl ServedSums {
+    fn of([batches, in_batch, share]: [u64; SERVED]) -> Self {
+        Self { batches, in_batch, share }
+    }
+}
+
 /// The sums in the order of their words.
 macro_rules! sums {
     ($($sum:ident),*) => {
@@ -103,6 +125,7 @@ pub(crate) struct CallCopy<'a> {
     pub(crate) identity: CallIdentity<'a>,
     pub(crate) latency: Distribution,
     pub(crate) sums: CallSums,
+    pub(crate) served: ServedSums,
     /// By length, the shortest calls first; none from a file.
     pub(crate) by_length: Vec<(u32, CallsOfLength)>,
 }
@@ -144,6 +167,15 @@ impl CallRow {
         self.sequence.change(|| self.add_words(sums));
     }
 
+    /// Adds what batches were for calls counted here or by another thread.
+    pub(crate) fn add_served(&self, ServedSums { batches, in_batch, share }: ServedSums) {
+        self.sequence.change(|| {
+            for (word, more) in self.served.iter().zip([batches, in_batch, share]) {
+                word.store(word.load(Relaxed).wrapping_add(more), Relaxed);
+            }
+        });
+    }
+
     fn add_words(&self, sums: &CallSums) {
         for (word, more) in self.sums.iter().zip(sums.words()) {
             word.store(word.load(Relaxed).wrapping_add(more), Relaxed);
@@ -154,7 +186,7 @@ impl CallRow {
     pub(crate) fn clear(&self) {
         self.sequence.change(|| {
             self.latencies.write(&Default::default());
-            let words = self.sums.iter().chain(self.buckets().flat_map(|(_, bucket)| bucket));
+            let words = self.sums.iter().chain(&self.served).chain(self.buckets().flat_map(|(_, bucket)| bucket));
             words.for_each(|word| word.store(0, Relaxed));
         });
         self.latencies.samples.clear();
@@ -168,7 +200,9 @@ impl CallRow {
             let words = |bucket: &Bucket| bucket.each_ref().map(|word| word.load(Relaxed));
             self.buckets().map(|(length, bucket)| (length, words(bucket))).collect::<Vec<_>>()
         };
-        let (latencies, sums, by_length) = self.sequence.copy(|| (self.latencies.sums(), sums(), by_length()));
+        let served = || self.served.each_ref().map(|word| word.load(Relaxed));
+        let (latencies, sums, served, by_length) =
+            self.sequence.copy(|| (self.latencies.sums(), sums(), served(), by_length()));
         let by_length = by_length.into_iter().filter(|(_, [calls, ..])| *calls > 0);
         let by_length = by_length.map(|(length, [calls, latency, times @ ..])| {
             let mut words = [0; SUMS];
@@ -178,7 +212,8 @@ impl CallRow {
         let by_length = by_length.collect();
         let mut latency = latencies.distribution();
         self.latencies.samples.copy_into(latencies.count, &mut latency); // as in `Row::copy`
-        Some(CallCopy { identity, latency, sums: CallSums::of(sums), by_length })
+        let (sums, served) = (CallSums::of(sums), ServedSums::of(served));
+        Some(CallCopy { identity, latency, sums, served, by_length })
     }
 }
 
@@ -193,7 +228,11 @@ impl<'a> CallCopy<'a> {
     pub(crate) fn in_image(identity: CallIdentity<'a>, row: &RowImage<'_>) -> (Self, bool) {
         let latency = Durations::in_image(row, offset_of!(CallRow, latencies));
         let sums = CallSums::of(row.words(offset_of!(CallRow, sums)));
-        (Self { identity, latency, sums, by_length: Vec::new() }, is_torn(row.words(offset_of!(CallRow, sequence))))
+        let served = ServedSums::of(row.words(offset_of!(CallRow, served)));
+        (
+            Self { identity, latency, sums, served, by_length: Vec::new() },
+            is_torn(row.words(offset_of!(CallRow, sequence))),
+        )
     }
 }
 
@@ -235,6 +274,7 @@ mod tests {
         for window in [[7, 9, 30].as_slice(), &[4]] {
             window.iter().for_each(|latency| row.add(*latency, &each, &budget));
             row.add_sums(&CallSums { uncounted: 100, ..CallSums::default() });
+            (0..2).for_each(|_| row.add_served(ServedSums::of([1, 2, 3])));
             let n = window.len() as u64;
             let uncounted = 9 * n + 100;
             let sums = CallSums { uncounted, ..CallSums::of(each.words().map(|sum| sum * n)) };
@@ -242,11 +282,12 @@ mod tests {
             let times = CallSums { cancelled: 0, doubtful: 0, shared: 0, dropped: 0, kept: 0, uncounted: 0, ..each };
             let of_length = |latency: &u64| CallsOfLength { calls: 1, latency: *latency, sums: times };
             let by_length = window.iter().map(|latency| (bucket_of(*latency) as u32, of_length(latency))).collect();
-            assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums, by_length }));
+            let served = ServedSums::of([2, 4, 6]);
+            assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums, served, by_length }));
             row.clear();
         }
-        let (latency, sums) = (Distribution::default(), CallSums::default());
-        assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums, by_length: Vec::new() }));
+        let (latency, sums, served) = (Distribution::default(), CallSums::default(), ServedSums::default());
+        assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums, served, by_length: Vec::new() }));
     }
 
     #[test]

@@ -229,7 +229,7 @@ impl Slab {
     /// Where a live span is counted. Any thread.
     #[inline]
     pub(crate) fn place(&self, span: SpanRef) -> Option<Place> {
-        self.live(span).map(|(slot, _)| Place::from_bits(slot.place.load(Relaxed)))
+        self.live(span).map(|(slot, _)| Place::from_bits(slot.place.load(Acquire)))
     }
 
     /// The values of a live span that has its own. On any thread.
@@ -241,6 +241,15 @@ impl Slab {
     #[inline]
     pub(crate) fn call(&self, span: SpanRef) -> CallId {
         self.live(span).map_or(0, |(slot, _)| slot.link.load(Relaxed))
+    }
+
+    /// Lets a call follow a live span without values of its own. Only for the owner.
+    pub(crate) fn keep_call(&self, span: SpanRef, call: CallId) -> bool {
+        let Some((slot, _)) = self.live(span) else { return false };
+        slot.link.store(call, Relaxed);
+        let place = Place::from_bits(slot.place.load(Relaxed)).with_call();
+        slot.place.store(place.bits(), Release); // pairs with `place`: who sees the flag finds the call
+        true
     }
 
     /// The stream that a parent of a live span names; 0 for none. On any thread.

@@ -216,6 +216,15 @@ impl Stack {
         }
     }
 
+    /// Gives a range its call if it is of this span. Returns whether it is. Only for the owning thread.
+    pub(crate) fn follow(&self, range: usize, span: u64, call: CallId) -> bool {
+        let frame = self.frame(range).filter(|frame| frame.span() == span && !frame.place().is_called());
+        let Some((frame, slot)) = frame.zip(self.calls.get_or_grow(range)) else { return false };
+        slot.store(call, Relaxed);
+        frame.place.store(frame.place().with_call().bits(), Relaxed);
+        true
+    }
+
     /// The call of a range whose place has the flag for one, by the number of the range.
     #[inline]
     pub(crate) fn call_of(&self, range: usize) -> CallId {

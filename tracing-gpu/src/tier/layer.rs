@@ -104,6 +104,10 @@ where
         }
     }
 
+    fn on_follows_from(&self, id: &span::Id, follows: &span::Id, ctx: Context<'_, S>) {
+        super::batches::follows_from(self.engine, &ctx, id.into_u64(), follows.into_u64());
+    }
+
     fn on_record(&self, id: &span::Id, record: &span::Record<'_>, ctx: Context<'_, S>) {
         super::record(self.engine, &ctx, id.into_u64(), record);
     }
@@ -126,6 +130,16 @@ struct OwnValues {
 impl OwnValues {
     fn all(&self) -> impl Iterator<Item = &(&'static Engine, SpanRecord)> {
         std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Sets the data of this profiler, in place of what it has.
+    fn set(&mut self, engine: &'static Engine, kept: SpanRecord) {
+        if std::ptr::eq(self.first.0, engine) {
+            self.first.1 = kept;
+        } else {
+            self.others.retain(|(profiler, _)| !std::ptr::eq(*profiler, engine));
+            self.others.push((engine, kept));
+        }
     }
 }
 
@@ -262,13 +276,28 @@ where
             Some(place) if !place.has_own_values() => thread.remembered_call(id),
             _ => match engine.session.calls.of_span(id) {
                 0 => match self.span(&span::Id::from_u64(id)).and_then(|span| kept_of(engine, &span)) {
-                    Some(SpanRecord::Values(values)) => values.call,
+                    Some(SpanRecord::Values(values)) => values.call(),
                     Some(SpanRecord::Call(call)) => call,
                     Some(SpanRecord::Named(..)) | None => 0,
                 },
                 call => call,
             },
         }
+    }
+
+    fn keep_call(&self, engine: &'static Engine, thread: &ThreadState, id: u64, call: CallId) -> bool {
+        let Some(span) = self.span(&span::Id::from_u64(id)) else { return false };
+        if let Some(SpanRecord::Values(values)) = kept_of(engine, &span) {
+            return values.set_call(call);
+        }
+        if !engine.session.calls.keep_span(call, id) {
+            keep_beside(engine, &span, SpanRecord::Call(call));
+        }
+        if let Some(place) = thread.remembered(id) {
+            thread.remember(id, place.with_call());
+            thread.remember_call(id, call);
+        }
+        true
     }
 
     #[inline]
@@ -301,7 +330,7 @@ where
 fn keep_beside<'a, S: LookupSpan<'a>>(engine: &'static Engine, span: &SpanRef<'a, S>, kept: SpanRecord) {
     let mut extensions = span.extensions_mut();
     match extensions.get_mut::<OwnValues>() {
-        Some(own) => own.others.push((engine, kept)),
+        Some(own) => own.set(engine, kept),
         None => extensions.insert(OwnValues { first: (engine, kept), others: Vec::new() }),
     }
 }

@@ -3,6 +3,7 @@
 //! A layer and a subscriber differ in where a span's data is stored, which [`Home`] abstracts. All other code is here
 //! once, and compiled for each of them. The paths and their conditions: [`engine`](crate::thread::engine).
 
+mod batches;
 pub(crate) mod follow;
 pub(crate) mod layer;
 #[cfg(feature = "foreign")]
@@ -64,6 +65,8 @@ trait Home {
     fn inherited_stream(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> StreamId;
     /// The call that follows any span, 0 for none.
     fn call(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> CallId;
+    /// Lets this call follow a live span that none follows. False if that cannot be: then nothing changes.
+    fn keep_call(&self, engine: &'static Engine, thread: &ThreadState, id: u64, call: CallId) -> bool;
     /// The values of a span with its own.
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>>;
     /// The creating thread's data of a live span, if a timeline is written.

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tracing_core::{Metadata, span};
 
-use crate::record::{CallId, Ended, Place, RangeKey};
+use crate::clock::Ticks;
+use crate::record::{CallId, Ended, LinkedId, Place, RangeKey};
+use crate::session::batches::ClosedSpan;
+use crate::session::calls::{Call, EndedCall};
 use crate::session::catalog::ROOT;
 use crate::span::fields::Fields;
 use crate::span::samples;
@@ -167,17 +170,51 @@ pub(super) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, 
     if !session.is_running() {
         return;
     }
-    let Some(ended) = session.calls.end(thread.map(|thread| &thread.spare_calls), call, session.clock.now()) else {
+    let now = session.clock.now();
+    let linked = session.calls.get(call).filter(|call| call.linked() != 0).map(|call| close_linked(call, now));
+    let Some(ended) = session.calls.end(thread.map(|thread| &thread.spare_calls), call, now) else {
         return;
     };
     let Some(home) = engine.thread_at(ended.thread) else { return };
     thread.into_iter().for_each(|thread| thread.record_call(home, &ended));
     // A call is neither a span created before the window, nor one entered at most once, as spans that are no futures
     // are.
-    if home.judge(&ended) && ended.entries > 0 && ended.created >= session.window() {
+    let is_call = home.judge(&ended) && ended.entries > 0 && ended.created >= session.window();
+    if is_call {
         match thread {
             Some(thread) => thread.add_call_ended(home, call, &ended),
             None => session.drop_span(),
+        }
+    }
+    if let Some((linked, mut closed)) = linked {
+        closed.is_call = is_call;
+        count_served(engine, thread, linked, closed);
+    }
+}
+
+/// What batches need of a linked span that closes now. Nothing is taken from the `EndedCall`, which would then be
+/// copied at the close of each call.
+#[cold]
+#[inline(never)]
+fn close_linked(call: &Call, now: Ticks) -> (LinkedId, ClosedSpan) {
+    let (linked, stay) = call.take_linked();
+    let EndedCall { created, closed, busy, entries, thread, place, node, .. } = call.end(now);
+    let stay = Some(stay).filter(|_| entries > 0);
+    (linked, ClosedSpan { created, closed, busy, stay, thread, place, node, is_call: false })
+}
+
+/// Counts what batches were for the calls that are settled by the close of a linked span.
+#[cold]
+#[inline(never)]
+fn count_served(engine: &'static Engine, thread: Option<&ThreadState>, linked: LinkedId, closed: ClosedSpan) {
+    let session = &engine.session;
+    for served in session.batches.close(linked, closed) {
+        match (thread, engine.thread_at(served.thread)) {
+            // Its call may have ended before the window began.
+            (Some(thread), Some(home)) if served.is_call && served.created >= session.window() => {
+                thread.add_served(home, &served);
+            }
+            _ => session.batches.count_rowless(),
         }
     }
 }
@@ -188,7 +225,7 @@ pub(super) fn close(engine: &'static Engine, thread: Option<&ThreadState>, value
     if thread.is_none() && !engine.session.is_running() {
         return;
     }
-    close_call(engine, thread, values.call);
+    close_call(engine, thread, values.call());
     let (lifetime, changing) = values.end();
     if let Some(lifetime) = lifetime {
         let range = (lifetime_key(values, &changing), Some(values.metadata));

@@ -119,7 +119,9 @@ impl Subscriber for GpuSubscriber {
         super::record(self.engine, &Slabs, id.into_u64(), record);
     }
 
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn record_follows_from(&self, id: &span::Id, follows: &span::Id) {
+        super::batches::follows_from(self.engine, &Slabs, id.into_u64(), follows.into_u64());
+    }
 
     fn event(&self, event: &Event<'_>) {
         super::event(self.engine, event);
@@ -215,9 +217,16 @@ impl Home for Slabs {
     fn call(&self, engine: &'static Engine, _: &ThreadState, id: u64) -> CallId {
         let Some((home, span, place)) = locate(engine, id).filter(|(_, _, place)| !place.is_none()) else { return 0 };
         match place.has_own_values() {
-            true => home.slab.values(span).map_or(0, |values| values.call),
+            true => home.slab.values(span).map_or(0, |values| values.call()),
             false if place.is_called() => home.slab.call(span),
             false => 0,
+        }
+    }
+
+    fn keep_call(&self, engine: &'static Engine, thread: &ThreadState, id: u64, call: CallId) -> bool {
+        match (self.values(engine, id), SpanRef::from_id(id)) {
+            (Some(values), _) => values.set_call(call),
+            (None, span) => span.thread == thread.index && thread.slab.keep_call(span, call),
         }
     }
 

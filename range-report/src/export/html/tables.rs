@@ -58,7 +58,7 @@ pub(super) fn tables(summary: &Summary) -> Vec<Table<'_>> {
     let made = report::page_tables(summary).into_iter().filter(|(_, table)| !table.rows.is_empty());
     let mut tables: Vec<Table<'_>> = made.map(|(titles, table)| page_table(titles, table)).collect();
     for table in &mut tables {
-        without_what_no_row_has(table, &["p90", "p99"]);
+        without_what_no_row_has(table, &["p90", "p99", "Batches", "In batch", "Share~"]);
         table.rows_left_out = table.rows.len().saturating_sub(MOST_ROWS);
         table.rows.truncate(MOST_ROWS);
     }
@@ -97,7 +97,7 @@ fn cell<'a>(cell: &report::Cell) -> Cell<'a> {
     }
 }
 
-/// Removes columns that no row has: quantiles of a run by an older version are unknown.
+/// Removes columns that no row has: quantiles of a run by an older version are unknown, and few programs have batches.
 fn without_what_no_row_has(table: &mut Table<'_>, titles: &[&str]) {
     let has = |place: usize| table.rows.iter().any(|row| !matches!(row.get(place), None | Some(Cell::Nothing(()))));
     let kept: Vec<bool> = (0..)

@@ -234,10 +234,21 @@ impl ThreadState {
         if place.is_none() {
             return self.session.drop_span();
         }
-        let flagged = if values.call == 0 { place } else { place.with_call() };
-        self.enter_general(span, flagged.with_own_values(), values.call, Some(values), stream, created);
+        let call = values.call();
+        let flagged = if call == 0 { place } else { place.with_call() };
+        self.enter_general(span, flagged.with_own_values(), call, Some(values), stream, created);
         if let Some((_, start)) = self.stack.depth().checked_sub(1).and_then(|top| self.stack.at(top)) {
             self.record_values(start, now, &Fields::default());
+        }
+    }
+
+    /// Lets a call follow the ranges of a span that are open on this thread.
+    pub(crate) fn follow_open(&self, span: u64, id: CallId) {
+        let Some(call) = self.session.calls.get(id) else { return };
+        for range in (0..self.stack.depth()).filter(|range| self.stack.follow(*range, span, id)) {
+            let start = self.stack.start_of(range).unwrap_or_default();
+            let _stays = call.stays_at_home(false);
+            self.session.calls.enter(call, start, Left::Other, 0);
         }
     }
 
@@ -250,7 +261,7 @@ impl ThreadState {
     }
 
     /// The place of an entry of this span: `record` may have changed its category.
-    fn place_now(&self, values: &SpanValues, category: u32) -> Place {
+    pub(crate) fn place_now(&self, values: &SpanValues, category: u32) -> Place {
         values.place(self.index, category).unwrap_or_else(|| {
             let key = RangeKey { label: values.label, category, style: RangeStyle::PushPop };
             self.place(values.node, key, values.metadata).under_if_any(values.parent())

@@ -8,12 +8,13 @@ use tracing_core::Metadata;
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, LONG, OnCpu, Place, RangeKey};
 use crate::session::NvtxRange;
+use crate::session::batches::Served;
 use crate::session::calls::{Call, EndedCall};
 use crate::session::endings::Mark;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::stream;
-use crate::thread::call_row::{CallRow, CallSums};
+use crate::thread::call_row::{CallRow, CallSums, ServedSums};
 use crate::thread::coincidence;
 use crate::thread::engine;
 use crate::thread::stack::Ranges;
@@ -329,6 +330,16 @@ impl ThreadState {
             let sums = CallSums { uncounted: ended.uncounted, ..CallSums::default() };
             row(ended.place.node()).into_iter().for_each(|row| row.add_sums(&sums));
         }
+    }
+
+    /// Counts what batches were for a closed call, whose span was created on this thread or another.
+    pub(crate) fn add_served(&self, home: &Self, served: &Served) {
+        let Some(identity) = home.identity(served.place) else { return };
+        let Served { node, batches, in_batch, share, .. } = *served;
+        // Not by `call_row`: with a second caller that is a function, 23 instructions at the end of each call.
+        let row = self.known.lock().call_row(&self.lookup(), (node, identity.key.label), identity.metadata);
+        let row = row.and_then(|row| self.call_rows.get(row as usize));
+        row.into_iter().for_each(|row| row.add_served(ServedSums { batches, in_batch, share }));
     }
 
     /// The row of the calls of a node and label; `None` if there is no room.

@@ -204,6 +204,14 @@ impl ThreadState {
         id
     }
 
+    /// Lets a call follow a live span of this place, in the call `above` (0 for none), even if its row is plain. It
+    /// begins now or, if the span is open on this thread, with its outermost range. Returns 0 if there is no room.
+    pub(crate) fn begin_linked(&self, span: u64, place: Place, above: CallId) -> CallId {
+        let mut open = (0..self.stack.depth()).filter_map(|range| self.stack.frame(range));
+        let start = open.find(|frame| frame.span() == span).map_or_else(|| self.session.clock.now(), Frame::start);
+        self.session.calls.begin(&self.spare_calls, self.index, place, above, start)
+    }
+
     /// Whether spans of this place are entered repeatedly, as far as is known.
     #[inline]
     pub(crate) fn is_reentered(&self, place: Place) -> bool {

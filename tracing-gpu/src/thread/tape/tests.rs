@@ -210,7 +210,7 @@ fn values_come_before_their_range_with_their_fields() {
         let text = "größe".repeat(number % 3);
         let fields: Vec<_> =
             [("a", Value::Text(&text)), ("b", Value::Float(0.5))].into_iter().take(number % 4).collect();
-        let changing = Changing { category: 3, color, payload, stream: 4 };
+        let changing = Changing { category: 3, color, payload, stream: 4, weight: None };
         tape.record_values(THREAD, number as u64, &changing, &fields.iter().copied().collect());
         record(&tape, number as u64);
         tape.record(THREAD, event(number as u64 + 1_000), &of_event(number as u64).into_iter().collect());

@@ -1,0 +1,46 @@
+//! Links of a batch to the calls that it serves: `follows_from`.
+
+use super::{EnteredSpan, Home};
+use crate::record::CallId;
+use crate::thread::engine::Engine;
+use crate::thread::state::ThreadState;
+
+/// Links a span to one that it follows from. Spans of both are followed by a call from now on, whatever their rows are.
+#[inline(never)]
+pub(super) fn follows_from<H: Home>(engine: &'static Engine, home: &H, batch: u64, served: u64) {
+    let Some(thread) = engine.thread().filter(|thread| thread.session.statistics) else { return };
+    if batch == served || [batch, served].iter().any(|span| home.measured_site(engine, *span).is_none()) {
+        return;
+    }
+    let session = thread.session;
+    let above = thread.stack.innermost_call();
+    let [batch, call] = [(batch, above), (served, 0)].map(|(span, above)| call_of(engine, home, thread, span, above));
+    let weight = home.values(engine, served).and_then(|values| values.now().weight);
+    session.batches.link(&session.calls, batch, call, weight);
+}
+
+/// The call of a live span, which begins now if there is none, in the call `above`. 0 if it cannot have one.
+fn call_of<H: Home>(
+    engine: &'static Engine,
+    home: &H,
+    thread: &'static ThreadState,
+    span: u64,
+    above: CallId,
+) -> CallId {
+    if let call @ 1.. = home.call(engine, thread, span) {
+        return call;
+    }
+    let place = match home.find(engine, thread, span) {
+        EnteredSpan::Counted(place, 0) => place,
+        EnteredSpan::Counted(_, call) => return call,
+        EnteredSpan::WithValues(values) => thread.place_now(&values, values.now().category),
+        EnteredSpan::Hidden(_) | EnteredSpan::Nothing => return 0,
+    };
+    let call = thread.begin_linked(span, place, above);
+    if call == 0 || home.keep_call(engine, thread, span, call) {
+        thread.follow_open(span, call);
+        return call;
+    }
+    let _unused = thread.session.calls.end(Some(&thread.spare_calls), call, thread.session.clock.now());
+    home.call(engine, thread, span)
+}
