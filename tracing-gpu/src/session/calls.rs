@@ -72,14 +72,6 @@ pub(crate) enum Left {
     Other,
 }
 
-/// What a call did before an entry, in ticks: how long it waited of its own, for nobody knows whom; and how long it was
-/// ready, as far as that is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Before {
-    pub(crate) waited: u64,
-    pub(crate) ready: u64,
-}
-
 /// One call. Any thread may use it; the times of a call that is entered on several threads at once are not exact.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
@@ -195,10 +187,10 @@ pub(crate) struct EndedCall {
 
 impl Call {
     /// Opens an instance. `left`: the range that its thread left last, if it was one of this call. `woken`: when it was
-    /// woken for this poll; 0 where it is not known.
+    /// woken for this poll; 0 where it is not known. Returns how long it was ready, as far as that is known.
     #[inline]
-    fn enter(&self, now: Ticks, left: Left, woken: Ticks) -> Before {
-        let mut did = Before::default();
+    fn enter(&self, now: Ticks, left: Left, woken: Ticks) -> u64 {
+        let mut ready = 0;
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
             // While another instance is open, the call does not wait.
@@ -229,16 +221,21 @@ impl Call {
             if entries > 0 {
                 self.has_paused.store(true, Relaxed);
                 if woken > 0 {
-                    did.ready = self.end_ready(before, woken.max(self.exited.load(Relaxed)), now);
-                } else if before & ACTIVE == 0 {
-                    did.waited = now.saturating_sub(self.idle_since.load(Relaxed));
+                    ready = self.end_ready(before, woken.max(self.exited.load(Relaxed)), now);
                 }
             } else {
-                did.ready = self.end_ready(before, self.created.load(Relaxed), now);
+                ready = self.end_ready(before, self.created.load(Relaxed), now);
             }
         }
         self.wake(before, now);
-        did
+        ready
+    }
+
+    /// How long it has waited of its own until now. 0 before its first entry.
+    #[inline]
+    pub(crate) fn waited(&self, now: Ticks) -> u64 {
+        let is_waiting = self.state.load(Relaxed) & ACTIVE == 0 && self.entries.load(Relaxed) > 0;
+        if is_waiting { now.saturating_sub(self.idle_since.load(Relaxed)) } else { 0 }
     }
 
     /// Ends the time since then in which it was ready, and returns it. To be called before [`wake`](Self::wake).
@@ -635,8 +632,8 @@ impl Calls {
 
     /// Opens an instance of a call, as [`Call::enter`].
     #[inline]
-    pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left, woken: Ticks) -> Before {
-        let did = call.enter(now, left, woken);
+    pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left, woken: Ticks) -> u64 {
+        let ready = call.enter(now, left, woken);
         if call.is_gone.load(Relaxed)
             && call.state.load(Relaxed) & CLOSED == 0
             && call.is_gone.swap(false, Relaxed)
@@ -644,7 +641,7 @@ impl Calls {
         {
             above.regain_child(call, now);
         }
-        did
+        ready
     }
 
     /// Ends an instance of a call.

@@ -7,7 +7,7 @@ use range_report::RangeStyle;
 use super::ThreadState;
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, Place, RangeKey, StreamId};
-use crate::session::calls::{Before, Call, Left};
+use crate::session::calls::{Call, Left};
 use crate::session::endings::Mark;
 use crate::session::owed::Owed;
 use crate::span::fields::Fields;
@@ -34,7 +34,7 @@ impl ThreadState {
             return false;
         }
         let left = if call.is_new() { Left::Other } else { call.left(self.stack.just_left(id)) };
-        let start = self.start_fast();
+        let start = self.start_after_wait(place, call, self.start_fast());
         if !self.stack.push_near(span, place, start) {
             return false;
         }
@@ -43,7 +43,7 @@ impl ThreadState {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
         let woken = self.take_woken(place, call);
-        self.went_on(place, start, self.session.calls.enter(call, start, left, woken));
+        self.was_ready(place, start, self.session.calls.enter(call, start, left, woken));
         true
     }
 
@@ -77,14 +77,23 @@ impl ThreadState {
         }
     }
 
-    /// A call that did this before goes on.
+    /// The start of a range of a call that is entered. If the call has waited for nobody knows whom, looks before it
+    /// what ended that wait.
     #[inline(always)]
-    fn went_on(&self, place: Place, now: Ticks, before: Before) {
-        if before.waited >= coincidence::LEAST {
-            self.infer(place, now, before.waited);
+    fn start_after_wait(&self, place: Place, call: &Call, now: Ticks) -> Ticks {
+        let waited = call.waited(now);
+        if waited < coincidence::LEAST || self.woken.load(Relaxed) != 0 {
+            return now;
         }
-        if before.ready >= coincidence::LEAST && self.stack.depth() == 1 {
-            self.blame_worker(place, now, before.ready);
+        self.infer(place, call, now, waited);
+        self.now()
+    }
+
+    /// A call was ready for so long before it is polled.
+    #[inline(always)]
+    fn was_ready(&self, place: Place, now: Ticks, ready: u64) {
+        if ready >= coincidence::LEAST && self.stack.depth() == 1 {
+            self.blame_worker(place, now, ready);
         }
     }
 
@@ -106,12 +115,14 @@ impl ThreadState {
 
     #[cold]
     #[inline(never)]
-    fn infer(&self, place: Place, now: Ticks, waited: u64) {
-        let session = self.session;
-        let Some(endings) = session.endings.make(self.index) else { return };
+    fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
+        let Some(endings) = self.session.endings.make(self.index) else { return };
         let went_on = self.look(place, now, waited);
-        let outermost = self.stack.at(0).filter(|(place, _)| place.is_called()).map(|_| self.stack.call_of(0));
-        let task = outermost.and_then(|call| session.calls.get(call));
+        let task = match self.stack.at(0) {
+            Some((outermost, _)) if outermost.is_called() => self.session.calls.get(self.stack.call_of(0)),
+            Some(_) => None,
+            None => Some(call),
+        };
         endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
     }
 
@@ -201,7 +212,9 @@ impl ThreadState {
     ) {
         // Outside of the times on the CPU's clock and in the tool: a pair of events costs more than everything else.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
-        let left = self.session.calls.get(call).map_or(Left::Other, |known| known.left(self.stack.just_left(call)));
+        let known = self.session.calls.get(call);
+        let left = known.map_or(Left::Other, |known| known.left(self.stack.just_left(call)));
+        known.into_iter().for_each(|known| _ = self.start_after_wait(place, known, self.now()));
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
             let has_fields = || self.has_fields(place);
@@ -216,7 +229,7 @@ impl ThreadState {
         {
             self.stack.set_call(call);
             let woken = self.take_woken(place, known);
-            self.went_on(place, start, self.session.calls.enter(known, start, left, woken));
+            self.was_ready(place, start, self.session.calls.enter(known, start, left, woken));
         }
     }
 
