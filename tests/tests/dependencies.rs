@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-const FEATURES: [&str; 9] = ["cuda", "cudarc", "csv", "flamegraph", "gzip", "html", "json", "openacc", "sqlite"];
+const FEATURES: [&str; 10] =
+    ["cuda", "cudarc", "csv", "flamegraph", "gzip", "html", "json", "openacc", "sqlite", "tower"];
 
 /// The linked crates, each with its licence if that differs from ours.
 fn crates(arguments: &[&str]) -> BTreeSet<String> {

@@ -144,6 +144,8 @@
 //!   copyleft licence for its own files, not under MIT or Apache-2.0 as this crate is. Without the feature inferno is
 //!   not built; [`Summary::write_folded`] writes the files that inferno's programs read.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
+//! - `tower`: `tower::FollowLayer`, [`follow()`] for each request of a server on axum, tonic or hyper. Takes
+//!   `tower-layer` and `tower-service`.
 
 // Helpers of features that are off. With all features, nothing may be unused.
 #![cfg_attr(not(all(feature = "cudarc", feature = "nvtx-tool", feature = "row-file")), allow(dead_code))]
@@ -239,3 +241,5 @@ pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
 #[cfg(feature = "nvtx-tool")]
 pub use tier::tool::NvtxTool;
+#[cfg(feature = "tower")]
+pub use tier::tower;

@@ -382,9 +382,9 @@ impl Call {
         Mark::of(self.went_on.load(Relaxed))
     }
 
-    /// What held it up so far, as far as that is known.
-    pub(crate) fn held_up_by(&self) -> Owed {
-        if self.was_held_up.load(Relaxed) { *self.held_up_by.lock() } else { Owed::NONE }
+    /// What held it up so far; `None` where nothing is known to have done so.
+    pub(crate) fn held_up_by(&self) -> Option<Owed> {
+        self.was_held_up.load(Relaxed).then(|| *self.held_up_by.lock())
     }
 
     /// Whether its span has closed.

@@ -233,8 +233,13 @@ impl Stack {
 
     /// The call of the innermost open range that has one; 0 for none.
     pub(crate) fn innermost_call(&self) -> CallId {
+        self.calls().next().unwrap_or(0)
+    }
+
+    /// The calls of the open ranges that have one, the innermost first.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = CallId> {
         let called = |range: &usize| self.frames.get(*range).is_some_and(|frame| frame.place().is_called());
-        (0..self.depth()).rev().find(called).map_or(0, |range| self.call_of(range))
+        (0..self.depth()).rev().filter(called).map(|range| self.call_of(range))
     }
 
     /// Start of the last range to leave this stack, if it was one of this call (or of an earlier call with its number)

@@ -30,7 +30,7 @@ use super::tape::{Record, Tape};
 use super::waits::{Followed, Waits};
 use crate::clock::{Moment, Ticks};
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
-use crate::session::calls::Spare;
+use crate::session::calls::{Call, Spare};
 use crate::session::owed::{NOBODY, Owed};
 use crate::session::{NvtxRange, Session};
 use crate::span::fields::Fields;
@@ -154,8 +154,10 @@ impl ThreadState {
         let Some(label) = self.stack.top().and_then(|top| self.identity(top.place())).map(|own| own.key.label) else {
             return Owed::to(NOBODY, now);
         };
-        let call = self.session.calls.get(self.stack.innermost_call());
-        let mut owed = call.map_or_else(|| Owed::to(label, now), |call| call.held_up_by().of_waiter(label, now));
+        // `follow` may be around another call than the innermost: around the request whose handler wakes.
+        let mut calls = self.stack.calls().filter_map(|call| self.session.calls.get(call));
+        let held_up_by = calls.find_map(Call::held_up_by);
+        let mut owed = held_up_by.map_or_else(|| Owed::to(label, now), |held_up_by| held_up_by.of_waiter(label, now));
         owed.session = self.session.id;
         owed
     }

@@ -101,3 +101,65 @@ impl<F: Future> Future for Follow<F> {
         result
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use tracing::{Instrument as _, info_span};
+
+    use super::*;
+    use crate::{Output, Profiler};
+
+    /// What others wait for until it is opened.
+    #[derive(Debug, Default)]
+    struct Door(Mutex<(bool, Option<Waker>)>);
+
+    impl Door {
+        async fn opened(&self) {
+            poll_fn(|context| {
+                let mut door = self.0.lock();
+                door.1 = Some(context.waker().clone());
+                if door.0 { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await
+        }
+
+        fn open(&self) {
+            let mut door = self.0.lock();
+            door.0 = true;
+            let waker = door.1.take();
+            drop(door);
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// As in a server whose requests are followed, where functions with spans of their own hold locks.
+    #[test]
+    fn a_queue_is_followed_to_its_head_where_an_inner_span_wakes_the_next() {
+        let profiler = Profiler::builder().nvtx(false).output(Output::None).build().unwrap();
+        tracing::subscriber::with_default(profiler.subscriber(), || {
+            let (first_door, second_door) = (Door::default(), Door::default());
+            let append = async || {
+                first_door.opened().await;
+                second_door.open();
+            };
+            let first = async { append().instrument(info_span!("append")).await };
+            let mut first = pin!(follow(first.instrument(info_span!("first request"))));
+            let mut second = pin!(follow(second_door.opened().instrument(info_span!("second request"))));
+            let context = &mut Context::from_waker(Waker::noop());
+            assert!(first.as_mut().poll(context).is_pending());
+            assert!(second.as_mut().poll(context).is_pending());
+            info_span!("compact").in_scope(|| first_door.open());
+            assert!(first.poll(context).is_ready());
+            assert!(second.poll(context).is_ready());
+        });
+        let waits = profiler.summary().waits;
+        let mut pairs: Vec<_> = waits.iter().map(|row| (&*row.waiter, row.by.as_deref().unwrap())).collect();
+        pairs.sort_unstable();
+        let expected = [("first request", "compact"), ("second request", "append"), ("second request", "compact")];
+        assert_eq!(pairs, expected);
+        profiler.finish().unwrap();
+    }
+}

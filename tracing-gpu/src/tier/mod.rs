@@ -15,6 +15,8 @@ pub(crate) mod subscriber;
 mod tails;
 #[cfg(feature = "nvtx-tool")]
 pub(crate) mod tool;
+#[cfg(feature = "tower")]
+pub mod tower;
 
 use std::sync::Arc;
 
