@@ -48,10 +48,10 @@ struct Run<'a> {
 /// The rules, in the order in which the report prints their findings. To add a rule, write it, and add it here.
 const RULES: [fn(Run<'_>) -> Vec<Finding>; 11] = [
     most_awaited,
-    busy_threads,
-    most_own_time,
     waits_for,
     waits_after,
+    busy_threads,
+    most_own_time,
     off_cpu,
     many_small_phases,
     one_long_call,

@@ -358,6 +358,26 @@ fn a_span_that_made_others_wait_is_found() {
     assert_eq!(told(&without.findings(), FindingKind::WaitsFor), [expected]);
 }
 
+#[test]
+fn who_made_others_wait_is_named_right_after_what_was_awaited() {
+    let mut run = followed(&[
+        ("request", Some("compact ledger"), 90, 19_500, 602),
+        ("request", Some("tick"), 1_200, 5_000, 900),
+    ]);
+    for (node, awaited) in run.tree.iter_mut().zip([20_000, 10_000]) {
+        (node.awaited_ns, node.awaited_self_ns) = (Some(awaited * MS), Some(awaited * MS));
+    }
+    for report in [Report::Why, Report::Tree] {
+        let mut text = Vec::new();
+        run.render(&[report], &RenderOptions::default().width(1_000), &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+        let (first, own) = (at("most time awaited: request 20.00 s"), at("most time of its own: compact ledger"));
+        let [ledger, tick] = ["`compact ledger` made others wait", "`tick` made others wait"].map(at);
+        assert!(first < ledger && ledger < tick && tick < own, "{text}");
+    }
+}
+
 /// The inferred waits of `request`, which waited itself for 1 s: for whom, how often, of how many, by chance, how long.
 fn inferred(waits: &[(&str, u64, u64, u64, u64)]) -> Summary {
     let mut run = followed(&[]);

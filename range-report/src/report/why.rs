@@ -4,6 +4,7 @@ use super::envelope::{section, title};
 use super::options::RenderOptions;
 use crate::Summary;
 use crate::analysis::{self, Finding, FindingKind};
+use crate::stats::order;
 use crate::text::emphasis::Emphasis;
 use crate::text::width::wrapped;
 
@@ -38,10 +39,23 @@ pub(crate) fn why(summary: &Summary, options: &RenderOptions) -> String {
         let of_time =
             |finding: &Finding| finding.at_stake_ns > 0 && all.iter().all(|known| known.sentence != finding.sentence);
         let more: Vec<Finding> = summary.findings_with(options).into_iter().filter(of_time).collect();
-        all.extend(more);
+        all.extend(in_turns(more));
     }
     let text = lines(&all, options);
     section(&title("Why", " (why)", options), if text.is_empty() { NOTHING } else { &text })
+}
+
+/// The first finding of each kind, then the second of each. Who made calls wait has its turn at once: what was awaited
+/// means little without it.
+fn in_turns(findings: Vec<Finding>) -> Vec<Finding> {
+    let turn = |(at, finding): (usize, &Finding)| match finding.kind() {
+        FindingKind::WaitsFor | FindingKind::WaitsAfter => 0,
+        kind => findings[..at].iter().filter(|above| above.kind() == kind).count(),
+    };
+    let turns: Vec<usize> = findings.iter().enumerate().map(turn).collect();
+    let mut turned: Vec<(usize, Finding)> = turns.into_iter().zip(findings).collect();
+    order::by_key(&mut turned, |(turn, _)| *turn);
+    turned.into_iter().map(|(_, finding)| finding).collect()
 }
 
 /// What stands above all reports of a run with work on the GPU.

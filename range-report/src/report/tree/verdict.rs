@@ -45,11 +45,12 @@ pub(super) fn verdict(
 ) -> String {
     let findings = &Findings { all: findings, phases, options };
     let columns = options.columns();
-    let awaited = findings.awaited();
+    let mut awaited = findings.awaited();
+    let waits = findings.sentences(FindingKind::WaitsFor) + &findings.sentences(FindingKind::WaitsAfter);
     let mut own = findings.line(" >> ", FindingKind::MostOwnTime);
     own += &findings.small_phases(own.is_empty());
-    own += &findings.sentences(FindingKind::WaitsFor);
-    own += &findings.sentences(FindingKind::WaitsAfter);
+    // Who made calls wait explains what was awaited.
+    if awaited.is_empty() { own += &waits } else { awaited += &waits }
     own += &findings.sentences(FindingKind::OffCpu);
     own += &findings.long_calls(OF_OTHERS);
     if let Some(sentence) = findings.whole_beside_wall(summary).filter(|_| awaited.len() + own.len() > 0) {
