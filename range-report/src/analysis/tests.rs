@@ -360,10 +360,8 @@ fn a_span_that_made_others_wait_is_found() {
 
 #[test]
 fn who_made_others_wait_is_named_right_after_what_was_awaited() {
-    let mut run = followed(&[
-        ("request", Some("compact ledger"), 90, 19_500, 602),
-        ("request", Some("tick"), 1_200, 5_000, 900),
-    ]);
+    let mut run =
+        followed(&[("request", Some("compact ledger"), 90, 19_500, 602), ("request", Some("tick"), 1_200, 5_000, 900)]);
     for (node, awaited) in run.tree.iter_mut().zip([20_000, 10_000]) {
         (node.awaited_ns, node.awaited_self_ns) = (Some(awaited * MS), Some(awaited * MS));
     }

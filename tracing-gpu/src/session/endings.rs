@@ -51,7 +51,7 @@ pub(crate) fn units(ticks: u64) -> u64 {
 }
 
 /// Units in ticks.
-pub(crate) fn ticks(units: u64) -> u64 {
+pub(crate) fn in_ticks(units: u64) -> u64 {
     units << UNIT
 }
 

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use range_report::stats::Keyed;
 
 use crate::clock::{Clock, Ticks};
-use crate::session::endings::{AllEndings, Endings, Mark, ticks, units};
+use crate::session::endings::{AllEndings, Endings, Mark, in_ticks, units};
 
 /// A shorter wait is not looked at: some 0.8 ms, in ticks.
 pub(crate) const LEAST: u64 = 1 << 21;
@@ -66,10 +66,18 @@ impl Sums {
     }
 }
 
+#[derive(Debug, Default)]
+struct State {
+    rows: Keyed<Key, Sums>,
+    /// Memory for one look.
+    seen: Vec<Seen>,
+    ended: Vec<(u32, u64)>,
+}
+
 /// What one thread has found. Written by it, read by any.
 #[derive(Debug, Default)]
 pub(crate) struct Coincidences {
-    rows: Mutex<Keyed<Key, Sums>>,
+    state: Mutex<State>,
     /// When the pauses are over that the looks so far have asked for. A wait that is longer than what is left of them
     /// is looked at all the same: else short waits, which are many, would leave no time for long ones.
     paused_until: AtomicU64,
@@ -92,48 +100,49 @@ impl Coincidences {
             return Mark::new(waiter, now);
         }
         let began = clock.now();
-        let mut rows = self.rows.lock();
+        let state = &mut *self.state.lock();
+        state.seen.clear();
+        state.seen.extend(endings.iter().flat_map(Endings::all).filter_map(|ending| Seen::of(ending, [since, now])));
+        // Before the oldest ending that a thread has kept nothing is known.
+        let known = endings.iter().filter_map(|all| all.oldest()?.age(now)).min().unwrap_or(u64::MAX);
         let mut went_on = now;
         for (window, &ticks) in (0_u8..).zip(&WINDOWS) {
-            let at = head_of_queue(endings, waiter, [since, now], ticks);
+            let before = head_of_queue(&state.seen, waiter, units(now - since), units(ticks));
             // The last window is the longest, which finds the most of a queue.
-            went_on = at;
-            let length = at.saturating_sub(since);
-            let is_new = endings.is_new_moment(waiter * WINDOWS.len() as u32 + u32::from(window), at, ticks);
+            went_on = now - in_ticks(before);
+            let length = went_on.saturating_sub(since);
+            let is_new = endings.is_new_moment(waiter * WINDOWS.len() as u32 + u32::from(window), went_on, ticks);
             let sums = |by_chance| Sums { waits: 1, by_chance, time: length, longest: length, moments: is_new.into() };
             let octave = length.max(1).ilog2() as u8;
             let mut add = |by, by_chance| {
                 let key = Key { waiter, by, window, octave };
-                if rows.len() < MOST || rows.get(&key).is_some() {
-                    rows.row(key).add(&sums(by_chance));
+                if state.rows.len() < MOST || state.rows.get(&key).is_some() {
+                    state.rows.row(key).add(&sums(by_chance));
                 } else {
                     self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
                 }
             };
             add(ANY, 0);
-            // Before the oldest ending that a thread has kept nothing is known.
-            let known = endings.iter().filter_map(|all| all.oldest()?.age(at)).min();
-            let span = units(length).min(known.unwrap_or(u64::MAX));
-            let within = |(end, begun, _): (Mark, Option<Mark>, _)| {
-                let age = end.age(at).filter(|age| *age < span)?;
-                begun?.age(since).map(|_| (end.label(), age))
-            };
-            let mut ended: Vec<(u32, u64)> = endings.iter().flat_map(Endings::all).filter_map(within).collect();
-            in_window(&mut ended, units(ticks), span, add);
+            let span = units(length).min(known.saturating_sub(before));
+            state.ended.clear();
+            let in_time = state.seen.iter().filter(|seen| seen.had_begun);
+            let in_time = in_time.filter_map(|seen| Some((seen.label, seen.age.checked_sub(before)?)));
+            // Not what the call itself did when it began to wait.
+            state.ended.extend(in_time.filter(|(_, age)| age + 1 < span));
+            in_window(&mut state.ended, units(ticks), span, add);
         }
-        drop(rows);
         let cost = clock.now().saturating_sub(began);
         self.paused_until.store(paused_until + cost * PAUSE_PER_COST, Relaxed);
         Mark::new(waiter, went_on)
     }
 
     pub(crate) fn clear(&self) {
-        *self.rows.lock() = Keyed::default();
+        self.state.lock().rows = Keyed::default();
         [&self.lost, &self.passed_over].into_iter().for_each(|count| count.store(0, Relaxed));
     }
 
     pub(crate) fn copy(&self) -> Vec<(Key, Sums)> {
-        self.rows.lock().iter().map(|(key, sums)| (*key, *sums)).collect()
+        self.state.lock().rows.iter().map(|(key, sums)| (*key, *sums)).collect()
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -141,14 +150,32 @@ impl Coincidences {
     }
 }
 
-/// When the first of a queue went on, in which this wait was, too. That is the end of the wait where there is no queue.
-fn head_of_queue(endings: &AllEndings, waiter: u32, [since, now]: [Ticks; 2], window: u64) -> Ticks {
-    let queue = endings.iter().flat_map(Endings::all).filter_map(|(end, _, woken)| {
-        let (age, woken) = (end.age(now)?, woken.filter(|woken| woken.label() == waiter)?);
-        (age <= units(window)).then_some((age, woken.age(now)?))
-    });
-    let before = queue.min().map_or(0, |(_, age)| age);
-    if before < units(now - since) { now - ticks(before) } else { now }
+/// What had ended when a wait did. Times are units before its end.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    label: u32,
+    age: u64,
+    /// Whether it had begun before the wait.
+    had_begun: bool,
+    /// If it began with the end of a wait: who waited, and when the first of that queue went on.
+    woken: Option<(u32, u64)>,
+}
+
+impl Seen {
+    /// `None` for what ended before the wait began, or after its end.
+    fn of((end, begun, woken): (Mark, Option<Mark>, Option<Mark>), [since, now]: [Ticks; 2]) -> Option<Self> {
+        let age = end.age(now).filter(|age| *age < units(now - since))?;
+        let had_begun = begun.is_some_and(|begun| begun.age(since).is_some());
+        let woken = woken.and_then(|woken| Some((woken.label(), woken.age(now)?)));
+        Some(Self { label: end.label(), age, had_begun, woken })
+    }
+}
+
+/// How long before the end of a wait the first of its queue went on; 0 where there is no queue.
+fn head_of_queue(seen: &[Seen], waiter: u32, waited: u64, window: u64) -> u64 {
+    let queue = seen.iter().filter(|seen| seen.age <= window);
+    let queue = queue.filter_map(|seen| Some((seen.age, seen.woken.filter(|(label, _)| *label == waiter)?.1)));
+    queue.min().map(|(_, before)| before).filter(|before| *before < waited).unwrap_or(0)
 }
 
 /// Calls `found` for each label that ended within the window, with the part of the time before it that comes as close

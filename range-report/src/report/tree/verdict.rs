@@ -50,7 +50,11 @@ pub(super) fn verdict(
     let mut own = findings.line(" >> ", FindingKind::MostOwnTime);
     own += &findings.small_phases(own.is_empty());
     // Who made calls wait explains what was awaited.
-    if awaited.is_empty() { own += &waits } else { awaited += &waits }
+    if awaited.is_empty() {
+        own += &waits
+    } else {
+        awaited += &waits
+    }
     own += &findings.sentences(FindingKind::OffCpu);
     own += &findings.long_calls(OF_OTHERS);
     if let Some(sentence) = findings.whole_beside_wall(summary).filter(|_| awaited.len() + own.len() > 0) {
