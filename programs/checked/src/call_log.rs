@@ -352,10 +352,11 @@ struct Waits<'a> {
 
 impl Waits<'_> {
     /// What held up a call from then until then, in parts: where it waited for another call, what held up that one;
-    /// else itself. Nobody follows calls of other names than these.
+    /// else itself. Nobody follows calls of other names than these: if it is none of them, or never waited, what held
+    /// up the call that polls it held it up.
     fn held_up(&self, call: usize, since: u64, until: u64, part: &mut dyn FnMut(u64, usize)) {
-        if self.followed.contains(&self.calls[call].name) {
-            for wait in self.waits[call].iter().filter(|wait| since < wait.until && wait.until <= until) {
+        if let Some(followed) = self.that_waited(call, until) {
+            for wait in self.waits[followed].iter().filter(|wait| since < wait.until && wait.until <= until) {
                 if let Some(by) = wait.by {
                     if wait.since > since {
                         part(wait.since, call);
@@ -365,6 +366,20 @@ impl Waits<'_> {
             }
         }
         part(until, call);
+    }
+
+    /// This call or the innermost one around it, on the same thread at that moment, that is followed and has waited.
+    fn that_waited(&self, call: usize, at: u64) -> Option<usize> {
+        let is_polled = |call: usize| {
+            let log = self.calls[call].log();
+            log.instances.iter().any(|poll| (poll.begin..=poll.end).contains(&at))
+        };
+        let has_waited = |call: &usize| {
+            let is_followed = self.followed.contains(&self.calls[*call].name);
+            is_followed && self.waits[*call].iter().any(|wait| wait.until <= at)
+        };
+        let around = |call: &usize| self.calls[*call].parent.filter(|parent| is_polled(*parent));
+        std::iter::successors(Some(call), around).find(has_waited)
     }
 }
 

@@ -32,8 +32,9 @@ const CALLS: usize = 1 << 18;
 /// future that they cancel looks finished.
 const PAUSE: u64 = 1 << 18;
 const LONG_PAUSE: u64 = 1 << 26;
-/// In ticks, about 12 us: a finished future is dropped within this time after its last poll.
-const AT_ONCE: u64 = 1 << 15;
+/// In ticks, about 25 us: a finished future is dropped within this time after its last poll, also by a thread that has
+/// just slept, whose caches are cold.
+const AT_ONCE: u64 = 1 << 16;
 
 /// Parts of [`Call::state`]: the number of open instances, the number of child calls whose span is open, the number of
 /// those that it may await, and whether the span is closed. A finished child is not awaited, even if another handle

@@ -149,6 +149,11 @@ impl AllEndings {
         at.abs_diff(last.swap(at, Relaxed)) > within
     }
 
+    /// Those of a thread, if they are made.
+    pub(crate) fn of(&self, thread: u32) -> Option<&Endings> {
+        self.threads.get_inline(thread as usize)?.get()
+    }
+
     #[inline]
     pub(crate) fn are_asked_for(&self) -> bool {
         self.are_asked_for.load(Relaxed)

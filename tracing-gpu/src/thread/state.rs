@@ -93,6 +93,8 @@ pub(crate) struct ThreadState {
     pub(crate) followed: OnceCell<Box<Followed>>,
     /// The last long range that ended with none around it: its place, start and end.
     last_long: [AtomicU64; 3],
+    /// Whether what ends on this thread is noted, also after a poll.
+    has_endings: AtomicBool,
     /// Calls that were ready while others ran on this thread. Present once there was one.
     pub(crate) held_up: OnceCell<Box<Waits>>,
     /// Present once a call has waited for long on this thread.

@@ -81,12 +81,24 @@ impl ThreadState {
     /// what ended that wait.
     #[inline(always)]
     fn start_after_wait(&self, place: Place, call: &Call, now: Ticks) -> Ticks {
+        if !self.has_endings.load(Relaxed) {
+            self.make_endings();
+        }
         let waited = call.waited(now);
         if waited < coincidence::LEAST || self.woken.load(Relaxed) != 0 {
             return now;
         }
         self.infer(place, call, now, waited);
         self.now()
+    }
+
+    /// Makes room for what ends on this thread, if that is asked for: after a poll there is no time, because the drop of
+    /// a future follows at once.
+    #[inline(never)]
+    fn make_endings(&self) {
+        if self.session.endings.are_asked_for() && self.session.endings.make(self.index).is_some() {
+            self.has_endings.store(true, Relaxed);
+        }
     }
 
     /// A call was ready for so long before it is polled.

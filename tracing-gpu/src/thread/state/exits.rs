@@ -258,7 +258,8 @@ impl ThreadState {
             if call != 0 || ended.duration >= LONG {
                 self.note_end(ended, call, below);
             }
-            if cpu.off >= coincidence::LEAST && ended.is_mainly_off(cpu) {
+            // Not after a poll: the drop of a future follows at once.
+            if call == 0 && cpu.off >= coincidence::LEAST && ended.is_mainly_off(cpu) {
                 self.infer_ended(&ended, cpu.off, below);
             }
         }
@@ -275,7 +276,9 @@ impl ThreadState {
     #[inline(never)]
     fn note_asked_end(&self, ended: Ended, call: CallId) {
         let Some(label) = self.identity(ended.place).map(|identity| identity.key.label) else { return };
-        let Some(endings) = self.session.endings.make(self.index) else { return };
+        let endings = &self.session.endings;
+        let endings = if call == 0 { endings.make(self.index) } else { endings.of(self.index) };
+        let Some(endings) = endings else { return };
         let begun = self.session.calls.get(call).map_or(ended.entered, Call::created);
         endings.end(Mark::new(label, ended.entered.saturating_add(ended.duration)), Mark::new(label, begun));
     }
