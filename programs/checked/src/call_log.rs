@@ -314,10 +314,14 @@ struct Wait {
 impl Log {
     fn waits(&self) -> Vec<Wait> {
         let polls = self.instances.iter().zip(self.instances.iter().skip(1));
+        let mut began = None;
         let waits = polls.filter_map(|(poll, next)| {
             let wakes = self.wakes.iter().filter(|(wake, _)| (poll.begin..next.begin).contains(wake));
+            let since = *began.get_or_insert(poll.end);
+            // Where it was not woken, others have polled it: its wait goes on.
             let (until, by) = *wakes.min_by_key(|(wake, _)| *wake)?;
-            (until > poll.end).then_some(Wait { since: poll.end, until, by })
+            began = None;
+            (until > since).then_some(Wait { since, until, by })
         });
         waits.collect()
     }

@@ -373,6 +373,8 @@ fn who_made_others_wait_is_named_right_after_what_was_awaited() {
         let (first, own) = (at("most time awaited: request 20.00 s"), at("most time of its own: compact ledger"));
         let [ledger, tick] = ["`compact ledger` made others wait", "`tick` made others wait"].map(at);
         assert!(first < ledger && ledger < tick && tick < own, "{text}");
+        let second = at("compact ledger 10.00 s");
+        assert_eq!(second > tick, report == Report::Why, "{text}");
     }
 }
 

@@ -94,6 +94,8 @@ pub(crate) struct Call {
     /// What held it up so far, if it is followed.
     held_up_by: Mutex<Owed>,
     was_held_up: AtomicBool,
+    /// When its wait began, if it was polled since without a wake.
+    waits_since: AtomicU64,
     /// Of the longest wait of the task, for nobody knows whom: its length, and a [`Mark`] of its end.
     waited_most: AtomicU64,
     went_on: AtomicU64,
@@ -363,8 +365,8 @@ impl Call {
 
     /// Its wait, which was ended then by a wake, is owed to these. Returns when it began; `None` if it did not wait.
     pub(crate) fn owe(&self, owed: &Owed, woken: Ticks) -> Option<Ticks> {
-        let is_open = self.state.load(Relaxed) & ALL_OPEN != 0;
-        let since = Some(self.exited.load(Relaxed)).filter(|since| !is_open && !self.is_new() && *since < woken)?;
+        let since = Some(self.waits_since.swap(0, Relaxed)).filter(|since| *since != 0).or(self.began_to_wait());
+        let since = since.filter(|since| *since < woken)?;
         self.was_held_up.store(true, Relaxed);
         self.held_up_by.lock().waited(since, owed);
         Some(since)
@@ -372,6 +374,19 @@ impl Call {
 
     pub(crate) fn created(&self) -> Ticks {
         self.created.load(Relaxed)
+    }
+
+    /// It is entered, but was not woken: its wait goes on.
+    pub(crate) fn waits_on(&self) {
+        if let (0, Some(since)) = (self.waits_since.load(Relaxed), self.began_to_wait()) {
+            self.waits_since.store(since, Relaxed);
+        }
+    }
+
+    /// Its last exit, unless it is open or new.
+    fn began_to_wait(&self) -> Option<Ticks> {
+        let is_waiting = self.state.load(Relaxed) & ALL_OPEN == 0 && !self.is_new();
+        is_waiting.then(|| self.exited.load(Relaxed))
     }
 
     /// A wait in this task has ended like this. Returns the end of the longest so far.
@@ -612,6 +627,7 @@ impl Calls {
             flag.store(false, Relaxed);
         }
         call.last.store(0, Relaxed);
+        call.waits_since.store(0, Relaxed);
         if call.was_held_up.swap(false, Relaxed) {
             *call.held_up_by.lock() = Owed::NONE;
         }

@@ -134,6 +134,9 @@ pub(crate) fn look_again() {
     choose_paths(LAST.get());
 }
 
+/// In place of a time: the future is polled again, and was not woken.
+pub(crate) const NOT_WOKEN: Moment = 1;
+
 /// This thread is about to poll a future that was woken then, or has done so (0).
 pub(crate) fn polls_woken(woken: Moment, by: &Owed) {
     WOKEN.set((woken, *by));

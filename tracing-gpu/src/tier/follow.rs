@@ -81,6 +81,7 @@ impl<F: Future> Future for Follow<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
+        let is_first = this.waking.is_none();
         let (waking, waker) = this.waking.get_or_insert_with(|| {
             let by = Mutex::new((Owed::NONE, context.waker().clone()));
             let waking = Arc::new(Waking { at: AtomicU64::new(0), by });
@@ -95,7 +96,9 @@ impl<F: Future> Future for Follow<F> {
             let old = new.map(|new| std::mem::replace(&mut known.1, new));
             (waking.at.swap(0, Relaxed), known.0, old)
         };
-        engine::polls_woken(woken, &by);
+        // Others poll it, too: the rest of its task was woken. It waits on, for what it has waited so far.
+        let is_again = woken == 0 && !is_first;
+        engine::polls_woken(if is_again { engine::NOT_WOKEN } else { woken }, &by);
         let result = this.future.poll(&mut Context::from_waker(waker));
         engine::polls_woken(0, &Owed::NONE);
         result
@@ -133,6 +136,32 @@ mod tests {
             drop(door);
             waker.into_iter().for_each(Waker::wake);
         }
+    }
+
+    /// As a task that receives messages, too: each of them polls the future that waits for a lock.
+    #[test]
+    fn polls_without_a_wake_end_no_wait() {
+        let profiler = Profiler::builder().nvtx(false).output(Output::None).build().unwrap();
+        let waited = tracing::subscriber::with_default(profiler.subscriber(), || {
+            let door = Door::default();
+            let mut request = pin!(follow(door.opened().instrument(info_span!("request"))));
+            let context = &mut Context::from_waker(Waker::noop());
+            assert!(request.as_mut().poll(context).is_pending());
+            let began = std::time::Instant::now();
+            std::thread::sleep(std::time::Duration::from_millis(5)); // the time that is measured
+            let waited = began.elapsed();
+            for _ in 0..2 {
+                assert!(request.as_mut().poll(context).is_pending());
+            }
+            info_span!("compact").in_scope(|| door.open());
+            assert!(request.poll(context).is_ready());
+            waited
+        });
+        let waits = profiler.summary().waits;
+        let [row] = &waits[..] else { panic!("{waits:?}") };
+        assert_eq!((row.by.as_deref(), row.waits), (Some("compact"), 1));
+        assert!(u128::from(row.time_ns) >= waited.as_nanos(), "{row:?}, {waited:?}");
+        profiler.finish().unwrap();
     }
 
     /// As in a server whose requests are followed, where functions with spans of their own hold locks.

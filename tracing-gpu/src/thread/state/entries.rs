@@ -14,6 +14,7 @@ use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
 use crate::thread::coincidence;
+use crate::thread::engine::NOT_WOKEN;
 use crate::thread::numbers::{Created, Numbers};
 
 /// Entries. Places belong to this thread.
@@ -157,6 +158,10 @@ impl ThreadState {
     #[inline(never)]
     fn count_wait(&self, place: Place, call: &Call, woken: Ticks) -> Ticks {
         self.woken.store(0, Relaxed);
+        if woken == NOT_WOKEN {
+            call.waits_on();
+            return 0;
+        }
         if let (Some(followed), Some(identity)) = (self.followed.get(), self.identity(place)) {
             let owed = *followed.woken_by.lock();
             if ![0, self.session.id].contains(&owed.session) {
