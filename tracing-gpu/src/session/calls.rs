@@ -200,9 +200,12 @@ impl Call {
             let is_open = self.state.load(Relaxed) & ALL_OPEN != 0;
             let pause = if is_open { 0 } else { now.saturating_sub(self.exited.load(Relaxed)) };
             let next = left == Left::Last;
-            let before = if self.outlived.load(Relaxed) { 0 } else { self.last.load(Relaxed) };
+            // What was woken is polled: it is not dropped now, and was not dropped before.
+            let is_poll = woken > 0;
+            let before = if is_poll || self.outlived.load(Relaxed) { 0 } else { self.last.load(Relaxed) };
             let is_after = before & DROPPED != 0;
             let last = match pause {
+                _ if is_poll => 0,
                 0..=AT_ONCE if next && !is_open => DROPPED,
                 0..=LONG_PAUSE if next && !is_open => LATE,
                 _ if is_after => 0,

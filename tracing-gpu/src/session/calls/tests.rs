@@ -332,3 +332,21 @@ fn a_call_is_ready_from_its_creation_or_a_wake_to_its_next_poll() {
     let ended = calls.end(Some(&spare), unused, 200).unwrap();
     assert_eq!((ended.ready, ended.ready_alone, ended.idle), (100, 0, 0), "it was never polled");
 }
+
+/// As the span of a server's layer: it is entered once in `call`, then in each poll, and not when it is dropped.
+#[test]
+fn what_was_woken_was_not_dropped_before_and_waited_until_then() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let ended = |woken: Ticks| {
+        let id = calls.begin(&spare, 1, place(), 0, 0);
+        for (enter, exit, woken) in [(0, 10, 0), (12, 20, 0), (9_000_000, 9_000_010, woken)] {
+            calls.enter(calls.get(id).unwrap(), enter, Left::Last, woken);
+            calls.exit(id, exit, OnCpu::default());
+        }
+        let ended = calls.end(Some(&spare), id, 9_000_020).unwrap();
+        (ended.idle, ended.outlived, ended.is_dropped, ended.is_cancelled)
+    };
+    let waited = 2 + (9_000_000 - 20);
+    assert_eq!(ended(8_999_000), (waited, 10, false, false));
+    assert_eq!(ended(0), (2, waited - 2 + 10, true, false), "another owner of the span may have come last");
+}
