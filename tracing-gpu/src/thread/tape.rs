@@ -1,10 +1,10 @@
 //! A thread's records for a timeline: each range at its end, and each event.
 //!
-//! Only while a timeline is written. A range or a call is eight words that its thread writes into a page of its own, with
-//! plain stores and no lock. A full page is copied to the thread's list, under a lock that is taken once a page. The
-//! fields of a span (`raw_fields`) use the page too, at its creation, and so do the values of a range, before the range.
-//! Other records go directly to the list, with their texts in one string. The writer of the files takes the list, and
-//! the page so far. All lists of a profiler share one limit; records beyond it are counted.
+//! Only while a timeline is written. A range or a call is eight words that its thread writes into a page of its own,
+//! with plain stores and no lock. A full page is copied to the thread's list, under a lock that is taken once a page.
+//! The fields of a span (`raw_fields`) use the page too, at its creation, and so do the values of a range, before the
+//! range. Other records go directly to the list, with their texts in one string. The writer of the files takes the
+//! list, and the page so far. All lists of a profiler share one limit; records beyond it are counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;

@@ -93,8 +93,8 @@ impl ThreadState {
         self.now()
     }
 
-    /// Makes room for what ends on this thread, if that is asked for: after a poll there is no time, because the drop of
-    /// a future follows at once.
+    /// Makes room for what ends on this thread, if that is asked for: after a poll there is no time, because the drop
+    /// of a future follows at once.
     #[inline(never)]
     fn make_endings(&self) {
         if self.session.endings.are_asked_for() && self.session.endings.make(self.index).is_some() {
