@@ -102,7 +102,9 @@ impl Coincidences {
         let began = clock.now();
         let state = &mut *self.state.lock();
         state.seen.clear();
-        state.seen.extend(endings.iter().flat_map(Endings::all).filter_map(|ending| Seen::of(ending, [since, now])));
+        let seen = endings.iter().flat_map(Endings::all).filter_map(|ending| Seen::of(ending, [since, now]));
+        // A range that was off the CPU is among them, since it ends with its wait.
+        state.seen.extend(seen.filter(|seen| (seen.label, seen.age) != (waiter, 0)));
         // Before the oldest ending that a thread has kept nothing is known.
         let known = endings.iter().filter_map(|all| all.oldest()?.age(now)).min().unwrap_or(u64::MAX);
         let mut went_on = now;
