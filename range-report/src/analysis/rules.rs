@@ -172,16 +172,19 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
             |ns: Option<u64>, word: &str| ns.map_or_else(String::new, |ns| format!(" {word} {}", human_inline(ns)));
         let (over, within) = (time(row.over_ns, "over"), time(row.within_ns, "within"));
         let chance = match row.by_chance.unwrap_or(0) {
-            0 | 1 => "hardly one".to_owned(),
-            many => run.wording.count(many),
+            0 => "none".to_owned(),
+            some => run.wording.count(some),
+        };
+        let who = if by == row.waiter {
+            format!("calls of `{}` probably waited for each other", name(by))
+        } else {
+            format!("`{}` probably made {} wait", name(by), name(&row.waiter))
         };
         let sentence = format!(
-            "`{}` seems to make {} wait: {} of {} waits{over} ({}) ended{within} after it, by chance {chance}",
-            name(by),
-            name(&row.waiter),
+            "{who} {}: {} of {} waits{over} ended{within} after it ended, by chance {chance}",
+            human_inline(row.time_ns),
             run.wording.count(row.waits),
             run.wording.count(of_waits),
-            human_inline(row.time_ns),
         );
         let by_chance = row.by_chance.unwrap_or(0);
         let evidence = Evidence::WaitsAfter { waits: row.waits, of_waits, by_chance };

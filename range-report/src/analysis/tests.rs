@@ -395,14 +395,18 @@ fn inferred(waits: &[(&str, u64, u64, u64, u64)]) -> Summary {
 #[test]
 fn whom_calls_seem_to_wait_for_is_found_with_its_evidence() {
     let findings = inferred(&[("compact ledger", 68, 70, 1, 900), ("tick\t1", 67, 70, 12, 880)]).findings();
-    let ledger = "`compact ledger` seems to make request wait: 68 of 70 waits over 20.00 ms (900.0 ms) ended within \
-                  200.0 us after it, by chance hardly one";
-    let tick = "`tick\\t1` seems to make request wait: 67 of 70 waits over 20.00 ms (880.0 ms) ended within 200.0 us \
-                after it, by chance 12";
+    let ledger = "`compact ledger` probably made request wait 900.0 ms: 68 of 70 waits over 20.00 ms ended within \
+                  200.0 us after it ended, by chance 1";
+    let tick = "`tick\\t1` probably made request wait 880.0 ms: 67 of 70 waits over 20.00 ms ended within 200.0 us \
+                after it ended, by chance 12";
     let of = |ns, sentence| (vec!["request"], Some(0), ns, Some(1_000 * MS), sentence);
     let expected = [of(900 * MS, ledger), of(880 * MS, tick)];
     assert_eq!(told(&findings, FindingKind::WaitsAfter), expected);
     assert_eq!(told(&findings, FindingKind::WaitsFor), []);
+    let each_other = inferred(&[("request", 68, 70, 0, 900)]).findings();
+    let sentence = "calls of `request` probably waited for each other 900.0 ms: 68 of 70 waits over 20.00 ms ended \
+                    within 200.0 us after it ended, by chance none";
+    assert_eq!(told(&each_other, FindingKind::WaitsAfter), [of(900 * MS, sentence)]);
     let none = [inferred(&[("tick", 68, 70, 1, 99)]), inferred(&[("tick", 68, 70, 1, 9)])];
     none.iter().for_each(|run| assert_eq!(told(&run.findings(), FindingKind::WaitsAfter), [], "too little time"));
     let mut server = inferred(&[("tick", 68, 70, 1, 90_000)]);
