@@ -54,6 +54,13 @@ pub(crate) const MODELS: &[Model] = &[
         sources: &["/slab.rs"],
     },
     Model {
+        name: "a span gets a call while another thread enters it",
+        preemptions: 3,
+        run: call_of_span,
+        is_wrong: false,
+        sources: &["/slab.rs"],
+    },
+    Model {
         name: "notes are taken while their thread makes more",
         preemptions: 5,
         run: notes,
@@ -239,6 +246,19 @@ fn slab() {
     let live = [more, last].concat();
     assert!(live.iter().map(|span| slab.near_place(*span)).eq((3..7).map(|number| Some(place(number)))));
     assert!(live.iter().all(|span| (span.id() as u32) < 4), "slots are used again");
+}
+
+fn call_of_span() {
+    let shared = Arc::new(Slab::new());
+    let place = Place::new(1, 1);
+    let span = shared.create_near(0, place).or_else(|| shared.create(0, place, None, 0)).unwrap();
+    let other = thread::spawn({
+        let slab = Arc::clone(&shared);
+        move || slab.place(span).filter(|place| place.is_called()).map(|_| slab.call(span))
+    });
+    assert!(shared.keep_call(span, 7));
+    assert!(shared.place(span).is_some_and(|place| place.is_called()));
+    assert!(other.join().unwrap().is_none_or(|call| call == 7));
 }
 
 fn note(number: u32) -> Note {
