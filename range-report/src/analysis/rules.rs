@@ -11,7 +11,7 @@ use crate::text::escaped;
 use crate::text::number::{human_inline, share};
 use crate::text::width::shorten;
 use crate::text::wording::Wording;
-use crate::{RangeStyle, Summary};
+use crate::{RangeStyle, Summary, TreeNode};
 
 /// The number of phases that a rule names when it compares phases.
 const NAMED: usize = 3;
@@ -161,8 +161,10 @@ fn most_own_time(run: Run<'_>) -> Vec<Finding> {
 fn waits_after(run: Run<'_>) -> Vec<Finding> {
     let finding = |row: &WaitStats| {
         let (of_waits, by) = (row.of_waits?, row.by.as_deref()?);
+        // A thread waits off the CPU.
+        let waited = |node: &TreeNode| u128::from(node.awaited_self_ns.unwrap_or(node.off_cpu_ns));
         let its: Vec<&Phase> = run.with_label(&row.waiter).map(|index| &run.phases.all()[index]).collect();
-        let whole: u128 = its.iter().map(|phase| u128::from(phase.node.awaited_self_ns.unwrap_or(0))).sum();
+        let whole: u128 = its.iter().map(|phase| waited(phase.node)).sum();
         let is_loop = its.iter().any(|phase| phase.wait == Wait::Loop);
         let is_much = u128::from(row.time_ns) * WAITS_PART >= whole && row.time_ns >= WAITS_LEAST_NS;
         let index = run.with_label(&row.waiter).max_by_key(|&index| run.phases.all()[index].node.awaited_self_ns);

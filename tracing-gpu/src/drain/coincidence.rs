@@ -20,6 +20,8 @@ const LIFT: f64 = 6.0;
 /// many explain the same waits, none is named.
 const OTHER_PART: u64 = 2;
 const CLAIMS: usize = 2;
+/// Powers of two.
+const LENGTHS: usize = 64;
 
 /// Waits of one name after one other: those of at least 2 to the power of `octave` ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,11 +63,15 @@ pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<W
 
 /// The claims about the waits of one name, from its rows.
 fn claims(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
+    // By name and window: the waits of at least each length.
+    let mut longer: Keyed<(u32, u8), Vec<Sums>> = Keyed::default();
+    for (key, row) in rows.iter() {
+        let by_length = longer.row_or((key.by, key.window), || vec![Sums::default(); LENGTHS]);
+        by_length.iter_mut().take(usize::from(key.octave) + 1).for_each(|sums| sums.add(row));
+    }
     let longer = |by: u32, window: u8, octave: u8| {
-        let is_longer = |key: &Key| (key.by, key.window) == (by, window) && key.octave >= octave;
-        let mut sums = Sums::default();
-        rows.iter().filter(|(key, _)| is_longer(key)).for_each(|(_, row)| sums.add(row));
-        sums
+        let by_length = longer.get(&(by, window));
+        by_length.and_then(|sums| sums.get(usize::from(octave))).copied().unwrap_or_default()
     };
     let mut lengths: Vec<(u8, u8)> = rows.iter().map(|(key, _)| (key.octave, key.window)).collect();
     order::by_key(&mut lengths, |length| *length);

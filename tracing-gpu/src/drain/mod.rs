@@ -134,9 +134,9 @@ pub(crate) fn summarise(
             .chain(&mut held_up)
             .flat_map(|(labels, _)| labels)
             .for_each(|label| *label = joined.label(*label));
-        for (key, _) in &mut coincidences {
-            (key.waiter, key.by) = (joined.label(key.waiter), joined.label(key.by));
-        }
+        // Two names that are one now may both have ended before the same wait.
+        coincidences.retain(|(key, _)| joined.label(key.by) == key.by);
+        coincidences.iter_mut().for_each(|(key, _)| key.waiter = joined.label(key.waiter));
         stream_rows.iter_mut().for_each(|(_, node, key, _)| join(&mut key.label, node));
         held.join(&joined);
         activity.iter_mut().for_each(|all| gpu::join(all, &joined));

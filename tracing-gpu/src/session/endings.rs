@@ -1,6 +1,6 @@
 //! What has ended last on each thread, as other threads read it: who may have let go of what their calls waited for.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use once_cell::race::OnceBox;
 
@@ -125,6 +125,8 @@ pub(crate) struct AllEndings {
     threads: Chunked<OnceBox<Endings>, 64>,
     /// The last moment at which a wait of each name ended, over all threads. Names may share a place.
     moments: [AtomicU64; 64],
+    /// More than the number of each thread that has any.
+    count: AtomicU32,
     /// A program without waits notes no ends.
     are_asked_for: AtomicBool,
 }
@@ -132,7 +134,7 @@ pub(crate) struct AllEndings {
 impl AllEndings {
     pub(crate) fn new() -> Self {
         let moments = std::array::from_fn(|_| AtomicU64::new(0));
-        Self { threads: Chunked::new(), moments, are_asked_for: AtomicBool::new(false) }
+        Self { threads: Chunked::new(), moments, count: AtomicU32::new(0), are_asked_for: AtomicBool::new(false) }
     }
 
     /// Those of a thread. Other threads note theirs from now on.
@@ -140,7 +142,11 @@ impl AllEndings {
         if !self.are_asked_for() {
             self.are_asked_for.store(true, Relaxed);
         }
-        Some(self.threads.get_or_grow(thread as usize)?.get_or_init(Box::default))
+        let endings = self.threads.get_or_grow(thread as usize)?.get_or_init(Box::default);
+        if thread >= self.count.load(Relaxed) {
+            self.count.fetch_max(thread + 1, Relaxed);
+        }
+        Some(endings)
     }
 
     /// Whether waits of this name did not just end within this time of the moment.
@@ -160,7 +166,8 @@ impl AllEndings {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Endings> {
-        (0..).map_while(|thread| self.threads.get(thread)).filter_map(OnceBox::get)
+        // Threads between may have none, and not even a chunk.
+        (0..self.count.load(Relaxed)).filter_map(|thread| self.of(thread))
     }
 }
 
@@ -175,6 +182,16 @@ mod tests {
         let late = Mark::new(0, u64::MAX).unwrap();
         assert_eq!((late.label(), late.age(9 << UNIT)), (0, Some(10)), "times go round");
         assert_eq!(Mark::new(u32::MAX, 0), None);
+    }
+
+    #[test]
+    fn those_of_any_thread_are_found() {
+        let all = AllEndings::new();
+        for thread in [3, 1_000] {
+            all.make(thread).unwrap().end(Mark::new(thread, 1 << UNIT), None);
+        }
+        let labels: Vec<u32> = all.iter().flat_map(Endings::all).map(|(range, ..)| range.label()).collect();
+        assert_eq!(labels, [3, 1_000]);
     }
 
     #[test]

@@ -263,6 +263,12 @@ impl Stack {
         self.frames.near(self.depth().wrapping_sub(1))
     }
 
+    /// Whether [`push_near`](Self::push_near) has room for one more range.
+    #[inline]
+    pub(crate) fn has_near_room(&self) -> bool {
+        self.frames.near(self.depth()).is_some()
+    }
+
     /// [`push`](Self::push) while fewer than 64 ranges are open. Otherwise returns false and changes nothing.
     #[inline]
     pub(crate) fn push_near(&self, span: u64, place: Place, start: Ticks) -> bool {

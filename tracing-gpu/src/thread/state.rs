@@ -135,6 +135,7 @@ impl ThreadState {
         if self.session.on_cpu {
             self.cpu_time.begin_thread();
         }
+        self.last_long.iter().for_each(|word| word.store(0, Relaxed));
         self.launches.set_thread(thread, self.session);
     }
 
@@ -240,6 +241,7 @@ impl ThreadState {
             row.clear();
         }
         self.followed.get().into_iter().for_each(|followed| followed.waits.clear());
+        self.last_long.iter().for_each(|word| word.store(0, Relaxed));
         self.held_up.get().into_iter().for_each(|waits| waits.clear());
         self.coincidences.get().into_iter().for_each(|all| all.clear());
         for depth in 0..self.stack.depth() {

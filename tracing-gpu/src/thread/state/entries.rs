@@ -31,7 +31,8 @@ impl ThreadState {
     pub(crate) fn enter_called(&self, span: u64, place: Place, id: CallId) -> bool {
         let Some(call) = self.session.calls.get(id) else { return false };
         let below = self.stack.depth();
-        if !self.lacks_tool() || !self.stack.is_under_top(place) || !call.stays_at_home(below == 0) {
+        let is_near = self.stack.is_under_top(place) && self.stack.has_near_room();
+        if !self.lacks_tool() || !is_near || !call.stays_at_home(below == 0) {
             return false;
         }
         let left = if call.is_new() { Left::Other } else { call.left(self.stack.just_left(id)) };
@@ -227,11 +228,11 @@ impl ThreadState {
         stream: StreamId,
         created: Option<&Created>,
     ) {
+        let known = self.session.calls.get(call);
+        known.into_iter().for_each(|known| _ = self.start_after_wait(place, known, self.now()));
         // Outside of the times on the CPU's clock and in the tool: a pair of events costs more than everything else.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
-        let known = self.session.calls.get(call);
         let left = known.map_or(Left::Other, |known| known.left(self.stack.just_left(call)));
-        known.into_iter().for_each(|known| _ = self.start_after_wait(place, known, self.now()));
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
             let has_fields = || self.has_fields(place);
