@@ -31,8 +31,8 @@ pub(crate) const CERTAIN: u64 = 1 << 16;
 pub(crate) const ANY: u32 = u32::MAX;
 /// Rows that one thread keeps.
 const MOST: usize = 4_096;
-/// A look asks for so many times its own time without another one: looks take at most 1 % of a thread's time.
-const PAUSE_PER_COST: u64 = 100;
+/// A look asks for so many times its own time without another one: looks take at most 0.4 % of a thread's time.
+const PAUSE_PER_COST: u64 = 250;
 
 /// Waits of one name and of about one length (a power of two) that ended within a window after a range of one name; or
 /// all that were looked at ([`ANY`]).

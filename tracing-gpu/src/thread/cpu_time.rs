@@ -12,8 +12,8 @@ use crate::clock::{Clock, Ticks};
 use crate::process;
 use crate::record::{Ended, OnCpu};
 
-/// Logarithm of the time of long ranges that pays one reading at a start: so these take at most 1 % of it.
-const CREDIT: u32 = 17;
+/// Logarithm of the time in long ranges that pays one reading at a start: so these take at most 0.5 % of it.
+const CREDIT: u32 = 18;
 const MOST_CREDITS: u64 = 1 << 10;
 const FIRST_CREDITS: u64 = 64;
 /// A reading at most so old, in ticks, does for a start; and at the end of a range, one that is so small a part of it.
@@ -50,25 +50,37 @@ pub(crate) struct CpuTime {
 
 /// Readings at starts that are paid for.
 #[derive(Debug)]
-#[repr(transparent)]
-pub(crate) struct Credits(AtomicU64);
+pub(crate) struct Credits {
+    left: AtomicU64,
+    /// Until when the time of the thread has paid: nested ranges pay once.
+    paid_until: AtomicU64,
+    /// The part of a credit, in ticks, that has been earned on top.
+    rest: AtomicU64,
+}
 
 impl Credits {
     pub(crate) fn new(is_on: bool) -> Self {
-        Self(AtomicU64::new(if is_on { FIRST_CREDITS } else { 0 }))
+        let left = AtomicU64::new(if is_on { FIRST_CREDITS } else { 0 });
+        Self { left, paid_until: AtomicU64::new(0), rest: AtomicU64::new(0) }
     }
 
     #[inline(always)]
     pub(crate) fn any(&self) -> bool {
-        self.0.load(Relaxed) != 0
+        self.left.load(Relaxed) != 0
     }
 
     fn spend(&self) {
-        self.0.store(self.0.load(Relaxed).saturating_sub(1), Relaxed);
+        self.left.store(self.left.load(Relaxed).saturating_sub(1), Relaxed);
     }
 
-    fn earn(&self, duration: u64) {
-        self.0.store((self.0.load(Relaxed) + (duration >> CREDIT).min(MOST_CREDITS)).min(MOST_CREDITS), Relaxed);
+    /// A long range has ended. What ended inside of it has paid for its time.
+    fn earn(&self, start: Ticks, end: Ticks) {
+        let time = end.saturating_sub(start.max(self.paid_until.load(Relaxed)));
+        self.paid_until.store(end, Relaxed);
+        let time = time.saturating_add(self.rest.load(Relaxed));
+        self.rest.store(time & ((1 << CREDIT) - 1), Relaxed);
+        let left = self.left.load(Relaxed) + (time >> CREDIT).min(MOST_CREDITS);
+        self.left.store(left.min(MOST_CREDITS), Relaxed);
     }
 }
 
@@ -94,8 +106,8 @@ impl CpuTime {
     /// The processor time of a range that has just left this stack, with `below` ranges below it.
     #[inline(never)]
     pub(crate) fn of(&self, ended: &Ended, stack: &Stack, below: usize, credits: &Credits, clock: &Clock) -> OnCpu {
-        credits.earn(ended.duration);
         let end = ended.entered.saturating_add(ended.duration);
+        credits.earn(ended.entered, end);
         let before = self.last();
         let since = end.wrapping_sub(before.at);
         let (least, most) = if since < ended.duration >> FRESH_PART {
@@ -163,7 +175,6 @@ fn bounded(duration: u64, least: u64, most: u64) -> OnCpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::LONG;
 
     const BEFORE: Reading = Reading { at: 1_000, cpu: 500 };
 
@@ -190,11 +201,14 @@ mod tests {
         let credits = Credits::new(true);
         (0..FIRST_CREDITS).for_each(|_| credits.spend());
         assert!(!credits.any() && !Credits::new(false).any());
-        credits.earn(LONG - 1);
+        let long = 1 << CREDIT;
+        credits.earn(0, long / 2);
         assert!(!credits.any());
-        credits.earn(2 * LONG);
-        assert_eq!(credits.0.load(Relaxed), 2);
-        credits.earn(u64::MAX);
-        assert_eq!(credits.0.load(Relaxed), MOST_CREDITS);
+        credits.earn(long, 2 * long - long / 2);
+        assert_eq!(credits.left.load(Relaxed), 1, "two halves");
+        credits.earn(0, 3 * long - long / 2);
+        assert_eq!(credits.left.load(Relaxed), 2, "what ended inside of it has paid for the rest");
+        credits.earn(3 * long, u64::MAX);
+        assert_eq!(credits.left.load(Relaxed), MOST_CREDITS);
     }
 }
