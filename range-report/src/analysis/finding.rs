@@ -63,6 +63,8 @@ kinds! {
     MostAwaited = "most_awaited" {
         /// The phase that they perhaps waited for, as [`Finding::node`] has it.
         perhaps_for: Option<usize>,
+        /// Whether they waited mostly for GPU work that they had launched.
+        for_gpu_work: bool,
     }
     /// Threads that poll futures were busy for nearly all of the run, so a wait may be one for a free thread. At stake
     /// is the mean time that each was busy, of the run.

@@ -37,7 +37,7 @@ pub(crate) use judge::{Repeats, confidence};
 pub(crate) use losses::{losses, nothing_enqueued};
 pub(crate) use phase::{OnGpu, Phase, WAYS, Way, either};
 pub(crate) use phases::Phases;
-pub(crate) use rules::{are_workers_busy, in_phases, lived, perhaps_for};
+pub(crate) use rules::{are_workers_busy, awaited_for, in_phases, lived};
 
 use std::cmp::Reverse;
 

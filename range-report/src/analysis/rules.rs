@@ -101,19 +101,35 @@ fn saturated(ns: u128) -> u64 {
 
 fn most_awaited(run: Run<'_>) -> Vec<Finding> {
     let finding = |culprit: Culprit| {
-        let aside = culprit
-            .perhaps
-            .map_or_else(String::new, |other| format!(", {}", perhaps_for(run.phases, other, run.wording)));
-        let evidence = Evidence::MostAwaited { perhaps_for: culprit.perhaps };
+        let for_gpu_work = waits_for_gpu(run.summary, run.phases.all()[culprit.index].node);
+        let perhaps = culprit.perhaps.filter(|_| !for_gpu_work);
+        let aside = awaited_for(run.phases, perhaps, for_gpu_work, run.wording);
+        let aside = aside.map_or_else(String::new, |aside| format!(", {aside}"));
+        let evidence = Evidence::MostAwaited { perhaps_for: perhaps, for_gpu_work };
         run.part(culprit.index, evidence, culprit.ns, run.phases.awaited_ranked(), &aside)
     };
     run.phases.most_awaited(NAMED).into_iter().map(finding).collect()
 }
 
-/// The words for the phase on whose account another may have waited.
-pub(crate) fn perhaps_for(phases: &Phases, other: usize, wording: Wording) -> String {
-    let name = shorten(&phases.label(other, wording), LONGEST_ASIDE, LONGEST_ASIDE / 2);
-    format!("perhaps for `{name}`")
+/// Whether at least half of what the calls of this name waited themselves was for GPU work that they had launched.
+fn waits_for_gpu(summary: &Summary, node: &TreeNode) -> bool {
+    let row = summary.calls.iter().find(|row| (&row.name, &row.domain) == (&node.name, &node.domain));
+    let states = row.and_then(|row| row.states).unwrap_or_default();
+    states.gpu_work_ns > 0 && states.gpu_work_ns >= states.otherwise_ns
+}
+
+/// The words for what a phase waited for, if something is known.
+pub(crate) fn awaited_for(
+    phases: &Phases,
+    perhaps: Option<usize>,
+    for_gpu_work: bool,
+    wording: Wording,
+) -> Option<String> {
+    if for_gpu_work {
+        return Some("for GPU work that it launched".to_owned());
+    }
+    let name = shorten(&phases.label(perhaps?, wording), LONGEST_ASIDE, LONGEST_ASIDE / 2);
+    Some(format!("perhaps for `{name}`"))
 }
 
 /// How long those threads were in polls that were busy for nearly all of the time, and all that poll futures.

@@ -110,7 +110,7 @@ fn a_wait_for_what_is_measured_elsewhere_names_it() {
     let findings = run.findings();
     let found = told(&findings, FindingKind::MostAwaited);
     assert_eq!(found[0].4, "most time awaited: call 1.000 s (100.0%), perhaps for `serve`");
-    assert_eq!(findings[0].evidence, Evidence::MostAwaited { perhaps_for: Some(1) });
+    assert_eq!(findings[0].evidence, Evidence::MostAwaited { perhaps_for: Some(1), for_gpu_work: false });
 }
 
 #[test]

@@ -16,12 +16,12 @@ use crate::text::width::wrapped;
 use crate::{CallStats, CallTotals, Quantile, Summary, Times};
 
 /// The description of the figures, for the page.
-pub(super) const ABOUT: &str = "Spans that are futures, from creation to close: on thread is time in polls, and on and off \
-                                CPU what is known of it; awaited is the rest until the last poll: ready for a poll, \
-                                waiting for a child call, or otherwise; awaited self is that in which no child was \
+pub(super) const ABOUT: &str = "Spans that are futures, from creation to close: on thread is time in polls, and in CUDA, on \
+                                and off CPU what is known of it; awaited is the rest until the last poll: ready for a \
+                                poll, waiting for a child call, for GPU work that it launched, or otherwise; awaited self is that in which no child was \
                                 alive; outlived is time after the last poll; in batch is time in which a batch that \
                                 served the call was open, and share~ an estimate: its part of their running time.";
-/// *Off CPU*, *ready* and *outlived* get columns if they are this part of the latency of some row.
+/// *In CUDA*, *off CPU*, *ready*, *GPU work* and *outlived* get columns if they are this part of the latency of some row.
 const WORTH_A_COLUMN: u64 = 100;
 /// Where times on and off the CPU have columns, *on thread* has one, too, if so large a part of it is in neither.
 const UNKNOWN: u64 = 20;
@@ -150,9 +150,12 @@ fn text(summary: &Summary, rows: &[&CallStats], options: &RenderOptions) -> Stri
     } else if !any(&|row| (row.states.map_or(row.busy_ns, |states| states.on_thread_ns), row.busy_ns / UNKNOWN)) {
         unneeded.push("On thread");
     }
-    if !any(&states(|states| states.ready_ns)) {
-        unneeded.push("Ready");
-    }
+    let states_apart: [(&str, fn(&CallStates) -> u64); 3] = [
+        ("In CUDA", |states| states.in_cuda_ns),
+        ("Ready", |states| states.ready_ns),
+        ("GPU work", |states| states.gpu_work_ns),
+    ];
+    unneeded.extend(states_apart.into_iter().filter(|(_, of)| !any(&states(*of))).map(|(column, _)| column));
     if !any(&|row| (row.outlived_ns, row.latency.total_ns.div_ceil(WORTH_A_COLUMN))) {
         unneeded.push("Outlived");
     }
@@ -165,7 +168,7 @@ fn text(summary: &Summary, rows: &[&CallStats], options: &RenderOptions) -> Stri
             "Cancelled" => (if roomy { "" } else { "Canc." }, if no_cancelled { 0 } else { 4 }),
             "Mean" | "Batches" => ("", 1),
             "On thread" | "On CPU" => ("", 2),
-            "Off CPU" | "Ready" => ("", 4),
+            "In CUDA" | "Off CPU" | "Ready" | "GPU work" => ("", 4),
             "Outlived" | "Awaited" | "In batch" | "Share~" => ("", 3),
             "p90" => ("", 5),
             "p50" => ("", 6),
@@ -217,14 +220,16 @@ const READY_OR_WAITING: &str = "ready or waiting";
 
 /// The states of calls in words.
 pub(crate) fn parts_of(states: &CallStates) -> Vec<(u64, &'static str)> {
-    let CallStates { on_cpu_ns, off_cpu_ns, on_thread_ns, ready_ns, child_call_ns, otherwise_ns, outlived_ns } =
-        *states;
+    let CallStates { in_cuda_ns, on_cpu_ns, off_cpu_ns, on_thread_ns, ready_ns, child_call_ns, .. } = *states;
+    let CallStates { gpu_work_ns, otherwise_ns, outlived_ns, .. } = *states;
     vec![
+        (in_cuda_ns, "in CUDA"),
         (on_cpu_ns, "on CPU"),
         (off_cpu_ns, "off CPU"),
         (on_thread_ns, "on a thread"),
         (ready_ns, "ready"),
         (child_call_ns, "in child calls"),
+        (gpu_work_ns, "waiting for its GPU work"),
         (otherwise_ns, WAITING),
         (outlived_ns, "outlived"),
     ]

@@ -84,7 +84,8 @@ figures! {
         /// What all latencies together are made of; `None` where it is not known.
         #[serde(default, skip_serializing_if = "absent")]
         states: Option<CallStates> = joined
-            => "On CPU (ns)", "Off CPU (ns)", "Ready (ns)", "Child Call (ns)", "Otherwise (ns)";
+            => "In CUDA (ns)", "On CPU (ns)", "Off CPU (ns)", "Ready (ns)", "Child Call (ns)", "GPU Work (ns)",
+            "Otherwise (ns)";
         /// The slowest of a hundred or more calls; `None` for fewer.
         #[serde(default, skip_serializing_if = "absent")]
         slowest: Option<SlowestCalls> = joined;
@@ -116,14 +117,16 @@ figures! {
     }
 }
 
-/// On and off the CPU, ready, and the two kinds of waits.
+/// In CUDA, on and off the CPU, ready, and the kinds of waits.
 impl Shown for Option<CallStates> {
     fn show(&self, figures: &mut Vec<Option<u64>>) {
-        let of: [fn(&CallStates) -> u64; 5] = [
+        let of: [fn(&CallStates) -> u64; 7] = [
+            |states| states.in_cuda_ns,
             |states| states.on_cpu_ns,
             |states| states.off_cpu_ns,
             |states| states.ready_ns,
             |states| states.child_call_ns,
+            |states| states.gpu_work_ns,
             |states| states.otherwise_ns,
         ];
         figures.extend(of.map(|of| self.as_ref().map(of)));
@@ -155,6 +158,10 @@ figures! {
     /// ([`on_cpu`](https://docs.rs/tracing-gpu/latest/tracing_gpu/struct.ProfilerBuilder.html#method.on_cpu)).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct CallStates {
+        /// An instance was open, and its thread was in a call of CUDA's API, enqueuing or waiting, on the CPU or not.
+        /// Known where `gpu_work_ns` is.
+        #[serde(default)]
+        in_cuda_ns: u64 = sum;
         /// An instance was open, and its thread surely ran.
         on_cpu_ns: u64 = sum;
         /// An instance was open, and its thread surely did not run: a lock, a system call, a sleep, or another thread
@@ -166,6 +173,11 @@ figures! {
         ready_ns: u64 = sum;
         /// A call that was created in it was alive.
         child_call_ns: u64 = sum;
+        /// No call that was created in it was alive, and an operation on a GPU was queued or running that was launched
+        /// in it. Known where CUPTI recorded the GPU's work and a report asked for its order (`why`, `interference`,
+        /// `idle` or a page); else such waits are in `otherwise_ns`.
+        #[serde(default)]
+        gpu_work_ns: u64 = sum;
         /// Another wait; also the time in which it was ready, where nothing tells who was woken.
         otherwise_ns: u64 = sum;
         /// After its last poll.

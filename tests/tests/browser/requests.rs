@@ -68,7 +68,7 @@ fn why_a_request_was_slow_is_said() {
     let slowest = texts(&mut browser, "#hot-calls a");
     let expected = [
         ["GET /orders id 7777", "781.8 ms", "waiting in query > wait for a connection (99.8 %)"],
-        ["POST /predict id 12111", "310.2 ms", "waiting for its own GPU work in infer (100.0 %)"],
+        ["POST /predict id 12111", "310.2 ms", "waiting for its GPU work in infer (100.0 %)"],
         [
             "POST /predict id 12121",
             "309.8 ms",

@@ -3,6 +3,8 @@
 pub(crate) mod idle;
 pub(crate) mod interference;
 pub(crate) mod kernel_exec;
+pub(crate) mod states;
+mod union;
 
 use range_report::Summary;
 use range_report::timeline::{ApiCall, Call, Details, Item, Operation, PlacedDetail, Range};

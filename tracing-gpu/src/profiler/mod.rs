@@ -31,6 +31,7 @@ use crate::config::{Config, Gpu};
 use crate::drain::{self, End};
 use crate::fold::idle::Idle;
 use crate::fold::interference::Interference;
+use crate::fold::states::States;
 use crate::fold::{self, Fold};
 #[cfg(feature = "openacc")]
 use crate::openacc::OpenAcc;
@@ -535,10 +536,13 @@ const HOLDERS: [Report; 2] = [Report::Interference, Report::Why];
 fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
     let watch = config.watch.map(|watch| Box::new(watch) as Box<dyn Fold>);
     let asks = |asking: &[Report]| config.needs_stream() && config.reports.iter().any(|report| asking.contains(report));
-    let idle = match config.has_page() && config.wants_activity() {
+    let has_gpu_page = config.has_page() && config.wants_activity();
+    let idle = match has_gpu_page {
         true => Some(Idle::shown()),
         false => asks(&[Report::Idle, Report::Why]).then(Idle::default),
     };
+    let states = has_gpu_page || asks(&[Report::Idle, Report::Why, Report::Interference]);
+    let states = states.then(|| Box::<States>::default() as Box<dyn Fold>);
     let idle = idle.map(|idle| Box::new(idle) as Box<dyn Fold>);
     let kernel_exec =
         asks(&[Report::KernelExec]).then(|| Box::<fold::kernel_exec::KernelExec>::default() as Box<dyn Fold>);
@@ -548,7 +552,7 @@ fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
     };
     let interference = interference.map(|interference| Box::new(interference) as Box<dyn Fold>);
     let all = config.folds.iter().map(|new| new()).chain(watch).chain(idle);
-    all.chain(kernel_exec).chain(interference).collect()
+    all.chain(kernel_exec).chain(interference).chain(states).collect()
 }
 
 /// Prints one line for each error on standard error, for places that cannot return an error. The signal of a failed

@@ -105,6 +105,8 @@ fn states_have_columns_where_they_say_more() {
     assert_eq!(columns(&partly), "On thread, Awaited, Awaited self, On CPU, Off CPU");
     let ready = |states: &mut CallStates| states.ready_ns = hundredth;
     assert_eq!(columns(&ready), "On thread, Awaited, Awaited self, Ready");
+    let on_gpu = |states: &mut CallStates| (states.in_cuda_ns, states.gpu_work_ns) = (hundredth, hundredth);
+    assert_eq!(columns(&on_gpu), "On thread, Awaited, Awaited self, In CUDA, GPU work");
 }
 
 fn served(row: &mut CallStats) {
@@ -188,15 +190,16 @@ fn csv_has_all_figures() {
     let mut states = CallStates::default();
     (states.on_cpu_ns, states.off_cpu_ns, states.on_thread_ns) = (11, 12, 99);
     (states.ready_ns, states.child_call_ns, states.otherwise_ns) = (13, 14, 15);
+    (states.in_cuda_ns, states.gpu_work_ns) = (18, 19);
     service.calls[0].states = Some(states);
     served(&mut service.calls[0]);
     service.write_csv(Report::Calls, &mut text).unwrap();
     let expected = "\
-Calls,Cancelled,Batches,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),On CPU (ns),Off CPU (ns),Ready (ns),Child Call (ns),Otherwise (ns),In Batch (ns),Share~ (ns),Call
-1000,4,,62100000.0,103500000.0,172500000.0,207000000,69000000,20000000,68980000000,68900000000,0,,,,,,,,wait for a connection
-996,0,,72000000.0,120000000.0,200000000.0,240000000,80000000,100000000,79580000000,11680000000,0,,,,,,,,db:query
-1000,4,70,76500000.0,127500000.0,212500000.0,255000000,85000000,3400000000,81600000000,200000000,0,11,12,13,14,15,16,17,request
-996,0,,2700000.0,4500000.0,7500000.0,9000000,3000000,2988000000,0,0,0,,,,,,,,serialise
+Calls,Cancelled,Batches,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),In CUDA (ns),On CPU (ns),Off CPU (ns),Ready (ns),Child Call (ns),GPU Work (ns),Otherwise (ns),In Batch (ns),Share~ (ns),Call
+1000,4,,62100000.0,103500000.0,172500000.0,207000000,69000000,20000000,68980000000,68900000000,0,,,,,,,,,,wait for a connection
+996,0,,72000000.0,120000000.0,200000000.0,240000000,80000000,100000000,79580000000,11680000000,0,,,,,,,,,,db:query
+1000,4,70,76500000.0,127500000.0,212500000.0,255000000,85000000,3400000000,81600000000,200000000,0,18,11,12,13,14,19,15,16,17,request
+996,0,,2700000.0,4500000.0,7500000.0,9000000,3000000,2988000000,0,0,0,,,,,,,,,,serialise
 ";
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }

@@ -80,7 +80,12 @@ fn rank(rank: u32, slower: u64) -> Summary {
     let mut call = CallStats::new("query", times(&[10 * slower, 20 * slower]));
     call.domain = Some("db".to_owned());
     (call.awaited_ns, call.awaited_self_ns, call.cancelled) = (25 * slower, 7 * slower, 1);
-    call.states = Some(CallStates { ready_ns: 3 * slower, otherwise_ns: 4 * slower, ..CallStates::default() });
+    call.states = Some(CallStates {
+        ready_ns: 3 * slower,
+        gpu_work_ns: 5 * slower,
+        otherwise_ns: 4 * slower,
+        ..CallStates::default()
+    });
     (call.batches, call.in_batch_ns, call.share_ns) = (Some(1), Some(2 * slower), Some(slower));
     Summary {
         calls: vec![call],
@@ -286,8 +291,8 @@ fn each_table_has_its_columns() {
         ),
         (
             MergedTable::Calls,
-            "Calls,Cancelled,Batches,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),On CPU (ns),Off CPU (ns),Ready (ns),Child Call (ns),Otherwise (ns),In Batch (ns),Share~ (ns),Call,PROCESSES\n\
-             6,3,3,,,,60,30,180,150,42,0,0,0,18,0,24,12,6,db:query,3,7,14.0,21,1.50,rank 1,,\n",
+            "Calls,Cancelled,Batches,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),In CUDA (ns),On CPU (ns),Off CPU (ns),Ready (ns),Child Call (ns),GPU Work (ns),Otherwise (ns),In Batch (ns),Share~ (ns),Call,PROCESSES\n\
+             6,3,3,,,,60,30,180,150,42,0,0,0,0,18,0,30,24,12,6,db:query,3,7,14.0,21,1.50,rank 1,,\n",
         ),
         (
             MergedTable::Categories,

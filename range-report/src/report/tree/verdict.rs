@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::shape::Entry;
 #[cfg(feature = "html")]
 use crate::FindingKinds;
-use crate::analysis::{Evidence, Finding, FindingKind, Phases, lived, perhaps_for};
+use crate::analysis::{Evidence, Finding, FindingKind, Phases, awaited_for, lived};
 use crate::report::options::RenderOptions;
 use crate::stats::{Named, order};
 use crate::text::number::{human_inline, integer, share};
@@ -94,15 +94,16 @@ impl<'a> Findings<'a> {
         let wording = self.options.wording();
         let mut lines = Vec::new();
         for finding in self.of(FindingKind::MostAwaited) {
-            let (Evidence::MostAwaited { perhaps_for: other }, Some(index)) = (finding.evidence, finding.node) else {
+            let (Evidence::MostAwaited { perhaps_for, for_gpu_work }, Some(index)) = (finding.evidence, finding.node)
+            else {
                 continue;
             };
+            let aside = awaited_for(self.phases, perhaps_for, for_gpu_work, wording);
             let figures = figures(finding);
-            let behind = width_of(&figures) + usize::from(other.is_some()); // a comma
+            let behind = width_of(&figures) + usize::from(aside.is_some()); // a comma
             let room_of_path = room.saturating_sub(behind).max(LEAST_PLACE);
             let mut line = self.phases.path(index, room_of_path, wording) + &figures;
-            if let Some(other) = other {
-                let aside = perhaps_for(self.phases, other, wording);
+            if let Some(aside) = aside {
                 match width_of(&line) + 2 + width_of(&aside) <= room {
                     true => line += &format!(", {aside}"),
                     false => lines.push(std::mem::replace(&mut line, format!("  {aside}")) + ","),

@@ -18,7 +18,6 @@
 //! [`Limits::batch`] records have arrived, and memory does not grow with the run.
 
 mod calls;
-mod union;
 
 #[cfg(test)]
 mod tests;
@@ -30,9 +29,9 @@ use range_report::timeline::{Call, Detail, Details, Operation, PlacedDetail, Ran
 use rustc_hash::FxHashMap;
 
 use self::calls::Calls;
-use self::union::Union;
 use super::Fold;
 use super::idle::DISPATCH;
+use super::union::Union;
 
 /// How long records are kept.
 #[derive(Clone, Copy, Debug)]

@@ -52,6 +52,19 @@ function cpuIn(items, within) {
   return all;
 }
 
+/** When the threads of these polls were in calls of the GPU's API meanwhile. */
+function inApi(polls) {
+  const found = [];
+  for (const { group, first, last } of run.rows.filter((row) => row.part === 'api')) {
+    for (const [from, to] of spanOf(polls.filter((item) => rowOf(item).group === group))) {
+      let item = firstIndex(first, last, (one) => run.end[one] > from);
+      for (; item < last && run.start[item] < to; item++)
+        found.push([Math.max(from, run.start[item]), Math.min(to, run.end[item])]);
+    }
+  }
+  return found;
+}
+
 /** The calls directly inside some, by the texts of their names. */
 function familiesIn(within) {
   const families = new Map();
@@ -84,8 +97,9 @@ const usualInside = remembered((text) => {
 /**
  * Where the time of a call went. From it down to the calls of one name inside, as long as these explain more than all
  * else: of a call that takes longer than others of its name, by what they take more than is usual in it; of others, by
- * what they take. Then what of the time of the last, without what is inside it, was on the CPU, was off it in a range,
- * was on a thread of which neither is known, was waiting for work on the GPU to begin or to end, and was other waiting.
+ * what they take. Then what of the time of the last, without what is inside it, was in CUDA, was on the CPU, was off it
+ * in a range, was on a thread of which neither is known, was waiting for work on the GPU to begin or to end, and was
+ * other waiting.
  */
 function reasonOf(call) {
   let step = { calls: [call], time: spanOf([calls.item[call]]), usual: typicalOf(nameOf(calls.item[call])) };
@@ -106,19 +120,22 @@ function reasonOf(call) {
   const polls = step.calls.flatMap((one) => [...pollsOf(one)]);
   const onThread = part(polls.map(intervalOf));
   const innerCpu = cpuIn(children.flatMap((one) => [...pollsOf(one)]), polls);
-  const ownCpu = cpuIn(polls).map((time, index) => Math.max(0, time - innerCpu[index]));
-  const offCpu = Math.min(ownCpu[1], onThread);
-  const onCpu = Math.min(ownCpu[0], onThread - offCpu);
+  const inCuda = part(inApi(polls));
+  const ownCpu = cpuIn(polls).map((time, index) => Math.max(0, time - innerCpu[index] - inCuda));
+  const offCpu = Math.min(ownCpu[1], onThread - inCuda);
+  const onCpu = Math.min(ownCpu[0], onThread - inCuda - offCpu);
+  const waits = (intervals) => part(intervals) - part(common(merged(intervals), spanOf(polls)));
   const operations = step.calls.flatMap((one) => [...operationsOf(one)]);
-  const onGpu = part(operations.map(intervalOf));
+  const onGpu = waits(operations.map(intervalOf));
   const launched = operations.map((item) => [launchOf(item, rowOf(item)).at ?? run.start[item], run.end[item]]);
-  const queued = part(launched) - onGpu;
+  const queued = waits(launched) - onGpu;
   const parts = [
+    [inCuda, 'in CUDA'],
     [onCpu, 'on the CPU'],
     [offCpu, 'off the CPU'],
-    [onThread - onCpu - offCpu, 'on a thread'],
+    [onThread - inCuda - onCpu - offCpu, 'on a thread'],
     [queued, 'waiting for a busy GPU'],
-    [onGpu, 'waiting for its own GPU work'],
+    [onGpu, 'waiting for its GPU work'],
     [own - onThread - queued - onGpu, 'waiting'],
   ];
   const [most, verb] = parts.reduce((best, one) => (one[0] > best[0] ? one : best));

@@ -1,0 +1,338 @@
+//! What calls of futures do because of the GPU: how long they were in CUDA's API, and how long they waited for what
+//! they had launched.
+//!
+//! Rows of threads know the other states at once (`session/calls.rs`). These two come with records of the GPU, which
+//! arrive later. A call is *in CUDA* while one of its instances is open on a thread that is in a call of the API. It
+//! *waits for its GPU work* while no instance is open and no child call is alive, before its last poll, and an operation
+//! is not over that was launched in it, or in a call or span below it.
+//!
+//! Records arrive late and in any order. So what ended before [`Limits::lateness`] is settled whenever
+//! [`Limits::batch`] records have arrived, and memory does not grow with the run.
+
+mod thread;
+
+#[cfg(test)]
+mod tests;
+
+use range_report::Summary;
+use range_report::stats::{Keyed, Named, order};
+use range_report::summary::{CallStates, CallStats};
+use range_report::timeline::{ApiCall, Call, Ending, Operation, Range};
+use rustc_hash::FxHashMap;
+
+use self::thread::{InCuda, Instance, ThreadLog};
+use super::Fold;
+use super::union::Union;
+
+/// How long records are kept.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// How far records may arrive behind the latest one, in nanoseconds.
+    lateness: u64,
+    /// Number of records after which the older ones are settled; and at which all are.
+    batch: usize,
+    most: usize,
+    /// Number of calls at which the older half is forgotten, and of intervals of one call.
+    calls: usize,
+    intervals: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { lateness: 2_000_000_000, batch: 1 << 17, most: 1 << 20, calls: 1 << 18, intervals: 1 << 14 }
+    }
+}
+
+/// The largest number of spans around one another that are followed.
+const MOST_LEVELS: usize = 64;
+
+/// The fold.
+#[derive(Debug, Default)]
+pub(crate) struct States {
+    limits: Limits,
+    threads: Keyed<u32, ThreadLog>,
+    calls: FxHashMap<u64, CallLog>,
+    operations: Vec<Launched>,
+    /// Calls that have closed and are not settled.
+    closed: Vec<Closed>,
+    /// Domains and names of calls, by number.
+    names: Named<(Option<String>, String), u32>,
+    /// By name and length.
+    sums: Keyed<(u32, u32), Sums>,
+    /// Start of the window. Calls that closed before do not count.
+    window: u64,
+    /// Number of records that are not settled, and the end of the latest one.
+    arrived: usize,
+    latest: u64,
+    has_gpu: bool,
+    /// Calls of too many parts.
+    cut: u64,
+}
+
+/// An operation, from its launch to its end, and the innermost call or span around its launch.
+#[derive(Clone, Copy, Debug)]
+struct Launched {
+    call: u64,
+    at: u64,
+    end: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    call: u64,
+    name: u32,
+    start: u64,
+    end: u64,
+}
+
+/// A call, or a span that is entered once.
+#[derive(Debug, Default)]
+struct CallLog {
+    parent: u64,
+    /// When it was entered, and the end of its last instance.
+    first: u64,
+    last: u64,
+    instances: u32,
+    parts: Option<Box<Parts>>,
+}
+
+/// Of a call that is entered again, or launches operations.
+#[derive(Debug, Default)]
+struct Parts {
+    /// When an instance was open, or a child call was alive.
+    active: Union,
+    /// When operations were not over.
+    on_gpu: Union,
+    in_cuda: InCuda,
+    /// What was before is forgotten.
+    forgotten: u64,
+    is_cut: bool,
+}
+
+impl CallLog {
+    fn instance(&mut self, parent: u64, start: u64, end: u64) {
+        if self.instances == 0 {
+            (self.parent, self.first) = (parent, start);
+        } else {
+            let (first, last) = (self.first, self.last);
+            let is_second = self.instances == 1;
+            let parts = self.parts();
+            if is_second {
+                parts.active.add(first, last);
+            }
+            parts.active.add(start, end);
+        }
+        self.last = self.last.max(end);
+        self.instances = self.instances.saturating_add(1);
+    }
+
+    fn parts(&mut self) -> &mut Parts {
+        self.parts.get_or_insert_default()
+    }
+}
+
+impl Parts {
+    /// Gives up the wait of a call of too many parts.
+    fn cut(&mut self, most: usize) {
+        self.is_cut |= self.on_gpu.len().max(self.active.len()) > most;
+        if self.is_cut {
+            (self.on_gpu, self.active) = Default::default();
+        }
+    }
+}
+
+/// Times of calls of one name and of about one latency.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    calls: u64,
+    latency: u64,
+    on_gpu: u64,
+    in_cuda: InCuda,
+}
+
+impl Sums {
+    fn add(&mut self, more: &Self) {
+        self.calls += more.calls;
+        self.latency = self.latency.saturating_add(more.latency);
+        self.on_gpu = self.on_gpu.saturating_add(more.on_gpu);
+        self.in_cuda.add(&more.in_cuda);
+    }
+
+    /// Of so many of its calls.
+    fn part(&self, calls: u64) -> Self {
+        let part = |sum: u64| (u128::from(sum) * u128::from(calls) / u128::from(self.calls.max(1))) as u64;
+        Self { calls, latency: part(self.latency), on_gpu: part(self.on_gpu), in_cuda: self.in_cuda.map(part) }
+    }
+
+    /// Moves its times out of the other states.
+    fn settle(&self, states: &mut CallStates) {
+        let busy = states.on_cpu_ns + states.off_cpu_ns + states.on_thread_ns;
+        states.on_cpu_ns -= self.in_cuda.on_cpu.min(states.on_cpu_ns);
+        states.off_cpu_ns -= self.in_cuda.off_cpu.min(states.off_cpu_ns);
+        let left = busy - states.on_cpu_ns - states.off_cpu_ns;
+        states.in_cuda_ns = self.in_cuda.all.min(left);
+        states.on_thread_ns = left - states.in_cuda_ns;
+        states.gpu_work_ns = self.on_gpu.min(states.otherwise_ns);
+        states.otherwise_ns -= states.gpu_work_ns;
+    }
+}
+
+/// About the length of a call: sixteen for each power of two.
+fn length_of(latency: u64) -> u32 {
+    let octave = (latency | 16).ilog2();
+    octave * 16 + (latency >> (octave - 4)) as u32 % 16
+}
+
+impl Fold for States {
+    fn range(&mut self, range: &Range<'_>) {
+        if range.span == 0 || range.call == 0 {
+            return; // of other code, or it stands in for its caller
+        }
+        let &Range { thread, start, end, call, parent, on_cpu_ns, off_cpu_ns, .. } = range;
+        self.calls.entry(call).or_default().instance(parent, start, end);
+        self.threads.row(thread).ranges.push(Instance { start, end, call, on_cpu_ns, off_cpu_ns });
+        self.arrived(end);
+    }
+
+    fn call(&mut self, call: &Call<'_>) {
+        let &Call { call: number, parent, start, end, domain, name, ending, .. } = call;
+        if number == 0 {
+            return;
+        }
+        self.calls.entry(number).or_default().parent = parent;
+        if ending != Ending::Cut {
+            let (next, key) = (self.names.len() as u32, (domain.map(str::to_owned), name.to_owned()));
+            let name = *self.names.row_or(key, || next);
+            self.closed.push(Closed { call: number, name, start, end });
+        }
+        self.arrived(end);
+    }
+
+    fn operation(&mut self, operation: &Operation<'_>) {
+        self.has_gpu = true;
+        if let (Some((_, at)), true) = (operation.launch, operation.call != 0) {
+            self.operations.push(Launched { call: operation.call, at, end: operation.end });
+        }
+        self.arrived(operation.end);
+    }
+
+    fn api(&mut self, call: &ApiCall<'_>) {
+        self.has_gpu = true;
+        self.threads.row(call.thread).api.push((call.start, call.end));
+        self.arrived(call.end);
+    }
+
+    fn restart(&mut self, at: u64) {
+        self.window = at;
+        self.sums.clear();
+        self.closed.retain(|call| call.end > at);
+        self.cut = 0;
+    }
+
+    fn finish(&mut self, summary: &mut Summary) {
+        self.settle(u64::MAX);
+        if !self.has_gpu {
+            return;
+        }
+        for row in &mut summary.calls {
+            self.settle_row(row);
+        }
+        if self.cut > 0 {
+            let cut = self.cut;
+            summary.notes.push(format!(
+                "{cut} calls have too many parts: it is not known how long they waited for their GPU work."
+            ));
+        }
+    }
+}
+
+impl States {
+    fn settle_row(&self, row: &mut CallStats) {
+        let Some(name) = self.names.get(&(row.domain.clone(), row.name.clone())) else { return };
+        let mut groups: Vec<_> = self.sums.iter().filter(|((of, _), _)| of == name).collect();
+        order::by_most(&mut groups, |((_, length), _)| u64::from(*length));
+        let (mut all, mut slowest) = (Sums::default(), Sums::default());
+        let wanted = row.slowest.as_ref().map_or(0, |slowest| slowest.calls);
+        for (_, group) in groups {
+            // Lengths are in ticks there and in nanoseconds here, so the last group may be in part among the slowest.
+            slowest.add(&group.part(group.calls.min(wanted - slowest.calls)));
+            all.add(group);
+        }
+        row.states.iter_mut().for_each(|states| all.settle(states));
+        row.slowest.iter_mut().for_each(|row| slowest.settle(&mut row.states));
+    }
+
+    /// Settles what is old after many records have arrived.
+    fn arrived(&mut self, end: u64) {
+        self.arrived += 1;
+        self.latest = self.latest.max(end);
+        if self.arrived % self.limits.batch.max(1) == 0 {
+            let is_much = self.arrived >= self.limits.most;
+            self.settle(if is_much { self.latest + 1 } else { self.latest.saturating_sub(self.limits.lateness) });
+        }
+    }
+
+    /// Judges all that ended before a moment.
+    fn settle(&mut self, until: u64) {
+        let Self { threads, calls, operations, closed, .. } = self;
+        let mut left = 0;
+        for thread in threads.values_mut() {
+            left += thread.settle(until, &mut |call, in_cuda| {
+                if let Some(log) = calls.get_mut(&call) {
+                    log.parts().in_cuda.add(&in_cuda);
+                }
+            });
+        }
+        for operation in operations.extract_if(.., |operation| operation.end < until) {
+            place(calls, &operation, self.limits.intervals);
+        }
+        let closed: Vec<_> = closed.extract_if(.., |call| call.end < until).collect();
+        for call in &closed {
+            let Some(&CallLog { parent, last, .. }) = calls.get(&call.call) else { continue };
+            if let Some(above) = calls.get_mut(&parent) {
+                above.parts().active.add(call.start, last);
+            }
+        }
+        for call in closed.iter().filter(|call| call.end > self.window) {
+            let mut sums = Sums { calls: 1, latency: call.end.saturating_sub(call.start), ..Sums::default() };
+            let parts = calls.get_mut(&call.call).and_then(|log| Some((log.last, log.parts.take()?)));
+            if let Some((last_poll, parts)) = parts {
+                sums.on_gpu = parts.on_gpu.without(&parts.active, call.start.max(parts.forgotten), last_poll);
+                sums.in_cuda = parts.in_cuda;
+                self.cut += u64::from(parts.is_cut);
+            }
+            self.sums.row((call.name, length_of(sums.latency))).add(&sums);
+        }
+        self.arrived = left + self.operations.len() + self.closed.len();
+        self.forget(until);
+    }
+
+    /// Forgets what is old of calls that may be open, and calls that are over.
+    fn forget(&mut self, until: u64) {
+        for parts in self.calls.values_mut().filter_map(|log| log.parts.as_mut()) {
+            parts.cut(self.limits.intervals);
+            if parts.on_gpu.len() == 0 {
+                parts.active.forget(until);
+                parts.forgotten = parts.forgotten.max(until.min(parts.active.end()));
+            }
+        }
+        if self.calls.len() > self.limits.calls {
+            let mut ends: Vec<u64> = self.calls.values().map(|log| log.last).collect();
+            let middle = ends.len() / 2;
+            let oldest = *ends.select_nth_unstable(middle).1;
+            self.calls.retain(|_, log| log.last > oldest);
+        }
+    }
+}
+
+/// Adds an operation to the calls around its launch, as far as they are known.
+fn place(calls: &mut FxHashMap<u64, CallLog>, operation: &Launched, most: usize) {
+    let mut at = operation.call;
+    for _ in 0..MOST_LEVELS {
+        let Some(log) = calls.get_mut(&at) else { return };
+        at = log.parent;
+        let parts = log.parts();
+        parts.on_gpu.add(operation.at, operation.end);
+        parts.cut(most);
+    }
+}
