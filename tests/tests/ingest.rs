@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tests::launcher::Folder;
 use tracing::{Dispatch, Span, dispatcher::with_default, info_span};
-use tracing_gpu::summary::{ActivityLosses, InterferenceStats};
+use tracing_gpu::summary::{ActivityLosses, CallStates, InterferenceStats};
 use tracing_gpu::{ClockPair, Gpu, Output, Profiler, ProfilerBuilder, Report, Summary, TimedQueue};
 use tracing_subscriber::prelude::*;
 
@@ -138,6 +138,40 @@ fn operations_wait_behind_those_of_other_requests() {
         assert_eq!(behind_a_hog(report, false), expected);
         assert_eq!(behind_a_hog(report, true), []);
     }
+}
+
+/// The states of a call that waits while its operation is queued, and of one without an operation.
+fn states_beside_work(report: Report) -> [CallStates; 2] {
+    let folder = Folder::new();
+    let json = folder.0.join("run.json");
+    let (profiler, subscriber) = start(builder().report([report]).json(&json));
+    let queue = profiler.ingest("Radeon", ClockPair::now(GPU_NOW));
+    with_default(&subscriber, || {
+        let [works, rests] = [info_span!("works"), info_span!("rests")];
+        let submission = works.in_scope(|| info_span!("launch").in_scope(|| queue.submit()));
+        rests.in_scope(|| ());
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(20) {}
+        // The last poll, and the entry of the drop, as `Instrumented` has them.
+        [works, rests].iter().for_each(|span| (0..2).for_each(|_| span.in_scope(|| ())));
+        queue.ran(submission, "late", GPU_NOW + 1_000_000_000_000, GPU_NOW + 1_000_000_000_010);
+    });
+    profiler.finish().expect("a file that can be written");
+    let summary = Summary::read_json(std::fs::File::open(json).expect("a summary")).expect("a summary");
+    ["works", "rests"].map(|name| {
+        let row = summary.calls.iter().find(|row| row.name == name).expect("a call that is entered again");
+        row.states.expect("states")
+    })
+}
+
+#[test]
+fn a_call_waits_for_the_work_that_it_submitted() {
+    let [works, rests] = states_beside_work(Report::Why);
+    assert!(works.gpu_work_ns >= 20_000_000, "{works:?}");
+    assert_eq!((works.otherwise_ns, rests.gpu_work_ns), (0, 0), "{works:?} {rests:?}");
+    assert!(rests.otherwise_ns >= 20_000_000, "{rests:?}");
+    let [works, _] = states_beside_work(Report::Calls);
+    assert!(works.gpu_work_ns == 0 && works.otherwise_ns >= 20_000_000, "nobody asked: {works:?}");
 }
 
 #[test]
