@@ -15,6 +15,7 @@ pub(crate) mod row_log;
 mod split;
 pub(crate) mod splits;
 pub(crate) mod tape_room;
+pub(crate) mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -48,6 +49,7 @@ use misnested::MisnestedSites;
 use note_room::NoteRoom;
 use split::Split;
 use tape_room::TapeRoom;
+use tasks::Tasks;
 
 /// Spans of this level and of less verbose ones are measured by default.
 pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;
@@ -148,6 +150,7 @@ pub(crate) struct Session {
     by_creation: bool,
     /// What has ended last on each thread, once a call has waited for long.
     pub(crate) endings: AllEndings,
+    pub(crate) tasks: Tasks,
     pub(crate) misread: MisreadValues,
     pub(crate) samples: NameSamples,
     /// How many call sites, formerly split by a field, are whole. When it changes, threads' caches of split sites are
@@ -219,6 +222,7 @@ impl Session {
             batches: Batches::default(),
             by_creation: options.parents == Parents::Created,
             endings: AllEndings::new(),
+            tasks: Tasks::default(),
             misread: MisreadValues::default(),
             samples: NameSamples::default(),
             whole_sites: AtomicU32::new(0),
@@ -335,6 +339,10 @@ impl Session {
     /// Whether spans and events of this call site are measured. Called once a call site, and for each event that goes
     /// to a tool or a timeline.
     pub(crate) fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
+        !tasks::is_of_runtime(metadata) && self.is_asked_for(metadata)
+    }
+
+    fn is_asked_for(&self, metadata: &Metadata<'_>) -> bool {
         match &self.filter {
             Some(filter) => filter.would_enable(metadata.target(), metadata.level()),
             None => self.front_end.has_own_filter() || *metadata.level() <= DEFAULT_LEVEL,
@@ -364,7 +372,7 @@ impl Session {
 
     /// A live front end has met this call site.
     pub(crate) fn meet(&self, metadata: &'static Metadata<'static>) {
-        if metadata.is_span() && self.is_running() {
+        if metadata.is_span() && self.is_running() && !tasks::is_of_runtime(metadata) {
             self.front_end.meet(metadata, self.is_enabled(metadata));
         }
     }
