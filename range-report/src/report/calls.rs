@@ -150,12 +150,14 @@ fn text(summary: &Summary, rows: &[&CallStats], options: &RenderOptions) -> Stri
     } else if !any(&|row| (row.states.map_or(row.busy_ns, |states| states.on_thread_ns), row.busy_ns / UNKNOWN)) {
         unneeded.push("On thread");
     }
-    let states_apart: [(&str, fn(&CallStates) -> u64); 3] = [
-        ("In CUDA", |states| states.in_cuda_ns),
-        ("Ready", |states| states.ready_ns),
-        ("GPU work", |states| states.gpu_work_ns),
-    ];
-    unneeded.extend(states_apart.into_iter().filter(|(_, of)| !any(&states(*of))).map(|(column, _)| column));
+    let mut keep_if_long = |column, of| {
+        if !any(&states(of)) {
+            unneeded.push(column);
+        }
+    };
+    keep_if_long("In CUDA", |states| states.in_cuda_ns);
+    keep_if_long("Ready", |states| states.ready_ns);
+    keep_if_long("GPU work", |states| states.gpu_work_ns);
     if !any(&|row| (row.outlived_ns, row.latency.total_ns.div_ceil(WORTH_A_COLUMN))) {
         unneeded.push("Outlived");
     }

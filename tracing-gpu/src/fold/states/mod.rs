@@ -266,7 +266,7 @@ impl States {
     fn arrived(&mut self, end: u64) {
         self.arrived += 1;
         self.latest = self.latest.max(end);
-        if self.arrived % self.limits.batch.max(1) == 0 {
+        if self.arrived.is_multiple_of(self.limits.batch) {
             let is_much = self.arrived >= self.limits.most;
             self.settle(if is_much { self.latest + 1 } else { self.latest.saturating_sub(self.limits.lateness) });
         }
