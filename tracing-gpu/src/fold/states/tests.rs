@@ -249,13 +249,15 @@ fn calls_of_the_last_window_count_and_those_of_too_many_parts_are_told() {
     };
     (0..3).for_each(|number| poll(&mut fold, 20 * number));
     Item::Operation { call: 1, at: 5, end: 35 }.give(&mut fold);
-    Item::Call { call: 1, parent: 0, start: 0, end: 60 }.give(&mut fold);
+    let close = |fold: &mut States| Item::Call { call: 1, parent: 0, start: 0, end: 60 }.give(fold);
+    close(&mut fold);
     fold.restart(60);
+    close(&mut fold); // and told again, late
     assert_eq!(rows_of(&mut fold, &[name_of(1)]), [row(&name_of(1))], "it was over before");
     let mut fold = States { limits: Limits { intervals: 1, ..Limits::default() }, ..States::default() };
     (0..3).for_each(|number| poll(&mut fold, 20 * number));
     Item::Operation { call: 1, at: 5, end: 35 }.give(&mut fold);
-    Item::Call { call: 1, parent: 0, start: 0, end: 60 }.give(&mut fold);
+    close(&mut fold);
     let mut summary = summary_of(vec![row(&name_of(1))]);
     fold.finish(&mut summary);
     assert_eq!(summary.calls, [row(&name_of(1))]);
