@@ -81,11 +81,17 @@ impl Gpu {
     /// Runs one kernel. Returns how long it took from its launch to its end.
     async fn run(&self, is_hog: bool) -> Result<Duration, Box<dyn Error + Send + Sync>> {
         let _permit = follow(self.permits.acquire().instrument(info_span!("wait_permit"))).await?;
+        self.compute(is_hog).await
+    }
+
+    /// Launches the kernel, and waits for its end on a thread of its own.
+    #[instrument(skip_all)]
+    async fn compute(&self, is_hog: bool) -> Result<Duration, Box<dyn Error + Send + Sync>> {
         let (stream, duration) = if is_hog { (&self.of_hogs, HOG) } else { (&self.stream, SMALL) };
         let launched = Instant::now();
         let event = self.launch(stream, duration)?;
         let done = tokio::task::spawn_blocking(move || event.synchronize().map(|()| launched.elapsed()));
-        Ok(done.instrument(info_span!("wait_gpu")).await??)
+        Ok(done.await??)
     }
 }
 
