@@ -21,7 +21,8 @@ pub(super) const ABOUT: &str = "Spans that are futures, from creation to close: 
                                 poll, waiting for a child call, for GPU work that it launched, or otherwise; awaited self is that in which no child was \
                                 alive; outlived is time after the last poll; in batch is time in which a batch that \
                                 served the call was open, and share~ an estimate: its part of their running time.";
-/// *In CUDA*, *off CPU*, *ready*, *GPU work* and *outlived* get columns if they are this part of the latency of some row.
+/// *In CUDA*, *off CPU*, *ready*, *GPU work* and *outlived* get columns if they are this part of the latency of some
+/// row.
 const WORTH_A_COLUMN: u64 = 100;
 /// Where times on and off the CPU have columns, *on thread* has one, too, if so large a part of it is in neither.
 const UNKNOWN: u64 = 20;
