@@ -98,12 +98,13 @@ fn timelines_name_their_devices() {
     scenario("timeline", &[("SLURM_PROCID", "3"), ("FAKE_UNNAMED", "1")]);
 }
 
-fn profiler(name: &str, environment: &[(&str, &str)]) {
-    for tier in ["layer", "subscriber"] {
+/// What it prints with the layer, and with the subscriber.
+fn profiler(name: &str, environment: &[(&str, &str)]) -> [String; 2] {
+    ["layer", "subscriber"].map(|tier| {
         let mut command = made_up(&["profiler", name, tier]);
         command.envs(environment.iter().copied()).env_remove("TRACING_GPU").env_remove("NVTX_INJECTION64_PATH");
-        output(command);
-    }
+        output(command)
+    })
 }
 
 #[test]
@@ -162,11 +163,14 @@ fn what_was_not_waited_for_is_outstanding() {
     profiler("unfinished", &[("FAKE_WAIT", "719")]);
 }
 
-/// CUPTI's thread may be preempted between two buffers.
+/// CUPTI's thread may be preempted between two buffers. A busy machine preempts it for longer than the end waits: one
+/// of ten runs is spared that.
 #[test]
 fn what_comes_late_at_the_end_is_there_or_outstanding() {
-    profiler("late", &[("FAKE_THREAD", "300"), ("FAKE_BETWEEN", "10000")]);
-    profiler("late", &[("FAKE_THREAD", "300"), ("FAKE_BETWEEN", "5000000")]);
+    let late = |between| profiler("late", &[("FAKE_THREAD", "300"), ("FAKE_BETWEEN", between)]);
+    let has_all = |came: [String; 2]| came.iter().all(|came| came == "2");
+    assert!((0..10).any(|_| has_all(late("10000"))), "of two buffers, one does not come");
+    assert!(!has_all(late("5000000")), "it cannot have come");
 }
 
 /// Each CUPTI call fails, in turn, with one of its codes: no parameter, not ready, not initialized, not permitted,
