@@ -30,6 +30,5 @@ mod system;
 
 pub use command::run;
 pub use memory::Memory;
-pub use system::note_closed_descriptors;
 
 use tracing_gpu::complain;

@@ -41,14 +41,17 @@ const OF_PROGRAM: [c_int; 12] = [
 const OF_COMMAND: [c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
 /// Neutralises inherited settings that would end this command or its waiting: a limit on file sizes (a write then
-/// returns an error), and ignored ends of children. Uses a handler instead of "ignore" for the reason below.
+/// returns an error), readers that are gone, ignored ends of children, and closed standard descriptors. Uses a handler
+/// instead of "ignore" for the reason below; Rust restores `SIGPIPE` in a started program.
 pub(crate) fn survive_what_is_inherited() {
     extern "C" fn nothing(_signal: c_int) {}
+    open_what_is_closed();
     // SAFETY: the handler has the signature for no flags and does nothing; the default action is valid.
     unsafe {
         if libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) == libc::SIG_IGN {
             libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         }
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
 }
@@ -416,11 +419,18 @@ pub(crate) fn may_write(path: &Path) -> io::Result<()> {
 /// Which of standard input and output were closed when this process began.
 static CLOSED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 
-/// Remembers which standard descriptors are closed. Rust's runtime opens `/dev/null` for them before `main`.
-pub fn note_closed_descriptors() {
-    for (descriptor, closed) in (0..).zip(&CLOSED) {
+/// Opens `/dev/null` for standard descriptors that are closed: otherwise a file would get the number of one.
+fn open_what_is_closed() {
+    for descriptor in 0..=2 {
         // SAFETY: reads flags of a descriptor, if there is one.
-        closed.store(unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0, SeqCst);
+        let is_closed = unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0;
+        if is_closed {
+            // SAFETY: a text that ends in NUL. The new descriptor is the lowest that is free: this one.
+            unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+        }
+        if let Some(closed) = CLOSED.get(descriptor as usize) {
+            closed.store(is_closed, SeqCst);
+        }
     }
 }
 
@@ -430,7 +440,7 @@ pub(crate) fn close_what_was_closed(program: &mut Command) {
     use std::os::unix::process::CommandExt as _;
     for (descriptor, _) in (0..).zip(&CLOSED).filter(|(_, closed)| closed.load(SeqCst)) {
         let close = move || {
-            // SAFETY: closes the `/dev/null` of Rust's runtime, in the child.
+            // SAFETY: closes the `/dev/null` of this command, in the child.
             unsafe { libc::close(descriptor) };
             Ok(())
         };

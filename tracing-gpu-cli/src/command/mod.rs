@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 use clap::{CommandFactory as _, Parser as _};
@@ -25,15 +25,17 @@ use crate::{complain, system};
 use options::{CommandLine, Compare, Other, Print, Run, WRONG_USE};
 use program::Program;
 
+const SUCCESS: u8 = 0;
+const FAILURE: u8 = 1;
 /// The shell's exit status for a command that is not found, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 /// The exit status of `compare` if a range became slower than allowed.
 const SLOWER: u8 = 1;
 
-/// The whole command. Its exit status is the program's.
+/// The whole command. Returns its exit status, which is the program's.
 #[must_use]
-pub fn run() -> ExitCode {
+pub fn run() -> u8 {
     system::survive_what_is_inherited();
     let line = match CommandLine::try_parse() {
         Ok(line) => line,
@@ -46,7 +48,7 @@ pub fn run() -> ExitCode {
         Some(Other::Page { summary, output, without }) => page(&summary, output, without),
         Some(Other::Completions { shell }) => {
             clap_complete::generate(shell, &mut CommandLine::command(), "tracing-gpu", &mut io::stdout());
-            ExitCode::SUCCESS
+            SUCCESS
         }
         Some(Other::Man) => {
             let mut all = CommandLine::command();
@@ -54,28 +56,28 @@ pub fn run() -> ExitCode {
             let commands = all.get_subcommands().filter(|command| !command.is_hide_set());
             let mut pages = std::iter::once(&all).chain(commands).map(|command| clap_mangen::Man::new(command.clone()));
             match pages.try_for_each(|page| page.render(&mut io::stdout())) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(_) => ExitCode::FAILURE,
+                Ok(()) => SUCCESS,
+                Err(_) => FAILURE,
             }
         }
     }
 }
 
 /// Prints help, the version, or the error of the command line.
-fn answered(error: &clap::Error) -> ExitCode {
+fn answered(error: &clap::Error) -> u8 {
     let _nobody_reads = error.print();
-    if error.use_stderr() { ExitCode::from(WRONG_USE) } else { ExitCode::SUCCESS }
+    if error.use_stderr() { WRONG_USE } else { SUCCESS }
 }
 
-fn profile(run: &Run) -> ExitCode {
+fn profile(run: &Run) -> u8 {
     if let Some(complaint) = nvprof::refused(run) {
         complain(complaint);
-        return ExitCode::from(WRONG_USE);
+        return WRONG_USE;
     }
     let users = users_settings();
     let chosen = choose(&run.print, files::asked_for(run), Some(run), &users);
     let files = files::Files::new(&chosen);
-    let Some((name, arguments)) = run.command.split_first() else { return ExitCode::from(WRONG_USE) };
+    let Some((name, arguments)) = run.command.split_first() else { return WRONG_USE };
     let mut command = Command::new(name);
     command.args(arguments);
     let program = Program::find(name);
@@ -284,20 +286,20 @@ fn by_shell(command: &Command, program: Option<&Program>, error: &io::Error) -> 
 }
 
 /// Prints in one line why the program could not be started.
-fn not_started(name: &Path, program: Option<&Program>, error: &io::Error) -> ExitCode {
+fn not_started(name: &Path, program: Option<&Program>, error: &io::Error) -> u8 {
     let shown = name.display();
     let Some(program) = program else {
         complain(&format!("there is no program `{shown}`"));
-        return ExitCode::from(NOT_FOUND);
+        return NOT_FOUND;
     };
     match (error.raw_os_error(), program.interpreter()) {
         (Some(libc::ENOENT), Some(interpreter)) => {
             complain(&format!("`{shown}` is a script for `{}`, which is not there", interpreter.display()));
-            return ExitCode::from(NOT_FOUND);
+            return NOT_FOUND;
         }
         (Some(libc::ENOENT), None) => {
             complain(&format!("`{shown}` needs a dynamic loader that is not there: it is for another system"));
-            return ExitCode::from(NOT_FOUND);
+            return NOT_FOUND;
         }
         (Some(libc::ENOEXEC), _) => {
             complain(&format!("`{shown}` is no program for this machine"));
@@ -308,42 +310,42 @@ fn not_started(name: &Path, program: Option<&Program>, error: &io::Error) -> Exi
         (Some(libc::EACCES), _) => complain(&format!("`{shown}` may not be executed: chmod +x makes it a program")),
         _ => complain(&format!("cannot start `{shown}`: {error}")),
     }
-    ExitCode::from(NOT_RUN)
+    NOT_RUN
 }
 
 /// Ends like the program: with its status, or by the same signal.
-fn end_like(ended: ExitStatus) -> ExitCode {
+fn end_like(ended: ExitStatus) -> u8 {
     if let Some(signal) = ended.signal() {
         system::die_by(signal);
-        return ExitCode::from(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)));
+        return 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0));
     }
-    ExitCode::from(ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILURE)
 }
 
 /// `tracing-gpu merge FOLDER`.
-fn merge(folder: &Path, print: &Print) -> ExitCode {
+fn merge(folder: &Path, print: &Print) -> u8 {
     let chosen = choose(print, BTreeMap::new(), None, &users_settings());
-    ended(report::of_folder(folder, print, &chosen).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE)
+    ended(report::of_folder(folder, print, &chosen).map(|()| SUCCESS), FAILURE)
 }
 
 /// `tracing-gpu compare BEFORE AFTER`.
-fn compare(asked: &Compare) -> ExitCode {
+fn compare(asked: &Compare) -> u8 {
     let chosen = choose(&Print::default(), BTreeMap::new(), None, &users_settings());
     let compared = compare::compare(asked, &report::options(&chosen, &Output::Stdout));
-    let code = |is_passed| if is_passed { ExitCode::SUCCESS } else { ExitCode::from(SLOWER) };
-    ended(compared.map(code), ExitCode::from(WRONG_USE))
+    let code = |is_passed| if is_passed { SUCCESS } else { SLOWER };
+    ended(compared.map(code), WRONG_USE)
 }
 
 /// `tracing-gpu page RUN.json`.
-fn page(summary: &Path, output: Option<PathBuf>, without: Option<String>) -> ExitCode {
+fn page(summary: &Path, output: Option<PathBuf>, without: Option<String>) -> u8 {
     let print = Print { without, ..Print::default() };
     let chosen = choose(&print, BTreeMap::new(), None, &users_settings());
     let without = report::options(&chosen, &Output::Stdout).without;
-    ended(report::page(summary, output, without).map(|()| ExitCode::SUCCESS), ExitCode::FAILURE)
+    ended(report::page(summary, output, without).map(|()| SUCCESS), FAILURE)
 }
 
 /// The exit status; a failure prints a line.
-fn ended(result: io::Result<ExitCode>, failed: ExitCode) -> ExitCode {
+fn ended(result: io::Result<u8>, failed: u8) -> u8 {
     result.unwrap_or_else(|error| {
         complain(&error.to_string());
         failed

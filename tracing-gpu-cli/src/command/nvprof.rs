@@ -1,7 +1,5 @@
 //! Options of `nvprof`: for those that this command lacks, the error names a replacement.
 
-use std::process::ExitCode;
-
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::options::{Run, WRONG_USE};
@@ -78,14 +76,14 @@ const INSTEAD: &[(&[&str], &str)] = &[
 ];
 
 /// Explains an option of nvprof that this command lacks. `None` for any other mistake.
-pub(super) fn explain(error: &clap::Error) -> Option<ExitCode> {
+pub(super) fn explain(error: &clap::Error) -> Option<u8> {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     let name = option.split('=').next().unwrap_or_default();
     let name = if name.starts_with("--cpu-profiling-") { "--cpu-profiling" } else { name };
     let (_, instead) = INSTEAD.iter().find(|(names, _)| names.contains(&name))?;
     (error.kind() == ErrorKind::UnknownArgument).then(|| {
         complain(&format!("`{name}` of nvprof is no option here: {instead}"));
-        ExitCode::from(WRONG_USE)
+        WRONG_USE
     })
 }
 
