@@ -44,8 +44,15 @@ enum Cause {
     Actor,
     /// It lets go of a lock in the middle of its poll, and runs on: its end proves nothing.
     RunsOn,
-    /// It holds a lock of threads, which do not run meanwhile.
+    /// It holds a lock of threads, which do not run meanwhile. The lock is not fair.
     Threads,
+    /// It writes what threads read.
+    ThreadsWriter,
+    /// As `Threads`, but it lets go up to 2 ms before its end: its end proves nothing.
+    ThreadsRunOn,
+    /// Threads wait for its answer. It begins after the waits, so nothing proves that they wait for it. It does not
+    /// wait for them, though they begin before it and end when it does.
+    Answer,
     /// It runs for long on all workers of the runtime, while others are ready: alone in its server, since all wait for
     /// it. It begins after the waits, so nothing proves that they wait for it.
     Workers,
@@ -53,9 +60,15 @@ enum Cause {
     Nobody,
 }
 
-const CAUSES: [Cause; 7] = {
+impl Cause {
+    fn is_of_threads(self) -> bool {
+        [Self::Threads, Self::ThreadsWriter, Self::ThreadsRunOn, Self::Answer].contains(&self)
+    }
+}
+
+const CAUSES: [Cause; 10] = {
     use Cause::*;
-    [LockAsleep, LockBusy, Writer, Pool, Actor, RunsOn, Threads]
+    [LockAsleep, LockBusy, Writer, Pool, Actor, RunsOn, Threads, ThreadsWriter, ThreadsRunOn, Answer]
 };
 /// Names of who waits, of what has the resource, and of what has nothing to do with it.
 const WAITERS: [&str; 4] = ["append_ledger", "load_user", "save_order", "render"];
@@ -111,6 +124,7 @@ struct Resource {
     cause: Cause,
     lock: AsyncMutex<()>,
     of_threads: Mutex<()>,
+    pages_of_threads: std::sync::RwLock<()>,
     pages: RwLock<()>,
     pool: Semaphore,
     actor: mpsc::UnboundedSender<(bool, oneshot::Sender<()>)>,
@@ -125,6 +139,7 @@ impl Resource {
             cause,
             lock: AsyncMutex::default(),
             of_threads: Mutex::default(),
+            pages_of_threads: std::sync::RwLock::default(),
             pages: RwLock::default(),
             pool: Semaphore::new(1),
             actor,
@@ -170,7 +185,9 @@ impl Resource {
                 answered.await.expect("it answers");
                 self.count(was_held, begun);
             }
-            Cause::Threads => unreachable!("it has no tasks"),
+            Cause::Threads | Cause::ThreadsWriter | Cause::ThreadsRunOn | Cause::Answer => {
+                unreachable!("it has no tasks")
+            }
             Cause::Workers => {
                 sleep(between(500, 2_500)).await;
                 self.count(true, begun + Duration::from_millis(4));
@@ -199,26 +216,67 @@ impl Resource {
             })
         };
         let wait = |own: &Self, job: usize| {
-            span(request_of(job)).in_scope(|| {
-                let (was_held, begun) = (own.is_held.load(Relaxed), Instant::now());
-                span(WAITERS[job]).in_scope(|| {
-                    let _held = own.of_threads.lock().expect("no panic");
-                    own.count(was_held, begun);
-                    spin(between(5, 60));
-                });
-            });
+            span(request_of(job)).in_scope(|| span(WAITERS[job]).in_scope(|| own.wait_in_thread(job)));
             thread::sleep(about(Duration::from_millis(4)));
         };
         let hold = |own: &Self, job: usize| {
             thread::sleep(between(15_000, 60_000));
-            span(JOBS[job]).in_scope(|| {
-                let _held = own.of_threads.lock().expect("no panic");
-                own.is_held.store(true, Relaxed);
-                thread::sleep(between(8_000, 40_000));
-                own.is_held.store(false, Relaxed);
-            });
+            span(JOBS[job]).in_scope(|| own.hold_in_thread());
         };
         [wait, wait, wait, wait, hold].map(start).into()
+    }
+
+    fn wait_in_thread(&self, job: usize) {
+        let (was_held, begun) = (self.is_held.load(Relaxed), Instant::now());
+        let used = || {
+            self.count(was_held, begun);
+            spin(between(5, 60));
+        };
+        match self.cause {
+            Cause::ThreadsWriter => {
+                let _read = self.pages_of_threads.read().expect("no panic");
+                used();
+            }
+            Cause::Answer => {
+                let (answer, answered) = std::sync::mpsc::channel();
+                let _runs_on = thread::spawn(move || {
+                    span(JOBS[job]).in_scope(|| {
+                        thread::sleep(between(2_000, 20_000));
+                        answer.send(()).expect("it waits");
+                        spin(between(1, 200));
+                    });
+                });
+                answered.recv().expect("an answer");
+                self.count(true, begun);
+            }
+            _ => {
+                let _held = self.of_threads.lock().expect("no panic");
+                used();
+            }
+        }
+    }
+
+    fn hold_in_thread(&self) {
+        let hold = || {
+            self.is_held.store(true, Relaxed);
+            thread::sleep(between(8_000, 40_000));
+            self.is_held.store(false, Relaxed);
+        };
+        match self.cause {
+            Cause::Answer => {}
+            Cause::ThreadsWriter => {
+                let _written = self.pages_of_threads.write().expect("no panic");
+                hold();
+            }
+            cause => {
+                let held = self.of_threads.lock().expect("no panic");
+                hold();
+                if cause == Cause::ThreadsRunOn {
+                    drop(held);
+                    spin(between(0, 2_000));
+                }
+            }
+        }
     }
 
     fn count(&self, was_held: bool, begun: Instant) {
@@ -259,7 +317,7 @@ impl Resource {
                     self.is_held.store(false, Relaxed);
                 }
                 Cause::Workers => spin(between(10_000, 30_000)),
-                Cause::Actor | Cause::Threads | Cause::Nobody => {}
+                _ => {}
             }
         }
         .instrument(span(JOBS[job]))
@@ -310,7 +368,7 @@ fn serve(plan: &Plan) -> (Value, Vec<u64>) {
         for (index, &cause) in plan.causes.iter().enumerate() {
             let resource = Resource::new(cause, index);
             resources.push(resource.clone());
-            if cause == Cause::Threads {
+            if cause.is_of_threads() {
                 threads.extend(resource.start_threads(index));
                 continue;
             }
@@ -391,7 +449,7 @@ fn one(seed: u64) -> ExitCode {
             _ if !own.iter().all(may_be) || *cause == Cause::Nobody && !own.is_empty() => "WRONG",
             Cause::Nobody => "silent",
             _ if own.contains(JOBS[index]) => "named",
-            Cause::RunsOn | Cause::Workers => "unproven",
+            Cause::RunsOn | Cause::Workers | Cause::ThreadsRunOn | Cause::Answer => "unproven",
             _ if caused < LEAST_WAITS => "few",
             _ => "missed",
         };
@@ -404,7 +462,8 @@ fn one(seed: u64) -> ExitCode {
         let own = |name: &String| {
             index.is_some_and(|index| [JOBS[index], request_of(index), WAITERS[index]].contains(&name.as_str()))
         };
-        let is_own = by.iter().all(own) && index.is_some_and(|index| plan.causes[index] != Cause::Nobody)
+        let has_cause = |index: usize| ![Cause::Nobody, Cause::Answer].contains(&plan.causes[index]);
+        let is_own = by.iter().all(own) && index.is_some_and(has_cause)
             || all_wait && by.iter().all(|name| *name == JOBS[0]);
         is_right &= is_own;
         println!("{} {waiter} for {by:?}", if is_own { "also" } else { "WRONG" });
