@@ -189,6 +189,7 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
         let time =
             |ns: Option<u64>, word: &str| ns.map_or_else(String::new, |ns| format!(" {word} {}", human_inline(ns)));
         let (over, within) = (time(row.over_ns, "over"), time(row.within_ns, "within"));
+        let of_end = if row.before_ns.is_some() { "of its end" } else { "after it ended" };
         let chance = match row.by_chance.unwrap_or(0) {
             0 => "none".to_owned(),
             some => run.wording.count(some),
@@ -199,7 +200,7 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
             format!("`{}` probably made {} wait", name(by), name(&row.waiter))
         };
         let sentence = format!(
-            "{who} {}: {} of {} waits{over} ended{within} after it ended, by chance {chance}",
+            "{who} {}: {} of {} waits{over} ended{within} {of_end}, by chance {chance}",
             human_inline(row.time_ns),
             run.wording.count(row.waits),
             run.wording.count(of_waits),

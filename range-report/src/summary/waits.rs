@@ -42,6 +42,9 @@ figures! {
         /// Of an inferred row: how soon after it they ended at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         within_ns: Option<u64> = most;
+        /// Of an inferred row: how long before its end they ended at most, if that counts: it lets go before it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before_ns: Option<u64> = most;
     }
 }
 
@@ -61,7 +64,7 @@ impl WaitStats {
     #[must_use]
     pub fn new(waiter: impl Into<String>, by: Option<String>, waits: u64, time_ns: u64, longest_ns: u64) -> Self {
         let resource = None;
-        let (of_waits, by_chance, over_ns, within_ns) = (None, None, None, None);
+        let (of_waits, by_chance, over_ns, within_ns, before_ns) = (None, None, None, None, None);
         Self {
             waiter: waiter.into(),
             by,
@@ -73,6 +76,7 @@ impl WaitStats {
             by_chance,
             over_ns,
             within_ns,
+            before_ns,
         }
     }
 

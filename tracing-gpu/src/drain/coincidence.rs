@@ -6,7 +6,7 @@ use range_report::summary::WaitStats;
 use super::label_shown;
 use crate::clock::Rate;
 use crate::session::Names;
-use crate::thread::coincidence::{ANY, CERTAIN, Key, LEAST, Sums, WINDOWS};
+use crate::thread::coincidence::{ANY, CERTAIN, DELAY, Key, LATE, LEAST, Sums, WINDOWS};
 
 /// A claim needs so many moments at which waits ended, and this percentage of them and of the waits right after it.
 const MOMENTS: u64 = 10;
@@ -20,6 +20,9 @@ const LIFT: f64 = 6.0;
 /// many explain the same waits, none is named.
 const OTHER_PART: u64 = 2;
 const CLAIMS: usize = 2;
+/// Who waits for the waiter ends with it, too, but later, and often has begun the wait. Who ends it does so first in at
+/// least this part of the moments, and began it in no more of the waits.
+const FIRST_PART: u64 = 2;
 /// Powers of two.
 const LENGTHS: usize = 64;
 
@@ -40,9 +43,11 @@ pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<W
     }
     let of_waiter = |(waiter, rows): (&u32, &Keyed<Key, Sums>)| {
         let row = |claim: Claim| {
-            let (least, window) = ((1_u64 << claim.octave).max(LEAST), WINDOWS[usize::from(claim.window)]);
-            let [over_ns, within, time, longest] =
-                [least, window, claim.after.time, claim.after.longest].map(|ticks| rate.ns(u128::from(ticks)));
+            let least = (1_u64 << claim.octave).max(LEAST);
+            let before = if claim.window == LATE { DELAY } else { 0 };
+            let within = WINDOWS[usize::from(claim.window)] - before;
+            let [over_ns, within, before, time, longest] =
+                [least, within, before, claim.after.time, claim.after.longest].map(|ticks| rate.ns(u128::from(ticks)));
             let mut row = WaitStats::new(
                 label_shown(names, *waiter),
                 Some(label_shown(names, claim.by)),
@@ -54,6 +59,7 @@ pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<W
             row.by_chance = Some(claim.after.by_chance.div_ceil(CERTAIN));
             row.over_ns = Some(over_ns);
             row.within_ns = Some(within);
+            row.before_ns = (before > 0).then_some(before);
             row
         };
         claims(rows).into_iter().map(row).collect::<Vec<_>>()
@@ -82,7 +88,11 @@ fn claims(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
         // The most waits that it explains, and most closely: short ones may have other causes.
         lengths.iter().find_map(|&(octave, window)| {
             let (after, all) = (longer(by, window, octave), longer(ANY, window, octave));
-            is_no_chance(&after, &all).then_some(Claim { by, window, octave, after, all: all.waits })
+            let is_first =
+                |window| longer(by, window, octave).moments * FIRST_PART >= longer(ANY, window, octave).moments;
+            let is_cause = after.began_with * FIRST_PART <= after.waits && (window != LATE || (0..LATE).any(is_first));
+            let is_claimed = is_cause && is_no_chance(&after, &all);
+            is_claimed.then_some(Claim { by, window, octave, after, all: all.waits })
         })
     };
     let mut claims: Vec<Claim> = names.into_iter().filter_map(claim).collect();
@@ -114,7 +124,7 @@ mod tests {
 
     fn sums(waits: u64, moments: u64, chance_percent: u64) -> Sums {
         let by_chance = waits * CERTAIN * chance_percent / 100;
-        Sums { waits, by_chance, time: waits * TIME, longest: TIME, moments }
+        Sums { waits, by_chance, time: waits * TIME, longest: TIME, moments, began_with: 0 }
     }
 
     fn key(by: u32, octave: u8) -> Key {

@@ -72,6 +72,17 @@ struct Ending {
     /// If the range began with the end of a wait: of the longest wait of its task, who waited, and when the first of
     /// its queue went on.
     woken: AtomicU64,
+    /// If its thread was off the CPU in it: the last moment at which that may have begun.
+    off_since: AtomicU64,
+}
+
+/// A range that has ended; see [`Ending`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Last {
+    pub(crate) range: Mark,
+    pub(crate) begun: Option<Mark>,
+    pub(crate) woken: Option<Mark>,
+    pub(crate) off_since: Option<Mark>,
 }
 
 impl Default for Endings {
@@ -92,23 +103,26 @@ impl Endings {
         last.into_iter().for_each(|ending| ending.woken.store(Mark::bits(woken), Relaxed));
     }
 
-    /// A range has ended that had begun then. Only for the owning thread.
-    pub(crate) fn end(&self, range: Option<Mark>, begun: Option<Mark>) {
+    /// A range has ended that had begun then, and whose thread may have been off the CPU since then. Only for the
+    /// owning thread.
+    pub(crate) fn end(&self, range: Option<Mark>, begun: Option<Mark>, off_since: Option<Mark>) {
         let count = self.count.load(Relaxed);
         let Some(ending) = self.all.get(count as usize % KEPT) else { return };
         ending.woken.store(self.woken.load(Relaxed), Relaxed);
         self.woken.store(0, Relaxed);
         ending.begun.store(Mark::bits(begun), Relaxed);
+        ending.off_since.store(Mark::bits(off_since), Relaxed);
         ending.range.store(Mark::bits(range), Release);
         self.count.store(count + 1, Relaxed);
     }
 
-    /// The kept ones, in no order: their ends, begins, and the wait with which they began. On any thread: one that is
-    /// replaced meanwhile may be mixed with the next.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (Mark, Option<Mark>, Option<Mark>)> {
+    /// The kept ones, in no order. On any thread: one that is replaced meanwhile may be mixed with the next.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Last> {
         self.all.iter().filter_map(|ending| {
             let range = Mark::of(ending.range.load(Acquire))?;
-            Some((range, Mark::of(ending.begun.load(Relaxed)), Mark::of(ending.woken.load(Relaxed))))
+            let [begun, woken, off_since] =
+                [&ending.begun, &ending.woken, &ending.off_since].map(|word| Mark::of(word.load(Relaxed)));
+            Some(Last { range, begun, woken, off_since })
         })
     }
 
@@ -188,9 +202,9 @@ mod tests {
     fn those_of_any_thread_are_found() {
         let all = AllEndings::new();
         for thread in [3, 1_000] {
-            all.make(thread).unwrap().end(Mark::new(thread, 1 << UNIT), None);
+            all.make(thread).unwrap().end(Mark::new(thread, 1 << UNIT), None, None);
         }
-        let labels: Vec<u32> = all.iter().flat_map(Endings::all).map(|(range, ..)| range.label()).collect();
+        let labels: Vec<u32> = all.iter().flat_map(Endings::all).map(|last| last.range.label()).collect();
         assert_eq!(labels, [3, 1_000]);
     }
 
@@ -199,14 +213,14 @@ mod tests {
         let endings = Endings::default();
         let mark = |number: u64| Mark::new(number as u32, number << UNIT);
         endings.begin(mark(3));
-        (0..=KEPT as u64).for_each(|number| endings.end(mark(number), mark(0)));
-        let mut all: Vec<_> = endings.all().map(|(range, _, woken)| (range.label(), woken.is_some())).collect();
+        (0..=KEPT as u64).for_each(|number| endings.end(mark(number), mark(0), None));
+        let mut all: Vec<_> = endings.all().map(|last| (last.range.label(), last.woken.is_some())).collect();
         all.sort_unstable();
         assert_eq!((all.len(), all[0], endings.oldest()), (KEPT, (1, false), mark(1)));
         let other = Endings::default();
-        other.end(mark(4), mark(2));
+        other.end(mark(4), mark(2), mark(1));
         other.amend(mark(3));
-        let all = vec![(mark(4).unwrap(), mark(2), mark(3))];
+        let all = vec![Last { range: mark(4).unwrap(), begun: mark(2), woken: mark(3), off_since: mark(1) }];
         assert_eq!((other.all().collect::<Vec<_>>(), other.oldest()), (all, None));
     }
 }

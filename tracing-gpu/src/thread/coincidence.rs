@@ -18,13 +18,17 @@ use parking_lot::Mutex;
 use range_report::stats::Keyed;
 
 use crate::clock::{Clock, Ticks};
-use crate::session::endings::{AllEndings, Endings, Mark, in_ticks, units};
+use crate::session::endings::{AllEndings, Endings, Last, Mark, in_ticks, units};
 
 /// A shorter wait is not looked at: some 0.8 ms, in ticks.
 pub(crate) const LEAST: u64 = 1 << 21;
 /// How soon a wait ends after what ended it, in ticks: some 0.2 ms; and 1.6 ms, on a machine that is too busy to go on
-/// at once.
-pub(crate) const WINDOWS: [u64; 2] = [1 << 19, 1 << 22];
+/// at once. The last one is [`LATE`].
+pub(crate) const WINDOWS: [u64; 3] = [1 << 19, 1 << 22, 1 << 20];
+/// The window that is half before the end of the wait, and half after it.
+pub(crate) const LATE: u8 = 2;
+/// The part after it.
+pub(crate) const DELAY: u64 = WINDOWS[LATE as usize] / 2;
 /// Chance of one.
 pub(crate) const CERTAIN: u64 = 1 << 16;
 /// Stands for any range, in place of a label.
@@ -54,6 +58,8 @@ pub(crate) struct Sums {
     pub(crate) longest: u64,
     /// The moments at which they ended. Several waits that one event ends prove no more than one.
     pub(crate) moments: u64,
+    /// How many of the waits began right after the range did, or its thread went off the CPU.
+    pub(crate) began_with: u64,
 }
 
 impl Sums {
@@ -63,15 +69,37 @@ impl Sums {
         self.time = self.time.saturating_add(more.time);
         self.longest = self.longest.max(more.longest);
         self.moments += more.moments;
+        self.began_with += more.began_with;
     }
 }
 
 #[derive(Debug, Default)]
 struct State {
     rows: Keyed<Key, Sums>,
+    /// The last wait of a thread, for one more look.
+    late: Option<Wait>,
     /// Memory for one look.
     seen: Vec<Seen>,
-    ended: Vec<(u32, u64)>,
+    ended: Vec<(u32, u64, bool)>,
+}
+
+/// A wait of a thread that was looked at.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    waiter: u32,
+    since: Ticks,
+    /// When the first of its queue went on.
+    until: Ticks,
+    is_new_moment: bool,
+}
+
+/// Who has waited.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Waiter<'a> {
+    /// A call, which is about to be polled.
+    Call,
+    /// A thread off the CPU, which keeps its ends here.
+    Thread(&'a Endings),
 }
 
 /// What one thread has found. Written by it, read by any.
@@ -81,6 +109,8 @@ pub(crate) struct Coincidences {
     /// When the pauses are over that the looks so far have asked for. A wait that is longer than what is left of them
     /// is looked at all the same: else short waits, which are many, would leave no time for long ones.
     paused_until: AtomicU64,
+    /// When there is one more look at a wait; 0 for none.
+    late_at: AtomicU64,
     /// Looks without room for their row.
     lost: AtomicU64,
 }
@@ -90,54 +120,105 @@ impl Coincidences {
     pub(crate) fn look(
         &self,
         (endings, clock): (&AllEndings, &Clock),
-        waiter: u32,
+        (waiter, kind): (u32, Waiter<'_>),
         [since, now]: [Ticks; 2],
     ) -> Option<Mark> {
         let paused_until = self.paused_until.load(Relaxed).max(now);
         if paused_until - now >= now - since {
             return Mark::new(waiter, now);
         }
+        if let Waiter::Thread(own) = kind {
+            self.look_late((endings, clock), own, now);
+        }
         let began = clock.now();
         let state = &mut *self.state.lock();
-        state.seen.clear();
-        let seen = endings.iter().flat_map(Endings::all).filter_map(|ending| Seen::of(ending, [since, now]));
+        state.see(endings.iter(), [since, now]);
         // A range that was off the CPU is among them, since it ends with its wait.
-        state.seen.extend(seen.filter(|seen| (seen.label, seen.age) != (waiter, 0)));
-        // Before the oldest ending that a thread has kept nothing is known.
-        let known = endings.iter().filter_map(|all| all.oldest()?.age(now)).min().unwrap_or(u64::MAX);
-        let mut went_on = now;
-        for (window, &ticks) in (0_u8..).zip(&WINDOWS) {
+        state.seen.retain(|seen| (seen.label, seen.age) != (waiter, 0));
+        let known = known(endings, now);
+        let is_thread = matches!(kind, Waiter::Thread(_));
+        let mut wait = Wait { waiter, since, until: now, is_new_moment: false };
+        for (window, &ticks) in (0..LATE).zip(&WINDOWS) {
             let before = head_of_queue(&state.seen, waiter, units(now - since), units(ticks));
             // The last window is the longest, which finds the most of a queue.
-            went_on = now - in_ticks(before);
-            let length = went_on.saturating_sub(since);
-            let is_new = endings.is_new_moment(waiter * WINDOWS.len() as u32 + u32::from(window), went_on, ticks);
-            let sums = |by_chance| Sums { waits: 1, by_chance, time: length, longest: length, moments: is_new.into() };
-            let octave = length.max(1).ilog2() as u8;
-            let mut add = |by, by_chance| {
-                let key = Key { waiter, by, window, octave };
-                if state.rows.len() < MOST || state.rows.get(&key).is_some() {
-                    state.rows.row(key).add(&sums(by_chance));
-                } else {
-                    self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
-                }
-            };
-            add(ANY, 0);
-            let span = units(length).min(known.saturating_sub(before));
-            state.ended.clear();
-            let in_time = state.seen.iter().filter(|seen| seen.had_begun);
-            let in_time = in_time.filter_map(|seen| Some((seen.label, seen.age.checked_sub(before)?)));
+            wait.until = now - in_ticks(before);
+            let number = waiter * u32::from(LATE) + u32::from(window);
+            wait.is_new_moment = endings.is_new_moment(number, wait.until, ticks);
+            let span = units(wait.length()).min(known.saturating_sub(before));
+            let ended = state
+                .seen
+                .iter()
+                .filter(|seen| seen.had_begun)
+                .filter_map(|seen| Some((seen.label, seen.age.checked_sub(before)?, is_thread && seen.began_with)));
             // Not what the call itself did when it began to wait.
-            state.ended.extend(in_time.filter(|(_, age)| age + 1 < span));
-            in_window(&mut state.ended, units(ticks), span, add);
+            state.ended.clear();
+            state.ended.extend(ended.filter(|(_, age, _)| age + 1 < span));
+            self.add(state, &wait, window, (units(ticks), span));
         }
-        let cost = clock.now().saturating_sub(began);
+        if is_thread {
+            state.late = Some(wait);
+            self.late_at.store(wait.until + DELAY, Relaxed);
+        }
+        self.pause(clock.now().saturating_sub(began), paused_until);
+        Mark::new(waiter, wait.until)
+    }
+
+    /// Whether it is time for one more look.
+    #[inline]
+    pub(crate) fn is_due(&self, now: Ticks) -> bool {
+        (1..=now).contains(&self.late_at.load(Relaxed))
+    }
+
+    /// Looks once more at the last wait of this thread: who let go of a lock may end later than who got it. That this
+    /// thread itself ends more proves nothing, nor that others of its queue do.
+    pub(crate) fn look_late(&self, (endings, clock): (&AllEndings, &Clock), own: &Endings, now: Ticks) {
+        self.late_at.store(0, Relaxed);
+        let began = clock.now();
+        let state = &mut *self.state.lock();
+        let Some(wait) = state.late.take() else { return };
+        // The thread waits again already: no later than that.
+        let at = now.min(wait.until + DELAY);
+        let (window, known) = (units(at - wait.until + WINDOWS[0]), known(endings, at));
+        if known <= window {
+            return;
+        }
+        state.see(endings.iter().filter(|other| !std::ptr::eq(*other, own)), [wait.since, at]);
+        let span = units(at - wait.since).min(known);
+        let of_queue = |seen: &&Seen| seen.woken.is_some_and(|(label, _)| label == wait.waiter);
+        let ended = state.seen.iter().filter(|seen| seen.had_begun && !of_queue(seen));
+        let ended = ended.map(|seen| (seen.label, seen.age, seen.began_with));
+        state.ended.clear();
+        state.ended.extend(ended.filter(|(_, age, _)| age + 1 < span));
+        self.add(state, &wait, LATE, (window, span));
+        self.pause(clock.now().saturating_sub(began), self.paused_until.load(Relaxed).max(now));
+    }
+
+    fn pause(&self, cost: u64, paused_until: Ticks) {
         self.paused_until.store(paused_until + cost * PAUSE_PER_COST, Relaxed);
-        Mark::new(waiter, went_on)
+    }
+
+    /// Adds a look at a wait to the rows of what ended within the window, and to that of all. In units.
+    fn add(&self, state: &mut State, wait: &Wait, window: u8, (within, span): (u64, u64)) {
+        let State { rows, ended, .. } = state;
+        let (time, moments) = (wait.length(), wait.is_new_moment.into());
+        let octave = time.max(1).ilog2() as u8;
+        let mut add = |by, by_chance, began_with: bool| {
+            let key = Key { waiter: wait.waiter, by, window, octave };
+            if rows.len() < MOST || rows.get(&key).is_some() {
+                let sums = Sums { waits: 1, by_chance, time, longest: time, moments, began_with: began_with.into() };
+                rows.row(key).add(&sums);
+            } else {
+                self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
+            }
+        };
+        add(ANY, 0, false);
+        in_window(ended, within, span, add);
     }
 
     pub(crate) fn clear(&self) {
-        self.state.lock().rows = Keyed::default();
+        let state = &mut *self.state.lock();
+        (state.rows, state.late) = (Keyed::default(), None);
+        self.late_at.store(0, Relaxed);
         self.lost.store(0, Relaxed);
     }
 
@@ -150,6 +231,26 @@ impl Coincidences {
     }
 }
 
+impl Wait {
+    fn length(&self) -> u64 {
+        self.until.saturating_sub(self.since)
+    }
+}
+
+impl State {
+    /// Collects what ended in a wait.
+    fn see<'a>(&mut self, endings: impl Iterator<Item = &'a Endings>, wait: [Ticks; 2]) {
+        self.seen.clear();
+        self.seen.extend(endings.flat_map(Endings::all).filter_map(|ending| Seen::of(&ending, wait)));
+    }
+}
+
+/// Before the oldest ending that a thread has kept nothing is known: how many units that is before `now`.
+fn known(endings: &AllEndings, now: Ticks) -> u64 {
+    let oldest = endings.iter().filter_map(Endings::oldest);
+    oldest.map(|oldest| oldest.age(now).unwrap_or(0)).min().unwrap_or(u64::MAX)
+}
+
 /// What had ended when a wait did. Times are units before its end.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -157,17 +258,23 @@ struct Seen {
     age: u64,
     /// Whether it had begun before the wait.
     had_begun: bool,
+    /// Whether the wait began when the range did, or when its thread went off the CPU: it may wait for the waiter.
+    began_with: bool,
     /// If it began with the end of a wait: who waited, and when the first of that queue went on.
     woken: Option<(u32, u64)>,
 }
 
 impl Seen {
     /// `None` for what ended before the wait began, or after its end.
-    fn of((end, begun, woken): (Mark, Option<Mark>, Option<Mark>), [since, now]: [Ticks; 2]) -> Option<Self> {
-        let age = end.age(now).filter(|age| *age < units(now - since))?;
-        let had_begun = begun.is_some_and(|begun| begun.age(since).is_some());
-        let woken = woken.and_then(|woken| Some((woken.label(), woken.age(now)?)));
-        Some(Self { label: end.label(), age, had_begun, woken })
+    fn of(ending: &Last, [since, now]: [Ticks; 2]) -> Option<Self> {
+        let (label, age) = (ending.range.label(), ending.range.age(now).filter(|age| *age < units(now - since))?);
+        let close = units(WINDOWS[0]);
+        let begun = ending.begun.and_then(|begun| begun.age(since));
+        // The thread may have gone off the CPU a bit later than the waiter.
+        let off_since = ending.off_since.and_then(|off| off.age(since.saturating_add(in_ticks(close))));
+        let began_with = begun.is_some_and(|age| age < close) || off_since.is_some_and(|age| age < 2 * close);
+        let woken = ending.woken.and_then(|woken| Some((woken.label(), woken.age(now)?)));
+        Some(Self { label, age, had_begun: begun.is_some(), began_with, woken })
     }
 }
 
@@ -179,21 +286,22 @@ fn head_of_queue(seen: &[Seen], waiter: u32, waited: u64, window: u64) -> u64 {
 }
 
 /// Calls `found` for each label that ended within the window, with the part of the time before it that comes as close
-/// after such an end. `ended` has labels and ages; `span`: how far back they are known. All times are in units.
-fn in_window(ended: &mut [(u32, u64)], window: u64, span: u64, mut found: impl FnMut(u32, u64)) {
+/// after such an end. `ended` has labels, ages, and whether they began with the wait; `span`: how far back they are
+/// known. All times are in units.
+fn in_window(ended: &mut [(u32, u64, bool)], window: u64, span: u64, mut found: impl FnMut(u32, u64, bool)) {
     ended.sort_unstable();
     for of_label in ended.chunk_by(|one, next| one.0 == next.0) {
-        let Some(&(label, _)) = of_label.first().filter(|(_, age)| *age <= window) else { continue };
+        let Some(&(label, _, began_with)) = of_label.first().filter(|(_, age, _)| *age <= window) else { continue };
         let (mut close, mut until) = (0, window);
         // An end of this age has the moments after it, whose ages are smaller.
-        for &(_, age) in of_label {
+        for &(_, age, _) in of_label {
             let (from, to) = (age.saturating_sub(window).max(until), age.min(span));
             close += to.saturating_sub(from);
             until = until.max(to);
         }
         let asked = span.saturating_sub(window);
         // A span that is hardly longer than the window says nothing.
-        found(label, if asked < window { CERTAIN } else { close * CERTAIN / asked });
+        found(label, if asked < window { CERTAIN } else { close * CERTAIN / asked }, began_with);
     }
 }
 
@@ -205,7 +313,8 @@ mod tests {
 
     fn found(ended: &[(u32, u64)], span: u64) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
-        in_window(&mut ended.to_vec(), units(WINDOW), span, |label, chance| all.push((label, chance)));
+        let mut ended: Vec<_> = ended.iter().map(|&(label, age)| (label, age, false)).collect();
+        in_window(&mut ended, units(WINDOW), span, |label, chance, _| all.push((label, chance)));
         all
     }
 
@@ -228,7 +337,7 @@ mod tests {
 
     fn rows_of(all: &AllEndings, wait: [Ticks; 2]) -> (Vec<(Key, Sums)>, Option<Mark>) {
         let coincidences = Coincidences::default();
-        let mark = coincidences.look((all, &Clock::new()), WAITER, wait);
+        let mark = coincidences.look((all, &Clock::new()), (WAITER, Waiter::Call), wait);
         (coincidences.copy().into_iter().filter(|(key, _)| key.window == 0).collect(), mark)
     }
 
@@ -237,16 +346,16 @@ mod tests {
         let all = AllEndings::new();
         let [of_holder, of_first]: [&Endings; 2] = [0, 1].map(|thread| all.make(thread).unwrap());
         let (began, let_go, first_left) = (1 << 30, 9 << 30, 10 << 30);
-        of_holder.end(Mark::new(HOLDER, let_go - WINDOW / 4), Mark::new(HOLDER, began - WINDOW));
-        of_holder.end(Mark::new(9, let_go - WINDOW / 8), Mark::new(9, began + WINDOW)); // it had nothing before
+        of_holder.end(Mark::new(HOLDER, let_go - WINDOW / 4), Mark::new(HOLDER, began - WINDOW), None);
+        of_holder.end(Mark::new(9, let_go - WINDOW / 8), Mark::new(9, began + WINDOW), None); // it had nothing before
         let (rows, mark) = rows_of(&all, [began, let_go]);
-        let sums = |time, moments| Sums { waits: 1, by_chance: 0, time, longest: time, moments };
+        let sums = |time, moments| Sums { waits: 1, time, longest: time, moments, ..Sums::default() };
         let key = |by| Key { waiter: WAITER, by, window: 0, octave: (let_go - began).ilog2() as u8 };
         let expected = |sums| vec![(key(HOLDER), sums), (key(ANY), sums)];
         assert_eq!((rows, mark), (expected(sums(let_go - began, 1)), Mark::new(WAITER, let_go)));
         // The first of the queue runs for a while, and the second goes on after it.
         of_first.begin(mark);
-        of_first.end(Mark::new(7, first_left), Mark::new(7, began));
+        of_first.end(Mark::new(7, first_left), Mark::new(7, began), None);
         let (rows, mark) = rows_of(&all, [began, first_left + WINDOW / 2]);
         assert_eq!(mark.and_then(|mark| mark.age(let_go)), Some(0));
         assert_eq!(rows, expected(sums(let_go - began, 0)), "it proves no more than the first");
@@ -263,10 +372,10 @@ mod tests {
         let now = clock.now() + (1 << 41);
         // The pause after the first is longer than the second wait, and shorter than the third.
         for waited in [LEAST, 1, 1 << 40] {
-            coincidences.look((&all, &clock), WAITER, [now - waited, now]);
+            coincidences.look((&all, &clock), (WAITER, Waiter::Call), [now - waited, now]);
         }
         let waits: u64 = coincidences.copy().iter().map(|(_, sums)| sums.waits).sum();
-        assert_eq!(waits, 2 * WINDOWS.len() as u64, "the second is passed over");
+        assert_eq!(waits, 2 * u64::from(LATE), "the second is passed over");
         coincidences.clear();
         assert_eq!((coincidences.copy(), coincidences.lost()), (vec![], 0));
     }

@@ -238,12 +238,13 @@ impl Resource {
                 used();
             }
             Cause::Answer => {
+                spin(between(0, 500));
                 let (answer, answered) = std::sync::mpsc::channel();
                 let _runs_on = thread::spawn(move || {
                     span(JOBS[job]).in_scope(|| {
                         thread::sleep(between(2_000, 20_000));
                         answer.send(()).expect("it waits");
-                        spin(between(1, 200));
+                        spin(between(60, 180));
                     });
                 });
                 answered.recv().expect("an answer");

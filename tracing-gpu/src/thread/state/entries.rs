@@ -13,7 +13,7 @@ use crate::session::owed::Owed;
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
-use crate::thread::coincidence;
+use crate::thread::coincidence::{self, Coincidences, Waiter};
 use crate::thread::engine::NOT_WOKEN;
 use crate::thread::numbers::{Created, Numbers};
 
@@ -131,7 +131,7 @@ impl ThreadState {
     #[inline(never)]
     fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
         let Some(endings) = self.session.endings.make(self.index) else { return };
-        let went_on = self.look(place, now, waited);
+        let went_on = self.look(place, now, waited, Waiter::Call);
         let task = match self.stack.at(0) {
             Some((outermost, _)) if outermost.is_called() => self.session.calls.get(self.stack.call_of(0)),
             Some(_) => None,
@@ -145,15 +145,31 @@ impl ThreadState {
     #[inline(never)]
     pub(super) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize) {
         let Some(endings) = self.session.endings.make(self.index) else { return };
-        let went_on = self.look(ended.place, ended.entered.saturating_add(ended.duration), waited);
+        let end = ended.entered.saturating_add(ended.duration);
+        let went_on = self.look(ended.place, end, waited, Waiter::Thread(endings));
         if below == 0 { endings.amend(went_on) } else { endings.begin(went_on) }
     }
 
     /// Looks at what ended before a wait did. Returns when the first of its queue went on.
-    fn look(&self, place: Place, now: Ticks, waited: u64) -> Option<Mark> {
+    fn look(&self, place: Place, now: Ticks, waited: u64, waiter: Waiter<'_>) -> Option<Mark> {
         let (session, label) = (self.session, self.identity(place)?.key.label);
         let coincidences = self.coincidences.get_or_init(Box::default);
-        coincidences.look((&session.endings, &session.clock), label, [now.saturating_sub(waited), now])
+        coincidences.look((&session.endings, &session.clock), (label, waiter), [now.saturating_sub(waited), now])
+    }
+
+    /// Looks once more at what ended around the end of the last wait of this thread.
+    #[inline]
+    pub(super) fn look_again(&self, now: Ticks) {
+        let due = self.coincidences.get().filter(|all| all.is_due(now));
+        due.into_iter().for_each(|all| self.look_late(all, now));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_late(&self, all: &Coincidences, now: Ticks) {
+        let endings = &self.session.endings;
+        let own = endings.of(self.index);
+        own.into_iter().for_each(|own| all.look_late((endings, &self.session.clock), own, now));
     }
 
     #[inline(never)]

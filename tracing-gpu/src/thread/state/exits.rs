@@ -46,7 +46,7 @@ impl ThreadState {
             let below = self.stack.depth();
             let call = self.stack.call_of(below);
             self.session.calls.exit(call, entered.saturating_add(duration), OnCpu::default());
-            return self.note_end(Ended { place, entered, duration, nested }, call, below);
+            return self.note_end(Ended { place, entered, duration, nested }, call, below, 0);
         }
         self.add(Ended { place, entered, duration, nested });
     }
@@ -63,7 +63,7 @@ impl ThreadState {
         if row.add_near(ended.duration, ended.nested) {
             let call = self.stack.call_of(depth);
             self.session.calls.exit(call, now, OnCpu::default());
-            self.note_end(ended, call, depth);
+            self.note_end(ended, call, depth, 0);
         } else {
             self.add(ended);
         }
@@ -256,7 +256,10 @@ impl ThreadState {
                 self.last_long.iter().zip(last).for_each(|(word, value)| word.store(value, Relaxed));
             }
             if call != 0 || ended.duration >= LONG {
-                self.note_end(ended, call, below);
+                self.note_end(ended, call, below, cpu.off);
+            }
+            if call == 0 && ended.duration >= LONG {
+                self.look_again(end);
             }
             // Not after a poll: the drop of a future follows at once.
             if call == 0 && cpu.off >= coincidence::LEAST && ended.is_mainly_off(cpu) {
@@ -265,22 +268,25 @@ impl ThreadState {
         }
     }
 
-    /// Notes that a range has just ended, with `below` ranges below it: what waits may have waited for it.
+    /// Notes that a range has just ended, with `below` ranges below it and so long off the CPU: what waits may have
+    /// waited for it.
     #[inline]
-    fn note_end(&self, ended: Ended, call: CallId, below: usize) {
+    fn note_end(&self, ended: Ended, call: CallId, below: usize, off: u64) {
         if below == 0 && self.session.endings.are_asked_for() {
-            self.note_asked_end(ended, call);
+            self.note_asked_end(ended, call, off);
         }
     }
 
     #[inline(never)]
-    fn note_asked_end(&self, ended: Ended, call: CallId) {
+    fn note_asked_end(&self, ended: Ended, call: CallId, off: u64) {
         let Some(label) = self.identity(ended.place).map(|identity| identity.key.label) else { return };
         let endings = &self.session.endings;
         let endings = if call == 0 { endings.make(self.index) } else { endings.of(self.index) };
         let Some(endings) = endings else { return };
         let begun = self.session.calls.get(call).map_or(ended.entered, Call::created);
-        endings.end(Mark::new(label, ended.entered.saturating_add(ended.duration)), Mark::new(label, begun));
+        let end = ended.entered.saturating_add(ended.duration);
+        let mark = |at| Mark::new(label, at);
+        endings.end(mark(end), mark(begun), if off == 0 { None } else { mark(end.saturating_sub(off)) });
     }
 
     /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row. While
