@@ -270,9 +270,9 @@ impl Seen {
         let (label, age) = (ending.range.label(), ending.range.age(now).filter(|age| *age < units(now - since))?);
         let close = units(WINDOWS[0]);
         let begun = ending.begun.and_then(|begun| begun.age(since));
-        // The thread may have gone off the CPU a bit later than the waiter.
+        // At the latest a bit after the waiter, and for a new thread to begin takes a while.
         let off_since = ending.off_since.and_then(|off| off.age(since.saturating_add(in_ticks(close))));
-        let began_with = begun.is_some_and(|age| age < close) || off_since.is_some_and(|age| age < 2 * close);
+        let began_with = begun.is_some_and(|age| age < close) || off_since.is_some_and(|age| age < 3 * close);
         let woken = ending.woken.and_then(|woken| Some((woken.label(), woken.age(now)?)));
         Some(Self { label, age, had_begun: begun.is_some(), began_with, woken })
     }
