@@ -1,5 +1,7 @@
 //! The findings in the phases of a run: one rule for each kind.
 
+use std::cmp::Reverse;
+
 use super::finding::{Evidence, Finding};
 use super::phase::Way;
 use super::phase::{Phase, Wait};
@@ -219,13 +221,14 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
 fn waits_for(run: Run<'_>) -> Vec<Finding> {
     let told = || run.summary.waits.iter().filter(|row| row.of_waits.is_none());
     let whole: u128 = told().map(|row| u128::from(row.time_ns)).sum();
-    let mut spans: Named<(&str, Option<&str>), Vec<&WaitStats>> = Named::default();
+    let mut spans: Named<(&str, Option<&str>, bool), Vec<&WaitStats>> = Named::default();
     for row in told() {
-        if let Some(by) = row.by.as_deref().filter(|by| *by != row.waiter) {
-            spans.row((by, row.resource.as_deref())).push(row);
+        // Calls of one name that wait for each other are a finding of their own. Where they share workers, it says less.
+        if let Some(by) = row.by.as_deref().filter(|by| *by != row.waiter || row.resource.is_none()) {
+            spans.row((by, row.resource.as_deref(), by == row.waiter)).push(row);
         }
     }
-    let finding = |(&(by, resource), rows): (&(&str, Option<&str>), &Vec<&WaitStats>)| {
+    let finding = |(&(by, resource, is_own), rows): (&(&str, Option<&str>, bool), &Vec<&WaitStats>)| {
         let sum = |of: fn(&WaitStats) -> u64| rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)));
         let (ns, waits) = (sum(|row| row.time_ns), sum(|row| row.waits));
         let is_much = u128::from(ns) * WAITS_PART >= whole && waits >= WAITS_LEAST && ns >= WAITS_LEAST_NS;
@@ -241,16 +244,17 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
             1 => ", 1 other".to_owned(),
             many => format!(", {} others", run.wording.count(many as u64)),
         };
-        let sentence = format!(
-            "`{}` {} {}: {} {} ({count}, up to {}){others}",
-            name(by),
-            resource
-                .map_or_else(|| "made others wait".to_owned(), |it| format!("held a {it} while others were ready for")),
-            human_inline(ns),
-            name(&most.waiter),
-            human_inline(most.time_ns),
-            human_inline(most.longest_ns)
-        );
+        let (by_name, time) = (name(by), human_inline(ns));
+        let did = match (resource, is_own) {
+            (None, false) => format!("`{by_name}` made others wait {time}"),
+            (None, true) => format!("calls of `{by_name}` waited for each other {time}"),
+            (Some(it), _) => format!("`{by_name}` held a {it} while others were ready for {time}"),
+        };
+        let of_waiter = match is_own {
+            true => String::new(),
+            false => format!(": {} {}", name(&most.waiter), human_inline(most.time_ns)),
+        };
+        let sentence = format!("{did}{of_waiter} ({count}, up to {}){others}", human_inline(most.longest_ns));
         let longest_ns = rows.iter().map(|row| row.longest_ns).max().unwrap_or(0);
         let evidence = Evidence::WaitsFor { waiters: rows.len(), waits, longest_ns };
         let its = run.with_label(by);
@@ -258,12 +262,13 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
             Some(index) => run.of_phase(index, evidence, ns, &sentence),
             None => Finding { at_stake_ns: ns, ..Finding::of_run(evidence, sentence) },
         };
-        Some(Finding { of_ns: Some(saturated(whole)), ..finding })
+        Some((is_own, Finding { of_ns: Some(saturated(whole)), ..finding }))
     };
-    let mut findings: Vec<Finding> = spans.iter().filter_map(finding).collect();
-    order::by_most(&mut findings, |finding| finding.at_stake_ns);
+    let mut findings: Vec<(bool, Finding)> = spans.iter().filter_map(finding).collect();
+    // Who makes others wait explains more.
+    order::by_key(&mut findings, |(is_own, finding)| (*is_own, Reverse(finding.at_stake_ns)));
     findings.truncate(WAITS_NAMED);
-    findings
+    findings.into_iter().map(|(_, finding)| finding).collect()
 }
 
 /// Ranges whose threads were off the CPU for much of their own time, and in which system call most of it.

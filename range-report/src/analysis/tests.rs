@@ -337,6 +337,10 @@ fn a_span_that_made_others_wait_is_found() {
     assert_eq!(told(&findings, FindingKind::WaitsFor), expected, "two, the largest first");
     let evidence = Evidence::WaitsFor { waiters: 2, waits: 69, longest_ns: 602 * MS };
     assert_eq!(findings.iter().find(|one| one.kind() == FindingKind::WaitsFor).unwrap().evidence, evidence);
+    let among = followed(&[("request", Some("request"), 30, 9_000, 700), ("query", LEDGER, 9, 900, 200)]).findings();
+    let told_of: Vec<String> = told(&among, FindingKind::WaitsFor).into_iter().map(|one| one.4.to_owned()).collect();
+    let waited = "calls of `request` waited for each other 9.000 s (30 waits, up to 700.0 ms)";
+    assert_eq!(told_of, [waited], "the ledger has less than a tenth");
     let mut text = Vec::new();
     run.render(&[Report::Tree], &RenderOptions::default().width(1_000), &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
@@ -407,6 +411,10 @@ fn whom_calls_seem_to_wait_for_is_found_with_its_evidence() {
     let sentence = "calls of `request` probably waited for each other 900.0 ms: 68 of 70 waits over 20.00 ms ended \
                     within 200.0 us after it ended, by chance none";
     assert_eq!(told(&each_other, FindingKind::WaitsAfter), [of(900 * MS, sentence)]);
+    let mut lets_go = inferred(&[("request", 68, 70, 0, 900)]);
+    lets_go.waits[0].before_ns = Some(MS / 5);
+    let sentence = sentence.replace("after it ended", "of its end");
+    assert_eq!(told(&lets_go.findings(), FindingKind::WaitsAfter), [of(900 * MS, &sentence)]);
     let none = [inferred(&[("tick", 68, 70, 1, 99)]), inferred(&[("tick", 68, 70, 1, 9)])];
     none.iter().for_each(|run| assert_eq!(told(&run.findings(), FindingKind::WaitsAfter), [], "too little time"));
     let mut server = inferred(&[("tick", 68, 70, 1, 90_000)]);
@@ -430,8 +438,8 @@ fn who_made_others_wait_is_not_said_below_the_thresholds() {
     assert_eq!(of(&[("b", a, 3, 10, 5), ("b", nobody, 3, 91, 50)]), 0);
     assert_eq!(of(&[("b", a, 2, 10, 5), ("b", nobody, 3, 90, 50)]), 0);
     assert_eq!(of(&[("b", a, 3, 9, 5), ("b", nobody, 3, 9, 5)]), 0);
-    // Waits of a queue for itself, waits that no span ended, and none.
-    assert_eq!(of(&[("a", a, 100, 9_000, 300), ("b", b, 100, 9_000, 300)]), 0);
+    // Waits of two queues for themselves, waits that no span ended, and none.
+    assert_eq!(of(&[("a", a, 100, 9_000, 300), ("b", b, 100, 9_000, 300)]), 2);
     assert_eq!(of(&[("a", nobody, 100, 9_000, 300), ("b", nobody, 100, 9_000, 300)]), 0);
     assert_eq!(of(&[]), 0);
 }

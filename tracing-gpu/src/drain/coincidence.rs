@@ -174,4 +174,17 @@ mod tests {
             assert_eq!(!named(&all).is_empty(), expected, "{hits} of {of} at {chance_percent} %");
         }
     }
+
+    #[test]
+    fn who_goes_on_with_the_waiter_is_not_the_cause() {
+        let late = |by: u32| Key { window: LATE, ..key(by, 30) };
+        let with = |first: u64, began_with: u64| {
+            let found = Sums { began_with, ..sums(50, 50, 1) };
+            let all = [(key(ANY, 30), sums(50, 50, 0)), (late(ANY), sums(50, 50, 0))];
+            named(&[&all[..], &[(key(1, 30), sums(first, first, 1)), (late(1), found)]].concat())
+        };
+        assert_eq!(with(25, 25), [(1, 30, 50)]);
+        assert_eq!(with(24, 0), [], "it ends later than the waiter");
+        assert_eq!(with(25, 26), [], "it began the wait");
+    }
 }

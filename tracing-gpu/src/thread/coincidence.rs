@@ -364,6 +364,49 @@ mod tests {
         assert_eq!(rows.iter().map(|(key, _)| key.by).collect::<Vec<_>>(), [7, ANY]);
     }
 
+    /// The labels that are found late around the wait of a thread, with the waits that began with them.
+    fn found_late(all: &AllEndings, [since, until]: [Ticks; 2], now: Ticks) -> Vec<(u32, u64)> {
+        let (coincidences, clock, own) = (Coincidences::default(), Clock::new(), all.make(0).unwrap());
+        coincidences.look((all, &clock), (WAITER, Waiter::Thread(own)), [since, until]);
+        assert!(!coincidences.is_due(until + DELAY - 1) && coincidences.is_due(until + DELAY));
+        coincidences.look_late((all, &clock), own, now);
+        assert!(!coincidences.is_due(now + DELAY));
+        let late = coincidences.copy().into_iter().filter(|(key, _)| key.window == LATE);
+        late.map(|(key, sums)| (key.by, sums.began_with)).collect()
+    }
+
+    #[test]
+    fn who_lets_go_of_a_lock_of_threads_may_end_later_than_who_got_it() {
+        let (began, until) = (1 << 30, 2 << 30);
+        let found = |end: Ticks, begun: Ticks, off_since: Ticks| {
+            let all = AllEndings::new();
+            let [own, holder] = [0, 1].map(|thread| all.make(thread).unwrap());
+            own.end(Mark::new(8, until + WINDOW / 4), Mark::new(8, began - 9 * WINDOW), None);
+            holder.end(Mark::new(HOLDER, end), Mark::new(HOLDER, begun), Mark::new(HOLDER, off_since));
+            found_late(&all, [began, until], until + 9 * WINDOW)
+        };
+        let (long_before, any) = (began - 9 * WINDOW, (ANY, 0));
+        let held = [(HOLDER, 0), any];
+        assert_eq!(found(until + WINDOW / 2, long_before, long_before), held);
+        assert_eq!(found(until - WINDOW / 2, long_before, long_before), held);
+        assert_eq!(found(until + DELAY + WINDOW, long_before, long_before), [any], "too late");
+        assert_eq!(found(until - 2 * WINDOW, long_before, long_before), [any], "too early");
+        assert_eq!(found(until + WINDOW / 2, began + WINDOW, began + WINDOW), [any], "it had nothing before");
+        // It waits for the waiter: the two begin together as well.
+        assert_eq!(found(until + WINDOW / 2, began - WINDOW / 2, began), [(HOLDER, 1), any]);
+        assert_eq!(found(until + WINDOW / 2, long_before, began + WINDOW / 2), [(HOLDER, 1), any]);
+    }
+
+    #[test]
+    fn what_is_forgotten_by_then_is_not_asked_about() {
+        let (began, until) = (1 << 30, 2 << 30);
+        let all = AllEndings::new();
+        let busy = all.make(1).unwrap();
+        (0..200)
+            .for_each(|end| busy.end(Mark::new(7, until + DELAY + (end << 10)), Mark::new(7, began - WINDOW), None));
+        assert_eq!(found_late(&all, [began, until], until + 99 * WINDOW), []);
+    }
+
     #[test]
     fn looks_take_little_of_the_time() {
         let all = AllEndings::new();
