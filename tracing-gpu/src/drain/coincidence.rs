@@ -6,7 +6,7 @@ use range_report::summary::WaitStats;
 use super::label_shown;
 use crate::clock::Rate;
 use crate::session::Names;
-use crate::thread::coincidence::{ANY, CERTAIN, DELAY, Key, LATE, LEAST, Sums, WINDOWS};
+use crate::thread::coincidence::{ANY, CERTAIN, Key, LATE, LEAST, Sums, WINDOWS};
 
 /// A claim needs so many moments at which waits ended, and this percentage of them and of the waits right after it.
 const MOMENTS: u64 = 10;
@@ -20,9 +20,12 @@ const LIFT: f64 = 6.0;
 /// many explain the same waits, none is named.
 const OTHER_PART: u64 = 2;
 const CLAIMS: usize = 2;
-/// Who waits for the waiter ends with it, too, but later, and often has begun the wait. Who ends it does so first in at
-/// least this part of the moments, and began it in no more of the waits.
+/// Who waits for the waiter ends with it, too, but later, and often has begun the wait. Who ends it did not begin more
+/// than this part of the waits, and in at least this part of the moments it ends before them. The second part is enough
+/// where a moment ends so many waits: to wake them takes long.
 const FIRST_PART: u64 = 2;
+const FIRST_PART_OF_MANY: u64 = 10;
+const AT_ONCE: u64 = 2;
 /// Powers of two.
 const LENGTHS: usize = 64;
 
@@ -44,8 +47,9 @@ pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<W
     let of_waiter = |(waiter, rows): (&u32, &Keyed<Key, Sums>)| {
         let row = |claim: Claim| {
             let least = (1_u64 << claim.octave).max(LEAST);
-            let before = if claim.window == LATE { DELAY } else { 0 };
-            let within = WINDOWS[usize::from(claim.window)] - before;
+            let window = WINDOWS[usize::from(claim.window)];
+            let before = if claim.window < LATE { 0 } else { window / 2 };
+            let within = window - before;
             let [over_ns, within, before, time, longest] =
                 [least, within, before, claim.after.time, claim.after.longest].map(|ticks| rate.ns(u128::from(ticks)));
             let mut row = WaitStats::new(
@@ -88,9 +92,12 @@ fn claims(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
         // The most waits that it explains, and most closely: short ones may have other causes.
         lengths.iter().find_map(|&(octave, window)| {
             let (after, all) = (longer(by, window, octave), longer(ANY, window, octave));
-            let is_first =
-                |window| longer(by, window, octave).moments * FIRST_PART >= longer(ANY, window, octave).moments;
-            let is_cause = after.began_with * FIRST_PART <= after.waits && (window != LATE || (0..LATE).any(is_first));
+            let is_first = |window| {
+                let (first, of) = (longer(by, window, octave), longer(ANY, window, octave));
+                let part = if of.waits >= of.moments * AT_ONCE { FIRST_PART_OF_MANY } else { FIRST_PART };
+                first.moments * part >= of.moments
+            };
+            let is_cause = after.began_with * FIRST_PART <= after.waits && (window < LATE || (0..LATE).any(is_first));
             let is_claimed = is_cause && is_no_chance(&after, &all);
             is_claimed.then_some(Claim { by, window, octave, after, all: all.waits })
         })
@@ -178,13 +185,16 @@ mod tests {
     #[test]
     fn who_goes_on_with_the_waiter_is_not_the_cause() {
         let late = |by: u32| Key { window: LATE, ..key(by, 30) };
-        let with = |first: u64, began_with: u64| {
-            let found = Sums { began_with, ..sums(50, 50, 1) };
-            let all = [(key(ANY, 30), sums(50, 50, 0)), (late(ANY), sums(50, 50, 0))];
-            named(&[&all[..], &[(key(1, 30), sums(first, first, 1)), (late(1), found)]].concat())
+        let with = |moments: u64, first: u64, began_with: u64| {
+            let (all, found) = (sums(50, moments, 0), Sums { began_with, ..sums(50, moments, 1) });
+            let first = sums(first, first, 1);
+            named(&[(key(ANY, 30), all), (late(ANY), all), (key(1, 30), first), (late(1), found)])
         };
-        assert_eq!(with(25, 25), [(1, 30, 50)]);
-        assert_eq!(with(24, 0), [], "it ends later than the waiter");
-        assert_eq!(with(25, 26), [], "it began the wait");
+        let claimed = [(1, 30, 50)];
+        assert_eq!(with(50, 25, 25), claimed);
+        assert_eq!(with(50, 24, 0), [], "it ends later than the waiter");
+        assert_eq!(with(50, 25, 26), [], "it began the wait");
+        assert_eq!(with(20, 2, 0), claimed, "it has to wake many");
+        assert_eq!(with(20, 1, 0), [], "it ends later than all of them");
     }
 }

@@ -23,12 +23,11 @@ use crate::session::endings::{AllEndings, Endings, Last, Mark, in_ticks, units};
 /// A shorter wait is not looked at: some 0.8 ms, in ticks.
 pub(crate) const LEAST: u64 = 1 << 21;
 /// How soon a wait ends after what ended it, in ticks: some 0.2 ms; and 1.6 ms, on a machine that is too busy to go on
-/// at once. The last one is [`LATE`].
-pub(crate) const WINDOWS: [u64; 3] = [1 << 19, 1 << 22, 1 << 20];
-/// The window that is half before the end of the wait, and half after it.
+/// at once. From [`LATE`] on, half of the window is before the end of the wait, and half after it.
+pub(crate) const WINDOWS: [u64; 4] = [1 << 19, 1 << 22, 1 << 20, 1 << 23];
 pub(crate) const LATE: u8 = 2;
-/// The part after it.
-pub(crate) const DELAY: u64 = WINDOWS[LATE as usize] / 2;
+/// How long after a wait the second look is.
+const DELAY: u64 = WINDOWS[3] / 2;
 /// Chance of one.
 pub(crate) const CERTAIN: u64 = 1 << 16;
 /// Stands for any range, in place of a label.
@@ -176,20 +175,22 @@ impl Coincidences {
         let began = clock.now();
         let state = &mut *self.state.lock();
         let Some(wait) = state.late.take() else { return };
-        // The thread waits again already: no later than that.
-        let at = now.min(wait.until + DELAY);
-        let (window, known) = (units(at - wait.until + WINDOWS[0]), known(endings, at));
-        if known <= window {
-            return;
+        for (window, &ticks) in (0..).zip(&WINDOWS).skip(LATE.into()) {
+            // The thread may wait again already: no later than that.
+            let at = now.min(wait.until + ticks / 2);
+            let (ticks, known) = (units(at - wait.until + ticks / 2), known(endings, at));
+            if known <= ticks {
+                continue;
+            }
+            state.see(endings.iter().filter(|other| !std::ptr::eq(*other, own)), [wait.since, at]);
+            let span = units(at - wait.since).min(known);
+            let of_queue = |seen: &&Seen| seen.woken.is_some_and(|(label, _)| label == wait.waiter);
+            let ended = state.seen.iter().filter(|seen| seen.had_begun && !of_queue(seen));
+            let ended = ended.map(|seen| (seen.label, seen.age, seen.began_with));
+            state.ended.clear();
+            state.ended.extend(ended.filter(|(_, age, _)| age + 1 < span));
+            self.add(state, &wait, window, (ticks, span));
         }
-        state.see(endings.iter().filter(|other| !std::ptr::eq(*other, own)), [wait.since, at]);
-        let span = units(at - wait.since).min(known);
-        let of_queue = |seen: &&Seen| seen.woken.is_some_and(|(label, _)| label == wait.waiter);
-        let ended = state.seen.iter().filter(|seen| seen.had_begun && !of_queue(seen));
-        let ended = ended.map(|seen| (seen.label, seen.age, seen.began_with));
-        state.ended.clear();
-        state.ended.extend(ended.filter(|(_, age, _)| age + 1 < span));
-        self.add(state, &wait, LATE, (window, span));
         self.pause(clock.now().saturating_sub(began), self.paused_until.load(Relaxed).max(now));
     }
 
@@ -389,7 +390,7 @@ mod tests {
         let held = [(HOLDER, 0), any];
         assert_eq!(found(until + WINDOW / 2, long_before, long_before), held);
         assert_eq!(found(until - WINDOW / 2, long_before, long_before), held);
-        assert_eq!(found(until + DELAY + WINDOW, long_before, long_before), [any], "too late");
+        assert_eq!(found(until + 2 * WINDOW, long_before, long_before), [any], "too late");
         assert_eq!(found(until - 2 * WINDOW, long_before, long_before), [any], "too early");
         assert_eq!(found(until + WINDOW / 2, began + WINDOW, began + WINDOW), [any], "it had nothing before");
         // It waits for the waiter: the two begin together as well.
