@@ -8,9 +8,11 @@ use crate::clock::Rate;
 use crate::session::Names;
 use crate::thread::coincidence::{ANY, CERTAIN, Key, LATE, LEAST, Sums, WINDOWS};
 
-/// A claim needs so many moments at which waits ended, and this percentage of them and of the waits right after it.
+/// A claim needs so many moments at which waits ended, this percentage of them right after it, and this one of the
+/// waits: with a moment, all of its queue is missed.
 const MOMENTS: u64 = 10;
 const PERCENT: u64 = 90;
+const WAITS_PERCENT: u64 = 80;
 /// How surely it is no chance: the logarithm of the odds. It is large because hundreds of names are asked about.
 const SURPRISE: f64 = 20.0;
 /// It happens so many times as often as by chance: tasks that all go on after a pause end close to each other, though
@@ -111,8 +113,8 @@ fn claims(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
 
 /// Whether waits end too often right after a name for chance to be the reason.
 fn is_no_chance(after: &Sums, all: &Sums) -> bool {
-    let are_most = |part: u64, whole: u64| part * 100 >= whole * PERCENT;
-    if after.moments < MOMENTS || !are_most(after.moments, all.moments) || !are_most(after.waits, all.waits) {
+    let is_rare = after.moments < MOMENTS || after.moments * 100 < all.moments * PERCENT;
+    if is_rare || after.waits * 100 < all.waits * WAITS_PERCENT {
         return false;
     }
     let chance = after.by_chance as f64 / (CERTAIN * after.waits) as f64;

@@ -22,12 +22,13 @@ use crate::session::endings::{AllEndings, Endings, Last, Mark, in_ticks, units};
 
 /// A shorter wait is not looked at: some 0.8 ms, in ticks.
 pub(crate) const LEAST: u64 = 1 << 21;
-/// How soon a wait ends after what ended it, in ticks: some 0.2 ms; and 1.6 ms, on a machine that is too busy to go on
-/// at once. From [`LATE`] on, half of the window is before the end of the wait, and half after it.
-pub(crate) const WINDOWS: [u64; 4] = [1 << 19, 1 << 22, 1 << 20, 1 << 23];
-pub(crate) const LATE: u8 = 2;
+/// How soon a wait ends after what ended it, in ticks: some 0.2 ms; 1.6 ms, on a machine that is too busy to go on at
+/// once; and 6.5 ms, where what was let go has a way to go, as a connection that its pool asks whether it is alive.
+/// From [`LATE`] on, half of the window is before the end of the wait, and half after it.
+pub(crate) const WINDOWS: [u64; 5] = [1 << 19, 1 << 22, 1 << 24, 1 << 20, 1 << 23];
+pub(crate) const LATE: u8 = 3;
 /// How long after a wait the second look is.
-const DELAY: u64 = WINDOWS[3] / 2;
+const DELAY: u64 = WINDOWS[4] / 2;
 /// Chance of one.
 pub(crate) const CERTAIN: u64 = 1 << 16;
 /// Stands for any range, in place of a label.
