@@ -94,12 +94,9 @@ fn claims(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
         // The most waits that it explains, and most closely: short ones may have other causes.
         lengths.iter().find_map(|&(octave, window)| {
             let (after, all) = (longer(by, window, octave), longer(ANY, window, octave));
-            let is_first = |window| {
-                let (first, of) = (longer(by, window, octave), longer(ANY, window, octave));
-                let part = if of.waits >= of.moments * AT_ONCE { FIRST_PART_OF_MANY } else { FIRST_PART };
-                first.moments * part >= of.moments
-            };
-            let is_cause = after.began_with * FIRST_PART <= after.waits && (window < LATE || (0..LATE).any(is_first));
+            let is_first = |early| is_first(&longer(by, early, octave), &longer(ANY, early, octave));
+            let is_cause =
+                after.began_with * FIRST_PART <= after.waits && window.checked_sub(LATE).is_none_or(is_first);
             let is_claimed = is_cause && is_no_chance(&after, &all);
             is_claimed.then_some(Claim { by, window, octave, after, all: all.waits })
         })
@@ -111,14 +108,25 @@ fn claims(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
     if claims.len() > CLAIMS { Vec::new() } else { claims }
 }
 
+/// Whether a name ends before the waits often enough to be their cause.
+fn is_first(first: &Sums, all: &Sums) -> bool {
+    let part = if all.waits >= all.moments * AT_ONCE { FIRST_PART_OF_MANY } else { FIRST_PART };
+    let hit = first.moments as f64 / all.moments as f64;
+    hit * part as f64 >= 1.0 && hit >= LIFT * chance(first)
+}
+
+/// How often chance would do it.
+fn chance(after: &Sums) -> f64 {
+    after.by_chance as f64 / (CERTAIN * after.waits) as f64
+}
+
 /// Whether waits end too often right after a name for chance to be the reason.
 fn is_no_chance(after: &Sums, all: &Sums) -> bool {
     let is_rare = after.moments < MOMENTS || after.moments * 100 < all.moments * PERCENT;
     if is_rare || after.waits * 100 < all.waits * WAITS_PERCENT {
         return false;
     }
-    let chance = after.by_chance as f64 / (CERTAIN * after.waits) as f64;
-    let chance = chance.max(1.0 / after.waits as f64).min(1.0);
+    let chance = chance(after).max(1.0 / after.waits as f64).min(1.0);
     let hit = after.moments as f64 / all.moments as f64;
     // Chernoff's bound of the odds that so many of so many moments are hits by chance.
     let missed = if hit < 1.0 { (1.0 - hit) * ((1.0 - hit) / (1.0 - chance)).ln() } else { 0.0 };
@@ -187,16 +195,17 @@ mod tests {
     #[test]
     fn who_goes_on_with_the_waiter_is_not_the_cause() {
         let late = |by: u32| Key { window: LATE, ..key(by, 30) };
-        let with = |moments: u64, first: u64, began_with: u64| {
+        let with = |moments: u64, first: (u64, u64), began_with: u64| {
             let (all, found) = (sums(50, moments, 0), Sums { began_with, ..sums(50, moments, 1) });
-            let first = sums(first, first, 1);
+            let first = sums(first.0, first.0, first.1);
             named(&[(key(ANY, 30), all), (late(ANY), all), (key(1, 30), first), (late(1), found)])
         };
         let claimed = [(1, 30, 50)];
-        assert_eq!(with(50, 25, 25), claimed);
-        assert_eq!(with(50, 24, 0), [], "it ends later than the waiter");
-        assert_eq!(with(50, 25, 26), [], "it began the wait");
-        assert_eq!(with(20, 2, 0), claimed, "it has to wake many");
-        assert_eq!(with(20, 1, 0), [], "it ends later than all of them");
+        assert_eq!(with(50, (25, 1), 25), claimed);
+        assert_eq!(with(50, (24, 1), 0), [], "it ends later than the waiter");
+        assert_eq!(with(50, (25, 1), 26), [], "it began the wait");
+        assert_eq!(with(20, (2, 1), 0), claimed, "it has to wake many");
+        assert_eq!(with(20, (1, 1), 0), [], "it ends later than all of them");
+        assert_eq!(with(20, (2, 2), 0), [], "it ends first as often by chance");
     }
 }
