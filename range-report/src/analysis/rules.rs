@@ -223,7 +223,7 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
     let whole: u128 = told().map(|row| u128::from(row.time_ns)).sum();
     let mut spans: Named<(&str, Option<&str>, bool), Vec<&WaitStats>> = Named::default();
     for row in told() {
-        // Calls of one name that wait for each other are a finding of their own. Where they share workers, it says less.
+        // Calls of one name that wait for each other are a finding of their own, unless they only share workers.
         if let Some(by) = row.by.as_deref().filter(|by| *by != row.waiter || row.resource.is_none()) {
             spans.row((by, row.resource.as_deref(), by == row.waiter)).push(row);
         }
