@@ -464,8 +464,8 @@ fn one(seed: u64) -> ExitCode {
             index.is_some_and(|index| [JOBS[index], request_of(index), WAITERS[index]].contains(&name.as_str()))
         };
         let has_cause = |index: usize| ![Cause::Nobody, Cause::Answer].contains(&plan.causes[index]);
-        let is_own = by.iter().all(own) && index.is_some_and(has_cause)
-            || all_wait && by.iter().all(|name| *name == JOBS[0]);
+        let is_own =
+            by.iter().all(own) && index.is_some_and(has_cause) || all_wait && by.iter().all(|name| *name == JOBS[0]);
         is_right &= is_own;
         println!("{} {waiter} for {by:?}", if is_own { "also" } else { "WRONG" });
     }
