@@ -78,6 +78,14 @@ impl Run<'_> {
         (0..all.len()).filter(move |&index| is_its(&all[index]))
     }
 
+    /// Whether some phase with this label is inside of one with the other.
+    fn is_inside(self, inner: &str, outer: &str) -> bool {
+        let all = self.phases.all();
+        let above = |index: usize| std::iter::successors(all[index].parent, |&at| all[at].parent);
+        let outer: Vec<usize> = self.with_label(outer).collect();
+        self.with_label(inner).any(|index| above(index).any(|at| outer.contains(&at)))
+    }
+
     /// A finding of one phase. `sentence` lacks the words with which its kind begins; they are added here.
     fn of_phase(self, index: usize, evidence: Evidence, at_stake_ns: u64, sentence: &str) -> Finding {
         let all = self.phases.all();
@@ -199,7 +207,9 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
         let who = if by == row.waiter {
             format!("calls of `{}` probably waited for each other", name(by))
         } else {
-            format!("`{}` probably made {} wait", name(by), name(&row.waiter))
+            // A call does not make what is inside of it wait.
+            let others = if run.is_inside(&row.waiter, by) { "other calls of " } else { "" };
+            format!("{others}`{}` probably made {} wait", name(by), name(&row.waiter))
         };
         let sentence = format!(
             "{who} {}: {} of {} waits{over} ended{within} {of_end}, by chance {chance}",
@@ -246,6 +256,10 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
         };
         let (by_name, time) = (name(by), human_inline(ns));
         let did = match (resource, is_own) {
+            // It does not make the call wait that it is inside of.
+            (None, false) if run.is_inside(by, &most.waiter) => {
+                format!("`{by_name}` of other calls made others wait {time}")
+            }
             (None, false) => format!("`{by_name}` made others wait {time}"),
             (None, true) => format!("calls of `{by_name}` waited for each other {time}"),
             (Some(it), _) => format!("`{by_name}` held a {it} while others were ready for {time}"),

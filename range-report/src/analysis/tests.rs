@@ -415,6 +415,17 @@ fn whom_calls_seem_to_wait_for_is_found_with_its_evidence() {
     lets_go.waits[0].before_ns = Some(MS / 5);
     let sentence = sentence.replace("after it ended", "of its end");
     assert_eq!(told(&lets_go.findings(), FindingKind::WaitsAfter), [of(900 * MS, &sentence)]);
+    // A call inside of another waits for others of that name, not for its own.
+    let mut inside = inferred(&[("compact ledger", 68, 70, 1, 900)]);
+    let request = inside.tree.remove(0);
+    inside.tree[0].children.push(request);
+    let found = inside.findings();
+    let of_others = format!("other calls of {ledger}");
+    assert_eq!(told(&found, FindingKind::WaitsAfter)[0].4, of_others);
+    (inside.waits[0].of_waits, inside.waits[0].waiter) = (None, "compact ledger".to_owned());
+    inside.waits[0].by = Some("request".to_owned());
+    let said = told(&inside.findings(), FindingKind::WaitsFor)[0].4.to_owned();
+    assert!(said.starts_with("`request` of other calls made others wait 900.0 ms: compact ledger"), "{said}");
     let none = [inferred(&[("tick", 68, 70, 1, 99)]), inferred(&[("tick", 68, 70, 1, 9)])];
     none.iter().for_each(|run| assert_eq!(told(&run.findings(), FindingKind::WaitsAfter), [], "too little time"));
     let mut server = inferred(&[("tick", 68, 70, 1, 90_000)]);

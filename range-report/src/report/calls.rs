@@ -183,7 +183,7 @@ fn text(summary: &Summary, rows: &[&CallStats], options: &RenderOptions) -> Stri
         (if header.is_empty() { &*column.page } else { header }.to_owned(), rank)
     };
     let slowest = rows.iter().filter_map(|row| Some((*row, row.slowest.as_ref().filter(|slow| is_slow(row, slow))?)));
-    let lines = slowest.take(SLOWEST_ROWS).map(|(row, slowest)| slowest_text(summary, row, slowest, options));
+    let lines = slowest.filter_map(|(row, slowest)| slowest_text(summary, row, slowest, options)).take(SLOWEST_ROWS);
     let lines: String = lines.map(|line| wrapped(" ::", &line, options.columns())).collect();
     let gap = if lines.is_empty() { "" } else { "\n" };
     fitted(&table, Keep::End, &head, options) + gap + &lines
@@ -194,8 +194,9 @@ fn is_slow(row: &CallStats, slowest: &SlowestCalls) -> bool {
     slowest.latency_ns / slowest.calls.max(1) / 2 >= mean(&row.latency)
 }
 
-/// `slowest 12 of 1,200 calls of request, 552.9 ms each: 91.9% in child calls, 5.1% ready`
-fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, options: &RenderOptions) -> String {
+/// `slowest 12 of 1,200 calls of request, 552.9 ms each: 91.9% in child calls, 5.1% ready`. `None` where they did nothing
+/// but wait, which the table says.
+fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, options: &RenderOptions) -> Option<String> {
     let mut parts = parts_of(&slowest.states);
     if are_workers_busy(summary) && !is_followed(summary, row) {
         parts.iter_mut().filter(|(_, state)| *state == WAITING).for_each(|(_, state)| *state = READY_OR_WAITING);
@@ -203,11 +204,19 @@ fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, opti
     order::by_most(&mut parts, |(ns, _)| *ns);
     let all = slowest.latency_ns;
     let parts = parts.iter().filter(|(ns, _)| *ns > 0 && *ns >= all / WORTH_A_COLUMN).take(SLOWEST_PARTS);
-    let parts: Vec<String> = parts.map(|(ns, state)| format!("{} {state}", share(*ns, all.into()))).collect();
+    let parts: Vec<_> = parts.collect();
+    if let [(_, WAITING)] = parts[..] {
+        return None;
+    }
+    let parts: Vec<String> = parts.iter().map(|(ns, state)| format!("{} {state}", share(*ns, all.into()))).collect();
     let name = options.wording().label(row.domain.as_deref(), &row.name);
-    let [slow, all] = [slowest.calls, row.latency.instances].map(|calls| integer(calls, options.thousands));
-    let each = human_inline(slowest.latency_ns / slowest.calls.max(1));
-    format!("slowest {slow} of {all} calls of {}, {each} each: {}", escaped(&name), parts.join(", "))
+    let (mean, all) = (slowest.latency_ns / slowest.calls.max(1), integer(row.latency.instances, options.thousands));
+    let (which, each) = match slowest.calls {
+        1 => ("the slowest".to_owned(), ""),
+        slow => (format!("slowest {}", integer(slow, options.thousands)), " each"),
+    };
+    let (name, mean) = (escaped(&name), human_inline(mean));
+    Some(format!("{which} of {all} calls of {name}, {mean}{each}: {}", parts.join(", ")))
 }
 
 /// Whether its wakes are known, since waits of calls of this name were told.
@@ -234,7 +243,7 @@ pub(crate) fn parts_of(states: &CallStates) -> Vec<(u64, &'static str)> {
         (child_call_ns, "in child calls"),
         (gpu_work_ns, "waiting for its GPU work"),
         (otherwise_ns, WAITING),
-        (outlived_ns, "outlived"),
+        (outlived_ns, "after the last poll"),
     ]
 }
 

@@ -25,8 +25,8 @@ const TITLES: [&str; 2] =
 pub(crate) const ABOUT: &str = "Waits of futures in `follow`, by the span that ended them. None: no span did, but a \
                                 timer, I/O or the end of a task. Parts of a wait behind several spans count for each. \
                                 With Of: inferred, since so many of these waits ended right after that span did.";
-const NO_WAIT: &str = "No followed future has waited, and the waits of others show no cause: \
-                       `tracing_gpu::follow(future)` follows one.\n";
+const NO_WAIT: &str = "No future in `tracing_gpu::follow(future)` has waited, and no pattern shows who ended other \
+                       waits.\n";
 const NO_SPAN: &str = "(no span: a timer, I/O, a task's end)";
 
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {

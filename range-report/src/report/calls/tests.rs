@@ -136,6 +136,13 @@ fn the_slowest_calls_say_what_their_time_was() {
     let text = printed(&summary, 100);
     let line = " :: slowest 12 of 1,000 calls of request, 500.0 ms each: 83.3% in child calls, 15.0% waiting itself\n";
     assert!(text.ends_with(&format!("\n\n{line}\n")), "{text}");
+    let one = SlowestCalls { calls: 1, ..slowest };
+    let mut alone = summary.clone();
+    alone.calls[0].slowest = Some(one);
+    let said = " :: the slowest of 1,000 calls of request, 6.000 s: 83.3% in child calls";
+    assert!(printed(&alone, 100).contains(said), "{}", printed(&alone, 100));
+    alone.calls[0].slowest.as_mut().unwrap().states = CallStates { otherwise_ns: 6_000_000_000, ..Default::default() };
+    assert!(!printed(&alone, 100).contains("::"), "it only waited: {}", printed(&alone, 100));
     // With busy workers, only a followed call is known to wait.
     summary.elapsed_ns = 1_000;
     let busy = |ns| ThreadStats { in_polls_ns: Some(ns), ..ThreadStats::default() };

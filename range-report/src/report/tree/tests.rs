@@ -55,7 +55,7 @@ fn at_80_columns() {
 
  >> most time of its own: read 240.0 ms (57.2%), decode 107.9 ms (25.7%),
                           poll 40.00 ms (9.5%)
- &  entered several times: these spans are not futures, or have not ended
+ &  entered several times: no futures, not ended, or counted in another row
  *  these phases together took longer than their parent: they ran on other
     threads, after it, or in each other
 

@@ -33,7 +33,7 @@ const OF_OTHERS_ON_PAGE: &str = "Avg/Call is of the others";
 /// The legend of the `+` behind calls. Spans from before the window, and instances that an exit below them split, also
 /// have it.
 const AWAITS: &str = "one instance per poll: Awaited is the time between polls";
-const KEPT: &str = "entered several times: these spans are not futures, or have not ended";
+const KEPT: &str = "entered several times: no futures, not ended, or counted in another row";
 
 /// Where the time goes, on the CPU and on the GPU.
 pub(super) fn verdict(

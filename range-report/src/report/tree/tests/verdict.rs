@@ -26,7 +26,7 @@ fn polled_phases_are_marked_and_lifetimes_answer() {
     let mut summary = summary(vec![node("step", 1, 10_200, 10_200, vec![]), polled("request", 20, 2_000)]);
     let without = "
  >> most time of its own: step 10.20 us (83.6%), request 2.000 us (16.4%)
- &  entered several times: these spans are not futures, or have not ended";
+ &  entered several times: no futures, not ended, or counted in another row";
     assert_eq!(said(&summary, 80), without[1..]);
     summary.ranges = vec![
         lifetime("request", &[133_000_000, 135_000_000]),
