@@ -194,8 +194,8 @@ fn is_slow(row: &CallStats, slowest: &SlowestCalls) -> bool {
     slowest.latency_ns / slowest.calls.max(1) / 2 >= mean(&row.latency)
 }
 
-/// `slowest 12 of 1,200 calls of request, 552.9 ms each: 91.9% in child calls, 5.1% ready`. `None` where they did nothing
-/// but wait, which the table says.
+/// `slowest 12 of 1,200 calls of request, 552.9 ms each: 91.9% in child calls, 5.1% ready`. `None` where they did
+/// nothing but wait, which the table says.
 fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, options: &RenderOptions) -> Option<String> {
     let mut parts = parts_of(&slowest.states);
     if are_workers_busy(summary) && !is_followed(summary, row) {

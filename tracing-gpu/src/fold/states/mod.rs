@@ -3,8 +3,8 @@
 //!
 //! Rows of threads know the other states at once (`session/calls.rs`). These two come with records of the GPU, which
 //! arrive later. A call is *in CUDA* while one of its instances is open on a thread that is in a call of the API. It
-//! *waits for its GPU work* before its last poll, while no instance is open and no child call is alive, and an operation
-//! is not over that was launched in it, or in a call or span below it.
+//! *waits for its GPU work* before its last poll, while no instance is open and no child call is alive, and an
+//! operation is not over that was launched in it, or in a call or span below it.
 //!
 //! Records arrive late and in any order. So what ended before [`Limits::lateness`] is settled whenever
 //! [`Limits::batch`] records have arrived, and memory does not grow with the run.
