@@ -141,7 +141,9 @@ fn operations_wait_behind_those_of_other_requests() {
 }
 
 /// The states of a call that waits while its operation is queued, and of one without an operation.
-fn states_beside_work(report: Report) -> [CallStates; 2] {
+///
+/// `None` on a machine that stops the thread between the last poll and the drop: then the calls are no futures.
+fn states_beside_work(report: Report) -> Option<[CallStates; 2]> {
     let folder = Folder::new();
     let json = folder.0.join("run.json");
     let (profiler, subscriber) = start(builder().report([report]).json(&json));
@@ -158,19 +160,18 @@ fn states_beside_work(report: Report) -> [CallStates; 2] {
     });
     profiler.finish().expect("a file that can be written");
     let summary = Summary::read_json(std::fs::File::open(json).expect("a summary")).expect("a summary");
-    ["works", "rests"].map(|name| {
-        let row = summary.calls.iter().find(|row| row.name == name).expect("a call that is entered again");
-        row.states.expect("states")
-    })
+    let [works, rests] = ["works", "rests"].map(|name| summary.calls.iter().find(|row| row.name == name)?.states);
+    Some([works?, rests?])
 }
 
 #[test]
 fn a_call_waits_for_the_work_that_it_submitted() {
-    let [works, rests] = states_beside_work(Report::Why);
+    let states_beside = |report| (0..20).find_map(|_| states_beside_work(report)).expect("one that is not stopped");
+    let [works, rests] = states_beside(Report::Why);
     assert!(works.gpu_work_ns >= 20_000_000, "{works:?}");
     assert_eq!((works.otherwise_ns, rests.gpu_work_ns), (0, 0), "{works:?} {rests:?}");
     assert!(rests.otherwise_ns >= 20_000_000, "{rests:?}");
-    let [works, _] = states_beside_work(Report::Calls);
+    let [works, _] = states_beside(Report::Calls);
     assert!(works.gpu_work_ns == 0 && works.otherwise_ns >= 20_000_000, "nobody asked: {works:?}");
 }
 

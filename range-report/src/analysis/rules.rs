@@ -124,8 +124,8 @@ fn most_awaited(run: Run<'_>) -> Vec<Finding> {
 /// Whether at least half of what the calls of this name waited themselves was for GPU work that they had launched.
 fn waits_for_gpu(summary: &Summary, node: &TreeNode) -> bool {
     let row = summary.calls.iter().find(|row| (&row.name, &row.domain) == (&node.name, &node.domain));
-    let states = row.and_then(|row| row.states).unwrap_or_default();
-    states.gpu_work_ns > 0 && states.gpu_work_ns >= states.otherwise_ns
+    row.and_then(|row| Some((row, row.states?)))
+        .is_some_and(|(row, states)| states.gpu_work_ns > 0 && states.gpu_work_ns >= row.awaited_self_ns / 2)
 }
 
 /// The words for what a phase waited for, if something is known.

@@ -15,7 +15,7 @@ pub(crate) mod row_log;
 mod split;
 pub(crate) mod splits;
 pub(crate) mod tape_room;
-pub(crate) mod tasks;
+mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -49,7 +49,6 @@ use misnested::MisnestedSites;
 use note_room::NoteRoom;
 use split::Split;
 use tape_room::TapeRoom;
-use tasks::Tasks;
 
 /// Spans of this level and of less verbose ones are measured by default.
 pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;
@@ -150,7 +149,6 @@ pub(crate) struct Session {
     by_creation: bool,
     /// What has ended last on each thread, once a call has waited for long.
     pub(crate) endings: AllEndings,
-    pub(crate) tasks: Tasks,
     pub(crate) misread: MisreadValues,
     pub(crate) samples: NameSamples,
     /// How many call sites, formerly split by a field, are whole. When it changes, threads' caches of split sites are
@@ -222,7 +220,6 @@ impl Session {
             batches: Batches::default(),
             by_creation: options.parents == Parents::Created,
             endings: AllEndings::new(),
-            tasks: Tasks::default(),
             misread: MisreadValues::default(),
             samples: NameSamples::default(),
             whole_sites: AtomicU32::new(0),

@@ -123,12 +123,13 @@ impl Coincidences {
         (waiter, kind): (u32, Waiter<'_>),
         [since, now]: [Ticks; 2],
     ) -> Option<Mark> {
-        let paused_until = self.paused_until.load(Relaxed).max(now);
+        let mut paused_until = self.paused_until.load(Relaxed).max(now);
         if paused_until - now >= now - since {
             return Mark::new(waiter, now);
         }
         if let Waiter::Thread(own) = kind {
             self.look_late((endings, clock), own, now);
+            paused_until = self.paused_until.load(Relaxed).max(now); // that look asks for a pause, too
         }
         let began = clock.now();
         let state = &mut *self.state.lock();

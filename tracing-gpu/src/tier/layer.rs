@@ -102,9 +102,6 @@ where
         if self.engine.session.calls.may_have_span(id.into_u64()) {
             close_call_of(self.engine, id.into_u64());
         }
-        if self.engine.session.tasks.any() {
-            self.engine.session.tasks.remove(id.into_u64());
-        }
     }
 
     fn on_follows_from(&self, id: &span::Id, follows: &span::Id, ctx: Context<'_, S>) {

@@ -22,14 +22,11 @@ use std::sync::Arc;
 
 use tracing_core::{Event, Metadata, span};
 
-use crate::clock::moment;
 use crate::record::{CallId, Place, StreamId, Unnamed};
 use crate::session::catalog::ROOT;
-use crate::session::owed::Owed;
-use crate::session::tasks::{self, Polled, Tasks};
 use crate::span::values::SpanValues;
 use crate::stream;
-use crate::thread::engine::{self, Engine};
+use crate::thread::engine::Engine;
 use crate::thread::numbers::{Created, NewSpan};
 use crate::thread::state::{CountingExit, ThreadState};
 
@@ -213,10 +210,7 @@ fn new_span_general<H: Home>(
         };
         if place.is_none() {
             new = NewSpan { parent: new.parent, ..NewSpan::default() };
-            let hides_task = tasks::is_task(attributes.metadata());
-            let hidden = home.keep(engine, thread, given, Place::hidden(parent), Beside::Nothing);
-            hidden.iter().filter(|_| hides_task).for_each(|created| thread.session.tasks.add(H::id(given, created)));
-            return hidden;
+            return home.keep(engine, thread, given, Place::hidden(parent), Beside::Nothing);
         }
         let above = match attributes.parent() {
             None if attributes.is_contextual() => Some(thread.stack.innermost_call()),
@@ -352,22 +346,7 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
         EnteredSpan::Hidden(parent) if parent != ROOT && thread.stack.is_empty() => {
             thread.enter_general(id, Place::stand_in(parent), 0, None, 0, created);
         }
-        EnteredSpan::Hidden(_) | EnteredSpan::Nothing => {
-            if thread.session.tasks.any() {
-                poll_task(&thread.session.tasks, id);
-            }
-        }
-    }
-}
-
-/// If this span is around a task, the task is polled now.
-#[cold]
-#[inline(never)]
-fn poll_task(tasks: &Tasks, id: u64) {
-    match tasks.poll(id) {
-        Some(Polled::Woken(at, by)) => engine::polls_woken(at, &by),
-        Some(Polled::NotWoken) => engine::polls_woken(engine::NOT_WOKEN, &Owed::NONE),
-        Some(Polled::New) | None => {}
+        EnteredSpan::Hidden(_) | EnteredSpan::Nothing => {}
     }
 }
 
@@ -421,9 +400,6 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     if thread.exit_general(id) || thread.exit_below(id, &|span| home.values(engine, span)) {
         return;
     }
-    if engine.session.tasks.has(id) {
-        return engine::polls_woken(0, &Owed::NONE);
-    }
     if let Some(metadata) = home.measured_site(engine, id) {
         engine.session.losses.misnested.count(metadata, |site| site.elsewhere += 1);
         engine.stray_exit(id, thread);
@@ -447,14 +423,6 @@ fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Re
 
 #[inline]
 fn event(engine: &'static Engine, event: &Event<'_>) {
-    let tasks = &engine.session.tasks;
-    let wake = || {
-        let now = moment();
-        (now, engine::wakes(now))
-    };
-    if tasks.any() && tasks.event(event, wake) {
-        return;
-    }
     if let Some(thread) = engine.thread() {
         marks::mark(&engine.session, thread, event);
     }

@@ -59,14 +59,16 @@ pub(crate) struct States {
     names: Named<(Option<String>, String), u32>,
     /// By name and length.
     sums: Keyed<(u32, u32), Sums>,
-    /// Start of the window. Calls that closed before do not count.
+    /// Start of the window. Calls that were created before do not count, as in the rows.
     window: u64,
-    /// Number of records that are not settled, and the end of the latest one.
+    /// Number of records since the last settling, of all that are not settled, and the end of the latest one.
     arrived: usize,
+    unsettled: usize,
     latest: u64,
     has_gpu: bool,
-    /// Calls of too many parts.
+    /// Calls of too many parts, or forgotten; and calls of the API that came after what was around them was settled.
     cut: u64,
+    late: u64,
 }
 
 /// An operation, from its launch to its end, and the innermost call or span around its launch.
@@ -225,8 +227,7 @@ impl Fold for States {
     fn restart(&mut self, at: u64) {
         self.window = at;
         self.sums.clear();
-        self.closed.retain(|call| call.end > at);
-        self.cut = 0;
+        (self.cut, self.late) = (0, 0);
     }
 
     fn finish(&mut self, summary: &mut Summary) {
@@ -240,8 +241,12 @@ impl Fold for States {
         if self.cut > 0 {
             let cut = self.cut;
             summary.notes.push(format!(
-                "{cut} calls have too many parts: it is not known how long they waited for their GPU work."
+                "{cut} calls have too many parts, or lived too long beside too many others: it is not known how long \
+                 they waited for their GPU work."
             ));
+        }
+        if self.late > 0 {
+            summary.notes.push(format!("{} calls of CUDA's API came too late for the state in CUDA.", self.late));
         }
     }
 }
@@ -264,10 +269,10 @@ impl States {
 
     /// Settles what is old after many records have arrived.
     fn arrived(&mut self, end: u64) {
-        self.arrived += 1;
+        (self.arrived, self.unsettled) = (self.arrived + 1, self.unsettled + 1);
         self.latest = self.latest.max(end);
-        if self.arrived.is_multiple_of(self.limits.batch) {
-            let is_much = self.arrived >= self.limits.most;
+        if self.arrived >= self.limits.batch {
+            let is_much = self.unsettled >= self.limits.most;
             self.settle(if is_much { self.latest + 1 } else { self.latest.saturating_sub(self.limits.lateness) });
         }
     }
@@ -277,11 +282,12 @@ impl States {
         let Self { threads, calls, operations, closed, .. } = self;
         let mut left = 0;
         for thread in threads.values_mut() {
-            left += thread.settle(until, &mut |call, in_cuda| {
+            let (late, rest) = thread.settle(until, &mut |call, in_cuda| {
                 if let Some(log) = calls.get_mut(&call) {
                     log.parts().in_cuda.add(&in_cuda);
                 }
             });
+            (self.late, left) = (self.late + late, left + rest);
         }
         for operation in operations.extract_if(.., |operation| operation.end < until) {
             place(calls, &operation, self.limits.intervals);
@@ -293,17 +299,18 @@ impl States {
                 above.parts().active.add(call.start, last);
             }
         }
-        for call in closed.iter().filter(|call| call.end > self.window) {
+        for call in closed.iter().filter(|call| call.start >= self.window) {
             let mut sums = Sums { calls: 1, latency: call.end.saturating_sub(call.start), ..Sums::default() };
-            let parts = calls.get_mut(&call.call).and_then(|log| Some((log.last, log.parts.take()?)));
-            if let Some((last_poll, parts)) = parts {
+            let Some(log) = calls.get_mut(&call.call) else { continue };
+            self.cut += u64::from(log.instances == 0); // it is forgotten
+            if let (last_poll, Some(parts)) = (log.last, log.parts.take()) {
                 sums.on_gpu = parts.on_gpu.without(&parts.active, call.start.max(parts.forgotten), last_poll);
                 sums.in_cuda = parts.in_cuda;
                 self.cut += u64::from(parts.is_cut);
             }
             self.sums.row((call.name, length_of(sums.latency))).add(&sums);
         }
-        self.arrived = left + self.operations.len() + self.closed.len();
+        (self.arrived, self.unsettled) = (0, left + self.operations.len() + self.closed.len());
         self.forget(until);
     }
 
@@ -312,9 +319,13 @@ impl States {
         for parts in self.calls.values_mut().filter_map(|log| log.parts.as_mut()) {
             parts.cut(self.limits.intervals);
             if parts.on_gpu.len() == 0 {
-                parts.active.forget(until);
                 parts.forgotten = parts.forgotten.max(until.min(parts.active.end()));
+                parts.active.forget(until);
             }
+        }
+        if self.calls.len() > self.limits.calls {
+            // First spans that are entered once, and launch nothing.
+            self.calls.retain(|_, log| log.last >= until || log.instances > 1 || log.parts.is_some());
         }
         if self.calls.len() > self.limits.calls {
             let mut ends: Vec<u64> = self.calls.values().map(|log| log.last).collect();

@@ -232,7 +232,7 @@ fn what_may_be_in_cuda_is_known_neither_as_on_nor_as_off_the_cpu() {
     thread.ranges = vec![range(0, 100), range(10, 30), range(200, 300)];
     thread.api = vec![(12, 22), (11, 25), (50, 76), (70, 80), (110, 120)];
     let mut found = Vec::new();
-    assert_eq!(thread.settle(150, &mut |call, in_cuda| found.push((call, in_cuda))), 1);
+    assert_eq!(thread.settle(150, &mut |call, in_cuda| found.push((call, in_cuda))), (0, 1));
     let in_cuda = |all, on_cpu, off_cpu| InCuda { all, on_cpu, off_cpu };
     assert_eq!(found, [(10, in_cuda(14, 14, 14)), (0, in_cuda(44, 44, 35))]);
     let sums = Sums { in_cuda: in_cuda(44, 44, 35), on_gpu: 9, ..Sums::default() };

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use range_report::stats::order;
 
 /// Number of blocks of a thread at which two become one.
-const MOST_BLOCKS: usize = 1 << 16;
+const MOST_BLOCKS: usize = 1 << 13;
 
 /// An instance of a span.
 #[derive(Clone, Copy, Debug)]
@@ -55,11 +55,15 @@ pub(super) struct ThreadLog {
 }
 
 impl ThreadLog {
-    /// Calls `found` for the ranges that ended before a moment and have time in the API. Returns how many records are
-    /// left.
-    pub(super) fn settle(&mut self, until: u64, found: &mut dyn FnMut(u64, InCuda)) -> usize {
+    /// Calls `found` for the ranges that ended before a moment and have time in the API. Returns how many calls of the
+    /// API came too late, and how many records are left.
+    pub(super) fn settle(&mut self, until: u64, found: &mut dyn FnMut(u64, InCuda)) -> (u64, usize) {
+        let last = self.blocks.last().map_or(0, |block| block.end);
         let mut api: Vec<_> = self.api.extract_if(.., |call| call.1 < until).collect();
         let mut ranges: Vec<_> = self.ranges.extract_if(.., |range| range.end < until).collect();
+        let came = api.len();
+        api.retain(|call| call.1 >= last); // else what is after it is settled
+        let late = (came - api.len()) as u64;
         order::by_key(&mut api, |call| (call.1, Reverse(call.0)));
         order::by_key(&mut ranges, |range| (range.end, Reverse(range.start)));
         let mut api = api.into_iter().peekable();
@@ -80,7 +84,7 @@ impl ThreadLog {
             });
             self.blocks = pairs.collect();
         }
-        self.ranges.len() + self.api.len()
+        (late, self.ranges.len() + self.api.len())
     }
 
     /// Adds a call of the API that ends after all so far.
