@@ -12,10 +12,10 @@ pub(crate) mod misnested;
 pub(crate) mod note_room;
 pub(crate) mod owed;
 pub(crate) mod row_log;
+mod runtime;
 mod split;
 pub(crate) mod splits;
 pub(crate) mod tape_room;
-mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -336,7 +336,7 @@ impl Session {
     /// Whether spans and events of this call site are measured. Called once a call site, and for each event that goes
     /// to a tool or a timeline.
     pub(crate) fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
-        !tasks::is_of_runtime(metadata) && self.is_asked_for(metadata)
+        !runtime::is_of_tokio(metadata) && self.is_asked_for(metadata)
     }
 
     fn is_asked_for(&self, metadata: &Metadata<'_>) -> bool {
@@ -369,7 +369,7 @@ impl Session {
 
     /// A live front end has met this call site.
     pub(crate) fn meet(&self, metadata: &'static Metadata<'static>) {
-        if metadata.is_span() && self.is_running() && !tasks::is_of_runtime(metadata) {
+        if metadata.is_span() && self.is_running() && !runtime::is_of_tokio(metadata) {
             self.front_end.meet(metadata, self.is_enabled(metadata));
         }
     }

@@ -88,20 +88,15 @@ impl ThreadLog {
     }
 
     /// Adds a call of the API that ends after all so far.
-    fn push(&mut self, (mut start, end): (u64, u64)) {
-        let mut ns = 0;
+    fn push(&mut self, (start, end): (u64, u64)) {
         // Calls inside of it; and one that overlaps for an unknown reason counts once.
         while let Some(inner) = self.blocks.pop_if(|block| block.end > start) {
             if inner.start < start {
-                ns = inner.ns.min(inner.end - inner.start);
-                ns += end.saturating_sub(inner.end);
-                start = inner.start;
-                self.blocks.push(Block { start, end: end.max(inner.end), ns });
-                return;
+                let ns = inner.ns + end.saturating_sub(inner.end);
+                return self.blocks.push(Block { start: inner.start, end: end.max(inner.end), ns });
             }
         }
-        ns += end.saturating_sub(start);
-        self.blocks.push(Block { start, end, ns });
+        self.blocks.push(Block { start, end, ns: end.saturating_sub(start) });
     }
 
     /// Makes one block of all that is in the range.

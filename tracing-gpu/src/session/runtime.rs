@@ -4,7 +4,7 @@
 use tracing_core::Metadata;
 
 /// Whether this is one of them.
-pub(crate) fn is_of_runtime(metadata: &Metadata<'_>) -> bool {
+pub(crate) fn is_of_tokio(metadata: &Metadata<'_>) -> bool {
     let (name, target) = (metadata.name(), metadata.target());
     name.starts_with("runtime.") && target.starts_with("tokio::")
         || target == "tokio::task::waker"
