@@ -27,7 +27,9 @@ pub fn optimized() -> &'static Path {
 
 fn build(options: &[&str]) -> PathBuf {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--locked", "--workspace", "--bin", "tracing-gpu", "--message-format=json"]).args(options);
+    cargo
+        .args(["build", "--locked", "--workspace", "--bin", "tracing-gpu", "--message-format=json-render-diagnostics"])
+        .args(options);
     let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo can be started");
     assert!(output.status.success(), "{cargo:?}\n{}", String::from_utf8_lossy(&output.stderr));
     let messages = String::from_utf8_lossy(&output.stdout);
