@@ -37,14 +37,16 @@ const LONG_PAUSE: u64 = 1 << 26;
 const AT_ONCE: u64 = 1 << 16;
 
 /// Parts of [`Call::state`]: the number of open instances, the number of child calls whose span is open, the number of
-/// those that it may await, and whether the span is closed. A finished child is not awaited, even if another handle
-/// keeps its span open.
+/// those that it may await, whether its parent awaits it no more, because it looks like a future that was polled and
+/// then dropped, and whether the span is closed. A finished child is not awaited, even if another handle keeps its span
+/// open.
 const OPEN: u64 = 1;
 const CHILD: u64 = 1 << 24;
 const AWAITED: u64 = 1 << 44;
+const GONE: u64 = 1 << 62;
 const CLOSED: u64 = 1 << 63;
 const ALL_OPEN: u64 = CHILD - 1;
-const IN_USE: u64 = CLOSED - 1;
+const IN_USE: u64 = GONE - 1;
 /// Open instances and awaited children.
 const ACTIVE: u64 = IN_USE & !(AWAITED - CHILD);
 
@@ -111,9 +113,7 @@ pub(crate) struct Call {
     outlived: AtomicBool,
     /// Whether it was entered in several ranges and was created neither in nor below any of them.
     used_again: AtomicBool,
-    /// Whether its parent awaits it no more: it looks like a future that was polled and then dropped.
-    is_gone: AtomicBool,
-    /// `idle` and `ready_alone` of its parent then.
+    /// `idle` and `ready_alone` of its parent when that awaited it no more.
     above_idle: AtomicU64,
     above_ready: AtomicU64,
     /// Whether its first entry was where it was created. An entry elsewhere is then a visit, like that of a span handed
@@ -268,7 +268,7 @@ impl Call {
         if before & ALL_OPEN == OPEN {
             self.busy.store(self.busy.load(Relaxed) + now.saturating_sub(since), Relaxed);
         }
-        before == CLOSED | OPEN
+        before & !GONE == CLOSED | OPEN
     }
 
     /// Ends its idle time, if it was idle.
@@ -310,7 +310,7 @@ impl Call {
             self.idle_since.store(last, Relaxed);
         }
         let child = if is_gone { CHILD } else { CHILD | AWAITED };
-        self.state.fetch_sub(child, Release) == CLOSED | child
+        self.state.fetch_sub(child, Release) & !GONE == CLOSED | child
     }
 
     pub(crate) fn set_alone(&self, is_alone: bool) {
@@ -626,12 +626,14 @@ impl Calls {
         for (word, value) in [(&call.parent, parent), (&call.thread, thread), (&call.node, place.node())] {
             word.store(value, Relaxed);
         }
-        for flag in [&call.outlived, &call.used_again, &call.has_paused, &call.begins_at_home, &call.is_gone] {
+        for flag in [&call.outlived, &call.used_again, &call.has_paused, &call.begins_at_home] {
             flag.store(false, Relaxed);
         }
         call.last.store(0, Relaxed);
         call.waits_since.store(0, Relaxed);
-        if call.was_held_up.swap(false, Relaxed) {
+        // A load and a store: one operation of both would wait for all stores before it.
+        if call.was_held_up.load(Relaxed) {
+            call.was_held_up.store(false, Relaxed);
             *call.held_up_by.lock() = Owed::NONE;
         }
         if call.waited_most.load(Relaxed) != 0 {
@@ -654,9 +656,8 @@ impl Calls {
     #[inline]
     pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left, woken: Ticks) -> u64 {
         let ready = call.enter(now, left, woken);
-        if call.is_gone.load(Relaxed)
-            && call.state.load(Relaxed) & CLOSED == 0
-            && call.is_gone.swap(false, Relaxed)
+        if call.state.load(Relaxed) & (GONE | CLOSED) == GONE
+            && call.state.fetch_and(!GONE, Relaxed) & GONE != 0
             && let Some(above) = self.get(call.parent.load(Relaxed))
         {
             above.regain_child(call, now);
@@ -674,7 +675,7 @@ impl Calls {
         }
         if call.last.load(Relaxed) & DROPPED != 0
             && let Some(above) = self.get(call.parent.load(Relaxed))
-            && !call.is_gone.swap(true, Relaxed)
+            && call.state.fetch_or(GONE, Relaxed) & GONE == 0
         {
             above.lose_child(call, now);
         }
@@ -688,12 +689,12 @@ impl Calls {
         let call = self.get(id)?;
         let ended = call.end(now);
         let parent = call.parent.load(Relaxed);
-        let is_gone = call.is_gone.swap(true, Relaxed);
-        if call.state.fetch_or(CLOSED, AcqRel) & IN_USE == 0 {
+        let before = call.state.fetch_or(CLOSED | GONE, AcqRel);
+        if before & IN_USE == 0 {
             self.give(spare, id);
         }
         let last = ended.closed.saturating_sub(ended.outlived);
-        if self.get(parent).is_some_and(|above| above.end_child(last, is_gone)) {
+        if self.get(parent).is_some_and(|above| above.end_child(last, before & GONE != 0)) {
             self.give(spare, parent);
         }
         Some(ended)

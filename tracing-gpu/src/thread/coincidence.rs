@@ -35,8 +35,12 @@ pub(crate) const CERTAIN: u64 = 1 << 16;
 pub(crate) const ANY: u32 = u32::MAX;
 /// Rows that one thread keeps.
 const MOST: usize = 4_096;
-/// A look asks for so many times its own time without another one: looks take at most 0.4 % of a thread's time.
+/// A look asks for so many times its own time without another one: looks take at most 0.4 % of a thread's time, and
+/// once there were many, 0.1 %.
 const PAUSE_PER_COST: u64 = 250;
+const PAUSE_PER_LATER_COST: u64 = 1_000;
+/// Looks of one thread that know its waits well.
+const MANY: u64 = 4_096;
 
 /// Waits of one name and of about one length (a power of two) that ended within a window after a range of one name; or
 /// all that were looked at ([`ANY`]).
@@ -109,6 +113,7 @@ pub(crate) struct Coincidences {
     /// When the pauses are over that the looks so far have asked for. A wait that is longer than what is left of them
     /// is looked at all the same: else short waits, which are many, would leave no time for long ones.
     paused_until: AtomicU64,
+    looks: AtomicU64,
     /// When there is one more look at a wait; 0 for none.
     late_at: AtomicU64,
     /// Looks without room for their row.
@@ -197,7 +202,10 @@ impl Coincidences {
     }
 
     fn pause(&self, cost: u64, paused_until: Ticks) {
-        self.paused_until.store(paused_until + cost * PAUSE_PER_COST, Relaxed);
+        let looks = self.looks.load(Relaxed);
+        self.looks.store(looks + 1, Relaxed);
+        let per_cost = if looks < MANY { PAUSE_PER_COST } else { PAUSE_PER_LATER_COST };
+        self.paused_until.store(paused_until + cost * per_cost, Relaxed);
     }
 
     /// Adds a look at a wait to the rows of what ended within the window, and to that of all. In units.
@@ -221,8 +229,7 @@ impl Coincidences {
     pub(crate) fn clear(&self) {
         let state = &mut *self.state.lock();
         (state.rows, state.late) = (Keyed::default(), None);
-        self.late_at.store(0, Relaxed);
-        self.lost.store(0, Relaxed);
+        [&self.late_at, &self.looks, &self.lost].into_iter().for_each(|word| word.store(0, Relaxed));
     }
 
     pub(crate) fn copy(&self) -> Vec<(Key, Sums)> {
