@@ -6,7 +6,8 @@
 //! judges many.
 //!
 //! Who has what a call waits for has it before the call waits. So only ranges and calls count that had begun by then:
-//! what goes on after a pause of the whole process does so together, but in no order.
+//! what goes on after a pause of the whole process does so together, but in no order. What has just run for most of the
+//! wait on the thread that polls the call counts, too: it held the worker, or worked at what the call waits for.
 //!
 //! Waiters in a queue go on one after the other, each after a poll of the one before it. So such a poll passes on when
 //! the first of its queue went on: that moment is asked about. What a task waits for while it has its turn is shorter
@@ -100,8 +101,8 @@ struct Wait {
 /// Who has waited.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Waiter<'a> {
-    /// A call, which is about to be polled.
-    Call,
+    /// A call, which is about to be polled; and the label of what has held this thread for most of the wait, until now.
+    Call(Option<u32>),
     /// A thread off the CPU, which keeps its ends here.
     Thread(&'a Endings),
 }
@@ -142,7 +143,10 @@ impl Coincidences {
         // A range that was off the CPU is among them, since it ends with its wait.
         state.seen.retain(|seen| (seen.label, seen.age) != (waiter, 0));
         let known = known(endings, now);
-        let is_thread = matches!(kind, Waiter::Thread(_));
+        let (is_thread, held_by) = match kind {
+            Waiter::Thread(_) => (true, None),
+            Waiter::Call(held_by) => (false, held_by),
+        };
         let mut wait = Wait { waiter, since, until: now, is_new_moment: false };
         for (window, &ticks) in (0..LATE).zip(&WINDOWS) {
             let before = head_of_queue(&state.seen, waiter, units(now - since), units(ticks));
@@ -154,7 +158,7 @@ impl Coincidences {
             let ended = state
                 .seen
                 .iter()
-                .filter(|seen| seen.had_begun)
+                .filter(|seen| seen.had_begun || held_by == Some(seen.label))
                 .filter_map(|seen| Some((seen.label, seen.age.checked_sub(before)?, is_thread && seen.began_with)));
             // Not what the call itself did when it began to wait.
             state.ended.clear();
@@ -255,6 +259,12 @@ impl State {
     }
 }
 
+/// Whether a thread ran this range for most of the wait of a call that it polls now. Shorter ranges may have run since.
+pub(crate) fn has_held([start, end]: [Ticks; 2], [since, now]: [Ticks; 2]) -> bool {
+    let held = end.saturating_sub(start.max(since));
+    now.saturating_sub(end) <= WINDOWS[1] && held >= (now - since) / 4 * 3
+}
+
 /// Before the oldest ending that a thread has kept nothing is known: how many units that is before `now`.
 fn known(endings: &AllEndings, now: Ticks) -> u64 {
     let oldest = endings.iter().filter_map(Endings::oldest);
@@ -347,7 +357,7 @@ mod tests {
 
     fn rows_of(all: &AllEndings, wait: [Ticks; 2]) -> (Vec<(Key, Sums)>, Option<Mark>) {
         let coincidences = Coincidences::default();
-        let mark = coincidences.look((all, &Clock::new()), (WAITER, Waiter::Call), wait);
+        let mark = coincidences.look((all, &Clock::new()), (WAITER, Waiter::Call(None)), wait);
         (coincidences.copy().into_iter().filter(|(key, _)| key.window == 0).collect(), mark)
     }
 
@@ -372,6 +382,28 @@ mod tests {
         // A wait that began after the holder had gone is owed to the first.
         let (rows, _) = rows_of(&all, [let_go + (1 << 28), first_left + WINDOW / 2]);
         assert_eq!(rows.iter().map(|(key, _)| key.by).collect::<Vec<_>>(), [7, ANY]);
+    }
+
+    #[test]
+    fn what_held_the_thread_for_most_of_a_wait_need_not_have_begun_before_it() {
+        let all = AllEndings::new();
+        let (began, until) = (1 << 30, 2 << 30);
+        for label in [HOLDER, 9] {
+            all.make(label).unwrap().end(Mark::new(label, until - WINDOW / 2), Mark::new(label, began + WINDOW), None);
+        }
+        let found = |held_by: Option<u32>| {
+            let coincidences = Coincidences::default();
+            coincidences.look((&all, &Clock::new()), (WAITER, Waiter::Call(held_by)), [began, until]);
+            let all = coincidences.copy().into_iter().filter(|(key, _)| key.window == 0);
+            all.map(|(key, _)| key.by).collect::<Vec<_>>()
+        };
+        assert_eq!([found(None), found(Some(HOLDER))], [vec![ANY], vec![HOLDER, ANY]]);
+        let has_held =
+            |range: [Ticks; 2], wait: [Ticks; 2]| super::has_held(range.map(|at| at << 20), wait.map(|at| at << 20));
+        assert!(has_held([0, 100], [60, 100]) && has_held([0, 96], [60, 100]));
+        assert!(!has_held([0, 95], [60, 100]), "too long ago");
+        assert!(has_held([70, 100], [60, 100]) && !has_held([71, 100], [60, 100]));
+        assert!(!has_held([0, 50], [60, 100]), "before the wait");
     }
 
     /// The labels that are found late around the wait of a thread, with the waits that began with them.
@@ -425,7 +457,7 @@ mod tests {
         let now = clock.now() + (1 << 41);
         // The pause after the first is longer than the second wait, and shorter than the third.
         for waited in [LEAST, 1, 1 << 40] {
-            coincidences.look((&all, &clock), (WAITER, Waiter::Call), [now - waited, now]);
+            coincidences.look((&all, &clock), (WAITER, Waiter::Call(None)), [now - waited, now]);
         }
         let waits: u64 = coincidences.copy().iter().map(|(_, sums)| sums.waits).sum();
         assert_eq!(waits, 2 * u64::from(LATE), "the second is passed over");

@@ -131,13 +131,21 @@ impl ThreadState {
     #[inline(never)]
     fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
         let Some(endings) = self.session.endings.make(self.index) else { return };
-        let went_on = self.look(place, now, waited, Waiter::Call);
+        let went_on = self.look(place, now, waited, Waiter::Call(self.held_by(now, waited)));
         let task = match self.stack.at(0) {
             Some((outermost, _)) if outermost.is_called() => self.session.calls.get(self.stack.call_of(0)),
             Some(_) => None,
             None => Some(call),
         };
         endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
+    }
+
+    /// What has held this thread for most of a wait that ends now.
+    fn held_by(&self, now: Ticks, waited: u64) -> Option<u32> {
+        let [range, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
+        let has_held = coincidence::has_held([start, end], [now.saturating_sub(waited), now]);
+        let identity = has_held.then(|| self.identity(Place::from_bits(range)));
+        identity.flatten().map(|identity| identity.key.label)
     }
 
     /// A range has just ended in which its thread waited for so long, with `below` ranges below it. Its end is noted.

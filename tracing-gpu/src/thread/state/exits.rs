@@ -251,7 +251,7 @@ impl ThreadState {
             let cpu = self.on_cpu(&ended, below);
             let end = ended.entered.saturating_add(ended.duration);
             self.session.calls.exit(call, end, cpu);
-            if ended.duration >= LONG && below == 0 {
+            if ended.duration >= coincidence::LEAST / 2 && below == 0 {
                 let last = [ended.place.bits(), ended.entered, end];
                 self.last_long.iter().zip(last).for_each(|(word, value)| word.store(value, Relaxed));
             }
