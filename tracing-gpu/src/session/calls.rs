@@ -36,18 +36,19 @@ const LONG_PAUSE: u64 = 1 << 26;
 /// just slept, whose caches are cold.
 const AT_ONCE: u64 = 1 << 16;
 
-/// Parts of [`Call::state`]: the number of open instances, the number of child calls whose span is open, the number of
-/// those that it may await, whether its parent awaits it no more, because it looks like a future that was polled and
-/// then dropped, and whether the span is closed. A finished child is not awaited, even if another handle keeps its span
-/// open.
+/// Parts of [`Call::state`]: the number of instances that are open elsewhere than on its own thread, whether one was
+/// open there when the span closed, the number of child calls whose span is open, the number of those that it may await,
+/// whether its parent awaits it no more, because it looks like a future that was polled and then dropped, and whether
+/// the span is closed. A finished child is not awaited, even if another handle keeps its span open.
 const OPEN: u64 = 1;
+const LEFT_OPEN: u64 = 1 << 23;
 const CHILD: u64 = 1 << 24;
 const AWAITED: u64 = 1 << 44;
 const GONE: u64 = 1 << 62;
 const CLOSED: u64 = 1 << 63;
-const ALL_OPEN: u64 = CHILD - 1;
-const IN_USE: u64 = GONE - 1;
-/// Open instances and awaited children.
+const ALL_OPEN: u64 = LEFT_OPEN - 1;
+const IN_USE: u64 = GONE - 1 - LEFT_OPEN;
+/// Instances that are open elsewhere, and awaited children.
 const ACTIVE: u64 = IN_USE & !(AWAITED - CHILD);
 
 /// Flags of [`Call::last`] about the last entry.
@@ -79,6 +80,9 @@ pub(crate) enum Left {
 #[derive(Debug, Default)]
 pub(crate) struct Call {
     state: AtomicU64,
+    /// Instances that are open on the thread that created it. Only that thread writes it: a store takes a tenth of the
+    /// time of an operation on `state`.
+    open_here: AtomicU32,
     created: AtomicU64,
     /// Start of its current busy time, and earlier busy time.
     busy_since: AtomicU64,
@@ -189,15 +193,16 @@ pub(crate) struct EndedCall {
 }
 
 impl Call {
-    /// Opens an instance. `left`: the range that its thread left last, if it was one of this call. `woken`: when it was
-    /// woken for this poll; 0 where it is not known. Returns how long it was ready, as far as that is known.
+    /// Opens an instance. `is_here`: on the thread that created it. `left`: the range that its thread left last, if it
+    /// was one of this call. `woken`: when it was woken for this poll; 0 where it is not known. Returns how long it was
+    /// ready, as far as that is known.
     #[inline]
-    fn enter(&self, now: Ticks, left: Left, woken: Ticks) -> u64 {
+    fn enter(&self, is_here: bool, now: Ticks, left: Left, woken: Ticks) -> u64 {
         let mut ready = 0;
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
             // While another instance is open, the call does not wait.
-            let is_open = self.state.load(Relaxed) & ALL_OPEN != 0;
+            let is_open = self.is_open(self.state.load(Relaxed));
             let pause = if is_open { 0 } else { now.saturating_sub(self.exited.load(Relaxed)) };
             let next = left == Left::Last;
             // What was woken is polled: it is not dropped now, and was not dropped before.
@@ -221,37 +226,58 @@ impl Call {
             self.began.store(now, Relaxed);
         }
         self.entries.store(entries + 1, Relaxed);
-        let before = self.state.fetch_add(OPEN, AcqRel);
-        if before & ALL_OPEN == 0 {
+        let open_here = self.open_here.load(Acquire);
+        let before = if is_here {
+            self.open_here.store(open_here + 1, Release);
+            self.state.load(Acquire)
+        } else {
+            self.state.fetch_add(OPEN, AcqRel)
+        };
+        let is_idle = before & ACTIVE == 0 && open_here == 0;
+        if before & ALL_OPEN == 0 && open_here == 0 {
             self.busy_since.store(now, Relaxed);
             if entries > 0 {
                 self.has_paused.store(true, Relaxed);
                 if woken > 0 {
-                    ready = self.end_ready(before, woken.max(self.exited.load(Relaxed)), now);
+                    ready = self.end_ready(is_idle, woken.max(self.exited.load(Relaxed)), now);
                 }
             } else {
-                ready = self.end_ready(before, self.created.load(Relaxed), now);
+                ready = self.end_ready(is_idle, self.created.load(Relaxed), now);
             }
         }
-        self.wake(before, now);
+        if is_idle {
+            self.wake(now);
+        }
         ready
+    }
+
+    /// Whether an instance is open, here or elsewhere.
+    #[inline]
+    fn is_open(&self, state: u64) -> bool {
+        state & ALL_OPEN != 0 || self.open_here.load(Acquire) != 0
+    }
+
+    /// Whether neither an instance nor a child call that it awaits is active.
+    #[inline]
+    fn is_idle(&self, state: u64) -> bool {
+        state & ACTIVE == 0 && self.open_here.load(Acquire) == 0
     }
 
     /// How long it has waited of its own until now. 0 before its first entry.
     #[inline]
     pub(crate) fn waited(&self, now: Ticks) -> u64 {
-        let is_waiting = self.state.load(Relaxed) & ACTIVE == 0 && self.entries.load(Relaxed) > 0;
+        let is_waiting = self.is_idle(self.state.load(Relaxed)) && self.entries.load(Relaxed) > 0;
         if is_waiting { now.saturating_sub(self.idle_since.load(Relaxed)) } else { 0 }
     }
 
     /// Ends the time since then in which it was ready, and returns it. To be called before [`wake`](Self::wake).
     #[inline]
-    fn end_ready(&self, before: u64, since: Ticks, now: Ticks) -> u64 {
+    fn end_ready(&self, is_idle: bool, since: Ticks, now: Ticks) -> u64 {
         let add = |sum: &AtomicU64, since: Ticks| {
             sum.store(sum.load(Relaxed) + now.saturating_sub(since), Relaxed);
         };
         add(&self.ready, since);
-        if before & ACTIVE == 0 {
+        if is_idle {
             add(&self.ready_alone, since.max(self.idle_since.load(Relaxed)));
         }
         now.saturating_sub(since)
@@ -259,31 +285,39 @@ impl Call {
 
     /// Ends an instance. Returns whether nobody needs the call any more.
     #[inline]
-    fn exit(&self, now: Ticks) -> bool {
+    fn exit(&self, is_here: bool, now: Ticks) -> bool {
         let (since, before) = (self.busy_since.load(Relaxed), self.state.load(Relaxed));
         self.exited.store(now, Relaxed);
         self.outlived.store(before & IN_USE >= CHILD, Relaxed);
         self.idle_since.store(now, Relaxed); // pairs with `wake`: a thread that finds it idle sees since when
-        let before = self.state.fetch_sub(OPEN, AcqRel);
-        if before & ALL_OPEN == OPEN {
+        let (before, open_here) = if is_here {
+            let open_here = self.open_here.load(Relaxed).saturating_sub(1);
+            self.open_here.store(open_here, Release);
+            (self.state.load(Acquire) + OPEN, open_here)
+        } else {
+            (self.state.fetch_sub(OPEN, AcqRel), self.open_here.load(Acquire))
+        };
+        let is_last = before & ALL_OPEN == OPEN && open_here == 0;
+        if is_last {
             self.busy.store(self.busy.load(Relaxed) + now.saturating_sub(since), Relaxed);
         }
-        before & !GONE == CLOSED | OPEN
+        // Of two threads that exit a closed span at once, at most one may find that it is the last.
+        is_last && before & (CLOSED | IN_USE) == CLOSED | OPEN && (before & LEFT_OPEN != 0) == is_here
     }
 
-    /// Ends its idle time, if it was idle.
+    /// Ends its idle time.
     #[inline]
-    fn wake(&self, before: u64, now: Ticks) {
-        if before & ACTIVE == 0 {
-            let idle = now.saturating_sub(self.idle_since.load(Relaxed));
-            self.idle.store(self.idle.load(Relaxed) + idle, Relaxed);
-            self.idle_since.store(now, Relaxed);
-        }
+    fn wake(&self, now: Ticks) {
+        let idle = now.saturating_sub(self.idle_since.load(Relaxed));
+        self.idle.store(self.idle.load(Relaxed) + idle, Relaxed);
+        self.idle_since.store(now, Relaxed);
     }
 
     fn begin_child(&self, now: Ticks) {
         let before = self.state.fetch_add(CHILD | AWAITED, AcqRel);
-        self.wake(before, now);
+        if self.is_idle(before) {
+            self.wake(now);
+        }
     }
 
     /// Awaits this child no more, as far as is known.
@@ -310,7 +344,7 @@ impl Call {
             self.idle_since.store(last, Relaxed);
         }
         let child = if is_gone { CHILD } else { CHILD | AWAITED };
-        self.state.fetch_sub(child, Release) & !GONE == CLOSED | child
+        self.state.fetch_sub(child, Release) & !GONE == CLOSED | child // nor was it left open
     }
 
     pub(crate) fn set_alone(&self, is_alone: bool) {
@@ -343,7 +377,7 @@ impl Call {
         let state = self.state.load(Acquire);
         let is_one = match self.entries.load(Relaxed) {
             0 => true,
-            1 => state & ALL_OPEN > 0,
+            1 => self.is_open(state),
             _ => false,
         };
         let numbers = self.numbers().filter(|_| state & CLOSED == 0 && !is_one)?;
@@ -352,7 +386,8 @@ impl Call {
 
     /// Start of its wait, if it was entered before and is not now. `None` for a kept span that is used elsewhere.
     pub(crate) fn waits_since(&self) -> Option<Ticks> {
-        let is_waiting = self.state.load(Acquire) & (CLOSED | ALL_OPEN) == 0 && self.entries.load(Relaxed) > 0;
+        let state = self.state.load(Acquire);
+        let is_waiting = state & CLOSED == 0 && !self.is_open(state) && self.entries.load(Relaxed) > 0;
         let is_here = self.inside.load(Relaxed) == 0 || self.is_visiting();
         (is_waiting && is_here).then(|| self.exited.load(Relaxed))
     }
@@ -388,7 +423,7 @@ impl Call {
 
     /// Its last exit, unless it is open or new.
     fn began_to_wait(&self) -> Option<Ticks> {
-        let is_waiting = self.state.load(Relaxed) & ALL_OPEN == 0 && !self.is_new();
+        let is_waiting = !self.is_open(self.state.load(Relaxed)) && !self.is_new();
         is_waiting.then(|| self.exited.load(Relaxed))
     }
 
@@ -623,7 +658,9 @@ impl Calls {
         ] {
             word.store(value, Relaxed);
         }
-        for (word, value) in [(&call.parent, parent), (&call.thread, thread), (&call.node, place.node())] {
+        for (word, value) in
+            [(&call.parent, parent), (&call.thread, thread), (&call.node, place.node()), (&call.open_here, 0)]
+        {
             word.store(value, Relaxed);
         }
         for flag in [&call.outlived, &call.used_again, &call.has_paused, &call.begins_at_home] {
@@ -652,10 +689,10 @@ impl Calls {
         }
     }
 
-    /// Opens an instance of a call, as [`Call::enter`].
+    /// Opens an instance of a call on a thread, as [`Call::enter`].
     #[inline]
-    pub(crate) fn enter(&self, call: &Call, now: Ticks, left: Left, woken: Ticks) -> u64 {
-        let ready = call.enter(now, left, woken);
+    pub(crate) fn enter(&self, thread: u32, call: &Call, now: Ticks, left: Left, woken: Ticks) -> u64 {
+        let ready = call.enter(call.thread.load(Relaxed) == thread, now, left, woken);
         if call.state.load(Relaxed) & (GONE | CLOSED) == GONE
             && call.state.fetch_and(!GONE, Relaxed) & GONE != 0
             && let Some(above) = self.get(call.parent.load(Relaxed))
@@ -665,9 +702,9 @@ impl Calls {
         ready
     }
 
-    /// Ends an instance of a call.
+    /// Ends an instance of a call on the thread that opened it.
     #[inline(always)]
-    pub(crate) fn exit(&self, id: CallId, now: Ticks, cpu: OnCpu) {
+    pub(crate) fn exit(&self, thread: u32, id: CallId, now: Ticks, cpu: OnCpu) {
         let Some(call) = self.get(id) else { return };
         if cpu != OnCpu::default() {
             call.on_cpu.fetch_add(cpu.on, Relaxed);
@@ -679,7 +716,7 @@ impl Calls {
         {
             above.lose_child(call, now);
         }
-        if call.exit(now) {
+        if call.exit(call.thread.load(Relaxed) == thread, now) {
             self.give(None, id);
         }
     }
@@ -689,8 +726,10 @@ impl Calls {
         let call = self.get(id)?;
         let ended = call.end(now);
         let parent = call.parent.load(Relaxed);
-        let before = call.state.fetch_or(CLOSED | GONE, AcqRel);
-        if before & IN_USE == 0 {
+        let is_left_open = call.open_here.load(Acquire) != 0;
+        let more = if is_left_open { LEFT_OPEN } else { 0 };
+        let before = call.state.fetch_or(CLOSED | GONE | more, AcqRel);
+        if before & IN_USE == 0 && !is_left_open {
             self.give(spare, id);
         }
         let last = ended.closed.saturating_sub(ended.outlived);

@@ -204,7 +204,7 @@ impl ThreadState {
 
     /// Forgets open ranges and remembered spans, for the next thread.
     pub(crate) fn abandon(&self) -> Vec<Place> {
-        struct Nothing(&'static Session);
+        struct Nothing(&'static Session, u32);
         impl Ranges for Nothing {
             fn close(&mut self, _: Place, _: u64) -> Ticks {
                 0
@@ -213,7 +213,7 @@ impl ThreadState {
                 0
             }
             fn ended(&mut self, ended: Ended, call: CallId, _: Ticks, _: usize) {
-                self.0.calls.exit(call, ended.entered, OnCpu::default());
+                self.0.calls.exit(self.1, call, ended.entered, OnCpu::default());
             }
             fn domain(&self, _: Place) -> u32 {
                 0
@@ -224,7 +224,7 @@ impl ThreadState {
         self.told.lock().clear();
         self.forget_untracked();
         self.pairs.abandon(|_| true);
-        let places = self.stack.unwind(&mut Nothing(self.session));
+        let places = self.stack.unwind(&mut Nothing(self.session, self.index));
         self.launches.end_gone(&self.around(), self.now());
         self.launches.leave_lifetimes();
         #[cfg(feature = "openacc")]

@@ -65,14 +65,14 @@ impl Program {
         let span = &mut self.spans[number];
         span.open += 1;
         span.stay.get_or_insert((self.now, self.now));
-        self.calls.enter(self.calls.get(span.call).unwrap(), self.now, Left::Other, 0);
+        self.calls.enter(0, self.calls.get(span.call).unwrap(), self.now, Left::Other, 0);
     }
 
     fn exit(&mut self, number: usize) {
         let span = &mut self.spans[number];
         span.open -= 1;
         span.stay = span.stay.map(|(began, _)| (began, self.now));
-        self.calls.exit(span.call, self.now, OnCpu::default());
+        self.calls.exit(0, span.call, self.now, OnCpu::default());
     }
 
     fn close(&mut self, number: usize) {

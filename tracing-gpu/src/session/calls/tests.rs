@@ -1,5 +1,9 @@
 use super::*;
 
+/// The thread that creates calls, and another.
+const HERE: u32 = 7;
+const ELSEWHERE: u32 = 8;
+
 fn place() -> Place {
     Place::new(3, 2).under(1)
 }
@@ -11,10 +15,10 @@ fn left(next: bool) -> Left {
 #[test]
 fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
     let (calls, spare) = (Calls::new(), Spare::default());
-    let id = calls.begin(&spare, 7, place().with_call(), 0, 100);
+    let id = calls.begin(&spare, HERE, place().with_call(), 0, 100);
     for (enter, exit) in [(110, 120), (150_000, 150_030), (150_040, 150_041)] {
-        calls.enter(calls.get(id).unwrap(), enter, Left::Last, 0);
-        calls.exit(id, exit, OnCpu::default());
+        calls.enter(HERE, calls.get(id).unwrap(), enter, Left::Last, 0);
+        calls.exit(HERE, id, exit, OnCpu::default());
     }
     let ended = EndedCall {
         created: 100,
@@ -41,21 +45,21 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
         numbers: None,
     };
     assert_eq!(calls.end(Some(&spare), id, 150_050), Some(ended));
-    assert_eq!(calls.begin(&spare, 7, place(), 0, 1), id, "is used again");
+    assert_eq!(calls.begin(&spare, HERE, place(), 0, 1), id, "is used again");
 }
 
 #[test]
 fn what_a_call_below_awaits_is_not_its_own() {
     let (calls, spare) = (Calls::new(), Spare::default());
-    let above = calls.begin(&spare, 1, place(), 0, 0);
-    calls.enter(calls.get(above).unwrap(), 10, Left::Last, 0);
-    let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(&spare, 1, place(), above, now)).collect();
-    calls.exit(above, 20, OnCpu::default());
+    let above = calls.begin(&spare, HERE, place(), 0, 0);
+    calls.enter(HERE, calls.get(above).unwrap(), 10, Left::Last, 0);
+    let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(&spare, HERE, place(), above, now)).collect();
+    calls.exit(HERE, above, 20, OnCpu::default());
     assert_eq!(calls.end(Some(&spare), below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
     assert!(calls.end(Some(&spare), below[1], 600).is_some());
     for (enter, exit) in [(650, 660), (661, 662)] {
-        calls.enter(calls.get(above).unwrap(), enter, Left::Last, 0);
-        calls.exit(above, exit, OnCpu::default());
+        calls.enter(HERE, calls.get(above).unwrap(), enter, Left::Last, 0);
+        calls.exit(HERE, above, exit, OnCpu::default());
     }
     let ended = calls.end(Some(&spare), above, 663).unwrap();
     assert_eq!((ended.latency, ended.busy, ended.idle, ended.outlived), (663, 21, 10 + 50, 1 + 1));
@@ -66,19 +70,19 @@ fn what_a_call_below_awaits_is_not_its_own() {
 fn a_finished_child_is_not_awaited() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let poll = |id, enter, exit| {
-        calls.enter(calls.get(id).unwrap(), enter, Left::Last, 0);
-        calls.exit(id, exit, OnCpu::default());
+        calls.enter(HERE, calls.get(id).unwrap(), enter, Left::Last, 0);
+        calls.exit(HERE, id, exit, OnCpu::default());
     };
     let idle = |is_polled_again: bool| {
-        let above = calls.begin(&spare, 1, place(), 0, 0);
-        calls.enter(calls.get(above).unwrap(), 0, Left::Other, 0);
-        let below = calls.begin(&spare, 1, place(), above, 0);
+        let above = calls.begin(&spare, HERE, place(), 0, 0);
+        calls.enter(HERE, calls.get(above).unwrap(), 0, Left::Other, 0);
+        let below = calls.begin(&spare, HERE, place(), above, 0);
         poll(below, 1, 2);
-        calls.exit(above, 3, OnCpu::default());
-        calls.enter(calls.get(above).unwrap(), LONG_PAUSE, Left::Other, 0);
+        calls.exit(HERE, above, 3, OnCpu::default());
+        calls.enter(HERE, calls.get(above).unwrap(), LONG_PAUSE, Left::Other, 0);
         poll(below, LONG_PAUSE, LONG_PAUSE + 1);
         poll(below, LONG_PAUSE + 2, LONG_PAUSE + 3); // perhaps it is dropped
-        calls.exit(above, LONG_PAUSE + 4, OnCpu::default());
+        calls.exit(HERE, above, LONG_PAUSE + 4, OnCpu::default());
         poll(above, 2 * LONG_PAUSE, 2 * LONG_PAUSE + 1);
         if is_polled_again {
             poll(below, 3 * LONG_PAUSE, 3 * LONG_PAUSE + 1);
@@ -86,7 +90,7 @@ fn a_finished_child_is_not_awaited() {
         assert!(calls.end(Some(&spare), below, 4 * LONG_PAUSE).is_some());
         poll(above, 5 * LONG_PAUSE, 5 * LONG_PAUSE + 1);
         let ended = calls.end(Some(&spare), above, 5 * LONG_PAUSE + 1).unwrap();
-        let free = [0; 2].map(|parent| calls.begin(&spare, 1, place(), parent, 0));
+        let free = [0; 2].map(|parent| calls.begin(&spare, HERE, place(), parent, 0));
         assert!(free.contains(&above) && free.contains(&below));
         free.into_iter().for_each(|id| assert!(calls.end(Some(&spare), id, 0).is_some()));
         ended.idle
@@ -98,16 +102,16 @@ fn a_finished_child_is_not_awaited() {
 #[test]
 fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
     let (calls, spare) = (Calls::new(), Spare::default());
-    let above = calls.begin(&spare, 1, place(), 0, 0);
-    let below = calls.begin(&spare, 1, place(), above, 5);
-    calls.enter(calls.get(above).unwrap(), 6, Left::Last, 0);
-    calls.exit(above, 7, OnCpu::default());
+    let above = calls.begin(&spare, HERE, place(), 0, 0);
+    let below = calls.begin(&spare, HERE, place(), above, 5);
+    calls.enter(HERE, calls.get(above).unwrap(), 6, Left::Last, 0);
+    calls.exit(HERE, above, 7, OnCpu::default());
     let ended = calls.end(Some(&spare), above, 1 << 40).unwrap();
     assert_eq!((ended.is_outlived, ended.latency, ended.outlived), (true, 1 << 40, (1 << 40) - 7));
-    let other = calls.begin(&spare, 1, place(), 0, 8);
+    let other = calls.begin(&spare, HERE, place(), 0, 8);
     assert_ne!(other, above);
     assert!(calls.end(Some(&spare), below, 9).is_some());
-    let mut again = [calls.begin(&spare, 1, place(), 0, 10), calls.begin(&spare, 1, place(), 0, 10)];
+    let mut again = [calls.begin(&spare, HERE, place(), 0, 10), calls.begin(&spare, HERE, place(), 0, 10)];
     again.sort_unstable();
     assert_eq!(again, [below.min(above), below.max(above)]);
 }
@@ -116,7 +120,7 @@ fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
 fn threads_pass_free_calls_on() {
     let (calls, theirs, ours) = (Calls::new(), Spare::default(), Spare::default());
     for _ in 0..100 {
-        let ids: Vec<CallId> = (0..100).map(|_| calls.begin(&theirs, 1, place(), 0, 1)).collect();
+        let ids: Vec<CallId> = (0..100).map(|_| calls.begin(&theirs, HERE, place(), 0, 1)).collect();
         assert!(ids.iter().all(|&id| id != 0 && calls.end(Some(&ours), id, 2).is_some()));
     }
     assert!(calls.free.lock().unused <= 100 + 4 * BATCH as CallId, "{:?}", calls.free.lock().unused);
@@ -134,10 +138,10 @@ fn a_new_window_counts_what_is_not_followed_from_0_again() {
 fn what_is_dropped_long_after_its_last_poll_was_cancelled() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let is_cancelled = |entries: &[(Ticks, Ticks)], next| {
-        let id = calls.begin(&spare, 1, place(), 0, 0);
+        let id = calls.begin(&spare, HERE, place(), 0, 0);
         entries.iter().for_each(|&(enter, exit)| {
-            calls.enter(calls.get(id).unwrap(), enter, left(next), 0);
-            calls.exit(id, exit, OnCpu::default());
+            calls.enter(HERE, calls.get(id).unwrap(), enter, left(next), 0);
+            calls.exit(HERE, id, exit, OnCpu::default());
         });
         calls.end(Some(&spare), id, 4 * LONG_PAUSE).map(|ended| ended.is_cancelled)
     };
@@ -153,11 +157,11 @@ fn what_is_dropped_long_after_its_last_poll_was_cancelled() {
 fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let ended = |entries: &[(Ticks, bool)], has_child: bool| {
-        let id = calls.begin(&spare, 1, place(), 0, 0);
-        let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
+        let id = calls.begin(&spare, HERE, place(), 0, 0);
+        let child = has_child.then(|| calls.begin(&spare, HERE, place(), id, 0));
         entries.iter().for_each(|&(enter, next)| {
-            calls.enter(calls.get(id).unwrap(), enter, left(next), 0);
-            calls.exit(id, enter + 1, OnCpu::default());
+            calls.enter(HERE, calls.get(id).unwrap(), enter, left(next), 0);
+            calls.exit(HERE, id, enter + 1, OnCpu::default());
         });
         let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
         child.map(|child| calls.end(Some(&spare), child, 8 * LONG_PAUSE));
@@ -170,13 +174,13 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
     let polled_late = [(1, false), (poll, true), (drop, false), (answer, false)];
     assert_eq!(ended(&polled_late, false), (true, false, answer + 1), "another span was entered before the drop");
     assert_eq!(ended(&finished, true), (true, false, answer + 1), "it awaited a call, so it had not finished");
-    let (outside, inside) = (calls.begin(&spare, 1, place(), 0, 0), LONG_PAUSE);
-    calls.enter(calls.get(outside).unwrap(), 1, Left::Other, 0);
+    let (outside, inside) = (calls.begin(&spare, HERE, place(), 0, 0), LONG_PAUSE);
+    calls.enter(HERE, calls.get(outside).unwrap(), 1, Left::Other, 0);
     for enter in [inside, inside + 10] {
-        calls.enter(calls.get(outside).unwrap(), enter, Left::Last, 0);
-        calls.exit(outside, enter + 1, OnCpu::default());
+        calls.enter(HERE, calls.get(outside).unwrap(), enter, Left::Last, 0);
+        calls.exit(HERE, outside, enter + 1, OnCpu::default());
     }
-    calls.exit(outside, inside + 20, OnCpu::default());
+    calls.exit(HERE, outside, inside + 20, OnCpu::default());
     assert!(!calls.get(outside).unwrap().end(0).has_finished, "it was open all the time, as no future is");
     let polled_again = [finished.as_slice(), &[(answer + 2 * PAUSE, false)]].concat();
     assert!(ended(&polled_again, false).0, "it goes on after a quick poll");
@@ -187,11 +191,11 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
 fn what_may_be_a_late_drop_beside_an_answer_is_doubtful() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let ended = |entries: &[(Ticks, Left)], has_child: bool| {
-        let id = calls.begin(&spare, 1, place(), 0, 0);
-        let child = has_child.then(|| calls.begin(&spare, 1, place(), id, 0));
+        let id = calls.begin(&spare, HERE, place(), 0, 0);
+        let child = has_child.then(|| calls.begin(&spare, HERE, place(), id, 0));
         entries.iter().for_each(|&(enter, left)| {
-            calls.enter(calls.get(id).unwrap(), enter, left, 0);
-            calls.exit(id, enter + 1, OnCpu::default());
+            calls.enter(HERE, calls.get(id).unwrap(), enter, left, 0);
+            calls.exit(HERE, id, enter + 1, OnCpu::default());
         });
         let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
         child.map(|child| calls.end(Some(&spare), child, 8 * LONG_PAUSE));
@@ -223,29 +227,29 @@ fn what_may_be_a_late_drop_beside_an_answer_is_doubtful() {
 #[test]
 fn a_thread_knows_the_range_that_it_left_last() {
     let (calls, spare) = (Calls::new(), Spare::default());
-    let id = calls.begin(&spare, 1, place(), 0, 10);
+    let id = calls.begin(&spare, HERE, place(), 0, 10);
     let call = calls.get(id).unwrap();
     // One thread polls, and another enters the span before the poll ends.
-    calls.enter(calls.get(id).unwrap(), 20, Left::Other, 0);
-    calls.enter(calls.get(id).unwrap(), 30, Left::Other, 0);
-    calls.exit(id, 31, OnCpu::default());
-    calls.exit(id, 40, OnCpu::default());
+    calls.enter(HERE, calls.get(id).unwrap(), 20, Left::Other, 0);
+    calls.enter(HERE, calls.get(id).unwrap(), 30, Left::Other, 0);
+    calls.exit(HERE, id, 31, OnCpu::default());
+    calls.exit(HERE, id, 40, OnCpu::default());
     assert_eq!([Some(20), Some(30)].map(|start| call.left(start)), [Left::Last; 2]);
-    calls.enter(calls.get(id).unwrap(), 50, Left::Other, 0);
-    calls.exit(id, 51, OnCpu::default());
+    calls.enter(HERE, calls.get(id).unwrap(), 50, Left::Other, 0);
+    calls.exit(HERE, id, 51, OnCpu::default());
     assert_eq!([Some(20), Some(9), None].map(|start| call.left(start)), [Left::Earlier, Left::Other, Left::Other]);
 }
 
 #[test]
 fn an_entry_while_a_poll_is_open_cancels_nothing() {
     let (calls, spare) = (Calls::new(), Spare::default());
-    let id = calls.begin(&spare, 1, place(), 0, 0);
-    calls.enter(calls.get(id).unwrap(), 1, Left::Other, 0);
-    calls.exit(id, 2, OnCpu::default());
-    calls.enter(calls.get(id).unwrap(), LONG_PAUSE, Left::Other, 0);
-    calls.enter(calls.get(id).unwrap(), LONG_PAUSE + 1, Left::Other, 0);
-    calls.exit(id, LONG_PAUSE + 2, OnCpu::default());
-    calls.exit(id, LONG_PAUSE + 3, OnCpu::default());
+    let id = calls.begin(&spare, HERE, place(), 0, 0);
+    calls.enter(HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
+    calls.exit(HERE, id, 2, OnCpu::default());
+    calls.enter(HERE, calls.get(id).unwrap(), LONG_PAUSE, Left::Other, 0);
+    calls.enter(HERE, calls.get(id).unwrap(), LONG_PAUSE + 1, Left::Other, 0);
+    calls.exit(HERE, id, LONG_PAUSE + 2, OnCpu::default());
+    calls.exit(HERE, id, LONG_PAUSE + 3, OnCpu::default());
     let ended = calls.end(Some(&spare), id, LONG_PAUSE + 4).unwrap();
     assert_eq!((ended.is_cancelled, ended.latency, ended.outlived), (false, LONG_PAUSE + 4, 1));
 }
@@ -253,10 +257,10 @@ fn an_entry_while_a_poll_is_open_cancels_nothing() {
 #[test]
 fn what_is_entered_elsewhere_after_its_first_entry_at_home_is_a_visit_until_there_are_two_in_a_row() {
     let (calls, spare) = (Calls::new(), Spare::default());
-    let id = calls.begin(&spare, 1, place(), 0, 0);
+    let id = calls.begin(&spare, HERE, place(), 0, 0);
     let call = calls.get(id).unwrap();
     let in_range = |range| Some(move || range);
-    let enter = || calls.enter(calls.get(id).unwrap(), 1, Left::Other, 0);
+    let enter = || calls.enter(HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
     assert!(!call.enter_at_home(in_range(5)));
     enter();
     assert_eq!(call.enter_elsewhere(9, 20), (0, false));
@@ -276,12 +280,12 @@ fn what_is_entered_elsewhere_after_its_first_entry_at_home_is_a_visit_until_ther
 fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() {
     let (calls, spare) = (Calls::new(), Spare::default());
     for (is_alone, uncounted) in [(true, 2), (false, 0)] {
-        let id = calls.begin(&spare, 1, place(), 0, 0);
+        let id = calls.begin(&spare, HERE, place(), 0, 0);
         let call = calls.get(id).unwrap();
         call.set_alone(is_alone);
         for _ in 0..3 {
             assert!(!call.enter_at_home(None::<fn() -> Ticks>));
-            calls.enter(calls.get(id).unwrap(), 1, Left::Other, 0);
+            calls.enter(HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
         }
         assert_eq!(call.end(0).uncounted, uncounted);
     }
@@ -290,19 +294,19 @@ fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() 
 #[test]
 fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
     let (calls, spare) = (Calls::new(), Spare::default());
-    let [outer, other] = [1, 2].map(|now| calls.begin(&spare, 1, place(), 0, now));
-    let before = calls.begin(&spare, 1, place(), 0, 5);
-    [outer, other].into_iter().for_each(|outer| _ = calls.enter(calls.get(outer).unwrap(), 10, Left::Other, 0));
-    let inner = calls.begin(&spare, 1, place(), 0, 20);
+    let [outer, other] = [1, 2].map(|now| calls.begin(&spare, HERE, place(), 0, now));
+    let before = calls.begin(&spare, HERE, place(), 0, 5);
+    [outer, other].into_iter().for_each(|outer| _ = calls.enter(HERE, calls.get(outer).unwrap(), 10, Left::Other, 0));
+    let inner = calls.begin(&spare, HERE, place(), 0, 20);
     let range = |call: CallId| calls.get(call).unwrap().range_in(calls.get(outer).unwrap());
     assert_eq!((range(inner), range(before)), (Some(10), None), "it was created before the first poll");
     calls.adopt(inner, outer);
     calls.adopt(inner, other);
-    calls.exit(outer, 30, OnCpu::default());
-    calls.exit(other, 30, OnCpu::default());
+    calls.exit(HERE, outer, 30, OnCpu::default());
+    calls.exit(HERE, other, 30, OnCpu::default());
     assert!(calls.end(Some(&spare), inner, 130).is_some());
-    calls.enter(calls.get(outer).unwrap(), 140, Left::Other, 0);
-    calls.enter(calls.get(other).unwrap(), 140, Left::Other, 0);
+    calls.enter(HERE, calls.get(outer).unwrap(), 140, Left::Other, 0);
+    calls.enter(HERE, calls.get(other).unwrap(), 140, Left::Other, 0);
     let idle = |call: CallId| calls.get(call).unwrap().idle.load(Relaxed);
     assert_eq!((idle(outer), idle(other)), (9 + 10, 8 + 110));
 }
@@ -311,14 +315,14 @@ fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
 fn a_call_is_ready_from_its_creation_or_a_wake_to_its_next_poll() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let states = |has_child: bool, woken: [Ticks; 2]| {
-        let above = calls.begin(&spare, 1, place(), 0, 100);
+        let above = calls.begin(&spare, HERE, place(), 0, 100);
         let call = calls.get(above).unwrap();
-        calls.enter(call, 110, Left::Other, 0);
-        let below = if has_child { calls.begin(&spare, 1, place(), above, 110) } else { 0 };
-        calls.exit(above, 120, OnCpu { on: 4, off: 5 });
+        calls.enter(HERE, call, 110, Left::Other, 0);
+        let below = if has_child { calls.begin(&spare, HERE, place(), above, 110) } else { 0 };
+        calls.exit(HERE, above, 120, OnCpu { on: 4, off: 5 });
         for (poll, woken) in [1_000, 2_000].into_iter().zip(woken) {
-            calls.enter(call, poll, Left::Other, woken);
-            calls.exit(above, poll + 10, OnCpu { on: 1, off: 2 });
+            calls.enter(HERE, call, poll, Left::Other, woken);
+            calls.exit(HERE, above, poll + 10, OnCpu { on: 1, off: 2 });
         }
         assert_eq!(calls.end(Some(&spare), below, 2_020).is_some(), has_child);
         let ended = calls.end(Some(&spare), above, 2_030).unwrap();
@@ -328,7 +332,7 @@ fn a_call_is_ready_from_its_creation_or_a_wake_to_its_next_poll() {
     assert_eq!(states(false, [0, 0]), (10, 10, 10 + 880 + 990));
     assert_eq!(states(false, [400, 1_005]), (10 + 600 + 990, 10 + 600 + 990, 10 + 880 + 990), "it was woken in a poll");
     assert_eq!(states(true, [400, 0]), (10 + 600, 10, 10), "the child was alive");
-    let unused = calls.begin(&spare, 1, place(), 0, 100);
+    let unused = calls.begin(&spare, HERE, place(), 0, 100);
     let ended = calls.end(Some(&spare), unused, 200).unwrap();
     assert_eq!((ended.ready, ended.ready_alone, ended.idle), (100, 0, 0), "it was never polled");
 }
@@ -338,10 +342,10 @@ fn a_call_is_ready_from_its_creation_or_a_wake_to_its_next_poll() {
 fn what_was_woken_was_not_dropped_before_and_waited_until_then() {
     let (calls, spare) = (Calls::new(), Spare::default());
     let ended = |woken: Ticks| {
-        let id = calls.begin(&spare, 1, place(), 0, 0);
+        let id = calls.begin(&spare, HERE, place(), 0, 0);
         for (enter, exit, woken) in [(0, 10, 0), (12, 20, 0), (9_000_000, 9_000_010, woken)] {
-            calls.enter(calls.get(id).unwrap(), enter, Left::Last, woken);
-            calls.exit(id, exit, OnCpu::default());
+            calls.enter(HERE, calls.get(id).unwrap(), enter, Left::Last, woken);
+            calls.exit(HERE, id, exit, OnCpu::default());
         }
         let ended = calls.end(Some(&spare), id, 9_000_020).unwrap();
         (ended.idle, ended.outlived, ended.is_dropped, ended.is_cancelled)
@@ -349,4 +353,43 @@ fn what_was_woken_was_not_dropped_before_and_waited_until_then() {
     let waited = 2 + (9_000_000 - 20);
     assert_eq!(ended(8_999_000), (waited, 10, false, false));
     assert_eq!(ended(0), (2, waited - 2 + 10, true, false), "another owner of the span may have come last");
+}
+
+/// Instances are counted apart on the thread that created a call.
+#[test]
+fn it_is_busy_while_it_is_open_on_any_thread() {
+    for threads in [[HERE, HERE], [HERE, ELSEWHERE], [ELSEWHERE, HERE], [ELSEWHERE, ELSEWHERE]] {
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let id = calls.begin(&spare, HERE, place(), 0, 0);
+        let call = calls.get(id).unwrap();
+        let [one, other] = threads;
+        calls.enter(one, call, 10, Left::Other, 0);
+        calls.enter(other, call, 12, Left::Other, 0);
+        calls.exit(one, id, 20, OnCpu::default());
+        assert_eq!((call.waited(50), call.waits_since()), (0, None));
+        let child = calls.begin(&spare, HERE, place(), id, 25);
+        calls.exit(other, id, 30, OnCpu::default());
+        assert_eq!((call.waited(50), call.waits_since()), (0, Some(30)), "it awaits its child");
+        calls.end(Some(&spare), child, 40);
+        assert_eq!(call.waited(50), 10);
+        calls.enter(other, call, 50, Left::Other, 0);
+        assert_eq!(call.waited(60), 0);
+        calls.exit(other, id, 70, OnCpu::default());
+        let ended = calls.end(Some(&spare), id, 70).unwrap();
+        assert_eq!((ended.busy, ended.idle, ended.entries), (40, 20, 3), "{threads:?}");
+        assert_eq!(calls.alive([&spare].into_iter()), 0);
+    }
+}
+
+#[test]
+fn a_span_that_is_closed_while_it_is_open_is_free_after_the_exit() {
+    for thread in [HERE, ELSEWHERE] {
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let id = calls.begin(&spare, HERE, place(), 0, 0);
+        calls.enter(thread, calls.get(id).unwrap(), 10, Left::Other, 0);
+        calls.end(Some(&spare), id, 20);
+        assert_eq!(calls.alive([&spare].into_iter()), 1);
+        calls.exit(thread, id, 30, OnCpu::default());
+        assert_eq!(calls.alive([&spare].into_iter()), 0);
+    }
 }

@@ -45,7 +45,7 @@ impl ThreadState {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
         let woken = self.take_woken(place, call);
-        self.was_ready(place, start, self.session.calls.enter(call, start, left, woken));
+        self.was_ready(place, start, self.session.calls.enter(self.index, call, start, left, woken));
         true
     }
 
@@ -271,7 +271,7 @@ impl ThreadState {
         {
             self.stack.set_call(call);
             let woken = self.take_woken(place, known);
-            self.was_ready(place, start, self.session.calls.enter(known, start, left, woken));
+            self.was_ready(place, start, self.session.calls.enter(self.index, known, start, left, woken));
         }
     }
 
@@ -303,7 +303,7 @@ impl ThreadState {
         for range in (0..self.stack.depth()).filter(|range| self.stack.follow(*range, span, id)) {
             let start = self.stack.start_of(range).unwrap_or_default();
             let _stays = call.stays_at_home(false);
-            self.session.calls.enter(call, start, Left::Other, 0);
+            self.session.calls.enter(self.index, call, start, Left::Other, 0);
         }
     }
 

@@ -45,7 +45,7 @@ impl ThreadState {
         if row.is_some_and(|row| row.add_near(duration, nested)) {
             let below = self.stack.depth();
             let call = self.stack.call_of(below);
-            self.session.calls.exit(call, entered.saturating_add(duration), OnCpu::default());
+            self.session.calls.exit(self.index, call, entered.saturating_add(duration), OnCpu::default());
             return self.note_end(Ended { place, entered, duration, nested }, call, below, 0);
         }
         self.add(Ended { place, entered, duration, nested });
@@ -62,7 +62,7 @@ impl ThreadState {
         };
         if row.add_near(ended.duration, ended.nested) {
             let call = self.stack.call_of(depth);
-            self.session.calls.exit(call, now, OnCpu::default());
+            self.session.calls.exit(self.index, call, now, OnCpu::default());
             self.note_end(ended, call, depth, 0);
         } else {
             self.add(ended);
@@ -250,7 +250,7 @@ impl ThreadState {
             }
             let cpu = self.on_cpu(&ended, below);
             let end = ended.entered.saturating_add(ended.duration);
-            self.session.calls.exit(call, end, cpu);
+            self.session.calls.exit(self.index, call, end, cpu);
             if ended.duration >= coincidence::LEAST / 2 && below == 0 {
                 let last = [ended.place.bits(), ended.entered, end];
                 self.last_long.iter().zip(last).for_each(|(word, value)| word.store(value, Relaxed));
