@@ -198,7 +198,7 @@ fn is_slow(row: &CallStats, slowest: &SlowestCalls) -> bool {
 /// nothing but wait, which the table says.
 fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, options: &RenderOptions) -> Option<String> {
     let mut parts = parts_of(&slowest.states);
-    if are_workers_busy(summary) && !is_followed(summary, row) {
+    if are_workers_busy(summary) && !are_wakes_known(summary, row) {
         parts.iter_mut().filter(|(_, state)| *state == WAITING).for_each(|(_, state)| *state = READY_OR_WAITING);
     }
     order::by_most(&mut parts, |(ns, _)| *ns);
@@ -219,13 +219,18 @@ fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, opti
     Some(format!("{which} of {all} calls of {name}, {mean}{each}: {}", parts.join(", ")))
 }
 
-/// Whether its wakes are known, since waits of calls of this name were told.
-fn is_followed(summary: &Summary, row: &CallStats) -> bool {
+/// Whether its wakes are known, since nearly all waits of calls of this name were told: of futures that nobody follows,
+/// tokio tells of those for its locks alone.
+fn are_wakes_known(summary: &Summary, row: &CallStats) -> bool {
     let label = crate::text::label(row.domain.as_deref(), &row.name);
-    let mut told = summary.waits.iter().filter(|wait| wait.of_waits.is_none() && wait.resource.is_none());
-    told.any(|wait| Some(&wait.waiter) == label.as_ref())
+    let told = summary.waits.iter().filter(|wait| wait.of_waits.is_none() && wait.resource.is_none());
+    let told = told.filter(|wait| Some(&wait.waiter) == label.as_ref()).map(|wait| u128::from(wait.time_ns));
+    let ready = row.states.map_or(0, |states| states.ready_ns);
+    told.sum::<u128>() + u128::from(ready) >= u128::from(row.awaited_ns) * TOLD_PERCENT / 100
 }
 
+/// Waits that were told are nearly all that a call awaited.
+const TOLD_PERCENT: u128 = 90;
 const WAITING: &str = "waiting itself";
 /// What a call does that is not active, where all workers are busy and nobody knows when it was woken.
 const READY_OR_WAITING: &str = "ready or waiting";

@@ -22,8 +22,8 @@ pub(crate) fn waits(summary: &Summary, options: &RenderOptions) -> String {
 
 const TITLES: [&str; 2] =
     [" ** Waits of Calls, by who ended them (waits):", "Wait Statistics (of calls, by who ended them):"];
-pub(crate) const ABOUT: &str = "Waits of futures in `follow`, by the span that ended them. None: no span did, but a \
-                                timer, I/O or the end of a task. Parts of a wait behind several spans count for each. \
+pub(crate) const ABOUT: &str = "Waits of futures in `follow`, and for tokio's locks where tokio tells of them, by the \
+                                span that ended them. None: no span did, but a timer, I/O or the end of a task. Parts of a wait behind several spans count for each. \
                                 With Of: inferred, since so many of these waits ended right after that span did.";
 const NO_WAIT: &str = "No future in `tracing_gpu::follow(future)` has waited, and no pattern shows who ended other \
                        waits.\n";

@@ -169,7 +169,7 @@ figures! {
         off_cpu_ns: u64 = sum;
         /// An instance was open, and it is not known whether its thread ran.
         on_thread_ns: u64 = sum;
-        /// New and not polled yet; or woken and not polled yet, where `follow` tells who was woken when.
+        /// New and not polled yet; or woken and not polled yet, where `follow` or tokio tells when.
         ready_ns: u64 = sum;
         /// A call that was created in it was alive.
         child_call_ns: u64 = sum;
@@ -500,7 +500,7 @@ figures! {
         /// What threads waited for inside of ranges, by time descending: sampled. Empty where nobody sampled.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         off_cpu: Vec<OffCpuStats>;
-        /// Who ended the waits of calls, by time descending; only of futures that were followed.
+        /// Who ended the waits of calls, by time descending.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         waits: Vec<WaitStats>;
         /// Whose operations on a GPU made operations of others wait, by time descending. Empty where no report asked

@@ -93,6 +93,8 @@ pub(crate) struct Call {
     /// Start of the current time in which neither it nor a child call is active, and earlier such time.
     idle_since: AtomicU64,
     idle: AtomicU64,
+    /// Start of the last idle time that has ended.
+    idle_before: AtomicU64,
     /// The time before a poll in which it was ready for it: since it was created or woken, as far as that is known. The
     /// part of it that is in `idle`, too.
     ready: AtomicU64,
@@ -102,6 +104,7 @@ pub(crate) struct Call {
     was_held_up: AtomicBool,
     /// When its wait began, if it was polled since without a wake.
     waits_since: AtomicU64,
+    operation: AtomicU64,
     /// Of the longest wait of the task, for nobody knows whom: its length, and a [`Mark`] of its end.
     waited_most: AtomicU64,
     went_on: AtomicU64,
@@ -308,7 +311,9 @@ impl Call {
     /// Ends its idle time.
     #[inline]
     fn wake(&self, now: Ticks) {
-        let idle = now.saturating_sub(self.idle_since.load(Relaxed));
+        let since = self.idle_since.load(Relaxed);
+        let idle = now.saturating_sub(since);
+        self.idle_before.store(since, Relaxed);
         self.idle.store(self.idle.load(Relaxed) + idle, Relaxed);
         self.idle_since.store(now, Relaxed);
     }
@@ -405,9 +410,62 @@ impl Call {
     pub(crate) fn owe(&self, owed: &Owed, woken: Ticks) -> Option<Ticks> {
         let since = Some(self.waits_since.swap(0, Relaxed)).filter(|since| *since != 0).or(self.began_to_wait());
         let since = since.filter(|since| *since < woken)?;
+        self.hold_up(owed, since);
+        Some(since)
+    }
+
+    /// It waited from then on for these.
+    pub(crate) fn hold_up(&self, owed: &Owed, since: Ticks) {
         self.was_held_up.store(true, Relaxed);
         self.held_up_by.lock().waited(since, owed);
-        Some(since)
+    }
+
+    /// Until when it is known to have been held up.
+    pub(crate) fn held_up_until(&self) -> Ticks {
+        self.held_up_by().map_or(0, |held_up_by| held_up_by.until())
+    }
+
+    /// It waited until then, for nobody knows whom.
+    pub(crate) fn hold_up_unknown(&self, until: Ticks) {
+        self.was_held_up.store(true, Relaxed);
+        self.held_up_by.lock().forget(until);
+    }
+
+    /// Its last entry was a poll after a wake at that time, as is known now. Returns how long it was ready; `None` if
+    /// it is open elsewhere, too.
+    pub(crate) fn was_woken(&self, woken: Ticks) -> Option<u64> {
+        let start = self.busy_since.load(Relaxed);
+        let since = woken.max(self.exited.load(Relaxed));
+        let add = |sum: &AtomicU64, since: Ticks| {
+            sum.store(sum.load(Relaxed) + start.saturating_sub(since), Relaxed);
+        };
+        if (self.state.load(Relaxed) & ALL_OPEN) + u64::from(self.open_here.load(Relaxed)) != 1 {
+            return None;
+        }
+        add(&self.ready, since);
+        if self.idle_since.load(Relaxed) == start {
+            add(&self.ready_alone, since.max(self.idle_before.load(Relaxed))); // the entry ended its idle time
+        }
+        Some(start.saturating_sub(since))
+    }
+
+    /// How often it was entered.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries.load(Relaxed)
+    }
+
+    /// Its last exit.
+    pub(crate) fn exited(&self) -> Ticks {
+        self.exited.load(Relaxed)
+    }
+
+    /// The operation of tokio that it waited in last, or one of an earlier call.
+    pub(crate) fn operation(&self) -> u64 {
+        self.operation.load(Relaxed)
+    }
+
+    pub(crate) fn set_operation(&self, operation: u64) {
+        self.operation.store(operation, Relaxed);
     }
 
     pub(crate) fn created(&self) -> Ticks {

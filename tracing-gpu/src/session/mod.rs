@@ -7,12 +7,13 @@ pub(crate) mod endings;
 pub(crate) mod foreign;
 pub(crate) mod front_end;
 pub(crate) mod gate;
+pub(crate) mod lock_waits;
 pub(crate) mod misnested;
 #[cfg(feature = "cuda")]
 pub(crate) mod note_room;
 pub(crate) mod owed;
 pub(crate) mod row_log;
-mod runtime;
+pub(crate) mod runtime;
 mod split;
 pub(crate) mod splits;
 pub(crate) mod tape_room;
@@ -44,8 +45,9 @@ use endings::AllEndings;
 use foreign::{FOREIGN, Foreign, ForeignDomains};
 use front_end::FrontEnd;
 use gate::{FINISHED, SessionGate};
-use misnested::MisnestedSites;
 #[cfg(feature = "cuda")]
+use lock_waits::LockWaits;
+use misnested::MisnestedSites;
 use note_room::NoteRoom;
 use split::Split;
 use tape_room::TapeRoom;
@@ -149,6 +151,7 @@ pub(crate) struct Session {
     by_creation: bool,
     /// What has ended last on each thread, once a call has waited for long.
     pub(crate) endings: AllEndings,
+    pub(crate) lock_waits: LockWaits,
     pub(crate) misread: MisreadValues,
     pub(crate) samples: NameSamples,
     /// How many call sites, formerly split by a field, are whole. When it changes, threads' caches of split sites are
@@ -220,6 +223,7 @@ impl Session {
             batches: Batches::default(),
             by_creation: options.parents == Parents::Created,
             endings: AllEndings::new(),
+            lock_waits: LockWaits::default(),
             misread: MisreadValues::default(),
             samples: NameSamples::default(),
             whole_sites: AtomicU32::new(0),
@@ -369,7 +373,9 @@ impl Session {
 
     /// A live front end has met this call site.
     pub(crate) fn meet(&self, metadata: &'static Metadata<'static>) {
-        if metadata.is_span() && self.is_running() && !runtime::is_of_tokio(metadata) {
+        if runtime::is_of_tokio(metadata) {
+            self.lock_waits.begin();
+        } else if metadata.is_span() && self.is_running() {
             self.front_end.meet(metadata, self.is_enabled(metadata));
         }
     }

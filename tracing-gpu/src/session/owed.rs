@@ -20,7 +20,7 @@ const PARTS: usize = 6;
 pub(crate) struct Owed {
     /// The session of the labels; 0 for none.
     pub(crate) session: u64,
-    /// What was before is not known: there were more parts.
+    /// What was before is not known, or there were more parts.
     from: Ticks,
     parts: [(Ticks, u32); PARTS],
     count: usize,
@@ -51,6 +51,16 @@ impl Owed {
         for (until, by) in wait.parts().filter(|(until, _)| *until > since) {
             self.push(if by == NOBODY { ITSELF } else { by }, until);
         }
+    }
+
+    /// The end of the last part.
+    pub(crate) fn until(&self) -> Ticks {
+        self.parts().map(|(until, _)| until).fold(self.from, Ticks::max)
+    }
+
+    /// What was before is not known.
+    pub(crate) fn forget(&mut self, until: Ticks) {
+        self.from = self.from.max(until);
     }
 
     fn push(&mut self, label: u32, until: Ticks) {

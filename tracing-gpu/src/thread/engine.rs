@@ -143,9 +143,14 @@ pub(crate) fn polls_woken(woken: Moment, by: &Owed) {
     LAST.get().into_iter().for_each(|thread| thread.set_woken(woken, by));
 }
 
+/// Whether this thread polls a future that was woken before.
+pub(crate) fn is_following() -> bool {
+    WOKEN.get().0 != 0
+}
+
 /// To whom those owe their wait that this thread wakes now.
 pub(crate) fn wakes(now: Moment) -> Owed {
-    LAST.get().map_or_else(|| Owed::to(NOBODY, now), |thread| thread.wakes(now))
+    LAST.get().map_or_else(|| Owed::to(NOBODY, now), |thread| thread.wakes(thread.session.clock.ticks_at(now)))
 }
 
 /// In a forked child: makes each callback search for its state, and so find that it must do nothing.

@@ -238,8 +238,17 @@ impl Stack {
 
     /// The calls of the open ranges that have one, the innermost first.
     pub(crate) fn calls(&self) -> impl Iterator<Item = CallId> {
-        let called = |range: &usize| self.frames.get(*range).is_some_and(|frame| frame.place().is_called());
-        (0..self.depth()).rev().filter(called).map(|range| self.call_of(range))
+        self.called().rev().map(|range| self.call_of(range))
+    }
+
+    /// The number of the outermost open range that has a call.
+    pub(crate) fn outermost_called(&self) -> Option<usize> {
+        self.called().next()
+    }
+
+    fn called(&self) -> impl DoubleEndedIterator<Item = usize> {
+        let is_called = |range: &usize| self.frames.get(*range).is_some_and(|frame| frame.place().is_called());
+        (0..self.depth()).filter(is_called)
     }
 
     /// Start of the last range to leave this stack, if it was one of this call (or of an earlier call with its number)

@@ -41,6 +41,7 @@ mod entries;
 mod exits;
 mod foreign;
 mod launches;
+mod lock_waits;
 mod new;
 mod spans;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
@@ -149,20 +150,26 @@ impl ThreadState {
     }
 
     /// To whom those owe their wait that this thread wakes now.
-    pub(super) fn wakes(&self, now: Moment) -> Owed {
-        let now = self.session.clock.ticks_at(now);
-        if !self.is_up_to_date() || !self.session.is_running() {
+    pub(super) fn wakes(&self, now: Ticks) -> Owed {
+        let label = self.label_of_waker();
+        if label == NOBODY {
             return Owed::to(NOBODY, now);
         }
-        let Some(label) = self.stack.top().and_then(|top| self.identity(top.place())).map(|own| own.key.label) else {
-            return Owed::to(NOBODY, now);
-        };
         // `follow` may be around another call than the innermost: around the request whose handler wakes.
         let mut calls = self.stack.calls().filter_map(|call| self.session.calls.get(call));
         let held_up_by = calls.find_map(Call::held_up_by);
         let mut owed = held_up_by.map_or_else(|| Owed::to(label, now), |held_up_by| held_up_by.of_waiter(label, now));
         owed.session = self.session.id;
         owed
+    }
+
+    /// The label of the innermost span that is open here; `NOBODY` for none.
+    fn label_of_waker(&self) -> u32 {
+        if !self.is_up_to_date() || !self.session.is_running() {
+            return NOBODY;
+        }
+        let top = self.stack.top().and_then(|top| self.identity(top.place()));
+        top.map_or(NOBODY, |own| own.key.label)
     }
 
     /// Ends every range that is open on this thread. Returns their places, innermost first.

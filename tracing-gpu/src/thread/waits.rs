@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use range_report::stats::Keyed;
 
 use crate::clock::Ticks;
+use crate::session::lock_waits::Wakes;
 use crate::session::owed::Owed;
 
 /// Pairs of names that one thread keeps.
@@ -26,6 +27,8 @@ pub(crate) struct WaitSums {
 pub(crate) struct Followed {
     /// To whom the wait of the future is owed that is polled now.
     pub(crate) woken_by: Mutex<Owed>,
+    /// The task of tokio that is polled now, by the id of its span, if it was woken.
+    pub(crate) task: Mutex<Option<(u64, Wakes)>>,
     pub(crate) waits: Waits,
 }
 

@@ -112,7 +112,10 @@ where
         super::record(self.engine, &ctx, id.into_u64(), record);
     }
 
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+    fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
+        if self.engine.session.lock_waits.any() && super::tokio::event(self.engine, event, &ctx) {
+            return;
+        }
         super::event(self.engine, event);
     }
 }

@@ -13,6 +13,7 @@ mod own_values;
 pub(crate) mod subscriber;
 #[cfg(feature = "nvtx-tool")]
 mod tails;
+mod tokio;
 #[cfg(feature = "nvtx-tool")]
 pub(crate) mod tool;
 #[cfg(feature = "tower")]
@@ -346,6 +347,7 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
         EnteredSpan::Hidden(parent) if parent != ROOT && thread.stack.is_empty() => {
             thread.enter_general(id, Place::stand_in(parent), 0, None, 0, created);
         }
+        EnteredSpan::Hidden(_) | EnteredSpan::Nothing if thread.session.lock_waits.any() => thread.poll_task(id),
         EnteredSpan::Hidden(_) | EnteredSpan::Nothing => {}
     }
 }
@@ -399,6 +401,9 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     let Some(thread) = engine.thread() else { return };
     if thread.exit_general(id) || thread.exit_below(id, &|span| home.values(engine, span)) {
         return;
+    }
+    if engine.session.lock_waits.any() {
+        thread.leave_task(id);
     }
     if let Some(metadata) = home.measured_site(engine, id) {
         engine.session.losses.misnested.count(metadata, |site| site.elsewhere += 1);

@@ -143,14 +143,19 @@ fn the_slowest_calls_say_what_their_time_was() {
     assert!(printed(&alone, 100).contains(said), "{}", printed(&alone, 100));
     alone.calls[0].slowest.as_mut().unwrap().states = CallStates { otherwise_ns: 6_000_000_000, ..Default::default() };
     assert!(!printed(&alone, 100).contains("::"), "it only waited: {}", printed(&alone, 100));
-    // With busy workers, only a followed call is known to wait.
+    // With busy workers, only a call whose waits were told is known to wait.
     summary.elapsed_ns = 1_000;
     let busy = |ns| ThreadStats { in_polls_ns: Some(ns), ..ThreadStats::default() };
     summary.threads = vec![busy(900), busy(0)];
-    let text = printed(&summary, 100);
-    assert!(text.contains("15.0% ready or\n    waiting\n"), "{text}");
-    summary.waits = vec![WaitStats::new("request", None, 1, 1, 1)];
-    assert!(printed(&summary, 100).contains(line));
+    let nearly_all = summary.calls[0].awaited_ns / 10 * 9;
+    for (told, is_known) in [(0, false), (nearly_all - 10, false), (nearly_all, true)] {
+        summary.waits = vec![WaitStats::new("request", None, 1, told, 1)];
+        let (text, unknown) = (printed(&summary, 100), "15.0% ready or\n    waiting\n");
+        assert_eq!((text.contains(line), text.contains(unknown)), (is_known, !is_known), "{told}: {text}");
+    }
+    summary.waits[0].time_ns -= 10;
+    summary.calls[0].states = Some(CallStates { ready_ns: 10, ..CallStates::default() });
+    assert!(printed(&summary, 100).contains(line), "it was ready, too");
 }
 
 #[test]

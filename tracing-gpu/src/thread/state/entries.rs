@@ -114,7 +114,7 @@ impl ThreadState {
     /// The task of a call was ready for so long. If another ran on this thread for most of that, it held the thread.
     #[cold]
     #[inline(never)]
-    fn blame_worker(&self, place: Place, now: Ticks, ready: u64) {
+    pub(super) fn blame_worker(&self, place: Place, now: Ticks, ready: u64) {
         let [holder, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
         let since = now.saturating_sub(ready).max(start);
         let held = end.saturating_sub(since);
@@ -130,7 +130,9 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
-        let Some(endings) = self.session.endings.make(self.index) else { return };
+        let Some(endings) = self.session.endings.make(self.index).filter(|_| !self.is_given_lock(call)) else {
+            return;
+        };
         let went_on = self.look(place, now, waited, Waiter::Call(self.held_by(now, waited)));
         let task = match self.stack.at(0) {
             Some((outermost, _)) if outermost.is_called() => self.session.calls.get(self.stack.call_of(0)),
