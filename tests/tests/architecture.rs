@@ -54,7 +54,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["record"],
             &["budget", "chunked", "clock", "fold", "off_cpu", "page", "row_file"],
             &["own_stack"],
-            &["process", "sync"],
+            &["process", "shares", "sync"],
         ],
     ),
     ("tracing-gpu-cli/src", &[&["lib"], &["command", "inject"], &["folder"], &["memory", "system"]]),

@@ -6,6 +6,8 @@
 mod alike;
 #[path = "browser/baseline.rs"]
 mod baseline;
+#[path = "browser/batches.rs"]
+mod batches;
 #[path = "browser/chromium.rs"]
 mod chromium;
 #[path = "browser/compared.rs"]

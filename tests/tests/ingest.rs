@@ -175,6 +175,39 @@ fn a_call_waits_for_the_work_that_it_submitted() {
     assert!(works.gpu_work_ns == 0 && works.otherwise_ns >= 20_000_000, "nobody asked: {works:?}");
 }
 
+/// What the requests of a batch have of its running time and of its operation. `None` as above.
+fn shares_of_a_batch(report: Report) -> Option<[Option<u64>; 3]> {
+    let folder = Folder::new();
+    let json = folder.0.join("run.json");
+    let (profiler, subscriber) = start(builder().report([report]).json(&json));
+    let queue = profiler.ingest("Radeon", ClockPair::now(GPU_NOW));
+    with_default(&subscriber, || {
+        let requests: Vec<Span> = (0..3).map(|_| info_span!("request")).collect();
+        requests.iter().for_each(|span| span.in_scope(|| ()));
+        let batch = info_span!("batch");
+        requests.iter().for_each(|span| _ = batch.follows_from(span));
+        let submission = batch.in_scope(|| info_span!("launch").in_scope(|| queue.submit()));
+        let of_request = requests[0].in_scope(|| queue.submit());
+        drop(batch);
+        // It runs when the batch is over.
+        for (submission, ns) in [(submission, 7_001), (of_request, 500)] {
+            queue.ran(submission, "infer", GPU_NOW + 1_000_000_000_000, GPU_NOW + 1_000_000_000_000 + ns);
+        }
+        requests.iter().for_each(|span| (0..2).for_each(|_| span.in_scope(|| ())));
+    });
+    profiler.finish().expect("a file that can be written");
+    let summary = Summary::read_json(std::fs::File::open(json).expect("a summary")).expect("a summary");
+    let row = summary.calls.iter().find(|row| row.name == "request").filter(|row| row.latency.instances == 3)?;
+    Some([row.batches, row.share_ns.map(|share| share.min(1)), row.gpu_share_ns])
+}
+
+#[test]
+fn the_operation_of_a_batch_is_divided_among_what_it_serves() {
+    let shares = |report| (0..20).find_map(|_| shares_of_a_batch(report)).expect("one that is not stopped");
+    assert_eq!(shares(Report::Why), [Some(3), Some(1), Some(7_001)], "not that of a request itself");
+    assert_eq!(shares(Report::Calls), [Some(3), Some(1), None], "nobody asked");
+}
+
 #[test]
 fn without_gpu_time_operations_are_ignored() {
     let (profiler, subscriber) = start(builder().gpu(Gpu::Off));

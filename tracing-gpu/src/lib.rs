@@ -187,6 +187,7 @@ mod sampler;
 mod sampler;
 mod samples;
 mod session;
+mod shares;
 #[cfg(all(unix, feature = "signals"))]
 mod signals;
 mod span;

@@ -204,12 +204,17 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
             0 => "none".to_owned(),
             some => run.wording.count(some),
         };
-        let who = if by == row.waiter {
-            format!("calls of `{}` probably waited for each other", name(by))
-        } else {
-            // A call does not make what is inside of it wait.
-            let others = if run.is_inside(&row.waiter, by) { "other calls of " } else { "" };
-            format!("{others}`{}` probably made {} wait", name(by), name(&row.waiter))
+        let who = match &row.by_value {
+            Some(value) if by == row.waiter => {
+                format!("`{}` with `{}` probably made other calls wait", name(by), name(value))
+            }
+            Some(value) => format!("`{}` with `{}` probably made {} wait", name(by), name(value), name(&row.waiter)),
+            None if by == row.waiter => format!("calls of `{}` probably waited for each other", name(by)),
+            None => {
+                // A call does not make what is inside of it wait.
+                let others = if run.is_inside(&row.waiter, by) { "other calls of " } else { "" };
+                format!("{others}`{}` probably made {} wait", name(by), name(&row.waiter))
+            }
         };
         let sentence = format!(
             "{who} {}: {} of {} waits{over} ended{within} {of_end}, by chance {chance}",
@@ -268,7 +273,15 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
             true => String::new(),
             false => format!(": {} {}", name(&most.waiter), human_inline(most.time_ns)),
         };
-        let sentence = format!("{did}{of_waiter} ({count}, up to {}){others}", human_inline(most.longest_ns));
+        let value = most.by_value.as_deref().zip(most.value_time_ns.zip(most.value_waits));
+        let (ns, sentence) = match value {
+            Some((value, (value_ns, value_waits))) => {
+                let [value_time, waits] = [human_inline(value_ns), run.wording.count(value_waits)];
+                let did = format!("`{by_name}` with `{}` made other calls wait {value_time}", name(value));
+                (value_ns, format!("{did} of {time} ({waits} waits, up to {})", human_inline(most.longest_ns)))
+            }
+            None => (ns, format!("{did}{of_waiter} ({count}, up to {}){others}", human_inline(most.longest_ns))),
+        };
         let longest_ns = rows.iter().map(|row| row.longest_ns).max().unwrap_or(0);
         let evidence = Evidence::WaitsFor { waiters: rows.len(), waits, longest_ns };
         let its = run.with_label(by);
@@ -276,7 +289,7 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
             Some(index) => run.of_phase(index, evidence, ns, &sentence),
             None => Finding { at_stake_ns: ns, ..Finding::of_run(evidence, sentence) },
         };
-        Some((is_own, Finding { of_ns: Some(saturated(whole)), ..finding }))
+        Some((is_own && value.is_none(), Finding { of_ns: Some(saturated(whole)), ..finding }))
     };
     let mut findings: Vec<(bool, Finding)> = spans.iter().filter_map(finding).collect();
     // Who makes others wait explains more.

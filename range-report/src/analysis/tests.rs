@@ -341,6 +341,15 @@ fn a_span_that_made_others_wait_is_found() {
     let told_of: Vec<String> = told(&among, FindingKind::WaitsFor).into_iter().map(|one| one.4.to_owned()).collect();
     let waited = "calls of `request` waited for each other 9.000 s (30 waits, up to 700.0 ms)";
     assert_eq!(told_of, [waited], "the ledger has less than a tenth");
+    let mut with_value = followed(&[("request", Some("request"), 30, 9_000, 700), ("request", LEDGER, 9, 2_000, 200)]);
+    let own = &mut with_value.waits[0];
+    (own.by_value, own.value_waits, own.value_time_ns) = (Some("uri=/big".to_owned()), Some(28), Some(8_000 * MS));
+    let found = with_value.findings();
+    let told_of: Vec<(u64, &str)> =
+        told(&found, FindingKind::WaitsFor).into_iter().map(|(_, _, ns, _, sentence)| (ns, sentence)).collect();
+    let big = "`request` with `uri=/big` made other calls wait 8.000 s of 9.000 s (28 waits, up to 700.0 ms)";
+    assert_eq!(told_of[0], (8_000 * MS, big));
+    assert_eq!(told_of.len(), 2, "the ledger comes next");
     let mut text = Vec::new();
     run.render(&[Report::Tree], &RenderOptions::default().width(1_000), &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
@@ -407,6 +416,11 @@ fn whom_calls_seem_to_wait_for_is_found_with_its_evidence() {
     let expected = [of(900 * MS, ledger), of(880 * MS, tick)];
     assert_eq!(told(&findings, FindingKind::WaitsAfter), expected);
     assert_eq!(told(&findings, FindingKind::WaitsFor), []);
+    let mut with_value = inferred(&[("request", 68, 70, 0, 900)]);
+    with_value.waits[0].by_value = Some("uri=/big".to_owned());
+    let sentence = "`request` with `uri=/big` probably made other calls wait 900.0 ms: 68 of 70 waits over 20.00 ms \
+                    ended within 200.0 us after it ended, by chance none";
+    assert_eq!(told(&with_value.findings(), FindingKind::WaitsAfter), [of(900 * MS, sentence)]);
     let each_other = inferred(&[("request", 68, 70, 0, 900)]).findings();
     let sentence = "calls of `request` probably waited for each other 900.0 ms: 68 of 70 waits over 20.00 ms ended \
                     within 200.0 us after it ended, by chance none";

@@ -12,6 +12,7 @@
 //! | the API calls of a thread | a track "CUDA API of" that thread |
 //! | a GPU | a process, with a track a stream for its operations, and above it one a level for the ranges projected onto it |
 //! | a launch | a slice without length on its thread, and an arrow (`s`, `f`) from there to each operation |
+//! | a call that a batch serves | an arrow from its first range to that of the batch, `cat` "batch" |
 //! | copied bytes | a counter (`C`) a direction, from the start |
 //!
 //! Two slices of one track must be nested or apart, or a reader drops one. A slice that would cross another (kernels at
@@ -19,6 +20,7 @@
 //! nanoseconds from the start of the profiler, written as microseconds with three decimals. In arguments, integers
 //! beyond 2^53 are strings, because most readers hold numbers as doubles. The values of counters are always numbers.
 
+mod batches;
 mod color;
 mod destination;
 mod device;
@@ -132,6 +134,7 @@ impl<W: Write + Send> Sink for Chrome<W> {
             }
             Item::ApiCall(call) => host.api_call(lines, call),
             Item::Projection(projection) => devices.projection(lines, projection),
+            Item::Link(link) => host.link(lines, *link),
             Item::Detail(_) | Item::Idle(_) => {}
         }
         if self.lines.bytes().len() >= CHUNK { self.write() } else { Ok(()) }

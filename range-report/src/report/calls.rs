@@ -20,7 +20,8 @@ pub(super) const ABOUT: &str = "Spans that are futures, from creation to close: 
                                 and off CPU what is known of it; awaited is the rest until the last poll: ready for a \
                                 poll, waiting for a child call, for GPU work that it launched, or otherwise; awaited self is that in which no child was \
                                 alive; outlived is time after the last poll; in batch is time in which a batch that \
-                                served the call was open, and share~ an estimate: its part of their running time.";
+                                served the call was open, and share~ an estimate: its part of their running time; GPU \
+                                share~, of the operations that they launched.";
 /// *In CUDA*, *off CPU*, *ready*, *GPU work* and *outlived* get columns if they are this part of the latency of some
 /// row.
 const WORTH_A_COLUMN: u64 = 100;
@@ -165,6 +166,9 @@ fn text(summary: &Summary, rows: &[&CallStats], options: &RenderOptions) -> Stri
     if rows.iter().all(|row| row.batches.is_none()) {
         unneeded.extend(["Batches", "In batch", "Share~"]);
     }
+    if rows.iter().all(|row| row.gpu_share_ns.is_none()) {
+        unneeded.push("GPU share~");
+    }
     unneeded.into_iter().for_each(|column| table.remove(column));
     let head = |column: &Column| {
         let (header, rank) = match &*column.page {
@@ -172,7 +176,7 @@ fn text(summary: &Summary, rows: &[&CallStats], options: &RenderOptions) -> Stri
             "Mean" | "Batches" => ("", 1),
             "On thread" | "On CPU" => ("", 2),
             "In CUDA" | "Off CPU" | "Ready" | "GPU work" => ("", 4),
-            "Outlived" | "Awaited" | "In batch" | "Share~" => ("", 3),
+            "Outlived" | "Awaited" | "In batch" | "Share~" | "GPU share~" => ("", 3),
             "p90" => ("", 5),
             "p50" => ("", 6),
             "Max" => ("", 7),

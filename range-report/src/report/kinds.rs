@@ -28,7 +28,8 @@ pub enum Report {
     /// percentiles of their latency, from the creation of the span to its close. `On thread` is the part of the
     /// latency during which an instance was open, `Awaited` the rest until the last poll, and `Outlived` the time after
     /// that. `Awaited self` excludes the time during which a child call was alive. `In batch` is the time during which
-    /// a batch that served the call was open, and `Share~` its part of their running time.
+    /// a batch that served the call was open, `Share~` its part of their running time, and `GPU share~` that of the
+    /// operations that they launched.
     Calls,
     /// Sums over the span field `nvtx.category`.
     Categories,

@@ -66,9 +66,11 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
         if is_inferred {
             cells.extend([row.of_waits, row.by_chance, row.over_ns, row.within_ns].map(Cell::known));
         }
-        let by = |by: &str| match &row.resource {
-            Some(resource) => text(&format!("{by} (held a {resource})")),
-            None => text(by),
+        let by = |by: &str| match (&row.resource, &row.by_value) {
+            (Some(resource), _) => text(&format!("{by} (held a {resource})")),
+            (None, Some(value)) if row.of_waits.is_some() => text(&format!("{by} with {value}")),
+            (None, Some(value)) => text(&format!("{by} (most with {value})")),
+            (None, None) => text(by),
         };
         cells.push(row.by.as_deref().map_or_else(|| Cell::text(nobody), by));
         table.push(cells);

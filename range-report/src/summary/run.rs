@@ -100,6 +100,10 @@ figures! {
         /// `gpu.weight` of their spans.
         #[serde(default, skip_serializing_if = "absent")]
         share_ns: Option<u64> = sum => "Share~ (ns)";
+        /// Estimate: the durations of the GPU operations that each batch launched, divided in the same way. `None` for
+        /// none, or if no report asked for it.
+        #[serde(default, skip_serializing_if = "absent")]
+        gpu_share_ns: Option<u64> = sum => "GPU Share~ (ns)";
     }
 }
 

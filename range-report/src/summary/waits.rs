@@ -23,6 +23,11 @@ figures! {
         /// was ready.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resource: Option<String> = key;
+        /// A field and its value, as `uri=/big`, of the calls of `by` that ended most of the waits, where few of the
+        /// calls that waited have it: known where calls wait for others of their own name. The figures of an inferred
+        /// row are those of these calls alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by_value: Option<String> = key;
         /// Told: waits of which the largest part is owed to it. Inferred: waits that ended right after it.
         waits: u64 = sum;
         /// All parts of waits that are owed to it.
@@ -45,6 +50,12 @@ figures! {
         /// Of an inferred row: how long before its end they ended at most, if that counts: it lets go before it ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before_ns: Option<u64> = most;
+        /// The part of `waits` that is owed to calls with `by_value`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value_waits: Option<u64> = sum;
+        /// The part of `time_ns` that is owed to them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value_time_ns: Option<u64> = sum;
     }
 }
 
@@ -63,12 +74,13 @@ impl WaitStats {
     /// ```
     #[must_use]
     pub fn new(waiter: impl Into<String>, by: Option<String>, waits: u64, time_ns: u64, longest_ns: u64) -> Self {
-        let resource = None;
+        let (resource, by_value, value_waits, value_time_ns) = (None, None, None, None);
         let (of_waits, by_chance, over_ns, within_ns, before_ns) = (None, None, None, None, None);
         Self {
             waiter: waiter.into(),
             by,
             resource,
+            by_value,
             waits,
             time_ns,
             longest_ns,
@@ -77,6 +89,8 @@ impl WaitStats {
             over_ns,
             within_ns,
             before_ns,
+            value_waits,
+            value_time_ns,
         }
     }
 
@@ -92,7 +106,8 @@ impl Join for Vec<WaitStats> {
     #[inline]
     fn join(parts: &[&Self]) -> Self {
         let mut rows = by_key(parts, |row: &WaitStats| {
-            (row.waiter.clone(), row.by.clone(), row.resource.clone(), row.of_waits.is_some())
+            let names = (row.waiter.clone(), row.by.clone(), row.by_value.clone());
+            (names, row.resource.clone(), row.of_waits.is_some())
         });
         order::by_most(&mut rows, |row| row.time_ns);
         rows

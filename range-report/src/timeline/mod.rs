@@ -116,6 +116,17 @@ pub enum Ending {
     Cut,
 }
 
+/// A batch serves a call: its span follows from that of the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Link {
+    /// Number of the batch's call.
+    pub batch: u64,
+    /// Number of the call that it serves.
+    pub served: u64,
+    /// What part of the batch that call has, relative to the others.
+    pub weight: f64,
+}
+
 /// A moment: an event of `tracing`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark<'a> {
@@ -268,6 +279,8 @@ pub enum Item<'a> {
     Detail(PlacedDetail<'a>),
     /// Time in which a device was idle. Only a page shows it.
     Idle(IdleTime<'a>),
+    /// What a batch serves. It may come before or after the items of both.
+    Link(Link),
 }
 
 /// A file that shows a timeline. Items arrive in no order across threads and devices. Each thread and device has been

@@ -77,6 +77,25 @@ fn shares_of_a_row_add_up_to_the_running_time_of_its_batches() {
 }
 
 #[test]
+fn a_trace_has_an_arrow_from_each_request_to_its_batch() {
+    for tier in BOTH {
+        let trace = TemporaryFile::new("batches.json");
+        let setting = format!("out=none,trace={}", trace.0.display());
+        outcome(command("batches-of-one-row", tier).env("TRACING_GPU", setting)).succeeded();
+        let text = std::fs::read_to_string(&trace.0).expect("a trace");
+        let events: Vec<serde_json::Value> = serde_json::from_str(&text).expect("JSON");
+        let of = |phase: &str| {
+            let of_phase = events.iter().filter(|event| event["ph"] == phase && event["cat"] == "batch");
+            of_phase.map(|event| event["ts"].to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!((of("s").len(), of("f").len()), (70, 70), "{tier}");
+        let batches = events.iter().filter(|event| event["name"] == "batch" && event["ph"] == "X");
+        let starts = batches.flat_map(|event| std::iter::repeat_n(event["ts"].to_string(), 10));
+        assert_eq!(of("f"), starts.collect::<Vec<_>>(), "{tier}");
+    }
+}
+
+#[test]
 fn spans_that_are_no_calls_take_their_part_but_have_no_row() {
     for tier in BOTH {
         let summary = untold("batches-of-plain-spans", tier).summary();

@@ -3,10 +3,11 @@
 use range_report::stats::{Keyed, order};
 use range_report::summary::WaitStats;
 
-use super::label_shown;
+use super::{label_shown, values};
 use crate::clock::Rate;
 use crate::session::Names;
-use crate::thread::coincidence::{ANY, CERTAIN, Key, LATE, LEAST, Sums, WINDOWS};
+use crate::session::asked_values::AskedValues;
+use crate::thread::coincidence::{By, CERTAIN, Key, LATE, LEAST, Sums, WINDOWS};
 
 /// A claim needs so many moments at which waits ended, this percentage of them right after it, and this one of the
 /// waits: with a moment, all of its queue is missed.
@@ -34,20 +35,20 @@ const LENGTHS: usize = 64;
 /// Waits of one name after one other: those of at least 2 to the power of `octave` ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Claim {
-    by: u32,
+    by: By,
     window: u8,
     octave: u8,
     after: Sums,
     all: u64,
 }
 
-pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<WaitStats> {
+pub(super) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValues), rate: Rate) -> Vec<WaitStats> {
     let mut all: Keyed<u32, Keyed<Key, Sums>> = Keyed::default();
     for (key, sums) in rows {
         all.row(key.waiter).row(*key).add(sums);
     }
     let of_waiter = |(waiter, rows): (&u32, &Keyed<Key, Sums>)| {
-        let row = |claim: Claim| {
+        let row = |(claim, value): (Claim, Option<String>)| {
             let least = (1_u64 << claim.octave).max(LEAST);
             let window = WINDOWS[usize::from(claim.window)];
             let before = if claim.window < LATE { 0 } else { window / 2 };
@@ -56,7 +57,7 @@ pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<W
                 [least, within, before, claim.after.time, claim.after.longest].map(|ticks| rate.ns(u128::from(ticks)));
             let mut row = WaitStats::new(
                 label_shown(names, *waiter),
-                Some(label_shown(names, claim.by)),
+                Some(label_shown(names, claim.by.label)),
                 claim.after.waits,
                 time,
                 longest,
@@ -66,46 +67,84 @@ pub(super) fn inferred(rows: &[(Key, Sums)], names: &Names, rate: Rate) -> Vec<W
             row.over_ns = Some(over_ns);
             row.within_ns = Some(within);
             row.before_ns = (before > 0).then_some(before);
+            if value.is_some() {
+                (row.value_waits, row.value_time_ns) = (Some(row.waits), Some(row.time_ns));
+            }
+            row.by_value = value;
             row
         };
-        claims(rows).into_iter().map(row).collect::<Vec<_>>()
+        let mut claims: Vec<_> = claims(rows).into_iter().map(|claim| (claim, None)).collect();
+        let telling = telling_values(rows);
+        let texts = asked.texts(telling.iter().map(|claim| claim.by.code));
+        if let (Some(&claim), false) = (telling.first(), texts.is_empty()) {
+            claims.retain(|(of_name, _)| of_name.by.label != claim.by.label);
+            claims.push((claim, Some(texts)));
+        }
+        claims.into_iter().map(row).collect::<Vec<_>>()
     };
     all.iter().flat_map(of_waiter).collect()
 }
 
-/// The claims about the waits of one name, from its rows.
+/// The claims about the waits of one name, from its rows: by names alone.
 fn claims(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
+    let mut claims = all_claims(rows, |by| by.code == 0 && *by != By::ANY);
+    order::by_most(&mut claims, |claim| claim.after.time);
+    let most = claims.first().map_or(0, |claim| claim.after.time);
+    claims.retain(|claim| claim.after.time >= most / OTHER_PART);
+    if claims.len() > CLAIMS { Vec::new() } else { claims }
+}
+
+/// The values whose calls ended the waits of one name, if they tell these from the calls that waited.
+fn telling_values(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
+    let claims = all_claims(rows, |by| by.code != 0 && *by != By::any_value(by.label));
+    // Those that had it did not wait for it.
+    let explained = |claim: &Claim| (claim.after.waits as f64 / claim.all as f64, [claim.after.own, claim.after.waits]);
+    values::most_telling(claims, explained)
+}
+
+/// Whether a value is more frequent among calls that end waits than among those that wait, and that is no chance. Of
+/// these waits, those of calls with the value count as no hit.
+fn is_telling(after: &Sums, all: &Sums) -> bool {
+    let others = all.waits.saturating_sub(after.own);
+    if after.moments < MOMENTS || after.waits * 100 < others * WAITS_PERCENT {
+        return false;
+    }
+    let is_rare = after.waits as f64 * all.waits as f64 >= values::TELLS as f64 * after.own as f64 * others as f64;
+    is_rare && is_surprise(after, after.waits as f64 / others as f64, after.moments)
+}
+
+fn all_claims(rows: &Keyed<Key, Sums>, is_asked: impl Fn(&By) -> bool) -> Vec<Claim> {
     // By name and window: the waits of at least each length.
-    let mut longer: Keyed<(u32, u8), Vec<Sums>> = Keyed::default();
+    let mut longer: Keyed<(By, u8), Vec<Sums>> = Keyed::default();
     for (key, row) in rows.iter() {
         let by_length = longer.row_or((key.by, key.window), || vec![Sums::default(); LENGTHS]);
         by_length.iter_mut().take(usize::from(key.octave) + 1).for_each(|sums| sums.add(row));
     }
-    let longer = |by: u32, window: u8, octave: u8| {
+    let longer = |by: By, window: u8, octave: u8| {
         let by_length = longer.get(&(by, window));
         by_length.and_then(|sums| sums.get(usize::from(octave))).copied().unwrap_or_default()
     };
     let mut lengths: Vec<(u8, u8)> = rows.iter().map(|(key, _)| (key.octave, key.window)).collect();
     order::by_key(&mut lengths, |length| *length);
     lengths.dedup();
-    let mut names: Vec<u32> = rows.iter().map(|(key, _)| key.by).filter(|by| *by != ANY).collect();
+    let mut names: Vec<By> = rows.iter().map(|(key, _)| key.by).filter(|by| is_asked(by)).collect();
     names.dedup();
-    let claim = |by: u32| {
+    let claim = |by: By| {
         // The most waits that it explains, and most closely: short ones may have other causes.
         lengths.iter().find_map(|&(octave, window)| {
-            let (after, all) = (longer(by, window, octave), longer(ANY, window, octave));
-            let is_first = |early| is_first(&longer(by, early, octave), &longer(ANY, early, octave));
+            let any = if by.code == 0 { By::ANY } else { By::any_value(by.label) };
+            let (after, all) = (longer(by, window, octave), longer(any, window, octave));
+            let is_first = |early| is_first(&longer(by, early, octave), &longer(By::ANY, early, octave));
             let is_cause =
                 after.began_with * FIRST_PART <= after.waits && window.checked_sub(LATE).is_none_or(is_first);
-            let is_claimed = is_cause && is_no_chance(&after, &all);
-            is_claimed.then_some(Claim { by, window, octave, after, all: all.waits })
+            let is_claimed = match by.code {
+                0 => is_cause && is_no_chance(&after, &all),
+                _ => is_telling(&after, &all),
+            };
+            is_claimed.then_some(Claim { by, window, octave, after, all: all.waits - after.own })
         })
     };
-    let mut claims: Vec<Claim> = names.into_iter().filter_map(claim).collect();
-    order::by_most(&mut claims, |claim| claim.after.time);
-    let most = claims.first().map_or(0, |claim| claim.after.time);
-    claims.retain(|claim| claim.after.time >= most / OTHER_PART);
-    if claims.len() > CLAIMS { Vec::new() } else { claims }
+    names.into_iter().filter_map(claim).collect()
 }
 
 /// Whether a name ends before the waits often enough to be their cause.
@@ -126,11 +165,15 @@ fn is_no_chance(after: &Sums, all: &Sums) -> bool {
     if is_rare || after.waits * 100 < all.waits * WAITS_PERCENT {
         return false;
     }
+    is_surprise(after, after.moments as f64 / all.moments as f64, all.moments)
+}
+
+/// Whether such a part of so many moments is too much for chance.
+fn is_surprise(after: &Sums, hit: f64, moments: u64) -> bool {
     let chance = chance(after).max(1.0 / after.waits as f64).min(1.0);
-    let hit = after.moments as f64 / all.moments as f64;
     // Chernoff's bound of the odds that so many of so many moments are hits by chance.
     let missed = if hit < 1.0 { (1.0 - hit) * ((1.0 - hit) / (1.0 - chance)).ln() } else { 0.0 };
-    hit >= LIFT * chance && all.moments as f64 * (hit * (hit / chance).ln() + missed) >= SURPRISE
+    hit >= LIFT * chance && moments as f64 * (hit * (hit / chance).ln() + missed) >= SURPRISE
 }
 
 #[cfg(test)]
@@ -141,17 +184,19 @@ mod tests {
 
     fn sums(waits: u64, moments: u64, chance_percent: u64) -> Sums {
         let by_chance = waits * CERTAIN * chance_percent / 100;
-        Sums { waits, by_chance, time: waits * TIME, longest: TIME, moments, began_with: 0 }
+        Sums { waits, by_chance, time: waits * TIME, longest: TIME, moments, began_with: 0, own: 0 }
     }
 
+    const ANY: u32 = By::ANY.label;
+
     fn key(by: u32, octave: u8) -> Key {
-        Key { waiter: 7, by, window: 0, octave }
+        Key { waiter: 7, by: By::label(by), window: 0, octave }
     }
 
     fn named(rows: &[(Key, Sums)]) -> Vec<(u32, u8, u64)> {
         let mut all = Keyed::default();
         rows.iter().for_each(|(key, sums)| _ = all.insert(*key, *sums));
-        claims(&all).iter().map(|claim| (claim.by, claim.octave, claim.after.waits)).collect()
+        claims(&all).iter().map(|claim| (claim.by.label, claim.octave, claim.after.waits)).collect()
     }
 
     #[test]
@@ -207,5 +252,24 @@ mod tests {
         assert_eq!(with(20, (2, 1), 0), claimed, "it has to wake many");
         assert_eq!(with(20, (1, 1), 0), [], "it ends later than all of them");
         assert_eq!(with(20, (2, 2), 0), [], "it ends first as often by chance");
+    }
+
+    #[test]
+    fn a_value_is_claimed_by_waits_of_tasks_without_it() {
+        let with = |waits: u64, moments: u64, own: u64, chance_percent: u64, all: u64| {
+            let found = Sums { own, ..sums(waits, moments, chance_percent) };
+            let mut rows = Keyed::default();
+            for (code, sums) in [(5, found), (By::any_value(3).code, sums(all, 0, 0))] {
+                _ = rows.insert(Key { by: By { label: 3, code }, ..key(3, 30) }, sums);
+            }
+            telling_values(&rows).iter().map(|claim| (claim.by.code, claim.after.waits, claim.all)).collect::<Vec<_>>()
+        };
+        let claimed = [(5, 100, 110)];
+        assert_eq!(with(100, 12, 40, 1, 150), claimed);
+        assert_eq!(with(100, 9, 40, 1, 150), [], "few ends");
+        assert_eq!(with(87, 12, 40, 1, 150), [], "many other waits");
+        assert_eq!(with(100, 12, 90, 1, 200), claimed, "nearly half of who waited has it");
+        assert_eq!(with(100, 12, 95, 1, 205), [], "more of them");
+        assert_eq!(with(100, 12, 40, 16, 150), [], "by chance");
     }
 }

@@ -21,6 +21,7 @@ mod recursion;
 #[cfg(feature = "row-file")]
 mod row_file_summary;
 mod threads;
+mod values;
 
 use std::time::Duration;
 
@@ -94,12 +95,14 @@ pub(crate) fn summarise(
         .map(|range| OpenRanges { count: range.count, ..OpenRanges::pushed(range.label, range.thread) })
         .collect();
     let (mut lifetimes, mut waits, mut held_up, mut coincidences) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut value_waits = Vec::new();
     for thread in &all_threads {
         // A thread that has made no call since the window began still has rows of an older window.
         if thread.window.is(window) {
             rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
             calls.extend(thread.call_rows().filter_map(CallRow::copy));
             waits.extend(thread.followed.get().into_iter().flat_map(|followed| followed.waits.copy()));
+            value_waits.extend(thread.followed.get().into_iter().flat_map(|followed| followed.values.copy()));
             held_up.extend(thread.held_up.get().into_iter().flat_map(|waits| waits.copy()));
             coincidences.extend(thread.coincidences.get().into_iter().flat_map(|all| all.copy()));
             let left_open = thread.left_open().into_iter();
@@ -134,8 +137,9 @@ pub(crate) fn summarise(
             .chain(&mut held_up)
             .flat_map(|(labels, _)| labels)
             .for_each(|label| *label = joined.label(*label));
+        value_waits.iter_mut().for_each(|([label, _], _)| *label = joined.label(*label));
         // Two names that are one now may both have ended before the same wait.
-        coincidences.retain(|(key, _)| joined.label(key.by) == key.by);
+        coincidences.retain(|(key, _)| joined.label(key.by.label) == key.by.label);
         coincidences.iter_mut().for_each(|(key, _)| key.waiter = joined.label(key.waiter));
         stream_rows.iter_mut().for_each(|(_, node, key, _)| join(&mut key.label, node));
         held.join(&joined);
@@ -167,10 +171,11 @@ pub(crate) fn summarise(
     summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
     summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, rate);
     summary.calls = calls::stats(&calls, names, rate, asked);
-    let told = calls::waits(&waits, names, rate);
+    let mut told = calls::waits(&waits, names, rate);
+    values::tell(&mut told, &value_waits, (names, &session.values), rate);
     let mut for_workers = calls::waits(&held_up, names, rate);
     for_workers.iter_mut().for_each(|row| row.resource = Some(WaitStats::WORKER.to_owned()));
-    let inferred = coincidence::inferred(&coincidences, names, rate);
+    let inferred = coincidence::inferred(&coincidences, (names, &session.values), rate);
     summary.waits = WaitStats::joined([told, for_workers, inferred].concat());
     let told = all_threads.iter().filter_map(|thread| Some(thread.followed.get()?.waits.lost()));
     let inferred = all_threads.iter().filter_map(|thread| Some(thread.coincidences.get()?.lost()));

@@ -7,7 +7,7 @@ pub(crate) mod states;
 mod union;
 
 use range_report::Summary;
-use range_report::timeline::{ApiCall, Call, Details, Item, Operation, PlacedDetail, Range};
+use range_report::timeline::{ApiCall, Call, Details, Item, Link, Operation, PlacedDetail, Range};
 
 /// Gets everything that timelines get, whether or not one is written, in the same order: ranges of a thread by their
 /// ends, with no order across threads and devices. Runs on the thread that writes timelines. If no report asks for a
@@ -25,6 +25,8 @@ pub(crate) trait Fold: Send {
     fn operation(&mut self, _: &Operation<'_>) {}
     /// A call of the GPU's API.
     fn api(&mut self, _: &ApiCall<'_>) {}
+    /// A batch and a call that it serves.
+    fn link(&mut self, _: &Link) {}
     /// A detail of the kinds that any fold needs.
     fn detail(&mut self, _: &PlacedDetail<'_>) {}
     /// A window begins at this moment, in nanoseconds of the items: discards what ended before. Later items may have
@@ -76,6 +78,7 @@ pub(crate) fn give(folds: &mut [Box<dyn Fold>], item: &Item<'_>) {
             Item::Call(call) => fold.call(call),
             Item::Operation(operation) => fold.operation(operation),
             Item::ApiCall(call) => fold.api(call),
+            Item::Link(link) => fold.link(link),
             Item::Detail(detail) => fold.detail(detail),
             _ => {}
         }

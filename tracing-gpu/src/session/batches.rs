@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use super::calls::Calls;
 use crate::clock::Ticks;
 use crate::record::{CallId, LinkedId, Place};
+use crate::shares::parts;
 
 /// The largest number of links that are kept at one time.
 const LINKS: usize = 1 << 16;
@@ -211,23 +212,6 @@ impl LinkedSpans {
         let in_batch = in_batch.total();
         (batches > 0).then_some(Served { thread, place, node, created, is_call, batches, in_batch, share })
     }
-}
-
-/// The parts of a time by these weights; equal ones if no weight is above 0. They add up to the time.
-fn parts(time: u64, weights: impl Iterator<Item = f64> + Clone) -> Vec<u64> {
-    let all: f64 = weights.clone().sum();
-    let is_weighted = all > 0.0 && all.is_finite();
-    let all = if is_weighted { all } else { weights.clone().count() as f64 };
-    let (mut sum, mut before) = (0.0, 0);
-    let part = |weight: f64| {
-        sum += if is_weighted { weight } else { 1.0 };
-        // The last sum is `all`: the numbers were added in the same order.
-        let until = ((time as f64 * (sum / all)).round() as u64).clamp(before, time);
-        let part = until - before;
-        before = until;
-        part
-    };
-    weights.map(part).collect()
 }
 
 /// A set of moments: stretches of time in order, and what came before them.

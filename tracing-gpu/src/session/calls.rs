@@ -23,6 +23,7 @@ use super::owed::Owed;
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, LinkedId, OnCpu, Place, RangeNumbers};
+use crate::span::codes::{Codes, FIELDS};
 
 /// The largest number of calls that are followed at one time.
 const CALLS: usize = 1 << 18;
@@ -36,8 +37,8 @@ const LONG_PAUSE: u64 = 1 << 26;
 /// just slept, whose caches are cold.
 const AT_ONCE: u64 = 1 << 16;
 
-/// Parts of [`Call::state`]: the number of instances that are open elsewhere than on its own thread, whether one was
-/// open there when the span closed, the number of child calls whose span is open, the number of those that it may await,
+/// Parts of [`Call::state`]: the number of instances that are open on other threads than its own, whether one was open
+/// there when the span closed, the number of child calls whose span is open, the number of those that it may await,
 /// whether its parent awaits it no more, because it looks like a future that was polled and then dropped, and whether
 /// the span is closed. A finished child is not awaited, even if another handle keeps its span open.
 const OPEN: u64 = 1;
@@ -99,6 +100,9 @@ pub(crate) struct Call {
     /// part of it that is in `idle`, too.
     ready: AtomicU64,
     ready_alone: AtomicU64,
+    /// The codes of its fields' values, if calls of its name waited for each other before it was created.
+    has_codes: AtomicBool,
+    codes: [AtomicU32; FIELDS],
     /// What held it up so far, if it is followed.
     held_up_by: Mutex<Owed>,
     was_held_up: AtomicBool,
@@ -468,6 +472,16 @@ impl Call {
         self.operation.store(operation, Relaxed);
     }
 
+    pub(crate) fn set_codes(&self, codes: Codes) {
+        self.codes.iter().zip(codes).for_each(|(word, code)| word.store(code, Relaxed));
+        self.has_codes.store(true, Relaxed);
+    }
+
+    pub(crate) fn codes(&self) -> Codes {
+        let codes = || self.codes.each_ref().map(|code| code.load(Relaxed));
+        if self.has_codes.load(Relaxed) { codes() } else { Codes::default() }
+    }
+
     pub(crate) fn created(&self) -> Ticks {
         self.created.load(Relaxed)
     }
@@ -726,6 +740,9 @@ impl Calls {
         }
         call.last.store(0, Relaxed);
         call.waits_since.store(0, Relaxed);
+        if call.has_codes.load(Relaxed) {
+            call.has_codes.store(false, Relaxed);
+        }
         // A load and a store: one operation of both would wait for all stores before it.
         if call.was_held_up.load(Relaxed) {
             call.was_held_up.store(false, Relaxed);

@@ -6,6 +6,7 @@ use once_cell::race::OnceBox;
 
 use crate::chunked::Chunked;
 use crate::clock::Ticks;
+use crate::span::codes::{Codes, FIELDS};
 
 /// Endings that are kept of each thread.
 const KEPT: usize = 64;
@@ -74,6 +75,7 @@ struct Ending {
     woken: AtomicU64,
     /// If its thread was off the CPU in it: the last moment at which that may have begun.
     off_since: AtomicU64,
+    codes: [AtomicU32; FIELDS],
 }
 
 /// A range that has ended; see [`Ending`].
@@ -83,6 +85,8 @@ pub(crate) struct Last {
     pub(crate) begun: Option<Mark>,
     pub(crate) woken: Option<Mark>,
     pub(crate) off_since: Option<Mark>,
+    /// Of its call.
+    pub(crate) codes: Codes,
 }
 
 impl Default for Endings {
@@ -103,15 +107,16 @@ impl Endings {
         last.into_iter().for_each(|ending| ending.woken.store(Mark::bits(woken), Relaxed));
     }
 
-    /// A range has ended that had begun then, and whose thread may have been off the CPU since then. Only for the
-    /// owning thread.
-    pub(crate) fn end(&self, range: Option<Mark>, begun: Option<Mark>, off_since: Option<Mark>) {
+    /// A range has ended that had begun then, and whose thread may have been off the CPU since then; of a call with
+    /// these codes. Only for the owning thread.
+    pub(crate) fn end(&self, range: Option<Mark>, [begun, off_since]: [Option<Mark>; 2], codes: Codes) {
         let count = self.count.load(Relaxed);
         let Some(ending) = self.all.get(count as usize % KEPT) else { return };
         ending.woken.store(self.woken.load(Relaxed), Relaxed);
         self.woken.store(0, Relaxed);
         ending.begun.store(Mark::bits(begun), Relaxed);
         ending.off_since.store(Mark::bits(off_since), Relaxed);
+        ending.codes.iter().zip(codes).for_each(|(word, code)| word.store(code, Relaxed));
         ending.range.store(Mark::bits(range), Release);
         self.count.store(count + 1, Relaxed);
     }
@@ -122,7 +127,8 @@ impl Endings {
             let range = Mark::of(ending.range.load(Acquire))?;
             let [begun, woken, off_since] =
                 [&ending.begun, &ending.woken, &ending.off_since].map(|word| Mark::of(word.load(Relaxed)));
-            Some(Last { range, begun, woken, off_since })
+            let codes = ending.codes.each_ref().map(|code| code.load(Relaxed));
+            Some(Last { range, begun, woken, off_since, codes })
         })
     }
 
@@ -202,7 +208,7 @@ mod tests {
     fn those_of_any_thread_are_found() {
         let all = AllEndings::new();
         for thread in [3, 1_000] {
-            all.make(thread).unwrap().end(Mark::new(thread, 1 << UNIT), None, None);
+            all.make(thread).unwrap().end(Mark::new(thread, 1 << UNIT), [None; 2], Codes::default());
         }
         let labels: Vec<u32> = all.iter().flat_map(Endings::all).map(|last| last.range.label()).collect();
         assert_eq!(labels, [3, 1_000]);
@@ -213,14 +219,15 @@ mod tests {
         let endings = Endings::default();
         let mark = |number: u64| Mark::new(number as u32, number << UNIT);
         endings.begin(mark(3));
-        (0..=KEPT as u64).for_each(|number| endings.end(mark(number), mark(0), None));
+        (0..=KEPT as u64).for_each(|number| endings.end(mark(number), [mark(0), None], Codes::default()));
         let mut all: Vec<_> = endings.all().map(|last| (last.range.label(), last.woken.is_some())).collect();
         all.sort_unstable();
         assert_eq!((all.len(), all[0], endings.oldest()), (KEPT, (1, false), mark(1)));
         let other = Endings::default();
-        other.end(mark(4), mark(2), mark(1));
+        other.end(mark(4), [mark(2), mark(1)], [7, 0, 0, 9]);
         other.amend(mark(3));
-        let all = vec![Last { range: mark(4).unwrap(), begun: mark(2), woken: mark(3), off_since: mark(1) }];
+        let range = mark(4).unwrap();
+        let all = vec![Last { range, begun: mark(2), woken: mark(3), off_since: mark(1), codes: [7, 0, 0, 9] }];
         assert_eq!((other.all().collect::<Vec<_>>(), other.oldest()), (all, None));
     }
 }

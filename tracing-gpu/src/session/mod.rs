@@ -1,5 +1,6 @@
 //! One profiler's shared state: the window, the filter, the names, and the bounds on memory.
 
+pub(crate) mod asked_values;
 pub(crate) mod batches;
 pub(crate) mod calls;
 pub(crate) mod catalog;
@@ -38,6 +39,7 @@ use crate::span::samples::{self, NameSamples};
 use crate::span::site::{Site, site_key};
 use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
+use asked_values::AskedValues;
 use batches::Batches;
 use calls::Calls;
 use catalog::{Catalog, CategoryName, Limits};
@@ -152,6 +154,7 @@ pub(crate) struct Session {
     /// What has ended last on each thread, once a call has waited for long.
     pub(crate) endings: AllEndings,
     pub(crate) lock_waits: LockWaits,
+    pub(crate) values: AskedValues,
     pub(crate) misread: MisreadValues,
     pub(crate) samples: NameSamples,
     /// How many call sites, formerly split by a field, are whole. When it changes, threads' caches of split sites are
@@ -224,6 +227,7 @@ impl Session {
             by_creation: options.parents == Parents::Created,
             endings: AllEndings::new(),
             lock_waits: LockWaits::default(),
+            values: AskedValues::new(),
             misread: MisreadValues::default(),
             samples: NameSamples::default(),
             whole_sites: AtomicU32::new(0),

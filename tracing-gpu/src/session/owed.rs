@@ -6,11 +6,33 @@
 //! no span. A call that waits for one does so of its own: what waits for that call meanwhile waits for it.
 
 use crate::clock::Ticks;
+use crate::span::codes::{Codes, FIELDS};
 
 /// Stands for a waker outside of any span, in place of a label.
 pub(crate) const NOBODY: u32 = u32::MAX;
 /// Stands for the call itself.
-const ITSELF: u32 = u32::MAX - 1;
+const ITSELF: Creditor = Creditor::of(u32::MAX - 1);
+
+/// To whom a part of a wait is owed: the name of a span, and the values of its call, if those are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Creditor {
+    pub(crate) label: u32,
+    pub(crate) codes: Codes,
+}
+
+impl Creditor {
+    const NONE: Self = Self::of(0);
+
+    pub(crate) const fn of(label: u32) -> Self {
+        Self { label, codes: [0; FIELDS] }
+    }
+}
+
+impl From<u32> for Creditor {
+    fn from(label: u32) -> Self {
+        Self::of(label)
+    }
+}
 /// Parts that are kept, the latest.
 const PARTS: usize = 6;
 
@@ -22,25 +44,26 @@ pub(crate) struct Owed {
     pub(crate) session: u64,
     /// What was before is not known, or there were more parts.
     from: Ticks,
-    parts: [(Ticks, u32); PARTS],
+    parts: [(Ticks, Creditor); PARTS],
     count: usize,
 }
 
 impl Owed {
-    pub(crate) const NONE: Self = Self { session: 0, from: 0, parts: [(0, 0); PARTS], count: 0 };
+    pub(crate) const NONE: Self = Self { session: 0, from: 0, parts: [(0, Creditor::NONE); PARTS], count: 0 };
 
     /// One alone.
-    pub(crate) fn to(label: u32, until: Ticks) -> Self {
+    pub(crate) fn to(by: impl Into<Creditor>, until: Ticks) -> Self {
         let mut owed = Self::NONE;
-        owed.push(label, until);
+        owed.push(by.into(), until);
         owed
     }
 
-    /// Of a call that these held up, what it owes to who waits for it until then, and is woken in a span of this label.
-    pub(crate) fn of_waiter(&self, label: u32, until: Ticks) -> Self {
+    /// Of a call that these held up, what it owes to who waits for it until then, and is woken in this span.
+    pub(crate) fn of_waiter(&self, span: impl Into<Creditor>, until: Ticks) -> Self {
+        let span = span.into();
         let mut owed = Self { from: self.from, ..Self::NONE };
-        self.parts().for_each(|(until, by)| owed.push(if by == ITSELF { label } else { by }, until));
-        owed.push(label, until);
+        self.parts().for_each(|(until, by)| owed.push(if by == ITSELF { span } else { by }, until));
+        owed.push(span, until);
         owed
     }
 
@@ -49,7 +72,7 @@ impl Owed {
         self.push(ITSELF, since);
         self.from = self.from.max(wait.from);
         for (until, by) in wait.parts().filter(|(until, _)| *until > since) {
-            self.push(if by == NOBODY { ITSELF } else { by }, until);
+            self.push(if by.label == NOBODY { ITSELF } else { by }, until);
         }
     }
 
@@ -63,35 +86,58 @@ impl Owed {
         self.from = self.from.max(until);
     }
 
-    fn push(&mut self, label: u32, until: Ticks) {
+    fn push(&mut self, by: Creditor, until: Ticks) {
         if let Some(last) = self.count.checked_sub(1).and_then(|last| self.parts.get_mut(last))
-            && last.1 == label
+            && last.1 == by
         {
             last.0 = until.max(last.0);
             return;
         }
         if self.count == PARTS {
+            let [.., (before, _), (last, owner)] = &mut self.parts;
+            if owner.label == by.label {
+                // One part of this name, with the values of the longer one: else a queue would forget its head.
+                if until.saturating_sub(*last) > last.saturating_sub(*before) {
+                    *owner = by;
+                }
+                *last = until.max(*last);
+                return;
+            }
             self.from = self.parts[0].0;
             self.parts.rotate_left(1);
             self.count -= 1;
         }
         if let Some(part) = self.parts.get_mut(self.count) {
-            *part = (until, label);
+            *part = (until, by);
             self.count += 1;
         }
     }
 
-    fn parts(&self) -> impl Iterator<Item = (Ticks, u32)> {
+    fn parts(&self) -> impl Iterator<Item = (Ticks, Creditor)> {
         self.parts.into_iter().take(self.count)
     }
 
+    /// What is owed of a wait that began then, by name: the parts of one name that follow each other are one.
+    pub(crate) fn of_names(&self, since: Ticks) -> impl Iterator<Item = (u32, u64)> {
+        let mut names = [(NOBODY, 0); PARTS];
+        let mut count: usize = 0;
+        for (by, part) in self.of_wait(since) {
+            let is_next = count.checked_sub(1).is_none_or(|last| names[last].0 != by.label);
+            count += usize::from(is_next);
+            if let Some(name) = names.get_mut(count - 1) {
+                *name = (by.label, name.1 + part);
+            }
+        }
+        names.into_iter().take(count)
+    }
+
     /// What is owed of a wait that began then.
-    pub(crate) fn of_wait(&self, since: Ticks) -> impl Iterator<Item = (u32, u64)> {
+    pub(crate) fn of_wait(&self, since: Ticks) -> impl Iterator<Item = (Creditor, u64)> {
         let mut begin = since.max(self.from);
-        self.parts().filter_map(move |(until, label)| {
+        self.parts().filter_map(move |(until, by)| {
             let part = until.checked_sub(begin).filter(|part| *part > 0)?;
             begin = until;
-            Some((label, part))
+            Some((by, part))
         })
     }
 }
@@ -101,7 +147,7 @@ mod tests {
     use super::*;
 
     fn of_wait(owed: &Owed, since: Ticks) -> Vec<(u32, u64)> {
-        owed.of_wait(since).collect()
+        owed.of_wait(since).map(|(by, part)| (by.label, part)).collect()
     }
 
     #[test]
@@ -123,6 +169,20 @@ mod tests {
         holder.waited(20, &Owed::to(1, 100)); // for the lock
         holder.waited(105, &Owed::to(NOBODY, 150)); // for a timer, with the lock
         assert_eq!(of_wait(&holder.of_waiter(2, 160), 50), [(1, 50), (2, 60)]);
+    }
+
+    #[test]
+    fn a_long_queue_of_one_name_keeps_the_values_of_its_head() {
+        let call = |code| Creditor { label: 1, codes: [code, 0, 0, 0] };
+        let mut of_last = Owed::to(call(7), 1_000);
+        for number in 1..=20 {
+            let mut next = Owed::NONE;
+            next.waited(0, &of_last);
+            of_last = next.of_waiter(call(10 + number), 1_000 + 10 * Ticks::from(number));
+        }
+        assert_eq!(of_wait(&of_last, 0), [(1, 1_000), (1, 10), (1, 10), (1, 10), (1, 170)]);
+        assert_eq!(of_last.of_wait(0).next(), Some((call(7), 1_000)));
+        assert_eq!(of_last.of_names(100).collect::<Vec<_>>(), [(1, 1_100)]);
     }
 
     #[test]

@@ -19,7 +19,9 @@ use parking_lot::Mutex;
 use range_report::stats::Keyed;
 
 use crate::clock::{Clock, Ticks};
+use crate::session::asked_values::AskedValues;
 use crate::session::endings::{AllEndings, Endings, Last, Mark, in_ticks, units};
+use crate::span::codes::Codes;
 
 /// A shorter wait is not looked at: some 0.8 ms, in ticks.
 pub(crate) const LEAST: u64 = 1 << 21;
@@ -33,24 +35,51 @@ const DELAY: u64 = WINDOWS[4] / 2;
 /// Chance of one.
 pub(crate) const CERTAIN: u64 = 1 << 16;
 /// Stands for any range, in place of a label.
-pub(crate) const ANY: u32 = u32::MAX;
+const ANY: u32 = u32::MAX;
 /// Rows that one thread keeps.
 const MOST: usize = 4_096;
+/// Rows of values, which are many where each call has its own.
+const MOST_VALUES: usize = 1_024;
 /// A look asks for so many times its own time without another one: looks take at most 0.4 % of a thread's time, and
 /// once there were many, 0.1 %.
 const PAUSE_PER_COST: u64 = 250;
 const PAUSE_PER_LATER_COST: u64 = 1_000;
 /// Looks of one thread that know its waits well.
 const MANY: u64 = 4_096;
+/// The same for reading values, for at most 2 % of the time: each call pays for its own. What was not used in so many
+/// ticks (some 10 ms) is lost.
+const PAUSE_PER_VALUES: u64 = 50;
+const UNUSED: u64 = 1 << 25;
 
 /// Waits of one name and of about one length (a power of two) that ended within a window after a range of one name; or
 /// all that were looked at ([`ANY`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) waiter: u32,
-    pub(crate) by: u32,
+    pub(crate) by: By,
     pub(crate) window: u8,
     pub(crate) octave: u8,
+}
+
+/// Ranges of one name, or those of its calls with one value of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct By {
+    pub(crate) label: u32,
+    /// The code of the value; 0 for any, also for a call whose values are not known.
+    pub(crate) code: u32,
+}
+
+impl By {
+    pub(crate) const ANY: Self = Self::label(ANY);
+
+    /// Stands for all waits of tasks of this name whose values are known.
+    pub(crate) const fn any_value(label: u32) -> Self {
+        Self { label, code: ANY }
+    }
+
+    pub(crate) const fn label(label: u32) -> Self {
+        Self { label, code: 0 }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +94,8 @@ pub(crate) struct Sums {
     pub(crate) moments: u64,
     /// How many of the waits began right after the range did, or its thread went off the CPU.
     pub(crate) began_with: u64,
+    /// Of a value: how many waits tasks had that have it. They do not count as waits for it.
+    pub(crate) own: u64,
 }
 
 impl Sums {
@@ -75,17 +106,19 @@ impl Sums {
         self.longest = self.longest.max(more.longest);
         self.moments += more.moments;
         self.began_with += more.began_with;
+        self.own += more.own;
     }
 }
 
 #[derive(Debug, Default)]
 struct State {
     rows: Keyed<Key, Sums>,
+    values: Keyed<Key, Sums>,
     /// The last wait of a thread, for one more look.
     late: Option<Wait>,
     /// Memory for one look.
     seen: Vec<Seen>,
-    ended: Vec<(u32, u64, bool)>,
+    ended: Vec<(By, u64, bool)>,
 }
 
 /// A wait of a thread that was looked at.
@@ -98,11 +131,20 @@ struct Wait {
     is_new_moment: bool,
 }
 
+/// The task of a call that has waited. Of calls of its name the values count as well.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task<'a> {
+    pub(crate) label: u32,
+    pub(crate) codes: Codes,
+    pub(crate) values: &'a AskedValues,
+}
+
 /// Who has waited.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Waiter<'a> {
-    /// A call, which is about to be polled; and the label of what has held this thread for most of the wait, until now.
-    Call(Option<u32>),
+    /// A call, which is about to be polled; the label of what has held this thread for most of the wait, until now; and
+    /// the task of the call.
+    Call(Option<u32>, Option<Task<'a>>),
     /// A thread off the CPU, which keeps its ends here.
     Thread(&'a Endings),
 }
@@ -117,6 +159,8 @@ pub(crate) struct Coincidences {
     looks: AtomicU64,
     /// When there is one more look at a wait; 0 for none.
     late_at: AtomicU64,
+    /// When the pauses are over that the values asked for which were read.
+    unread_until: AtomicU64,
     /// Looks without room for their row.
     lost: AtomicU64,
 }
@@ -143,9 +187,9 @@ impl Coincidences {
         // A range that was off the CPU is among them, since it ends with its wait.
         state.seen.retain(|seen| (seen.label, seen.age) != (waiter, 0));
         let known = known(endings, now);
-        let (is_thread, held_by) = match kind {
-            Waiter::Thread(_) => (true, None),
-            Waiter::Call(held_by) => (false, held_by),
+        let (is_thread, held_by, task) = match kind {
+            Waiter::Thread(_) => (true, None, None),
+            Waiter::Call(held_by, task) => (false, held_by, task),
         };
         let mut wait = Wait { waiter, since, until: now, is_new_moment: false };
         for (window, &ticks) in (0..LATE).zip(&WINDOWS) {
@@ -160,10 +204,13 @@ impl Coincidences {
                 .iter()
                 .filter(|seen| seen.had_begun || held_by == Some(seen.label))
                 .filter_map(|seen| Some((seen.label, seen.age.checked_sub(before)?, is_thread && seen.began_with)));
+            let ended = ended.map(|(label, age, began_with)| (By::label(label), age, began_with));
             // Not what the call itself did when it began to wait.
             state.ended.clear();
             state.ended.extend(ended.filter(|(_, age, _)| age + 1 < span));
             self.add(state, &wait, window, (units(ticks), span));
+            let of_values = [units(ticks), units(now - since).min(known), units(now)];
+            task.into_iter().for_each(|task| state.add_values(&wait, task, window, of_values));
         }
         if is_thread {
             state.late = Some(wait);
@@ -197,7 +244,7 @@ impl Coincidences {
             let span = units(at - wait.since).min(known);
             let of_queue = |seen: &&Seen| seen.woken.is_some_and(|(label, _)| label == wait.waiter);
             let ended = state.seen.iter().filter(|seen| seen.had_begun && !of_queue(seen));
-            let ended = ended.map(|seen| (seen.label, seen.age, seen.began_with));
+            let ended = ended.map(|seen| (By::label(seen.label), seen.age, seen.began_with));
             state.ended.clear();
             state.ended.extend(ended.filter(|(_, age, _)| age + 1 < span));
             self.add(state, &wait, window, (ticks, span));
@@ -215,39 +262,69 @@ impl Coincidences {
     /// Adds a look at a wait to the rows of what ended within the window, and to that of all. In units.
     fn add(&self, state: &mut State, wait: &Wait, window: u8, (within, span): (u64, u64)) {
         let State { rows, ended, .. } = state;
-        let (time, moments) = (wait.length(), wait.is_new_moment.into());
-        let octave = time.max(1).ilog2() as u8;
-        let mut add = |by, by_chance, began_with: bool| {
-            let key = Key { waiter: wait.waiter, by, window, octave };
+        let mut add = |&(by, _, began_with): &(By, u64, bool), by_chance| {
+            let key = wait.key(by, window);
             if rows.len() < MOST || rows.get(&key).is_some() {
-                let sums = Sums { waits: 1, by_chance, time, longest: time, moments, began_with: began_with.into() };
-                rows.row(key).add(&sums);
+                rows.row(key).add(&Sums { by_chance, began_with: began_with.into(), ..wait.sums() });
             } else {
                 self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
             }
         };
-        add(ANY, 0, false);
+        add(&(By::ANY, 0, false), 0);
         in_window(ended, within, span, add);
     }
 
     pub(crate) fn clear(&self) {
         let state = &mut *self.state.lock();
-        (state.rows, state.late) = (Keyed::default(), None);
+        (state.rows, state.values, state.late) = (Keyed::default(), Keyed::default(), None);
         [&self.late_at, &self.looks, &self.lost].into_iter().for_each(|word| word.store(0, Relaxed));
     }
 
     pub(crate) fn copy(&self) -> Vec<(Key, Sums)> {
-        self.state.lock().rows.iter().map(|(key, sums)| (*key, *sums)).collect()
+        let state = self.state.lock();
+        state.rows.iter().chain(state.values.iter()).map(|(key, sums)| (*key, *sums)).collect()
     }
 
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
+
+    /// The values of a new call, unless those of others took long enough.
+    pub(crate) fn read_values(&self, clock: &Clock, read: impl FnOnce() -> Codes) -> Option<Codes> {
+        let now = clock.now();
+        let unread_until = self.unread_until.load(Relaxed).max(now.saturating_sub(UNUSED));
+        if unread_until > now {
+            return None;
+        }
+        let codes = read();
+        let cost = clock.now().saturating_sub(now);
+        self.unread_until.store(unread_until + cost * PAUSE_PER_VALUES, Relaxed);
+        Some(codes)
+    }
+}
+
+/// The row of a value. Where each call has a value of its own, those that came once make room. `None` if there is none:
+/// then many values come again, and none of them explains most waits.
+fn value_row(rows: &mut Keyed<Key, Sums>, key: Key) -> Option<&mut Sums> {
+    if rows.len() >= MOST_VALUES && rows.get(&key).is_none() {
+        let more = std::mem::take(rows).into_iter().filter(|(_, sums)| sums.waits + sums.own > 1);
+        more.for_each(|(key, sums)| _ = rows.insert(key, sums));
+    }
+    (rows.len() < MOST_VALUES || rows.get(&key).is_some()).then(|| rows.row(key))
 }
 
 impl Wait {
     fn length(&self) -> u64 {
         self.until.saturating_sub(self.since)
+    }
+
+    fn key(&self, by: By, window: u8) -> Key {
+        Key { waiter: self.waiter, by, window, octave: self.length().max(1).ilog2() as u8 }
+    }
+
+    fn sums(&self) -> Sums {
+        let time = self.length();
+        Sums { waits: 1, time, longest: time, moments: self.is_new_moment.into(), ..Sums::default() }
     }
 }
 
@@ -256,6 +333,36 @@ impl State {
     fn see<'a>(&mut self, endings: impl Iterator<Item = &'a Endings>, wait: [Ticks; 2]) {
         self.seen.clear();
         self.seen.extend(endings.flat_map(Endings::all).filter_map(|ending| Seen::of(&ending, wait)));
+    }
+
+    /// Adds a wait to the rows of the values of calls that ended within the window before its end. Calls of one name
+    /// may wait in one queue, but which of them do is not known: one that waited for something else seems to be the
+    /// head of the queue. So the queue is not followed.
+    fn add_values(&mut self, wait: &Wait, task: Task<'_>, window: u8, [within, span, now]: [u64; 3]) {
+        let Self { values, seen, ended, .. } = self;
+        let own = || seen.iter().filter(|seen| seen.had_begun && seen.label == task.label && seen.age + 1 < span);
+        if own().any(|seen| seen.age <= within) {
+            task.values.ask(task.label);
+        }
+        if task.codes == Codes::default() {
+            return;
+        }
+        let codes = own().flat_map(|seen| seen.codes.map(|code| (By { label: task.label, code }, seen.age, false)));
+        ended.clear();
+        ended.extend(codes.filter(|(by, ..)| by.code != 0 && !task.codes.contains(&by.code)));
+        in_window(ended, within, span, |&(by, age, _), by_chance| {
+            let Some(row) = value_row(values, wait.key(by, window)) else { return };
+            // Of a value that comes once, no moment is kept.
+            let is_new = row.waits > 0 && task.values.is_new_moment([by.code, window.into()], now - age);
+            row.add(&Sums { by_chance, moments: is_new.into(), ..wait.sums() });
+            task.values.want(by.code, row.waits);
+        });
+        let any = value_row(values, wait.key(By::any_value(task.label), window));
+        any.into_iter().for_each(|row| row.add(&wait.sums()));
+        for code in task.codes.into_iter().filter(|code| *code != 0) {
+            let row = value_row(values, wait.key(By { label: task.label, code }, window));
+            row.into_iter().for_each(|row| row.own += 1);
+        }
     }
 }
 
@@ -282,6 +389,7 @@ struct Seen {
     began_with: bool,
     /// If it began with the end of a wait: who waited, and when the first of that queue went on.
     woken: Option<(u32, u64)>,
+    codes: Codes,
 }
 
 impl Seen {
@@ -294,7 +402,7 @@ impl Seen {
         let off_since = ending.off_since.and_then(|off| off.age(since.saturating_add(in_ticks(close))));
         let began_with = begun.is_some_and(|age| age < close) || off_since.is_some_and(|age| age < 3 * close);
         let woken = ending.woken.and_then(|woken| Some((woken.label(), woken.age(now)?)));
-        Some(Self { label, age, had_begun: begun.is_some(), began_with, woken })
+        Some(Self { label, age, had_begun: begun.is_some(), began_with, woken, codes: ending.codes })
     }
 }
 
@@ -305,13 +413,13 @@ fn head_of_queue(seen: &[Seen], waiter: u32, waited: u64, window: u64) -> u64 {
     queue.min().map(|(_, before)| before).filter(|before| *before < waited).unwrap_or(0)
 }
 
-/// Calls `found` for each label that ended within the window, with the part of the time before it that comes as close
-/// after such an end. `ended` has labels, ages, and whether they began with the wait; `span`: how far back they are
-/// known. All times are in units.
-fn in_window(ended: &mut [(u32, u64, bool)], window: u64, span: u64, mut found: impl FnMut(u32, u64, bool)) {
+/// Calls `found` with the last end of each name or value that ended within the window, and with the part of the time
+/// before it that comes as close after such an end. `ended` has these, ages, and whether they began with the wait;
+/// `span`: how far back they are known. All times are in units.
+fn in_window(ended: &mut [(By, u64, bool)], window: u64, span: u64, mut found: impl FnMut(&(By, u64, bool), u64)) {
     ended.sort_unstable();
     for of_label in ended.chunk_by(|one, next| one.0 == next.0) {
-        let Some(&(label, _, began_with)) = of_label.first().filter(|(_, age, _)| *age <= window) else { continue };
+        let Some(first) = of_label.first().filter(|(_, age, _)| *age <= window) else { continue };
         let (mut close, mut until) = (0, window);
         // An end of this age has the moments after it, whose ages are smaller.
         for &(_, age, _) in of_label {
@@ -321,7 +429,7 @@ fn in_window(ended: &mut [(u32, u64, bool)], window: u64, span: u64, mut found: 
         }
         let asked = span.saturating_sub(window);
         // A span that is hardly longer than the window says nothing.
-        found(label, if asked < window { CERTAIN } else { close * CERTAIN / asked }, began_with);
+        found(first, if asked < window { CERTAIN } else { close * CERTAIN / asked });
     }
 }
 
@@ -333,8 +441,8 @@ mod tests {
 
     fn found(ended: &[(u32, u64)], span: u64) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
-        let mut ended: Vec<_> = ended.iter().map(|&(label, age)| (label, age, false)).collect();
-        in_window(&mut ended, units(WINDOW), span, |label, chance, _| all.push((label, chance)));
+        let mut ended: Vec<_> = ended.iter().map(|&(label, age)| (By::label(label), age, false)).collect();
+        in_window(&mut ended, units(WINDOW), span, |(by, ..), chance| all.push((by.label, chance)));
         all
     }
 
@@ -357,7 +465,7 @@ mod tests {
 
     fn rows_of(all: &AllEndings, wait: [Ticks; 2]) -> (Vec<(Key, Sums)>, Option<Mark>) {
         let coincidences = Coincidences::default();
-        let mark = coincidences.look((all, &Clock::new()), (WAITER, Waiter::Call(None)), wait);
+        let mark = coincidences.look((all, &Clock::new()), (WAITER, Waiter::Call(None, None)), wait);
         (coincidences.copy().into_iter().filter(|(key, _)| key.window == 0).collect(), mark)
     }
 
@@ -366,22 +474,27 @@ mod tests {
         let all = AllEndings::new();
         let [of_holder, of_first]: [&Endings; 2] = [0, 1].map(|thread| all.make(thread).unwrap());
         let (began, let_go, first_left) = (1 << 30, 9 << 30, 10 << 30);
-        of_holder.end(Mark::new(HOLDER, let_go - WINDOW / 4), Mark::new(HOLDER, began - WINDOW), None);
-        of_holder.end(Mark::new(9, let_go - WINDOW / 8), Mark::new(9, began + WINDOW), None); // it had nothing before
+        of_holder.end(
+            Mark::new(HOLDER, let_go - WINDOW / 4),
+            [Mark::new(HOLDER, began - WINDOW), None],
+            Codes::default(),
+        );
+        // It had nothing before.
+        of_holder.end(Mark::new(9, let_go - WINDOW / 8), [Mark::new(9, began + WINDOW), None], Codes::default());
         let (rows, mark) = rows_of(&all, [began, let_go]);
         let sums = |time, moments| Sums { waits: 1, time, longest: time, moments, ..Sums::default() };
-        let key = |by| Key { waiter: WAITER, by, window: 0, octave: (let_go - began).ilog2() as u8 };
+        let key = |by| Key { waiter: WAITER, by: By::label(by), window: 0, octave: (let_go - began).ilog2() as u8 };
         let expected = |sums| vec![(key(HOLDER), sums), (key(ANY), sums)];
         assert_eq!((rows, mark), (expected(sums(let_go - began, 1)), Mark::new(WAITER, let_go)));
         // The first of the queue runs for a while, and the second goes on after it.
         of_first.begin(mark);
-        of_first.end(Mark::new(7, first_left), Mark::new(7, began), None);
+        of_first.end(Mark::new(7, first_left), [Mark::new(7, began), None], Codes::default());
         let (rows, mark) = rows_of(&all, [began, first_left + WINDOW / 2]);
         assert_eq!(mark.and_then(|mark| mark.age(let_go)), Some(0));
         assert_eq!(rows, expected(sums(let_go - began, 0)), "it proves no more than the first");
         // A wait that began after the holder had gone is owed to the first.
         let (rows, _) = rows_of(&all, [let_go + (1 << 28), first_left + WINDOW / 2]);
-        assert_eq!(rows.iter().map(|(key, _)| key.by).collect::<Vec<_>>(), [7, ANY]);
+        assert_eq!(rows.iter().map(|(key, _)| key.by.label).collect::<Vec<_>>(), [7, ANY]);
     }
 
     #[test]
@@ -389,13 +502,14 @@ mod tests {
         let all = AllEndings::new();
         let (began, until) = (1 << 30, 2 << 30);
         for label in [HOLDER, 9] {
-            all.make(label).unwrap().end(Mark::new(label, until - WINDOW / 2), Mark::new(label, began + WINDOW), None);
+            let marks = [Mark::new(label, began + WINDOW), None];
+            all.make(label).unwrap().end(Mark::new(label, until - WINDOW / 2), marks, Codes::default());
         }
         let found = |held_by: Option<u32>| {
             let coincidences = Coincidences::default();
-            coincidences.look((&all, &Clock::new()), (WAITER, Waiter::Call(held_by)), [began, until]);
+            coincidences.look((&all, &Clock::new()), (WAITER, Waiter::Call(held_by, None)), [began, until]);
             let all = coincidences.copy().into_iter().filter(|(key, _)| key.window == 0);
-            all.map(|(key, _)| key.by).collect::<Vec<_>>()
+            all.map(|(key, _)| key.by.label).collect::<Vec<_>>()
         };
         assert_eq!([found(None), found(Some(HOLDER))], [vec![ANY], vec![HOLDER, ANY]]);
         let has_held =
@@ -414,7 +528,7 @@ mod tests {
         coincidences.look_late((all, &clock), own, now);
         assert!(!coincidences.is_due(now + DELAY));
         let late = coincidences.copy().into_iter().filter(|(key, _)| key.window == LATE);
-        late.map(|(key, sums)| (key.by, sums.began_with)).collect()
+        late.map(|(key, sums)| (key.by.label, sums.began_with)).collect()
     }
 
     #[test]
@@ -423,8 +537,12 @@ mod tests {
         let found = |end: Ticks, begun: Ticks, off_since: Ticks| {
             let all = AllEndings::new();
             let [own, holder] = [0, 1].map(|thread| all.make(thread).unwrap());
-            own.end(Mark::new(8, until + WINDOW / 4), Mark::new(8, began - 9 * WINDOW), None);
-            holder.end(Mark::new(HOLDER, end), Mark::new(HOLDER, begun), Mark::new(HOLDER, off_since));
+            own.end(Mark::new(8, until + WINDOW / 4), [Mark::new(8, began - 9 * WINDOW), None], Codes::default());
+            holder.end(
+                Mark::new(HOLDER, end),
+                [Mark::new(HOLDER, begun), Mark::new(HOLDER, off_since)],
+                Codes::default(),
+            );
             found_late(&all, [began, until], until + 9 * WINDOW)
         };
         let (long_before, any) = (began - 9 * WINDOW, (ANY, 0));
@@ -444,9 +562,50 @@ mod tests {
         let (began, until) = (1 << 30, 2 << 30);
         let all = AllEndings::new();
         let busy = all.make(1).unwrap();
-        (0..200)
-            .for_each(|end| busy.end(Mark::new(7, until + DELAY + (end << 10)), Mark::new(7, began - WINDOW), None));
+        (0..200).for_each(|end| {
+            busy.end(Mark::new(7, until + DELAY + (end << 10)), [Mark::new(7, began - WINDOW), None], Codes::default())
+        });
         assert_eq!(found_late(&all, [began, until], until + 99 * WINDOW), []);
+    }
+
+    #[test]
+    fn values_of_calls_of_the_own_name_are_found() {
+        let (all, clock, values) = (AllEndings::new(), Clock::new(), AskedValues::new());
+        let coincidences = Coincidences::default();
+        let (began, end) = (1 << 30, 9 << 30);
+        let holder = all.make(1).unwrap();
+        holder.end(Mark::new(WAITER, end - WINDOW / 4), [Mark::new(WAITER, began - WINDOW), None], [5, 8, 0, 0]);
+        holder.end(Mark::new(HOLDER, end - WINDOW / 4), [Mark::new(HOLDER, began - WINDOW), None], [6, 0, 0, 0]);
+        let look = |codes, now: Ticks| {
+            let task = Task { label: WAITER, codes, values: &values };
+            coincidences.look((&all, &clock), (WAITER, Waiter::Call(None, Some(task))), [began, now]);
+        };
+        let found = |code| {
+            let by = By { label: WAITER, code };
+            let rows = coincidences.copy().into_iter().filter(|(key, _)| (key.by, key.window) == (by, 0));
+            rows.fold((0, 0, 0), |(waits, moments, own), (_, sums)| {
+                (waits + sums.waits, moments + sums.moments, own + sums.own)
+            })
+        };
+        look([0; 4], end);
+        assert!(values.is_asked(WAITER), "calls of one name wait for each other");
+        assert_eq!(found(8), (0, 0, 0), "who waited is not known");
+        look([5, 9, 0, 0], end + (1 << 17));
+        look([5, 9, 0, 0], end + (2 << 17));
+        assert_eq!([5, 8, 9].map(found), [(0, 0, 2), (2, 1, 0), (0, 0, 2)], "one end, and not of what who waited has");
+        assert_eq!([found(6), found(ANY)], [(0, 0, 0), (2, 0, 0)], "those of another name do not count");
+    }
+
+    #[test]
+    fn reading_values_takes_little_of_the_time() {
+        let (coincidences, clock) = (Coincidences::default(), Clock::new());
+        let slowly = || {
+            let begun = clock.now();
+            while clock.now() < begun + UNUSED {}
+            [1; 4]
+        };
+        assert_eq!(coincidences.read_values(&clock, slowly), Some([1; 4]));
+        assert_eq!(coincidences.read_values(&clock, || [1; 4]), None);
     }
 
     #[test]
@@ -457,7 +616,7 @@ mod tests {
         let now = clock.now() + (1 << 41);
         // The pause after the first is longer than the second wait, and shorter than the third.
         for waited in [LEAST, 1, 1 << 40] {
-            coincidences.look((&all, &clock), (WAITER, Waiter::Call(None)), [now - waited, now]);
+            coincidences.look((&all, &clock), (WAITER, Waiter::Call(None, None)), [now - waited, now]);
         }
         let waits: u64 = coincidences.copy().iter().map(|(_, sums)| sums.waits).sum();
         assert_eq!(waits, 2 * u64::from(LATE), "the second is passed over");

@@ -25,14 +25,15 @@ use super::openacc::OpenAccLog;
 use super::row::{Row, RowIdentity};
 use super::rows::{CallRows, Rows};
 use super::slab::Slab;
-use super::stack::{Ranges, Stack};
+use super::stack::{Frame, Ranges, Stack};
 use super::tape::{Record, Tape};
 use super::waits::{Followed, Waits};
 use crate::clock::{Moment, Ticks};
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::calls::{Call, Spare};
-use crate::session::owed::{NOBODY, Owed};
+use crate::session::owed::{Creditor, NOBODY, Owed};
 use crate::session::{NvtxRange, Session};
+use crate::span::codes::Codes;
 use crate::span::fields::Fields;
 use crate::span::site::Site;
 use crate::span::values::{Changing, SpanValues};
@@ -155,10 +156,14 @@ impl ThreadState {
         if label == NOBODY {
             return Owed::to(NOBODY, now);
         }
+        let top = self.stack.top().map(Frame::place).filter(|place| place.is_called());
+        let call = top.and(self.stack.depth().checked_sub(1));
+        let call = call.and_then(|top| self.session.calls.get(self.stack.call_of(top)));
+        let span = Creditor { label, codes: call.map_or_else(Codes::default, Call::codes) };
         // `follow` may be around another call than the innermost: around the request whose handler wakes.
         let mut calls = self.stack.calls().filter_map(|call| self.session.calls.get(call));
         let held_up_by = calls.find_map(Call::held_up_by);
-        let mut owed = held_up_by.map_or_else(|| Owed::to(label, now), |held_up_by| held_up_by.of_waiter(label, now));
+        let mut owed = held_up_by.map_or_else(|| Owed::to(span, now), |held_up_by| held_up_by.of_waiter(span, now));
         owed.session = self.session.id;
         owed
     }
@@ -247,7 +252,10 @@ impl ThreadState {
         for row in self.call_rows() {
             row.clear();
         }
-        self.followed.get().into_iter().for_each(|followed| followed.waits.clear());
+        if let Some(followed) = self.followed.get() {
+            followed.waits.clear();
+            followed.values.clear();
+        }
         self.last_long.iter().for_each(|word| word.store(0, Relaxed));
         self.held_up.get().into_iter().for_each(|waits| waits.clear());
         self.coincidences.get().into_iter().for_each(|all| all.clear());

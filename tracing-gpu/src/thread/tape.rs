@@ -21,7 +21,7 @@ use crate::session::tape_room::TapeRoom;
 use crate::span::fields::{Fields, FieldsAt};
 use crate::span::values::Changing;
 use range_report::RangeStyle;
-use range_report::timeline::Value;
+use range_report::timeline::{Link, Value};
 
 #[cfg(test)]
 #[path = "tape/tests.rs"]
@@ -38,6 +38,8 @@ pub(crate) enum Record {
     Restarted { depth: u32, before: Ticks, start: Ticks },
     /// An event.
     Mark { at: Ticks, domain: Option<&'static str>, level: u8, text: Box<str> },
+    /// A batch serves a call.
+    Link(Link),
 }
 
 /// Values of the range that starts then on this thread. They come before the range.
@@ -208,7 +210,7 @@ fn lines_of_text(record: &Record) -> usize {
     match record {
         Record::Thread { name } => name.len().div_ceil(size_of::<Line>()),
         Record::Mark { text, .. } => text.len().div_ceil(size_of::<Line>()),
-        Record::Range(_) | Record::Restarted { .. } => 0,
+        Record::Range(_) | Record::Restarted { .. } | Record::Link(_) => 0,
     }
 }
 

@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 use range_report::stats::Keyed;
 
+use super::coincidence::LEAST;
 use crate::clock::Ticks;
+use crate::session::asked_values::AskedValues;
 use crate::session::lock_waits::Wakes;
-use crate::session::owed::Owed;
+use crate::session::owed::{Creditor, Owed};
 
 /// Pairs of names that one thread keeps.
 const MOST: usize = 4_096;
+/// Values that one thread keeps.
+const MOST_VALUES: usize = 1_024;
 
 /// Waits of calls of one name that are owed to one other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +34,7 @@ pub(crate) struct Followed {
     /// The task of tokio that is polled now, by the id of its span, if it was woken.
     pub(crate) task: Mutex<Option<(u64, Wakes)>>,
     pub(crate) waits: Waits,
+    pub(crate) values: ValueWaits,
 }
 
 /// By the labels of who waited and to whom it is owed. Written by the owning thread, read by any.
@@ -41,10 +46,11 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    pub(crate) fn add(&self, waiter: u32, since: Ticks, owed: &Owed) {
-        let Some((mainly, _)) = owed.of_wait(since).max_by_key(|(_, part)| *part) else { return };
+    /// A wait has ended that began then. Returns the name to which the largest part of it is owed.
+    pub(crate) fn add(&self, waiter: u32, since: Ticks, owed: &Owed) -> Option<u32> {
+        let (mainly, _) = owed.of_names(since).max_by_key(|(_, part)| *part)?;
         let mut rows = self.rows.lock();
-        for (label, part) in owed.of_wait(since) {
+        for (label, part) in owed.of_names(since) {
             if rows.len() >= MOST && rows.get(&[waiter, label]).is_none() {
                 self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
                 continue;
@@ -56,6 +62,7 @@ impl Waits {
         if let Some(row) = rows.get_mut(&[waiter, mainly]) {
             row.waits += 1;
         }
+        Some(mainly)
     }
 
     pub(crate) fn clear(&self) {
@@ -72,9 +79,108 @@ impl Waits {
     }
 }
 
+/// Waits of calls for others of their own name that have one value of a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ValueSums {
+    /// Waits of which the largest part is owed to them, and how many of them are of calls that have the value, too.
+    pub(crate) waits: u64,
+    pub(crate) same: u64,
+    /// All parts that are owed to them, in ticks.
+    pub(crate) time: u64,
+}
+
+/// By the label of the calls and the code of the value. Written by the owning thread, read by any.
+#[derive(Debug, Default)]
+pub(crate) struct ValueWaits(Mutex<Keyed<[u32; 2], ValueSums>>);
+
+impl ValueWaits {
+    /// A wait has ended that began then; `is_own`: the largest part of it is owed to calls of the waiter's name.
+    pub(crate) fn add(&self, waiter: Creditor, (since, is_own): (Ticks, bool), owed: &Owed, asked: &AskedValues) {
+        let own = || owed.of_wait(since).filter(|(by, _)| by.label == waiter.label);
+        let Some((mainly, longest)) = own().max_by_key(|(_, part)| *part) else { return };
+        if longest >= LEAST {
+            asked.ask(waiter.label);
+        }
+        let codes = |by: Creditor| by.codes.into_iter().filter(|code| *code != 0);
+        let rows = &mut *self.0.lock();
+        for (code, part) in own().flat_map(|(by, part)| codes(by).map(move |code| (code, part))) {
+            if let Some(row) = row_of(rows, [waiter.label, code]) {
+                row.time += part;
+            }
+        }
+        for code in codes(mainly).filter(|_| is_own) {
+            if let Some(row) = rows.get_mut(&[waiter.label, code]) {
+                row.waits += 1;
+                row.same += u64::from(waiter.codes.contains(&code));
+                asked.want(code, row.waits);
+            }
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        *self.0.lock() = Keyed::default();
+    }
+
+    pub(crate) fn copy(&self) -> Vec<([u32; 2], ValueSums)> {
+        self.0.lock().iter().map(|(key, sums)| (*key, *sums)).collect()
+    }
+}
+
+/// The row of a value. Where each call has a value of its own, those that came once make room. `None` if there is none:
+/// then many values come again, and none of them explains most waits.
+fn row_of(rows: &mut Keyed<[u32; 2], ValueSums>, key: [u32; 2]) -> Option<&mut ValueSums> {
+    if rows.len() >= MOST_VALUES && rows.get(&key).is_none() {
+        let more = std::mem::take(rows).into_iter().filter(|(_, sums)| sums.waits > 1);
+        more.for_each(|(key, sums)| _ = rows.insert(key, sums));
+    }
+    (rows.len() < MOST_VALUES || rows.get(&key).is_some()).then(|| rows.row(key))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_calls_of_one_name_those_with_one_value_are_counted() {
+        let (values, asked) = (ValueWaits::default(), AskedValues::new());
+        let call = |code| Creditor { label: 3, codes: [5, code, 0, 0] };
+        let (big, small, other) = (call(8), call(9), Creditor::of(4));
+        let mut second = Owed::NONE;
+        second.waited(0, &Owed::to(big, 2 * LEAST));
+        let of_second = second.of_waiter(small, 2 * LEAST + 10);
+        values.add(small, (0, true), &of_second, &asked);
+        values.add(big, (LEAST, true), &of_second, &asked);
+        values.add(small, (2 * LEAST, false), &of_second, &asked);
+        values.add(other, (0, true), &of_second, &asked);
+        let sums = |waits, same, time| ValueSums { waits, same, time };
+        let rows = [([3, 5], sums(2, 2, 3 * LEAST + 30)), ([3, 8], sums(2, 1, 3 * LEAST)), ([3, 9], sums(0, 0, 30))];
+        assert_eq!(values.copy(), rows);
+        assert!(asked.is_asked(3) && !asked.is_asked(4));
+    }
+
+    #[test]
+    fn values_of_one_call_each_make_room_for_others() {
+        let (values, asked) = (ValueWaits::default(), AskedValues::new());
+        let wait = |code| values.add(Creditor::of(3), (0, true), &Owed::to(call(code), 10), &asked);
+        fn call(code: u32) -> Creditor {
+            Creditor { label: 3, codes: [code, 0, 0, 0] }
+        }
+        for code in 0..10 * MOST_VALUES as u32 {
+            wait(code + 2);
+            if code >= 5 * MOST_VALUES as u32 {
+                wait(1); // twice before the next that needs room
+                wait(1);
+            }
+        }
+        let rows = values.copy();
+        assert!(rows.len() <= MOST_VALUES);
+        assert_eq!(
+            rows[0],
+            ([3, 1], ValueSums { waits: 10 * MOST_VALUES as u64, same: 0, time: 100 * MOST_VALUES as u64 })
+        );
+        values.clear();
+        assert_eq!(values.copy(), []);
+    }
 
     #[test]
     fn a_wait_counts_where_most_of_it_is_owed() {

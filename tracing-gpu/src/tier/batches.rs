@@ -1,9 +1,13 @@
 //! Links of a batch to the calls that it serves: `follows_from`.
 
+use range_report::timeline::Link;
+
 use super::{EnteredSpan, Home};
 use crate::record::CallId;
 use crate::thread::engine::Engine;
+use crate::thread::numbers::Created;
 use crate::thread::state::ThreadState;
+use crate::thread::tape::Record;
 
 /// Links a span to one that it follows from. Spans of both are followed by a call from now on, whatever their rows are.
 #[inline(never)]
@@ -14,9 +18,21 @@ pub(super) fn follows_from<H: Home>(engine: &'static Engine, home: &H, batch: u6
     }
     let session = thread.session;
     let above = thread.stack.innermost_call();
+    let spans = [batch, served];
     let [batch, call] = [(batch, above), (served, 0)].map(|(span, above)| call_of(engine, home, thread, span, above));
     let weight = home.values(engine, served).and_then(|values| values.now().weight);
     session.batches.link(&session.calls, batch, call, weight);
+    record(engine, home, thread, (spans, weight.unwrap_or(1.0)));
+}
+
+/// Records the link of a batch and what it serves, if a timeline is written.
+fn record<H: Home>(engine: &'static Engine, home: &H, thread: &'static ThreadState, (spans, weight): ([u64; 2], f64)) {
+    if thread.is_taped {
+        let [batch, served] = spans.map(|span| home.created(engine, thread, span).map_or(0, Created::call));
+        if batch != 0 && served != 0 {
+            thread.record(|| Record::Link(Link { batch, served, weight }));
+        }
+    }
 }
 
 /// The call of a live span, which begins now if there is none, in the call `above`. 0 if it cannot have one.

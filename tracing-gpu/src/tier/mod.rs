@@ -176,7 +176,10 @@ fn new_span_called<H: Home>(
     let new = new();
     let created = match thread.begin_call(place, Some(thread.stack.innermost_call()), &new) {
         0 => home.keep(engine, thread, given, place, Beside::Nothing),
-        call => home.keep(engine, thread, given, place.with_call(), Beside::Call(call)),
+        call => {
+            own_values::code(thread, place, call, attributes);
+            home.keep(engine, thread, given, place.with_call(), Beside::Call(call))
+        }
     };
     Some((created, new))
 }
@@ -229,7 +232,10 @@ fn new_span_general<H: Home>(
             match thread.begin_call(place, above, &new) {
                 0 if is_named => home.keep(engine, thread, given, place, Beside::Named),
                 0 => home.keep(engine, thread, given, place, Beside::Nothing),
-                call => home.keep(engine, thread, given, place.with_call(), Beside::Call(call)),
+                call => {
+                    own_values::code(thread, place, call, attributes);
+                    home.keep(engine, thread, given, place.with_call(), Beside::Call(call))
+                }
             }
         }
     });

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use nvtx_rs::text::sanitize;
+use tracing_core::field::Field;
 use tracing_core::{Metadata, span};
 
 use crate::clock::Ticks;
@@ -9,6 +11,7 @@ use crate::record::{CallId, Ended, LinkedId, Place, RangeKey};
 use crate::session::batches::ClosedSpan;
 use crate::session::calls::{Call, EndedCall};
 use crate::session::catalog::ROOT;
+use crate::span::codes::CodeReader;
 use crate::span::fields::Fields;
 use crate::span::samples;
 use crate::span::values::{Changing, FieldValues, Lifetime, SpanValues};
@@ -57,11 +60,36 @@ pub(super) fn create(
         thread.add_call(place);
     }
     let call = if place.is_none() { 0 } else { thread.begin_call(place, above, new) };
+    code(thread, place, call, attributes);
     let values = SpanValues::new(metadata, (node, label), (thread.index, place, call), changing);
     if lifetime {
         begin_lifetime(thread, &values, new);
     }
     Arc::new(values)
+}
+
+/// Reads the values of a new call, where calls of its name waited for each other.
+#[inline]
+pub(super) fn code(thread: &ThreadState, place: Place, call: CallId, attributes: &span::Attributes<'_>) {
+    if thread.session.values.are_asked() {
+        code_asked(thread, place, call, attributes);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn code_asked(thread: &ThreadState, place: Place, call: CallId, attributes: &span::Attributes<'_>) {
+    let (session, identity) = (thread.session, thread.identity(place));
+    let is_asked = identity.is_some_and(|identity| session.values.is_asked(identity.key.label));
+    let Some(call) = session.calls.get(call).filter(|_| is_asked) else { return };
+    let read = || {
+        let text = |field: &Field, value: &str| sanitize(&format!("{field}={value}")).into_owned();
+        let mut reader = CodeReader::new(|code, field, value| session.values.saw(code, || text(field, value)));
+        thread.gate.while_closed(|| attributes.record(&mut reader));
+        reader.codes
+    };
+    let codes = thread.coincidences.get_or_init(Box::default).read_values(&session.clock, read);
+    codes.into_iter().for_each(|codes| call.set_codes(codes));
 }
 
 /// The place of a new span without values of its own whose name may come from a known field, and whether it does. If

@@ -398,6 +398,7 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
             Recorded::Other(Record::Restarted { depth, before, start }, _) => {
                 state.open.cut(thread, *depth, *before, *start);
             }
+            Recorded::Other(Record::Link(link), _) => state.takers.give(&Item::Link(*link)),
             Recorded::Other(Record::Mark { at, domain, level, text }, own) => {
                 let at = state.moments.ns(*at);
                 fields.clear();

@@ -1,11 +1,12 @@
 //! The events on the threads of the process: ranges, calls, marks and calls of CUDA.
 
+use super::batches::Batches;
 use super::color::Nearest;
 use super::lanes::Lanes;
 use super::line::{Event, Lines, Track, Written};
 use crate::stats::Keyed;
 use crate::summary::RangeStyle;
-use crate::timeline::{Api, ApiCall, Call, Ending, Mark, Range, Value};
+use crate::timeline::{Api, ApiCall, Call, Ending, Link, Mark, Range, Value};
 
 /// The first number of tracks that are no threads. Linux's numbers of threads end at 2^22.
 const OWN_TRACKS: u32 = 10_000_000;
@@ -27,6 +28,7 @@ pub(super) struct Host {
     last: (u32, usize),
     next_track: u32,
     next_async: u64,
+    batches: Batches,
     alike: Alike,
 }
 
@@ -47,6 +49,7 @@ impl Host {
             last: (0, usize::MAX),
             next_track: OWN_TRACKS,
             next_async: 1,
+            batches: Batches::default(),
             alike: Alike::default(),
         }
     }
@@ -70,6 +73,11 @@ impl Host {
         let mut event = lines.slice(track, range.name, range.start, range.end);
         describe(&mut event, range, &mut self.alike);
         event.end();
+        self.batches.range(lines, range.call, (track, range.start));
+    }
+
+    pub(super) fn link(&mut self, lines: &mut Lines, link: Link) {
+        self.batches.link(lines, link);
     }
 
     /// Start/end ranges do not nest. So each is an asynchronous event: a begin and an end that share an id.

@@ -7,7 +7,9 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::summary::{MemoryKind, RangeStyle};
-use crate::timeline::{Api, ApiCall, Call, Ending, Kernel, Mark, Memory, Operation, Projection, Range, Value, Work};
+use crate::timeline::{
+    Api, ApiCall, Call, Ending, Kernel, Link, Mark, Memory, Operation, Projection, Range, Value, Work,
+};
 
 #[path = "host/tests.rs"]
 mod hosts;
@@ -116,12 +118,14 @@ fn check(events: &[Json]) {
             "b" => assert!(open.insert((text("id"), text("cat"), text("name")), at).is_none(), "{event}"),
             "e" => assert!(open.remove(&(text("id"), text("cat"), text("name"))).is_some_and(|begin| begin <= at)),
             "s" => {
-                let bound = slices.get(&track).is_some_and(|slices| slices.contains(&(at, at)));
-                assert!(bound && flows.insert(text("id"), at).is_none(), "{event}");
+                let is_launch = text("cat") == "launch";
+                let is_its = |slice: &(u64, u64)| slice.0 == at && (slice.1 == at || !is_launch);
+                let bound = slices.get(&track).is_some_and(|slices| slices.iter().any(is_its));
+                assert!(bound && flows.insert((text("cat"), text("id")), at).is_none(), "{event}");
             }
             "f" => {
-                let began = flows.remove(text("id")).expect("a flow that has begun");
-                assert!(began <= at && text("bp") == "e" && text("cat") == "launch");
+                let began = flows.remove(&(text("cat"), text("id"))).expect("a flow that has begun");
+                assert!(began <= at && text("bp") == "e" && ["launch", "batch"].contains(&text("cat")));
                 let bound = slices.get(&track).is_some_and(|slices| slices.iter().any(|slice| slice.0 == at));
                 assert!(bound, "no slice begins where the flow ends: {event}");
             }
@@ -433,4 +437,33 @@ proptest! {
         let events = events(&file(&items, 0));
         prop_assert_eq!(of_phase(&events, "X").len(), items.len());
     }
+}
+
+#[test]
+fn batches_have_arrows_from_what_they_serve() {
+    let range = |thread, call, start: u64| {
+        Item::Range(Range { thread, call, span: call, start, end: start + 10, name: "n", ..Range::default() })
+    };
+    let link = |batch, served| Item::Link(Link { batch, served, weight: 1.0 });
+    let arrows = |items: &[Item<'_>]| -> Vec<(String, u64, u64)> {
+        let events = events(&file(items, 0));
+        let arrows = events.iter().filter(|event| event["cat"] == "batch");
+        arrows
+            .map(|event| (event["ph"].as_str().unwrap().to_owned(), event["tid"].as_u64().unwrap(), ns(event, "ts")))
+            .collect()
+    };
+    let arrow = |from: (u64, u64), to: (u64, u64)| [("s".to_owned(), from.0, from.1), ("f".to_owned(), to.0, to.1)];
+    let (request, again, batch) = (range(7, 1, 100), range(8, 1, 400), range(9, 2, 200));
+    let expected = arrow((7, 100), (9, 200));
+    for items in [
+        [request.clone(), link(2, 1), again.clone(), batch.clone()],
+        [link(2, 1), batch.clone(), request.clone(), again.clone()],
+        [request.clone(), again.clone(), batch.clone(), link(2, 1)],
+    ] {
+        assert_eq!(arrows(&items), expected, "{items:?}");
+    }
+    assert_eq!(arrows(&[again, batch.clone(), link(2, 1)]), [], "none goes back in time");
+    assert_eq!(arrows(&[request, link(2, 1)]), [], "the batch has no range");
+    let all = [range(7, 1, 100), range(7, 3, 120), link(2, 1), link(2, 3), batch];
+    assert_eq!(arrows(&all), [expected, arrow((7, 120), (9, 200))].concat());
 }

@@ -1,6 +1,6 @@
 //! The data of the page, with the names that `page/data.js` uses.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -16,6 +16,7 @@ use super::tree::{Node, nodes};
 use crate::analysis::Phases;
 use crate::report::{Explained, RenderOptions, Report, appended_figures, escaped, explained, notes};
 use crate::summary::{Process, Summary, TreeNode};
+use crate::timeline::Link;
 use crate::{Comparison, FindingKinds};
 
 /// All data of a page. Skipped fields are written as columns; see [`super::columns`].
@@ -51,6 +52,8 @@ pub(super) struct Shown<'a> {
     gpu: Option<Gpu>,
     idle: Option<idle::Shown>,
     left_out: LeftOut,
+    /// Number of links of batches.
+    linked: usize,
     pub(super) notes: Vec<String>,
     #[serde(skip)]
     pub(super) bars: Vec<Bar>,
@@ -59,6 +62,8 @@ pub(super) struct Shown<'a> {
     pub(super) bar_colors: Vec<u32>,
     #[serde(skip)]
     pub(super) launches: Vec<Launch>,
+    #[serde(skip)]
+    pub(super) links: Vec<Link>,
     /// Number of bars on each row.
     #[serde(skip)]
     pub(super) rows: Vec<u32>,
@@ -103,8 +108,9 @@ struct LeftOut {
     came: u64,
     short: u64,
     shortest_ns: u64,
-    /// Marks beyond their limit.
+    /// Marks beyond their limit, and links of batches.
     marks: u64,
+    links: u64,
     /// Items beyond the limit on rows.
     deep: u64,
     /// Texts beyond their limit.
@@ -140,7 +146,9 @@ pub(super) fn shown<'a>(
 ) -> Shown<'a> {
     let mut items = items;
     items.finish();
-    let Items { texts, tracks, mut bars, launches, marks, threads, devices, .. } = items;
+    let Items { texts, tracks, mut bars, launches, marks, mut links, threads, devices, .. } = items;
+    let shown: HashSet<u64> = if links.is_empty() { HashSet::new() } else { bars.iter().map(|bar| bar.call).collect() };
+    links.retain(|link| shown.contains(&link.batch) && shown.contains(&link.served));
     bars.extend(marks);
     let in_order = renumber(&tracks, &mut bars, summary.process.pid);
     let calls = (0..).zip(&in_order).find_map(|(number, track)| (*track == Track::Calls).then_some(number));
@@ -196,11 +204,14 @@ pub(super) fn shown<'a>(
             short: items.left_out,
             shortest_ns: items.shortest,
             marks: items.marks_left_out,
+            links: items.links_left_out,
             deep: laid.left_out,
             texts: texts_left_out,
             nodes: nodes_left_out,
         },
+        linked: links.len(),
         notes: all_notes(summary),
+        links,
         bars: laid.bars,
         bar_colors,
         launches,

@@ -10,13 +10,13 @@ use super::texts::{Texts, presentable};
 use crate::TableStyle;
 use crate::report::{bracketed, nsys_call};
 use crate::summary::RangeStyle;
-use crate::timeline::{ApiCall, Call, IdleTime, Item, Mark, Operation, OperationName, Projection, Range, Work};
+use crate::timeline::{ApiCall, Call, IdleTime, Item, Link, Mark, Operation, OperationName, Projection, Range, Work};
 
 /// The capacity of a page. Items beyond it are counted, and the page says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The number of ranges, operations and calls; the shortest are dropped first. Besides these, a tenth as many
-    /// marks.
+    /// marks, and as many links of batches.
     pub items: usize,
     /// Bytes of names, fields and messages.
     pub text: usize,
@@ -97,6 +97,7 @@ pub(super) struct Items {
     pub(super) bars: Vec<Bar>,
     pub(super) launches: Vec<Launch>,
     pub(super) marks: Vec<Bar>,
+    pub(super) links: Vec<Link>,
     pub(super) threads: BTreeMap<u32, String>,
     pub(super) devices: BTreeMap<u32, String>,
     /// Number of items that arrived, without marks.
@@ -105,6 +106,7 @@ pub(super) struct Items {
     pub(super) shortest: u64,
     pub(super) left_out: u64,
     pub(super) marks_left_out: u64,
+    pub(super) links_left_out: u64,
     /// Bytes that fields of marks may still take. Marks have far more texts than spans have names, and names may arrive
     /// later.
     left_for_marks: usize,
@@ -127,6 +129,8 @@ impl Items {
             Item::ApiCall(call) if self.accepts(call.start, call.end) => self.api_call(call),
             Item::Projection(of) if self.accepts(of.start, of.end) => self.projection(of),
             Item::Idle(idle) if self.accepts(idle.start, idle.end) => self.idle(idle),
+            Item::Link(link) if self.links.len() < self.limit / 10 => self.links.push(*link),
+            Item::Link(_) => self.links_left_out = self.links_left_out.saturating_add(1),
             _ => {}
         }
     }

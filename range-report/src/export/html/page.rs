@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::columns::{self, folded};
 use super::data::Shown;
 use super::items::{Bar, Launch};
+use crate::timeline::Link;
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: [&str; 3] =
@@ -63,7 +64,7 @@ pub(super) fn end(shown: &Shown<'_>, out: &mut impl Write) -> io::Result<()> {
     column("detail", shown.bars.iter().map(|bar| bar.detail.into()), out)?;
     column("cpu", unless_zero(&shown.bars.iter().map(|bar| bar.cpu).collect::<Vec<_>>()), out)?;
     column("color", unless_zero(&shown.bar_colors), out)?;
-    calls(&shown.bars, out)?;
+    calls(&shown.bars, &shown.links, out)?;
     launches(&shown.bars, &shown.launches, out)?;
     out.write_all(b"<script>\n'use strict';\n(() => {\n")?;
     for script in SCRIPTS {
@@ -96,8 +97,8 @@ fn starts<'a>(bars: &'a [Bar], rows: &'a [u32]) -> impl Iterator<Item = u64> + '
 
 /// The calls of bars, the calls around them, and their spans, numbered for the page from 1 in the order of first use.
 /// The first two are each written as the difference from the previous bar, so that most take a byte. A span is 0 if it
-/// has the call's number. If no bar has a call, all columns are empty.
-fn calls(bars: &[Bar], out: &mut impl Write) -> io::Result<()> {
+/// has the call's number. If no bar has a call, all columns are empty. The links are between such calls.
+fn calls(bars: &[Bar], links: &[Link], out: &mut impl Write) -> io::Result<()> {
     let bars = if bars.iter().all(|bar| bar.call == 0) { &[] } else { bars };
     let mut known: HashMap<u64, u64> = HashMap::from([(0, 0)]);
     let mut numbers: [Vec<u64>; 3] = std::array::from_fn(|_| Vec::with_capacity(bars.len()));
@@ -110,6 +111,9 @@ fn calls(bars: &[Bar], out: &mut impl Write) -> io::Result<()> {
         }
     }
     let [calls, parents, spans] = numbers;
+    let number = |raw: &u64| known.get(raw).copied().unwrap_or(0);
+    column("link-batch", links.iter().map(|link| number(&link.batch)), out)?;
+    column("link-served", links.iter().map(|link| number(&link.served)), out)?;
     column("call", differences(&calls), out)?;
     column("parent", differences(&parents), out)?;
     column("span", unless_zero(&spans), out)
@@ -189,9 +193,9 @@ mod tests {
     #[test]
     fn calls_have_small_numbers_and_nothing_where_there_are_none() {
         let bar = |call, parent, span| Bar { call, span, parent, ..Bar::default() };
-        let written = |bars: &[Bar]| {
+        let written = |bars: &[Bar], links: &[Link]| {
             let mut out = Vec::new();
-            calls(bars, &mut out).unwrap();
+            calls(bars, links, &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
             let columns = text.lines().map(|line| {
                 let (_, column) = line.split_once('>').unwrap();
@@ -199,10 +203,12 @@ mod tests {
             });
             columns.collect::<Vec<_>>()
         };
-        // In page numbers: calls 1, 3, 3, 0; parents 2, 1, 1, 0; spans: as the call, 1, as the call, none.
+        // In page numbers: links from 3 to 1; calls 1, 3, 3, 0; parents 2, 1, 1, 0; spans: as the call, 1, as the call,
+        // none.
         let bars = [bar(1 << 40, 5, 1 << 40), bar(70, 1 << 40, 1 << 40), bar(70, 1 << 40, 70), bar(0, 0, 0)];
-        assert_eq!(written(&bars), [vec![2, 4, 0, 5], vec![4, 1, 0, 1], vec![0, 1, 0, 0]]);
-        assert_eq!(written(&bars[3..]), [const { Vec::<u8>::new() }; 3]);
+        let columns = [vec![3], vec![1], vec![2, 4, 0, 5], vec![4, 1, 0, 1], vec![0, 1, 0, 0]];
+        assert_eq!(written(&bars, &[Link { batch: 70, served: 1 << 40, weight: 1.0 }]), columns);
+        assert_eq!(written(&bars[3..], &[]), [const { Vec::<u8>::new() }; 5]);
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(super) fn tables(summary: &Summary) -> Vec<Table<'_>> {
     let made = report::page_tables(summary).into_iter().filter(|(_, table)| !table.rows.is_empty());
     let mut tables: Vec<Table<'_>> = made.map(|(titles, table)| page_table(titles, table)).collect();
     for table in &mut tables {
-        without_what_no_row_has(table, &["p90", "p99", "Batches", "In batch", "Share~"]);
+        without_what_no_row_has(table, &["p90", "p99", "Batches", "In batch", "Share~", "GPU share~"]);
         table.rows_left_out = table.rows.len().saturating_sub(MOST_ROWS);
         table.rows.truncate(MOST_ROWS);
     }

@@ -111,6 +111,7 @@ fn states_have_columns_where_they_say_more() {
 
 fn served(row: &mut CallStats) {
     (row.batches, row.in_batch_ns, row.share_ns) = (Some(70), Some(16), Some(17));
+    row.gpu_share_ns = Some(20);
 }
 
 #[test]
@@ -119,8 +120,8 @@ fn batches_have_columns_where_they_served_a_call() {
     assert!(!printed(&summary, 200).contains("atch"), "{}", printed(&summary, 200));
     served(&mut summary.calls[0]);
     let text = printed(&summary, 200);
-    assert!(text.contains("  Cancelled  Batches  ") && text.contains("  In batch  Share~\n"), "{text}");
-    assert!(text.contains("  70  ") && text.contains("     16 ns   17 ns\n"), "{text}");
+    assert!(text.contains("  Cancelled  Batches  ") && text.contains("  In batch  Share~  GPU share~\n"), "{text}");
+    assert!(text.contains("  70  ") && text.contains("     16 ns   17 ns       20 ns\n"), "{text}");
 }
 
 #[test]
@@ -207,11 +208,11 @@ fn csv_has_all_figures() {
     served(&mut service.calls[0]);
     service.write_csv(Report::Calls, &mut text).unwrap();
     let expected = "\
-Calls,Cancelled,Batches,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),In CUDA (ns),On CPU (ns),Off CPU (ns),Ready (ns),Child Call (ns),GPU Work (ns),Otherwise (ns),In Batch (ns),Share~ (ns),Call
-1000,4,,62100000.0,103500000.0,172500000.0,207000000,69000000,20000000,68980000000,68900000000,0,,,,,,,,,,wait for a connection
-996,0,,72000000.0,120000000.0,200000000.0,240000000,80000000,100000000,79580000000,11680000000,0,,,,,,,,,,db:query
-1000,4,70,76500000.0,127500000.0,212500000.0,255000000,85000000,3400000000,81600000000,200000000,0,18,11,12,13,14,19,15,16,17,request
-996,0,,2700000.0,4500000.0,7500000.0,9000000,3000000,2988000000,0,0,0,,,,,,,,,,serialise
+Calls,Cancelled,Batches,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),In CUDA (ns),On CPU (ns),Off CPU (ns),Ready (ns),Child Call (ns),GPU Work (ns),Otherwise (ns),In Batch (ns),Share~ (ns),GPU Share~ (ns),Call
+1000,4,,62100000.0,103500000.0,172500000.0,207000000,69000000,20000000,68980000000,68900000000,0,,,,,,,,,,,wait for a connection
+996,0,,72000000.0,120000000.0,200000000.0,240000000,80000000,100000000,79580000000,11680000000,0,,,,,,,,,,,db:query
+1000,4,70,76500000.0,127500000.0,212500000.0,255000000,85000000,3400000000,81600000000,200000000,0,18,11,12,13,14,19,15,16,17,20,request
+996,0,,2700000.0,4500000.0,7500000.0,9000000,3000000,2988000000,0,0,0,,,,,,,,,,,serialise
 ";
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }

@@ -87,6 +87,7 @@ fn rank(rank: u32, slower: u64) -> Summary {
         ..CallStates::default()
     });
     (call.batches, call.in_batch_ns, call.share_ns) = (Some(1), Some(2 * slower), Some(slower));
+    call.gpu_share_ns = Some(3 * slower);
     Summary {
         calls: vec![call],
         stream_ranges: vec![stream("nothing", 1_000, 1), stream("step", 800 * slower, 0)],
@@ -291,8 +292,8 @@ fn each_table_has_its_columns() {
         ),
         (
             MergedTable::Calls,
-            "Calls,Cancelled,Batches,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),In CUDA (ns),On CPU (ns),Off CPU (ns),Ready (ns),Child Call (ns),GPU Work (ns),Otherwise (ns),In Batch (ns),Share~ (ns),Call,PROCESSES\n\
-             6,3,3,,,,60,30,180,150,42,0,0,0,0,18,0,30,24,12,6,db:query,3,7,14.0,21,1.50,rank 1,,\n",
+            "Calls,Cancelled,Batches,p50 (ns),p90 (ns),p99 (ns),Max (ns),Mean (ns),On Thread (ns),Awaited (ns),Awaited Self (ns),Outlived (ns),In CUDA (ns),On CPU (ns),Off CPU (ns),Ready (ns),Child Call (ns),GPU Work (ns),Otherwise (ns),In Batch (ns),Share~ (ns),GPU Share~ (ns),Call,PROCESSES\n\
+             6,3,3,,,,60,30,180,150,42,0,0,0,0,18,0,30,24,12,6,18,db:query,3,7,14.0,21,1.50,rank 1,,\n",
         ),
         (
             MergedTable::Categories,

@@ -6,9 +6,12 @@
 //! *waits for its GPU work* before its last poll, while no instance is open and no child call is alive, and an
 //! operation is not over that was launched in it, or in a call or span below it.
 //!
+//! The durations of the operations that a batch launches are divided among the calls that it serves (`batches.rs`).
+//!
 //! Records arrive late and in any order. So what ended before [`Limits::lateness`] is settled whenever
 //! [`Limits::batch`] records have arrived, and memory does not grow with the run.
 
+mod batches;
 mod thread;
 
 #[cfg(test)]
@@ -17,9 +20,10 @@ mod tests;
 use range_report::Summary;
 use range_report::stats::{Keyed, Named, order};
 use range_report::summary::{CallStates, CallStats};
-use range_report::timeline::{ApiCall, Call, Ending, Operation, Range};
+use range_report::timeline::{ApiCall, Call, Ending, Link, Operation, Range};
 use rustc_hash::FxHashMap;
 
+use self::batches::Batches;
 use self::thread::{InCuda, Instance, ThreadLog};
 use super::Fold;
 use super::union::Union;
@@ -53,6 +57,7 @@ pub(crate) struct States {
     threads: Keyed<u32, ThreadLog>,
     calls: FxHashMap<u64, CallLog>,
     operations: Vec<Launched>,
+    batches: Batches,
     /// Calls that have closed and are not settled.
     closed: Vec<Closed>,
     /// Domains and names of calls, by number.
@@ -77,6 +82,7 @@ struct Launched {
     call: u64,
     at: u64,
     end: u64,
+    duration: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +102,8 @@ struct CallLog {
     last: u64,
     instances: u32,
     parts: Option<Box<Parts>>,
+    /// Its row of `sums`, once it counts there.
+    row: Option<(u32, u32)>,
 }
 
 /// Of a call that is entered again, or launches operations.
@@ -106,6 +114,8 @@ struct Parts {
     /// When operations were not over.
     on_gpu: Union,
     in_cuda: InCuda,
+    /// Of the operations of batches that served it.
+    gpu_share: u64,
     /// What was before is forgotten.
     forgotten: u64,
     is_cut: bool,
@@ -150,6 +160,7 @@ struct Sums {
     latency: u64,
     on_gpu: u64,
     in_cuda: InCuda,
+    gpu_share: u64,
 }
 
 impl Sums {
@@ -158,12 +169,14 @@ impl Sums {
         self.latency = self.latency.saturating_add(more.latency);
         self.on_gpu = self.on_gpu.saturating_add(more.on_gpu);
         self.in_cuda.add(&more.in_cuda);
+        self.gpu_share = self.gpu_share.saturating_add(more.gpu_share);
     }
 
     /// Of so many of its calls.
     fn part(&self, calls: u64) -> Self {
         let part = |sum: u64| (u128::from(sum) * u128::from(calls) / u128::from(self.calls.max(1))) as u64;
-        Self { calls, latency: part(self.latency), on_gpu: part(self.on_gpu), in_cuda: self.in_cuda.map(part) }
+        let (latency, on_gpu, gpu_share) = (part(self.latency), part(self.on_gpu), part(self.gpu_share));
+        Self { calls, latency, on_gpu, in_cuda: self.in_cuda.map(part), gpu_share }
     }
 
     /// Moves its times out of the other states.
@@ -213,7 +226,8 @@ impl Fold for States {
     fn operation(&mut self, operation: &Operation<'_>) {
         self.has_gpu = true;
         if let (Some((_, at)), true) = (operation.launch, operation.call != 0) {
-            self.operations.push(Launched { call: operation.call, at, end: operation.end });
+            let &Operation { call, start, end, .. } = operation;
+            self.operations.push(Launched { call, at, end, duration: end.saturating_sub(start) });
         }
         self.arrived(operation.end);
     }
@@ -224,9 +238,14 @@ impl Fold for States {
         self.arrived(call.end);
     }
 
+    fn link(&mut self, link: &Link) {
+        self.batches.link(link);
+    }
+
     fn restart(&mut self, at: u64) {
         self.window = at;
         self.sums.clear();
+        self.calls.values_mut().for_each(|log| log.row = None); // no longer
         (self.cut, self.late) = (0, 0);
     }
 
@@ -264,6 +283,7 @@ impl States {
             all.add(group);
         }
         row.states.iter_mut().for_each(|states| all.settle(states));
+        row.gpu_share_ns = Some(all.gpu_share).filter(|share| *share > 0);
         row.slowest.iter_mut().for_each(|row| slowest.settle(&mut row.states));
     }
 
@@ -290,7 +310,18 @@ impl States {
             (self.late, left) = (self.late + late, left + rest);
         }
         for operation in operations.extract_if(.., |operation| operation.end < until) {
+            self.batches.launched(operation.duration, around(calls, operation.call));
             place(calls, &operation, self.limits.intervals);
+        }
+        let mut shares = Vec::new();
+        let is_over = |batch: u64| until == u64::MAX || calls.get(&batch).is_some_and(|log| log.last < until);
+        self.batches.divide(is_over, |served, share| shares.push((served, share)));
+        for (served, share) in shares {
+            let log = calls.entry(served).or_default();
+            match log.row {
+                Some(row) => self.sums.row(row).gpu_share += share,
+                None => log.parts().gpu_share += share,
+            }
         }
         let closed: Vec<_> = closed.extract_if(.., |call| call.end < until).collect();
         for call in &closed {
@@ -306,12 +337,16 @@ impl States {
             if let (last_poll, Some(parts)) = (log.last, log.parts.take()) {
                 sums.on_gpu = parts.on_gpu.without(&parts.active, call.start.max(parts.forgotten), last_poll);
                 sums.in_cuda = parts.in_cuda;
+                sums.gpu_share = parts.gpu_share;
                 self.cut += u64::from(parts.is_cut);
             }
-            self.sums.row((call.name, length_of(sums.latency))).add(&sums);
+            let row = (call.name, length_of(sums.latency));
+            log.row = Some(row);
+            self.sums.row(row).add(&sums);
         }
         (self.arrived, self.unsettled) = (0, left + self.operations.len() + self.closed.len());
         self.forget(until);
+        self.batches.forget(self.limits.calls);
     }
 
     /// Forgets what is old of calls that may be open, and calls that are over.
@@ -334,6 +369,11 @@ impl States {
             self.calls.retain(|_, log| log.last > oldest);
         }
     }
+}
+
+/// The calls around a launch in this one, the innermost first, as far as they are known.
+fn around(calls: &FxHashMap<u64, CallLog>, call: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(call), |call| calls.get(call).map(|log| log.parent)).take(MOST_LEVELS)
 }
 
 /// Adds an operation to the calls around its launch, as far as they are known.

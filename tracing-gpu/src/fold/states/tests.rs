@@ -108,7 +108,9 @@ impl Program {
             }
             items.extend(made.api.iter().map(|&(start, end)| (end + 500, Item::Api { thread, start, end })));
             let operations = made.operations.iter();
-            items.extend(operations.map(|&(at, end)| (end + 700, Item::Operation { call: number, at, end })));
+            items.extend(
+                operations.map(|&(at, end)| (end + 700, Item::Operation { call: number, at, start: end - 1, end })),
+            );
             items.push((made.life.1, Item::Call { call: number, parent, start: made.life.0, end: made.life.1 }));
         }
         items.sort_by_key(|(at, _)| *at);
@@ -120,7 +122,7 @@ enum Item {
     Range { thread: u32, call: u64, parent: u64, start: u64, end: u64 },
     Call { call: u64, parent: u64, start: u64, end: u64 },
     Api { thread: u32, start: u64, end: u64 },
-    Operation { call: u64, at: u64, end: u64 },
+    Operation { call: u64, at: u64, start: u64, end: u64 },
 }
 
 impl Item {
@@ -137,8 +139,8 @@ impl Item {
             Self::Api { thread, start, end } => {
                 fold.api(&ApiCall { api: Api::Driver, name: "", thread, start, end, correlation: 0, result: 0 });
             }
-            Self::Operation { call, at, end } => fold.operation(&Operation {
-                start: end - 1,
+            Self::Operation { call, at, start, end } => fold.operation(&Operation {
+                start,
                 end,
                 device: 0,
                 context: 1,
@@ -248,7 +250,7 @@ fn calls_of_the_last_window_count_and_those_of_too_many_parts_are_told() {
         Item::Range { thread: 1, call: 1, parent: 0, start, end: start + 10 }.give(fold);
     };
     (0..3).for_each(|number| poll(&mut fold, 20 * number));
-    Item::Operation { call: 1, at: 5, end: 35 }.give(&mut fold);
+    Item::Operation { call: 1, at: 5, start: 34, end: 35 }.give(&mut fold);
     let close = |fold: &mut States| Item::Call { call: 1, parent: 0, start: 0, end: 60 }.give(fold);
     close(&mut fold);
     fold.restart(60);
@@ -256,10 +258,66 @@ fn calls_of_the_last_window_count_and_those_of_too_many_parts_are_told() {
     assert_eq!(rows_of(&mut fold, &[name_of(1)]), [row(&name_of(1))], "it was over before");
     let mut fold = States { limits: Limits { intervals: 1, ..Limits::default() }, ..States::default() };
     (0..3).for_each(|number| poll(&mut fold, 20 * number));
-    Item::Operation { call: 1, at: 5, end: 35 }.give(&mut fold);
+    Item::Operation { call: 1, at: 5, start: 34, end: 35 }.give(&mut fold);
     close(&mut fold);
     let mut summary = summary_of(vec![row(&name_of(1))]);
     fold.finish(&mut summary);
     assert_eq!(summary.calls, [row(&name_of(1))]);
     assert!(summary.notes[0].starts_with("1 calls have too many parts"), "{:?}", summary.notes);
+}
+
+/// Batches of one instance each, with a span inside. Requests are in several, and some are over before their batches.
+#[test]
+fn the_gpu_time_of_batches_is_divided_among_what_they_serve() {
+    for seed in 0..200 {
+        let numbers = &mut Numbers(seed);
+        let (requests, batches) = (1 + numbers.below(6), 1 + numbers.below(4));
+        let mut items: Vec<(u64, Item)> = Vec::new();
+        let mut truth = vec![0.0; requests as usize];
+        let (mut links, mut whole, mut pieces) = (Vec::new(), 0, 0);
+        for request in 0..requests {
+            let (call, start, end) = (request + 1, 10 + request, 100 + numbers.below(8_000));
+            items.push((start + 1, Item::Range { thread: 1, call, parent: 0, start, end: start + 1 }));
+            items.push((end, Item::Range { thread: 1, call, parent: 0, start: end - 1, end }));
+            items.push((end, Item::Call { call, parent: 0, start, end }));
+        }
+        for batch in 0..batches {
+            let (call, inner) = (100 + 2 * batch, 101 + 2 * batch);
+            let served: Vec<(u64, f64)> = (1..=requests).map(|one| (one, numbers.below(4) as f64)).collect();
+            let weights: f64 = served.iter().map(|(_, weight)| weight).sum();
+            let start = 20 + 1_000 * batch;
+            items.push((start + 50, Item::Range { thread: 2, call: inner, parent: call, start, end: start + 50 }));
+            items.push((start + 90, Item::Range { thread: 2, call, parent: 0, start, end: start + 90 }));
+            let mut on_gpu = 0;
+            for _ in 0..numbers.below(5) {
+                let end = start + 10 + numbers.below(900);
+                items.push((
+                    end + 700,
+                    Item::Operation { call: call + numbers.below(2), at: start, start: start + 5, end },
+                ));
+                (on_gpu, pieces) = (on_gpu + end - start - 5, pieces + 1);
+            }
+            whole += on_gpu;
+            for &(one, weight) in &served {
+                let part = if weights > 0.0 { weight / weights } else { 1.0 / requests as f64 };
+                truth[one as usize - 1] += part * on_gpu as f64;
+                links.extend((0..=numbers.below(2)).map(|_| Link { batch: call, served: one, weight }));
+            }
+        }
+        items.push((5, Item::Operation { call: 1, at: 3, start: 4, end: 5 })); // of a request itself
+        items.sort_by_key(|(at, _)| *at);
+        let mut fold = States::default();
+        fold.limits.lateness = 1_000;
+        fold.limits.batch = [1, 7, 1 << 20][seed as usize % 3];
+        links.iter().for_each(|link| fold.link(link));
+        items.into_iter().for_each(|(_, item)| item.give(&mut fold));
+        let names: Vec<String> = (1..=requests).map(name_of).collect();
+        let shares: Vec<u64> =
+            rows_of(&mut fold, &names).iter().map(|row| row.gpu_share_ns.unwrap_or_default()).collect();
+        assert_eq!(shares.iter().sum::<u64>(), whole, "{seed}: {shares:?}");
+        for (share, truth) in shares.iter().zip(truth) {
+            // What comes late is divided apart.
+            assert!((*share as f64 - truth).abs() <= f64::from(pieces), "{seed}: {share}, {truth}");
+        }
+    }
 }

@@ -9,11 +9,11 @@ use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, Place, RangeKey, StreamId};
 use crate::session::calls::{Call, Left};
 use crate::session::endings::Mark;
-use crate::session::owed::Owed;
+use crate::session::owed::{Creditor, Owed};
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
-use crate::thread::coincidence::{self, Coincidences, Waiter};
+use crate::thread::coincidence::{self, Coincidences, Task, Waiter};
 use crate::thread::engine::NOT_WOKEN;
 use crate::thread::numbers::{Created, Numbers};
 
@@ -133,12 +133,18 @@ impl ThreadState {
         let Some(endings) = self.session.endings.make(self.index).filter(|_| !self.is_given_lock(call)) else {
             return;
         };
-        let went_on = self.look(place, now, waited, Waiter::Call(self.held_by(now, waited)));
+        let outermost = self.stack.at(0).map_or(place, |(outermost, _)| outermost);
         let task = match self.stack.at(0) {
             Some((outermost, _)) if outermost.is_called() => self.session.calls.get(self.stack.call_of(0)),
             Some(_) => None,
             None => Some(call),
         };
+        let who = task.zip(self.identity(outermost)).map(|(task, identity)| Task {
+            label: identity.key.label,
+            codes: task.codes(),
+            values: &self.session.values,
+        });
+        let went_on = self.look(place, now, waited, Waiter::Call(self.held_by(now, waited), who));
         endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
     }
 
@@ -194,7 +200,12 @@ impl ThreadState {
             if ![0, self.session.id].contains(&owed.session) {
                 return woken; // woken in a span of another profiler
             }
-            call.owe(&owed, woken).into_iter().for_each(|since| followed.waits.add(identity.key.label, since, &owed));
+            if let Some(since) = call.owe(&owed, woken) {
+                let waiter = Creditor { label: identity.key.label, codes: call.codes() };
+                let mainly = followed.waits.add(waiter.label, since, &owed);
+                let is_own = mainly == Some(waiter.label);
+                followed.values.add(waiter, (since, is_own), &owed, &self.session.values);
+            }
         }
         woken
     }

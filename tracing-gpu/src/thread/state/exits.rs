@@ -9,8 +9,9 @@ use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, LONG, OnCpu, Place, RangeKey};
 use crate::session::NvtxRange;
 use crate::session::batches::Served;
-use crate::session::calls::{Call, EndedCall};
+use crate::session::calls::EndedCall;
 use crate::session::endings::Mark;
+use crate::span::codes::Codes;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::stream;
@@ -283,10 +284,12 @@ impl ThreadState {
         let endings = &self.session.endings;
         let endings = if call == 0 { endings.make(self.index) } else { endings.of(self.index) };
         let Some(endings) = endings else { return };
-        let begun = self.session.calls.get(call).map_or(ended.entered, Call::created);
+        let call = self.session.calls.get(call);
+        let (begun, codes) = call.map_or((ended.entered, Codes::default()), |call| (call.created(), call.codes()));
         let end = ended.entered.saturating_add(ended.duration);
         let mark = |at| Mark::new(label, at);
-        endings.end(mark(end), mark(begun), if off == 0 { None } else { mark(end.saturating_sub(off)) });
+        let off_since = if off == 0 { None } else { mark(end.saturating_sub(off)) };
+        endings.end(mark(end), [mark(begun), off_since], codes);
     }
 
     /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row. While

@@ -153,6 +153,25 @@ function callsAround(call) {
   return found.filter((above) => calls.item[above] >= 0);
 }
 
+/** The calls of batches and of what they serve, by both: `batches` of a call, and `served` by one. */
+function readLinks() {
+  const [batches, served] = [new Map(), new Map()];
+  const add = (map, call, other) => (map.has(call) ? map.get(call).push(other) : map.set(call, [other]));
+  for (let i = 0; i < run.linked; i++) {
+    const [batch, call] = [run.links.batch[i] - 1, run.links.served[i] - 1];
+    add(batches, call, batch);
+    add(served, batch, call);
+  }
+  return { batches, served };
+}
+const links = readLinks();
+
+/** The calls that a map of links has for a call, those that are known, by time. */
+function linkedIn(map, call) {
+  const known = (map.get(call) ?? []).filter((other) => calls.item[other] >= 0);
+  return known.sort((a, b) => run.start[calls.item[a]] - run.start[calls.item[b]]);
+}
+
 function intervalOf(item) {
   return [run.start[item], run.end[item]];
 }

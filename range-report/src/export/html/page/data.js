@@ -70,6 +70,10 @@ function readRun() {
   // operation, the call that launched it.
   run.call = differencesIn('call', new Uint32Array(count));
   run.parent = differencesIn('parent', new Uint32Array(count));
+  run.links = {
+    batch: numbersIn('link-batch', new Uint32Array(run.linked)),
+    served: numbersIn('link-served', new Uint32Array(run.linked)),
+  };
   run.span = numbersIn('span', new Uint32Array(count)).map((span, item) => span || run.call[item]);
   let last = 0;
   for (const row of run.rows) {

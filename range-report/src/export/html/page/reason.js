@@ -263,7 +263,22 @@ function fillSelected(target, item) {
   if (!isCall) return;
   const hasInside = calls.long[call] || calls.size[call] > 1 || itemsInside(call).length > 1;
   const outer = callsAround(call).map((above) => calls.item[above]);
-  target.firstChild.after(trail(outer), hasInside && item < firstOnStream ? showReason(call) : '');
+  const linked = [linkedLine('in batch', links.batches, call), linkedLine('serves', links.served, call)];
+  target.firstChild.after(trail(outer), hasInside && item < firstOnStream ? showReason(call) : '', ...linked);
+}
+
+/** Batches and what they serve that are listed. */
+const MOST_LISTED = 20;
+
+/** A line with the batches of a call, or with what it serves, as links; empty where there are none. */
+function linkedLine(words, map, call) {
+  const all = linkedIn(map, call).map((one) => calls.item[one]);
+  if (!all.length) return '';
+  const shown = all.slice(0, MOST_LISTED).map((item) => linkTo(item, nameOf(item) + ' ' + human(lengthOf(item))));
+  const more = all.length > MOST_LISTED ? ', and ' + integer(all.length - MOST_LISTED) + ' more' : '';
+  const count = all.length > 1 ? ' ' + integer(all.length) : '';
+  const listed = shown.flatMap((link, index) => [index ? ', ' : '', link]);
+  return element('p', 'linked', words + count + ': ', ...listed, more);
 }
 
 /** What is around an item, from the outermost on, as links. */

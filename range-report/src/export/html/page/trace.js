@@ -6,6 +6,9 @@ const MOST_LINKS = 2000;
 /** Calls inside that have links of their own. */
 const LINKED_CALLS = 1000;
 
+/** Batches of the selected call that are shown with it, or calls that it serves. */
+const MOST_LINKED = 500;
+
 /** What belongs to the selected call; null where nothing does. */
 let traced = null;
 
@@ -15,12 +18,18 @@ function trace(item) {
   const before = traced;
   if (call < 0 || calls.item[call] < 0) traced = null;
   else if (!traced || traced.call !== call) traced = followed(call);
-  if (traced && !calls.long[call] && traced.items.length < 2) traced = null; // nothing but itself
+  const isAlone = traced && !calls.long[call] && traced.items.length < 2 && !traced.linked.length;
+  if (isAlone) traced = null;
   if (traced !== before && (traced?.open.length || before?.open.length)) layOutAgain(item);
 }
 
 function followed(call) {
-  const items = inOrder(itemsInside(call));
+  const batches = linkedIn(links.batches, call).slice(0, MOST_LINKED);
+  const served = linkedIn(links.served, call).slice(0, MOST_LINKED);
+  const linked = [...batches, ...served];
+  const own = itemsInside(call);
+  const ofLinked = linked.flatMap((one) => [calls.item[one], ...pollsOf(one)]);
+  const items = inOrder(linked.length ? Uint32Array.from(new Set([...own, ...ofLinked])) : own);
   const isLong = calls.long[call] || callsInside(call, 200).some((inner) => calls.long[inner]);
   const operations = run.rows
     .filter((row) => row.part === 'operations')
@@ -28,7 +37,23 @@ function followed(call) {
       const { first, last } = among(items, row);
       return [...items.subarray(first, Math.min(last, first + MOST_LINKS))];
     });
-  return { call, items, operations, links: linksOf(call), open: isLong ? lanesInside(call) : [] };
+  const toBatches = [...batches.map((batch) => [batch, call]), ...served.map((one) => [call, one])];
+  return {
+    call,
+    items,
+    operations,
+    links: [...linksOf(call), ...toBatches.map(linkOfBatch)],
+    open: isLong ? lanesInside(call) : [],
+    linked: linked.map((one) => calls.item[one]),
+  };
+}
+
+/** From a call to the batch that serves it, when that begins: from the poll before, where the call is not drawn. */
+function linkOfBatch([batch, call]) {
+  const [to, item] = [pollsOf(batch)[0] ?? calls.item[batch], calls.item[call]];
+  const until = run.start[to];
+  const from = lineOf(item) ? item : (pollsOf(call).findLast((poll) => run.start[poll] <= until) ?? item);
+  return { from, at: Math.min(Math.max(until, run.start[from]), run.end[from]), to, until, kind: 'batch' };
 }
 
 /** Items by their numbers, which is by rows and time. */
@@ -72,12 +97,14 @@ function among(items, row) {
 /** Draws over the dim timeline what belongs to the selected call, whatever a search finds. */
 function drawTraced(context, top, lines) {
   const item = calls.item[traced.call];
-  const own = lineOf(item);
   for (const line of lines) {
     const y = line.y - top;
     if (traced.open.includes(line.ids)) drawRow(context, line, y, 1, false);
-    else if (line === own && line.part === 'calls')
-      drawRow(context, { ...line, ids: [item], first: 0, last: 1 }, y, 1, false);
+    else if (line.part === 'calls') {
+      const ids = [item, ...traced.linked].filter((one) => lineOf(one) === line);
+      ids.sort((a, b) => run.start[a] - run.start[b]);
+      drawRow(context, { ...line, ids, first: 0, last: ids.length }, y, 1, false);
+    }
     else for (const row of line.rows ?? []) drawRow(context, { ...line, ...among(traced.items, row) }, y, 1, false);
   }
   drawLinks(context, top);
