@@ -87,6 +87,10 @@ impl Sums {
         self.squares = self.squares.wrapping_add(u128::from(duration) * u128::from(duration));
     }
 
+    pub(super) fn mean(&self) -> Option<u64> {
+        self.total.checked_div(self.count)
+    }
+
     /// A distribution without single durations.
     pub(super) fn distribution(&self) -> Distribution {
         let Self { count, total, min, max, squares } = *self;

@@ -149,6 +149,12 @@ impl Row {
         self.kind.load(Relaxed) == REENTERED
     }
 
+    /// Whether a duration is no outlier among those counted so far: at most 16 times their mean.
+    pub(crate) fn is_usual(&self, duration: u64) -> bool {
+        let sums = self.durations.sums();
+        sums.mean().is_none_or(|mean| duration / 16 <= mean)
+    }
+
     /// Judges the kind of this row by a followed span that has closed after this number of entries. On any thread.
     pub(crate) fn judge(&self, entries: u64) {
         let kind = self.kind.load(Relaxed);
@@ -336,6 +342,16 @@ mod tests {
         let RowCopy { times, .. } = copy;
         let own = Distribution { samples: Vec::new(), buckets: Buckets::default(), ..times.clone() };
         (own, copy.nested) == (sums.distribution(), *nested)
+    }
+
+    #[test]
+    fn a_duration_is_an_outlier_beyond_16_means() {
+        let (row, budget) = (Row::default(), Budget::new(1 << 20));
+        assert!(row.is_usual(u64::MAX), "nothing is known");
+        for duration in [10 << 33, 30 << 33] {
+            row.add(duration, 0, &budget); // too long for the pending ones
+        }
+        assert!(row.is_usual(16 * (20 << 33)) && !row.is_usual(17 * (20 << 33)));
     }
 
     #[test]

@@ -148,11 +148,14 @@ impl ThreadState {
         endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
     }
 
-    /// What has held this thread for most of a wait that ends now.
+    /// What has held this thread for most of a wait that ends now. On a machine with too much to do, any range is long
+    /// at times, because its thread does not run: such a one does not count.
     fn held_by(&self, now: Ticks, waited: u64) -> Option<u32> {
         let [range, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
-        let has_held = coincidence::has_held([start, end], [now.saturating_sub(waited), now]);
-        let identity = has_held.then(|| self.identity(Place::from_bits(range)));
+        let (range, length) = (Place::from_bits(range), end.saturating_sub(start));
+        let has_held = coincidence::has_held([start, end], [now.saturating_sub(waited), now])
+            && self.rows.get(range.row()).is_some_and(|row| row.is_usual(length));
+        let identity = has_held.then(|| self.identity(range));
         identity.flatten().map(|identity| identity.key.label)
     }
 
