@@ -139,8 +139,8 @@ impl Samples {
     fn count(&self, duration: u64, budget: &Budget) {
         let (octave, bucket) = bucket_of(duration);
         let pages = self.pages.get_or_try_init(|| {
-            let octaves = || std::array::from_fn(|_| OnceCell::new());
-            budget.take(size_of::<Pages>()).map(|()| Box::new(Pages { octaves: octaves(), full: Mutex::default() }))
+            let new = || Pages { octaves: [const { OnceCell::new() }; OCTAVES], full: Mutex::default() };
+            budget.take(size_of::<Pages>()).map(|()| Box::new(new()))
         });
         let Ok(pages) = pages else { return };
         let Some(cell) = pages.octaves.get(octave) else { return };

@@ -96,11 +96,18 @@ impl Names {
 
 /// A kernel's symbol in readable form; unchanged if it is not a mangled name.
 pub(crate) fn demangle(symbol: &[u8]) -> String {
-    let text = String::from_utf8_lossy(symbol);
-    if let Ok(rust) = rustc_demangle::try_demangle(&text) {
-        return cut(|out| fmt::write(out, format_args!("{rust:#}"))).unwrap_or_else(|| text.into_owned());
+    cpp(symbol).map_or_else(|| String::from_utf8_lossy(symbol).into_owned(), without_hash)
+}
+
+/// Without the hash at the end of a Rust path.
+fn without_hash(mut name: String) -> String {
+    if let Some((path, hash)) = name.rsplit_once("::h")
+        && hash.len() == 16
+        && hash.bytes().all(|each| each.is_ascii_hexdigit())
+    {
+        name.truncate(path.len());
     }
-    cpp(symbol).unwrap_or_else(|| text.into_owned())
+    name
 }
 
 fn cpp(symbol: &[u8]) -> Option<String> {
@@ -153,7 +160,7 @@ mod tests {
             ("_Z3addIfLi4EEvPKfPf", "void add<float, 4>(float const*, float*)"),
             ("_ZN4nsys4test1kEv", "nsys::test::k()"),
             ("_ZN7kernels6square17h0123456789abcdefE", "kernels::square"),
-            ("_RNvCs15kBYyAo9fc_7mycrate7example", "mycrate::example"),
+            ("_ZN7kernels4hashE", "kernels::hash"),
             ("_Znonsense", "_Znonsense"),
             ("a \u{00e4} b", "a \u{00e4} b"),
         ] {
