@@ -22,30 +22,18 @@ pub struct Color(u32);
 
 impl Color {
     /// The colour `0xAARRGGBB`.
-    ///
-    /// ```
-    /// assert_eq!(nvtx_rs::Color::argb(0xFFFF_0000), nvtx_rs::Color::rgb(255, 0, 0));
-    /// ```
     #[must_use]
     pub const fn argb(argb: u32) -> Self {
         Self(argb)
     }
 
     /// An opaque colour.
-    ///
-    /// ```
-    /// assert_eq!(nvtx_rs::Color::rgb(1, 2, 3).to_argb(), 0xFF01_0203);
-    /// ```
     #[must_use]
     pub const fn rgb(red: u8, green: u8, blue: u8) -> Self {
         Self(u32::from_be_bytes([0xFF, red, green, blue]))
     }
 
     /// The colour as `0xAARRGGBB`.
-    ///
-    /// ```
-    /// assert_eq!(nvtx_rs::Color::argb(0x1234_5678).to_argb(), 0x1234_5678);
-    /// ```
     #[must_use]
     pub const fn to_argb(self) -> u32 {
         self.0

@@ -44,12 +44,6 @@ pub fn is_tool_attached() -> bool {
 /// process, which loads one.
 ///
 /// For paths that must not contain even the call inside [`is_tool_attached`]. Ask [`is_tool_attached`] next.
-///
-/// ```
-/// if !nvtx_rs::is_tool_absent() && nvtx_rs::is_tool_attached() {
-///     nvtx_rs::mark!("there is a tool");
-/// }
-/// ```
 #[inline]
 #[must_use]
 pub fn is_tool_absent() -> bool {

@@ -35,11 +35,6 @@ enum Message<'a> {
 
 impl<'a> Attributes<'a> {
     /// A description without a message; tools show an unnamed range.
-    ///
-    /// ```
-    /// const UNNAMED: nvtx_rs::Attributes<'static> = nvtx_rs::Attributes::new();
-    /// # let _ = UNNAMED;
-    /// ```
     #[inline]
     #[must_use]
     pub const fn new() -> Self {
@@ -47,11 +42,6 @@ impl<'a> Attributes<'a> {
     }
 
     /// Sets the message. A text that does not fit the interface is changed by [`text::sanitize`].
-    ///
-    /// ```
-    /// let step = nvtx_rs::Attributes::new().message("step");
-    /// # let _ = step;
-    /// ```
     #[inline]
     #[must_use]
     pub const fn message(mut self, message: &'a str) -> Self {
@@ -74,12 +64,6 @@ impl<'a> Attributes<'a> {
     }
 
     /// Sets the colour.
-    ///
-    /// ```
-    /// use nvtx_rs::{Attributes, Color};
-    /// let red = Attributes::new().message("stall").color(Color::rgb(200, 0, 0));
-    /// # let _ = red;
-    /// ```
     #[inline]
     #[must_use]
     pub const fn color(mut self, color: Color) -> Self {
@@ -103,11 +87,6 @@ impl<'a> Attributes<'a> {
     }
 
     /// Sets the number.
-    ///
-    /// ```
-    /// let batch = nvtx_rs::Attributes::new().message("batch").payload(32u32);
-    /// # let _ = batch;
-    /// ```
     #[inline]
     pub fn payload(mut self, payload: impl Into<Payload>) -> Self {
         self.payload = Some(payload.into());

@@ -75,12 +75,6 @@ impl Domain {
     ///
     /// # Errors
     /// If the name is empty, or if there are [`Domain::LIMIT`] domains already.
-    ///
-    /// ```
-    /// let io = nvtx_rs::Domain::named("io")?;
-    /// assert_eq!(io.name(), Some("io"));
-    /// # Ok::<(), nvtx_rs::DomainError>(())
-    /// ```
     pub fn named(name: &str) -> Result<Self, DomainError> {
         if name.is_empty() {
             return Err(DomainError::EmptyName);
@@ -92,10 +86,6 @@ impl Domain {
     }
 
     /// The name; none for [`Domain::DEFAULT`].
-    ///
-    /// ```
-    /// assert_eq!(nvtx_rs::Domain::DEFAULT.name(), None);
-    /// ```
     #[inline]
     #[must_use]
     pub fn name(self) -> Option<&'static str> {

@@ -23,12 +23,6 @@ impl Domain {
     /// This is the bare call, for code that keeps its own stack. [`PushRange`](crate::PushRange) and
     /// [`range!`](crate::range!) close the range automatically. It returns nothing, because the interface's depth is
     /// unreliable: Nsight Systems always returns -1.
-    ///
-    /// ```
-    /// use nvtx_rs::{Attributes, Domain};
-    /// Domain::DEFAULT.push(&Attributes::new().message("load"));
-    /// Domain::DEFAULT.pop();
-    /// ```
     #[inline]
     pub fn push(self, attributes: &Attributes<'_>) {
         let slot = &SLOTS.core2[abi::core2::RANGE_PUSH_EX];
@@ -39,10 +33,6 @@ impl Domain {
     }
 
     /// Closes the range that this thread opened last in this domain. If there is none, tools ignore the call.
-    ///
-    /// ```
-    /// nvtx_rs::Domain::DEFAULT.pop();
-    /// ```
     #[inline]
     pub fn pop(self) {
         let slot = &SLOTS.core2[abi::core2::RANGE_POP];
@@ -107,11 +97,6 @@ impl Domain {
     }
 
     /// Marks a moment.
-    ///
-    /// ```
-    /// use nvtx_rs::{Attributes, Domain};
-    /// Domain::DEFAULT.mark(&Attributes::new().message("cache miss"));
-    /// ```
     #[inline]
     pub fn mark(self, attributes: &Attributes<'_>) {
         let slot = &SLOTS.core2[abi::core2::MARK_EX];
@@ -124,12 +109,6 @@ impl Domain {
     /// Starts a range that may end on any thread and overlap others in any way.
     ///
     /// This is the bare call; [`StartRange`](crate::StartRange) ends the range on its own.
-    ///
-    /// ```
-    /// use nvtx_rs::{Attributes, Domain};
-    /// let request = Domain::DEFAULT.start(&Attributes::new().message("request"));
-    /// Domain::DEFAULT.end(request);
-    /// ```
     #[inline]
     #[must_use]
     pub fn start(self, attributes: &Attributes<'_>) -> RangeId {
@@ -142,12 +121,6 @@ impl Domain {
     }
 
     /// Ends a range that [`start`](Self::start) started. One that was started without a tool is ignored.
-    ///
-    /// ```
-    /// # use nvtx_rs::{Attributes, Domain};
-    /// # let request = Domain::DEFAULT.start(&Attributes::new().message("request"));
-    /// Domain::DEFAULT.end(request);
-    /// ```
     #[inline]
     pub fn end(self, range: RangeId) {
         if range.0 != 0 {

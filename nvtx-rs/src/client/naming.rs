@@ -21,10 +21,6 @@ pub fn name_current_thread(name: &str) {
 }
 
 /// Names the thread with this number; on Linux the kernel's (`gettid`).
-///
-/// ```
-/// nvtx_rs::naming::name_thread(4321, "worker");
-/// ```
 pub fn name_thread(id: u32, name: &str) {
     text::with_c_str(name, |name| calls::name_thread(id, name));
 }
@@ -55,10 +51,6 @@ pub struct ObjectHandle(usize);
 
 impl ObjectHandle {
     /// The handle's value.
-    ///
-    /// ```
-    /// assert_eq!(nvtx_rs::naming::ObjectHandle::from(64).value(), 64);
-    /// ```
     #[must_use]
     pub fn value(self) -> usize {
         self.0
@@ -96,21 +88,12 @@ pub mod driver {
     use super::{ObjectHandle, calls, text};
 
     /// Names a device (`CUdevice`).
-    ///
-    /// ```
-    /// nvtx_rs::naming::driver::name_device(0, "left");
-    /// ```
     pub fn name_device(device: i32, name: &str) {
         text::with_c_str(name, |name| calls::name_cu_device(device, name));
     }
 
     name_object! {
         /// Names a context (`CUcontext`).
-        ///
-        /// ```
-        /// # let context: *mut std::ffi::c_void = std::ptr::null_mut();
-        /// nvtx_rs::naming::driver::name_context(context, "inference");
-        /// ```
         name_context => name_cu_context
     }
     name_object! {
@@ -124,11 +107,6 @@ pub mod driver {
     }
     name_object! {
         /// Names an event (`CUevent`).
-        ///
-        /// ```
-        /// # let event: *mut std::ffi::c_void = std::ptr::null_mut();
-        /// nvtx_rs::naming::driver::name_event(event, "copied");
-        /// ```
         name_event => name_cu_event
     }
 }
@@ -138,30 +116,16 @@ pub mod runtime {
     use super::{ObjectHandle, calls, text};
 
     /// Names a device by its ordinal.
-    ///
-    /// ```
-    /// nvtx_rs::naming::runtime::name_device(0, "left");
-    /// ```
     pub fn name_device(device: i32, name: &str) {
         text::with_c_str(name, |name| calls::name_cuda_device(device, name));
     }
 
     name_object! {
         /// Names a stream (`cudaStream_t`).
-        ///
-        /// ```
-        /// # let stream: *mut std::ffi::c_void = std::ptr::null_mut();
-        /// nvtx_rs::naming::runtime::name_stream(stream, "copy");
-        /// ```
         name_stream => name_cuda_stream
     }
     name_object! {
         /// Names an event (`cudaEvent_t`).
-        ///
-        /// ```
-        /// # let event: *mut std::ffi::c_void = std::ptr::null_mut();
-        /// nvtx_rs::naming::runtime::name_event(event, "copied");
-        /// ```
         name_event => name_cuda_event
     }
 }

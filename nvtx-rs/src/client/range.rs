@@ -32,11 +32,6 @@ pub struct PushRange {
 
 impl PushRange {
     /// Opens a range.
-    ///
-    /// ```
-    /// # use nvtx_rs::{Attributes, Domain, PushRange};
-    /// let _step = PushRange::new(Domain::DEFAULT, &Attributes::new().message("step"));
-    /// ```
     #[inline]
     pub fn new(domain: Domain, attributes: &Attributes<'_>) -> Self {
         let pushed = is_tool_attached();
@@ -84,12 +79,6 @@ pub struct StartRange {
 
 impl StartRange {
     /// Starts a range.
-    ///
-    /// ```
-    /// # use nvtx_rs::{Attributes, Domain, StartRange};
-    /// let upload = StartRange::new(Domain::DEFAULT, &Attributes::new().message("upload").payload(4096u64));
-    /// drop(upload);
-    /// ```
     #[inline]
     pub fn new(domain: Domain, attributes: &Attributes<'_>) -> Self {
         Self { domain, id: domain.start(attributes) }

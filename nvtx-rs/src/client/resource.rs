@@ -22,11 +22,6 @@ pub struct Resource(AtomicPtr<c_void>);
 
 impl Resource {
     /// Names the object with this `identifier`, an address or a number, which is never dereferenced.
-    ///
-    /// ```
-    /// # use nvtx_rs::{Domain, Resource, ResourceKind};
-    /// let _device = Resource::new(Domain::DEFAULT, ResourceKind::CU_DEVICE, 0, "left GPU");
-    /// ```
     pub fn new(domain: Domain, kind: ResourceKind, identifier: u64, name: &str) -> Self {
         if !is_ready(&SLOTS.core2[abi::core2::RESOURCE_CREATE]) {
             return Self(AtomicPtr::new(null_mut()));

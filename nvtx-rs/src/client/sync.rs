@@ -40,11 +40,6 @@ macro_rules! sync_calls {
 
 impl SyncObject {
     /// Announces an object. An object created while no tool is attached stays unknown to tools.
-    ///
-    /// ```
-    /// let ready = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "ready queue");
-    /// # drop(ready);
-    /// ```
     #[must_use]
     pub fn new(domain: Domain, name: &str) -> Self {
         if !is_ready(&SLOTS.sync[abi::sync::CREATE]) {
@@ -56,35 +51,12 @@ impl SyncObject {
 
     sync_calls! {
         /// This thread begins to wait for the object.
-        ///
-        /// ```
-        /// # let queue = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "queue");
-        /// queue.acquire_start();
-        /// queue.acquire_failed();
-        /// ```
         acquire_start;
         /// This thread gave up waiting.
-        ///
-        /// ```
-        /// # let queue = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "queue");
-        /// # queue.acquire_start();
-        /// queue.acquire_failed();
-        /// ```
         acquire_failed;
         /// This thread has the object.
-        ///
-        /// ```
-        /// # let queue = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "queue");
-        /// # queue.acquire_start();
-        /// queue.acquire_success();
-        /// ```
         acquire_success;
         /// This thread is about to let the object go.
-        ///
-        /// ```
-        /// # let queue = nvtx_rs::SyncObject::new(nvtx_rs::Domain::DEFAULT, "queue");
-        /// queue.releasing();
-        /// ```
         releasing;
     }
 

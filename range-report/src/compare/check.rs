@@ -8,17 +8,6 @@ impl Comparison {
     /// Ranges of later runs that the first run does not have, with a total of at least `least_ns` nanoseconds, the
     /// longest first. [`regressions`](Self::regressions) does not contain them; a gate that must fail for them calls
     /// both.
-    ///
-    /// ```
-    /// use range_report::{Comparison, RangeStats, Summary, Times};
-    ///
-    /// let old = Summary::default();
-    /// let mut new = Summary::default();
-    /// new.ranges.push(RangeStats::new("decode", Times::new(1, 7_000_000)));
-    /// let comparison = Comparison::of([("old", &old), ("new", &new)]);
-    /// assert!(comparison.regressions(10.0).is_empty());
-    /// assert_eq!(comparison.added(100_000)[0].to_string(), "new: decode took 7.000 ms, and is not in old");
-    /// ```
     #[must_use]
     pub fn added(&self, least_ns: u64) -> Vec<Added> {
         let Some(base) = self.runs.first() else { return Vec::new() };

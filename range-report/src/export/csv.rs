@@ -51,13 +51,6 @@ impl Summary {
     ///
     /// A row without any enqueued work has empty figures: its readings are only a bound.
     ///
-    /// ```
-    /// let mut text = Vec::new();
-    /// range_report::Summary::default().write_stream_csv(&mut text)?;
-    /// assert!(text.ends_with(b"StdDev (ns),Range,Stream\n"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// Errors of `out`.

@@ -72,15 +72,6 @@ impl Summary {
     /// tables of the run. A page that the run writes itself (`ProfilerBuilder::html`) has more: the timeline, the
     /// slowest calls, and the distribution of each range's times.
     ///
-    /// ```
-    /// use range_report::Summary;
-    ///
-    /// let mut page = Vec::new();
-    /// Summary::default().write_html(&mut page)?;
-    /// assert!(String::from_utf8_lossy(&page).starts_with("<!doctype html>"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// Errors of `out`.
@@ -89,14 +80,6 @@ impl Summary {
     }
 
     /// The same, without findings of these kinds.
-    ///
-    /// ```
-    /// use range_report::{FindingKind, FindingKinds, Summary};
-    ///
-    /// let mut page = Vec::new();
-    /// Summary::default().write_html_without(FindingKinds::of([FindingKind::LongLoop]), &mut page)?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     ///
     /// # Errors
     ///

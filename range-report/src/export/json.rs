@@ -202,15 +202,6 @@ impl Summary {
 
     /// The same, with the findings in the words, and without the kinds, that a reader has chosen.
     ///
-    /// ```
-    /// use range_report::{RenderOptions, Summary};
-    ///
-    /// let mut text = Vec::new();
-    /// Summary::default().write_json_with(&RenderOptions::default().of_command(true), &mut text)?;
-    /// assert_eq!(Summary::read_json(text.as_slice())?, Summary::default());
-    /// # Ok::<(), range_report::JsonError>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// Those of `out`.
@@ -264,13 +255,6 @@ fn version(header: Header) -> Result<(), JsonError> {
 #[cfg(all(feature = "json", feature = "merge"))] // repeated for the documentation of `tracing-gpu`
 impl MergedSummary {
     /// Writes everything as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
-    ///
-    /// ```
-    /// let mut text = Vec::new();
-    /// range_report::Summary::merge([]).write_json(&mut text)?;
-    /// assert!(text.starts_with(br#"{"schema":"tracing-gpu-merged/1","processes":[],"elapsed_ns":0,"ranges":[],"#));
-    /// # Ok::<(), range_report::JsonError>(())
-    /// ```
     ///
     /// # Errors
     ///

@@ -52,19 +52,6 @@ impl Comparison {
     /// Writes the comparison as comma-separated values, one row per range and run, quoted as in
     /// [`Summary::write_csv`](crate::Summary::write_csv).
     ///
-    /// ```
-    /// use range_report::{Comparison, Summary};
-    ///
-    /// let mut text = Vec::new();
-    /// Comparison::of([("old", &Summary::default()), ("new", &Summary::default())]).write_csv(&mut text)?;
-    /// assert_eq!(
-    ///     String::from_utf8_lossy(&text),
-    ///     "Run,Time (%),Total Time (ns),Instances,Avg (ns),p50 (ns),p90 (ns),p99 (ns),Difference (ns),Ratio,\
-    ///      Self Time (ns),Self Difference (ns),Style,Range\n"
-    /// );
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// Errors of `out`.

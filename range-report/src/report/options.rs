@@ -80,12 +80,6 @@ impl Default for RenderOptions {
 
 impl RenderOptions {
     /// Sets the layout of the statistics.
-    ///
-    /// ```
-    /// use range_report::{RenderOptions, TableStyle};
-    ///
-    /// assert_eq!(RenderOptions::default().style(TableStyle::Legacy).style, TableStyle::Legacy);
-    /// ```
     #[must_use]
     pub const fn style(mut self, style: TableStyle) -> Self {
         self.style = style;
@@ -93,10 +87,6 @@ impl RenderOptions {
     }
 
     /// Sets whether thousands are separated.
-    ///
-    /// ```
-    /// assert!(!range_report::RenderOptions::default().thousands(false).thousands);
-    /// ```
     #[must_use]
     pub const fn thousands(mut self, thousands: bool) -> Self {
         self.thousands = thousands;
@@ -104,10 +94,6 @@ impl RenderOptions {
     }
 
     /// Sets the columns for the tree and the footer.
-    ///
-    /// ```
-    /// assert_eq!(range_report::RenderOptions::default().width(120).width, 120);
-    /// ```
     #[must_use]
     pub const fn width(mut self, width: usize) -> Self {
         self.width = width;
@@ -115,10 +101,6 @@ impl RenderOptions {
     }
 
     /// Sets whether names are printed unchanged.
-    ///
-    /// ```
-    /// assert!(range_report::RenderOptions::default().raw_names(true).raw_names);
-    /// ```
     #[must_use]
     pub const fn raw_names(mut self, raw_names: bool) -> Self {
         self.raw_names = raw_names;
@@ -127,13 +109,6 @@ impl RenderOptions {
 
     /// Sets the percentage of the time that the rows of [`Report::Hot`] take together: 0 prints the first row only, 100
     /// all rows up to the tenth. A value below 0 counts as 0, a value above 100 as 100. NaN changes nothing.
-    ///
-    /// ```
-    /// use range_report::RenderOptions;
-    ///
-    /// assert_eq!(RenderOptions::default().hot_percent(50.0).hot_percent, 50.0);
-    /// assert_eq!(RenderOptions::default().hot_percent(200.0).hot_percent, 100.0);
-    /// ```
     #[must_use]
     pub const fn hot_percent(mut self, percent: f64) -> Self {
         if !percent.is_nan() {
@@ -143,10 +118,6 @@ impl RenderOptions {
     }
 
     /// Sets the largest number of printed rows of each table; `usize::MAX` for all.
-    ///
-    /// ```
-    /// assert_eq!(range_report::RenderOptions::default().rows(usize::MAX).rows, usize::MAX);
-    /// ```
     #[must_use]
     pub const fn rows(mut self, most: usize) -> Self {
         self.rows = most;
@@ -154,10 +125,6 @@ impl RenderOptions {
     }
 
     /// Sets the largest number of printed notes; `usize::MAX` for all.
-    ///
-    /// ```
-    /// assert_eq!(range_report::RenderOptions::default().notes(usize::MAX).notes, usize::MAX);
-    /// ```
     #[must_use]
     pub const fn notes(mut self, most: usize) -> Self {
         self.notes = most;
@@ -165,10 +132,6 @@ impl RenderOptions {
     }
 
     /// Sets whether full names of kernels are printed.
-    ///
-    /// ```
-    /// assert!(range_report::RenderOptions::default().full_names(true).full_names);
-    /// ```
     #[must_use]
     pub const fn full_names(mut self, full: bool) -> Self {
         self.full_names = full;
@@ -176,10 +139,6 @@ impl RenderOptions {
     }
 
     /// Sets whether sentences are for a user of the command `tracing-gpu`.
-    ///
-    /// ```
-    /// assert!(range_report::RenderOptions::default().of_command(true).of_command);
-    /// ```
     #[must_use]
     pub const fn of_command(mut self, is_of_command: bool) -> Self {
         self.of_command = is_of_command;
@@ -187,13 +146,6 @@ impl RenderOptions {
     }
 
     /// Sets which findings are switched off.
-    ///
-    /// ```
-    /// use range_report::{FindingKind, FindingKinds, RenderOptions};
-    ///
-    /// let options = RenderOptions::default().without(FindingKinds::of([FindingKind::SmallCopies]));
-    /// assert!(options.without.has(FindingKind::SmallCopies));
-    /// ```
     #[must_use]
     pub const fn without(mut self, kinds: FindingKinds) -> Self {
         self.without = kinds;
@@ -201,10 +153,6 @@ impl RenderOptions {
     }
 
     /// Sets whether what matters most is bold, and notes are dim: for a terminal.
-    ///
-    /// ```
-    /// assert!(range_report::RenderOptions::default().color(true).color);
-    /// ```
     #[must_use]
     pub const fn color(mut self, color: bool) -> Self {
         self.color = color;

@@ -429,18 +429,6 @@ impl ProfilerBuilder {
     /// Draws a flame graph to a file, as [`Summary::write_flamegraph`](crate::Summary::write_flamegraph) does, when the
     /// profiler ends, after the report. Its name may hold `%h`, `%p` and `%r`; see
     /// [`Output::File`](crate::Output::File).
-    ///
-    /// ```
-    /// use tracing_gpu::{Output, Profiler};
-    ///
-    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.svg", std::process::id()));
-    /// let profiler = Profiler::builder().output(Output::None).flamegraph(&path).build()?;
-    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
-    /// profiler.finish()?;
-    /// assert!(std::fs::read_to_string(&path)?.contains("Load Module"));
-    /// # std::fs::remove_file(path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[cfg(feature = "flamegraph")]
     pub fn flamegraph(self, path: impl Into<PathBuf>) -> Self {
         self.file("flamegraph", path)
@@ -475,18 +463,6 @@ impl ProfilerBuilder {
     /// Writes a timeline while the program runs, as the database that `nsys export` writes: `nsys stats FILE` prints
     /// NVIDIA's own reports over it. Its name must end in `.sqlite`, and may hold `%h`, `%p` and `%r`. An existing file
     /// is overwritten. A span costs as much as with [`trace`](Self::trace).
-    ///
-    /// ```
-    /// use tracing_gpu::{Output, Profiler};
-    ///
-    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.sqlite", std::process::id()));
-    /// let profiler = Profiler::builder().output(Output::None).sqlite(&path).build()?;
-    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
-    /// profiler.finish()?;
-    /// assert!(std::fs::read(&path)?.starts_with(b"SQLite format 3"));
-    /// # std::fs::remove_file(path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[cfg(feature = "sqlite")]
     pub fn sqlite(self, path: impl Into<PathBuf>) -> Self {
         self.file("sqlite", path)
@@ -496,18 +472,6 @@ impl ProfilerBuilder {
     /// run. Its name may hold `%h`, `%p` and `%r`. A span costs as much as with [`trace`](Self::trace). If a report or
     /// [`Gpu::Cupti`](crate::Gpu::Cupti) records the GPU's work, CUDA calls are recorded too, and the summary and the
     /// page explain why the GPU was idle ([`Report::Idle`](crate::Report::Idle)).
-    ///
-    /// ```
-    /// use tracing_gpu::{Output, Profiler};
-    ///
-    /// let path = std::env::temp_dir().join(format!("tracing-gpu-example-{}.html", std::process::id()));
-    /// let profiler = Profiler::builder().output(Output::None).html(&path).build()?;
-    /// tracing::subscriber::with_default(profiler.subscriber(), || tracing::info_span!("Load Module").in_scope(|| ()));
-    /// profiler.finish()?;
-    /// assert!(std::fs::read_to_string(&path)?.contains("Load Module"));
-    /// # std::fs::remove_file(path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[cfg(feature = "html")]
     pub fn html(self, path: impl Into<PathBuf>) -> Self {
         self.file("html", path)
@@ -518,20 +482,6 @@ impl ProfilerBuilder {
     /// last one and then overwrite that file with its own summary. If the file cannot be read, the profiler prints one
     /// line at the start and writes the page without the comparison. Only [`html`](Self::html) uses it. The name may
     /// hold `%h`, `%p` and `%r`.
-    ///
-    /// ```
-    /// use tracing_gpu::{Output, Profiler, Summary};
-    ///
-    /// let folder = std::env::temp_dir();
-    /// let id = std::process::id();
-    /// let [base, page] = ["json", "html"].map(|end| folder.join(format!("tracing-gpu-baseline-{id}.{end}")));
-    /// Summary::default().write_json(std::fs::File::create(&base)?)?;
-    /// let profiler = Profiler::builder().output(Output::None).html(&page).baseline(&base).build()?;
-    /// profiler.finish()?;
-    /// # std::fs::remove_file(base)?;
-    /// # std::fs::remove_file(page)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[cfg(all(feature = "html", feature = "json"))]
     pub fn baseline(self, path: impl Into<PathBuf>) -> Self {
         self.file("baseline", path)
