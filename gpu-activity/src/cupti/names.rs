@@ -101,11 +101,10 @@ pub(crate) fn demangle(symbol: &[u8]) -> String {
 
 /// Without the hash at the end of a Rust path.
 fn without_hash(mut name: String) -> String {
-    if let Some((path, hash)) = name.rsplit_once("::h")
-        && hash.len() == 16
-        && hash.bytes().all(|each| each.is_ascii_hexdigit())
-    {
-        name.truncate(path.len());
+    let path = name.len().saturating_sub("::h0123456789abcdef".len());
+    let hash = name.get(path..).and_then(|end| end.strip_prefix("::h"));
+    if hash.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|each| each.is_ascii_hexdigit())) {
+        name.truncate(path);
     }
     name
 }

@@ -36,8 +36,30 @@ pub(crate) struct Entry {
 
 /// Names registered in one domain.
 struct Names {
-    strings: Mutex<BTreeMap<&'static str, &'static StringEntry>>,
-    categories: Mutex<BTreeMap<&'static str, NamedCategory>>,
+    strings: Mutex<Named<&'static StringEntry>>,
+    categories: Mutex<Named<NamedCategory>>,
+}
+
+/// Rows by name. One map of numbers serves rows of all types, so the compiler makes it once.
+struct Named<T> {
+    numbers: BTreeMap<&'static str, usize>,
+    rows: Vec<T>,
+}
+
+impl<T> Named<T> {
+    const fn new() -> Self {
+        Self { numbers: BTreeMap::new(), rows: Vec::new() }
+    }
+
+    fn get_mut(&mut self, name: &str) -> Option<&mut T> {
+        self.rows.get_mut(*self.numbers.get(name)?)
+    }
+
+    /// Adds a name that is new.
+    fn add(&mut self, name: &'static str, row: T) {
+        self.numbers.insert(name, self.rows.len());
+        self.rows.push(row);
+    }
 }
 
 /// A string that is registered in a domain, kept for the life of the process.
@@ -56,12 +78,12 @@ struct NamedCategory {
 
 impl Names {
     const fn new() -> Self {
-        Self { strings: Mutex::new(BTreeMap::new()), categories: Mutex::new(BTreeMap::new()) }
+        Self { strings: Mutex::new(Named::new()), categories: Mutex::new(Named::new()) }
     }
 }
 
 static DEFAULT_NAMES: Names = Names::new();
-static DOMAINS: Mutex<BTreeMap<&'static str, &'static Entry>> = Mutex::new(BTreeMap::new());
+static DOMAINS: Mutex<Named<&'static Entry>> = Mutex::new(Named::new());
 
 impl Domain {
     /// The domain without a name.
@@ -105,28 +127,28 @@ impl Domain {
     /// The string with this text, and whether this call added it.
     pub(super) fn find_or_add_string(self, clean: &str) -> (&'static StringEntry, bool) {
         let mut strings = self.names().strings.lock();
-        if let Some(&entry) = strings.get(clean) {
+        if let Some(&mut entry) = strings.get_mut(clean) {
             return (entry, false);
         }
         let c_text: &'static CStr = Box::leak(text::c_string(clean).into_boxed_c_str());
         let text = c_text.to_str().unwrap_or_default();
         let entry: &'static StringEntry =
             Box::leak(Box::new(StringEntry { domain: self, text, c_text, handle: LazyHandle::new() }));
-        strings.insert(text, entry);
+        strings.add(text, entry);
         (entry, true)
     }
 
     /// The number of a category, and whether the caller must pass its name to the tool. New numbers count from `first`.
     pub(super) fn number_category(self, name: &str, first: u32, attached: bool) -> (u32, bool) {
         let mut categories = self.names().categories.lock();
-        let count = categories.len() as u32;
+        let count = categories.rows.len() as u32;
         if let Some(category) = categories.get_mut(name) {
             let tell = attached && !category.told;
             category.told |= attached;
             return (category.id, tell);
         }
         let id = first.saturating_add(count);
-        categories.insert(Box::leak(name.into()), NamedCategory { id, told: attached });
+        categories.add(Box::leak(name.into()), NamedCategory { id, told: attached });
         (id, attached)
     }
 }
@@ -159,10 +181,10 @@ impl Error for DomainError {}
 
 fn find_or_add(name: &str) -> Result<&'static Entry, DomainError> {
     let mut domains = DOMAINS.lock();
-    if let Some(&entry) = domains.get(name) {
+    if let Some(&mut entry) = domains.get_mut(name) {
         return Ok(entry);
     }
-    if domains.len() >= Domain::LIMIT {
+    if domains.rows.len() >= Domain::LIMIT {
         return Err(DomainError::TooMany);
     }
     let entry: &'static Entry = Box::leak(Box::new(Entry {
@@ -171,7 +193,7 @@ fn find_or_add(name: &str) -> Result<&'static Entry, DomainError> {
         handle: LazyHandle::new(),
         names: Names::new(),
     }));
-    domains.insert(entry.name, entry);
+    domains.add(entry.name, entry);
     Ok(entry)
 }
 
