@@ -309,18 +309,12 @@ mod tests {
         let operation = |start, ns, correlation, work, kernel| Operation {
             start,
             end: start + ns,
-            device: 0,
             context: 1,
             stream: 7,
             correlation,
-            graph_node: 0,
             work,
             kernel,
-            symbol: kernel,
-            launch: None,
-            span: None,
-            path: &[],
-            call: 0,
+            ..Operation::default()
         };
         let copy =
             |kind, bytes, source, destination| Work::Memory(Memory { kind, bytes, source, destination, value: 0 });
@@ -405,25 +399,7 @@ Regs: ";
         let (mut out, name) = (Pieces::default(), "k".repeat(500));
         let mut list = GpuTrace::new(&mut out);
         for start in 0..2_000 {
-            let work = Work::Kernel(Kernel::default());
-            let correlation = start as u32;
-            list.item(&Item::Operation(Operation {
-                start,
-                end: start + 1,
-                device: 0,
-                context: 1,
-                stream: 7,
-                correlation,
-                graph_node: 0,
-                work,
-                kernel: &name,
-                symbol: &name,
-                launch: None,
-                span: None,
-                path: &[],
-                call: 0,
-            }))
-            .unwrap();
+            list.item(&Item::Operation(Operation { start, kernel: &name, ..Operation::default() })).unwrap();
         }
         list.end(&Summary::default(), 3).unwrap();
         assert!(out.all > 2_000 * 500 && out.longest <= BUFFER, "{} of {}", out.longest, out.all);

@@ -11,6 +11,12 @@ pub enum Work {
     Memory(Memory),
 }
 
+impl Default for Work {
+    fn default() -> Self {
+        Self::Kernel(Kernel::default())
+    }
+}
+
 /// A kernel's execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
@@ -66,9 +72,10 @@ impl Memory {
 }
 
 /// Which API a call belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Api {
     /// The driver API, `cu...`.
+    #[default]
     Driver,
     /// The runtime API, `cuda...`.
     Runtime,

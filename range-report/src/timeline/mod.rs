@@ -128,7 +128,7 @@ pub struct Link {
 }
 
 /// A moment: an event of `tracing`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mark<'a> {
     /// The operating system's number of its thread.
     pub thread: u32,
@@ -145,7 +145,7 @@ pub struct Mark<'a> {
 }
 
 /// An operation on a GPU.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Operation<'a> {
     /// When it began.
     pub start: u64,
@@ -178,7 +178,7 @@ pub struct Operation<'a> {
 }
 
 /// A call of the CUDA API that the program made, not one that the runtime made to the driver.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ApiCall<'a> {
     /// The API that it belongs to.
     pub api: Api,
@@ -198,7 +198,7 @@ pub struct ApiCall<'a> {
 
 /// A range with GPU work, projected onto a stream of that work: from the start of the first operation there to the end
 /// of the last.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Projection<'a> {
     /// Number of the device.
     pub device: u32,

@@ -207,33 +207,16 @@ impl Fold for KernelExec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use range_report::timeline::{Api, Kernel as RanKernel};
 
     /// Kernels whose calls began before the window are in no row, and no note.
     #[test]
     fn a_window_has_kernels_of_its_own_calls() {
         let mut fold = KernelExec::default();
         let launch = |fold: &mut KernelExec, correlation, start| {
-            let (thread, end, name, result) = (1, start + 10, "cuLaunchKernel", 0);
-            fold.api(&ApiCall { api: Api::Driver, name, thread, start, end, correlation, result });
+            fold.api(&ApiCall { thread: 1, start, end: start + 10, correlation, ..ApiCall::default() });
         };
         let run = |fold: &mut KernelExec, correlation, start| {
-            fold.operation(&Operation {
-                start,
-                end: start + 100,
-                device: 0,
-                context: 1,
-                stream: 7,
-                correlation,
-                graph_node: 0,
-                work: Work::Kernel(RanKernel::default()),
-                kernel: "spin",
-                symbol: "spin",
-                launch: None,
-                span: None,
-                path: &[],
-                call: 0,
-            });
+            fold.operation(&Operation { start, end: start + 100, correlation, ..Operation::default() });
         };
         launch(&mut fold, 1, 100);
         run(&mut fold, 1, 120);

@@ -390,25 +390,8 @@ pub(super) fn some() -> Vec<Item<'static>> {
         Item::Range(Range { start: 20, end: 40, style: RangeStyle::StartEnd, ..plain() }),
         Item::Mark(Mark { thread: 7, at: 5, domain: None, text: "}, {", level: 1, fields: &[] }),
         Item::Operation(Operation { start: 100, end: 200, launch, work: copy(MemoryKind::DtoH, 8), ..KERNEL }),
-        Item::ApiCall(ApiCall {
-            api: Api::Driver,
-            name: "cuInit",
-            thread: 7,
-            start: 3,
-            end: 4,
-            correlation: 1,
-            result: 0,
-        }),
-        Item::Projection(Projection {
-            device: 0,
-            context: 1,
-            stream: 7,
-            start: 1,
-            end: 2,
-            domain: None,
-            name: "p",
-            level: 0,
-        }),
+        Item::ApiCall(ApiCall { name: "cuInit", thread: 7, start: 3, end: 4, correlation: 1, ..ApiCall::default() }),
+        Item::Projection(Projection { context: 1, stream: 7, start: 1, end: 2, name: "p", ..Projection::default() }),
     ]
 }
 

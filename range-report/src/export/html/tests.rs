@@ -9,7 +9,6 @@ use crate::summary::{
 };
 use crate::summary::{InterferenceStats, OffCpuStats, WaitStats};
 use crate::timeline::{Call, Item, Mark, Operation, Range, Sink, Value};
-use crate::timeline::{Kernel, Work};
 use crate::{FindingKind, FindingKinds};
 
 fn range(name: &str, start: u64, length: u64) -> Range<'_> {
@@ -20,18 +19,14 @@ fn operation(start: u64, length: u64) -> Operation<'static> {
     Operation {
         start,
         end: start + length,
-        device: 0,
         context: 1,
         stream: 7,
         correlation: start as u32,
-        graph_node: 0,
-        work: Work::Kernel(Kernel::default()),
         kernel: "k",
         symbol: "k",
         launch: Some((7, start / 2)),
         span: Some("s"),
-        path: &[],
-        call: 0,
+        ..Operation::default()
     }
 }
 

@@ -47,24 +47,7 @@ fn process() -> Process {
 }
 
 fn range<'a>(name: &'a str, start: u64, end: u64, depth: u32) -> Range<'a> {
-    let style = RangeStyle::PushPop;
-    let (domain, category, color, payload, end_thread) = (None, None, None, None, None);
-    Range {
-        thread: 7,
-        start,
-        end,
-        style,
-        domain,
-        name,
-        depth,
-        category,
-        color,
-        payload,
-        fields: &[],
-        end_thread,
-        cut: false,
-        ..Range::default()
-    }
+    Range { thread: 7, start, end, name, depth, ..Range::default() }
 }
 
 /// Rows of a query, cells joined by `|`.
@@ -192,24 +175,9 @@ fn a_number_of_a_thread_that_is_given_again_has_its_last_name() {
 }
 
 fn operation(correlation: u32, work: Work, launch: Option<(u32, u64)>) -> Operation<'static> {
-    let (device, context, stream, span) = (0, 1, 7, None);
-    let (kernel, symbol) = ("void m::add<float>(T1 *)", "_Z3add");
-    Operation {
-        start: 100,
-        end: 200,
-        device,
-        context,
-        stream,
-        correlation,
-        graph_node: 0,
-        work,
-        kernel,
-        symbol,
-        launch,
-        span,
-        path: &[],
-        call: 0,
-    }
+    let (context, stream, kernel, symbol) = (1, 7, "void m::add<float>(T1 *)", "_Z3add");
+    let (start, end) = (100, 200);
+    Operation { start, end, context, stream, correlation, work, kernel, symbol, launch, ..Operation::default() }
 }
 
 fn call(api: Api, name: &str, correlation: u32) -> ApiCall<'_> {

@@ -100,22 +100,9 @@ impl Made {
             Self::Operation { device, start, end, stream, correlation, launch, copy } => {
                 let memory = |source| Memory { kind: MemoryKind::HtoD, bytes: 7, source, destination: 3, value: 0 };
                 let work = copy.map_or(Work::Kernel(Kernel::default()), |source| Work::Memory(memory(source)));
-                idle.operation(&Operation {
-                    start,
-                    end,
-                    device,
-                    context: 1,
-                    stream,
-                    correlation,
-                    graph_node: 0,
-                    work,
-                    kernel: "spin",
-                    symbol: "spin",
-                    launch: Some(launch),
-                    span: None,
-                    path: &[],
-                    call: 0,
-                });
+                let (context, launch, kernel) = (1, Some(launch), "spin");
+                let times = Operation { start, end, launch, symbol: kernel, ..Operation::default() };
+                idle.operation(&Operation { device, context, stream, correlation, work, kernel, ..times });
             }
             Self::Wait { stream, correlation, at } => {
                 let kind = WaitKind::StreamForEvent;

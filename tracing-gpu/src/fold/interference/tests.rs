@@ -5,7 +5,7 @@ mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use range_report::timeline::{EventRecord, Kernel, Wait};
+use range_report::timeline::{EventRecord, Wait};
 
 use super::*;
 
@@ -284,14 +284,11 @@ impl Run {
             context: 1,
             stream: ran.stream,
             correlation,
-            graph_node: 0,
-            work: Work::Kernel(Kernel::default()),
-            kernel: "spin",
-            symbol: "spin",
             launch: Some((ran.thread, ran.launched)),
             span: ran.path.last().map(|name| &**name),
             path: &ran.path,
             call,
+            ..Operation::default()
         });
     }
 }

@@ -3,7 +3,6 @@
 
 use range_report::Times;
 use range_report::summary::SlowestCalls;
-use range_report::timeline::{Api, Kernel, Work};
 
 use super::*;
 
@@ -137,24 +136,11 @@ impl Item {
                 fold.call(&Call { call, parent, start, end, name: &name, ..Call::default() });
             }
             Self::Api { thread, start, end } => {
-                fold.api(&ApiCall { api: Api::Driver, name: "", thread, start, end, correlation: 0, result: 0 });
+                fold.api(&ApiCall { thread, start, end, ..ApiCall::default() });
             }
-            Self::Operation { call, at, start, end } => fold.operation(&Operation {
-                start,
-                end,
-                device: 0,
-                context: 1,
-                stream: 7,
-                correlation: 0,
-                graph_node: 0,
-                work: Work::Kernel(Kernel::default()),
-                kernel: "k",
-                symbol: "k",
-                launch: Some((1, at)),
-                span: None,
-                path: &[],
-                call,
-            }),
+            Self::Operation { call, at, start, end } => {
+                fold.operation(&Operation { start, end, launch: Some((1, at)), call, ..Operation::default() });
+            }
         }
     }
 }
