@@ -245,60 +245,75 @@ pub(crate) struct FieldNames {
     pub(crate) name_from: Option<Vec<String>>,
 }
 
-/// All settings of a profiler.
-#[derive(Clone, Debug)]
-pub(crate) struct Config {
-    pub(crate) enabled: bool,
+/// Declares a setting once: its field and its default.
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])* $(#[cfg($condition:meta)])? $setting:ident: $Type:ty = $default:expr;)+) => {
+        /// All settings of a profiler.
+        #[derive(Clone, Debug)]
+        pub(crate) struct Config {
+            $($(#[doc = $doc])* $(#[cfg($condition)])? pub(crate) $setting: $Type,)+
+        }
+
+        impl Default for Config {
+            fn default() -> Self {
+                Self { $($(#[cfg($condition)])? $setting: $default,)+ }
+            }
+        }
+    };
+}
+
+settings! {
+    enabled: bool = true;
     /// Whether `TRACING_GPU` overrides the settings.
-    pub(crate) environment: bool,
-    pub(crate) nvtx: bool,
-    pub(crate) statistics: bool,
+    environment: bool = true;
+    nvtx: bool = true;
+    statistics: bool = true;
     /// Whether the processor time of long ranges is read. If nothing is said, that of spans alone.
-    pub(crate) on_cpu: Option<bool>,
-    pub(crate) gpu: Gpu,
+    on_cpu: Option<bool> = None;
+    gpu: Gpu = Gpu::Auto;
     /// Whether CUPTI is left alone until the driver calls us inside `cuInit`.
-    pub(crate) gpu_when_injected: bool,
+    gpu_when_injected: bool = false;
     /// Path of a file that keeps the rows even if the process crashes, and a function that is called when the first row
     /// is not in it.
-    pub(crate) row_file: Option<(PathBuf, fn())>,
-    pub(crate) domain: Domain,
-    pub(crate) parents: Parents,
+    row_file: Option<(PathBuf, fn())> = None;
+    domain: Domain = Domain::Default;
+    parents: Parents = Parents::Entered;
     /// `None` for the default, INFO, which a filter of the layer's own replaces.
-    pub(crate) filter: Option<Targets>,
-    pub(crate) fields: FieldNames,
+    filter: Option<Targets> = None;
+    fields: FieldNames = FieldNames::default();
     /// Whether NVTX ranges of other code in the program are measured.
     #[cfg(feature = "foreign")]
-    pub(crate) foreign_ranges: bool,
+    foreign_ranges: bool = false;
     /// Whether foreign ranges keep the unique numbers at the end of their names.
-    pub(crate) whole_names: bool,
-    pub(crate) reports: Vec<Report>,
-    pub(crate) style: TableStyle,
-    pub(crate) output: Output,
+    whole_names: bool = false;
+    reports: Vec<Report> = DEFAULT_REPORTS.to_vec();
+    style: TableStyle = TableStyle::Current;
+    output: Output = Output::Stderr;
     /// Paths of files, each by the key of its output. They may hold `%h`, `%p` and `%r`.
-    pub(crate) files: Vec<(&'static str, PathBuf)>,
+    files: Vec<(&'static str, PathBuf)> = Vec::new();
     /// `None` where it is not set: then yes for a profiler that `init` or `install` installs, else no.
-    pub(crate) on_signal: Option<bool>,
+    on_signal: Option<bool> = None;
     /// Whether threads are looked at, to know what they wait for. `None` where it is not set: then yes for a profiler
     /// that `init` or `install` installs, or whose reports ask for it.
-    pub(crate) off_cpu: Option<bool>,
-    pub(crate) sample_budget: usize,
-    pub(crate) gpu_memory: usize,
-    pub(crate) timeline_memory: usize,
-    pub(crate) hot_percent: f64,
+    off_cpu: Option<bool> = None;
+    sample_budget: usize = 64 << 20;
+    gpu_memory: usize = 256 << 20;
+    timeline_memory: usize = 128 << 20;
+    hot_percent: f64 = 90.0;
     /// Additional folds.
-    pub(crate) folds: Vec<NewFold>,
+    folds: Vec<NewFold> = Vec::new();
     /// Sees every item that folds see.
-    pub(crate) watch: Option<Watch>,
+    watch: Option<Watch> = None;
     /// Quantiles that were asked for, from 0 to 1, ascending.
-    pub(crate) quantiles: Vec<f64>,
-    pub(crate) notes: usize,
+    quantiles: Vec<f64> = Vec::new();
+    notes: usize = 5;
     /// Whether our own reports print full names of kernels.
-    pub(crate) full_kernel_names: bool,
+    full_kernel_names: bool = false;
     /// Findings that are switched off.
-    pub(crate) without: FindingKinds,
+    without: FindingKinds = FindingKinds::default();
     /// Whether the user wants colour, or none, wherever reports are printed.
-    pub(crate) color: Option<bool>,
-    pub(crate) rows: usize,
+    color: Option<bool> = None;
+    rows: usize = 30;
 }
 
 /// The default reports. `Calls` is printed only if calls awaited long enough. The report that names the slow part comes
@@ -310,46 +325,6 @@ const LEAST_GPU_MEMORY: usize = 32 << 20;
 
 /// Smallest memory for durations: a few rows.
 const LEAST_BUDGET: usize = 64 << 10;
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            environment: true,
-            nvtx: true,
-            statistics: true,
-            on_cpu: None,
-            gpu: Gpu::Auto,
-            gpu_when_injected: false,
-            row_file: None,
-            domain: Domain::Default,
-            parents: Parents::Entered,
-            filter: None,
-            fields: FieldNames::default(),
-            #[cfg(feature = "foreign")]
-            foreign_ranges: false,
-            whole_names: false,
-            reports: DEFAULT_REPORTS.to_vec(),
-            style: TableStyle::Current,
-            output: Output::Stderr,
-            files: Vec::new(),
-            on_signal: None,
-            off_cpu: None,
-            sample_budget: 64 << 20,
-            gpu_memory: 256 << 20,
-            timeline_memory: 128 << 20,
-            hot_percent: 90.0,
-            folds: Vec::new(),
-            watch: None,
-            quantiles: Vec::new(),
-            notes: 5,
-            full_kernel_names: false,
-            without: FindingKinds::default(),
-            color: None,
-            rows: 30,
-        }
-    }
-}
 
 impl Config {
     /// How reports are printed, wherever that is.
