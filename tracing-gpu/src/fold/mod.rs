@@ -3,6 +3,8 @@
 pub(crate) mod idle;
 pub(crate) mod interference;
 pub(crate) mod kernel_exec;
+#[cfg(test)]
+mod random;
 pub(crate) mod states;
 mod union;
 

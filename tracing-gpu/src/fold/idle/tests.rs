@@ -12,27 +12,7 @@ use range_report::timeline::{
 use range_report::{RangeStyle, Summary};
 
 use super::*;
-
-/// SplitMix64.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// A random number of microseconds, in nanoseconds.
-    fn us(&mut self, from: u64, to: u64) -> u64 {
-        from * 1_000 + self.next() % ((to - from) * 1_000)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
+use crate::fold::random::Numbers;
 
 #[derive(Clone, Debug)]
 enum Made {

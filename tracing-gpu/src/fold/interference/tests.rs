@@ -8,31 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use range_report::timeline::{EventRecord, Wait};
 
 use super::*;
-
-/// SplitMix64.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// A random number of microseconds, in nanoseconds.
-    fn us(&mut self, from: u64, to: u64) -> u64 {
-        from * 1_000 + self.below((to - from) * 1_000)
-    }
-
-    fn one_in(&mut self, many: u64) -> bool {
-        self.below(many) == 0
-    }
-}
+use crate::fold::random::Numbers;
 
 /// What a thread asks of a stream.
 #[derive(Clone, Debug)]

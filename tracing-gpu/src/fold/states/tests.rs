@@ -5,18 +5,7 @@ use range_report::Times;
 use range_report::summary::SlowestCalls;
 
 use super::*;
-
-/// SplitMix64.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % bound
-    }
-}
+use crate::fold::random::Numbers;
 
 /// What a call does: its life, polls with the thread of each, and what was launched in it. All times are moments.
 #[derive(Debug, Default)]
