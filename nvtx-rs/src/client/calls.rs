@@ -54,36 +54,17 @@ impl<'a> Event<'a> {
 
 fn encode_payload(payload: Option<Payload>) -> (i32, abi::PayloadValue) {
     use abi::payload_type as kind;
-    // Sets all eight bytes first, whatever the width of the number.
-    let mut value = abi::PayloadValue { u64: 0 };
-    let kind = match payload {
-        None => kind::UNKNOWN,
-        Some(Payload::U64(number)) => {
-            value.u64 = number;
-            kind::U64
-        }
-        Some(Payload::I64(number)) => {
-            value.i64 = number;
-            kind::I64
-        }
-        Some(Payload::F64(number)) => {
-            value.f64 = number;
-            kind::F64
-        }
-        Some(Payload::U32(number)) => {
-            value.u32 = number;
-            kind::U32
-        }
-        Some(Payload::I32(number)) => {
-            value.i32 = number;
-            kind::I32
-        }
-        Some(Payload::F32(number)) => {
-            value.f32 = number;
-            kind::F32
-        }
+    // Sets all eight bytes, whatever the width of the number. Tools exist for little-endian machines only.
+    let (kind, bits) = match payload {
+        None => (kind::UNKNOWN, 0),
+        Some(Payload::U64(number)) => (kind::U64, number),
+        Some(Payload::I64(number)) => (kind::I64, number.cast_unsigned()),
+        Some(Payload::F64(number)) => (kind::F64, number.to_bits()),
+        Some(Payload::U32(number)) => (kind::U32, number.into()),
+        Some(Payload::I32(number)) => (kind::I32, number.cast_unsigned().into()),
+        Some(Payload::F32(number)) => (kind::F32, number.to_bits().into()),
     };
-    (kind, value)
+    (kind, abi::PayloadValue { u64: bits })
 }
 
 /// A resource's description, valid while its name is.

@@ -79,6 +79,100 @@ pub struct ProfilerBuilder {
     pub(super) config: Config,
 }
 
+/// Declares methods that set the setting of their name to their argument.
+macro_rules! setters {
+    ($($(#[$attribute:meta])+ $setting:ident: $Type:ty;)+) => {
+        impl ProfilerBuilder {
+            $(
+                $(#[$attribute])+
+                pub fn $setting(mut self, $setting: $Type) -> Self {
+                    self.config.$setting = $setting;
+                    self
+                }
+            )+
+        }
+    };
+}
+
+setters! {
+    /// Whether spans become NVTX ranges while a tool is attached. Default: yes.
+    nvtx: bool;
+    /// Whether durations are measured and counted. If not, spans only become NVTX ranges and nothing is printed.
+    /// Default: yes.
+    statistics: bool;
+    /// Whether spans entered under a named stream are timed on the GPU. Default: [`Gpu::Auto`].
+    gpu: Gpu;
+    /// Whether kernels, copies and API calls are recorded only after
+    /// [`collect_in_injection`](Profiler::collect_in_injection), if the settings ask for them. Before that call the
+    /// profiler does not touch CUDA and starts no CUDA thread, so a program that only annotates may fork. For libraries
+    /// that the CUDA driver loads (`CUDA_INJECTION64_PATH`). Default: no.
+    gpu_when_injected: bool;
+    /// NVTX domain of the ranges. Default: the default domain.
+    domain: Domain;
+    /// Which span is the parent in the tree. Default: [`Parents::Entered`].
+    parents: Parents;
+    /// Whether NVTX ranges of other code are measured, in the same rows, tree and files as spans: ranges of C and C++
+    /// code that is linked into the program, and of NVIDIA's crate `nvtx`. [`Profiler::nvtx_tool`] describes how they
+    /// count. Default: no.
+    ///
+    /// - Build the profiler before the first such call. Code that finds no tool at its first call never looks again.
+    /// - A shared library has its own copy of NVTX, which finds no tool in the program. Only a library that
+    ///   `NVTX_INJECTION64_PATH` names receives its calls.
+    /// - If `NVTX_INJECTION64_PATH` is set, as under Nsight Systems, such code calls that tool and not the profiler.
+    ///   The report says so.
+    /// - Ranges that the program makes with `nvtx_rs` itself need
+    ///   `nvtx_rs::tool::attach(Box::new(profiler.nvtx_tool()))`. Spans then take the slower path through that tool.
+    /// - One profiler at a time measures such ranges. The report of a second profiler that asks for them says so.
+    #[cfg(feature = "foreign")]
+    foreign_ranges: bool;
+    /// Whether [`nvtx_tool`](Profiler::nvtx_tool) keeps the names of ranges as they are. Otherwise it cuts numbers with
+    /// keys from the end of a name and makes them values of the range in timelines: `aten::linear, seq = 84, op_id =
+    /// 315` becomes `aten::linear`, so all such ranges share a row. Numbers without keys stay: `block 1` and `block 2`
+    /// are two rows. Default: no.
+    whole_names: bool;
+    /// Layout of the statistics. Default: [`TableStyle::Current`].
+    style: TableStyle;
+    /// Where the reports go. Default: standard error.
+    output: Output;
+    /// Memory for single durations, in bytes, for all ranges and threads together. Medians are exact while there is
+    /// room; when the memory is used up, further rows have no median and print `-`. Default: 64 MiB.
+    sample_budget: usize;
+    /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's
+    /// buffers, filled buffers that wait to be read, launches and range instances with outstanding operations, other
+    /// API calls until they are counted, and the launch notes of threads, which are collected ten times a second. The
+    /// report counts losses. Used only if kernels, copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
+    ///
+    /// This limit does not cover the following memory, which does not grow with the number of launches:
+    /// - rows of tables: one for each kernel, function and direction; one for each kernel by range and thread; and one
+    ///   for each node of the tree, with at most 8 KiB for each device that ran its work. There are at most 65,536
+    ///   nodes and 65,536 kernel names, each kept once; further ones share a row. Single durations are in
+    ///   [`sample_budget`](Self::sample_budget);
+    /// - 12 bytes for each kernel name in an instance that waits for its operations;
+    /// - the ends of known instances, which always find room, and 8 KiB a thread for the last of them;
+    /// - CUPTI's own memory on the host and on devices, and its 64 KiB buffers beyond the limit, whose records are
+    ///   counted and discarded;
+    /// - the old memory of a table while the table grows;
+    /// - timelines, which have [`timeline_memory`](Self::timeline_memory).
+    gpu_memory: usize;
+    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. A list has ten rows at
+    /// most. Default: 90.
+    hot_percent: f64;
+    /// The largest number of rows of each table and of phases of the tree. One more row has the sum of the others.
+    /// `usize::MAX` prints all. Files have all rows. Default: 30.
+    rows: usize;
+    /// Whether [`Report::Hot`] prints the full names of kernels, as the tables of Nsight and nvprof do. Otherwise C++
+    /// names are shortened by meaning: `vectorized_elementwise<FillFunctor<int>>`. Default: no.
+    full_kernel_names: bool;
+    /// How many notes are printed at most below the reports, the most important ones; `usize::MAX` for all. Default: 5.
+    notes: usize;
+    /// Whether [`build`](Self::build) reads `TRACING_GPU`. It reads `TRACING_GPU_FILTER` in any case. Default: yes.
+    environment: bool;
+    /// Memory for ranges and events that wait to be written to a timeline, in bytes, for all threads together. If the
+    /// GPU's work is recorded, it may take the same amount again, with launches and instances that are not complete.
+    /// The report counts losses. The values of up to 65,536 open ranges come on top. Default: 128 MiB.
+    timeline_memory: usize;
+}
+
 impl ProfilerBuilder {
     #[cfg(test)]
     pub(crate) fn with_folds(folds: Vec<crate::fold::NewFold>) -> Self {
@@ -87,40 +181,12 @@ impl ProfilerBuilder {
         builder
     }
 
-    /// Whether spans become NVTX ranges while a tool is attached. Default: yes.
-    pub fn nvtx(mut self, on: bool) -> Self {
-        self.config.nvtx = on;
-        self
-    }
-
-    /// Whether durations are measured and counted. If not, spans only become NVTX ranges and nothing is printed.
-    /// Default: yes.
-    pub fn statistics(mut self, on: bool) -> Self {
-        self.config.statistics = on;
-        self
-    }
-
     /// Whether the processor time of ranges is read, so that tables say how long they were on and off the CPU. Only
     /// ranges of at least some 50 us have one; a reading takes 0.3 to 0.5 us, and all together at most 2 % of their
     /// time. Default: yes for spans, no for NVTX ranges of other code: a tool beside this one would count it as their
     /// time. See `docs/async.md`, "What the time of a call is made of".
     pub fn on_cpu(mut self, on: bool) -> Self {
         self.config.on_cpu = Some(on);
-        self
-    }
-
-    /// Whether spans entered under a named stream are timed on the GPU. Default: [`Gpu::Auto`].
-    pub fn gpu(mut self, gpu: Gpu) -> Self {
-        self.config.gpu = gpu;
-        self
-    }
-
-    /// Whether kernels, copies and API calls are recorded only after
-    /// [`collect_in_injection`](Profiler::collect_in_injection), if the settings ask for them. Before that call the
-    /// profiler does not touch CUDA and starts no CUDA thread, so a program that only annotates may fork. For libraries
-    /// that the CUDA driver loads (`CUDA_INJECTION64_PATH`). Default: no.
-    pub fn gpu_when_injected(mut self, on: bool) -> Self {
-        self.config.gpu_when_injected = on;
         self
     }
 
@@ -139,18 +205,6 @@ impl ProfilerBuilder {
     #[doc(hidden)]
     pub fn watch(mut self, details: Details, see: fn(&Item<'_>)) -> Self {
         self.config.watch = Some(Watch { details, see });
-        self
-    }
-
-    /// NVTX domain of the ranges. Default: the default domain.
-    pub fn domain(mut self, domain: Domain) -> Self {
-        self.config.domain = domain;
-        self
-    }
-
-    /// Which span is the parent in the tree. Default: [`Parents::Entered`].
-    pub fn parents(mut self, parents: Parents) -> Self {
-        self.config.parents = parents;
         self
     }
 
@@ -190,49 +244,10 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether NVTX ranges of other code are measured, in the same rows, tree and files as spans: ranges of C and C++
-    /// code that is linked into the program, and of NVIDIA's crate `nvtx`. [`Profiler::nvtx_tool`] describes how they
-    /// count. Default: no.
-    ///
-    /// - Build the profiler before the first such call. Code that finds no tool at its first call never looks again.
-    /// - A shared library has its own copy of NVTX, which finds no tool in the program. Only a library that
-    ///   `NVTX_INJECTION64_PATH` names receives its calls.
-    /// - If `NVTX_INJECTION64_PATH` is set, as under Nsight Systems, such code calls that tool and not the profiler.
-    ///   The report says so.
-    /// - Ranges that the program makes with `nvtx_rs` itself need
-    ///   `nvtx_rs::tool::attach(Box::new(profiler.nvtx_tool()))`. Spans then take the slower path through that tool.
-    /// - One profiler at a time measures such ranges. The report of a second profiler that asks for them says so.
-    #[cfg(feature = "foreign")]
-    pub fn foreign_ranges(mut self, on: bool) -> Self {
-        self.config.foreign_ranges = on;
-        self
-    }
-
-    /// Whether [`nvtx_tool`](Profiler::nvtx_tool) keeps the names of ranges as they are. Otherwise it cuts numbers with
-    /// keys from the end of a name and makes them values of the range in timelines: `aten::linear, seq = 84, op_id =
-    /// 315` becomes `aten::linear`, so all such ranges share a row. Numbers without keys stay: `block 1` and `block 2`
-    /// are two rows. Default: no.
-    pub fn whole_names(mut self, on: bool) -> Self {
-        self.config.whole_names = on;
-        self
-    }
-
     /// The reports that are printed at the end, in this order. Default: tree, calls where futures awaited at least 1 ms
     /// and 1 % of the time in spans, and ranges.
     pub fn report(mut self, reports: impl IntoIterator<Item = Report>) -> Self {
         self.config.reports = reports.into_iter().collect();
-        self
-    }
-
-    /// Layout of the statistics. Default: [`TableStyle::Current`].
-    pub fn style(mut self, style: TableStyle) -> Self {
-        self.config.style = style;
-        self
-    }
-
-    /// Where the reports go. Default: standard error.
-    pub fn output(mut self, output: Output) -> Self {
-        self.config.output = output;
         self
     }
 
@@ -275,48 +290,6 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Memory for single durations, in bytes, for all ranges and threads together. Medians are exact while there is
-    /// room; when the memory is used up, further rows have no median and print `-`. Default: 64 MiB.
-    pub fn sample_budget(mut self, bytes: usize) -> Self {
-        self.config.sample_budget = bytes;
-        self
-    }
-
-    /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's
-    /// buffers, filled buffers that wait to be read, launches and range instances with outstanding operations, other
-    /// API calls until they are counted, and the launch notes of threads, which are collected ten times a second. The
-    /// report counts losses. Used only if kernels, copies or API calls are recorded. Default: 256 MiB, at least 32 MiB.
-    ///
-    /// This limit does not cover the following memory, which does not grow with the number of launches:
-    /// - rows of tables: one for each kernel, function and direction; one for each kernel by range and thread; and one
-    ///   for each node of the tree, with at most 8 KiB for each device that ran its work. There are at most 65,536
-    ///   nodes and 65,536 kernel names, each kept once; further ones share a row. Single durations are in
-    ///   [`sample_budget`](Self::sample_budget);
-    /// - 12 bytes for each kernel name in an instance that waits for its operations;
-    /// - the ends of known instances, which always find room, and 8 KiB a thread for the last of them;
-    /// - CUPTI's own memory on the host and on devices, and its 64 KiB buffers beyond the limit, whose records are
-    ///   counted and discarded;
-    /// - the old memory of a table while the table grows;
-    /// - timelines, which have [`timeline_memory`](Self::timeline_memory).
-    pub fn gpu_memory(mut self, bytes: usize) -> Self {
-        self.config.gpu_memory = bytes;
-        self
-    }
-
-    /// The percentage of the time that the rows of [`Report::Hot`] take together, from 0 to 100. A list has ten rows at
-    /// most. Default: 90.
-    pub fn hot_percent(mut self, percent: f64) -> Self {
-        self.config.hot_percent = percent;
-        self
-    }
-
-    /// The largest number of rows of each table and of phases of the tree. One more row has the sum of the others.
-    /// `usize::MAX` prints all. Files have all rows. Default: 30.
-    pub fn rows(mut self, most: usize) -> Self {
-        self.config.rows = most;
-        self
-    }
-
     /// Additional percentiles of durations: columns of the tree and of the calls, and quantiles that
     /// [`Times::quantile`](crate::summary::Times::quantile) finds. The 50th, 90th and 99th are always kept, and the
     /// calls always show them. Nsight's tables do not change. Default: no additional ones.
@@ -340,13 +313,6 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether [`Report::Hot`] prints the full names of kernels, as the tables of Nsight and nvprof do. Otherwise C++
-    /// names are shortened by meaning: `vectorized_elementwise<FillFunctor<int>>`. Default: no.
-    pub fn full_kernel_names(mut self, on: bool) -> Self {
-        self.config.full_kernel_names = on;
-        self
-    }
-
     /// Switches findings off, in reports and in JSON. Default: none. `docs/gpu.md` lists what each is about.
     ///
     /// ```
@@ -359,12 +325,6 @@ impl ProfilerBuilder {
     /// ```
     pub fn without(mut self, findings: impl IntoIterator<Item = FindingKind>) -> Self {
         self.config.without = FindingKinds::of(findings);
-        self
-    }
-
-    /// How many notes are printed at most below the reports, the most important ones; `usize::MAX` for all. Default: 5.
-    pub fn notes(mut self, most: usize) -> Self {
-        self.config.notes = most;
         self
     }
 
@@ -517,12 +477,6 @@ impl ProfilerBuilder {
         self
     }
 
-    /// Whether [`build`](Self::build) reads `TRACING_GPU`. It reads `TRACING_GPU_FILTER` in any case. Default: yes.
-    pub fn environment(mut self, on: bool) -> Self {
-        self.config.environment = on;
-        self
-    }
-
     /// These settings as far as they concern reports, for a program that prints measurements of other processes.
     #[doc(hidden)]
     #[must_use]
@@ -547,14 +501,6 @@ impl ProfilerBuilder {
     pub fn told(mut self, settings: &str, filter: &str) -> (Chosen, Vec<String>) {
         let complaints = environment::apply_both(&mut self.config, settings, filter);
         (self.chosen(), complaints)
-    }
-
-    /// Memory for ranges and events that wait to be written to a timeline, in bytes, for all threads together. If the
-    /// GPU's work is recorded, it may take the same amount again, with launches and instances that are not complete.
-    /// The report counts losses. The values of up to 65,536 open ranges come on top. Default: 128 MiB.
-    pub fn timeline_memory(mut self, bytes: usize) -> Self {
-        self.config.timeline_memory = bytes;
-        self
     }
 
     /// Starts measuring. `TRACING_GPU` and `TRACING_GPU_FILTER` override these settings. Each part that is unknown,
