@@ -148,20 +148,13 @@ impl CsvFlavor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CategoryStats, GpuWork, NodeWork, Quantile, StreamStats, Times, TreeNode};
     #[cfg(feature = "csv")]
-    use crate::{RangeStats, RangeStyle};
+    use crate::RangeStats;
+    use crate::{CategoryStats, GpuWork, NodeWork, Quantile, StreamStats, Times, TreeNode};
 
     fn times(total_ns: u64, median_exact: bool) -> Times {
-        Times {
-            instances: 1,
-            total_ns,
-            min_ns: total_ns,
-            max_ns: total_ns,
-            median_ns: Some(total_ns as f64),
-            median_exact,
-            ..Times::default()
-        }
+        let median_ns = Some(total_ns as f64);
+        Times { min_ns: total_ns, max_ns: total_ns, median_ns, median_exact, ..Times::new(1, total_ns) }
     }
 
     fn text(summary: &Summary, report: Report) -> String {
@@ -172,13 +165,10 @@ mod tests {
 
     #[test]
     fn marks_are_left_out_and_what_is_not_known_is_empty() {
-        let row = |name: &str, empty, exact| StreamStats {
-            domain: None,
-            name: name.to_owned(),
-            stream: "GPU 0 #1".to_owned(),
-            times: times(1_000, exact),
+        let row = |name, empty, exact| StreamStats {
             empty,
             floor_ns: 1_280,
+            ..StreamStats::new(name, "GPU 0 #1", times(1_000, exact))
         };
         let stream_ranges = vec![row("near", 0, false), row("nothing", 1, true)];
         let mut out = Vec::new();
@@ -229,10 +219,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),On CPU (ns),Off CPU (ns),Ma
     #[cfg(feature = "csv")]
     fn odd_names() -> Summary {
         let names = ["plain", "a, b", "say \"go\"", "\"", "line\nfeed", "CR\r\nLF", " blanks ", "日本, 語", ""];
-        let row = |(at, name): (usize, &&str)| CategoryStats {
-            category: (*name).to_owned(),
-            times: times(900 - at as u64, at != 1),
-        };
+        let row = |(at, name): (usize, &&str)| CategoryStats::new(*name, times(900 - at as u64, at != 1));
         Summary { categories: names.iter().enumerate().map(row).collect(), ..Summary::default() }
     }
 
@@ -256,21 +243,9 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),On CPU (ns),Off CPU (ns),Ma
     #[test]
     fn rfc_4180_reads_back() {
         let summary = odd_names();
-        let stream = |row: &CategoryStats| StreamStats {
-            domain: None,
-            name: row.category.clone(),
-            stream: "GPU 0, \"copy\"".to_owned(),
-            times: row.times.clone(),
-            empty: 0,
-            floor_ns: 0,
-        };
+        let stream = |row: &CategoryStats| StreamStats::new(&row.category, "GPU 0, \"copy\"", row.times.clone());
         let tree = summary.categories.iter().map(|row| TreeNode { name: row.category.clone(), ..TreeNode::default() });
-        let range = |row: &CategoryStats| RangeStats {
-            domain: None,
-            name: row.category.clone(),
-            style: RangeStyle::PushPop,
-            times: row.times.clone(),
-        };
+        let range = |row: &CategoryStats| RangeStats::new(&row.category, row.times.clone());
         let (stream_ranges, ranges) =
             (summary.categories.iter().map(stream).collect(), summary.categories.iter().map(range).collect());
         let summary = Summary { tree: tree.collect(), stream_ranges, ranges, ..summary };

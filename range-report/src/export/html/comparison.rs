@@ -203,12 +203,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn run(ranges: &[(&str, u64)]) -> Summary {
-        let ranges = ranges.iter().map(|&(name, total_ns)| RangeStats {
-            domain: None,
-            name: name.to_owned(),
-            style: RangeStyle::PushPop,
-            times: Times { instances: 1, total_ns, ..Times::default() },
-        });
+        let ranges = ranges.iter().map(|&(name, total_ns)| RangeStats::new(name, Times::new(1, total_ns)));
         Summary { ranges: ranges.collect(), ..Summary::default() }
     }
 

@@ -19,12 +19,7 @@ fn times(durations: &[u64]) -> Times {
 }
 
 fn of(rank: Option<u32>, ranges: &[(&str, &[u64])]) -> Summary {
-    let range = |&(name, durations): &(&str, &[u64])| RangeStats {
-        domain: None,
-        name: name.to_owned(),
-        style: RangeStyle::PushPop,
-        times: times(durations),
-    };
+    let range = |&(name, durations): &(&str, &[u64])| RangeStats::new(name, times(durations));
     Summary {
         process: Process { rank, pid: 7, host: "node".to_owned(), ..Process::default() },
         ranges: ranges.iter().map(range).collect(),
@@ -37,13 +32,9 @@ fn rank(rank: u32, slower: u64) -> Summary {
     let size = 1_000_000 * slower;
     let sizes = Sizes { count: 2, total_bytes: size, min_bytes: size / 2, max_bytes: size / 2, ..Sizes::default() };
     let busy = |ns| GpuWork { operations: 3, sum_ns: ns, busy_ns: ns, memory: Vec::new() };
-    let stream = |name: &str, ns, empty| StreamStats {
-        domain: None,
-        name: name.to_owned(),
-        stream: format!("GPU {rank} #1"),
-        times: times(&[ns]),
-        empty,
-        floor_ns: 1_280,
+    let stream = |name, ns, empty| {
+        let row = StreamStats::new(name, format!("GPU {rank} #1"), times(&[ns]));
+        StreamStats { empty, floor_ns: 1_280, ..row }
     };
     let kernel = "void at::native::elementwise_kernel<float, 128, 4>(int, float *, float const *)";
     let gpu = GpuActivity {
@@ -52,13 +43,10 @@ fn rank(rank: u32, slower: u64) -> Summary {
         calls: Some(vec![ApiCallStats { name: "cudaLaunchKernel_v7000".to_owned(), times: times(&[10, 20]) }]),
         projections: vec![ProjectionStats {
             domain: Some("app".to_owned()),
-            name: "step".to_owned(),
             style: RangeStyle::StartEnd,
-            projected: times(&[900 * slower]),
             range_total_ns: 1_000,
             operations: 3,
-            level_sum: 0,
-            children_sum: 0,
+            ..ProjectionStats::new("step", times(&[900 * slower]))
         }],
         total: busy(2_000_000 * slower),
         outside: busy(1_000),
@@ -439,14 +427,7 @@ fn what_is_said_below_the_tree_is_of_all_processes() {
     let rank = |rank: u32| {
         let mut summary = of(Some(rank), &[("request", &[40_000_000])]);
         summary.ranges[0].style = RangeStyle::StartEnd;
-        let open = OpenRange {
-            label: "run".to_owned(),
-            thread: "main".to_owned(),
-            style: RangeStyle::PushPop,
-            cut: false,
-            count: 1,
-        };
-        summary.losses.open.push(open);
+        summary.losses.open.push(OpenRange::new("run", "main"));
         let (calls, instances) = (1, 3);
         let request = TreeNode { calls, instances, total_ns: 90, self_ns: 90, ..TreeNode::default() };
         let request = TreeNode { name: "request".to_owned(), ..request };

@@ -37,12 +37,7 @@ fn sizes(bytes: &[u64]) -> Sizes {
 }
 
 fn of(rank: Option<u32>, pid: u32, ranges: &[(&str, &[u64])]) -> Summary {
-    let range = |&(name, durations): &(&str, &[u64])| RangeStats {
-        domain: None,
-        name: name.to_owned(),
-        style: RangeStyle::PushPop,
-        times: times(durations),
-    };
+    let range = |&(name, durations): &(&str, &[u64])| RangeStats::new(name, times(durations));
     Summary {
         process: Process { rank, pid, host: "node".to_owned(), ..Process::default() },
         ranges: ranges.iter().map(range).collect(),
@@ -141,13 +136,9 @@ fn events_of_openacc_are_joined_by_what_is_printed() {
 #[test]
 fn stream_times_are_joined_whatever_the_device() {
     let on = |rank, streams: &[(&str, u64, u64)]| {
-        let rows = streams.iter().map(|&(stream, ns, empty)| StreamStats {
-            domain: None,
-            name: "step".to_owned(),
-            stream: stream.to_owned(),
-            times: times(&[ns]),
-            empty,
-            floor_ns: 1_000 + ns,
+        let rows = streams.iter().map(|&(stream, ns, empty)| {
+            let row = StreamStats::new("step", stream, times(&[ns]));
+            StreamStats { empty, floor_ns: 1_000 + ns, ..row }
         });
         Summary { stream_ranges: rows.collect(), ..of(Some(rank), rank, &[]) }
     };
@@ -177,13 +168,9 @@ fn one_run_as_one_has_the_names_of_its_rows() {
         children,
         ..TreeNode::default()
     };
-    let of_stream = |stream: &str| StreamStats {
-        domain: domain.clone(),
-        name: "step".to_owned(),
-        stream: stream.to_owned(),
-        times: times(&[3]),
-        empty: 0,
-        floor_ns: 1,
+    let of_stream = |stream| {
+        let row = StreamStats::new("step", stream, times(&[3]));
+        StreamStats { domain: domain.clone(), floor_ns: 1, ..row }
     };
     let run = Summary {
         tree: vec![node("step", vec![node("inner", Vec::new())])],
