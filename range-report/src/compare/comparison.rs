@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::analysis::{Change, Gate};
 use crate::stats::order;
+use crate::text::names::in_domain;
 use crate::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
 
 /// The ranges of several runs side by side. The other runs are compared with the first.
@@ -157,10 +158,7 @@ impl ComparedRange {
     /// The name in the form of [`RangeStats::label`].
     #[must_use]
     pub fn label(&self) -> String {
-        match &self.domain {
-            Some(domain) => format!("{domain}:{}", self.name),
-            None => self.name.clone(),
-        }
+        in_domain(self.domain.as_deref(), &self.name)
     }
 
     /// Total time in a run; `None` where the range did not occur there.
@@ -219,11 +217,7 @@ fn own_times(summary: &Summary) -> BTreeMap<String, u64> {
     let mut own: BTreeMap<String, u64> = BTreeMap::new();
     let mut waiting: Vec<&TreeNode> = summary.tree.iter().collect();
     while let Some(node) = waiting.pop() {
-        let label = match &node.domain {
-            Some(domain) => format!("{domain}:{}", node.name),
-            None => node.name.clone(),
-        };
-        let sum = own.entry(label).or_default();
+        let sum = own.entry(in_domain(node.domain.as_deref(), &node.name)).or_default();
         *sum = sum.saturating_add(node.self_ns);
         waiting.extend(&node.children);
     }

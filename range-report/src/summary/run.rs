@@ -13,6 +13,7 @@ use super::schema::absent;
 use super::schema::{Shown, figures};
 use super::times::{Quantile, RangeStyle, Times};
 use super::waits::WaitStats;
+use crate::text::names::in_domain;
 
 figures! {
     /// One row of the range statistics: every instance of one name in one domain and style.
@@ -47,10 +48,7 @@ impl RangeStats {
     /// The name as Nsight Systems shows it: `domain:name`, or the bare name in the default domain.
     #[must_use]
     pub fn label(&self) -> String {
-        match &self.domain {
-            Some(domain) => format!("{domain}:{}", self.name),
-            None => self.name.clone(),
-        }
+        in_domain(self.domain.as_deref(), &self.name)
     }
 }
 
@@ -147,10 +145,7 @@ impl CallStats {
     /// The name as [`RangeStats::label`] gives it.
     #[must_use]
     pub fn label(&self) -> String {
-        match &self.domain {
-            Some(domain) => format!("{domain}:{}", self.name),
-            None => self.name.clone(),
-        }
+        in_domain(self.domain.as_deref(), &self.name)
     }
 }
 

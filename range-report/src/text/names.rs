@@ -33,13 +33,14 @@ fn is_unsafe(c: char) -> bool {
     c.is_control() || turns || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-/// The name of a range with its domain, or `None` for a range without a name, as in Nsight Systems.
+/// The name of a range with its domain: `domain:name`, or the bare name in the default domain.
+pub(crate) fn in_domain(domain: Option<&str>, name: &str) -> String {
+    domain.map_or_else(|| name.to_owned(), |domain| format!("{domain}:{name}"))
+}
+
+/// The same, or `None` for a range without a name, as in Nsight Systems.
 pub(crate) fn label(domain: Option<&str>, name: &str) -> Option<String> {
-    match (domain, name) {
-        (_, "") => None,
-        (None, name) => Some(name.to_owned()),
-        (Some(domain), name) => Some(format!("{domain}:{name}")),
-    }
+    (!name.is_empty()).then(|| in_domain(domain, name))
 }
 
 #[cfg(test)]
