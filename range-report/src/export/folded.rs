@@ -93,18 +93,6 @@ impl Summary {
     /// reset, the picture says so. The crate `inferno` draws it. inferno is under the CDDL-1.0, not under the licence
     /// of this crate: whoever distributes a program with the feature `flamegraph` must state where inferno's source is.
     ///
-    /// ```
-    /// use range_report::{Summary, TreeNode};
-    ///
-    /// let mut summary = Summary::default();
-    /// summary.tree = vec![TreeNode::new("Load Module")];
-    /// summary.tree[0].self_ns = 40;
-    /// let mut svg = Vec::new();
-    /// summary.write_flamegraph(&mut svg)?;
-    /// assert!(String::from_utf8_lossy(&svg).contains("<title>Load Module (40 ns, 100.00%)</title>"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// Errors of `out`; and if all phases together took more than 292 years.

@@ -28,14 +28,6 @@ figures! {
 
 impl InterferenceStats {
     /// A row of operations that waited in a stream.
-    ///
-    /// ```
-    /// use range_report::summary::InterferenceStats;
-    ///
-    /// let [small, hog] = ["small", "hog"].map(|kind| vec![kind.to_owned(), "launch".to_owned()]);
-    /// let row = InterferenceStats::new(small, hog, 1_960, 19_700_000_000, 120_400_000);
-    /// assert_eq!((row.operations, row.by[0].as_str(), row.possible_ns), (1_960, "hog", 0));
-    /// ```
     #[must_use]
     pub fn new(waiter: Vec<String>, by: Vec<String>, operations: u64, time_ns: u64, longest_ns: u64) -> Self {
         Self { waiter, by, operations, time_ns, longest_ns, ..Self::default() }

@@ -28,15 +28,6 @@ impl OpenAccStats {
     }
 
     /// The row's name, as nvprof printed it.
-    ///
-    /// ```
-    /// use range_report::{OpenAccStats, Times};
-    ///
-    /// let mut row = OpenAccStats::new("acc_enqueue_upload", Times::new(3_600, 43_681_000));
-    /// row.place = Some("layers_acc.c:50".to_owned());
-    /// row.detail = Some("X[:in_size]".to_owned());
-    /// assert_eq!(row.label(), "acc_enqueue_upload@layers_acc.c:50 (X[:in_size])");
-    /// ```
     #[must_use]
     pub fn label(&self) -> String {
         let mut label = self.event.clone();

@@ -64,14 +64,6 @@ impl WaitStats {
     pub const WORKER: &str = "worker thread";
 
     /// A row that was told.
-    ///
-    /// ```
-    /// use range_report::summary::WaitStats;
-    ///
-    /// let by = Some("compact ledger".to_owned());
-    /// let row = WaitStats::new("append_ledger", by, 68, 19_500_000_000, 602_100_000);
-    /// assert_eq!((row.by.as_deref(), row.waits), (Some("compact ledger"), 68));
-    /// ```
     #[must_use]
     pub fn new(waiter: impl Into<String>, by: Option<String>, waits: u64, time_ns: u64, longest_ns: u64) -> Self {
         let (resource, by_value, value_waits, value_time_ns) = (None, None, None, None);

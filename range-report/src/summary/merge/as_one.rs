@@ -10,15 +10,6 @@ impl MergedSummary {
     /// All processes as if they were one, for reports without a table of many: `nvprof`, `hot`, `torch`. It has no
     /// kernels by range, and no median for rows of several processes. The process is the first one; the command line
     /// tells how many there are.
-    ///
-    /// ```
-    /// use range_report::{RenderOptions, Report, Summary};
-    ///
-    /// let one = Summary::merge([Summary::default(), Summary::default()]).as_one();
-    /// assert!(one.process.command.ends_with("(2 processes)"));
-    /// one.render(&[Report::Hot], &RenderOptions::default(), std::io::stdout())?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     #[must_use]
     pub fn as_one(&self) -> Summary {
         let mut process = self.processes.first().cloned().unwrap_or_default();
