@@ -66,24 +66,7 @@ impl WaitStats {
     /// A row that was told.
     #[must_use]
     pub fn new(waiter: impl Into<String>, by: Option<String>, waits: u64, time_ns: u64, longest_ns: u64) -> Self {
-        let (resource, by_value, value_waits, value_time_ns) = (None, None, None, None);
-        let (of_waits, by_chance, over_ns, within_ns, before_ns) = (None, None, None, None, None);
-        Self {
-            waiter: waiter.into(),
-            by,
-            resource,
-            by_value,
-            waits,
-            time_ns,
-            longest_ns,
-            of_waits,
-            by_chance,
-            over_ns,
-            within_ns,
-            before_ns,
-            value_waits,
-            value_time_ns,
-        }
+        Self { waiter: waiter.into(), by, waits, time_ns, longest_ns, ..Self::default() }
     }
 
     /// The rows of several parts of a run as one list, by time descending, then by names.
