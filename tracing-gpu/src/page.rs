@@ -91,7 +91,7 @@ impl Cursor {
 
     /// Begins the page, or begins it anew after all its lines have been read. Only on the writing thread.
     pub(crate) fn begin(&mut self, page: &Page) {
-        page.lines.get_or_init(|| Box::new(Lines([const { [const { AtomicU64::new(0) }; 4] }; PAGE])));
+        page.lines.get_or_init(|| Box::new(Lines(std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))))));
         page.written.store(0, Relaxed);
         self.0 = 0;
     }
