@@ -3,8 +3,6 @@
 pub(crate) mod idle;
 pub(crate) mod interference;
 pub(crate) mod kernel_exec;
-#[cfg(test)]
-mod random;
 pub(crate) mod states;
 mod union;
 
@@ -162,6 +160,31 @@ mod tests {
             let (counts, row) = (found[name], summary.ranges.iter().find(|row| row.name == name).unwrap());
             assert_eq!((counts.ranges, counts.calls, row.times.instances), (800, calls, 800), "{name}");
             assert!(counts.ns.abs_diff(row.times.total_ns) <= 800, "{name}: {counts:?}"); // 1 ns each
+        }
+    }
+
+    /// Random numbers for generated programs (SplitMix64): a seed always gives the same program.
+    pub(in crate::fold) struct Numbers(pub(in crate::fold) u64);
+
+    impl Numbers {
+        fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ mixed >> 31
+        }
+
+        pub(in crate::fold) fn below(&mut self, bound: u64) -> u64 {
+            self.next() % bound
+        }
+
+        /// A random number of microseconds, in nanoseconds.
+        pub(in crate::fold) fn us(&mut self, from: u64, to: u64) -> u64 {
+            from * 1_000 + self.below((to - from) * 1_000)
+        }
+
+        pub(in crate::fold) fn one_in(&mut self, many: u64) -> bool {
+            self.below(many) == 0
         }
     }
 }
