@@ -217,3 +217,23 @@ impl fmt::Debug for Domain {
         f.debug_tuple("Domain").field(&self.name()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_comes_back_as_itself() {
+        let names = ["one", "two", "three"];
+        let made = names.map(|name| Domain::named(name).unwrap());
+        assert_eq!(names.map(|name| Domain::named(name).unwrap()), made);
+        assert_eq!(made.map(Domain::name), names.map(Some));
+        let [one, ..] = made;
+        let registered = names.map(|name| one.register(name));
+        assert_eq!(names.map(|name| one.register(name)), registered);
+        assert_eq!(registered.map(|string| string.as_str()), names);
+        let first = names.map(|name| one.category(name).id());
+        assert_eq!(names.map(|name| one.category(name).id()), first);
+        assert!(first[0] < first[1] && first[1] < first[2]);
+    }
+}
