@@ -276,7 +276,7 @@ fn who_ended_waits(tier: Tier) -> Outcome {
         asleep("opens", 5, Some(wake));
         asleep("to_csv", 40, None);
         assert_eq!(poll(request.as_mut()), Poll::Ready(true));
-        for _ in 0..20 {
+        for _ in 0..60 {
             let (wake, woken) = oneshot::channel();
             let holds = async {
                 Pending(1).await;

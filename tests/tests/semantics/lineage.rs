@@ -209,7 +209,7 @@ fn who_ended_a_wait_is_told_or_inferred() {
             // Not each wait is looked at, to save time.
             let (who, resource, waits, of_waits) = rows.pop().expect("three rows");
             assert_eq!((&*who, &*resource), ("waiter for holds", ""), "{tier}: {:?}", summary.waits);
-            assert!((10..=20).contains(&waits) && of_waits >= Some(waits), "{tier}: {:?}", summary.waits);
+            assert!((10..=60).contains(&waits) && of_waits >= Some(waits), "{tier}: {:?}", summary.waits);
             let told = |by: &str, resource: &str| (format!("request for {by}"), resource.to_owned(), 1, None);
             assert_eq!(rows, [told("opens", ""), told("to_csv", WaitStats::WORKER)], "{tier}");
             assert!(summary.waits.iter().all(|row| row.time_ns >= 5_000_000 * row.waits), "{tier}: {summary:?}");
