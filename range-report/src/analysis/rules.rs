@@ -274,13 +274,16 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
             false => format!(": {} {}", name(&most.waiter), human_inline(most.time_ns)),
         };
         let value = most.by_value.as_deref().zip(most.value_time_ns.zip(most.value_waits));
-        let (ns, sentence) = match value {
+        let (ns, waits, sentence) = match value {
             Some((value, (value_ns, value_waits))) => {
-                let [value_time, waits] = [human_inline(value_ns), run.wording.count(value_waits)];
+                let [value_time, count] = [human_inline(value_ns), run.wording.count(value_waits)];
                 let did = format!("`{by_name}` with `{}` made other calls wait {value_time}", name(value));
-                (value_ns, format!("{did} of {time} ({waits} waits, up to {})", human_inline(most.longest_ns)))
+                (value_ns, value_waits, format!("{did} of {time} ({count} waits)"))
             }
-            None => (ns, format!("{did}{of_waiter} ({count}, up to {}){others}", human_inline(most.longest_ns))),
+            None => {
+                let sentence = format!("{did}{of_waiter} ({count}, up to {}){others}", human_inline(most.longest_ns));
+                (ns, waits, sentence)
+            }
         };
         let longest_ns = rows.iter().map(|row| row.longest_ns).max().unwrap_or(0);
         let evidence = Evidence::WaitsFor { waiters: rows.len(), waits, longest_ns };

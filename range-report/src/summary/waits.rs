@@ -24,8 +24,8 @@ figures! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resource: Option<String> = key;
         /// A field and its value, as `uri=/big`, of the calls of `by` that ended most of the waits, where few of the
-        /// calls that waited have it: known where calls wait for others of their own name. The figures of an inferred
-        /// row are those of these calls alone.
+        /// calls that waited have it: known where calls wait for others of their own name, or spans inside of them do.
+        /// The figures of an inferred row are those of these calls alone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by_value: Option<String> = key;
         /// Told: waits of which the largest part is owed to it. Inferred: waits that ended right after it.

@@ -86,17 +86,21 @@ pub(crate) struct Served {
 }
 
 impl Batches {
-    /// Links a batch to a call that it serves. Each pair counts once. A weight counts 1 if it is not known.
-    pub(crate) fn link(&self, calls: &Calls, batch: CallId, call: CallId, weight: Option<f64>) {
+    /// Links a batch to a call that it serves. Each pair counts once. A weight counts 1 if it is not known. Returns
+    /// whether it counts.
+    pub(crate) fn link(&self, calls: &Calls, batch: CallId, call: CallId, weight: Option<f64>) -> bool {
         let mut spans = self.spans.lock();
         let [batch, call] = [batch, call].map(|id| spans.of_call(calls, id));
-        if batch == 0 || call == 0 || spans.links >= LINKS {
+        let before = spans.links;
+        if batch == 0 || call == 0 || before >= LINKS {
             self.lost.fetch_add(1, Relaxed);
         } else {
             spans.link(batch, call, weight.unwrap_or(1.0));
         }
+        let is_new = spans.links > before;
         // A span that has no links after all is not kept.
         [batch, call].into_iter().for_each(|id| spans.forget_unlinked(calls, id));
+        is_new
     }
 
     /// A linked span has closed. Returns all closed spans whose last batch has closed now.

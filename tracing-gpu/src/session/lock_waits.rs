@@ -121,12 +121,12 @@ impl LockWaits {
         }
     }
 
-    /// Whether a call that is about to be entered was given the lock that it waits for, and nothing else can have ended
-    /// its wait. `task`: in whose poll it is entered, and its wakes.
-    pub(crate) fn is_given(&self, call: &Call, task: Option<(u64, Wakes)>) -> bool {
+    /// Whether a call was given the lock that it waits for since this entry, and nothing else can have ended its wait.
+    /// `task`: in whose poll it is entered again, and its wakes.
+    pub(crate) fn is_given(&self, call: &Call, entry: u64, task: Option<(u64, Wakes)>) -> bool {
         let operation = call.operation();
         let known = self.part(operation).operations.get(&operation).copied();
-        known.is_some_and(|known| self.end_after(call.entries(), &known, call, task).is_some())
+        known.is_some_and(|known| self.end_after(entry, &known, call, task).is_some())
     }
 
     /// An operation is ready. Returns it if it was not so at once.
@@ -185,9 +185,10 @@ mod tests {
         waits.wake(6, 41, 9);
         disturb(&waits);
         let task = waits.poll(6).map(|wakes| (6, wakes));
-        let is_given = waits.is_given(call, task);
+        let is_given = waits.is_given(call, 1, task);
         calls.enter(0, call, 50, Left::Other, 0);
-        assert!(!waits.is_given(call, task), "it waits no more");
+        assert_eq!(waits.is_given(call, 1, task), is_given, "while it is polled, too");
+        assert!(!waits.is_given(call, 2, task), "it waits no more");
         let wait = waits.take(5)?;
         assert!(waits.take(5).is_none());
         let end = waits.end(&wait, call, task);

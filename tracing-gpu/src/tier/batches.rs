@@ -21,8 +21,9 @@ pub(super) fn follows_from<H: Home>(engine: &'static Engine, home: &H, batch: u6
     let spans = [batch, served];
     let [batch, call] = [(batch, above), (served, 0)].map(|(span, above)| call_of(engine, home, thread, span, above));
     let weight = home.values(engine, served).and_then(|values| values.now().weight);
-    session.batches.link(&session.calls, batch, call, weight);
-    record(engine, home, thread, (spans, weight.unwrap_or(1.0)));
+    if session.batches.link(&session.calls, batch, call, weight) {
+        record(engine, home, thread, (spans, weight.unwrap_or(1.0)));
+    }
 }
 
 /// Records the link of a batch and what it serves, if a timeline is written.

@@ -164,6 +164,31 @@ mod tests {
         profiler.finish().unwrap();
     }
 
+    /// A wait that is told is not inferred once more, for a call inside.
+    #[test]
+    fn what_ended_the_wait_of_a_call_inside_is_not_inferred() {
+        let profiler = Profiler::builder().nvtx(false).output(Output::None).build().unwrap();
+        tracing::subscriber::with_default(profiler.subscriber(), || {
+            for _ in 0..15 {
+                let door = Door::default();
+                let append = async { door.opened().instrument(info_span!("append")).await };
+                let mut request = pin!(follow(append.instrument(info_span!("request"))));
+                let context = &mut Context::from_waker(Waker::noop());
+                assert!(request.as_mut().poll(context).is_pending());
+                let hold = || {
+                    std::thread::sleep(std::time::Duration::from_millis(25)); // long enough for a look at each wait
+                    door.open();
+                };
+                info_span!("compact").in_scope(hold);
+                assert!(request.poll(context).is_ready());
+            }
+        });
+        let waits = profiler.summary().waits;
+        let [row] = &waits[..] else { panic!("{waits:?}") };
+        assert_eq!((&*row.waiter, row.by.as_deref(), row.waits, row.of_waits), ("request", Some("compact"), 15, None));
+        profiler.finish().unwrap();
+    }
+
     /// As in a server whose requests are followed, where functions with spans of their own hold locks.
     #[test]
     fn a_queue_is_followed_to_its_head_where_an_inner_span_wakes_the_next() {

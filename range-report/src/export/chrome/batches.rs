@@ -1,7 +1,8 @@
 //! Arrows from the calls that batches serve to the batches.
 
+use std::collections::BTreeMap;
+
 use super::line::{Lines, Track};
-use crate::stats::Keyed;
 use crate::timeline::Link;
 
 /// Calls whose first range is remembered, and links that wait for one.
@@ -15,7 +16,7 @@ pub(super) struct Batches {
     /// By number, modulo [`CALLS`]: the call, and where its first range begins.
     first: Vec<(u64, Option<(Track, u64)>)>,
     /// By the call whose first range has not come.
-    waiting: Keyed<u64, Vec<Link>>,
+    waiting: BTreeMap<u64, Vec<Link>>,
     count: usize,
     arrows: u64,
 }
@@ -31,10 +32,7 @@ impl Batches {
             return;
         }
         *first = (call, Some(at));
-        if self.count == 0 {
-            return;
-        }
-        let links = self.waiting.get_mut(&call).map(std::mem::take).unwrap_or_default();
+        let links = self.waiting.remove(&call).unwrap_or_default();
         self.count -= links.len();
         links.into_iter().for_each(|link| self.link(lines, link));
     }
@@ -49,11 +47,11 @@ impl Batches {
     }
 
     fn wait(&mut self, call: u64, link: Link) {
-        if self.count == 0 || self.count >= WAITING {
+        if self.count >= WAITING {
             self.waiting.clear();
             self.count = 0;
         }
-        self.waiting.row(call).push(link);
+        self.waiting.entry(call).or_default().push(link);
         self.count += 1;
     }
 

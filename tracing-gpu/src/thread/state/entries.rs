@@ -14,7 +14,7 @@ use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
 use crate::thread::coincidence::{self, Coincidences, Task, Waiter};
-use crate::thread::engine::NOT_WOKEN;
+use crate::thread::engine::{self, NOT_WOKEN};
 use crate::thread::numbers::{Created, Numbers};
 
 /// Entries. Places belong to this thread.
@@ -130,9 +130,11 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
-        let Some(endings) = self.session.endings.make(self.index).filter(|_| !self.is_given_lock(call)) else {
+        // Who ended the wait of the call around this one is told.
+        if engine::is_following() || self.is_given_lock(call) {
             return;
-        };
+        }
+        let Some(endings) = self.session.endings.make(self.index) else { return };
         let outermost = self.stack.at(0).map_or(place, |(outermost, _)| outermost);
         let task = match self.stack.at(0) {
             Some((outermost, _)) if outermost.is_called() => self.session.calls.get(self.stack.call_of(0)),

@@ -41,9 +41,16 @@ impl ThreadState {
         self.session.lock_waits.give(operation, now, self.label_of_waker(), || self.wakes(now));
     }
 
-    /// Whether the wait of a call that is about to be entered has ended with a lock that it was given.
+    /// Whether the wait of a call that is about to be entered, or that of the outermost call around it, has ended with
+    /// a lock that it was given.
     pub(super) fn is_given_lock(&self, call: &Call) -> bool {
-        self.session.lock_waits.any() && self.session.lock_waits.is_given(call, self.task())
+        let session = self.session;
+        if !session.lock_waits.any() {
+            return false;
+        }
+        let around = self.stack.outermost_called().and_then(|range| session.calls.get(self.stack.call_of(range)));
+        let (call, entry) = around.map_or((call, call.entries()), |around| (around, around.entries() - 1));
+        session.lock_waits.is_given(call, entry, self.task())
     }
 
     /// In the outermost call, an operation is polled that waits for a lock.
