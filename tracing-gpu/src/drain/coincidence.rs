@@ -135,13 +135,17 @@ fn all_claims(rows: &Keyed<Key, Sums>, is_asked: impl Fn(&By) -> bool) -> Vec<Cl
             let any = if by.code == 0 { By::ANY } else { By::any_value(by.label) };
             let (after, all) = (longer(by, window, octave), longer(any, window, octave));
             let is_first = |early| is_first(&longer(by, early, octave), &longer(By::ANY, early, octave));
-            let is_cause =
-                after.began_with * FIRST_PART <= after.waits && window.checked_sub(LATE).is_none_or(is_first);
+            // What fills each wait may as well run during waits for something else: others must do without it.
+            let without = longer(any, window, 0).waits.saturating_sub(longer(by, window, 0).waits);
+            let may_fill_all = after.held * 2 > after.waits && without < after.waits;
+            let is_cause = after.began_with * FIRST_PART <= after.waits
+                && !may_fill_all
+                && window.checked_sub(LATE).is_none_or(is_first);
             let is_claimed = match by.code {
                 0 => is_cause && is_no_chance(&after, &all),
                 _ => is_telling(&after, &all),
             };
-            is_claimed.then_some(Claim { by, window, octave, after, all: all.waits - after.own })
+            is_claimed.then_some(Claim { by, window, octave, after, all: all.waits.saturating_sub(after.own) })
         })
     };
     names.into_iter().filter_map(claim).collect()
@@ -184,7 +188,7 @@ mod tests {
 
     fn sums(waits: u64, moments: u64, chance_percent: u64) -> Sums {
         let by_chance = waits * CERTAIN * chance_percent / 100;
-        Sums { waits, by_chance, time: waits * TIME, longest: TIME, moments, began_with: 0, own: 0 }
+        Sums { waits, by_chance, time: waits * TIME, longest: TIME, moments, ..Sums::default() }
     }
 
     const ANY: u32 = By::ANY.label;
@@ -235,6 +239,19 @@ mod tests {
             let all = [(key(ANY, 30), sums(of, of, 0)), (key(1, 30), sums(hits, hits, chance_percent))];
             assert_eq!(!named(&all).is_empty(), expected, "{hits} of {of} at {chance_percent} %");
         }
+    }
+
+    #[test]
+    fn what_only_held_the_thread_is_claimed_where_other_waits_did_without_it() {
+        let with = |held: u64, short: u64| {
+            let found = Sums { held, ..sums(50, 50, 1) };
+            named(&[(key(ANY, 30), sums(50, 50, 0)), (key(ANY, 22), sums(short, short, 0)), (key(1, 30), found)])
+        };
+        let claimed = [(1, 30, 50)];
+        assert_eq!(with(50, 50), claimed);
+        assert_eq!(with(50, 49), [], "it may fill all waits for something else");
+        assert_eq!(with(25, 49), claimed, "half of the times it had begun before");
+        assert_eq!(with(26, 49), []);
     }
 
     #[test]

@@ -10,16 +10,19 @@ use range_report::stats::Keyed;
 const PLACES: usize = 64;
 /// Texts that are kept, and moments.
 const TEXTS: usize = 1_024;
+const COSTLY: u32 = 2;
 
 #[derive(Debug)]
 pub(crate) struct AskedValues {
     are_asked: AtomicBool,
     /// Labels plus one; 0 for none.
     labels: [AtomicU32; PLACES],
+    /// Reads that took too long. A thread may have been stopped meanwhile.
+    costly: AtomicU32,
     /// Codes of values that were seen to make others wait, but whose text is not known.
     wanted: [AtomicU32; PLACES],
-    /// When calls with a value that made others wait ended last, by its code and the window.
-    moments: Mutex<Keyed<[u32; 2], u64>>,
+    /// When calls with a value that made others wait ended last, by who waited, the code of the value and the window.
+    moments: Mutex<Keyed<[u32; 3], u64>>,
     /// Fields with their values, as `uri=/big`, by code.
     texts: Mutex<Keyed<u32, Box<str>>>,
 }
@@ -30,6 +33,7 @@ impl AskedValues {
         Self {
             are_asked: AtomicBool::new(false),
             labels: none(),
+            costly: AtomicU32::new(0),
             wanted: none(),
             moments: Mutex::default(),
             texts: Mutex::default(),
@@ -45,6 +49,14 @@ impl AskedValues {
         }
     }
 
+    /// The values of a call of this name took too long to read, or to read them failed. After some such reads the name
+    /// is asked for no more.
+    pub(crate) fn was_costly(&self, label: u32) {
+        if self.costly.fetch_add(1, Relaxed) >= COSTLY {
+            self.labels[label as usize % PLACES].store(u32::MAX, Relaxed);
+        }
+    }
+
     /// Whether values of any calls are asked for. All that other calls pay.
     #[inline]
     pub(crate) fn are_asked(&self) -> bool {
@@ -55,13 +67,16 @@ impl AskedValues {
         self.labels[label as usize % PLACES].load(Relaxed) == label + 1
     }
 
-    /// Whether this moment is not the last one of these: several waits that one end ends prove no more than one.
-    pub(crate) fn is_new_moment(&self, of: [u32; 2], at: u64) -> bool {
+    /// Whether this moment is later than all of these: several waits that one end ends prove no more than one.
+    pub(crate) fn is_new_moment(&self, of: [u32; 3], at: u64) -> bool {
         let mut moments = self.moments.lock();
         if moments.len() >= TEXTS && moments.get(&of).is_none() {
             moments.clear();
         }
-        std::mem::replace(moments.row(of), at) != at
+        let last = moments.row(of);
+        let is_new = at > *last;
+        *last = at.max(*last);
+        is_new
     }
 
     /// The value with this code has made others wait so many times. Its text is kept when it comes again.
@@ -118,6 +133,11 @@ mod tests {
         values.ask(3);
         values.ask(3 + PLACES as u32);
         assert!(values.are_asked() && values.is_asked(3));
+        (0..COSTLY).for_each(|_| values.was_costly(3));
+        assert!(values.is_asked(3), "it may have been stopped");
+        values.was_costly(3);
+        values.ask(3);
+        assert!(!values.is_asked(3));
         assert!(!values.is_asked(4) && !values.is_asked(3 + PLACES as u32), "the first of a place stays");
     }
 }

@@ -38,17 +38,19 @@ const LONG_PAUSE: u64 = 1 << 26;
 const AT_ONCE: u64 = 1 << 16;
 
 /// Parts of [`Call::state`]: the number of instances that are open on other threads than its own, whether one was open
-/// there when the span closed, the number of child calls whose span is open, the number of those that it may await,
+/// there when the span closed, whether another thread has ever entered it, the number of child calls whose span is open,
+/// the number of those that it may await,
 /// whether its parent awaits it no more, because it looks like a future that was polled and then dropped, and whether
 /// the span is closed. A finished child is not awaited, even if another handle keeps its span open.
 const OPEN: u64 = 1;
+const SHARED: u64 = 1 << 22;
 const LEFT_OPEN: u64 = 1 << 23;
 const CHILD: u64 = 1 << 24;
 const AWAITED: u64 = 1 << 44;
 const GONE: u64 = 1 << 62;
 const CLOSED: u64 = 1 << 63;
-const ALL_OPEN: u64 = LEFT_OPEN - 1;
-const IN_USE: u64 = GONE - 1 - LEFT_OPEN;
+const ALL_OPEN: u64 = SHARED - 1;
+const IN_USE: u64 = GONE - 1 - LEFT_OPEN - SHARED;
 /// Instances that are open elsewhere, and awaited children.
 const ACTIVE: u64 = IN_USE & !(AWAITED - CHILD);
 
@@ -81,8 +83,8 @@ pub(crate) enum Left {
 #[derive(Debug, Default)]
 pub(crate) struct Call {
     state: AtomicU64,
-    /// Instances that are open on the thread that created it. Only that thread writes it: a store takes a tenth of the
-    /// time of an operation on `state`.
+    /// Instances that are open on the thread that created it, until another thread enters it. Only that thread writes
+    /// it: a store takes a tenth of the time of an operation on `state`.
     open_here: AtomicU32,
     created: AtomicU64,
     /// Start of its current busy time, and earlier busy time.
@@ -234,10 +236,14 @@ impl Call {
         }
         self.entries.store(entries + 1, Relaxed);
         let open_here = self.open_here.load(Acquire);
-        let before = if is_here {
+        let known = self.state.load(Acquire);
+        let before = if is_here && known & SHARED == 0 {
             self.open_here.store(open_here + 1, Release);
-            self.state.load(Acquire)
+            known
         } else {
+            if known & SHARED == 0 {
+                self.state.fetch_or(SHARED, AcqRel);
+            }
             self.state.fetch_add(OPEN, AcqRel)
         };
         let is_idle = before & ACTIVE == 0 && open_here == 0;
@@ -297,10 +303,11 @@ impl Call {
         self.exited.store(now, Relaxed);
         self.outlived.store(before & IN_USE >= CHILD, Relaxed);
         self.idle_since.store(now, Relaxed); // pairs with `wake`: a thread that finds it idle sees since when
+        let open_here = self.open_here.load(Acquire);
+        let is_here = is_here && open_here > 0;
         let (before, open_here) = if is_here {
-            let open_here = self.open_here.load(Relaxed).saturating_sub(1);
-            self.open_here.store(open_here, Release);
-            (self.state.load(Acquire) + OPEN, open_here)
+            self.open_here.store(open_here - 1, Release);
+            (self.state.load(Acquire) + OPEN, open_here - 1)
         } else {
             (self.state.fetch_sub(OPEN, AcqRel), self.open_here.load(Acquire))
         };
@@ -353,7 +360,7 @@ impl Call {
             self.idle_since.store(last, Relaxed);
         }
         let child = if is_gone { CHILD } else { CHILD | AWAITED };
-        self.state.fetch_sub(child, Release) & !GONE == CLOSED | child // nor was it left open
+        self.state.fetch_sub(child, Release) & !(GONE | SHARED) == CLOSED | child // nor was it left open
     }
 
     pub(crate) fn set_alone(&self, is_alone: bool) {

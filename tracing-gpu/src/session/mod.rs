@@ -47,9 +47,9 @@ use endings::AllEndings;
 use foreign::{FOREIGN, Foreign, ForeignDomains};
 use front_end::FrontEnd;
 use gate::{FINISHED, SessionGate};
-#[cfg(feature = "cuda")]
 use lock_waits::LockWaits;
 use misnested::MisnestedSites;
+#[cfg(feature = "cuda")]
 use note_room::NoteRoom;
 use split::Split;
 use tape_room::TapeRoom;

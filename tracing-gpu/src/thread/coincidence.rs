@@ -13,10 +13,11 @@
 //! the first of its queue went on: that moment is asked about. What a task waits for while it has its turn is shorter
 //! than its wait in the queue, or the queue would not be what costs the time: the longest wait of a task counts.
 
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, order};
 
 use crate::clock::{Clock, Ticks};
 use crate::session::asked_values::AskedValues;
@@ -32,6 +33,8 @@ pub(crate) const WINDOWS: [u64; 5] = [1 << 19, 1 << 22, 1 << 24, 1 << 20, 1 << 2
 pub(crate) const LATE: u8 = 3;
 /// How long after a wait the second look is.
 const DELAY: u64 = WINDOWS[4] / 2;
+/// A thread that runs nothing for so long, some 50 us, waits for something to do.
+const FREE: u64 = 1 << 17;
 /// Chance of one.
 pub(crate) const CERTAIN: u64 = 1 << 16;
 /// Stands for any range, in place of a label.
@@ -50,6 +53,8 @@ const MANY: u64 = 4_096;
 /// ticks (some 10 ms) is lost.
 const PAUSE_PER_VALUES: u64 = 50;
 const UNUSED: u64 = 1 << 25;
+/// Values that take longer to format, some 0.2 ms, are costly.
+const COSTLY: u64 = 1 << 19;
 
 /// Waits of one name and of about one length (a power of two) that ended within a window after a range of one name; or
 /// all that were looked at ([`ANY`]).
@@ -94,6 +99,8 @@ pub(crate) struct Sums {
     pub(crate) moments: u64,
     /// How many of the waits began right after the range did, or its thread went off the CPU.
     pub(crate) began_with: u64,
+    /// In how many of the waits the range had only held the thread, and not begun before.
+    pub(crate) held: u64,
     /// Of a value: how many waits tasks had that have it. They do not count as waits for it.
     pub(crate) own: u64,
 }
@@ -106,6 +113,7 @@ impl Sums {
         self.longest = self.longest.max(more.longest);
         self.moments += more.moments;
         self.began_with += more.began_with;
+        self.held += more.held;
         self.own += more.own;
     }
 }
@@ -118,10 +126,11 @@ struct State {
     late: Option<Wait>,
     /// Memory for one look.
     seen: Vec<Seen>,
+    /// What ended, its age, and for a thread whether it began with the wait; for a call, whether it only held the thread.
     ended: Vec<(By, u64, bool)>,
 }
 
-/// A wait of a thread that was looked at.
+/// A wait that is looked at.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     waiter: u32,
@@ -129,6 +138,7 @@ struct Wait {
     /// When the first of its queue went on.
     until: Ticks,
     is_new_moment: bool,
+    is_of_thread: bool,
 }
 
 /// The task of a call that has waited. Of calls of its name the values count as well.
@@ -191,7 +201,7 @@ impl Coincidences {
             Waiter::Thread(_) => (true, None, None),
             Waiter::Call(held_by, task) => (false, held_by, task),
         };
-        let mut wait = Wait { waiter, since, until: now, is_new_moment: false };
+        let mut wait = Wait { waiter, since, until: now, is_new_moment: false, is_of_thread: is_thread };
         for (window, &ticks) in (0..LATE).zip(&WINDOWS) {
             let before = head_of_queue(&state.seen, waiter, units(now - since), units(ticks));
             // The last window is the longest, which finds the most of a queue.
@@ -199,12 +209,11 @@ impl Coincidences {
             let number = waiter * u32::from(LATE) + u32::from(window);
             wait.is_new_moment = endings.is_new_moment(number, wait.until, ticks);
             let span = units(wait.length()).min(known.saturating_sub(before));
-            let ended = state
-                .seen
-                .iter()
-                .filter(|seen| seen.had_begun || held_by == Some(seen.label))
-                .filter_map(|seen| Some((seen.label, seen.age.checked_sub(before)?, is_thread && seen.began_with)));
-            let ended = ended.map(|(label, age, began_with)| (By::label(label), age, began_with));
+            let ended =
+                state.seen.iter().filter(|seen| seen.had_begun || held_by == Some(seen.label)).filter_map(|seen| {
+                    let is_marked = if is_thread { seen.began_with } else { !seen.had_begun };
+                    Some((By::label(seen.label), seen.age.checked_sub(before)?, is_marked))
+                });
             // Not what the call itself did when it began to wait.
             state.ended.clear();
             state.ended.extend(ended.filter(|(_, age, _)| age + 1 < span));
@@ -262,10 +271,12 @@ impl Coincidences {
     /// Adds a look at a wait to the rows of what ended within the window, and to that of all. In units.
     fn add(&self, state: &mut State, wait: &Wait, window: u8, (within, span): (u64, u64)) {
         let State { rows, ended, .. } = state;
-        let mut add = |&(by, _, began_with): &(By, u64, bool), by_chance| {
+        let mut add = |&(by, _, is_marked): &(By, u64, bool), by_chance| {
             let key = wait.key(by, window);
             if rows.len() < MOST || rows.get(&key).is_some() {
-                rows.row(key).add(&Sums { by_chance, began_with: began_with.into(), ..wait.sums() });
+                let marked = u64::from(is_marked);
+                let (began_with, held) = if wait.is_of_thread { (marked, 0) } else { (0, marked) };
+                rows.row(key).add(&Sums { by_chance, began_with, held, ..wait.sums() });
             } else {
                 self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
             }
@@ -290,27 +301,46 @@ impl Coincidences {
     }
 
     /// The values of a new call, unless those of others took long enough.
-    pub(crate) fn read_values(&self, clock: &Clock, read: impl FnOnce() -> Codes) -> Option<Codes> {
+    pub(crate) fn read_values(&self, clock: &Clock, read: impl FnOnce() -> Option<Codes>) -> Read {
         let now = clock.now();
         let unread_until = self.unread_until.load(Relaxed).max(now.saturating_sub(UNUSED));
         if unread_until > now {
-            return None;
+            return Read::Nothing;
         }
         let codes = read();
         let cost = clock.now().saturating_sub(now);
         self.unread_until.store(unread_until + cost * PAUSE_PER_VALUES, Relaxed);
-        Some(codes)
+        match codes {
+            Some(codes) if cost < COSTLY => Read::Values(codes),
+            _ => Read::Costly,
+        }
     }
 }
 
-/// The row of a value. Where each call has a value of its own, those that came once make room. `None` if there is none:
-/// then many values come again, and none of them explains most waits.
-fn value_row(rows: &mut Keyed<Key, Sums>, key: Key) -> Option<&mut Sums> {
+/// What was read of a call's values.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    Nothing,
+    Values(Codes),
+    /// It took too long, or failed.
+    Costly,
+}
+
+/// The row of a value. Where each call has a value of its own, the rarer half of the rows makes room.
+fn value_row(rows: &mut Keyed<Key, Sums>, key: Key) -> &mut Sums {
     if rows.len() >= MOST_VALUES && rows.get(&key).is_none() {
-        let more = std::mem::take(rows).into_iter().filter(|(_, sums)| sums.waits + sums.own > 1);
-        more.for_each(|(key, sums)| _ = rows.insert(key, sums));
+        let how_often = |(key, sums): &(Key, Sums)| if key.by.code == ANY { u64::MAX } else { sums.waits + sums.own };
+        keep_frequent(rows, how_often);
     }
-    (rows.len() < MOST_VALUES || rows.get(&key).is_some()).then(|| rows.row(key))
+    rows.row(key)
+}
+
+/// Keeps the half of the rows that came most often.
+pub(crate) fn keep_frequent<K: Ord + Hash, V>(rows: &mut Keyed<K, V>, how_often: impl Fn(&(K, V)) -> u64) {
+    let mut all: Vec<(K, V)> = std::mem::take(rows).into_iter().collect();
+    order::by_most(&mut all, how_often);
+    all.truncate(all.len() / 2);
+    all.into_iter().for_each(|(key, row)| _ = rows.insert(key, row));
 }
 
 impl Wait {
@@ -351,25 +381,25 @@ impl State {
         ended.clear();
         ended.extend(codes.filter(|(by, ..)| by.code != 0 && !task.codes.contains(&by.code)));
         in_window(ended, within, span, |&(by, age, _), by_chance| {
-            let Some(row) = value_row(values, wait.key(by, window)) else { return };
+            let row = value_row(values, wait.key(by, window));
             // Of a value that comes once, no moment is kept.
-            let is_new = row.waits > 0 && task.values.is_new_moment([by.code, window.into()], now - age);
+            let is_new = row.waits > 0 && task.values.is_new_moment([wait.waiter, by.code, window.into()], now - age);
             row.add(&Sums { by_chance, moments: is_new.into(), ..wait.sums() });
             task.values.want(by.code, row.waits);
         });
-        let any = value_row(values, wait.key(By::any_value(task.label), window));
-        any.into_iter().for_each(|row| row.add(&wait.sums()));
+        value_row(values, wait.key(By::any_value(task.label), window)).add(&wait.sums());
         for code in task.codes.into_iter().filter(|code| *code != 0) {
-            let row = value_row(values, wait.key(By { label: task.label, code }, window));
-            row.into_iter().for_each(|row| row.own += 1);
+            value_row(values, wait.key(By { label: task.label, code }, window)).own += 1;
         }
     }
 }
 
-/// Whether a thread ran this range for most of the wait of a call that it polls now. Shorter ranges may have run since.
-pub(crate) fn has_held([start, end]: [Ticks; 2], [since, now]: [Ticks; 2]) -> bool {
-    let held = end.saturating_sub(start.max(since));
-    now.saturating_sub(end) <= WINDOWS[1] && held >= (now - since) / 4 * 3
+/// Whether a thread ran this range for most of the wait of a call that it polls now, and has run others ever since, for
+/// so long: else it was free to poll the call.
+pub(crate) fn has_held([start, end]: [Ticks; 2], ran_since: u64, [since, now]: [Ticks; 2]) -> bool {
+    let (held, gap) = (end.saturating_sub(start.max(since)), now.saturating_sub(end));
+    let was_free = gap.saturating_sub(ran_since) > (gap / 4).max(FREE);
+    gap <= WINDOWS[1] && !was_free && held >= (now - since) / 4 * 3
 }
 
 /// Before the oldest ending that a thread has kept nothing is known: how many units that is before `now`.
@@ -512,10 +542,15 @@ mod tests {
             all.map(|(key, _)| key.by.label).collect::<Vec<_>>()
         };
         assert_eq!([found(None), found(Some(HOLDER))], [vec![ANY], vec![HOLDER, ANY]]);
-        let has_held =
-            |range: [Ticks; 2], wait: [Ticks; 2]| super::has_held(range.map(|at| at << 20), wait.map(|at| at << 20));
+        let has_held = |range: [Ticks; 2], wait: [Ticks; 2]| {
+            let ran_since = (wait[1] - range[1]) << 20;
+            super::has_held(range.map(|at| at << 20), ran_since, wait.map(|at| at << 20))
+        };
         assert!(has_held([0, 100], [60, 100]) && has_held([0, 96], [60, 100]));
         assert!(!has_held([0, 95], [60, 100]), "too long ago");
+        let ran_since = |ran_since: u64| super::has_held([0, 98 << 20], ran_since, [60 << 20, 100 << 20]);
+        assert!(ran_since(3 << 19) && !ran_since((3 << 19) - 1), "it was free for a while");
+        assert!(super::has_held([0, 100 << 20], 0, [60 << 20, (100 << 20) + FREE]));
         assert!(has_held([70, 100], [60, 100]) && !has_held([71, 100], [60, 100]));
         assert!(!has_held([0, 50], [60, 100]), "before the wait");
     }
@@ -602,10 +637,13 @@ mod tests {
         let slowly = || {
             let begun = clock.now();
             while clock.now() < begun + UNUSED {}
-            [1; 4]
+            Some([1; 4])
         };
-        assert_eq!(coincidences.read_values(&clock, slowly), Some([1; 4]));
-        assert_eq!(coincidences.read_values(&clock, || [1; 4]), None);
+        assert_eq!(coincidences.read_values(&clock, slowly), Read::Costly);
+        assert_eq!(coincidences.read_values(&clock, || Some([1; 4])), Read::Nothing);
+        coincidences.clear();
+        coincidences.unread_until.store(0, Relaxed);
+        assert_eq!(coincidences.read_values(&clock, || None), Read::Costly, "it failed");
     }
 
     #[test]

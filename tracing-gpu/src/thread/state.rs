@@ -95,6 +95,8 @@ pub(crate) struct ThreadState {
     pub(crate) followed: OnceCell<Box<Followed>>,
     /// The last long range that ended with none around it: its place, start and end.
     last_long: [AtomicU64; 3],
+    /// How long outermost ranges have run since then, as far as they are noted.
+    ran_since_long: AtomicU64,
     /// Whether what ends on this thread is noted, also after a poll.
     has_endings: AtomicBool,
     /// Calls that were ready while others ran on this thread. Present once there was one.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 use range_report::stats::Keyed;
 
-use super::coincidence::LEAST;
+use super::coincidence::{LEAST, keep_frequent};
 use crate::clock::Ticks;
 use crate::session::asked_values::AskedValues;
 use crate::session::lock_waits::Wakes;
@@ -104,9 +104,7 @@ impl ValueWaits {
         let codes = |by: Creditor| by.codes.into_iter().filter(|code| *code != 0);
         let rows = &mut *self.0.lock();
         for (code, part) in own().flat_map(|(by, part)| codes(by).map(move |code| (code, part))) {
-            if let Some(row) = row_of(rows, [waiter.label, code]) {
-                row.time += part;
-            }
+            row_of(rows, [waiter.label, code]).time += part;
         }
         for code in codes(mainly).filter(|_| is_own) {
             if let Some(row) = rows.get_mut(&[waiter.label, code]) {
@@ -126,14 +124,12 @@ impl ValueWaits {
     }
 }
 
-/// The row of a value. Where each call has a value of its own, those that came once make room. `None` if there is none:
-/// then many values come again, and none of them explains most waits.
-fn row_of(rows: &mut Keyed<[u32; 2], ValueSums>, key: [u32; 2]) -> Option<&mut ValueSums> {
+/// The row of a value. Where each call has a value of its own, the rarer half of the rows makes room.
+fn row_of(rows: &mut Keyed<[u32; 2], ValueSums>, key: [u32; 2]) -> &mut ValueSums {
     if rows.len() >= MOST_VALUES && rows.get(&key).is_none() {
-        let more = std::mem::take(rows).into_iter().filter(|(_, sums)| sums.waits > 1);
-        more.for_each(|(key, sums)| _ = rows.insert(key, sums));
+        keep_frequent(rows, |(_, sums)| sums.waits);
     }
-    (rows.len() < MOST_VALUES || rows.get(&key).is_some()).then(|| rows.row(key))
+    rows.row(key)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Spans with values of their own (`nvtx.name`, `nvtx.color`, ...): the slower path that both front ends share.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use nvtx_rs::text::sanitize;
@@ -15,6 +16,7 @@ use crate::span::codes::CodeReader;
 use crate::span::fields::Fields;
 use crate::span::samples;
 use crate::span::values::{Changing, FieldValues, Lifetime, SpanValues};
+use crate::thread::coincidence::Read;
 use crate::thread::engine::Engine;
 use crate::thread::numbers::NewSpan;
 use crate::thread::state::ThreadState;
@@ -79,17 +81,23 @@ pub(super) fn code(thread: &ThreadState, place: Place, call: CallId, attributes:
 #[cold]
 #[inline(never)]
 fn code_asked(thread: &ThreadState, place: Place, call: CallId, attributes: &span::Attributes<'_>) {
-    let (session, identity) = (thread.session, thread.identity(place));
-    let is_asked = identity.is_some_and(|identity| session.values.is_asked(identity.key.label));
-    let Some(call) = session.calls.get(call).filter(|_| is_asked) else { return };
+    let session = thread.session;
+    let label = thread.identity(place).map(|identity| identity.key.label);
+    let Some(label) = label.filter(|label| session.values.is_asked(*label)) else { return };
+    let Some(call) = session.calls.get(call) else { return };
     let read = || {
         let text = |field: &Field, value: &str| sanitize(&format!("{field}={value}")).into_owned();
         let mut reader = CodeReader::new(|code, field, value| session.values.saw(code, || text(field, value)));
-        thread.gate.while_closed(|| attributes.record(&mut reader));
-        reader.codes
+        // The program may never have formatted these values.
+        let record = AssertUnwindSafe(|| thread.gate.while_closed(|| attributes.record(&mut reader)));
+        let is_read = catch_unwind(record).is_ok();
+        is_read.then_some(reader.codes)
     };
-    let codes = thread.coincidences.get_or_init(Box::default).read_values(&session.clock, read);
-    codes.into_iter().for_each(|codes| call.set_codes(codes));
+    match thread.coincidences.get_or_init(Box::default).read_values(&session.clock, read) {
+        Read::Values(codes) => call.set_codes(codes),
+        Read::Costly => session.values.was_costly(label),
+        Read::Nothing => {}
+    }
 }
 
 /// The place of a new span without values of its own whose name may come from a known field, and whether it does. If

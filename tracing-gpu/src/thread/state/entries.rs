@@ -155,7 +155,8 @@ impl ThreadState {
     fn held_by(&self, now: Ticks, waited: u64) -> Option<u32> {
         let [range, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
         let (range, length) = (Place::from_bits(range), end.saturating_sub(start));
-        let has_held = coincidence::has_held([start, end], [now.saturating_sub(waited), now])
+        let ran_since = self.ran_since_long.load(Relaxed);
+        let has_held = coincidence::has_held([start, end], ran_since, [now.saturating_sub(waited), now])
             && self.rows.get(range.row()).is_some_and(|row| row.is_usual(length));
         let identity = has_held.then(|| self.identity(range));
         identity.flatten().map(|identity| identity.key.label)

@@ -287,6 +287,9 @@ impl ThreadState {
         let call = self.session.calls.get(call);
         let (begun, codes) = call.map_or((ended.entered, Codes::default()), |call| (call.created(), call.codes()));
         let end = ended.entered.saturating_add(ended.duration);
+        let is_long = self.last_long[2].load(Relaxed) == end;
+        let ran_since = if is_long { 0 } else { self.ran_since_long.load(Relaxed) + ended.duration };
+        self.ran_since_long.store(ran_since, Relaxed);
         let mark = |at| Mark::new(label, at);
         let off_since = if off == 0 { None } else { mark(end.saturating_sub(off)) };
         endings.end(mark(end), [mark(begun), off_since], codes);

@@ -4,6 +4,7 @@ use super::ThreadState;
 use crate::clock::Ticks;
 use crate::session::calls::Call;
 use crate::session::lock_waits::{Given, Wakes};
+use crate::session::owed::Creditor;
 use crate::thread::{coincidence, engine};
 
 impl ThreadState {
@@ -73,7 +74,10 @@ impl ThreadState {
         call.hold_up(&given.owed, since);
         let Some((place, start)) = self.stack.at(range) else { return };
         if let Some(identity) = self.identity(place) {
-            self.followed.get_or_init(Box::default).waits.add(identity.key.label, since, &given.owed);
+            let followed = self.followed.get_or_init(Box::default);
+            let waiter = Creditor { label: identity.key.label, codes: call.codes() };
+            let is_own = followed.waits.add(waiter.label, since, &given.owed) == Some(waiter.label);
+            followed.values.add(waiter, (since, is_own), &given.owed, &session.values);
         }
         if range == 0 && ready >= coincidence::LEAST {
             self.blame_worker(place, start, ready);

@@ -110,6 +110,7 @@ impl ThreadState {
                 woken: AtomicU64::new(0),
                 followed: OnceCell::new(),
                 last_long: std::array::from_fn(|_| AtomicU64::new(0)),
+                ran_since_long: AtomicU64::new(0),
                 has_endings: AtomicBool::new(false),
                 held_up: OnceCell::new(),
                 coincidences: OnceCell::new(),
