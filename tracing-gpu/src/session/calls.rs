@@ -38,10 +38,10 @@ const LONG_PAUSE: u64 = 1 << 26;
 const AT_ONCE: u64 = 1 << 16;
 
 /// Parts of [`Call::state`]: the number of instances that are open on other threads than its own, whether one was open
-/// there when the span closed, whether another thread has ever entered it, the number of child calls whose span is open,
-/// the number of those that it may await,
-/// whether its parent awaits it no more, because it looks like a future that was polled and then dropped, and whether
-/// the span is closed. A finished child is not awaited, even if another handle keeps its span open.
+/// there when the span closed, whether another thread has ever entered it, the number of child calls whose span is
+/// open, the number of those that it may await, whether its parent awaits it no more, because it looks like a future
+/// that was polled and then dropped, and whether the span is closed. A finished child is not awaited, even if another
+/// handle keeps its span open.
 const OPEN: u64 = 1;
 const SHARED: u64 = 1 << 22;
 const LEFT_OPEN: u64 = 1 << 23;

@@ -16,8 +16,8 @@ const CUT: &str = "…";
 /// has it as rarely as one in four billion. None is `u32::MAX`.
 pub(crate) type Codes = [u32; FIELDS];
 
-/// Reads the codes of values. It runs code of the values, so the gate must be closed. It takes no memory. A value that is
-/// longer than what counts is told to stop; lists do not, so a long one takes its time.
+/// Reads the codes of values. It runs code of the values, so the gate must be closed. It takes no memory. A value that
+/// is longer than what counts is told to stop; lists do not, so a long one takes its time.
 pub(crate) struct CodeReader<F> {
     pub(crate) codes: Codes,
     seen: F,

@@ -126,7 +126,8 @@ struct State {
     late: Option<Wait>,
     /// Memory for one look.
     seen: Vec<Seen>,
-    /// What ended, its age, and for a thread whether it began with the wait; for a call, whether it only held the thread.
+    /// What ended, its age, and a mark: where a thread waited, that it began with the wait; where a call did, that it
+    /// only held the thread.
     ended: Vec<(By, u64, bool)>,
 }
 
