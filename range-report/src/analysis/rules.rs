@@ -35,7 +35,7 @@ const OFF_CPU_SAMPLES: u64 = 20;
 const WAITS_PART: u128 = 10;
 const WAITS_LEAST: u64 = 3;
 const WAITS_LEAST_NS: u64 = 10_000_000;
-const WAITS_NAMED: usize = 2;
+const WAITS_NAMED: usize = 3;
 /// A system call with at least this percentage of a range's time off the CPU stands for all of it.
 const ALL_PERCENT: u128 = 95;
 
