@@ -179,8 +179,18 @@ fn busy_threads(run: Run<'_>) -> Vec<Finding> {
 }
 
 fn most_own_time(run: Run<'_>) -> Vec<Finding> {
-    let phases = run.phases.most_own(NAMED).into_iter();
-    phases.map(|(index, ns)| run.part(index, Evidence::MostOwnTime {}, ns, run.phases.ranked(), "")).collect()
+    let finding = |(index, ns): (usize, u64)| {
+        let finding = run.part(index, Evidence::MostOwnTime {}, ns, run.phases.ranked(), "");
+        // A thread that waits in a lock does not work. What is known of a phase is of its children, too.
+        let node = run.phases.all()[index].node;
+        if !node.children.is_empty() || node.off_cpu_ns < node.self_ns / 2 || node.off_cpu_ns == 0 {
+            return finding;
+        }
+        let (before, share) = finding.sentence.rsplit_once(" (").unwrap_or((&finding.sentence, ""));
+        let sentence = format!("{before}, off CPU ({share}");
+        Finding { sentence, ..finding }
+    };
+    run.phases.most_own(NAMED).into_iter().map(finding).collect()
 }
 
 /// Phases whose waits end right after a range of another name: inferred. A loop waits for work, which explains nothing.

@@ -378,6 +378,22 @@ fn a_span_that_made_others_wait_is_found() {
 }
 
 #[test]
+fn time_off_the_cpu_is_no_work() {
+    let mut lock = node("lock", 10, [700 * MS, 700 * MS], vec![]);
+    let render = node("render", 10, [300 * MS, 300 * MS], vec![]);
+    let sentence = |lock: &TreeNode| {
+        let found = summary(vec![lock.clone(), render.clone()]).findings();
+        told(&found, FindingKind::MostOwnTime)[0].4.to_owned()
+    };
+    for (off_ms, expected) in [(349, "lock 700.0 ms (70.0%)"), (350, "lock 700.0 ms, off CPU (70.0%)")] {
+        lock.off_cpu_ns = off_ms * MS;
+        assert_eq!(sentence(&lock), format!("most time of its own: {expected}"));
+    }
+    (lock.children, lock.self_ns) = (vec![node("inner", 10, [400 * MS, 400 * MS], vec![])], 300 * MS);
+    assert!(sentence(&lock).ends_with("inner 400.0 ms (40.0%)"), "what is off the CPU may be the child");
+}
+
+#[test]
 fn who_made_others_wait_is_named_right_after_what_was_awaited() {
     let mut run =
         followed(&[("request", Some("compact ledger"), 90, 19_500, 602), ("request", Some("tick"), 1_200, 5_000, 900)]);
