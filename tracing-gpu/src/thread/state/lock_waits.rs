@@ -50,7 +50,8 @@ impl ThreadState {
             return false;
         }
         let around = self.stack.outermost_called().and_then(|range| session.calls.get(self.stack.call_of(range)));
-        let (call, entry) = around.map_or((call, call.entries()), |around| (around, around.entries().saturating_sub(1)));
+        let (call, entry) =
+            around.map_or((call, call.entries()), |around| (around, around.entries().saturating_sub(1)));
         session.lock_waits.is_given(call, entry, self.task())
     }
 
