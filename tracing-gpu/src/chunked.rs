@@ -1,7 +1,6 @@
 //! Storage that grows and never moves: one thread appends, any thread reads.
 #![allow(unsafe_code)]
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use once_cell::sync::OnceCell;
@@ -22,12 +21,7 @@ pub(crate) struct Chunked<T: 'static, const N: usize> {
 
 impl<T: Default + 'static, const N: usize> Chunked<T, N> {
     pub(crate) fn new() -> Self {
-        let mut place = MaybeUninit::uninit();
-        // SAFETY: there is room for a table, which is initialised before it is used.
-        unsafe {
-            Self::new_at(place.as_mut_ptr());
-            place.assume_init()
-        }
+        Self { first: std::array::from_fn(|_| T::default()), rest: std::array::from_fn(|_| OnceCell::new()) }
     }
 
     /// Makes a new table at this place, entry by entry: a whole table may be larger than the caller's stack.
@@ -95,13 +89,11 @@ impl<T: Default + 'static, const N: usize> Chunked<T, N> {
     #[inline(never)]
     fn grow(&self, index: usize, make: impl FnOnce(Range<usize>) -> Option<&'static [T]>) -> Option<&T> {
         let (chunk, offset) = Self::place(index)?;
-        let entries = self.rest.get(chunk)?.get_or_init(|| {
-            make(N << chunk..N << (chunk + 1)).unwrap_or_else(|| {
-                let mut new = Vec::new();
-                new.resize_with(N << chunk, T::default);
-                new.leak()
-            })
-        });
+        let new = || (0..N << chunk).map(|_| T::default()).collect::<Box<[T]>>();
+        let entries = self
+            .rest
+            .get(chunk)?
+            .get_or_init(|| make(N << chunk..N << (chunk + 1)).unwrap_or_else(|| Box::leak(new())));
         entries.get(offset)
     }
 
@@ -121,7 +113,6 @@ mod tests {
     #[test]
     fn every_index_has_its_own_stable_entry() {
         let table = Chunked::<AtomicUsize, 4>::new();
-        assert_eq!((0..4).map(|index| table.get(index).unwrap().load(Ordering::Relaxed)).sum::<usize>(), 0);
         assert!(table.get(4).is_none());
         let first = std::ptr::from_ref(table.get_or_grow(0).unwrap());
         for index in 0..1_000 {
@@ -132,5 +123,17 @@ mod tests {
         }
         assert_eq!(first, std::ptr::from_ref(table.get(0).unwrap()));
         assert!(table.get_or_grow(4 << CHUNKS).is_none());
+    }
+
+    #[test]
+    fn one_that_is_made_in_place_is_new() {
+        let mut place = Box::new(std::mem::MaybeUninit::<Chunked<AtomicUsize, 4>>::uninit());
+        // SAFETY: there is room for a table, which is initialised before it is used.
+        let table = unsafe {
+            Chunked::new_at(place.as_mut_ptr());
+            place.assume_init()
+        };
+        assert_eq!((0..4).map(|index| table.get(index).unwrap().load(Ordering::Relaxed)).sum::<usize>(), 0);
+        assert!(table.get(4).is_none() && table.get_or_grow(4).is_some());
     }
 }
