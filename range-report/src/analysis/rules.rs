@@ -8,7 +8,7 @@ use super::phase::{Phase, Wait};
 use super::phases::Phases;
 use super::waits::{self, Culprit, LongCalls};
 use crate::stats::{Named, order};
-use crate::summary::{OffCpuStats, WaitStats};
+use crate::summary::{CallStats, OffCpuStats, WaitStats};
 use crate::text::escaped;
 use crate::text::number::{human_inline, share};
 use crate::text::width::shorten;
@@ -36,6 +36,8 @@ const WAITS_PART: u128 = 10;
 const WAITS_LEAST: u64 = 3;
 const WAITS_LEAST_NS: u64 = 10_000_000;
 const WAITS_NAMED: usize = 3;
+/// A 99th percentile without waits is told if it is less than this part of that with them.
+const P99_PART: f64 = 0.9;
 /// A system call with at least this percentage of a range's time off the CPU stands for all of it.
 const ALL_PERCENT: u128 = 95;
 
@@ -279,6 +281,7 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
             (None, true) => format!("calls of `{by_name}` waited for each other {time}"),
             (Some(it), _) => format!("`{by_name}` held a {it} while others were ready for {time}"),
         };
+        let without = p99_without(run.summary, most);
         let of_waiter = match is_own {
             true => String::new(),
             false => format!(": {} {}", name(&most.waiter), human_inline(most.time_ns)),
@@ -291,7 +294,8 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
                 (value_ns, value_waits, format!("{did} of {time} ({count} waits)"))
             }
             None => {
-                let sentence = format!("{did}{of_waiter} ({count}, up to {}){others}", human_inline(most.longest_ns));
+                let longest = human_inline(most.longest_ns);
+                let sentence = format!("{did}{of_waiter} ({count}, up to {longest}{without}){others}");
                 (ns, waits, sentence)
             }
         };
@@ -309,6 +313,18 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
     order::by_key(&mut findings, |(is_own, finding)| (*is_own, Reverse(finding.at_stake_ns)));
     findings.truncate(WAITS_NAMED);
     findings.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// The 99th percentile of the calls that waited, and without these waits, if that is much less.
+fn p99_without(summary: &Summary, waits: &WaitStats) -> String {
+    let is_its = |row: &&CallStats| {
+        crate::text::label(row.domain.as_deref(), &row.name).as_deref() == Some(waits.waiter.as_str())
+    };
+    let p99 = summary.calls.iter().find(is_its).and_then(|row| row.latency.quantile(0.99));
+    let less = p99.zip(waits.p99_without_ns).filter(|(p99, without)| (*without as f64) < p99.ns * P99_PART);
+    less.map_or_else(String::new, |(p99, without)| {
+        format!("; p99 {}, without them {}", human_inline(p99.ns as u64), human_inline(without))
+    })
 }
 
 /// Ranges whose threads were off the CPU for much of their own time, and in which system call most of it.

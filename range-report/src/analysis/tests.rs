@@ -1,10 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::summary::{OffCpuStats, ThreadStats, WaitStats};
+use crate::summary::{CallStats, OffCpuStats, ThreadStats, WaitStats};
 use crate::{
-    GpuActivity, GpuWork, NodeWork, OpenRange, RangeStats, RangeStyle, RenderOptions, Report, StreamStats, Times,
-    TreeNode,
+    GpuActivity, GpuWork, NodeWork, OpenRange, Quantile, RangeStats, RangeStyle, RenderOptions, Report, StreamStats,
+    Times, TreeNode,
 };
 
 const MS: u64 = 1_000_000;
@@ -345,6 +345,16 @@ fn a_span_that_made_others_wait_is_found() {
     let told_of: Vec<String> = told(&among, FindingKind::WaitsFor).into_iter().map(|one| one.4.to_owned()).collect();
     let waited = "calls of `request` waited for each other 9.000 s (30 waits, up to 700.0 ms)";
     assert_eq!(told_of, [waited], "the ledger has less than a tenth");
+    let mut short = followed(&[("query", LEDGER, 68, 900, 200)]);
+    let mut query = CallStats::new("query", Times::new(100, 1_000 * MS));
+    query.latency.quantiles.push(Quantile::new(0.99, 180.0 * MS as f64, true));
+    short.calls.push(query);
+    for (without, told) in [(161 * MS, "; p99 180.0 ms, without them 161.0 ms"), (162 * MS, "")] {
+        short.waits[0].p99_without_ns = Some(without);
+        let waited =
+            format!("`compact ledger` made others wait 900.0 ms: query 900.0 ms (68 waits, up to 200.0 ms{told})");
+        assert_eq!(self::told(&short.findings(), FindingKind::WaitsFor)[0].4, waited);
+    }
     let mut with_value = followed(&[("request", Some("request"), 30, 9_000, 700), ("request", LEDGER, 9, 2_000, 200)]);
     let own = &mut with_value.waits[0];
     (own.by_value, own.value_waits, own.value_time_ns) = (Some("uri=/big".to_owned()), Some(28), Some(8_000 * MS));

@@ -223,9 +223,11 @@ fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, opti
     Some(format!("{which} of {all} calls of {name}, {mean}{each}: {}", parts.join(", ")))
 }
 
-/// Whether its wakes are known, since nearly all waits of calls of this name were told: of futures that nobody follows,
-/// tokio tells of those for its locks alone.
+/// Whether it is known when calls of this name were woken: tokio tells so, or nearly all of their waits were told.
 fn are_wakes_known(summary: &Summary, row: &CallStats) -> bool {
+    if summary.task_wakes.is_some() {
+        return true;
+    }
     let label = crate::text::label(row.domain.as_deref(), &row.name);
     let told = summary.waits.iter().filter(|wait| wait.of_waits.is_none() && wait.resource.is_none());
     let told = told.filter(|wait| Some(&wait.waiter) == label.as_ref()).map(|wait| u128::from(wait.time_ns));

@@ -14,7 +14,7 @@ pub(crate) fn waits(summary: &Summary, options: &RenderOptions) -> String {
     let title = TITLES[usize::from(options.style == TableStyle::Legacy)];
     let Ok(table) = made(summary, options, NO_SPAN) else { return section(title, NO_WAIT) };
     let head = |column: &Column| {
-        let rank = ["Share", "Avg"].iter().position(|name| *name == column.page).unwrap_or(STAYS);
+        let rank = ["Share", "Avg", "p99 without"].iter().position(|name| *name == column.page).unwrap_or(STAYS);
         (column.page.to_string(), rank)
     };
     section(title, &fitted(&table, Keep::End, &head, options))
@@ -24,7 +24,8 @@ const TITLES: [&str; 2] =
     [" ** Waits of Calls, by who ended them (waits):", "Wait Statistics (of calls, by who ended them):"];
 pub(crate) const ABOUT: &str = "Waits of futures in `follow`, and for tokio's locks where tokio tells of them, by the \
                                 span that ended them. None: no span did, but a timer, I/O or the end of a task. Parts of a wait behind several spans count for each. \
-                                With Of: inferred, since so many of these waits ended right after that span did.";
+                                p99 without: of the latencies of all calls of the waiter, if these waits took no \
+                                time. With Of: inferred, since so many of these waits ended right after that span did.";
 const NO_WAIT: &str = "No future in `tracing_gpu::follow(future)` has waited, and no pattern shows who ended other \
                        waits.\n";
 const NO_SPAN: &str = "(no span: a timer, I/O, a task's end)";
@@ -40,6 +41,8 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
     }
     let is_inferred = summary.waits.iter().any(|row| row.of_waits.is_some());
     let inferred = ["Of", "By chance", "Over (ns)", "Within (ns)"].map(Column::of).into_iter().filter(|_| is_inferred);
+    let has_p99 = summary.waits.iter().any(|row| row.p99_without_ns.is_some());
+    let p99 = Some(Column::of("p99 without (ns)")).filter(|_| has_p99);
     let columns = [
         Column::name("Waiter"),
         Column::of("Time (ns)").summed(),
@@ -48,8 +51,8 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
         Column::of("Avg (ns)"),
         Column::of("Max (ns)"),
     ];
-    let mut table =
-        Table::new(columns.into_iter().chain(inferred).chain([Column::text("Ended by")]).collect::<Vec<_>>());
+    let columns = columns.into_iter().chain(p99).chain(inferred).chain([Column::text("Ended by")]);
+    let mut table = Table::new(columns.collect::<Vec<_>>());
     let text = |text: &str| Cell::text(if options.raw_names { text.into() } else { names::escaped(text) });
     let whole = summary.waits.iter().map(|row| u128::from(row.time_ns)).sum();
     for row in &summary.waits {
@@ -63,6 +66,7 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
             Cell::known(mean_ns),
             Cell::Whole(row.longest_ns),
         ];
+        cells.extend(has_p99.then(|| Cell::known(row.p99_without_ns)));
         if is_inferred {
             cells.extend([row.of_waits, row.by_chance, row.over_ns, row.within_ns].map(Cell::known));
         }
@@ -112,6 +116,23 @@ mod tests {
         assert_eq!(waits(&run(), &RenderOptions::default()), expected);
         let narrow = waits(&run(), &RenderOptions::default().width(80));
         assert!(narrow.contains("Columns left out: Share, Avg.") && narrow.contains(" append_ledger "), "{narrow}");
+    }
+
+    #[test]
+    fn what_the_calls_would_take_without_their_waits() {
+        let mut summary = run();
+        summary.waits[0].p99_without_ns = Some(41 * MS);
+        let expected = "
+ ** Waits of Calls, by who ended them (waits):
+
+ Waiter             Time  Share  Waits       Avg       Max  p99 without  Ended by
+ -------------  --------  -----  -----  --------  --------  -----------  -------------------------------------
+ append_ledger  19.50 s   97.5%     68  286.8 ms  602.0 ms     41.00 ms  compact\\tledger
+ net:request    480.0 ms   2.4%  1,200  400.0 us  3.000 ms         -     (no span: a timer, I/O, a task's end)
+ append_ledger  20.00 ms   0.1%      1      -     4.000 ms         -     flush
+
+";
+        assert_eq!(waits(&summary, &RenderOptions::default().width(120)), expected);
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
+use range_report::stats::histogram::bucket_of;
 use range_report::stats::{Distribution, Keyed, Named, order};
 use range_report::summary::{CallStates, CallStats, SlowestCalls, WaitStats};
 
-use super::{Shown, label_shown, label_text, times};
+use super::{Shown, label_shown, label_text, quantiles, times};
 use crate::clock::{Rate, Ticks};
 use crate::session::Names;
 use crate::session::owed::NOBODY;
 use crate::thread::call_row::{CallCopy, CallSums, CallsOfLength};
 use crate::thread::engine::Engine;
-use crate::thread::waits::WaitSums;
+use crate::thread::waits::{Length, LengthChange, WaitSums};
 
 /// Times of calls, in ticks: what they measured, which may be more than their latency where threads use a span at once.
 #[derive(Clone, Copy, Default)]
@@ -282,15 +283,20 @@ pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &
     waiting.into_iter().take(MOST_NAMES).map(sentence).collect()
 }
 
-/// A row for each name, the largest own awaiting first.
-#[inline(never)]
-pub(super) fn stats(nodes: &Keyed<u32, NodeCalls>, names: &Names, rate: Rate, asked: &[f64]) -> Vec<CallStats> {
+/// The calls of all nodes with a name together.
+pub(super) fn by_name(nodes: &Keyed<u32, NodeCalls>, names: &Names) -> Named<Shown, NodeCalls> {
     let mut merged: Named<Shown, NodeCalls> = Named::default();
     for node in nodes.values() {
         let shown = (label_shown(names, node.label), 0);
         let all = merged.row_or(shown, || NodeCalls { label: node.label, ..NodeCalls::default() });
         all.merge(node);
     }
+    merged
+}
+
+/// A row for each name, the largest own awaiting first.
+#[inline(never)]
+pub(super) fn stats(merged: &Named<Shown, NodeCalls>, names: &Names, rate: Rate, asked: &[f64]) -> Vec<CallStats> {
     let rows = merged.values().filter_map(|calls| {
         let (domain, name) = label_text(names, calls.label)?;
         let mut row = CallStats::new(name, times(&calls.latency, rate, asked));
@@ -334,9 +340,58 @@ pub(super) fn waits(rows: &[([u32; 2], WaitSums)], names: &Names, rate: Rate) ->
     rows
 }
 
+/// Sets the 99th percentile of the latencies of those that waited, without what they owe to each other name.
+#[inline(never)]
+pub(super) fn set_p99_without(
+    rows: &mut [WaitStats],
+    calls: &Named<Shown, NodeCalls>,
+    shorter: &[LengthChange],
+    names: &Names,
+    rate: Rate,
+) {
+    let mut by_labels: Keyed<[u32; 2], Vec<(Length, i64)>> = Keyed::default();
+    shorter.iter().for_each(|(labels, length, more)| by_labels.row(*labels).push((*length, *more)));
+    let mut by_names: Named<[String; 2], Vec<(Length, i64)>> = Named::default();
+    for (labels, more) in by_labels.iter() {
+        by_names.row(labels.map(|label| label_shown(names, label))).extend(more);
+    }
+    for row in rows {
+        let labels = row.by.as_ref().map(|by| [row.waiter.clone(), by.clone()]);
+        let more = labels.and_then(|labels| by_names.get(&labels));
+        let calls = more.and_then(|_| calls.get(&(row.waiter.clone(), 0)));
+        row.p99_without_ns = calls.zip(more).and_then(|(calls, more)| p99_with(&calls.latency, more, rate));
+    }
+}
+
+/// The 99th percentile in nanoseconds, with so many more calls of some lengths. `None` where the others are not known.
+fn p99_with(all: &Distribution, more: &[(Length, i64)], rate: Rate) -> Option<u64> {
+    let mut counts: Keyed<Length, i64> = Keyed::default();
+    let known = all.samples.iter().map(|latency| (bucket_of(*latency), 1));
+    let known = known.chain(all.buckets.iter().map(|(length, count)| (length, count as i64)));
+    known.chain(more.iter().copied()).for_each(|(length, count)| *counts.row(length) += count);
+    let mut without = Distribution { count: all.count, max: u64::MAX, ..Distribution::default() };
+    for (length, count) in counts.iter() {
+        without.buckets.add(*length, u64::try_from(*count).ok()?);
+    }
+    let p99 = quantiles(&without, rate, &[0.99]);
+    p99.first().map(|p99| p99.ns.round() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_without_what_they_owe_are_shorter() {
+        let all = Distribution::of((1..=200).map(|call| if call <= 10 { 90_000 } else { 1_000 + call }));
+        let rate = Rate::IDENTITY;
+        let near = |found: Option<u64>, ns: u64| found.is_some_and(|found| found.abs_diff(ns) <= ns / 500);
+        assert!(near(p99_with(&all, &[], rate), 90_000));
+        let without = [(bucket_of(90_000), -10), (bucket_of(1_010), 6), (bucket_of(40_000), 4)];
+        assert!(near(p99_with(&all, &without, rate), 40_000), "{:?}", p99_with(&all, &without, rate));
+        assert_eq!(p99_with(&all, &[(bucket_of(90_000), -11)], rate), None, "of more calls than are known");
+        assert_eq!(p99_with(&Distribution { count: 201, ..all }, &[], rate), None, "of fewer");
+    }
 
     #[test]
     fn the_slowest_hundredth_takes_whole_groups_and_its_states_add_up() {

@@ -95,14 +95,17 @@ pub(crate) fn summarise(
         .map(|range| OpenRanges { count: range.count, ..OpenRanges::pushed(range.label, range.thread) })
         .collect();
     let (mut lifetimes, mut waits, mut held_up, mut coincidences) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut value_waits = Vec::new();
+    let (mut value_waits, mut shorter) = (Vec::new(), Some(Vec::new()));
     for thread in &all_threads {
         // A thread that has made no call since the window began still has rows of an older window.
         if thread.window.is(window) {
             rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
             calls.extend(thread.call_rows().filter_map(CallRow::copy));
-            waits.extend(thread.followed.get().into_iter().flat_map(|followed| followed.waits.copy()));
-            value_waits.extend(thread.followed.get().into_iter().flat_map(|followed| followed.values.copy()));
+            if let Some(followed) = thread.followed.get() {
+                waits.extend(followed.waits.copy());
+                value_waits.extend(followed.values.copy());
+                shorter = shorter.zip(followed.shorter.copy()).map(|(all, more)| [all, more].concat());
+            }
             held_up.extend(thread.held_up.get().into_iter().flat_map(|waits| waits.copy()));
             coincidences.extend(thread.coincidences.get().into_iter().flat_map(|all| all.copy()));
             let left_open = thread.left_open().into_iter();
@@ -138,6 +141,8 @@ pub(crate) fn summarise(
             .flat_map(|(labels, _)| labels)
             .for_each(|label| *label = joined.label(*label));
         value_waits.iter_mut().for_each(|([label, _], _)| *label = joined.label(*label));
+        let shorter = shorter.iter_mut().flatten().flat_map(|(labels, ..)| labels);
+        shorter.for_each(|label| *label = joined.label(*label));
         // Two names that are one now may both have ended before the same wait.
         coincidences.retain(|(key, _)| joined.label(key.by.label) == key.by.label);
         coincidences.iter_mut().for_each(|(key, _)| key.waiter = joined.label(key.waiter));
@@ -170,9 +175,12 @@ pub(crate) fn summarise(
     }
     summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
     summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, rate);
-    summary.calls = calls::stats(&calls, names, rate, asked);
+    let named_calls = calls::by_name(&calls, names);
+    summary.calls = calls::stats(&named_calls, names, rate, asked);
+    summary.task_wakes = Some(session.lock_waits.wakes()).filter(|wakes| *wakes > 0);
     let mut told = calls::waits(&waits, names, rate);
     values::tell(&mut told, &value_waits, (names, &session.values), rate);
+    calls::set_p99_without(&mut told, &named_calls, &shorter.unwrap_or_default(), names, rate);
     let mut for_workers = calls::waits(&held_up, names, rate);
     for_workers.iter_mut().for_each(|row| row.resource = Some(WaitStats::WORKER.to_owned()));
     let inferred = coincidence::inferred(&coincidences, (names, &session.values), rate);

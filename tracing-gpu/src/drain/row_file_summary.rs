@@ -84,7 +84,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
     summary.ranges = ranges(&merged, names, rate, &[]);
     let before = std::mem::replace(&mut summary.tree, tree(&totals, &calls, None, names, rate, log.origin, &[]));
     take_gpu(&mut summary.tree, &before);
-    summary.calls = calls::stats(&calls, names, rate, &[]);
+    summary.calls = calls::stats(&calls::by_name(&calls, names), names, rate, &[]);
     summary.categories = categories(&merged, rate, &[]);
     summary.losses.open.retain(|range| range.style == RangeStyle::StartEnd);
     summary.losses.open.extend(open(&log));

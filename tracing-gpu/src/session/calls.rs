@@ -98,6 +98,8 @@ pub(crate) struct Call {
     idle: AtomicU64,
     /// Start of the last idle time that has ended.
     idle_before: AtomicU64,
+    /// When the last of its child calls has ended.
+    child_ended: AtomicU64,
     /// The time before a poll in which it was ready for it: since it was created or woken, as far as that is known. The
     /// part of it that is in `idle`, too.
     ready: AtomicU64,
@@ -126,6 +128,8 @@ pub(crate) struct Call {
     outlived: AtomicBool,
     /// Whether it was entered in several ranges and was created neither in nor below any of them.
     used_again: AtomicBool,
+    /// Whether a task has polled it and another call, neither inside the other, in one poll.
+    is_joined: AtomicBool,
     /// `idle` and `ready_alone` of its parent when that awaited it no more.
     above_idle: AtomicU64,
     above_ready: AtomicU64,
@@ -342,6 +346,7 @@ impl Call {
             saved.store(time.load(Relaxed), Relaxed);
         }
         self.idle_since.store(now, Relaxed);
+        self.child_ended.store(now, Relaxed);
         self.state.fetch_sub(AWAITED, Release);
     }
 
@@ -358,9 +363,14 @@ impl Call {
     fn end_child(&self, last: Ticks, is_gone: bool) -> bool {
         if last > self.idle_since.load(Relaxed) && !is_gone {
             self.idle_since.store(last, Relaxed);
+            self.child_ended.store(last, Relaxed);
         }
         let child = if is_gone { CHILD } else { CHILD | AWAITED };
         self.state.fetch_sub(child, Release) & !(GONE | SHARED) == CLOSED | child // nor was it left open
+    }
+
+    pub(crate) fn set_joined(&self) {
+        self.is_joined.store(true, Relaxed);
     }
 
     pub(crate) fn set_alone(&self, is_alone: bool) {
@@ -450,7 +460,7 @@ impl Call {
         let add = |sum: &AtomicU64, since: Ticks| {
             sum.store(sum.load(Relaxed) + start.saturating_sub(since), Relaxed);
         };
-        if (self.state.load(Relaxed) & ALL_OPEN) + u64::from(self.open_here.load(Relaxed)) != 1 {
+        if !self.is_open_once() {
             return None;
         }
         add(&self.ready, since);
@@ -458,6 +468,11 @@ impl Call {
             add(&self.ready_alone, since.max(self.idle_before.load(Relaxed))); // the entry ended its idle time
         }
         Some(start.saturating_sub(since))
+    }
+
+    /// Whether exactly one of its instances is open.
+    pub(crate) fn is_open_once(&self) -> bool {
+        (self.state.load(Relaxed) & ALL_OPEN) + u64::from(self.open_here.load(Relaxed)) == 1
     }
 
     /// How often it was entered.
@@ -523,6 +538,11 @@ impl Call {
     /// Whether its span has closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.state.load(Acquire) & CLOSED != 0
+    }
+
+    /// Whether its span has closed, or it looks like a future that has finished.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_closed() || self.last.load(Relaxed) & (DROPPED | AFTERWARDS) != 0
     }
 
     /// Its number among the linked spans; 0 for none.
@@ -729,6 +749,7 @@ impl Calls {
             (&call.idle, 0),
             (&call.ready, 0),
             (&call.ready_alone, 0),
+            (&call.child_ended, 0),
             (&call.entries, 0),
             (&call.pause, 0),
             (&call.inside, 0),
@@ -755,11 +776,25 @@ impl Calls {
             call.was_held_up.store(false, Relaxed);
             *call.held_up_by.lock() = Owed::NONE;
         }
+        if call.is_joined.load(Relaxed) {
+            call.is_joined.store(false, Relaxed);
+        }
         if call.waited_most.load(Relaxed) != 0 {
             call.waited_most.store(0, Relaxed);
         }
         call.state.store(0, Release);
         id
+    }
+
+    /// Whether a call is polled beside others of its task, as in `join!`, or one is in which it was created. `since`:
+    /// when this poll of the task began, in which the others may have ended.
+    pub(crate) fn is_beside_others(&self, call: &Call, since: Ticks) -> bool {
+        let above = |call: &&Call| self.get(call.parent.load(Relaxed));
+        let awaits_others = |above: &Call| {
+            (above.state.load(Relaxed) & (GONE - 1)) / AWAITED > 1 || above.child_ended.load(Relaxed) >= since
+        };
+        let mut line = std::iter::successors(Some(call), above);
+        line.any(|call| call.is_joined.load(Relaxed) || above(&call).is_some_and(awaits_others))
     }
 
     /// To be called before the first entry of a call without a parent inside another open call, which awaits it from

@@ -27,7 +27,8 @@ pub(crate) struct LockWaits {
     parts: [Mutex<Part>; PARTS],
     /// A program without tokio's events asks no more than this.
     any: AtomicBool,
-    /// When wakes were lost.
+    /// Wakes of tasks, and when some were lost.
+    wakes: AtomicU64,
     lost: AtomicU64,
 }
 
@@ -41,7 +42,7 @@ struct Part {
 /// The wakes of a task since its last poll began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wakes {
-    first: Ticks,
+    pub(crate) first: Ticks,
     /// The label of the span that wakes; `None` for several.
     by: Option<u32>,
 }
@@ -75,6 +76,11 @@ impl LockWaits {
         self.any.store(true, Relaxed);
     }
 
+    /// How many wakes of tasks tokio has told of.
+    pub(crate) fn wakes(&self) -> u64 {
+        self.wakes.load(Relaxed)
+    }
+
     fn part(&self, span: u64) -> MutexGuard<'_, Part> {
         // The registry puts the number of a thread into the upper bits.
         self.parts[(span ^ span >> 38) as usize % PARTS].lock()
@@ -82,6 +88,7 @@ impl LockWaits {
 
     /// A span of this label wakes a task.
     pub(crate) fn wake(&self, task: u64, now: Ticks, by: u32) {
+        self.wakes.fetch_add(1, Relaxed);
         let woken = &mut self.part(task).woken;
         if woken.len() >= MOST && !woken.contains_key(&task) {
             woken.clear(); // of tasks that have ended

@@ -131,6 +131,16 @@ impl Owed {
         names.into_iter().take(count)
     }
 
+    /// What a call that began then owes to each other name in all.
+    pub(crate) fn of_others(&self, since: Ticks) -> impl Iterator<Item = (u32, u64)> {
+        let parts = move || self.of_wait(since).filter(|(by, _)| *by != ITSELF);
+        let is_first = move |place: usize, label| !parts().take(place).any(|(by, _)| by.label == label);
+        let labels = parts().enumerate().filter(move |(place, (by, _))| is_first(*place, by.label));
+        labels.map(move |(_, (of, _))| {
+            (of.label, parts().filter(|(by, _)| by.label == of.label).map(|(_, part)| part).sum())
+        })
+    }
+
     /// What is owed of a wait that began then.
     pub(crate) fn of_wait(&self, since: Ticks) -> impl Iterator<Item = (Creditor, u64)> {
         let mut begin = since.max(self.from);
@@ -169,6 +179,17 @@ mod tests {
         holder.waited(20, &Owed::to(1, 100)); // for the lock
         holder.waited(105, &Owed::to(NOBODY, 150)); // for a timer, with the lock
         assert_eq!(of_wait(&holder.of_waiter(2, 160), 50), [(1, 50), (2, 60)]);
+    }
+
+    #[test]
+    fn a_call_owes_to_each_name_the_sum_of_its_parts() {
+        let mut call = Owed::NONE;
+        for (since, by, until) in [(20, 1, 100), (110, 2, 115), (120, NOBODY, 150), (160, 1, 165)] {
+            call.waited(since, &Owed::to(by, until));
+        }
+        assert_eq!(call.of_others(0).collect::<Vec<_>>(), [(1, 85), (2, 5)]);
+        assert_eq!(call.of_others(112).collect::<Vec<_>>(), [(2, 3), (1, 5)]);
+        assert_eq!(Owed::NONE.of_others(0).count(), 0);
     }
 
     #[test]

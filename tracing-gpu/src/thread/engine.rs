@@ -136,6 +136,8 @@ pub(crate) fn look_again() {
 
 /// In place of a time: the future is polled again, and was not woken.
 pub(crate) const NOT_WOKEN: Moment = 1;
+/// In place of a time: tokio tells when the task that is polled was woken.
+pub(crate) const BY_TASK: Moment = 2;
 
 /// This thread is about to poll a future that was woken then, or has done so (0).
 pub(crate) fn polls_woken(woken: Moment, by: &Owed) {

@@ -89,7 +89,7 @@ pub(crate) struct ThreadState {
     /// Present if a timeline is written.
     numbers: Option<Box<Numbers>>,
     pub(crate) spare_calls: Spare,
-    /// When the future that is polled now was woken; 0 where it is not known.
+    /// When the future that is polled now was woken; 0 where it is not known, or [`BY_TASK`](super::engine::BY_TASK).
     pub(super) woken: AtomicU64,
     /// Present once a followed future was polled.
     pub(crate) followed: OnceCell<Box<Followed>>,
@@ -149,7 +149,7 @@ impl ThreadState {
         if woken > 0 {
             *self.followed.get_or_init(Box::default).woken_by.lock() = *by;
         }
-        self.woken.store(woken, Relaxed);
+        self.woken.store(if woken == 0 { self.without_follow() } else { woken }, Relaxed);
     }
 
     /// To whom those owe their wait that this thread wakes now.
@@ -257,6 +257,7 @@ impl ThreadState {
         if let Some(followed) = self.followed.get() {
             followed.waits.clear();
             followed.values.clear();
+            followed.shorter.clear();
         }
         self.last_long.iter().for_each(|word| word.store(0, Relaxed));
         self.held_up.get().into_iter().for_each(|waits| waits.clear());

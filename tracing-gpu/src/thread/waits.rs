@@ -1,12 +1,14 @@
 //! The waits of followed futures, by who waited and to whom that is owed.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use range_report::stats::Keyed;
+use range_report::stats::histogram::bucket_of;
 
 use super::coincidence::{LEAST, keep_frequent};
 use crate::clock::Ticks;
+use crate::record::CallId;
 use crate::session::asked_values::AskedValues;
 use crate::session::lock_waits::Wakes;
 use crate::session::owed::{Creditor, Owed};
@@ -15,6 +17,8 @@ use crate::session::owed::{Creditor, Owed};
 const MOST: usize = 4_096;
 /// Values that one thread keeps.
 const MOST_VALUES: usize = 1_024;
+/// Lengths of calls that one thread keeps, of all pairs of names.
+const MOST_LENGTHS: usize = 1 << 14;
 
 /// Waits of calls of one name that are owed to one other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,10 +35,22 @@ pub(crate) struct WaitSums {
 pub(crate) struct Followed {
     /// To whom the wait of the future is owed that is polled now.
     pub(crate) woken_by: Mutex<Owed>,
-    /// The task of tokio that is polled now, by the id of its span, if it was woken.
-    pub(crate) task: Mutex<Option<(u64, Wakes)>>,
+    /// The task of tokio that is polled now, if it was woken.
+    pub(crate) task: Mutex<Option<WokenTask>>,
     pub(crate) waits: Waits,
     pub(crate) values: ValueWaits,
+    pub(crate) shorter: ShorterCalls,
+}
+
+/// A task of tokio that is polled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WokenTask {
+    /// The id of its span.
+    pub(crate) span: u64,
+    pub(crate) wakes: Wakes,
+    /// When this poll began, and the outermost call that was entered first in it; 0 for none.
+    pub(crate) polled: Ticks,
+    pub(crate) outermost: CallId,
 }
 
 /// By the labels of who waited and to whom it is owed. Written by the owning thread, read by any.
@@ -124,6 +140,47 @@ impl ValueWaits {
     }
 }
 
+/// How many more calls there are of each length if every call of a name is shorter by what it owes to another name.
+/// Written by the owning thread, read by any.
+#[derive(Debug, Default)]
+pub(crate) struct ShorterCalls {
+    /// By the labels of the call and of whom it owes to, and by the [`bucket_of`] its length.
+    more: Mutex<Keyed<([u32; 2], Length), i64>>,
+    /// Whether there was no room for a call.
+    is_partial: AtomicBool,
+}
+
+impl ShorterCalls {
+    /// A call has closed that began then and took so long.
+    pub(crate) fn add(&self, label: u32, [began, latency]: [u64; 2], owed: &Owed) {
+        let more = &mut *self.more.lock();
+        for (by, part) in owed.of_others(began) {
+            if more.len() + 2 > MOST_LENGTHS {
+                self.is_partial.store(true, Relaxed);
+                return;
+            }
+            *more.row(([label, by], bucket_of(latency))) -= 1;
+            *more.row(([label, by], bucket_of(latency.saturating_sub(part)))) += 1;
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        *self.more.lock() = Keyed::default();
+        self.is_partial.store(false, Relaxed);
+    }
+
+    /// `None` where some calls are missing.
+    pub(crate) fn copy(&self) -> Option<Vec<LengthChange>> {
+        let rows = self.more.lock().iter().map(|((labels, length), more)| (*labels, *length, *more)).collect();
+        (!self.is_partial.load(Relaxed)).then_some(rows)
+    }
+}
+
+/// A bucket of the histogram of latencies.
+pub(crate) type Length = (usize, usize);
+/// The labels and the length of a row of [`ShorterCalls`], and how many more calls it has.
+pub(crate) type LengthChange = ([u32; 2], Length, i64);
+
 /// The row of a value. Where each call has a value of its own, the rarer half of the rows makes room.
 fn row_of(rows: &mut Keyed<[u32; 2], ValueSums>, key: [u32; 2]) -> &mut ValueSums {
     if rows.len() >= MOST_VALUES && rows.get(&key).is_none() {
@@ -176,6 +233,25 @@ mod tests {
         );
         values.clear();
         assert_eq!(values.copy(), []);
+    }
+
+    #[test]
+    fn calls_are_shorter_by_what_they_owe_to_each_name() {
+        let shorter = ShorterCalls::default();
+        let mut held_up_by = Owed::NONE;
+        held_up_by.waited(100, &Owed::to(1, 400));
+        held_up_by.waited(500, &Owed::to(2, 550));
+        shorter.add(7, [100, 600], &held_up_by);
+        shorter.add(7, [0, 600], &Owed::NONE);
+        let length = |of| bucket_of(of);
+        let mut rows = shorter.copy().unwrap();
+        rows.sort();
+        let expected = [([7, 1], 300, 1), ([7, 1], 600, -1), ([7, 2], 550, 1), ([7, 2], 600, -1)];
+        assert_eq!(rows, expected.map(|(labels, of, more)| (labels, length(of), more)));
+        (0..MOST_LENGTHS as u32).for_each(|label| shorter.add(label, [100, 600], &held_up_by));
+        assert!(shorter.copy().is_none(), "there was no room");
+        shorter.clear();
+        assert_eq!(shorter.copy(), Some(Vec::new()));
     }
 
     #[test]

@@ -208,6 +208,7 @@ pub(super) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, 
     }
     let now = session.clock.now();
     let linked = session.calls.get(call).filter(|call| call.linked() != 0).map(|call| close_linked(call, now));
+    let held_up_by = session.calls.get(call).and_then(Call::held_up_by);
     let Some(ended) = session.calls.end(thread.map(|thread| &thread.spare_calls), call, now) else {
         return;
     };
@@ -218,7 +219,13 @@ pub(super) fn close_call(engine: &'static Engine, thread: Option<&ThreadState>, 
     let is_call = home.judge(&ended) && ended.entries > 0 && ended.created >= session.window();
     if is_call {
         match thread {
-            Some(thread) => thread.add_call_ended(home, call, &ended),
+            Some(thread) => {
+                thread.add_call_ended(home, call, &ended);
+                if let Some(held_up_by) = held_up_by {
+                    let label = home.identity(ended.place).map(|identity| identity.key.label);
+                    thread.add_held_up(label, [ended.created, ended.latency], &held_up_by);
+                }
+            }
             None => session.drop_span(),
         }
     }

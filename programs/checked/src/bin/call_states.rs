@@ -20,9 +20,10 @@
 //!
 //! Who woke a call is known to the profiler only where the program says `follow`; elsewhere "ready" may be counted as
 //! "otherwise", and a parent that was woken may wait for its child until it is polled. Built with `RUSTFLAGS="--cfg
-//! tokio_unstable"`, nothing is followed: what tokio tells of waits for its locks is then no more than is true.
+//! tokio_unstable"`, nothing is followed: tokio tells the layer when each task was woken, so each call that is not
+//! polled beside others or a timer. What it tells of waits for its locks is then no more than is true.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::future::{pending, poll_fn};
 use std::io::{Read as _, Write as _, pipe};
@@ -147,6 +148,17 @@ impl Node {
             Piece { kind, time: Duration::from_micros(least + rng.u64(2_000..30_000)), calls }
         });
         Self { name, pieces: pieces.collect() }
+    }
+
+    /// Adds the names of calls that a task polls beside others, and of those inside of them.
+    fn add_joined(&self, is_joined: bool, names: &mut BTreeSet<&'static str>) {
+        if is_joined {
+            names.insert(self.name);
+        }
+        for piece in &self.pieces {
+            let is_joined = is_joined || matches!(piece.kind, Kind::Join | Kind::TimedOut);
+            piece.calls.iter().for_each(|node| node.add_joined(is_joined, names));
+        }
     }
 
     /// The least time in each state, and 1 ns in a state that it may have.
@@ -439,8 +451,15 @@ fn both(figure: u64) -> (u64, u64) {
     (figure, figure)
 }
 
+/// Whether it is known when a call was woken: partly, if its task polls others or a timer beside it.
+enum Wakes {
+    Known,
+    Partly,
+    Hidden,
+}
+
 /// Compares a row of the profiler with the log.
-fn check_row(name: &str, row: &Row, ours: &Value, wrong: &mut Wrong) {
+fn check_row(name: &str, row: &Row, ours: &Value, wakes: Wakes, wrong: &mut Wrong) {
     use State::*;
     let figure = |name: &str| ours[name].as_u64().unwrap_or_default();
     let latency = &ours["latency"];
@@ -470,12 +489,11 @@ fn check_row(name: &str, row: &Row, ours: &Value, wrong: &mut Wrong) {
     }
     let states = States(STATES.map(|state| ours["states"][state].as_u64().unwrap_or_default()));
     compare(name, "sum", both(states.0.iter().sum()), both(total), calls, wrong);
-    let is_followed = is_followed(name);
     let some_known = [known, hidden].concat();
-    let truth = match (is_followed, cfg!(tokio_unstable)) {
-        (true, _) => &known[..],
-        (false, true) => &some_known,
-        (false, false) => &hidden,
+    let (is_known, truth) = match wakes {
+        Wakes::Known => (true, &known[..]),
+        Wakes::Partly => (false, &some_known[..]),
+        Wakes::Hidden => (false, &hidden[..]),
     };
     let unknown = states[OnThread];
     let apart: &[(&[State], u64)] = &[(&[Ready], 0), (&[Otherwise], 0)];
@@ -487,13 +505,18 @@ fn check_row(name: &str, row: &Row, ours: &Value, wrong: &mut Wrong) {
         (&[ChildCall], 0),
         (&[Outlived], 0),
     ];
-    for (summed, unknown) in always.iter().chain(if is_followed { apart } else { together }) {
+    for (summed, unknown) in always.iter().chain(if is_known { apart } else { together }) {
         let of = summed.iter().map(|state| STATES[*state as usize]).collect::<Vec<_>>().join(" + ");
         let least = states.sum(summed);
         compare(name, &of, (least, least + unknown), sums(truth, summed), allowed, wrong);
     }
+    // A timer beside a call wakes their task.
+    if matches!(wakes, Wakes::Partly) && name != "times out" {
+        let ready = states[Ready];
+        compare(name, "most ready", both(ready), (0, sums(&known, &[Ready]).1), allowed, wrong);
+    }
     let others = states[Otherwise].saturating_sub(sums(truth, &[Otherwise]).1);
-    if is_followed && row.planted[Otherwise] == 0 && others > row.latency / 100 + row.slack {
+    if is_known && row.planted[Otherwise] == 0 && others > row.latency / 100 + row.slack {
         wrong.push(("otherwise, not planted".into(), format!("{name}: {:?}", Duration::from_nanos(states[Otherwise]))));
     }
 }
@@ -508,10 +531,17 @@ fn one(seed: u64) -> ExitCode {
     let about = format!("{} workers, {}", plan.workers, if plan.is_layer { "layer" } else { "subscriber" });
     plan.recipes.iter().for_each(|(name, recipe)| println!("{name}: {recipe:?}"));
     // With a registry, a child keeps the span of its parent open.
-    let keeps = plan.is_layer;
+    let (is_layer, mut joined) = (plan.is_layer, BTreeSet::new());
+    plan.clients.iter().flatten().for_each(|node| node.add_joined(false, &mut joined));
+    let wakes = |name: &str| match (cfg!(tokio_unstable) && is_layer, joined.contains(name)) {
+        _ if is_followed(name) => Wakes::Known,
+        (true, false) => Wakes::Known,
+        (true, true) => Wakes::Partly,
+        (false, _) => Wakes::Hidden,
+    };
     let summary = serve(plan);
     let ours = calls_of(&summary);
-    let (mut wrong, rows) = (Wrong::new(), rows(keeps, &PLAIN));
+    let (mut wrong, rows) = (Wrong::new(), rows(is_layer, &PLAIN));
     check_waits(&summary, &rows, &mut wrong);
     for (name, row) in &rows {
         let states = STATES.iter().zip(row.states[0].0).filter(|(_, time)| *time > 0);
@@ -523,7 +553,7 @@ fn one(seed: u64) -> ExitCode {
         }
         check_log(name, row, &mut wrong);
         match ours.get(*name) {
-            Some(ours) => check_row(name, row, ours, &mut wrong),
+            Some(ours) => check_row(name, row, ours, wakes(name), &mut wrong),
             None => wrong.push(("row".to_owned(), format!("{name}: there is none, of {} calls", row.calls))),
         }
     }

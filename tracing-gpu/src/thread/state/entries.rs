@@ -14,7 +14,7 @@ use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
 use crate::thread::coincidence::{self, Coincidences, Task, Waiter};
-use crate::thread::engine::{self, NOT_WOKEN};
+use crate::thread::engine::{self, BY_TASK, NOT_WOKEN};
 use crate::thread::numbers::{Created, Numbers};
 
 /// Entries. Places belong to this thread.
@@ -44,8 +44,7 @@ impl ThreadState {
         if let Some(numbers) = &self.numbers {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
-        let woken = self.take_woken(place, call);
-        self.was_ready(place, start, self.session.calls.enter(self.index, call, start, left, woken));
+        self.enter_call(place, call, start, left);
         true
     }
 
@@ -70,12 +69,17 @@ impl ThreadState {
         if is_read { self.session.clock.now() } else { now }
     }
 
-    /// When the future that is polled now was woken, for the first call that is entered. Counts its wait.
+    /// Opens an instance of a call. The first that is entered takes when the future was woken that is polled.
     #[inline(always)]
-    fn take_woken(&self, place: Place, call: &Call) -> Ticks {
-        match self.woken.load(Relaxed) {
-            0 => 0,
-            woken => self.count_wait(place, call, woken),
+    fn enter_call(&self, place: Place, call: &Call, start: Ticks, left: Left) {
+        let known = self.woken.load(Relaxed);
+        let woken = if [0, BY_TASK].contains(&known) { 0 } else { self.count_wait(place, call, known) };
+        let mut ready = self.session.calls.enter(self.index, call, start, left, woken);
+        if known == BY_TASK {
+            ready = ready.max(self.ready_by_task(call));
+        }
+        if ready >= coincidence::LEAST && self.stack.depth() == 1 {
+            self.blame_worker(place, start, ready);
         }
     }
 
@@ -87,7 +91,7 @@ impl ThreadState {
             self.make_endings();
         }
         let waited = call.waited(now);
-        if waited < coincidence::LEAST || self.woken.load(Relaxed) != 0 {
+        if waited < coincidence::LEAST || ![0, BY_TASK].contains(&self.woken.load(Relaxed)) {
             return now;
         }
         self.infer(place, call, now, waited);
@@ -100,14 +104,6 @@ impl ThreadState {
     fn make_endings(&self) {
         if self.session.endings.are_asked_for() && self.session.endings.make(self.index).is_some() {
             self.has_endings.store(true, Relaxed);
-        }
-    }
-
-    /// A call was ready for so long before it is polled.
-    #[inline(always)]
-    fn was_ready(&self, place: Place, now: Ticks, ready: u64) {
-        if ready >= coincidence::LEAST && self.stack.depth() == 1 {
-            self.blame_worker(place, now, ready);
         }
     }
 
@@ -196,7 +192,7 @@ impl ThreadState {
 
     #[inline(never)]
     fn count_wait(&self, place: Place, call: &Call, woken: Ticks) -> Ticks {
-        self.woken.store(0, Relaxed);
+        self.woken.store(self.without_follow(), Relaxed);
         if woken == NOT_WOKEN {
             call.waits_on();
             return 0;
@@ -289,8 +285,7 @@ impl ThreadState {
             && let Some(known) = self.session.calls.get(call)
         {
             self.stack.set_call(call);
-            let woken = self.take_woken(place, known);
-            self.was_ready(place, start, self.session.calls.enter(self.index, known, start, left, woken));
+            self.enter_call(place, known, start, left);
         }
     }
 

@@ -11,6 +11,7 @@ use crate::session::NvtxRange;
 use crate::session::batches::Served;
 use crate::session::calls::EndedCall;
 use crate::session::endings::Mark;
+use crate::session::owed::Owed;
 use crate::span::codes::Codes;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
@@ -345,6 +346,14 @@ impl ThreadState {
             let sums = CallSums { uncounted: ended.uncounted, ..CallSums::default() };
             row(ended.place.node()).into_iter().for_each(|row| row.add_sums(&sums));
         }
+    }
+
+    /// Counts how much shorter an ended call had been without those who held it up.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn add_held_up(&self, label: Option<u32>, times: [u64; 2], held_up_by: &Owed) {
+        let followed = self.followed.get_or_init(Box::default);
+        label.into_iter().for_each(|label| followed.shorter.add(label, times, held_up_by));
     }
 
     /// Counts what batches were for a closed call, whose span was created on this thread or another.

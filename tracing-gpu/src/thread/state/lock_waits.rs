@@ -1,11 +1,14 @@
 //! Waits for tokio's locks: see [`LockWaits`](crate::session::lock_waits::LockWaits).
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::ThreadState;
 use crate::clock::Ticks;
 use crate::session::calls::Call;
-use crate::session::lock_waits::{Given, Wakes};
+use crate::session::lock_waits::Wakes;
 use crate::session::owed::Creditor;
-use crate::thread::{coincidence, engine};
+use crate::thread::engine::{self, BY_TASK};
+use crate::thread::waits::WokenTask;
 
 impl ThreadState {
     /// Here a task of tokio is woken.
@@ -18,7 +21,12 @@ impl ThreadState {
     #[inline(never)]
     pub(crate) fn poll_task(&self, span: u64) {
         if let Some(wakes) = self.session.lock_waits.poll(span) {
-            *self.followed.get_or_init(Box::default).task.lock() = Some((span, wakes));
+            let polled = self.session.clock.now();
+            *self.followed.get_or_init(Box::default).task.lock() =
+                Some(WokenTask { span, wakes, polled, outermost: 0 });
+            if self.woken.load(Relaxed) == 0 {
+                self.woken.store(BY_TASK, Relaxed);
+            }
         }
     }
 
@@ -27,13 +35,49 @@ impl ThreadState {
     #[inline(never)]
     pub(crate) fn leave_task(&self, span: u64) {
         if let Some(followed) = self.followed.get() {
-            followed.task.lock().take_if(|(task, _)| *task == span);
+            let left = followed.task.lock().take_if(|task| task.span == span);
+            if left.is_some() && self.woken.load(Relaxed) == BY_TASK {
+                self.woken.store(0, Relaxed);
+            }
         }
     }
 
-    /// The task that is polled, if it was woken, and its wakes.
-    fn task(&self) -> Option<(u64, Wakes)> {
+    /// The task that is polled, if it was woken.
+    fn task(&self) -> Option<WokenTask> {
         *self.followed.get()?.task.lock()
+    }
+
+    fn task_and_wakes(&self) -> Option<(u64, Wakes)> {
+        self.task().map(|task| (task.span, task.wakes))
+    }
+
+    /// [`woken`](Self::woken) of what no `follow` around it tells.
+    pub(super) fn without_follow(&self) -> Ticks {
+        if self.session.lock_waits.any() && self.task().is_some() { BY_TASK } else { 0 }
+    }
+
+    /// How long a call was ready that has just been entered, if that is the first time in this poll of its task.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn ready_by_task(&self, call: &Call) -> u64 {
+        if self.stack.depth() == 1 {
+            self.note_outermost(call);
+        }
+        let is_first = |task: &WokenTask| call.entries() > 1 && call.exited() < task.polled;
+        let is_alone = |task: &WokenTask| !self.session.calls.is_beside_others(call, task.polled);
+        let task = self.task().filter(is_first).filter(is_alone);
+        task.and_then(|task| call.was_woken(task.wakes.first)).unwrap_or(0)
+    }
+
+    /// The outermost call of a task is entered. Of several, nobody knows which was woken.
+    fn note_outermost(&self, call: &Call) {
+        let Some(followed) = self.followed.get() else { return };
+        let (calls, own) = (&self.session.calls, self.stack.call_of(0));
+        let before = followed.task.lock().as_mut().map(|task| std::mem::replace(&mut task.outermost, own));
+        let other = before.filter(|before| *before != own).and_then(|before| calls.get(before));
+        if let Some(other) = other.filter(|other| !other.has_ended()) {
+            [call, other].into_iter().for_each(Call::set_joined);
+        }
     }
 
     /// Here an operation is given a lock, inside its span.
@@ -52,7 +96,7 @@ impl ThreadState {
         let around = self.stack.outermost_called().and_then(|range| session.calls.get(self.stack.call_of(range)));
         let (call, entry) =
             around.map_or((call, call.entries()), |around| (around, around.entries().saturating_sub(1)));
-        session.lock_waits.is_given(call, entry, self.task())
+        session.lock_waits.is_given(call, entry, self.task_and_wakes())
     }
 
     /// In the outermost call, an operation is polled that waits for a lock.
@@ -64,24 +108,20 @@ impl ThreadState {
             return session.lock_waits.wait(operation, call);
         }
         let Some(wait) = session.lock_waits.take(operation).filter(|_| !engine::is_following()) else { return };
-        let end = session.lock_waits.end(&wait, call, self.task());
-        let ready_since = |(since, given): (Ticks, Given)| Some((since, given, call.was_woken(given.at)?));
-        let Some((since, given, ready)) = end.and_then(ready_since) else {
+        let end = session.lock_waits.end(&wait, call, self.task_and_wakes());
+        let Some((since, given)) = end.filter(|_| call.is_open_once()) else {
             return call.hold_up_unknown(session.clock.now());
         };
         if wait.began_before {
             call.hold_up_unknown(since);
         }
         call.hold_up(&given.owed, since);
-        let Some((place, start)) = self.stack.at(range) else { return };
-        if let Some(identity) = self.identity(place) {
+        let place = self.stack.at(range).map(|(place, _)| place);
+        if let Some(identity) = place.and_then(|place| self.identity(place)) {
             let followed = self.followed.get_or_init(Box::default);
             let waiter = Creditor { label: identity.key.label, codes: call.codes() };
             let is_own = followed.waits.add(waiter.label, since, &given.owed) == Some(waiter.label);
             followed.values.add(waiter, (since, is_own), &given.owed, &session.values);
-        }
-        if range == 0 && ready >= coincidence::LEAST {
-            self.blame_worker(place, start, ready);
         }
     }
 }
