@@ -282,7 +282,9 @@ fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() 
     for (is_alone, uncounted) in [(true, 2), (false, 0)] {
         let id = calls.begin(&spare, HERE, place(), 0, 0);
         let call = calls.get(id).unwrap();
-        call.set_alone(is_alone);
+        if is_alone {
+            call.set_alone();
+        }
         for _ in 0..3 {
             assert!(!call.enter_at_home(None::<fn() -> Ticks>));
             calls.enter(HERE, calls.get(id).unwrap(), 1, Left::Other, 0);

@@ -92,15 +92,15 @@ impl ThreadState {
         }
     }
 
-    /// The place on this thread for a place that another thread made.
+    /// The place on this thread for a place that the thread with this state has made.
     #[inline]
-    pub(crate) fn place_from(&self, other: &Self, place: Place) -> Place {
+    pub(crate) fn place_from(&self, index: u32, other: impl FnOnce() -> Option<&'static Self>, place: Place) -> Place {
         // The cache of children also serves here. Its key has a number for the other thread's row in place of the call
         // site; no call site has such a number.
-        let row = (place.row() as u64) << 16 | u64::from(other.index) | 1 << 63;
+        let row = (place.row() as u64) << 16 | u64::from(index) | 1 << 63;
         self.children.get(place.node(), row).unwrap_or_else(|| {
             self.find_child(place.node(), row, || {
-                let identity = other.rows.identity(place);
+                let identity = other().and_then(|other| other.rows.identity(place));
                 let here = identity.map(|identity| self.place(place.node(), identity.key, identity.metadata));
                 here.map_or(Place::NONE, |here| here.under_if_any(place.parent()))
             })
@@ -196,7 +196,9 @@ impl ThreadState {
         let calls = &self.session.calls;
         let id = calls.begin(&self.spare_calls, self.index, place, parent.unwrap_or(0), self.session.clock.now());
         if let Some(call) = calls.get(id) {
-            call.set_alone(parent.is_none());
+            if parent.is_none() {
+                call.set_alone();
+            }
             if self.is_taped {
                 call.set_numbers(new.numbers());
             }
