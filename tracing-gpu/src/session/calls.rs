@@ -149,15 +149,17 @@ pub(crate) struct Call {
     off_cpu: AtomicU64,
     /// The registry's id of its span, if [`CallBySpan`] has it.
     span: AtomicU64,
+    /// Of the longest wait of the task, for nobody knows whom: its length, and a [`Mark`] of its end.
+    waited_most: AtomicU64,
+    went_on: AtomicU64,
+    /// Its number among the linked spans of [`Batches`](super::batches::Batches); 0 for none.
+    linked: AtomicU32,
+    has_fields: AtomicBool,
+
+    // Few calls.
     /// `idle` and `ready_alone` of its parent when that awaited it no more.
     above_idle: AtomicU64,
     above_ready: AtomicU64,
-    /// Its number among the linked spans of [`Batches`](super::batches::Batches); 0 for none.
-    linked: AtomicU32,
-    /// While it is free: the next free call of its thread.
-    next_free: AtomicU32,
-
-    // Few calls.
     /// Entries on threads without an open range that are calls if the span is kept, but not counted yet. Only of those
     /// that are alone.
     uncounted: AtomicU64,
@@ -165,20 +167,16 @@ pub(crate) struct Call {
     /// which it runs.
     number: AtomicU64,
     under: AtomicU64,
-    has_fields: AtomicBool,
     operation: AtomicU64,
     /// When its wait began, if it was polled since without a wake.
     waits_since: AtomicU64,
-    /// Of the longest wait of the task, for nobody knows whom: its length, and a [`Mark`] of its end.
-    waited_most: AtomicU64,
-    went_on: AtomicU64,
     /// The codes of its fields' values, if calls of its name waited for each other before it was created.
     codes: [AtomicU32; FIELDS],
     /// What held it up so far, if it is followed.
     held_up_by: Mutex<Owed>,
 }
 
-/// Flags of [`Call::has`]: `codes`, `held_up_by`, one of `waits_since` and `waited_most`, and `number`.
+/// Flags of [`Call::has`]: `codes`, `held_up_by`, `waits_since`, and `number`.
 const CODES: u8 = 1;
 const HELD_UP: u8 = 2;
 const WAITED: u8 = 4;
@@ -405,15 +403,12 @@ impl Call {
         }
     }
 
-    /// Forgets the values that few calls have. Only for a new call, which nobody else knows yet.
+    /// Forgets what is not known of its next use. Nobody needs it any more.
+    #[cold]
     #[inline(never)]
     fn forget(&self) {
-        if self.has.load(Relaxed) & HELD_UP != 0 {
-            *self.held_up_by.lock() = Owed::NONE;
-        }
-        self.has.store(0, Relaxed);
+        *self.held_up_by.lock() = Owed::NONE;
         self.waits_since.store(0, Relaxed);
-        self.waited_most.store(0, Relaxed);
     }
 
     /// Only for a new call.
@@ -565,7 +560,6 @@ impl Call {
         if waited >= self.waited_most.load(Relaxed) {
             self.waited_most.store(waited, Relaxed);
             self.went_on.store(Mark::bits(at), Relaxed);
-            self.note(WAITED);
         }
         Mark::of(self.went_on.load(Relaxed))
     }
@@ -734,16 +728,25 @@ struct Free {
 }
 
 /// Free calls of one thread, so that threads take the shared lock only once in [`BATCH`] calls. Only for that thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Spare {
-    first: AtomicU32,
     count: AtomicU32,
     /// Its call that looked dropped at its last exit, if its parent was open around it; 0 for none. And that exit.
     dropped: AtomicU32,
     dropped_at: AtomicU64,
+    /// Not a list in the calls themselves, which may be in the cache of another processor.
+    ids: [AtomicU32; FULL],
+}
+
+impl Default for Spare {
+    fn default() -> Self {
+        let [count, dropped] = [const { AtomicU32::new(0) }; 2];
+        Self { count, dropped, dropped_at: AtomicU64::new(0), ids: [const { AtomicU32::new(0) }; FULL] }
+    }
 }
 
 const BATCH: usize = 32;
+const FULL: usize = 2 * BATCH;
 
 impl Calls {
     pub(crate) fn new() -> Self {
@@ -803,6 +806,7 @@ impl Calls {
             (&call.place, place.plain().bits()),
             (&call.on_cpu, 0),
             (&call.off_cpu, 0),
+            (&call.waited_most, 0),
         ] {
             word.store(value, Relaxed);
         }
@@ -815,9 +819,7 @@ impl Calls {
         for flag in [&call.has_paused, &call.outlived, &call.used_again, &call.begins_at_home, &call.is_alone] {
             flag.store(false, Relaxed);
         }
-        if call.has.load(Relaxed) != 0 {
-            call.forget();
-        }
+        call.has.store(0, Relaxed);
         call.state.store(0, Release);
         id
     }
@@ -957,18 +959,19 @@ impl Calls {
     /// The call of a live span that [`keep_span`](Self::keep_span) has kept; 0 for none.
     #[inline]
     pub(crate) fn of_span(&self, span: u64) -> CallId {
-        match self.by_span.get(span) {
-            0 => 0,
-            id if self.get(id).is_some_and(|call| call.span.load(Relaxed) == span) => id,
-            _ => 0,
-        }
+        let id = self.by_span.get(span);
+        if self.is_of_span(id, span) { id } else { 0 }
+    }
+
+    #[inline]
+    fn is_of_span(&self, id: CallId, span: u64) -> bool {
+        self.get(id).is_some_and(|call| call.span.load(Relaxed) == span)
     }
 
     /// The same, for a span that closes: nobody finds its call afterwards.
     #[inline]
     pub(crate) fn take_of_span(&self, span: u64) -> CallId {
-        let id = self.of_span(span);
-        if id != 0 && self.by_span.remove(span, id) { id } else { 0 }
+        self.by_span.take(span, |id| self.is_of_span(id, span))
     }
 
     /// The thread with this state has ended, and creates no more spans.
@@ -983,21 +986,20 @@ impl Calls {
 
     #[inline]
     fn take(&self, spare: &Spare) -> Option<(CallId, &Call)> {
-        let first = match spare.first.load(Relaxed) {
+        let count = match spare.count.load(Relaxed) {
             0 => self.refill(spare)?,
-            first => first,
+            count => count,
         };
-        let call = self.at(first)?;
-        spare.first.store(call.next_free.load(Relaxed), Relaxed);
-        spare.count.store(spare.count.load(Relaxed) - 1, Relaxed);
-        Some((first, call))
+        let id = spare.ids.get(count as usize - 1)?.load(Relaxed);
+        spare.count.store(count - 1, Relaxed);
+        Some((id, self.at(id)?))
     }
 
-    /// Takes free calls from those of all threads. Returns the first.
+    /// Takes free calls from those of all threads. Returns their number.
     #[inline(never)]
-    fn refill(&self, spare: &Spare) -> Option<CallId> {
+    fn refill(&self, spare: &Spare) -> Option<u32> {
         let mut free = self.free.lock();
-        while (spare.count.load(Relaxed) as usize) < BATCH {
+        for place in &spare.ids[..BATCH] {
             let id = match free.ids.pop() {
                 Some(id) => id,
                 None if (free.unused as usize) < CALLS => {
@@ -1007,36 +1009,34 @@ impl Calls {
                 None => break,
             };
             self.make(id)?;
-            self.put(spare, id);
+            place.store(id, Relaxed);
+            spare.count.store(spare.count.load(Relaxed) + 1, Relaxed);
         }
-        Some(spare.first.load(Relaxed)).filter(|first| *first != 0)
-    }
-
-    #[inline]
-    fn put(&self, spare: &Spare, id: CallId) {
-        let Some(call) = self.at(id) else { return };
-        call.next_free.store(spare.first.load(Relaxed), Relaxed);
-        spare.first.store(id, Relaxed);
-        spare.count.store(spare.count.load(Relaxed) + 1, Relaxed);
+        Some(spare.count.load(Relaxed)).filter(|count| *count != 0)
     }
 
     #[inline]
     fn give(&self, spare: Option<&Spare>, id: CallId) {
+        if let Some(call) = self.at(id).filter(|call| call.has.load(Relaxed) & (HELD_UP | WAITED) != 0) {
+            call.forget();
+        }
         let Some(spare) = spare else { return self.free.lock().ids.push(id) };
-        self.put(spare, id);
-        if spare.count.load(Relaxed) as usize >= 2 * BATCH {
-            self.give_back(spare);
+        let count = match spare.count.load(Relaxed) as usize {
+            FULL => self.give_back(spare),
+            count => count,
+        };
+        if let Some(place) = spare.ids.get(count) {
+            place.store(id, Relaxed);
+            spare.count.store(count as u32 + 1, Relaxed);
         }
     }
 
+    /// Gives half of its free calls to all threads. Returns the number of the others.
     #[inline(never)]
-    fn give_back(&self, spare: &Spare) {
-        let mut free = self.free.lock();
-        while spare.count.load(Relaxed) as usize > BATCH
-            && let Some((id, _)) = self.take(spare)
-        {
-            free.ids.push(id);
-        }
+    fn give_back(&self, spare: &Spare) -> usize {
+        self.free.lock().ids.extend(spare.ids[BATCH..].iter().map(|id| id.load(Relaxed)));
+        spare.count.store(BATCH as u32, Relaxed);
+        BATCH
     }
 
     /// Calls that are neither free nor spare.

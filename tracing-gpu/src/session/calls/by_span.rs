@@ -53,15 +53,17 @@ impl CallBySpan {
         true
     }
 
-    /// Removes the call of a span that closes. False if it was not there. A span closes once, so nobody else removes it
+    /// Takes the call of a span that closes; 0 if the entry has another. A span closes once, so nobody else takes it
     /// meanwhile, and while it is there, its entry is not filled.
     #[inline]
-    pub(super) fn remove(&self, span: u64, call: CallId) -> bool {
-        let entry = self.entry(span).filter(|entry| entry.load(Acquire) == call);
-        entry.is_some_and(|entry| {
-            entry.store(0, Release);
-            true
-        })
+    pub(super) fn take(&self, span: u64, is_its: impl FnOnce(CallId) -> bool) -> CallId {
+        let Some(entry) = self.entry(span) else { return 0 };
+        let call = entry.load(Acquire);
+        if call == 0 || !is_its(call) {
+            return 0;
+        }
+        entry.store(0, Release);
+        call
     }
 
     /// Removes all. To be called when no span can close any more.

@@ -16,23 +16,13 @@ use crate::thread::stack::Frame;
 
 /// New spans.
 impl ThreadState {
-    /// Path `counting`: place and row of a new span under the innermost open range, if they are cached, the span has no
-    /// values of its own, and no call must follow it.
+    /// Path `counting`: place and row of a new span under the innermost open range, if they are cached, and the span has
+    /// no values of its own.
     #[inline(always)]
     pub(crate) fn child_counting(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
         let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
         let place = self.children.get(parent, site_key(metadata)).filter(|place| place.is_plain())?;
-        let row = self.rows.get_inline(place.row()).filter(|row| row.is_plain())?;
-        Some((place, row))
-    }
-
-    /// The same for a new span that a call follows.
-    #[inline]
-    pub(crate) fn child_called(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
-        let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
-        let place = self.children.get(parent, site_key(metadata)).filter(|place| place.is_plain())?;
-        let row = self.rows.get_inline(place.row()).filter(|row| row.is_reentered())?;
-        Some((place, row))
+        Some((place, self.rows.get_inline(place.row())?))
     }
 
     /// Node of the innermost open range, which is the parent of a new span without an explicit parent.
