@@ -15,18 +15,20 @@ use std::sync::atomic::{
     Ordering::Release,
 };
 
+use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 
 use self::by_span::CallBySpan;
 use super::endings::Mark;
 use super::owed::Owed;
-use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, LinkedId, OnCpu, Place, RangeNumbers};
 use crate::span::codes::{Codes, FIELDS};
 
-/// The largest number of calls that are followed at one time.
+/// The largest number of calls that are followed at one time, and the number of those that lie in one piece of memory.
+/// With pieces of equal length a call is found in half the instructions that [`Chunked`](crate::chunked::Chunked) takes.
 const CALLS: usize = 1 << 18;
+const PIECE: usize = 1 << 8;
 /// Limits in ticks. A finished future is dropped right after its last poll; a cancelled future has waited before its
 /// drop. If the thread has entered another span meanwhile, about 100 us count as a wait; otherwise the thread may have
 /// been interrupted, and only about 20 ms do. A timeout polls once more before it gives up, and `select!` may, so a
@@ -80,46 +82,29 @@ pub(crate) enum Left {
 }
 
 /// One call. Any thread may use it; the times of a call that is entered on several threads at once are not exact.
+///
+/// Its first three cache lines hold what all calls use, in the order of how often: a poll between two that are far
+/// apart in time finds none of them in the first cache.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct Call {
+    // Each entry and each exit.
     state: AtomicU64,
+    entries: AtomicU64,
+    /// Its last exit.
+    exited: AtomicU64,
+    /// Start of its current busy time.
+    busy_since: AtomicU64,
+    /// Start of the current time in which neither it nor a child call is active.
+    idle_since: AtomicU64,
     /// Instances that are open on the thread that created it, until another thread enters it. Only that thread writes
     /// it: a store takes a tenth of the time of an operation on `state`.
     open_here: AtomicU32,
-    created: AtomicU64,
-    /// Start of its current busy time, and earlier busy time.
-    busy_since: AtomicU64,
-    busy: AtomicU64,
-    /// What is known of the processor time of its instances.
-    on_cpu: AtomicU64,
-    off_cpu: AtomicU64,
-    /// Start of the current time in which neither it nor a child call is active, and earlier such time.
-    idle_since: AtomicU64,
-    idle: AtomicU64,
-    /// Start of the last idle time that has ended.
-    idle_before: AtomicU64,
-    /// When the last of its child calls has ended.
-    child_ended: AtomicU64,
-    /// The time before a poll in which it was ready for it: since it was created or woken, as far as that is known. The
-    /// part of it that is in `idle`, too.
-    ready: AtomicU64,
-    ready_alone: AtomicU64,
-    /// The codes of its fields' values, if calls of its name waited for each other before it was created.
-    has_codes: AtomicBool,
-    codes: [AtomicU32; FIELDS],
-    /// What held it up so far, if it is followed.
-    held_up_by: Mutex<Owed>,
-    was_held_up: AtomicBool,
-    /// When its wait began, if it was polled since without a wake.
-    waits_since: AtomicU64,
-    operation: AtomicU64,
-    /// Of the longest wait of the task, for nobody knows whom: its length, and a [`Mark`] of its end.
-    waited_most: AtomicU64,
-    went_on: AtomicU64,
-    entries: AtomicU64,
-    /// Its last exit, and the pause between its last entry and the exit before it.
-    exited: AtomicU64,
-    pause: AtomicU64,
+    /// The state of the thread that created it.
+    thread: AtomicU32,
+    parent: AtomicU32,
+    /// The node where it was entered last.
+    node: AtomicU32,
     /// Flags about the last entry.
     last: AtomicU8,
     /// Whether it was entered again while none of its instances was open.
@@ -128,41 +113,78 @@ pub(crate) struct Call {
     outlived: AtomicBool,
     /// Whether it was entered in several ranges and was created neither in nor below any of them.
     used_again: AtomicBool,
-    /// Whether a task has polled it and another call, neither inside the other, in one poll.
-    is_joined: AtomicBool,
-    /// `idle` and `ready_alone` of its parent when that awaited it no more.
-    above_idle: AtomicU64,
-    above_ready: AtomicU64,
     /// Whether its first entry was where it was created. An entry elsewhere is then a visit, like that of a span handed
     /// over in a message, until there are two without a return.
     begins_at_home: AtomicBool,
     /// Whether it was created with `parent: None`, like an executor's systems. Each entry of such a kept span is a
     /// call, even on a thread without an open range.
     is_alone: AtomicBool,
-    parent: AtomicU32,
-    /// The state of the thread that created it.
-    thread: AtomicU32,
-    /// Its place by creation on that thread, and the node where it was entered last.
-    place: AtomicU64,
-    node: AtomicU32,
+    /// What has a value that few calls have: see [`CODES`].
+    has: AtomicU8,
+
+    // Each entry.
+    created: AtomicU64,
+    /// Earlier busy time.
+    busy: AtomicU64,
+    /// Earlier time in which neither it nor a child call was active.
+    idle: AtomicU64,
+    /// Start of the last idle time that has ended.
+    idle_before: AtomicU64,
+    /// The time before a poll in which it was ready for it: since it was created or woken, as far as that is known. The
+    /// part of it that is in `idle`, too.
+    ready: AtomicU64,
+    ready_alone: AtomicU64,
+    /// The pause between its last entry and the exit before it.
+    pause: AtomicU64,
     /// Start of the range in which it was entered last, once it was entered elsewhere than it was created.
     inside: AtomicU64,
+
+    // Each beginning and end.
+    /// Its place by creation on the thread that created it.
+    place: AtomicU64,
     /// Its first entry.
     began: AtomicU64,
-    /// Entries on threads without an open range that are calls if the span is kept, but not counted yet.
+    /// What is known of the processor time of its instances.
+    on_cpu: AtomicU64,
+    off_cpu: AtomicU64,
+    /// The registry's id of its span, if [`CallBySpan`] has it.
+    span: AtomicU64,
+    /// Of the longest wait of the task, for nobody knows whom: its length, and a [`Mark`] of its end.
+    waited_most: AtomicU64,
+    went_on: AtomicU64,
+    /// Its number among the linked spans of [`Batches`](super::batches::Batches); 0 for none.
+    linked: AtomicU32,
+    has_fields: AtomicBool,
+
+    // Few calls.
+    /// `idle` and `ready_alone` of its parent when that awaited it no more.
+    above_idle: AtomicU64,
+    above_ready: AtomicU64,
+    /// When the last of its child calls has ended, or that of an earlier call.
+    child_ended: AtomicU64,
+    /// Entries on threads without an open range that are calls if the span is kept, but not counted yet. Only of those
+    /// that are alone.
     uncounted: AtomicU64,
     /// While a timeline is written: its number (0 from the second call of the span on), and the number of the call in
     /// which it runs.
     number: AtomicU64,
     under: AtomicU64,
-    has_fields: AtomicBool,
-    /// The registry's id of its span, if [`CallBySpan`] has it.
-    span: AtomicU64,
-    /// Its number among the linked spans of [`Batches`](super::batches::Batches); 0 for none.
-    linked: AtomicU32,
-    /// While it is free: the next free call of its thread.
-    next_free: AtomicU32,
+    operation: AtomicU64,
+    /// When its wait began, if it was polled since without a wake.
+    waits_since: AtomicU64,
+    /// The codes of its fields' values, if calls of its name waited for each other before it was created.
+    codes: [AtomicU32; FIELDS],
+    /// What held it up so far, if it is followed.
+    held_up_by: Mutex<Owed>,
 }
+
+/// Flags of [`Call::has`]: `codes`, `held_up_by`, `waits_since`, and `number`; and whether a task has polled it and
+/// another call, neither inside the other, in one poll.
+const CODES: u8 = 1;
+const HELD_UP: u8 = 2;
+const WAITED: u8 = 4;
+const NUMBERED: u8 = 8;
+const JOINED: u8 = 16;
 
 /// The result of a call, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -370,21 +392,46 @@ impl Call {
     }
 
     pub(crate) fn set_joined(&self) {
-        self.is_joined.store(true, Relaxed);
+        self.note(JOINED);
     }
 
-    pub(crate) fn set_alone(&self, is_alone: bool) {
-        self.is_alone.store(is_alone, Relaxed);
+    /// It was created with `parent: None`.
+    pub(crate) fn set_alone(&self) {
+        self.uncounted.store(0, Relaxed);
+        self.is_alone.store(true, Relaxed);
     }
 
+    /// Notes that it has a value that few calls have. Only for a new call, which nobody else knows yet.
+    fn note_new(&self, what: u8) {
+        self.has.store(self.has.load(Relaxed) | what, Relaxed);
+    }
+
+    /// The same at any time.
+    fn note(&self, what: u8) {
+        if self.has.load(Relaxed) & what == 0 {
+            self.has.fetch_or(what, Relaxed);
+        }
+    }
+
+    /// Forgets what is not known of its next use. Nobody needs it any more.
+    #[cold]
+    #[inline(never)]
+    fn forget(&self) {
+        *self.held_up_by.lock() = Owed::NONE;
+        self.waits_since.store(0, Relaxed);
+    }
+
+    /// Only for a new call.
     pub(crate) fn set_numbers(&self, numbers: RangeNumbers) {
+        self.note_new(NUMBERED);
         self.number.store(numbers.call, Relaxed);
         self.under.store(numbers.parent, Relaxed);
         self.has_fields.store(numbers.has_fields, Relaxed);
     }
 
     fn numbers(&self) -> Option<RangeNumbers> {
-        let call = Some(self.number.load(Relaxed)).filter(|number| *number != 0)?;
+        let is_numbered = self.has.load(Relaxed) & NUMBERED != 0;
+        let call = is_numbered.then(|| self.number.load(Relaxed)).filter(|number| *number != 0)?;
         let (parent, has_fields) = (self.under.load(Relaxed), self.has_fields.load(Relaxed));
         Some(RangeNumbers { span: call, call, parent, has_fields })
     }
@@ -437,7 +484,7 @@ impl Call {
 
     /// It waited from then on for these.
     pub(crate) fn hold_up(&self, owed: &Owed, since: Ticks) {
-        self.was_held_up.store(true, Relaxed);
+        self.note(HELD_UP);
         self.held_up_by.lock().waited(since, owed);
     }
 
@@ -448,7 +495,7 @@ impl Call {
 
     /// It waited until then, for nobody knows whom.
     pub(crate) fn hold_up_unknown(&self, until: Ticks) {
-        self.was_held_up.store(true, Relaxed);
+        self.note(HELD_UP);
         self.held_up_by.lock().forget(until);
     }
 
@@ -494,14 +541,15 @@ impl Call {
         self.operation.store(operation, Relaxed);
     }
 
+    /// Only for a new call.
     pub(crate) fn set_codes(&self, codes: Codes) {
         self.codes.iter().zip(codes).for_each(|(word, code)| word.store(code, Relaxed));
-        self.has_codes.store(true, Relaxed);
+        self.note_new(CODES);
     }
 
     pub(crate) fn codes(&self) -> Codes {
         let codes = || self.codes.each_ref().map(|code| code.load(Relaxed));
-        if self.has_codes.load(Relaxed) { codes() } else { Codes::default() }
+        if self.has.load(Relaxed) & CODES != 0 { codes() } else { Codes::default() }
     }
 
     pub(crate) fn created(&self) -> Ticks {
@@ -512,6 +560,7 @@ impl Call {
     pub(crate) fn waits_on(&self) {
         if let (0, Some(since)) = (self.waits_since.load(Relaxed), self.began_to_wait()) {
             self.waits_since.store(since, Relaxed);
+            self.note(WAITED);
         }
     }
 
@@ -532,7 +581,7 @@ impl Call {
 
     /// What held it up so far; `None` where nothing is known to have done so.
     pub(crate) fn held_up_by(&self) -> Option<Owed> {
-        self.was_held_up.load(Relaxed).then(|| *self.held_up_by.lock())
+        (self.has.load(Relaxed) & HELD_UP != 0).then(|| *self.held_up_by.lock())
     }
 
     /// Whether its span has closed.
@@ -670,7 +719,7 @@ impl Call {
             has_other_owner: last & (AFTERWARDS | DROPPED | LATE) == AFTERWARDS && !is_cancelled,
             is_dropped,
             has_finished: last & (DROPPED | AFTERWARDS) != 0 && !self.used_again.load(Relaxed),
-            uncounted: self.uncounted.load(Relaxed),
+            uncounted: if self.is_alone.load(Relaxed) { self.uncounted.load(Relaxed) } else { 0 },
             thread: self.thread.load(Relaxed),
             place: Place::from_bits(self.place.load(Relaxed)),
             node: self.node.load(Relaxed),
@@ -683,7 +732,7 @@ impl Call {
 /// The calls of a session.
 #[derive(Debug)]
 pub(crate) struct Calls {
-    all: Chunked<Call, 64>,
+    all: [OnceBox<[Call; PIECE]>; CALLS / PIECE + 1],
     by_span: CallBySpan,
     /// Whether `by_span` has ever had a call.
     has_spans: AtomicBool,
@@ -699,18 +748,30 @@ struct Free {
 }
 
 /// Free calls of one thread, so that threads take the shared lock only once in [`BATCH`] calls. Only for that thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Spare {
-    first: AtomicU32,
     count: AtomicU32,
+    /// Its call that looked dropped at its last exit, if its parent was open around it; 0 for none. And that exit.
+    dropped: AtomicU32,
+    dropped_at: AtomicU64,
+    /// Not a list in the calls themselves, which may be in the cache of another processor.
+    ids: [AtomicU32; FULL],
+}
+
+impl Default for Spare {
+    fn default() -> Self {
+        let [count, dropped] = [const { AtomicU32::new(0) }; 2];
+        Self { count, dropped, dropped_at: AtomicU64::new(0), ids: [const { AtomicU32::new(0) }; FULL] }
+    }
 }
 
 const BATCH: usize = 32;
+const FULL: usize = 2 * BATCH;
 
 impl Calls {
     pub(crate) fn new() -> Self {
         Self {
-            all: Chunked::new(),
+            all: [const { OnceBox::new() }; CALLS / PIECE + 1],
             by_span: CallBySpan::new(),
             has_spans: AtomicBool::new(false),
             free: Mutex::default(),
@@ -720,7 +781,20 @@ impl Calls {
 
     #[inline]
     pub(crate) fn get(&self, id: CallId) -> Option<&Call> {
-        if id == 0 { None } else { self.all.get_inline(id as usize) }
+        if id == 0 { None } else { self.at(id) }
+    }
+
+    /// [`get`](Self::get) of a number that is not 0.
+    #[inline]
+    fn at(&self, id: CallId) -> Option<&Call> {
+        Some(&self.all.get(id as usize / PIECE)?.get()?[id as usize % PIECE])
+    }
+
+    /// Makes the memory for a call, if there is none.
+    fn make(&self, id: CallId) -> Option<()> {
+        let piece = self.all.get(id as usize / PIECE)?;
+        let new = || (0..PIECE).map(|_| Call::default()).collect::<Box<[Call]>>().try_into().map_err(drop);
+        piece.get_or_try_init(new).ok().map(drop)
     }
 
     /// Follows a new span of a thread, created in another call or in none (0). Returns 0 if too many are followed.
@@ -739,49 +813,33 @@ impl Calls {
             None => 0,
         };
         for (word, value) in [
-            (&call.created, now),
-            (&call.idle_since, now),
+            (&call.entries, 0),
             (&call.exited, now),
-            (&call.place, place.plain().bits()),
+            (&call.idle_since, now),
+            (&call.created, now),
             (&call.busy, 0),
-            (&call.on_cpu, 0),
-            (&call.off_cpu, 0),
             (&call.idle, 0),
             (&call.ready, 0),
             (&call.ready_alone, 0),
-            (&call.child_ended, 0),
-            (&call.entries, 0),
             (&call.pause, 0),
             (&call.inside, 0),
-            (&call.uncounted, 0),
-            (&call.number, 0),
+            (&call.place, place.plain().bits()),
+            (&call.on_cpu, 0),
+            (&call.off_cpu, 0),
+            (&call.waited_most, 0),
         ] {
             word.store(value, Relaxed);
         }
         for (word, value) in
-            [(&call.parent, parent), (&call.thread, thread), (&call.node, place.node()), (&call.open_here, 0)]
+            [(&call.open_here, 0), (&call.thread, thread), (&call.parent, parent), (&call.node, place.node())]
         {
             word.store(value, Relaxed);
         }
-        for flag in [&call.outlived, &call.used_again, &call.has_paused, &call.begins_at_home] {
+        call.last.store(0, Relaxed);
+        for flag in [&call.has_paused, &call.outlived, &call.used_again, &call.begins_at_home, &call.is_alone] {
             flag.store(false, Relaxed);
         }
-        call.last.store(0, Relaxed);
-        call.waits_since.store(0, Relaxed);
-        if call.has_codes.load(Relaxed) {
-            call.has_codes.store(false, Relaxed);
-        }
-        // A load and a store: one operation of both would wait for all stores before it.
-        if call.was_held_up.load(Relaxed) {
-            call.was_held_up.store(false, Relaxed);
-            *call.held_up_by.lock() = Owed::NONE;
-        }
-        if call.is_joined.load(Relaxed) {
-            call.is_joined.store(false, Relaxed);
-        }
-        if call.waited_most.load(Relaxed) != 0 {
-            call.waited_most.store(0, Relaxed);
-        }
+        call.has.store(0, Relaxed);
         call.state.store(0, Release);
         id
     }
@@ -794,7 +852,7 @@ impl Calls {
             (above.state.load(Relaxed) & (GONE - 1)) / AWAITED > 1 || above.child_ended.load(Relaxed) >= since
         };
         let mut line = std::iter::successors(Some(call), above);
-        line.any(|call| call.is_joined.load(Relaxed) || above(&call).is_some_and(awaits_others))
+        line.any(|call| call.has.load(Relaxed) & JOINED != 0 || above(&call).is_some_and(awaits_others))
     }
 
     /// To be called before the first entry of a call without a parent inside another open call, which awaits it from
@@ -820,32 +878,87 @@ impl Calls {
     }
 
     /// Ends an instance of a call on the thread that opened it.
-    #[inline(always)]
     pub(crate) fn exit(&self, thread: u32, id: CallId, now: Ticks, cpu: OnCpu) {
+        self.exit_in(&Spare::default(), thread, id, now, cpu, || 0);
+    }
+
+    /// The same, in the innermost range that stays open on the thread; `around` is the call of that range.
+    ///
+    /// If its parent is that call, and it looks dropped, its close follows at once, and its parent does not notice in
+    /// which order it is lost and ended. So that is found out later, which saves two operations on shared words.
+    #[inline(always)]
+    pub(crate) fn exit_in(
+        &self,
+        spare: &Spare,
+        thread: u32,
+        id: CallId,
+        now: Ticks,
+        cpu: OnCpu,
+        around: impl FnOnce() -> CallId,
+    ) {
         let Some(call) = self.get(id) else { return };
         if cpu != OnCpu::default() {
             call.on_cpu.fetch_add(cpu.on, Relaxed);
             call.off_cpu.fetch_add(cpu.off, Relaxed);
         }
-        if call.last.load(Relaxed) & DROPPED != 0
-            && let Some(above) = self.get(call.parent.load(Relaxed))
-            && call.state.fetch_or(GONE, Relaxed) & GONE == 0
-        {
-            above.lose_child(call, now);
+        self.settle(spare);
+        let parent = call.parent.load(Relaxed);
+        if call.last.load(Relaxed) & DROPPED != 0 && parent != 0 {
+            if around() == parent {
+                spare.dropped.store(id, Relaxed);
+                spare.dropped_at.store(now, Relaxed);
+            } else {
+                self.lose(call, now);
+            }
         }
         if call.exit(call.thread.load(Relaxed) == thread, now) {
             self.give(None, id);
         }
     }
 
+    /// Its parent awaits a call no more that looks dropped since then.
+    #[inline]
+    fn lose(&self, call: &Call, at: Ticks) {
+        if let Some(above) = self.get(call.parent.load(Relaxed))
+            && call.state.fetch_or(GONE, Relaxed) & (GONE | CLOSED) == 0
+        {
+            above.lose_child(call, at);
+        }
+    }
+
+    /// To be called before the call around the one that looked dropped on this thread may wait.
+    #[inline]
+    pub(crate) fn settle(&self, spare: &Spare) {
+        if spare.dropped.load(Relaxed) != 0 {
+            self.settle_dropped(spare);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_dropped(&self, spare: &Spare) {
+        let Some(call) = self.get(spare.dropped.load(Relaxed)) else { return };
+        spare.dropped.store(0, Relaxed);
+        let at = spare.dropped_at.load(Relaxed);
+        // Not if it was entered again, on any thread, or is another call by now.
+        if call.exited.load(Relaxed) == at
+            && call.last.load(Relaxed) & DROPPED != 0
+            && !call.is_open(call.state.load(Relaxed))
+        {
+            self.lose(call, at);
+        }
+    }
+
     /// The span of a call has closed.
     pub(crate) fn end(&self, spare: Option<&Spare>, id: CallId, now: Ticks) -> Option<EndedCall> {
         let call = self.get(id)?;
+        if let Some(spare) = spare.filter(|spare| spare.dropped.load(Relaxed) == id) {
+            spare.dropped.store(0, Relaxed);
+        }
         let ended = call.end(now);
         let parent = call.parent.load(Relaxed);
         let is_left_open = call.open_here.load(Acquire) != 0;
         let more = if is_left_open { LEFT_OPEN } else { 0 };
-        let before = call.state.fetch_or(CLOSED | GONE | more, AcqRel);
+        let before = call.state.fetch_add(CLOSED | more, AcqRel); // none of the two is set
         if before & IN_USE == 0 && !is_left_open {
             self.give(spare, id);
         }
@@ -856,15 +969,16 @@ impl Calls {
         Some(ended)
     }
 
-    /// Lets a closed span find its call by the registry's id. Returns false if another live span has its entry.
+    /// Lets a span find its call by the registry's id, as long as it lives. Only for the thread that has created it.
+    /// Returns false if there is no entry for it.
     #[inline]
-    pub(crate) fn keep_span(&self, id: CallId, span: u64) -> bool {
+    pub(crate) fn keep_span(&self, thread: u32, id: CallId, span: u64) -> bool {
         let Some(call) = self.get(id) else { return false };
         call.span.store(span, Relaxed);
         if !self.has_spans.load(Relaxed) {
             self.has_spans.store(true, Relaxed);
         }
-        self.by_span.insert(span, id)
+        self.by_span.insert(thread, span, id)
     }
 
     /// Whether this span, which closes, may be a kept one. If no span was ever kept, that takes one load.
@@ -876,42 +990,47 @@ impl Calls {
     /// The call of a live span that [`keep_span`](Self::keep_span) has kept; 0 for none.
     #[inline]
     pub(crate) fn of_span(&self, span: u64) -> CallId {
-        match self.by_span.get(span) {
-            0 => 0,
-            id if self.get(id).is_some_and(|call| call.span.load(Relaxed) == span) => id,
-            _ => 0,
-        }
+        let id = self.by_span.get(span);
+        if self.is_of_span(id, span) { id } else { 0 }
+    }
+
+    #[inline]
+    fn is_of_span(&self, id: CallId, span: u64) -> bool {
+        self.get(id).is_some_and(|call| call.span.load(Relaxed) == span)
     }
 
     /// The same, for a span that closes: nobody finds its call afterwards.
     #[inline]
     pub(crate) fn take_of_span(&self, span: u64) -> CallId {
-        let id = self.of_span(span);
-        if id != 0 && self.by_span.remove(span, id) { id } else { 0 }
+        self.by_span.take(span, |id| self.is_of_span(id, span))
     }
 
-    /// All kept calls. Nobody finds them afterwards.
+    /// The thread with this state has ended, and creates no more spans.
+    pub(crate) fn leave_spans(&self, thread: u32) {
+        self.by_span.leave(thread);
+    }
+
+    /// All kept calls. Nobody finds them afterwards. To be called when no span can close any more.
     pub(crate) fn take_of_spans(&self) -> impl Iterator<Item = CallId> {
         self.by_span.take_all()
     }
 
     #[inline]
     fn take(&self, spare: &Spare) -> Option<(CallId, &Call)> {
-        let first = match spare.first.load(Relaxed) {
+        let count = match spare.count.load(Relaxed) {
             0 => self.refill(spare)?,
-            first => first,
+            count => count,
         };
-        let call = self.all.get_inline(first as usize)?;
-        spare.first.store(call.next_free.load(Relaxed), Relaxed);
-        spare.count.store(spare.count.load(Relaxed) - 1, Relaxed);
-        Some((first, call))
+        let id = spare.ids.get(count as usize - 1)?.load(Relaxed);
+        spare.count.store(count - 1, Relaxed);
+        Some((id, self.at(id)?))
     }
 
-    /// Takes free calls from those of all threads. Returns the first.
+    /// Takes free calls from those of all threads. Returns their number.
     #[inline(never)]
-    fn refill(&self, spare: &Spare) -> Option<CallId> {
+    fn refill(&self, spare: &Spare) -> Option<u32> {
         let mut free = self.free.lock();
-        while (spare.count.load(Relaxed) as usize) < BATCH {
+        for place in &spare.ids[..BATCH] {
             let id = match free.ids.pop() {
                 Some(id) => id,
                 None if (free.unused as usize) < CALLS => {
@@ -920,37 +1039,35 @@ impl Calls {
                 }
                 None => break,
             };
-            self.all.get_or_grow(id as usize)?;
-            self.put(spare, id);
+            self.make(id)?;
+            place.store(id, Relaxed);
+            spare.count.store(spare.count.load(Relaxed) + 1, Relaxed);
         }
-        Some(spare.first.load(Relaxed)).filter(|first| *first != 0)
-    }
-
-    #[inline]
-    fn put(&self, spare: &Spare, id: CallId) {
-        let Some(call) = self.all.get_inline(id as usize) else { return };
-        call.next_free.store(spare.first.load(Relaxed), Relaxed);
-        spare.first.store(id, Relaxed);
-        spare.count.store(spare.count.load(Relaxed) + 1, Relaxed);
+        Some(spare.count.load(Relaxed)).filter(|count| *count != 0)
     }
 
     #[inline]
     fn give(&self, spare: Option<&Spare>, id: CallId) {
+        if let Some(call) = self.at(id).filter(|call| call.has.load(Relaxed) & (HELD_UP | WAITED) != 0) {
+            call.forget();
+        }
         let Some(spare) = spare else { return self.free.lock().ids.push(id) };
-        self.put(spare, id);
-        if spare.count.load(Relaxed) as usize >= 2 * BATCH {
-            self.give_back(spare);
+        let count = match spare.count.load(Relaxed) as usize {
+            FULL => self.give_back(spare),
+            count => count,
+        };
+        if let Some(place) = spare.ids.get(count) {
+            place.store(id, Relaxed);
+            spare.count.store(count as u32 + 1, Relaxed);
         }
     }
 
+    /// Gives half of its free calls to all threads. Returns the number of the others.
     #[inline(never)]
-    fn give_back(&self, spare: &Spare) {
-        let mut free = self.free.lock();
-        while spare.count.load(Relaxed) as usize > BATCH
-            && let Some((id, _)) = self.take(spare)
-        {
-            free.ids.push(id);
-        }
+    fn give_back(&self, spare: &Spare) -> usize {
+        self.free.lock().ids.extend(spare.ids[BATCH..].iter().map(|id| id.load(Relaxed)));
+        spare.count.store(BATCH as u32, Relaxed);
+        BATCH
     }
 
     /// Calls that are neither free nor spare.

@@ -177,6 +177,12 @@ pub(crate) struct Coincidences {
 }
 
 impl Coincidences {
+    /// Whether a wait of this length that ends now is passed over.
+    #[inline]
+    pub(crate) fn is_paused(&self, now: Ticks, waited: u64) -> bool {
+        self.paused_until.load(Relaxed).saturating_sub(now) >= waited
+    }
+
     /// A wait has ended. Returns when the first of its queue went on.
     pub(crate) fn look(
         &self,
@@ -184,10 +190,10 @@ impl Coincidences {
         (waiter, kind): (u32, Waiter<'_>),
         [since, now]: [Ticks; 2],
     ) -> Option<Mark> {
-        let mut paused_until = self.paused_until.load(Relaxed).max(now);
-        if paused_until - now >= now - since {
+        if self.is_paused(now, now - since) {
             return Mark::new(waiter, now);
         }
+        let mut paused_until = self.paused_until.load(Relaxed).max(now);
         if let Waiter::Thread(own) = kind {
             self.look_late((endings, clock), own, now);
             paused_until = self.paused_until.load(Relaxed).max(now); // that look asks for a pause, too

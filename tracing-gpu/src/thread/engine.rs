@@ -371,6 +371,7 @@ impl Engine {
     /// ranges.
     fn release(&self, thread: &'static ThreadState) {
         thread.gate.close();
+        self.session.calls.leave_spans(thread.index);
         if !thread.is_up_to_date() {
             thread.catch_up();
         }

@@ -145,6 +145,7 @@ impl Row {
     }
 
     /// Whether its spans are entered repeatedly, as far as is known.
+    #[inline]
     pub(crate) fn is_reentered(&self) -> bool {
         self.kind.load(Relaxed) == REENTERED
     }

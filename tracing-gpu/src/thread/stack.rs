@@ -231,6 +231,12 @@ impl Stack {
         self.calls.get_inline(range).map_or(0, |call| call.load(Relaxed))
     }
 
+    /// The call of a range by number, 0 for none.
+    pub(crate) fn called_of(&self, range: usize) -> CallId {
+        let is_called = self.frames.get_inline(range).is_some_and(|frame| frame.place().is_called());
+        if is_called { self.call_of(range) } else { 0 }
+    }
+
     /// The call of the innermost open range that has one; 0 for none.
     pub(crate) fn innermost_call(&self) -> CallId {
         self.calls().next().unwrap_or(0)

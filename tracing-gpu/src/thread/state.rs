@@ -237,6 +237,7 @@ impl ThreadState {
         self.left.store(self.session.front_end.left(), Relaxed);
         self.told.lock().clear();
         self.forget_untracked();
+        self.session.calls.settle(&self.spare_calls);
         self.pairs.abandon(|_| true);
         let places = self.stack.unwind(&mut Nothing(self.session, self.index));
         self.launches.end_gone(&self.around(), self.now());

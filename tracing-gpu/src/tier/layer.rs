@@ -198,7 +198,7 @@ where
             Beside::Named => (SpanRecord::Named(thread.index, place), 0),
             Beside::Call(call) => {
                 thread.remember_call(id, call);
-                if thread.is_reentered(place) && thread.session.calls.keep_span(call, id) {
+                if thread.is_reentered(place) && thread.session.calls.keep_span(thread.index, call, id) {
                     return Some(());
                 }
                 (SpanRecord::Call(call), call)
@@ -293,10 +293,11 @@ where
         if let Some(SpanRecord::Values(values)) = kept_of(engine, &span) {
             return values.set_call(call);
         }
-        if !engine.session.calls.keep_span(call, id) {
+        let here = thread.remembered(id);
+        if here.is_none() || !engine.session.calls.keep_span(thread.index, call, id) {
             keep_beside(engine, &span, SpanRecord::Call(call));
         }
-        if let Some(place) = thread.remembered(id) {
+        if let Some(place) = here {
             thread.remember(id, place.with_call());
             thread.remember_call(id, call);
         }
@@ -359,8 +360,8 @@ fn called(engine: &'static Engine, thread: &ThreadState, call: CallId) -> Entere
 
 /// An entry of a span with this place on the state with this number, and its call, 0 for none.
 fn counted(engine: &'static Engine, thread: &ThreadState, (creator, place): (u32, Place), call: CallId) -> EnteredSpan {
-    let Some(creator) = engine.thread_at(creator) else { return EnteredSpan::Nothing };
-    let here = if creator.index == thread.index { place } else { thread.place_from(creator, place) };
+    let elsewhere = || engine.thread_at(creator);
+    let here = if creator == thread.index { place } else { thread.place_from(creator, elsewhere, place) };
     if here.is_none() {
         thread.session.drop_span();
         return EnteredSpan::Nothing;

@@ -29,6 +29,7 @@ use crate::span::values::SpanValues;
 use crate::stream;
 use crate::thread::engine::Engine;
 use crate::thread::numbers::{Created, NewSpan};
+use crate::thread::row::Row;
 use crate::thread::state::{CountingExit, ThreadState};
 
 /// The storage of a front end's spans: a registry, or slabs of our own.
@@ -108,10 +109,23 @@ fn new_span<H: Home>(
     given: H::Given,
     attributes: &span::Attributes<'_>,
 ) -> Option<H::Created> {
-    match engine.creating().and_then(|thread| new_span_counting::<H>(thread, given, attributes)) {
-        Some(created) => Some(created),
-        None => new_span_otherwise(engine, home, given, attributes),
+    if let Some(thread) = engine.creating()
+        && let Some(known) = known_child(thread, attributes)
+    {
+        if let Some(created) = new_span_counting::<H>(thread, given, known) {
+            return Some(created);
+        }
+        if known.1.is_reentered() {
+            return new_span_called(engine, home, thread, given, attributes, known);
+        }
     }
+    new_span_otherwise(engine, home, given, attributes)
+}
+
+/// The place and the row of a span that takes no more than counting, and perhaps a call.
+#[inline]
+fn known_child<'a>(thread: &'a ThreadState, attributes: &span::Attributes<'_>) -> Option<(Place, &'a Row)> {
+    if attributes.is_contextual() { thread.child_counting(attributes.metadata()) } else { None }
 }
 
 /// A span that takes no more than counting.
@@ -119,15 +133,27 @@ fn new_span<H: Home>(
 fn new_span_counting<H: Home>(
     thread: &ThreadState,
     given: H::Given,
-    attributes: &span::Attributes<'_>,
+    (place, row): (Place, &Row),
 ) -> Option<H::Created> {
-    if !attributes.is_contextual() {
+    if !row.is_plain() {
         return None;
     }
-    let (place, row) = thread.child_counting(attributes.metadata())?;
     let created = H::keep_counting(thread, given, place)?;
     row.change_calls(1);
     Some(created)
+}
+
+/// A span that a call follows, and that takes no more than counting besides; `None` if there is no room for it.
+#[inline(never)]
+fn new_span_called<H: Home>(
+    engine: &'static Engine,
+    home: &H,
+    thread: &ThreadState,
+    given: H::Given,
+    attributes: &span::Attributes<'_>,
+    known: (Place, &Row),
+) -> Option<H::Created> {
+    create_called(engine, home, thread, given, attributes, known, &NewSpan::default())
 }
 
 /// Creates a span that needs only counting and recording and perhaps a call, or else any span.
@@ -138,16 +164,16 @@ fn new_span_otherwise<H: Home>(
     given: H::Given,
     attributes: &span::Attributes<'_>,
 ) -> Option<H::Created> {
-    if let Some(thread) = engine.creating()
-        && let Some((created, _)) = new_span_called(engine, home, thread, given, attributes, NewSpan::default)
-    {
-        return created;
-    }
     let recording = engine.recording().and_then(|thread| {
+        let known = known_child(thread, attributes)?;
         let new = || thread.number(None, attributes.metadata());
-        let (created, new) = match new_span_counting::<H>(thread, given, attributes) {
+        let (created, new) = match new_span_counting::<H>(thread, given, known) {
             Some(created) => (Some(created), new()),
-            None => new_span_called(engine, home, thread, given, attributes, new)?,
+            None if known.1.is_reentered() => {
+                let new = new();
+                (create_called(engine, home, thread, given, attributes, known, &new), new)
+            }
+            None => return None,
         };
         let keep = |created: &_| thread.keep_numbers(H::id(given, created), new, |visit| attributes.record(visit));
         Some(created.inspect(keep))
@@ -155,33 +181,26 @@ fn new_span_otherwise<H: Home>(
     recording.unwrap_or_else(|| new_span_general(engine, home, given, attributes))
 }
 
-/// A span that a call follows, and that takes no more than counting besides; with its numbers. `None` for any other
-/// span; without the span if there is no room for it.
 #[inline]
-fn new_span_called<H: Home>(
+fn create_called<H: Home>(
     engine: &'static Engine,
     home: &H,
     thread: &ThreadState,
     given: H::Given,
     attributes: &span::Attributes<'_>,
-    new: impl FnOnce() -> NewSpan,
-) -> Option<(Option<H::Created>, NewSpan)> {
-    if !attributes.is_contextual() {
-        return None;
-    }
-    let (place, row) = thread.child_called(attributes.metadata())?;
+    (place, row): (Place, &Row),
+    new: &NewSpan,
+) -> Option<H::Created> {
     if row.add_call(|| thread.session.clock.now()) {
         own_values::sample_again(thread, attributes);
     }
-    let new = new();
-    let created = match thread.begin_call(place, Some(thread.stack.innermost_call()), &new) {
+    match thread.begin_call(place, Some(thread.stack.innermost_call()), new) {
         0 => home.keep(engine, thread, given, place, Beside::Nothing),
         call => {
             own_values::code(thread, place, call, attributes);
             home.keep(engine, thread, given, place.with_call(), Beside::Call(call))
         }
-    };
-    Some((created, new))
+    }
 }
 
 #[inline(never)]
@@ -199,7 +218,8 @@ fn new_span_general<H: Home>(
     let inherited = if has_streams { parent_stream(engine, home, thread, attributes) } else { 0 };
     let mut new = if thread.is_taped { number(engine, home, thread, attributes) } else { NewSpan::default() };
     // A stream affects the fast path of entries, not that of creations.
-    let created = new_span_counting::<H>(thread, given, attributes).or_else(|| {
+    let counted = known_child(thread, attributes).and_then(|known| new_span_counting::<H>(thread, given, known));
+    let created = counted.or_else(|| {
         let parent = match attributes.parent() {
             None if attributes.is_contextual() => thread.current_node(),
             None => ROOT,

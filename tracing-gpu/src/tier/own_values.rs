@@ -73,7 +73,7 @@ pub(super) fn create(
 /// Reads the values of a new call, where calls of its name waited for each other.
 #[inline]
 pub(super) fn code(thread: &ThreadState, place: Place, call: CallId, attributes: &span::Attributes<'_>) {
-    if thread.session.values.are_asked() {
+    if thread.session.values.are_asked() && !attributes.metadata().fields().is_empty() {
         code_asked(thread, place, call, attributes);
     }
 }

@@ -201,7 +201,11 @@ impl Home for Slabs {
         if place.has_own_values() {
             return home.slab.values(span).map_or(EnteredSpan::Nothing, EnteredSpan::WithValues);
         }
-        let here = if home.index == thread.index { place } else { thread.place_from(home, place.plain()) };
+        let here = if home.index == thread.index {
+            place
+        } else {
+            thread.place_from(home.index, || Some(home), place.plain())
+        };
         if here.is_none() {
             thread.session.drop_span();
             return EnteredSpan::Nothing;

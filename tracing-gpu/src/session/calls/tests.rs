@@ -69,34 +69,106 @@ fn what_a_call_below_awaits_is_not_its_own() {
 #[test]
 fn a_finished_child_is_not_awaited() {
     let (calls, spare) = (Calls::new(), Spare::default());
-    let poll = |id, enter, exit| {
-        calls.enter(HERE, calls.get(id).unwrap(), enter, Left::Last, 0);
-        calls.exit(HERE, id, exit, OnCpu::default());
+    let exit = |id, around, now| calls.exit_in(&spare, HERE, id, now, OnCpu::default(), || around);
+    let poll = |id, around, times: [Ticks; 2]| {
+        calls.enter(HERE, calls.get(id).unwrap(), times[0], Left::Last, 0);
+        exit(id, around, times[1]);
     };
-    let idle = |is_polled_again: bool| {
+    let idle = |is_polled_again: bool, knows_around: bool| {
         let above = calls.begin(&spare, HERE, place(), 0, 0);
         calls.enter(HERE, calls.get(above).unwrap(), 0, Left::Other, 0);
         let below = calls.begin(&spare, HERE, place(), above, 0);
-        poll(below, 1, 2);
-        calls.exit(HERE, above, 3, OnCpu::default());
+        let around = if knows_around { above } else { 0 };
+        poll(below, around, [1, 2]);
+        exit(above, 0, 3);
         calls.enter(HERE, calls.get(above).unwrap(), LONG_PAUSE, Left::Other, 0);
-        poll(below, LONG_PAUSE, LONG_PAUSE + 1);
-        poll(below, LONG_PAUSE + 2, LONG_PAUSE + 3); // perhaps it is dropped
-        calls.exit(HERE, above, LONG_PAUSE + 4, OnCpu::default());
-        poll(above, 2 * LONG_PAUSE, 2 * LONG_PAUSE + 1);
+        poll(below, around, [LONG_PAUSE, LONG_PAUSE + 1]);
+        poll(below, around, [LONG_PAUSE + 2, LONG_PAUSE + 3]); // perhaps it is dropped
+        exit(above, 0, LONG_PAUSE + 4);
+        poll(above, 0, [2 * LONG_PAUSE, 2 * LONG_PAUSE + 1]);
         if is_polled_again {
-            poll(below, 3 * LONG_PAUSE, 3 * LONG_PAUSE + 1);
+            poll(below, 0, [3 * LONG_PAUSE, 3 * LONG_PAUSE + 1]);
         }
         assert!(calls.end(Some(&spare), below, 4 * LONG_PAUSE).is_some());
-        poll(above, 5 * LONG_PAUSE, 5 * LONG_PAUSE + 1);
+        poll(above, 0, [5 * LONG_PAUSE, 5 * LONG_PAUSE + 1]);
         let ended = calls.end(Some(&spare), above, 5 * LONG_PAUSE + 1).unwrap();
         let free = [0; 2].map(|parent| calls.begin(&spare, HERE, place(), parent, 0));
         assert!(free.contains(&above) && free.contains(&below));
         free.into_iter().for_each(|id| assert!(calls.end(Some(&spare), id, 0).is_some()));
         ended.idle
     };
-    assert_eq!(idle(false), LONG_PAUSE - 4 + 3 * LONG_PAUSE - 1);
-    assert_eq!(idle(true), 2 * LONG_PAUSE);
+    for knows_around in [false, true] {
+        assert_eq!(idle(false, knows_around), LONG_PAUSE - 4 + 3 * LONG_PAUSE - 1, "{knows_around}");
+        assert_eq!(idle(true, knows_around), 2 * LONG_PAUSE, "{knows_around}");
+    }
+}
+
+/// A call looks dropped inside its parent. What is done about that waits until the next exit there.
+#[test]
+fn a_child_that_looks_dropped_is_awaited_if_it_is_polled_elsewhere_at_once() {
+    let idle = |elsewhere: fn(&Calls, CallId)| {
+        let (calls, spare) = (Calls::new(), Spare::default());
+        let exit = |id, around, now| calls.exit_in(&spare, HERE, id, now, OnCpu::default(), || around);
+        let above = calls.begin(&spare, HERE, place(), 0, 0);
+        calls.enter(HERE, calls.get(above).unwrap(), 0, Left::Other, 0);
+        let below = calls.begin(&spare, HERE, place(), above, 0);
+        for enter in [1, 3] {
+            calls.enter(HERE, calls.get(below).unwrap(), enter, Left::Last, 0);
+            exit(below, above, enter + 1);
+        }
+        elsewhere(&calls, below);
+        exit(above, 0, 10);
+        calls.enter(HERE, calls.get(above).unwrap(), 100, Left::Other, 0);
+        exit(above, 0, 101);
+        let idle = calls.get(above).unwrap().idle.load(Relaxed);
+        for id in [above, below] {
+            assert!(calls.get(id).unwrap().is_closed() || calls.end(Some(&spare), id, 200).is_some());
+        }
+        assert_eq!(calls.alive([&spare].into_iter()), 0);
+        idle
+    };
+    assert_eq!(idle(|_, _| ()), 90, "it is awaited no more");
+    let is_polled = idle(|calls, id| {
+        calls.enter(ELSEWHERE, calls.get(id).unwrap(), 5, Left::Other, 0);
+        calls.exit(ELSEWHERE, id, 7, OnCpu::default());
+    });
+    assert_eq!(is_polled, 0, "it was polled again");
+    assert_eq!(idle(|calls, id| _ = calls.end(None, id, 5)), 90, "it has closed, and is counted once");
+}
+
+/// A registry's ids of two threads, by the number of the thread and of the span.
+fn span(thread: u64, number: u64) -> u64 {
+    thread << 38 | number
+}
+
+#[test]
+fn a_span_finds_its_call_until_it_closes() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let [one, other, late] = [0; 3].map(|parent| calls.begin(&spare, HERE, place(), parent, 0));
+    let same_entry = span(3, 5 + 4096);
+    assert!(!calls.may_have_span(span(3, 5)) && calls.keep_span(HERE, one, span(3, 5)));
+    assert!(!calls.keep_span(HERE, other, same_entry), "another span has its entry");
+    assert!(calls.may_have_span(span(3, 5)) && calls.keep_span(HERE, other, span(4, 5)));
+    assert_eq!([span(3, 5), same_entry, span(4, 5)].map(|span| calls.of_span(span)), [one, 0, other]);
+    assert_eq!([same_entry, span(3, 5), span(3, 5)].map(|span| calls.take_of_span(span)), [0, one, 0]);
+    assert!(calls.keep_span(HERE, late, same_entry));
+    assert_eq!(calls.take_of_spans().collect::<Vec<_>>(), [late, other]);
+    assert_eq!([same_entry, span(4, 5)].map(|span| calls.take_of_span(span)), [0; 2]);
+}
+
+/// One thread at a time fills entries: it does so with stores.
+#[test]
+fn entries_of_spans_belong_to_a_thread_until_it_ends() {
+    let (calls, spare) = (Calls::new(), Spare::default());
+    let ids: Vec<CallId> = (0..3).map(|_| calls.begin(&spare, HERE, place(), 0, 0)).collect();
+    assert!(calls.keep_span(HERE, ids[0], span(3, 1)));
+    assert!(!calls.keep_span(ELSEWHERE, ids[1], span(3, 2)), "as where a subscriber numbers spans in its own way");
+    calls.leave_spans(ELSEWHERE);
+    assert!(!calls.keep_span(ELSEWHERE, ids[1], span(3, 2)));
+    calls.leave_spans(HERE);
+    assert!(calls.keep_span(ELSEWHERE, ids[1], span(3, 2)) && !calls.keep_span(HERE, ids[2], span(3, 3)));
+    assert!(!calls.keep_span(ELSEWHERE, ids[2], span(3, 1)), "its span is alive");
+    assert_eq!([1, 2].map(|number| calls.take_of_span(span(3, number))), [ids[0], ids[1]]);
 }
 
 #[test]
@@ -282,7 +354,9 @@ fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() 
     for (is_alone, uncounted) in [(true, 2), (false, 0)] {
         let id = calls.begin(&spare, HERE, place(), 0, 0);
         let call = calls.get(id).unwrap();
-        call.set_alone(is_alone);
+        if is_alone {
+            call.set_alone();
+        }
         for _ in 0..3 {
             assert!(!call.enter_at_home(None::<fn() -> Ticks>));
             calls.enter(HERE, calls.get(id).unwrap(), 1, Left::Other, 0);

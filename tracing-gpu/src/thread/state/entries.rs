@@ -137,12 +137,18 @@ impl ThreadState {
             Some(_) => None,
             None => Some(call),
         };
-        let who = task.zip(self.identity(outermost)).map(|(task, identity)| Task {
-            label: identity.key.label,
-            codes: task.codes(),
-            values: &self.session.values,
-        });
-        let went_on = self.look(place, now, waited, Waiter::Call(self.held_by(now, waited), who));
+        let who = || {
+            task.zip(self.identity(outermost)).map(|(task, identity)| Task {
+                label: identity.key.label,
+                codes: task.codes(),
+                values: &self.session.values,
+            })
+        };
+        let is_paused = self.coincidences.get().is_some_and(|all| all.is_paused(now, waited));
+        let went_on = match is_paused {
+            true => self.identity(place).and_then(|identity| Mark::new(identity.key.label, now)),
+            false => self.look(place, now, waited, Waiter::Call(self.held_by(now, waited), who())),
+        };
         endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
     }
 

@@ -47,7 +47,7 @@ impl ThreadState {
         if row.is_some_and(|row| row.add_near(duration, nested)) {
             let below = self.stack.depth();
             let call = self.stack.call_of(below);
-            self.session.calls.exit(self.index, call, entered.saturating_add(duration), OnCpu::default());
+            self.exit_call(call, entered.saturating_add(duration), OnCpu::default(), below);
             return self.note_end(Ended { place, entered, duration, nested }, call, below, 0);
         }
         self.add(Ended { place, entered, duration, nested });
@@ -64,7 +64,7 @@ impl ThreadState {
         };
         if row.add_near(ended.duration, ended.nested) {
             let call = self.stack.call_of(depth);
-            self.session.calls.exit(self.index, call, now, OnCpu::default());
+            self.exit_call(call, now, OnCpu::default(), depth);
             self.note_end(ended, call, depth, 0);
         } else {
             self.add(ended);
@@ -252,7 +252,7 @@ impl ThreadState {
             }
             let cpu = self.on_cpu(&ended, below);
             let end = ended.entered.saturating_add(ended.duration);
-            self.session.calls.exit(self.index, call, end, cpu);
+            self.exit_call(call, end, cpu, below);
             if ended.duration >= coincidence::LEAST / 2 && below == 0 {
                 let last = [ended.place.bits(), ended.entered, end];
                 self.last_long.iter().zip(last).for_each(|(word, value)| word.store(value, Relaxed));
@@ -268,6 +268,13 @@ impl ThreadState {
                 self.infer_ended(&ended, cpu.off, below);
             }
         }
+    }
+
+    /// Ends an instance of a call (0 for none), with `below` ranges below it.
+    #[inline(always)]
+    fn exit_call(&self, call: CallId, now: Ticks, cpu: OnCpu, below: usize) {
+        let around = || below.checked_sub(1).map_or(0, |around| self.stack.called_of(around));
+        self.session.calls.exit_in(&self.spare_calls, self.index, call, now, cpu, around);
     }
 
     /// Notes that a range has just ended, with `below` ranges below it and so long off the CPU: what waits may have

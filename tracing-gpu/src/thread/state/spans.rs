@@ -16,23 +16,13 @@ use crate::thread::stack::Frame;
 
 /// New spans.
 impl ThreadState {
-    /// Path `counting`: place and row of a new span under the innermost open range, if they are cached, the span has no
-    /// values of its own, and no call must follow it.
+    /// Path `counting`: place and row of a new span under the innermost open range, if they are cached, and the span has
+    /// no values of its own.
     #[inline(always)]
     pub(crate) fn child_counting(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
         let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
         let place = self.children.get(parent, site_key(metadata)).filter(|place| place.is_plain())?;
-        let row = self.rows.get_inline(place.row()).filter(|row| row.is_plain())?;
-        Some((place, row))
-    }
-
-    /// The same for a new span that a call follows.
-    #[inline]
-    pub(crate) fn child_called(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
-        let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
-        let place = self.children.get(parent, site_key(metadata)).filter(|place| place.is_plain())?;
-        let row = self.rows.get_inline(place.row()).filter(|row| row.is_reentered())?;
-        Some((place, row))
+        Some((place, self.rows.get_inline(place.row())?))
     }
 
     /// Node of the innermost open range, which is the parent of a new span without an explicit parent.
@@ -92,15 +82,15 @@ impl ThreadState {
         }
     }
 
-    /// The place on this thread for a place that another thread made.
+    /// The place on this thread for a place that the thread with this state has made.
     #[inline]
-    pub(crate) fn place_from(&self, other: &Self, place: Place) -> Place {
+    pub(crate) fn place_from(&self, index: u32, other: impl FnOnce() -> Option<&'static Self>, place: Place) -> Place {
         // The cache of children also serves here. Its key has a number for the other thread's row in place of the call
         // site; no call site has such a number.
-        let row = (place.row() as u64) << 16 | u64::from(other.index) | 1 << 63;
+        let row = (place.row() as u64) << 16 | u64::from(index) | 1 << 63;
         self.children.get(place.node(), row).unwrap_or_else(|| {
             self.find_child(place.node(), row, || {
-                let identity = other.rows.identity(place);
+                let identity = other().and_then(|other| other.rows.identity(place));
                 let here = identity.map(|identity| self.place(place.node(), identity.key, identity.metadata));
                 here.map_or(Place::NONE, |here| here.under_if_any(place.parent()))
             })
@@ -196,7 +186,9 @@ impl ThreadState {
         let calls = &self.session.calls;
         let id = calls.begin(&self.spare_calls, self.index, place, parent.unwrap_or(0), self.session.clock.now());
         if let Some(call) = calls.get(id) {
-            call.set_alone(parent.is_none());
+            if parent.is_none() {
+                call.set_alone();
+            }
             if self.is_taped {
                 call.set_numbers(new.numbers());
             }
