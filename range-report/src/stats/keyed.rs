@@ -142,7 +142,12 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
         &self.rows
     }
 
-    /// The same, to change them.
+    /// The keys and rows, in no order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.keys.all.iter().zip(&mut self.rows)
+    }
+
+    /// The rows, in no order.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.rows.iter_mut()
     }

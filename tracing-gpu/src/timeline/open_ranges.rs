@@ -1,8 +1,7 @@
 //! Data of ranges that are still open: their values, and the original starts of those that a new window cut.
 
 use nvtx_rs::{Color, Payload};
-use range_report::stats::order;
-use rustc_hash::FxHashMap;
+use range_report::stats::{Keyed, order};
 
 use crate::clock::Ticks;
 use crate::span::fields::Fields;
@@ -25,14 +24,14 @@ type Key = (Ticks, u32, u32);
 /// Data of at most [`OPEN`] ranges.
 #[derive(Debug)]
 struct Bounded<T> {
-    all: FxHashMap<Key, T>,
+    all: Keyed<Key, T>,
     /// The next ones to be forgotten, the earliest last.
     earliest: Vec<Key>,
 }
 
 impl<T> Default for Bounded<T> {
     fn default() -> Self {
-        Self { all: FxHashMap::default(), earliest: Vec::new() }
+        Self { all: Keyed::default(), earliest: Vec::new() }
     }
 }
 

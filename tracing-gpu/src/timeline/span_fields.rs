@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use range_report::stats::Keyed;
 use range_report::timeline::Value;
-use rustc_hash::FxHashMap;
 
 use crate::clock::Ticks;
 use crate::record::RangeNumbers;
@@ -50,8 +49,8 @@ impl SpanRecord {
 
 #[derive(Debug, Default)]
 pub(super) struct SpanFields {
-    young: FxHashMap<u64, SpanRecord>,
-    old: FxHashMap<u64, SpanRecord>,
+    young: Keyed<u64, SpanRecord>,
+    old: Keyed<u64, SpanRecord>,
     /// Present and largest memory of `young`.
     bytes: usize,
     most: usize,

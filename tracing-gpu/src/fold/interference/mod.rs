@@ -26,7 +26,6 @@ use range_report::Summary;
 use range_report::stats::{Keyed, order};
 use range_report::summary::{InterferenceStats, MemoryKind};
 use range_report::timeline::{Call, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
-use rustc_hash::FxHashMap;
 
 use self::calls::Calls;
 use super::Fold;
@@ -63,7 +62,7 @@ pub(crate) struct Interference {
     calls: Calls,
     streams: Keyed<StreamId, StreamLog>,
     /// Records of events, by their numbers.
-    events: FxHashMap<u64, Event>,
+    events: Keyed<u64, Event>,
     /// Whether an event was forgotten.
     forgot_event: bool,
     pairs: Keyed<Pair, Sums>,
@@ -459,7 +458,7 @@ impl Interference {
             &mut logs().flat_map(|log| &log.operations).filter(|it| it.start < *settled).map(|operation| operation.end),
         );
         let told = horizon(&mut logs().flat_map(|log| &log.waits).map(|wait| wait.0).filter(|at| at < settled));
-        let recorded = horizon(&mut events.values().map(|event| event.at).filter(|at| at < settled));
+        let recorded = horizon(&mut events.rows().iter().map(|event| event.at).filter(|at| at < settled));
         for log in streams.values_mut() {
             log.operations.retain(|operation| {
                 let is_old = operation.start < *settled && operation.end <= ended;
