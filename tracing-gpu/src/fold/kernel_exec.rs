@@ -18,7 +18,7 @@ const MOST_WAITING: usize = 1 << 16;
 const MOST_KEPT: u64 = 1 << 16;
 
 /// The fold.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct KernelExec {
     names: Keyed<String, u32>,
     /// Calls by correlation id, and their order of arrival.
@@ -43,7 +43,7 @@ struct Call {
     name: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Kernel {
     start: u64,
     end: u64,
@@ -53,7 +53,7 @@ struct Kernel {
 }
 
 /// The figures of one row.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Parts {
     total: Distribution,
     call: Distribution,

@@ -57,7 +57,6 @@ pub(crate) fn in_ticks(units: u64) -> u64 {
 }
 
 /// The last outermost ranges that have ended on a thread: polls of futures, and long ranges.
-#[derive(Debug)]
 pub(crate) struct Endings {
     count: AtomicU64,
     all: [Ending; KEPT],

@@ -143,7 +143,7 @@ struct Wait {
 }
 
 /// The task of a call that has waited. Of calls of its name the values count as well.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Task<'a> {
     pub(crate) label: u32,
     pub(crate) codes: Codes,
@@ -151,7 +151,7 @@ pub(crate) struct Task<'a> {
 }
 
 /// Who has waited.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum Waiter<'a> {
     /// A call, which is about to be polled; the label of what has held this thread for most of the wait, until now; and
     /// the task of the call.

@@ -29,7 +29,6 @@ const MOST_FIELDS: u64 = 1 << FIELDS;
 pub(super) const LINE: usize = size_of::<Line>() / size_of::<u64>();
 
 /// Writes values behind a header of one line: to a page of its thread or, if they do not fit there, to a list.
-#[derive(Debug)]
 pub(super) struct Words<'a> {
     page: &'a [AtomicU64],
     list: Vec<u64>,

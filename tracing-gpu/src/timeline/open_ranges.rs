@@ -11,7 +11,7 @@ use crate::span::fields::Fields;
 const OPEN: usize = 1 << 16;
 
 /// Values of a range.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct OpenValues {
     pub(super) color: Option<Color>,
     pub(super) payload: Option<Payload>,
@@ -22,7 +22,6 @@ pub(super) struct OpenValues {
 type Key = (Ticks, u32, u32);
 
 /// Data of at most [`OPEN`] ranges.
-#[derive(Debug)]
 struct Bounded<T> {
     all: Keyed<Key, T>,
     /// The next ones to be forgotten, the earliest last.
@@ -55,7 +54,7 @@ impl<T> Bounded<T> {
 }
 
 /// What is known of open ranges.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct OpenRanges {
     values: Bounded<OpenValues>,
     /// Original starts.

@@ -28,7 +28,7 @@ const SPARE_BYTES: usize = 512;
 const ENTRY: usize = 128;
 
 /// The data of a span.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct SpanRecord {
     /// Whether its creation is known; otherwise only later records are.
     is_whole: bool,
@@ -47,7 +47,7 @@ impl SpanRecord {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct SpanFields {
     young: Keyed<u64, SpanRecord>,
     old: Keyed<u64, SpanRecord>,

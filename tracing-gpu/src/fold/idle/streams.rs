@@ -17,7 +17,7 @@ const MOST_STREAMS: usize = 1 << 16;
 const MOST_WAITS: usize = 1 << 18;
 
 /// What is known of a stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct StreamLog {
     pub(super) kind: StreamKind,
     /// When it was told to wait for an event.
@@ -42,7 +42,7 @@ impl StreamLog {
 }
 
 /// Streams, by context and number: a number is unique within a context.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct StreamLogs(Keyed<(u32, u32), StreamLog>);
 
 impl StreamLogs {
@@ -109,7 +109,7 @@ fn keep_newer<K: std::hash::Hash + Eq, V>(all: &mut Keyed<K, V>, used: impl Fn(&
 }
 
 /// The last operation of a stream, or of all blocking streams.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct Lane {
     stream: u32,
     thread: u32,
@@ -122,7 +122,7 @@ struct Lane {
 }
 
 /// The streams of one context.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Context {
     lanes: Keyed<u32, Lane>,
     default: Option<Lane>,
@@ -131,7 +131,7 @@ struct Context {
 }
 
 /// The streams of one device.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Streams {
     contexts: Keyed<u32, Context>,
     /// Waits up to this time have been counted, so that each moment counts once.

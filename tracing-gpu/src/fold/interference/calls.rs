@@ -7,7 +7,7 @@ const MOST_CALLS: usize = 1 << 18;
 /// The largest number of calls around one another that are followed.
 const MOST_LEVELS: usize = 64;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct CallLog {
     parent: u64,
     end: u64,
@@ -16,7 +16,7 @@ struct CallLog {
 }
 
 /// Calls that have ended, by number.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Calls {
     calls: Keyed<u64, CallLog>,
     /// The latest end of a call that was forgotten.

@@ -54,7 +54,7 @@ impl Default for Limits {
 }
 
 /// The fold.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Interference {
     limits: Limits,
     without_events: bool,
@@ -91,7 +91,7 @@ const MOST_STREAMS: usize = 1 << 10;
 const NO_PATH: u32 = u32::MAX;
 
 /// Paths of spans, by number.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Paths {
     numbers: Keyed<Vec<String>, u32>,
     roots: Keyed<String, u32>,
@@ -122,7 +122,7 @@ impl Paths {
 }
 
 /// An operation of a stream.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct StreamOperation {
     start: u64,
     end: u64,
@@ -137,14 +137,14 @@ struct StreamOperation {
 }
 
 /// An event is recorded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Event {
     stream: StreamId,
     at: u64,
 }
 
 /// What is known of a stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct StreamLog {
     device: u32,
     operations: Vec<StreamOperation>,

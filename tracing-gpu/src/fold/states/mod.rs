@@ -50,7 +50,7 @@ impl Default for Limits {
 const MOST_LEVELS: usize = 64;
 
 /// The fold.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct States {
     limits: Limits,
     threads: Keyed<u32, ThreadLog>,
@@ -76,7 +76,7 @@ pub(crate) struct States {
 }
 
 /// An operation, from its launch to its end, and the innermost call or span around its launch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Launched {
     call: u64,
     at: u64,
@@ -84,7 +84,7 @@ struct Launched {
     duration: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Closed {
     call: u64,
     name: u32,
@@ -93,7 +93,7 @@ struct Closed {
 }
 
 /// A call, or a span that is entered once.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct CallLog {
     parent: u64,
     /// When it was entered, and the end of its last instance.
@@ -106,7 +106,7 @@ struct CallLog {
 }
 
 /// Of a call that is entered again, or launches operations.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Parts {
     /// When an instance was open, or a child call was alive.
     active: Union,
