@@ -1,6 +1,7 @@
 //! Rows by their keys.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::Index;
@@ -176,11 +177,9 @@ impl<K: Ord, V, S> IntoIterator for Keyed<K, V, S> {
 
     /// In the order of the keys.
     fn into_iter(self) -> Self::IntoIter {
-        let (mut keys, mut rows) = (self.keys.all, self.rows);
-        let places = order_of(&keys);
-        order::arrange(&mut keys, places.clone());
-        order::arrange(&mut rows, places);
-        keys.into_iter().zip(rows)
+        let mut unsorted = Unsorted { keys: self.keys.all, rows: self.rows };
+        order::arrange(order_of(&unsorted.keys), &mut unsorted);
+        unsorted.keys.into_iter().zip(unsorted.rows)
     }
 }
 
@@ -263,9 +262,27 @@ impl<K: Eq + Hash, S: BuildHasher> Keys<K, S> {
     }
 }
 
+struct Unsorted<K, V> {
+    keys: Vec<K>,
+    rows: Vec<V>,
+}
+
+impl<K, V> order::Swap for Unsorted<K, V> {
+    fn swap(&mut self, a: usize, b: usize) {
+        self.keys.swap(a, b);
+        self.rows.swap(a, b);
+    }
+}
+
+impl<K: Ord> order::Compare for &[K] {
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        self[a].cmp(&self[b])
+    }
+}
+
 #[inline(never)]
 fn order_of<K: Ord>(keys: &[K]) -> Vec<usize> {
-    order::order(keys.len(), &order::Rows { rows: keys, compare: K::cmp })
+    order::order(keys.len(), &keys)
 }
 
 /// Places by the low half of a hash. Compiled once: not inlined into the code for each type of key.

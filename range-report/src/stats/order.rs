@@ -4,8 +4,7 @@ use std::cmp::{Ordering, Reverse};
 
 /// Sorts rows; equal ones keep their order.
 pub fn by<T>(rows: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
-    let order = order(rows.len(), &Rows { rows, compare });
-    arrange(rows, order);
+    sort(rows.len(), &mut Unsorted { rows, compare });
 }
 
 /// The same by a key.
@@ -29,26 +28,35 @@ pub(super) trait Compare {
     fn compare(&self, a: usize, b: usize) -> Ordering;
 }
 
-pub(super) struct Rows<'a, T, F> {
-    pub(super) rows: &'a [T],
-    pub(super) compare: F,
+/// Exchanges two rows.
+pub(super) trait Swap {
+    fn swap(&mut self, a: usize, b: usize);
 }
 
-impl<T, F: Fn(&T, &T) -> Ordering> Compare for Rows<'_, T, F> {
+trait Sort: Compare + Swap {}
+
+struct Unsorted<'a, T, F> {
+    rows: &'a mut [T],
+    compare: F,
+}
+
+impl<T, F: Fn(&T, &T) -> Ordering> Compare for Unsorted<'_, T, F> {
     fn compare(&self, a: usize, b: usize) -> Ordering {
         (self.compare)(&self.rows[a], &self.rows[b])
     }
 }
 
-/// Exchanges two rows.
-trait Swap {
-    fn swap(&mut self, a: usize, b: usize);
+impl<T, F> Swap for Unsorted<'_, T, F> {
+    fn swap(&mut self, a: usize, b: usize) {
+        self.rows.swap(a, b);
+    }
 }
 
-impl<T> Swap for &mut [T] {
-    fn swap(&mut self, a: usize, b: usize) {
-        <[T]>::swap(self, a, b);
-    }
+impl<T, F: Fn(&T, &T) -> Ordering> Sort for Unsorted<'_, T, F> {}
+
+#[inline(never)]
+fn sort(count: usize, rows: &mut dyn Sort) {
+    arrange(order(count, rows), rows);
 }
 
 /// The indices of rows in sorted order.
@@ -59,14 +67,9 @@ pub(super) fn order(count: usize, rows: &dyn Compare) -> Vec<usize> {
     order
 }
 
-/// Moves the row at `from[i]` to each place `i`.
-pub(super) fn arrange<T>(mut rows: &mut [T], from: Vec<usize>) {
-    put_in(from, &mut rows);
-}
-
-/// The same by exchanges.
+/// Moves the row at `from[i]` to each place `i`, by exchanges.
 #[inline(never)]
-fn put_in(mut from: Vec<usize>, rows: &mut dyn Swap) {
+pub(super) fn arrange(mut from: Vec<usize>, rows: &mut dyn Swap) {
     for start in 0..from.len() {
         let mut at = start;
         while let Some(old) = from.get_mut(at).map(|old| std::mem::replace(old, at)).filter(|&old| old != start) {

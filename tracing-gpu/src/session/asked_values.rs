@@ -29,7 +29,7 @@ pub(crate) struct AskedValues {
 
 impl AskedValues {
     pub(crate) fn new() -> Self {
-        let none = || std::array::from_fn(|_| AtomicU32::new(0));
+        let none = || [const { AtomicU32::new(0) }; PLACES];
         Self {
             are_asked: AtomicBool::new(false),
             labels: none(),

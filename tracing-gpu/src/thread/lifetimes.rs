@@ -99,14 +99,16 @@ impl Lifetimes {
     /// The thread has ended: no more calls are made in its lifetimes.
     #[cfg(feature = "cuda")]
     pub(super) fn leave_thread(&mut self) {
-        let open = self.0.iter_mut().flat_map(|all| all.open.values_mut());
-        open.for_each(|lifetime| lifetime.takes_calls = false);
+        if let Some(all) = &mut self.0 {
+            all.open.values_mut().for_each(|lifetime| lifetime.takes_calls = false);
+        }
     }
 
     /// The open lifetimes that contain the present call and have not been noted, the oldest first.
     #[cfg(feature = "cuda")]
     pub(super) fn unnoted(&mut self) -> Vec<(InstanceId, &mut Lifetime)> {
-        let all = self.0.iter_mut().flat_map(|all| all.open.iter_mut()).map(|(id, lifetime)| (*id, lifetime));
+        let Some(all) = &mut self.0 else { return Vec::new() };
+        let all = all.open.iter_mut().map(|(id, lifetime)| (*id, lifetime));
         let mut unnoted: Vec<_> = all.filter(|(_, lifetime)| lifetime.takes_calls && !lifetime.is_noted).collect();
         order::by_key(&mut unnoted, |(id, _)| *id);
         unnoted
@@ -115,7 +117,7 @@ impl Lifetimes {
     /// All open lifetimes.
     pub(super) fn open(&self) -> Vec<OpenLifetimes> {
         let mut open: Keyed<(u32, u64), OpenLifetimes> = Keyed::default();
-        for Lifetime { label, thread, thread_name, .. } in self.0.iter().flat_map(|all| all.open.rows()) {
+        for Lifetime { label, thread, thread_name, .. } in self.0.as_ref().map_or(&[][..], |all| all.open.rows()) {
             let of_name = || OpenLifetimes { label: *label, thread: thread_name.to_string(), count: 0 };
             open.row_or((*label, *thread), of_name).count += 1;
         }

@@ -223,7 +223,7 @@ fn value<'a, 'b>(tag: u64, words: &'b [u64], text: &'a mut Vec<u8>) -> Option<(V
         let len = (tag >> (KINDS + FIELDS)) as usize;
         let (own, rest) = words.split_at_checked(len.div_ceil(8))?;
         text.clear();
-        text.extend(own.iter().flat_map(|word| word.to_le_bytes()));
+        own.iter().for_each(|word| text.extend_from_slice(&word.to_le_bytes()));
         text.truncate(len);
         return Some((Value::Text(std::str::from_utf8(text).unwrap_or_default()), rest));
     }

@@ -82,7 +82,9 @@ impl StreamLogs {
         };
         logs.values_mut().for_each(|log| cut(log, log.launched.saturating_sub(BETWEEN_LAUNCHES)));
         if logs.rows().iter().map(|log| log.waits.len()).sum::<usize>() > MOST_WAITS {
-            let middle = median(logs.rows().iter().flat_map(|log| &log.waits).copied().collect());
+            let mut waits = Vec::new();
+            logs.rows().iter().for_each(|log| waits.extend(&log.waits));
+            let middle = median(waits);
             logs.values_mut().for_each(|log| cut(log, middle));
         }
         logs.retain(|_, log| !log.waits.is_empty() || log.kind != StreamKind::default());
