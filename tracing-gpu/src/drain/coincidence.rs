@@ -128,7 +128,7 @@ fn all_claims(rows: &Keyed<Key, Sums>, is_asked: fn(&By) -> bool) -> Vec<Claim> 
     let mut lengths: Vec<(u8, u8)> = rows.iter().map(|(key, _)| (key.octave, key.window)).collect();
     order::by_key(&mut lengths, |length| *length);
     lengths.dedup();
-    let mut names: Vec<By> = rows.iter().map(|(key, _)| key.by).filter(|by| is_asked(by)).collect();
+    let mut names: Vec<By> = rows.iter().map(|(key, _)| key.by).filter(is_asked).collect();
     names.dedup();
     let claim = |by: By| {
         // The most waits that it explains, and most closely: short ones may have other causes.
