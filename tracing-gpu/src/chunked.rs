@@ -21,7 +21,7 @@ pub(crate) struct Chunked<T: 'static, const N: usize> {
 
 impl<T: Default + 'static, const N: usize> Chunked<T, N> {
     pub(crate) fn new() -> Self {
-        Self { first: std::array::from_fn(|_| T::default()), rest: std::array::from_fn(|_| OnceCell::new()) }
+        Self { first: std::array::from_fn(|_| T::default()), rest: [const { OnceCell::new() }; CHUNKS] }
     }
 
     /// Makes a new table at this place, entry by entry: a whole table may be larger than the caller's stack.

@@ -45,7 +45,7 @@ pub(crate) struct Clock {
 }
 
 /// The conversion from ticks to nanoseconds at one drain.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Rate {
     /// Nanoseconds a tick, as a fixed-point number with 40 fractional bits.
     ns_per_tick_q40: u64,

@@ -24,7 +24,6 @@ pub(crate) struct Page {
     written: AtomicUsize,
 }
 
-#[derive(Debug)]
 #[repr(align(64))]
 struct Lines([[AtomicU64; 4]; PAGE]);
 

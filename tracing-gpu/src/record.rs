@@ -40,7 +40,7 @@ pub(crate) type InstanceId = u64;
 pub(crate) struct Place(u64);
 
 /// Why the fields of a new span are examined before its name is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unnamed {
     /// It may have values of its own.
     WithValues,

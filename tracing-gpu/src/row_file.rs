@@ -38,7 +38,7 @@ const NEXT: u64 = 0;
 const PAGE: usize = 4096;
 
 /// Losses that the file counts, by their place in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum Lost {
     /// Rows and records that are not in the file.
     Rows = 1,
@@ -76,7 +76,7 @@ struct Log {
 }
 
 /// A record under construction.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Words(Vec<u64>);
 
 impl Words {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::pending::Pending;
 use crate::fold::MadeCall;
 use crate::record::{Api, ApiCall};
-use rustc_hash::FxHashSet;
+use range_report::stats::Keyed;
 
 /// A driver call waits for this many drains, and a call of the runtime is remembered for as many.
 const DRAINS: usize = 2;
@@ -20,20 +20,20 @@ pub(super) struct NestedCalls {
     /// Waiting driver calls, one list per drain.
     waiting: VecDeque<Vec<MadeCall>>,
     /// Ids of calls of the runtime, one set per drain.
-    runtime: VecDeque<FxHashSet<u32>>,
+    runtime: VecDeque<Keyed<u32, ()>>,
 }
 
 impl NestedCalls {
     /// At most `limit` calls wait, and per drain at most `limit` calls of the runtime are remembered. Beyond, driver
     /// calls count earlier, or although they were nested.
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, waiting: VecDeque::from([Vec::new()]), runtime: VecDeque::from([FxHashSet::default()]) }
+        Self { limit, waiting: VecDeque::from([Vec::new()]), runtime: VecDeque::from([Keyed::default()]) }
     }
 
     /// Remembers a call of the runtime that nobody noted.
     pub(super) fn remember(&mut self, call: &ApiCall) {
         let Some(now) = self.runtime.back_mut().filter(|now| now.len() < self.limit) else { return };
-        now.insert(call.correlation);
+        now.insert(call.correlation, ());
     }
 
     /// Whether this is a driver call that the runtime is known to have made.
@@ -57,7 +57,7 @@ impl NestedCalls {
         let kept = waiting.back().map_or(0, |now| now.len() / 2);
         let mut old: Vec<MadeCall> = waiting.iter_mut().flat_map(std::mem::take).collect();
         let new = old.split_off(old.len() - kept);
-        let (still, over): (Vec<_>, _) = old.into_iter().partition(|made| running.contains(&made.call.correlation));
+        let (still, over): (Vec<_>, _) = old.into_iter().partition(|made| running.contains_key(&made.call.correlation));
         waiting.back_mut().into_iter().for_each(|now| now.extend(still.iter().chain(&new)));
         over
     }
@@ -70,12 +70,12 @@ impl NestedCalls {
         waiting.iter_mut().for_each(|calls| calls.retain(|made| !is_nested(runtime, pending, made.call.correlation)));
         let oldest = if waiting.len() < DRAINS { None } else { waiting.pop_front() };
         let running = pending.running();
-        let (still, over) = oldest.into_iter().flatten().partition(|made| running.contains(&made.call.correlation));
+        let (still, over) = oldest.into_iter().flatten().partition(|made| running.contains_key(&made.call.correlation));
         if self.runtime.len() > DRAINS {
             self.runtime.pop_front();
         }
         self.waiting.push_back(still);
-        self.runtime.push_back(FxHashSet::default());
+        self.runtime.push_back(Keyed::default());
         over
     }
 
@@ -99,6 +99,6 @@ impl NestedCalls {
 }
 
 /// Whether the record of a call of the runtime with this id has arrived.
-fn is_nested(runtime: &VecDeque<FxHashSet<u32>>, pending: &Pending, correlation: u32) -> bool {
-    pending.is_of_runtime(correlation) || runtime.iter().any(|drain| drain.contains(&correlation))
+fn is_nested(runtime: &VecDeque<Keyed<u32, ()>>, pending: &Pending, correlation: u32) -> bool {
+    pending.is_of_runtime(correlation) || runtime.iter().any(|drain| drain.contains_key(&correlation))
 }

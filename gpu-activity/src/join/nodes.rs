@@ -1,6 +1,6 @@
 //! The places where nodes of graphs were made.
 
-use rustc_hash::FxHashMap;
+use range_report::stats::Keyed;
 
 use crate::fold::Launch;
 use crate::record::GraphNode;
@@ -8,7 +8,7 @@ use crate::record::GraphNode;
 /// Nodes by number: 80 bytes each at most.
 #[derive(Debug, Default)]
 pub(super) struct GraphNodes {
-    made: FxHashMap<u64, Launch>,
+    made: Keyed<u64, Launch>,
     /// Number of nodes without room.
     pub(super) forgotten: u64,
 }

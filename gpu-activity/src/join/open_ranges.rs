@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use rustc_hash::FxHashMap;
+use range_report::stats::Keyed;
 
 /// Open start/end ranges of one thread.
 #[derive(Debug, Default)]
@@ -15,11 +15,11 @@ struct OfThread {
 
 /// Open start/end ranges by thread.
 #[derive(Debug, Default)]
-pub(super) struct OpenRanges(FxHashMap<u32, OfThread>);
+pub(super) struct OpenRanges(Keyed<u32, OfThread>);
 
 impl OpenRanges {
     pub(super) fn begin(&mut self, thread: u32, slot: u32) {
-        let open = self.0.entry(thread).or_default();
+        let open = self.0.row(thread);
         open.slots.insert(open.slots.binary_search(&slot).unwrap_or_else(|place| place), slot);
         open.shared = None;
     }

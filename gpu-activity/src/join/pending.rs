@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use range_report::stats::Keyed;
+use rustc_hash::FxHashMap;
 
 use super::mere_calls::MereCalls;
 use super::pending_call::{DRAINS, Expected, Fate, PendingCall, Progress, Recorded};
@@ -30,17 +31,17 @@ pub(super) struct Pending {
     pub(super) known: FxHashMap<u32, PendingCall>,
     pub(super) mere_calls: MereCalls,
     /// Start/end ranges around some of the calls.
-    within: FxHashMap<u32, Arc<[u32]>>,
+    within: Keyed<u32, Arc<[u32]>>,
     /// Summed lengths of these lists; a shared list counts once.
     around: usize,
     /// Ids and serials in order of arrival; forgotten calls are skipped.
     pub(super) arrived: VecDeque<(u32, u32)>,
     serial: u32,
     /// The operating system's thread numbers, by the thread numbers of records.
-    pub(super) threads: FxHashMap<u32, u32>,
+    pub(super) threads: Keyed<u32, u32>,
     /// The last call of each thread, if calls are recorded or at most its record is expected. It may still run, for
     /// many drains if it waits. A call without work does not age before the next note of its thread.
-    running: FxHashMap<u32, u32>,
+    running: Keyed<u32, u32>,
     ageing: Ageing,
     /// Number of calls dropped at the bound before anything had arrived for them.
     pub(super) forgotten: u64,
@@ -64,8 +65,8 @@ impl Pending {
     }
 
     /// The last calls of all threads that may still run.
-    pub(super) fn running(&self) -> FxHashSet<u32> {
-        self.running.values().copied().collect()
+    pub(super) fn running(&self) -> Keyed<u32, ()> {
+        self.running.rows().iter().map(|call| (*call, ())).collect()
     }
 
     /// Whether this is part of a remembered call: the driver calls of one runtime call share its id and its place. Once
@@ -107,7 +108,8 @@ impl Pending {
         self.remove(id, free);
         if launch.is_mere_call() {
             if self.awaits_records() {
-                let is_again = self.running.insert(launch.launch.thread, id) == Some(id);
+                let is_again = self.running.get(&launch.launch.thread) == Some(&id);
+                self.running.insert(launch.launch.thread, id);
                 self.mere_calls.insert(id, launch.launch, is_again);
             }
             return;
@@ -244,7 +246,7 @@ impl Pending {
     /// Ends a counting drain: forgets ageing calls without a record in the last two drains.
     pub(super) fn drained(&mut self, free: &mut dyn FnMut(u32)) {
         if self.running.len() > MOST_THREADS {
-            self.running = FxHashMap::default(); // most of these threads have ended
+            self.running.clear(); // most of these threads have ended
         }
         let (aged, ids) = self.ageing.drained();
         for id in ids {
@@ -268,7 +270,8 @@ impl Pending {
             }
         }
         self.mere_calls.clear();
-        self.within.drain().for_each(|(_, slots)| slots.iter().copied().for_each(&mut *free));
+        self.within.rows().iter().for_each(|slots| slots.iter().copied().for_each(&mut *free));
+        self.within.clear();
         self.around = 0;
         (self.forgotten, self.forgotten_calls) = (0, 0);
     }

@@ -11,7 +11,6 @@ use super::figures::RangeKernel;
 use super::kernels::{Execution, Key, RangeKernels, is_known};
 use crate::fold::{InstanceState, Instances, Range};
 use range_report::stats::{Distribution, Keyed};
-use rustc_hash::FxHashSet;
 
 /// Bound on single durations kept here: 8 MiB. They do not use the profiler's budget, because nothing would return them
 /// to it.
@@ -60,7 +59,7 @@ impl Undecided {
     pub(super) fn totals(&self, instances: &Instances, rows: &RangeKernels) -> Keyed<Key, RangeKernel> {
         let mut totals = rows.totals();
         let range_of = |slot: u32| instances.get(slot).filter(|range| !range.left).map(InstanceState::range);
-        let mut launched = FxHashSet::default();
+        let mut launched: Keyed<_, ()> = Keyed::default();
         let mut room = APART;
         for (around, kernels) in &self.waiting {
             let mut counted = Vec::new();
@@ -83,7 +82,7 @@ impl Undecided {
                 for &(slot, range, is_first) in &ranges {
                     let row = totals.row((thread, Some(range), kernel));
                     let is_new =
-                        !is_known(instances, slot, (kernel, thread)) && launched.insert((slot, kernel, thread));
+                        !is_known(instances, slot, (kernel, thread)) && launched.insert((slot, kernel, thread), ());
                     row.range_instances += u64::from(is_new);
                     add(row, is_first);
                 }

@@ -1,12 +1,13 @@
 //! Rows by their keys.
 
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::Index;
 use std::{iter, vec};
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxBuildHasher;
 
 use super::order;
 
@@ -87,6 +88,29 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
         self.rows.get_mut(self.keys.place(key).ok()?)
     }
 
+    /// Removes the row of this key, and returns it. The last row takes its place.
+    pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let place = self.keys.place(key).ok()?;
+        self.keys.remove(place);
+        Some(self.rows.swap_remove(place))
+    }
+
+    /// Removes the rows for which `keep` is false.
+    pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
+        let mut place = 0;
+        while let Some(row) = self.rows.get_mut(place) {
+            if keep(&self.keys.all[place], row) {
+                place += 1;
+            } else {
+                self.keys.remove(place);
+                self.rows.swap_remove(place);
+            }
+        }
+    }
+
     /// Whether there is a row with this key.
     #[must_use]
     pub fn contains_key<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
@@ -113,13 +137,18 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
         *self = Self::default();
     }
 
-    /// The rows, in the order in which they were made.
+    /// The rows, in the order in which they were made if none has been removed.
     #[must_use]
     pub fn rows(&self) -> &[V] {
         &self.rows
     }
 
-    /// The same, to change them.
+    /// The keys and rows, in no order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.keys.all.iter().zip(&mut self.rows)
+    }
+
+    /// The rows, in no order.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.rows.iter_mut()
     }
@@ -148,11 +177,9 @@ impl<K: Ord, V, S> IntoIterator for Keyed<K, V, S> {
 
     /// In the order of the keys.
     fn into_iter(self) -> Self::IntoIter {
-        let (mut keys, mut rows) = (self.keys.all, self.rows);
-        let places = order_of(&keys);
-        order::arrange(&mut keys, places.clone());
-        order::arrange(&mut rows, places);
-        keys.into_iter().zip(rows)
+        let mut unsorted = Unsorted { keys: self.keys.all, rows: self.rows };
+        order::arrange(order_of(&unsorted.keys), &mut unsorted);
+        unsorted.keys.into_iter().zip(unsorted.rows)
     }
 }
 
@@ -208,41 +235,141 @@ impl<K: Eq + Hash, S: BuildHasher> Keys<K, S> {
         })
     }
 
-    /// The place of a key, or else the number under which its place would stand: the first free one from its hash on.
+    /// The place of a key, or else its hash.
     #[inline(never)]
     fn place<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Result<usize, u64>
     where
         K: Borrow<Q>,
     {
-        let mut hash = self.hasher.hash_one(key);
-        while let Some(place) = self.places.get(hash) {
+        let hash = self.hasher.hash_one(key);
+        let mut slot = hash as usize;
+        while let Some(place) = self.places.next(hash, &mut slot) {
             if self.all[place].borrow() == key {
                 return Ok(place);
             }
-            hash = hash.wrapping_add(1);
         }
         Err(hash)
+    }
+
+    /// Removes the key at a place; the last key takes its place.
+    #[inline(never)]
+    fn remove(&mut self, place: usize) {
+        self.places.remove(self.hasher.hash_one(&self.all[place]), place);
+        self.all.swap_remove(place);
+        if let Some(moved) = self.all.get(place) {
+            self.places.replace(self.hasher.hash_one(moved), self.all.len(), place);
+        }
+    }
+}
+
+struct Unsorted<K, V> {
+    keys: Vec<K>,
+    rows: Vec<V>,
+}
+
+impl<K, V> order::Swap for Unsorted<K, V> {
+    fn swap(&mut self, a: usize, b: usize) {
+        self.keys.swap(a, b);
+        self.rows.swap(a, b);
+    }
+}
+
+impl<K: Ord> order::Compare for &[K] {
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        self[a].cmp(&self[b])
     }
 }
 
 #[inline(never)]
 fn order_of<K: Ord>(keys: &[K]) -> Vec<usize> {
-    order::order(keys.len(), &|a, b| keys[a].cmp(&keys[b]))
+    order::order(keys.len(), &keys)
 }
 
-/// Places by hash. Compiled once: not inlined into the code for each type of key.
+/// Places by the low half of a hash. Compiled once: not inlined into the code for each type of key.
+///
+/// A place stands in the slot to which its hash points, or in the next free one. The number of slots is a power of two.
+/// A slot has the hash in its upper half, and in its lower half the place plus one; a free slot is zero.
 #[derive(Clone, Default)]
-struct Places(FxHashMap<u64, usize>);
+struct Places(Vec<u64>);
 
 impl Places {
-    #[inline(never)]
-    fn get(&self, hash: u64) -> Option<usize> {
-        self.0.get(&hash).copied()
+    fn value(hash: u64, place: usize) -> u64 {
+        hash << 32 | (place as u64 + 1)
     }
 
+    fn slot(&mut self, slot: usize) -> &mut u64 {
+        let last = self.0.len() - 1;
+        &mut self.0[slot & last]
+    }
+
+    /// The next place with this hash from a slot on.
+    #[inline(never)]
+    fn next(&self, hash: u64, slot: &mut usize) -> Option<usize> {
+        let last = self.0.len().checked_sub(1)?;
+        loop {
+            let value = self.0[*slot & last];
+            *slot = slot.wrapping_add(1);
+            if value == 0 {
+                return None;
+            }
+            if value >> 32 == hash & u64::from(u32::MAX) {
+                return Some((value as u32 - 1) as usize);
+            }
+        }
+    }
+
+    /// Adds the next place: `place` others are there.
     #[inline(never)]
     fn insert(&mut self, hash: u64, place: usize) {
-        self.0.insert(hash, place);
+        if place >= self.0.len() / 4 * 3 {
+            let slots = vec![0; (2 * self.0.len()).max(8)];
+            let old = std::mem::replace(&mut self.0, slots);
+            old.into_iter().filter(|value| *value != 0).for_each(|value| self.put(value));
+        }
+        self.put(Self::value(hash, place));
+    }
+
+    /// Puts a value in the first free slot for its hash.
+    fn put(&mut self, value: u64) {
+        let slot = self.find((value >> 32) as usize, 0);
+        *self.slot(slot) = value;
+    }
+
+    /// The slot with this value, from another slot on.
+    fn find(&mut self, from: usize, value: u64) -> usize {
+        let mut slot = from;
+        while *self.slot(slot) != value {
+            slot = slot.wrapping_add(1);
+        }
+        slot
+    }
+
+    /// Gives what stands at place `old` another place.
+    #[inline(never)]
+    fn replace(&mut self, hash: u64, old: usize, new: usize) {
+        let slot = self.find(hash as usize, Self::value(hash, old));
+        *self.slot(slot) = Self::value(hash, new);
+    }
+
+    /// Removes a place. What stands behind it moves up, unless its hash points to a later slot.
+    #[inline(never)]
+    fn remove(&mut self, hash: u64, place: usize) {
+        let last = self.0.len() - 1;
+        let mut free = self.find(hash as usize, Self::value(hash, place));
+        let mut slot = free;
+        loop {
+            slot = slot.wrapping_add(1);
+            let value = *self.slot(slot);
+            if value == 0 {
+                break;
+            }
+            let from_home = slot.wrapping_sub((value >> 32) as usize) & last;
+            if from_home >= slot.wrapping_sub(free) & last {
+                *self.slot(free) = value;
+                free = slot;
+            }
+        }
+        *self.slot(free) = 0;
     }
 }
 
@@ -269,9 +396,18 @@ mod tests {
     fn check<S: BuildHasher + Default>(rows: &[(u8, u64)]) -> Result<(), TestCaseError> {
         let (mut ours, mut map) = (Keyed::<_, _, S>::default(), BTreeMap::new());
         for &(key, number) in rows {
-            *ours.row(key) += number;
-            *map.entry(key).or_insert(0) += number;
+            if number % 3 == 0 {
+                prop_assert_eq!(ours.remove(&key), map.remove(&key));
+            } else {
+                *ours.row(key) += number;
+                *map.entry(key).or_insert(0) += number;
+            }
         }
+        if let Some(&(least, _)) = rows.first() {
+            ours.retain(|key, number| *key >= least || *number % 2 == 0);
+            map.retain(|key, number| *key >= least || *number % 2 == 0);
+        }
+        prop_assert_eq!(ours.len(), map.len());
         prop_assert!((0..20).all(|key| ours.get(&key) == map.get(&key)));
         prop_assert_eq!(ours.iter().collect::<Vec<_>>(), map.iter().collect::<Vec<_>>());
         prop_assert_eq!(ours.into_iter().collect::<Vec<_>>(), map.into_iter().collect::<Vec<_>>());

@@ -4,14 +4,12 @@ use std::cmp::{Ordering, Reverse};
 
 /// Sorts rows; equal ones keep their order.
 pub fn by<T>(rows: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
-    let order = order(rows.len(), &|a, b| compare(&rows[a], &rows[b]));
-    arrange(rows, order);
+    sort(rows.len(), &mut Unsorted { rows, compare });
 }
 
 /// The same by a key.
 pub fn by_key<T, K: Ord>(rows: &mut [T], key: impl Fn(&T) -> K) {
-    let order = order(rows.len(), &|a, b| key(&rows[a]).cmp(&key(&rows[b])));
-    arrange(rows, order);
+    by(rows, |a, b| key(a).cmp(&key(b)));
 }
 
 /// The same by a number, the largest first.
@@ -25,26 +23,57 @@ pub fn numbers(numbers: &mut Vec<f64>) {
     numbers.dedup();
 }
 
+/// Compares two rows. A trait of its own, because the compiler makes each closure that is called as `dyn Fn` twice.
+pub(super) trait Compare {
+    fn compare(&self, a: usize, b: usize) -> Ordering;
+}
+
+/// Exchanges two rows.
+pub(super) trait Swap {
+    fn swap(&mut self, a: usize, b: usize);
+}
+
+trait Sort: Compare + Swap {}
+
+struct Unsorted<'a, T, F> {
+    rows: &'a mut [T],
+    compare: F,
+}
+
+impl<T, F: Fn(&T, &T) -> Ordering> Compare for Unsorted<'_, T, F> {
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        (self.compare)(&self.rows[a], &self.rows[b])
+    }
+}
+
+impl<T, F> Swap for Unsorted<'_, T, F> {
+    fn swap(&mut self, a: usize, b: usize) {
+        self.rows.swap(a, b);
+    }
+}
+
+impl<T, F: Fn(&T, &T) -> Ordering> Sort for Unsorted<'_, T, F> {}
+
+#[inline(never)]
+fn sort(count: usize, rows: &mut dyn Sort) {
+    arrange(order(count, rows), rows);
+}
+
 /// The indices of rows in sorted order.
 #[inline(never)]
-pub(super) fn order(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+pub(super) fn order(count: usize, rows: &dyn Compare) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by(|&a, &b| compare(a, b));
+    order.sort_by(|&a, &b| rows.compare(a, b));
     order
 }
 
-/// Moves the row at `from[i]` to each place `i`.
-pub(super) fn arrange<T>(rows: &mut [T], from: Vec<usize>) {
-    put_in(from, &mut |a, b| rows.swap(a, b));
-}
-
-/// The same by exchanges.
+/// Moves the row at `from[i]` to each place `i`, by exchanges.
 #[inline(never)]
-fn put_in(mut from: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
+pub(super) fn arrange(mut from: Vec<usize>, rows: &mut dyn Swap) {
     for start in 0..from.len() {
         let mut at = start;
         while let Some(old) = from.get_mut(at).map(|old| std::mem::replace(old, at)).filter(|&old| old != start) {
-            swap(at, old);
+            rows.swap(at, old);
             at = old;
         }
     }

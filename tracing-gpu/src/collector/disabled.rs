@@ -10,7 +10,6 @@ use crate::thread::engine::Engine;
 pub(crate) enum Collector {}
 
 /// There are no totals.
-#[derive(Debug)]
 pub(crate) enum ActivityTotals {}
 
 impl Collector {

@@ -13,7 +13,6 @@ use crate::process;
 use crate::thread::engine::Engine;
 
 /// The data that each call needs, in one cache line. Nothing happens before the session is known.
-#[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Entry {
     engine: &'static Engine,

@@ -40,7 +40,7 @@ use records::{function, kernel};
 /// The interval between two collections.
 const PERIOD: Duration = Duration::from_millis(100);
 /// Shares of the memory limit, in sixteenths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Shares {
     /// CUPTI's buffers, with those that wait to be read.
     buffers: usize,
@@ -133,7 +133,7 @@ struct State {
 }
 
 /// Attributed work, with the names of its kernels, functions and devices.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ActivityTotals {
     pub(crate) totals: Totals,
     kernels: Keyed<u32, Arc<str>>,

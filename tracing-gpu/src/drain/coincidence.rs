@@ -47,7 +47,8 @@ pub(super) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValu
     for (key, sums) in rows {
         all.row(key.waiter).row(*key).add(sums);
     }
-    let of_waiter = |(waiter, rows): (&u32, &Keyed<Key, Sums>)| {
+    let mut found = Vec::new();
+    for (waiter, rows) in all.iter() {
         let row = |(claim, value): (Claim, Option<String>)| {
             let least = (1_u64 << claim.octave).max(LEAST);
             let window = WINDOWS[usize::from(claim.window)];
@@ -80,9 +81,9 @@ pub(super) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValu
             claims.retain(|(of_name, _)| of_name.by.label != claim.by.label);
             claims.push((claim, Some(texts)));
         }
-        claims.into_iter().map(row).collect::<Vec<_>>()
-    };
-    all.iter().flat_map(of_waiter).collect()
+        found.extend(claims.into_iter().map(row));
+    }
+    found
 }
 
 /// The claims about the waits of one name, from its rows: by names alone.
@@ -113,7 +114,7 @@ fn is_telling(after: &Sums, all: &Sums) -> bool {
     is_rare && is_surprise(after, after.waits as f64 / others as f64, after.moments)
 }
 
-fn all_claims(rows: &Keyed<Key, Sums>, is_asked: impl Fn(&By) -> bool) -> Vec<Claim> {
+fn all_claims(rows: &Keyed<Key, Sums>, is_asked: fn(&By) -> bool) -> Vec<Claim> {
     // By name and window: the waits of at least each length.
     let mut longer: Keyed<(By, u8), Vec<Sums>> = Keyed::default();
     for (key, row) in rows.iter() {
@@ -127,7 +128,7 @@ fn all_claims(rows: &Keyed<Key, Sums>, is_asked: impl Fn(&By) -> bool) -> Vec<Cl
     let mut lengths: Vec<(u8, u8)> = rows.iter().map(|(key, _)| (key.octave, key.window)).collect();
     order::by_key(&mut lengths, |length| *length);
     lengths.dedup();
-    let mut names: Vec<By> = rows.iter().map(|(key, _)| key.by).filter(|by| is_asked(by)).collect();
+    let mut names: Vec<By> = rows.iter().map(|(key, _)| key.by).filter(is_asked).collect();
     names.dedup();
     let claim = |by: By| {
         // The most waits that it explains, and most closely: short ones may have other causes.

@@ -37,7 +37,11 @@ impl HeldGuards {
             (Reverse(site.exits + site.elsewhere), site.metadata.name(), site.metadata.line())
         });
         let notes = sites.iter().take(MAX_SITES).map(|seen| sentence(&seen.site)).collect();
-        Self { labels: sites.into_iter().flat_map(|seen| seen.labels).collect(), notes }
+        let mut labels = Keyed::default();
+        for seen in sites {
+            seen.labels.into_iter().for_each(|(label, ())| _ = labels.insert(label, ()));
+        }
+        Self { labels, notes }
     }
 
     /// Updates the names of rows after some were joined to others.

@@ -106,8 +106,12 @@ pub(crate) fn summarise(
                 value_waits.extend(followed.values.copy());
                 shorter = shorter.zip(followed.shorter.copy()).map(|(all, more)| [all, more].concat());
             }
-            held_up.extend(thread.held_up.get().into_iter().flat_map(|waits| waits.copy()));
-            coincidences.extend(thread.coincidences.get().into_iter().flat_map(|all| all.copy()));
+            if let Some(workers) = thread.held_up.get() {
+                held_up.extend(workers.copy());
+            }
+            if let Some(all) = thread.coincidences.get() {
+                coincidences.extend(all.copy());
+            }
             let left_open = thread.left_open().into_iter();
             rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
             ends.push(rows.len());
@@ -608,14 +612,16 @@ impl OpenRanges {
 #[inline(never)]
 fn losses(session: &Session, names: &Names, open: Vec<OpenRanges>, cut: Option<&Cut>) -> Losses {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
-    let cut = cut.into_iter().flat_map(|cut| {
-        cut.labels.iter().map(|&label| OpenRanges { cut: true, ..OpenRanges::pushed(label, cut.thread.clone()) })
-    });
+    let mut all = Vec::new();
+    if let Some(Cut { labels, thread, .. }) = cut {
+        all.extend(labels.iter().map(|&label| OpenRanges { cut: true, ..OpenRanges::pushed(label, thread.clone()) }));
+    }
+    all.extend(open);
     let mut losses = Losses::default();
     losses.split_instances = load(&session.losses.split_instances);
     losses.stray_exits = load(&session.losses.stray_exits);
     losses.spans_dropped = load(&session.losses.spans_dropped);
-    losses.open = cut.chain(open).map(|range| range.named(names)).collect();
+    losses.open = all.into_iter().map(|range| range.named(names)).collect();
     losses.streams = if session.gpu { stream::losses(&session.streams) } else { StreamLosses::default() };
     losses.names_over_limit = names.catalog.names_over_limit;
     losses.categories_over_limit = names.catalog.categories_over_limit;

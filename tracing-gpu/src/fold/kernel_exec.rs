@@ -8,7 +8,6 @@ use range_report::Summary;
 use range_report::stats::{Distribution, Keyed, order};
 use range_report::summary::{KernelExecStats, KernelExecution, RangeExecStats, Times};
 use range_report::timeline::{ApiCall, Item, Operation, Work};
-use rustc_hash::FxHashMap;
 
 use super::Fold;
 
@@ -19,13 +18,13 @@ const MOST_WAITING: usize = 1 << 16;
 const MOST_KEPT: u64 = 1 << 16;
 
 /// The fold.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct KernelExec {
     names: Keyed<String, u32>,
     /// Calls by correlation id, and their order of arrival.
-    calls: FxHashMap<u32, Call>,
+    calls: Keyed<u32, Call>,
     order: VecDeque<u32>,
-    kernels: FxHashMap<u32, Vec<Kernel>>,
+    kernels: Keyed<u32, Vec<Kernel>>,
     waiting: usize,
     rows: Keyed<[u32; 4], Parts>,
     /// By range, call and kernel.
@@ -44,7 +43,7 @@ struct Call {
     name: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Kernel {
     start: u64,
     end: u64,
@@ -54,7 +53,7 @@ struct Kernel {
 }
 
 /// The figures of one row.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Parts {
     total: Distribution,
     call: Distribution,
@@ -131,7 +130,7 @@ impl Fold for KernelExec {
             Some(call) => self.add(&call, &kernel),
             None if self.waiting < MOST_WAITING => {
                 self.waiting += 1;
-                self.kernels.entry(operation.correlation).or_default().push(kernel);
+                self.kernels.row(operation.correlation).push(kernel);
             }
             None => self.unmatched += 1,
         }
@@ -162,7 +161,7 @@ impl Fold for KernelExec {
             kernels.retain(|kernel| kernel.end >= at);
             !kernels.is_empty()
         });
-        self.waiting = self.kernels.values().map(Vec::len).sum();
+        self.waiting = self.kernels.rows().iter().map(Vec::len).sum();
     }
 
     fn finish(&mut self, summary: &mut Summary) {
@@ -194,7 +193,7 @@ impl Fold for KernelExec {
         order::by_key(&mut summary.range_exec, |row| {
             (Reverse(row.execution.total.total_ns), row.range.clone(), row.kernel.clone(), row.api.clone())
         });
-        let left: u64 = self.kernels.values().map(|kernels| kernels.len() as u64).sum();
+        let left: u64 = self.kernels.rows().iter().map(|kernels| kernels.len() as u64).sum();
         if self.unmatched + left > 0 {
             summary.notes.push(format!(
                 "{} kernels are not in the report kernel_exec: the call that launched them is not known.",

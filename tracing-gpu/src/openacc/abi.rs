@@ -13,7 +13,6 @@ pub(super) const REGISTER: c_int = 0;
 
 /// The place in the program: `acc_prof_info`. A runtime fills the first `valid_bytes`.
 #[repr(C)]
-#[derive(Debug)]
 pub(super) struct Info {
     pub(super) event: c_int,
     pub(super) valid_bytes: c_int,
@@ -30,7 +29,6 @@ pub(super) struct Info {
 
 /// The common fields of `acc_data_event_info` and `acc_launch_event_info`; `acc_other_event_info` ends before the name.
 #[repr(C)]
-#[derive(Debug)]
 pub(super) struct Event {
     event: c_int,
     pub(super) valid_bytes: c_int,
@@ -51,7 +49,6 @@ pub(super) enum Moment {
 }
 
 /// A kind of event that has rows.
-#[derive(Debug)]
 struct Kind {
     /// Number of the only event, or of the start; the end has the next number.
     number: c_int,

@@ -57,7 +57,7 @@ pub(crate) fn line(file: &[u8], line: u32) -> String {
 }
 
 /// A program or library in memory.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(super) struct Object {
     pub(super) range: Range<usize>,
     pub(super) path: String,

@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
-#[derive(Debug)]
 pub(super) struct LastingFile {
     /// `None` once it is dropped.
     file: Option<File>,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Losses that the file counts, by their place in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum Lost {
     /// Rows and records that are not in the file.
     Rows = 1,
@@ -22,7 +22,7 @@ pub(crate) enum Lost {
 pub(crate) enum RowFile {}
 
 /// A record under construction.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Words(());
 
 impl Words {

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, order};
 
 /// Labels, and values whose text is wanted: each at the place of its number, so that some may not be kept.
 const PLACES: usize = 64;
@@ -29,7 +29,7 @@ pub(crate) struct AskedValues {
 
 impl AskedValues {
     pub(crate) fn new() -> Self {
-        let none = || std::array::from_fn(|_| AtomicU32::new(0));
+        let none = || [const { AtomicU32::new(0) }; PLACES];
         Self {
             are_asked: AtomicBool::new(false),
             labels: none(),
@@ -103,7 +103,7 @@ impl AskedValues {
     pub(crate) fn texts(&self, codes: impl Iterator<Item = u32>) -> String {
         let texts = self.texts.lock();
         let mut known: Vec<&str> = codes.filter_map(|code| texts.get(&code).map(|text| &**text)).collect();
-        known.sort_unstable();
+        order::by(&mut known, Ord::cmp);
         known.join(" ")
     }
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use crate::record::RangeKey;
 use range_report::RangeStyle;
 use range_report::stats::{Keyed, Named};
-use rustc_hash::FxHashMap;
 
 /// Number of the root node.
 pub(crate) const ROOT: u32 = 0;
@@ -57,7 +56,7 @@ pub(crate) struct Catalog {
     labels: Interner<Label>,
     categories: Interner<CategoryName>,
     nodes: Vec<Node>,
-    node_ids: FxHashMap<(u32, u32, RangeStyle), u32>,
+    node_ids: Keyed<(u32, u32, RangeStyle), u32>,
     run_time_names: usize,
     pub(crate) names_over_limit: u64,
     pub(crate) categories_over_limit: u64,
@@ -107,7 +106,7 @@ impl Catalog {
             labels,
             categories,
             nodes: vec![root],
-            node_ids: FxHashMap::default(),
+            node_ids: Keyed::default(),
             run_time_names: 0,
             names_over_limit: 0,
             categories_over_limit: 0,
@@ -265,7 +264,7 @@ impl Catalog {
             node.label = labels.get(&node.label).copied().unwrap_or(node.label);
             let at = match id {
                 ROOT => ROOT,
-                _ => *self.node_ids.entry((node.parent, node.label, node.style)).or_insert(id),
+                _ => *self.node_ids.row_or((node.parent, node.label, node.style), || id),
             };
             node.recursion = node.recursion.map(|above| if above == id { at } else { moved(above) });
             if let Some(same) = self.nodes.get_mut(at as usize) {

@@ -57,7 +57,6 @@ pub(crate) fn in_ticks(units: u64) -> u64 {
 }
 
 /// The last outermost ranges that have ended on a thread: polls of futures, and long ranges.
-#[derive(Debug)]
 pub(crate) struct Endings {
     count: AtomicU64,
     all: [Ending; KEPT],
@@ -153,7 +152,7 @@ pub(crate) struct AllEndings {
 
 impl AllEndings {
     pub(crate) fn new() -> Self {
-        let moments = std::array::from_fn(|_| AtomicU64::new(0));
+        let moments = [const { AtomicU64::new(0) }; 64];
         Self { threads: Chunked::new(), moments, count: AtomicU32::new(0), are_asked_for: AtomicBool::new(false) }
     }
 

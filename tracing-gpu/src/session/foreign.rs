@@ -1,11 +1,10 @@
 //! NVTX ranges of other code in the process: names of their categories, and open start/end ranges.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use range_report::stats::{Keyed, Named};
 
 use super::catalog::CategoryName;
 use crate::record::RangeKey;
@@ -41,11 +40,11 @@ pub(crate) struct Foreign {
     is_received: AtomicBool,
     /// Increases when a category gets a name.
     names: AtomicU32,
-    categories: Mutex<HashMap<(u32, u32), Arc<str>>>,
+    categories: Mutex<Named<(u32, u32), Arc<str>>>,
     /// Not a static: a forked child has its own session, but might find its parent's lock taken for ever.
-    field_names: Mutex<FxHashSet<&'static str>>,
+    field_names: Mutex<Keyed<&'static str, &'static str>>,
     /// `None` for ranges that the filter rejects.
-    started: [Mutex<FxHashMap<u64, Option<Started>>>; SHARDS],
+    started: [Mutex<Keyed<u64, Option<Started>>>; SHARDS],
 }
 
 impl Default for Foreign {
@@ -98,14 +97,14 @@ impl Foreign {
             Some(known) => known,
             None if names.len() < MOST_FIELD_NAMES => {
                 let name: &'static str = Box::leak(name.into());
-                names.insert(name);
+                names.insert(name, name);
                 name
             }
             None => "(other)",
         }
     }
 
-    fn shard(&self, id: u64) -> &Mutex<FxHashMap<u64, Option<Started>>> {
+    fn shard(&self, id: u64) -> &Mutex<Keyed<u64, Option<Started>>> {
         // Fibonacci hashing, because the numbers may be addresses or consecutive.
         &self.started[(id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % SHARDS]
     }
@@ -114,7 +113,12 @@ impl Foreign {
     /// with the same number, or this one if too many are open.
     pub(crate) fn start(&self, id: u64, range: Option<Started>) -> Option<Started> {
         let mut started = self.shard(id).lock();
-        if started.len() < MOST_STARTED / SHARDS { started.insert(id, range).flatten() } else { range }
+        if started.len() >= MOST_STARTED / SHARDS {
+            return range;
+        }
+        let lost = started.remove(&id).flatten();
+        started.insert(id, range);
+        lost
     }
 
     /// Removes the range of this number, if there is one; the inner `None` means that it is not measured.
@@ -127,7 +131,7 @@ impl Foreign {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ForeignDomains {
     names: Vec<&'static str>,
-    numbers: FxHashMap<&'static str, u32>,
+    numbers: Keyed<&'static str, u32>,
 }
 
 impl ForeignDomains {

@@ -24,7 +24,7 @@ pub(crate) struct FrontEnd {
 }
 
 /// Lifecycle of a front end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     NotMade,
     NotInstalled,

@@ -24,7 +24,7 @@ const MOST_VALUES: usize = 32;
 const MOST_NODES: usize = 1_024;
 
 /// Labels and nodes of a summary that were merged into others.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Joined {
     labels: Keyed<u32, u32>,
     nodes: Vec<u32>,

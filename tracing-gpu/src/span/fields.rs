@@ -32,7 +32,6 @@ impl<'a> FromIterator<(&'static str, Value<'a>)> for Fields {
 }
 
 /// See [`Fields::places`].
-#[derive(Debug)]
 pub(crate) struct Places<'a> {
     fields: &'a Fields,
     first: usize,

@@ -14,7 +14,7 @@ const MAX_VALUE: usize = 40;
 const KNOWN: &str = "the fields are nvtx.name, nvtx.color, nvtx.category, nvtx.payload and nvtx.lifetime.";
 
 /// A field with a value that it does not accept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Misread {
     pub(crate) field: &'static str,
     /// The values that it accepts.

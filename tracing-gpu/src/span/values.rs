@@ -105,14 +105,13 @@ pub(crate) fn is_unknown_field(name: &str) -> bool {
 }
 
 /// The category of a span.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum Category<'a> {
     Text(&'a str),
     Number(u32),
 }
 
 /// The values of a span's fields, from its creation or from one `record`.
-#[derive(Debug)]
 pub(crate) struct FieldValues<'a> {
     names: &'a FieldNames,
     /// The texts of the name and the category, in sequence.

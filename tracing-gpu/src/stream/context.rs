@@ -28,7 +28,6 @@ impl<T: Debug + Send + Sync> Owned for T {
 }
 
 /// The context of named streams. Lives as long as the process; the CUDA context itself may be gone.
-#[derive(Debug)]
 pub(super) struct NamedContext {
     pub(super) handle: Handle,
     /// The owner of the context, if its last `Arc` destroys it.
@@ -39,7 +38,7 @@ pub(super) struct NamedContext {
 }
 
 /// Facts that are determined once a context.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct ContextFacts {
     pub(super) device: i32,
     pub(super) device_name: String,

@@ -10,7 +10,7 @@ use crate::clock::Ticks;
 use crate::record::{RangeKey, StreamId, StreamRow};
 
 /// No pair is ever started.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum StartedPair {}
 
 impl StartedPair {

@@ -21,7 +21,7 @@ use super::totals::StreamTotals;
 use crate::record::StreamId;
 
 /// A pair with a recorded start on this stream, and no recorded end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct StartedPair {
     stream: StreamId,
     events: EventPair,

@@ -22,7 +22,6 @@ pub(super) const LENGTH: usize = 64;
 /// A lane's owner is the thread to which it is lent; otherwise there is none. The owner's fields are written by the
 /// owner, or under the queue's lock if there is none. Other fields are always written under that lock. Loads and stores
 /// are plain, except those of `ended`.
-#[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Lane {
     totals: &'static StreamTotals,
@@ -39,7 +38,7 @@ pub(super) struct Lane {
     pairs: [Left; LENGTH],
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Spare {
     start: AtomicUsize,
     end: AtomicUsize,

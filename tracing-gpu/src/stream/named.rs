@@ -11,7 +11,6 @@ use crate::record::StreamId;
 
 /// A named stream. Lives as long as the process; the CUDA stream itself may be gone. Entries and exits read one cache
 /// line of it, which nobody writes.
-#[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct NamedStream {
     pub(super) handle: Handle,

@@ -7,13 +7,11 @@ use gpu_activity::driver::Driver;
 use super::context::{NamedContext, Owned};
 
 /// The owner that keeps a stream alive.
-#[derive(Debug)]
 pub(super) struct StreamOwner {
     pub(super) context: &'static NamedContext,
     pub(super) kind: OwnerKind,
 }
 
-#[derive(Debug)]
 pub(super) enum OwnerKind {
     /// Its last `Arc`: the stream is destroyed with it.
     Binding(Weak<dyn Owned>),
@@ -24,7 +22,7 @@ pub(super) enum OwnerKind {
 }
 
 /// Keeps the stream alive while this value exists.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Alive(Option<Arc<dyn Owned>>);
 
 impl Alive {

@@ -6,7 +6,7 @@ use super::totals::StreamTotals;
 use crate::record::RangeKey;
 
 /// The range that a pair measures.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Target {
     pub(super) totals: &'static StreamTotals,
     pub(super) node: u32,
@@ -28,14 +28,14 @@ impl Target {
 
 /// Two CUDA events, for the start and the end of one instance at a time. They stay together as long as their context
 /// lives.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct EventPair {
     pub(super) start: Handle,
     pub(super) end: Handle,
 }
 
 /// A pair with both events recorded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct RecordedPair {
     pub(super) events: EventPair,
     pub(super) target: Target,

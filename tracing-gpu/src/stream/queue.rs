@@ -14,7 +14,7 @@ pub(super) const PENDING: usize = 16_384;
 pub(super) const BATCH: usize = 32;
 
 /// The pairs of one stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[repr(align(64))] // so that its lock shares no cache line with the fields of the stream that entries and exits read
 pub(super) struct Queue {
     /// Unused pairs, the most recently used on top.

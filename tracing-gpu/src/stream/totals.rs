@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use gpu_activity::driver::CudaError;
 use parking_lot::{Mutex, MutexGuard};
-use rustc_hash::FxHashMap;
+use range_report::stats::Keyed;
 
 use crate::budget::Budget;
 use crate::clock::Ticks;
@@ -58,17 +58,8 @@ impl StreamTotals {
         let mut all = self.lock();
         self.window.store(window, Relaxed);
         let StreamRows { rows, index, .. } = &mut *all;
-        rows.retain_mut(|row| {
-            if row.time.times.count == 0 {
-                self.budget.give_back(row.samples.bytes());
-                return false;
-            }
-            row.samples.clear();
-            row.time = StreamTime::default();
-            true
-        });
-        index.clear();
-        index.extend(rows.iter().enumerate().map(|(place, row)| (row.key, place)));
+        rows.retain_mut(|row| row.restart(&self.budget));
+        *index = rows.iter().enumerate().map(|(place, row)| (row.key, place)).collect();
     }
 }
 
@@ -152,7 +143,7 @@ const NEAR: usize = 32;
 pub(super) struct StreamRows {
     rows: Vec<TotalsRow>,
     /// Index in `rows` by key.
-    index: FxHashMap<StreamKey, usize>,
+    index: Keyed<StreamKey, usize>,
     /// The rows that were used last, by node, which are found without hashing.
     near: [usize; NEAR],
 }
@@ -182,7 +173,7 @@ impl StreamRows {
     #[inline(never)]
     fn find(&mut self, key: StreamKey, near: usize) -> usize {
         let Self { rows, index, near: all_near } = self;
-        let index = *index.entry(key).or_insert_with(|| {
+        let index = *index.row_or(key, || {
             rows.push(TotalsRow { key, time: StreamTime::default(), samples: Samples::default() });
             rows.len() - 1
         });
@@ -194,6 +185,18 @@ impl StreamRows {
 }
 
 impl TotalsRow {
+    /// Removes its times; false if it had none.
+    #[inline(never)]
+    fn restart(&mut self, budget: &Budget) -> bool {
+        if self.time.times.count == 0 {
+            budget.give_back(self.samples.bytes());
+            return false;
+        }
+        self.samples.clear();
+        self.time = StreamTime::default();
+        true
+    }
+
     #[inline]
     fn add(&mut self, ns: u64, floor: u64, budget: &Budget) {
         let StreamTime { times, empty, empty_ns } = &mut self.time;

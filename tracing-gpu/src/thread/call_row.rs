@@ -149,7 +149,7 @@ impl CallRow {
     }
 
     fn add_to_bucket(&self, latency: u64, sums: &CallSums) {
-        let buckets = self.by_length.get_or_init(|| Box::new(std::array::from_fn(|_| OnceBox::new())));
+        let buckets = self.by_length.get_or_init(|| Box::new([const { OnceBox::new() }; BUCKETS]));
         let Some(bucket) = buckets.get(bucket_of(latency)) else { return };
         let more = [1, latency].into_iter().chain(sums.words());
         let words = bucket.get_or_init(Box::default);

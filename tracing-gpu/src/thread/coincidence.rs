@@ -143,7 +143,7 @@ struct Wait {
 }
 
 /// The task of a call that has waited. Of calls of its name the values count as well.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Task<'a> {
     pub(crate) label: u32,
     pub(crate) codes: Codes,
@@ -151,7 +151,7 @@ pub(crate) struct Task<'a> {
 }
 
 /// Who has waited.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum Waiter<'a> {
     /// A call, which is about to be polled; the label of what has held this thread for most of the wait, until now; and
     /// the task of the call.
@@ -454,7 +454,7 @@ fn head_of_queue(seen: &[Seen], waiter: u32, waited: u64, window: u64) -> u64 {
 /// before it that comes as close after such an end. `ended` has these, ages, and whether they began with the wait;
 /// `span`: how far back they are known. All times are in units.
 fn in_window(ended: &mut [(By, u64, bool)], window: u64, span: u64, mut found: impl FnMut(&(By, u64, bool), u64)) {
-    ended.sort_unstable();
+    order::by(ended, Ord::cmp);
     for of_label in ended.chunk_by(|one, next| one.0 == next.0) {
         let Some(first) = of_label.first().filter(|(_, age, _)| *age <= window) else { continue };
         let (mut close, mut until) = (0, window);

@@ -23,7 +23,7 @@ const FRESH_PART: u32 = 6;
 const DEPTH: usize = 32;
 
 /// A reading: when, and the processor time of the thread then, both in ticks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Reading {
     at: Ticks,
     cpu: u64,

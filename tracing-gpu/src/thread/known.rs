@@ -49,18 +49,18 @@ pub(crate) struct Known {
     /// Call sites and fields with an invalid value that was reported.
     misread: Keyed<(u64, usize), ()>,
     /// Number of spans that recorded a field that may distinguish them, by call site.
-    recorded: FxHashMap<callsite::Identifier, u64>,
+    recorded: Keyed<callsite::Identifier, u64>,
     /// By parent, label and style, like the nodes of the catalog.
-    nodes: FxHashMap<(u32, u32, RangeStyle), u32>,
-    rows: FxHashMap<(u32, RangeKey), u32>,
+    nodes: Keyed<(u32, u32, RangeStyle), u32>,
+    rows: Keyed<(u32, RangeKey), u32>,
     /// By node and label.
-    call_rows: FxHashMap<(u32, u32), u32>,
+    call_rows: Keyed<(u32, u32), u32>,
     /// Unused rows of the file for calls.
     spare_call_rows: &'static [CallRow],
     /// Places by parent and call site (or a stand-in), for those beyond the cache.
     places: FxHashMap<(u32, u64), Place>,
     /// Numbers of open foreign ranges that are not on the stack, by domain. There is no entry with 0.
-    pub(super) untracked: FxHashMap<u32, u64>,
+    pub(super) untracked: Keyed<u32, u64>,
     /// Memory for the texts of the next span.
     texts: String,
 }
@@ -211,14 +211,14 @@ impl Known {
 
     /// Whether a recorded field of this call site's span is sampled: for the first spans, and at each power of two.
     pub(crate) fn is_record_due(&mut self, site: callsite::Identifier) -> bool {
-        let count = self.recorded.entry(site).or_default();
+        let count = self.recorded.row(site);
         *count += 1;
         *count <= samples::FIRST as u64 || count.is_power_of_two()
     }
 
     /// Node of a range under a parent.
     pub(crate) fn node(&mut self, lookup: &Lookup<'_>, parent: u32, key: RangeKey) -> u32 {
-        *self.nodes.entry((parent, key.label, key.style)).or_insert_with(|| lookup.session.node(parent, key))
+        *self.nodes.row_or((parent, key.label, key.style), || lookup.session.node(parent, key))
     }
 
     /// The place of a node and key on this thread. The first call makes the row. `metadata` is `None` for foreign

@@ -1,12 +1,10 @@
 //! Open start/end ranges (`nvtx.lifetime`): for launches inside them, and for the report, which names them at the end.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use range_report::stats::Keyed;
 #[cfg(feature = "cuda")]
 use range_report::stats::order;
-use rustc_hash::FxBuildHasher;
 
 use super::engine;
 use crate::clock::Ticks;
@@ -19,7 +17,7 @@ pub(crate) struct Lifetimes(Option<Box<OpenByNumber>>);
 #[derive(Debug, Default)]
 struct OpenByNumber {
     /// By their numbers, which rise.
-    open: HashMap<InstanceId, Lifetime, FxBuildHasher>,
+    open: Keyed<InstanceId, Lifetime>,
     /// The thread on which the latest open one began, and its name.
     last: Option<(u64, Arc<str>)>,
 }
@@ -101,14 +99,16 @@ impl Lifetimes {
     /// The thread has ended: no more calls are made in its lifetimes.
     #[cfg(feature = "cuda")]
     pub(super) fn leave_thread(&mut self) {
-        let open = self.0.iter_mut().flat_map(|all| all.open.values_mut());
-        open.for_each(|lifetime| lifetime.takes_calls = false);
+        if let Some(all) = &mut self.0 {
+            all.open.values_mut().for_each(|lifetime| lifetime.takes_calls = false);
+        }
     }
 
     /// The open lifetimes that contain the present call and have not been noted, the oldest first.
     #[cfg(feature = "cuda")]
     pub(super) fn unnoted(&mut self) -> Vec<(InstanceId, &mut Lifetime)> {
-        let all = self.0.iter_mut().flat_map(|all| &mut all.open).map(|(id, lifetime)| (*id, lifetime));
+        let Some(all) = &mut self.0 else { return Vec::new() };
+        let all = all.open.iter_mut().map(|(id, lifetime)| (*id, lifetime));
         let mut unnoted: Vec<_> = all.filter(|(_, lifetime)| lifetime.takes_calls && !lifetime.is_noted).collect();
         order::by_key(&mut unnoted, |(id, _)| *id);
         unnoted
@@ -117,7 +117,7 @@ impl Lifetimes {
     /// All open lifetimes.
     pub(super) fn open(&self) -> Vec<OpenLifetimes> {
         let mut open: Keyed<(u32, u64), OpenLifetimes> = Keyed::default();
-        for Lifetime { label, thread, thread_name, .. } in self.0.iter().flat_map(|all| all.open.values()) {
+        for Lifetime { label, thread, thread_name, .. } in self.0.as_ref().map_or(&[][..], |all| all.open.rows()) {
             let of_name = || OpenLifetimes { label: *label, thread: thread_name.to_string(), count: 0 };
             open.row_or((*label, *thread), of_name).count += 1;
         }

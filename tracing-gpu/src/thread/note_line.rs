@@ -33,7 +33,7 @@ const LABEL_BITS: u32 = 24;
 const LABEL_SHIFT: u32 = 8;
 
 /// An instance of a range on the stack that begins with the first call in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct FirstCall {
     pub(super) id: InstanceId,
     pub(super) parent: InstanceId,

@@ -33,7 +33,7 @@ pub(crate) struct Created {
 }
 
 /// Data of a new span.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct NewSpan {
     pub(crate) span: u64,
     pub(crate) parent: u64,

@@ -29,7 +29,6 @@ const MOST_FIELDS: u64 = 1 << FIELDS;
 pub(super) const LINE: usize = size_of::<Line>() / size_of::<u64>();
 
 /// Writes values behind a header of one line: to a page of its thread or, if they do not fit there, to a list.
-#[derive(Debug)]
 pub(super) struct Words<'a> {
     page: &'a [AtomicU64],
     list: Vec<u64>,
@@ -224,7 +223,7 @@ fn value<'a, 'b>(tag: u64, words: &'b [u64], text: &'a mut Vec<u8>) -> Option<(V
         let len = (tag >> (KINDS + FIELDS)) as usize;
         let (own, rest) = words.split_at_checked(len.div_ceil(8))?;
         text.clear();
-        text.extend(own.iter().flat_map(|word| word.to_le_bytes()));
+        own.iter().for_each(|word| text.extend_from_slice(&word.to_le_bytes()));
         text.truncate(len);
         return Some((Value::Text(std::str::from_utf8(text).unwrap_or_default()), rest));
     }

@@ -116,7 +116,7 @@ mod tests {
     use crate::{Output, Profiler};
 
     /// What others wait for until it is opened.
-    #[derive(Debug, Default)]
+    #[derive(Default)]
     struct Door(Mutex<(bool, Option<Waker>)>);
 
     impl Door {

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use range_report::timeline::Value;
 
 /// A name without its tail, and the tail's keys and values, the first one first.
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 pub(super) struct Cut<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) values: Vec<(&'a str, Value<'a>)>,

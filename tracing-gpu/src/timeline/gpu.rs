@@ -34,7 +34,6 @@ impl Labels {
 }
 
 /// State that is kept between writes.
-#[derive(Debug)]
 pub(super) struct GpuTracks {
     /// Reading of the records' clock when the profiler's clock began.
     origin: u64,

@@ -11,7 +11,6 @@ pub(crate) struct GpuRecords {
     pub(super) lost_details: [u64; Details::EACH.len()],
 }
 
-#[derive(Debug)]
 pub(super) struct GpuTracks;
 
 impl GpuRecords {

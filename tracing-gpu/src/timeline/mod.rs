@@ -360,10 +360,13 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
         if !has_fields || known.is_known(span) {
             return;
         }
-        let of = |(list, records): (usize, &Records)| {
-            records.new_spans().map(move |(span, place)| (span, (list, place))).collect::<Vec<_>>()
+        let search = || {
+            let mut places = Places::default();
+            for (list, records) in lists.iter().enumerate().skip(at + 1) {
+                records.new_spans().for_each(|(span, place)| _ = places.row_or(span, || (list, place)));
+            }
+            places
         };
-        let search = || lists.iter().enumerate().skip(at + 1).flat_map(of).collect();
         let later = places.get_or_insert_with(search).get(&span).filter(|(list, _)| *list > at);
         let record = later.and_then(|&(list, place)| lists.get(list)?.fields_at(place));
         record.iter().for_each(|record| known.add(record, session));

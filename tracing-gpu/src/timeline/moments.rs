@@ -13,7 +13,6 @@ const MOST: usize = 1 << 16;
 ///
 /// After the first lines there are at most two within [`SPACE`], however often moments are added. If there are too many
 /// lines, fewer replace them, and the start of a range that is still open moves by some tens of nanoseconds.
-#[derive(Debug)]
 pub(super) struct Moments {
     lines: Vec<Line>,
     /// Moments up to here may have been converted, so their conversion is fixed.
@@ -25,7 +24,7 @@ pub(super) struct Moments {
 }
 
 /// A line from this moment on, until the next one begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Line {
     from: Ticks,
     from_ns: u64,

@@ -1,8 +1,7 @@
 //! Data of ranges that are still open: their values, and the original starts of those that a new window cut.
 
 use nvtx_rs::{Color, Payload};
-use range_report::stats::order;
-use rustc_hash::FxHashMap;
+use range_report::stats::{Keyed, order};
 
 use crate::clock::Ticks;
 use crate::span::fields::Fields;
@@ -12,7 +11,7 @@ use crate::span::fields::Fields;
 const OPEN: usize = 1 << 16;
 
 /// Values of a range.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct OpenValues {
     pub(super) color: Option<Color>,
     pub(super) payload: Option<Payload>,
@@ -23,16 +22,15 @@ pub(super) struct OpenValues {
 type Key = (Ticks, u32, u32);
 
 /// Data of at most [`OPEN`] ranges.
-#[derive(Debug)]
 struct Bounded<T> {
-    all: FxHashMap<Key, T>,
+    all: Keyed<Key, T>,
     /// The next ones to be forgotten, the earliest last.
     earliest: Vec<Key>,
 }
 
 impl<T> Default for Bounded<T> {
     fn default() -> Self {
-        Self { all: FxHashMap::default(), earliest: Vec::new() }
+        Self { all: Keyed::default(), earliest: Vec::new() }
     }
 }
 
@@ -56,7 +54,7 @@ impl<T> Bounded<T> {
 }
 
 /// What is known of open ranges.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct OpenRanges {
     values: Bounded<OpenValues>,
     /// Original starts.

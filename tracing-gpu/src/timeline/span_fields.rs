@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use range_report::stats::Keyed;
 use range_report::timeline::Value;
-use rustc_hash::FxHashMap;
 
 use crate::clock::Ticks;
 use crate::record::RangeNumbers;
@@ -29,7 +28,7 @@ const SPARE_BYTES: usize = 512;
 const ENTRY: usize = 128;
 
 /// The data of a span.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct SpanRecord {
     /// Whether its creation is known; otherwise only later records are.
     is_whole: bool,
@@ -48,10 +47,10 @@ impl SpanRecord {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct SpanFields {
-    young: FxHashMap<u64, SpanRecord>,
-    old: FxHashMap<u64, SpanRecord>,
+    young: Keyed<u64, SpanRecord>,
+    old: Keyed<u64, SpanRecord>,
     /// Present and largest memory of `young`.
     bytes: usize,
     most: usize,

@@ -1,8 +1,7 @@
 //! Arrows from the calls that batches serve to the batches.
 
-use std::collections::BTreeMap;
-
 use super::line::{Lines, Track};
+use crate::stats::Keyed;
 use crate::timeline::Link;
 
 /// Calls whose first range is remembered, and links that wait for one.
@@ -16,7 +15,7 @@ pub(super) struct Batches {
     /// By number, modulo [`CALLS`]: the call, and where its first range begins.
     first: Vec<(u64, Option<(Track, u64)>)>,
     /// By the call whose first range has not come.
-    waiting: BTreeMap<u64, Vec<Link>>,
+    waiting: Keyed<u64, Vec<Link>>,
     count: usize,
     arrows: u64,
 }
@@ -51,7 +50,7 @@ impl Batches {
             self.waiting.clear();
             self.count = 0;
         }
-        self.waiting.entry(call).or_default().push(link);
+        self.waiting.row(call).push(link);
         self.count += 1;
     }
 

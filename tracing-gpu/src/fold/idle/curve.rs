@@ -49,7 +49,7 @@ impl Sub for Use {
 }
 
 /// Moments in order, with the device's use up to each.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Curve {
     points: Vec<(u64, Use)>,
 }

@@ -7,7 +7,7 @@ use range_report::summary::MemoryKind;
 pub(in crate::fold) const DISPATCH: u64 = 50_000;
 
 /// An operation, as far as idle time needs it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct DeviceOperation {
     pub(super) start: u64,
     pub(super) end: u64,
@@ -32,7 +32,7 @@ pub(super) enum Name {
 }
 
 /// An idle time, with the operation that ended it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Gap {
     pub(super) start: u64,
     pub(super) end: u64,
@@ -40,7 +40,7 @@ pub(super) struct Gap {
 }
 
 /// The next state of a device.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) enum Settled {
     Idle(Gap),
     /// An operation began. It may end after the settled time.
@@ -54,7 +54,7 @@ pub(super) enum Settled {
 }
 
 /// The operations of one device, in the order in which they arrive.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct DeviceLog {
     operations: Vec<DeviceOperation>,
     /// Start of the first operation, and the moment up to which busy and idle times are known; `None` before the first

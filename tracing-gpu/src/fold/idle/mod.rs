@@ -55,7 +55,7 @@ impl Default for Limits {
 }
 
 /// The fold.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Idle {
     limits: Limits,
     /// Purpose and number of each function, by its name.
@@ -84,14 +84,14 @@ pub(crate) struct Idle {
 }
 
 /// Kernels that ran: their numbers by symbol, and their names.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Kernels {
     numbers: Keyed<String, u32>,
     names: Vec<String>,
 }
 
 /// Names of ranges, by number.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Labels {
     /// For each name, its domains and the number of each label.
     numbers: Keyed<String, Vec<(Option<String>, u32)>>,
@@ -127,7 +127,7 @@ impl Labels {
 const NO_FUNCTION: u16 = u16::MAX;
 
 /// A copy from or to pageable memory, with thread, time and correlation id of its launch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct PageableCopy {
     thread: u32,
     at: u64,
@@ -147,7 +147,7 @@ struct CallSums {
     last: Option<u64>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Device {
     log: DeviceLog,
     streams: Streams,
@@ -165,7 +165,7 @@ impl Device {
 }
 
 /// Idle time of the spans of one name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct SpanSums {
     causes: IdleCauses,
     gaps: u64,

@@ -14,7 +14,7 @@ const LONGER: u64 = 3;
 const LOADING_PART: u64 = 10;
 
 /// A group of instances.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct Instances {
     count: u64,
     wall: u64,
@@ -42,14 +42,14 @@ impl Instances {
 }
 
 /// The instances of one name.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct RangeInstances {
     first: Instances,
     loading: Instances,
     steady: Instances,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Ranges {
     /// Instances that have ended and are not evaluated yet.
     pub(super) ended: Vec<OpenSpan>,

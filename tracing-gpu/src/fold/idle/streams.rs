@@ -5,8 +5,8 @@
 //! counts only if different threads launched the two operations, or if the wait separated two streams other than the
 //! default one.
 
+use range_report::stats::Keyed;
 use range_report::timeline::StreamKind;
-use rustc_hash::FxHashMap;
 
 use super::functions::BETWEEN_LAUNCHES;
 use super::gaps::{DISPATCH, DeviceOperation};
@@ -17,7 +17,7 @@ const MOST_STREAMS: usize = 1 << 16;
 const MOST_WAITS: usize = 1 << 18;
 
 /// What is known of a stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct StreamLog {
     pub(super) kind: StreamKind,
     /// When it was told to wait for an event.
@@ -42,8 +42,8 @@ impl StreamLog {
 }
 
 /// Streams, by context and number: a number is unique within a context.
-#[derive(Debug, Default)]
-pub(super) struct StreamLogs(FxHashMap<(u32, u32), StreamLog>);
+#[derive(Default)]
+pub(super) struct StreamLogs(Keyed<(u32, u32), StreamLog>);
 
 impl StreamLogs {
     pub(super) fn created(&mut self, id: (u32, u32), kind: StreamKind, now: u64) {
@@ -54,7 +54,7 @@ impl StreamLogs {
     }
 
     pub(super) fn waits(&mut self, id: (u32, u32), at: u64) {
-        let log = self.0.entry(id).or_default();
+        let log = self.0.row(id);
         log.waits.push(at);
         log.used = log.used.max(at);
     }
@@ -81,8 +81,10 @@ impl StreamLogs {
             log.waits.drain(..log.waits.partition_point(|&at| at < moment));
         };
         logs.values_mut().for_each(|log| cut(log, log.launched.saturating_sub(BETWEEN_LAUNCHES)));
-        if logs.values().map(|log| log.waits.len()).sum::<usize>() > MOST_WAITS {
-            let middle = median(logs.values().flat_map(|log| &log.waits).copied().collect());
+        if logs.rows().iter().map(|log| log.waits.len()).sum::<usize>() > MOST_WAITS {
+            let mut waits = Vec::new();
+            logs.rows().iter().for_each(|log| waits.extend(&log.waits));
+            let middle = median(waits);
             logs.values_mut().for_each(|log| cut(log, middle));
         }
         logs.retain(|_, log| !log.waits.is_empty() || log.kind != StreamKind::default());
@@ -101,15 +103,15 @@ fn median(mut moments: Vec<u64>) -> u64 {
 }
 
 /// Forgets the longest unused half of too many streams.
-fn keep_newer<K: std::hash::Hash + Eq, V>(all: &mut FxHashMap<K, V>, used: impl Fn(&V) -> u64) {
+fn keep_newer<K: std::hash::Hash + Eq, V>(all: &mut Keyed<K, V>, used: impl Fn(&V) -> u64) {
     if all.len() > MOST_STREAMS {
-        let middle = median(all.values().map(&used).collect());
+        let middle = median(all.rows().iter().map(&used).collect());
         all.retain(|_, one| used(one) >= middle);
     }
 }
 
 /// The last operation of a stream, or of all blocking streams.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct Lane {
     stream: u32,
     thread: u32,
@@ -122,18 +124,18 @@ struct Lane {
 }
 
 /// The streams of one context.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Context {
-    lanes: FxHashMap<u32, Lane>,
+    lanes: Keyed<u32, Lane>,
     default: Option<Lane>,
     /// The blocking stream whose operation ended last.
     blocking: Option<Lane>,
 }
 
 /// The streams of one device.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Streams {
-    contexts: FxHashMap<u32, Context>,
+    contexts: Keyed<u32, Context>,
     /// Waits up to this time have been counted, so that each moment counts once.
     counted: u64,
 }
@@ -150,7 +152,7 @@ impl Streams {
         let &DeviceOperation { start, end, stream, launch: Some((thread, launched)), .. } = operation else {
             return None;
         };
-        let context = self.contexts.entry(operation.context).or_default();
+        let context = self.contexts.row(operation.context);
         let before = context.lanes.get(&stream).copied();
         let goes_on = before.filter(|lane| start <= lane.end + DISPATCH);
         let ready = before.map_or(launched, |lane| lane.end.max(launched));
@@ -193,6 +195,6 @@ impl Streams {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.contexts.values().map(|context| context.lanes.len()).sum()
+        self.contexts.rows().iter().map(|context| context.lanes.len()).sum()
     }
 }

@@ -318,7 +318,7 @@ impl<'a> Program<'a> {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Truth {
     /// By device: wall time, busy time, time by cause.
     devices: BTreeMap<u32, (u64, u64, BTreeMap<IdleCause, u64>)>,

@@ -19,7 +19,7 @@ const LOADING_LAUNCH: u64 = 200_000;
 const MOST_WAITING: usize = 1 << 20;
 
 /// A call of the CUDA API.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct ApiSpan {
     pub(super) start: u64,
     pub(super) end: u64,
@@ -29,7 +29,7 @@ pub(super) struct ApiSpan {
 }
 
 /// A call that costs more than a launch, or failed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct CostlyCall {
     pub(super) at: u64,
     pub(super) ns: u64,
@@ -38,7 +38,7 @@ pub(super) struct CostlyCall {
 }
 
 /// Kind, function and result of costly calls, which are summed by these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct What {
     pub(super) kind: CallKind,
     pub(super) function: u16,
@@ -46,7 +46,7 @@ pub(super) struct What {
 }
 
 /// An instance of a range.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct OpenSpan {
     pub(super) start: u64,
     pub(super) end: u64,
@@ -54,7 +54,7 @@ pub(super) struct OpenSpan {
 }
 
 /// A time in which a range was the innermost one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Part {
     start: u64,
     end: u64,
@@ -63,7 +63,7 @@ struct Part {
     instance: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct ThreadLog {
     pub(super) calls: Vec<ApiSpan>,
     pub(super) ranges: Vec<OpenSpan>,

@@ -1,13 +1,13 @@
 //! Calls of spans, and the request that each belongs to: the outermost call around it.
 
-use rustc_hash::FxHashMap;
+use range_report::stats::Keyed;
 
 /// Number of calls at which the older half is forgotten.
 const MOST_CALLS: usize = 1 << 18;
 /// The largest number of calls around one another that are followed.
 const MOST_LEVELS: usize = 64;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct CallLog {
     parent: u64,
     end: u64,
@@ -16,9 +16,9 @@ struct CallLog {
 }
 
 /// Calls that have ended, by number.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Calls {
-    calls: FxHashMap<u64, CallLog>,
+    calls: Keyed<u64, CallLog>,
     /// The latest end of a call that was forgotten.
     forgotten: u64,
 }
@@ -27,7 +27,7 @@ impl Calls {
     /// An instance of a call ended. Most calls have only one.
     pub(super) fn instance(&mut self, call: u64, parent: u64, end: u64) {
         if call != 0 {
-            let log = self.calls.entry(call).or_default();
+            let log = self.calls.row(call);
             let is_closed = log.end > 0 && log.instances == 0;
             (log.parent, log.end) = (parent, log.end.max(end));
             log.instances += u32::from(!is_closed);
@@ -69,7 +69,7 @@ impl Calls {
 
     /// Forgets the older half.
     pub(super) fn forget(&mut self) {
-        let mut ends: Vec<u64> = self.calls.values().map(|log| log.end).collect();
+        let mut ends: Vec<u64> = self.calls.rows().iter().map(|log| log.end).collect();
         let middle = ends.len() / 2;
         self.forgotten = self.forgotten.max(*ends.select_nth_unstable(middle).1);
         self.calls.retain(|_, log| log.end > self.forgotten);

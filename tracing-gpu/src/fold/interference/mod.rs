@@ -26,7 +26,6 @@ use range_report::Summary;
 use range_report::stats::{Keyed, order};
 use range_report::summary::{InterferenceStats, MemoryKind};
 use range_report::timeline::{Call, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
-use rustc_hash::FxHashMap;
 
 use self::calls::Calls;
 use super::Fold;
@@ -55,7 +54,7 @@ impl Default for Limits {
 }
 
 /// The fold.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Interference {
     limits: Limits,
     without_events: bool,
@@ -63,7 +62,7 @@ pub(crate) struct Interference {
     calls: Calls,
     streams: Keyed<StreamId, StreamLog>,
     /// Records of events, by their numbers.
-    events: FxHashMap<u64, Event>,
+    events: Keyed<u64, Event>,
     /// Whether an event was forgotten.
     forgot_event: bool,
     pairs: Keyed<Pair, Sums>,
@@ -92,7 +91,7 @@ const MOST_STREAMS: usize = 1 << 10;
 const NO_PATH: u32 = u32::MAX;
 
 /// Paths of spans, by number.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Paths {
     numbers: Keyed<Vec<String>, u32>,
     roots: Keyed<String, u32>,
@@ -123,7 +122,7 @@ impl Paths {
 }
 
 /// An operation of a stream.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct StreamOperation {
     start: u64,
     end: u64,
@@ -138,14 +137,14 @@ struct StreamOperation {
 }
 
 /// An event is recorded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Event {
     stream: StreamId,
     at: u64,
 }
 
 /// What is known of a stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct StreamLog {
     device: u32,
     operations: Vec<StreamOperation>,
@@ -432,11 +431,10 @@ impl Interference {
 
     /// The operations of a device in order of their starts.
     fn of_device(&self, device: u32) -> Vec<(StreamId, StreamOperation)> {
-        let streams = self.streams.iter().filter(|(_, log)| log.device == device);
-        let of_stream = |(&id, log): (&StreamId, &StreamLog)| {
-            log.operations.iter().map(|&operation| (id, operation)).collect::<Vec<_>>()
-        };
-        let mut all: Vec<_> = streams.flat_map(of_stream).collect();
+        let mut all: Vec<(StreamId, StreamOperation)> = Vec::new();
+        for (id, log) in self.streams.iter().filter(|(_, log)| log.device == device) {
+            all.extend(log.operations.iter().map(|operation| (*id, *operation)));
+        }
         order::by_key(&mut all, |(_, operation)| (operation.start, operation.launched));
         let mut reach = 0;
         for (_, operation) in &mut all {
@@ -449,17 +447,17 @@ impl Interference {
     /// Forgets all but the newest of what is settled.
     fn forget(&mut self) {
         let Self { streams, events, forgot_event, settled, operations, .. } = self;
-        let horizon = |moments: &mut dyn Iterator<Item = u64>| {
-            let mut moments: Vec<u64> = moments.collect();
+        let horizon = |mut moments: Vec<u64>| {
             let older = moments.len().checked_sub(self.limits.kept).filter(|older| *older > 0);
             older.map_or(0, |older| *moments.select_nth_unstable(older - 1).1)
         };
-        let logs = || streams.rows().iter();
-        let ended = horizon(
-            &mut logs().flat_map(|log| &log.operations).filter(|it| it.start < *settled).map(|operation| operation.end),
-        );
-        let told = horizon(&mut logs().flat_map(|log| &log.waits).map(|wait| wait.0).filter(|at| at < settled));
-        let recorded = horizon(&mut events.values().map(|event| event.at).filter(|at| at < settled));
+        let (mut ended, mut told) = (Vec::new(), Vec::new());
+        for log in streams.rows() {
+            ended.extend(log.operations.iter().filter(|it| it.start < *settled).map(|it| it.end));
+            told.extend(log.waits.iter().map(|wait| wait.0).filter(|at| at < settled));
+        }
+        let (ended, told) = (horizon(ended), horizon(told));
+        let recorded = horizon(events.rows().iter().map(|event| event.at).filter(|at| at < settled).collect());
         for log in streams.values_mut() {
             log.operations.retain(|operation| {
                 let is_old = operation.start < *settled && operation.end <= ended;

@@ -11,7 +11,7 @@ use super::*;
 use crate::fold::tests::Numbers;
 
 /// What a thread asks of a stream.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Command {
     /// A kernel of this duration, for a request, in a span with this path.
     Launch {
@@ -28,7 +28,7 @@ enum Command {
     },
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Asked {
     at: u64,
     thread: u32,
@@ -37,7 +37,7 @@ struct Asked {
 }
 
 /// A request; the first one stands for none.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 struct Request {
     is_future: bool,
     start: u64,
@@ -45,7 +45,7 @@ struct Request {
 }
 
 /// A kernel that ran.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Ran {
     launched: u64,
     start: u64,
@@ -60,7 +60,7 @@ struct Ran {
 }
 
 /// A program: its commands in order of time, and what the device made of them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Run {
     requests: Vec<Request>,
     asked: Vec<Asked>,

@@ -1,13 +1,13 @@
 //! The GPU time of batches, divided among the calls that they serve.
 
+use range_report::stats::Keyed;
 use range_report::timeline::Link;
-use rustc_hash::FxHashMap;
 
 use crate::shares::parts;
 
 /// The batches that may still launch, by their calls.
 #[derive(Debug, Default)]
-pub(super) struct Batches(FxHashMap<u64, Batch>);
+pub(super) struct Batches(Keyed<u64, Batch>);
 
 #[derive(Debug, Default)]
 struct Batch {
@@ -19,7 +19,7 @@ struct Batch {
 
 impl Batches {
     pub(super) fn link(&mut self, link: &Link) {
-        let served = &mut self.0.entry(link.batch).or_default().served;
+        let served = &mut self.0.row(link.batch).served;
         if served.iter().all(|(call, _)| *call != link.served) {
             served.push((link.served, link.weight));
         }

@@ -21,7 +21,6 @@ use range_report::Summary;
 use range_report::stats::{Keyed, Named, order};
 use range_report::summary::{CallStates, CallStats};
 use range_report::timeline::{ApiCall, Call, Ending, Link, Operation, Range};
-use rustc_hash::FxHashMap;
 
 use self::batches::Batches;
 use self::thread::{InCuda, Instance, ThreadLog};
@@ -51,11 +50,11 @@ impl Default for Limits {
 const MOST_LEVELS: usize = 64;
 
 /// The fold.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct States {
     limits: Limits,
     threads: Keyed<u32, ThreadLog>,
-    calls: FxHashMap<u64, CallLog>,
+    calls: Keyed<u64, CallLog>,
     operations: Vec<Launched>,
     batches: Batches,
     /// Calls that have closed and are not settled.
@@ -77,7 +76,7 @@ pub(crate) struct States {
 }
 
 /// An operation, from its launch to its end, and the innermost call or span around its launch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Launched {
     call: u64,
     at: u64,
@@ -85,7 +84,7 @@ struct Launched {
     duration: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Closed {
     call: u64,
     name: u32,
@@ -94,7 +93,7 @@ struct Closed {
 }
 
 /// A call, or a span that is entered once.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct CallLog {
     parent: u64,
     /// When it was entered, and the end of its last instance.
@@ -107,7 +106,7 @@ struct CallLog {
 }
 
 /// Of a call that is entered again, or launches operations.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Parts {
     /// When an instance was open, or a child call was alive.
     active: Union,
@@ -204,7 +203,7 @@ impl Fold for States {
             return; // of other code, or it stands in for its caller
         }
         let &Range { thread, start, end, call, parent, on_cpu_ns, off_cpu_ns, .. } = range;
-        self.calls.entry(call).or_default().instance(parent, start, end);
+        self.calls.row(call).instance(parent, start, end);
         self.threads.row(thread).ranges.push(Instance { start, end, call, on_cpu_ns, off_cpu_ns });
         self.arrived(end);
     }
@@ -214,7 +213,7 @@ impl Fold for States {
         if number == 0 {
             return;
         }
-        self.calls.entry(number).or_default().parent = parent;
+        self.calls.row(number).parent = parent;
         if ending != Ending::Cut {
             let (next, key) = (self.names.len() as u32, (domain.map(str::to_owned), name.to_owned()));
             let name = *self.names.row_or(key, || next);
@@ -317,7 +316,7 @@ impl States {
         let is_over = |batch: u64| until == u64::MAX || calls.get(&batch).is_some_and(|log| log.last < until);
         self.batches.divide(is_over, |served, share| shares.push((served, share)));
         for (served, share) in shares {
-            let log = calls.entry(served).or_default();
+            let log = calls.row(served);
             match log.row {
                 Some(row) => self.sums.row(row).gpu_share += share,
                 None => log.parts().gpu_share += share,
@@ -363,7 +362,7 @@ impl States {
             self.calls.retain(|_, log| log.last >= until || log.instances > 1 || log.parts.is_some());
         }
         if self.calls.len() > self.limits.calls {
-            let mut ends: Vec<u64> = self.calls.values().map(|log| log.last).collect();
+            let mut ends: Vec<u64> = self.calls.rows().iter().map(|log| log.last).collect();
             let middle = ends.len() / 2;
             let oldest = *ends.select_nth_unstable(middle).1;
             self.calls.retain(|_, log| log.last > oldest);
@@ -372,12 +371,12 @@ impl States {
 }
 
 /// The calls around a launch in this one, the innermost first, as far as they are known.
-fn around(calls: &FxHashMap<u64, CallLog>, call: u64) -> impl Iterator<Item = u64> {
+fn around(calls: &Keyed<u64, CallLog>, call: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(call), |call| calls.get(call).map(|log| log.parent)).take(MOST_LEVELS)
 }
 
 /// Adds an operation to the calls around its launch, as far as they are known.
-fn place(calls: &mut FxHashMap<u64, CallLog>, operation: &Launched, most: usize) {
+fn place(calls: &mut Keyed<u64, CallLog>, operation: &Launched, most: usize) {
     let mut at = operation.call;
     for _ in 0..MOST_LEVELS {
         let Some(log) = calls.get_mut(&at) else { return };

@@ -8,7 +8,7 @@ use range_report::stats::order;
 const MOST_BLOCKS: usize = 1 << 13;
 
 /// An instance of a span.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Instance {
     pub(super) start: u64,
     pub(super) end: u64,
@@ -38,14 +38,14 @@ impl InCuda {
 }
 
 /// Some time of a thread, and how much of it was in the API.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Block {
     start: u64,
     end: u64,
     ns: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct ThreadLog {
     pub(super) ranges: Vec<Instance>,
     /// Start and end of each call of the API. A call of the runtime has calls of the driver inside.

@@ -108,7 +108,7 @@ impl ThreadState {
     fn open_untracked(&self, key: RangeKey) -> Option<Ticks> {
         self.session.drop_span();
         let domain = self.session.domain_of_label(key.label);
-        *self.known.lock().untracked.entry(domain).or_default() += 1;
+        *self.known.lock().untracked.row(domain) += 1;
         self.has_untracked.store(true, Relaxed);
         None
     }

@@ -109,7 +109,7 @@ impl ThreadState {
                 spare_calls: Spare::default(),
                 woken: AtomicU64::new(0),
                 followed: OnceCell::new(),
-                last_long: std::array::from_fn(|_| AtomicU64::new(0)),
+                last_long: [const { AtomicU64::new(0) }; 3],
                 ran_since_long: AtomicU64::new(0),
                 has_endings: AtomicBool::new(false),
                 held_up: OnceCell::new(),
