@@ -407,7 +407,8 @@ fn check_waits(summary: &Value, rows: &BTreeMap<&str, Row>, wrong: &mut Wrong) {
         let [ours, truth] = [&ours, &truth].map(|all| all.get(pair).copied().unwrap_or_default());
         let allowed = rows.get(&*pair.0).map_or(0, |row| (row.latency / 100).max(50_000 * row.calls) + row.slack);
         let (waiter, by) = (&pair.0, pair.1.as_deref().unwrap_or("nobody"));
-        println!("{waiter} waited {:.1?} for {by}", Duration::from_nanos(truth));
+        let [told, truly] = [ours, truth].map(Duration::from_nanos);
+        println!("{waiter} waited {truly:.1?} for {by}, as told {told:.1?}");
         let least = if cfg!(tokio_unstable) { 0 } else { truth };
         compare(&format!("{waiter} for {by}"), "waits", both(ours), (least, truth), allowed, wrong);
     }
