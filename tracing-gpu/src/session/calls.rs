@@ -26,7 +26,7 @@ use crate::record::{CallId, LinkedId, OnCpu, Place, RangeNumbers};
 use crate::span::codes::{Codes, FIELDS};
 
 /// The largest number of calls that are followed at one time, and the number of those that lie in one piece of memory.
-/// With pieces of equal length a call is found in half the instructions that [`Chunked`](crate::chunked::Chunked) takes.
+/// With pieces of equal length a call is found in half the instructions that a table of growing chunks takes.
 const CALLS: usize = 1 << 18;
 const PIECE: usize = 1 << 8;
 /// Limits in ticks. A finished future is dropped right after its last poll; a cancelled future has waited before its
