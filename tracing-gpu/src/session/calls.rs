@@ -26,7 +26,7 @@ use crate::record::{CallId, LinkedId, OnCpu, Place, RangeNumbers};
 use crate::span::codes::{Codes, FIELDS};
 
 /// The largest number of calls that are followed at one time, and the number of those that lie in one piece of memory.
-/// With pieces of equal length a call is found in half the instructions that [`Chunked`](crate::chunked::Chunked) takes.
+/// With pieces of equal length a call is found in half the instructions that a table of growing chunks takes.
 const CALLS: usize = 1 << 18;
 const PIECE: usize = 1 << 8;
 /// Limits in ticks. A finished future is dropped right after its last poll; a cancelled future has waited before its
@@ -751,9 +751,8 @@ struct Free {
 #[derive(Debug)]
 pub(crate) struct Spare {
     count: AtomicU32,
-    /// Its call that looked dropped at its last exit, if its parent was open around it; 0 for none. And that exit.
+    /// Its call that looked dropped at its last exit, if its parent was open around it; 0 for none.
     dropped: AtomicU32,
-    dropped_at: AtomicU64,
     /// Not a list in the calls themselves, which may be in the cache of another processor.
     ids: [AtomicU32; FULL],
 }
@@ -761,7 +760,7 @@ pub(crate) struct Spare {
 impl Default for Spare {
     fn default() -> Self {
         let [count, dropped] = [const { AtomicU32::new(0) }; 2];
-        Self { count, dropped, dropped_at: AtomicU64::new(0), ids: [const { AtomicU32::new(0) }; FULL] }
+        Self { count, dropped, ids: [const { AtomicU32::new(0) }; FULL] }
     }
 }
 
@@ -906,7 +905,6 @@ impl Calls {
         if call.last.load(Relaxed) & DROPPED != 0 && parent != 0 {
             if around() == parent {
                 spare.dropped.store(id, Relaxed);
-                spare.dropped_at.store(now, Relaxed);
             } else {
                 self.lose(call, now);
             }
@@ -938,13 +936,9 @@ impl Calls {
     fn settle_dropped(&self, spare: &Spare) {
         let Some(call) = self.get(spare.dropped.load(Relaxed)) else { return };
         spare.dropped.store(0, Relaxed);
-        let at = spare.dropped_at.load(Relaxed);
-        // Not if it was entered again, on any thread, or is another call by now.
-        if call.exited.load(Relaxed) == at
-            && call.last.load(Relaxed) & DROPPED != 0
-            && !call.is_open(call.state.load(Relaxed))
-        {
-            self.lose(call, at);
+        // It may have been entered again on another thread, or be another call by now.
+        if call.last.load(Relaxed) & DROPPED != 0 && !call.is_open(call.state.load(Relaxed)) {
+            self.lose(call, call.exited.load(Relaxed));
         }
     }
 

@@ -16,8 +16,8 @@ use crate::thread::stack::Frame;
 
 /// New spans.
 impl ThreadState {
-    /// Path `counting`: place and row of a new span under the innermost open range, if they are cached, and the span has
-    /// no values of its own.
+    /// Path `counting`: place and row of a new span under the innermost open range, if they are cached, and the span
+    /// has no values of its own.
     #[inline(always)]
     pub(crate) fn child_counting(&self, metadata: &'static Metadata<'static>) -> Option<(Place, &Row)> {
         let parent = if self.stack.is_empty() { ROOT } else { self.stack.near_top()?.place().node() };
