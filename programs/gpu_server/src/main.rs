@@ -7,6 +7,7 @@
 //! cargo run --release -p gpu_server                        # the small ones wait behind the hogs
 //! cargo run --release -p gpu_server -- --no-hogs           # the small ones alone
 //! cargo run --release -p gpu_server -- --separate-streams  # hogs have a stream of their own
+//! cargo run --release -p gpu_server -- --batches            # one launch serves all small ones that wait
 //! ```
 //!
 //! It calls itself, prints how long the small requests took from launch to end, and ends. It needs a CUDA driver and
@@ -21,8 +22,8 @@ use axum::extract::{Query, State};
 use axum::{Json, Router, routing::get};
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys};
-use tokio::sync::{Semaphore, oneshot};
-use tracing::{Instrument, info_span, instrument};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tracing::{Instrument, Span, info_span, instrument};
 use tracing_gpu::{Profiler, follow};
 use tracing_subscriber::prelude::*;
 
@@ -50,11 +51,19 @@ struct Gpu {
     spin: CudaFunction,
     stream: Arc<CudaStream>,
     of_hogs: Arc<CudaStream>,
+    /// Where small requests wait for a batch, if they do.
+    jobs: Option<mpsc::Sender<Job>>,
+}
+
+/// A request that waits for a batch.
+struct Job {
+    request: Span,
+    done: oneshot::Sender<Duration>,
 }
 
 impl Gpu {
     #[instrument(name = "open_gpu")]
-    fn open(separate_streams: bool) -> Result<Self, Box<dyn Error>> {
+    fn open(separate_streams: bool, jobs: Option<mpsc::Sender<Job>>) -> Result<Self, Box<dyn Error>> {
         // SAFETY: any process may look for the libraries. cudarc panics where one is missing.
         if !unsafe { sys::is_culib_present() && cudarc::nvrtc::sys::is_culib_present() } {
             return Err("no CUDA driver, or no NVRTC".into());
@@ -63,7 +72,7 @@ impl Gpu {
         let spin = context.load_module(cudarc::nvrtc::compile_ptx(SPIN)?)?.load_function("spin")?;
         let stream = context.new_stream()?;
         let of_hogs = if separate_streams { context.new_stream()? } else { stream.clone() };
-        let gpu = Self { permits: Semaphore::new(PERMITS), spin, stream, of_hogs };
+        let gpu = Self { permits: Semaphore::new(PERMITS), spin, stream, of_hogs, jobs };
         gpu.launch(&gpu.stream, SMALL)?.synchronize()?; // the first launch takes longer
         Ok(gpu)
     }
@@ -80,6 +89,11 @@ impl Gpu {
 
     /// Runs one kernel. Returns how long it took from its launch to its end.
     async fn run(&self, is_hog: bool) -> Result<Duration, Box<dyn Error + Send + Sync>> {
+        if let (false, Some(jobs)) = (is_hog, &self.jobs) {
+            let (done, ran) = oneshot::channel();
+            jobs.send(Job { request: Span::current(), done }).await?;
+            return Ok(ran.await?);
+        }
         let _permit = follow(self.permits.acquire().instrument(info_span!("wait_permit"))).await?;
         self.compute(is_hog).await
     }
@@ -93,6 +107,18 @@ impl Gpu {
         let done = tokio::task::spawn_blocking(move || event.synchronize().map(|()| launched.elapsed()));
         Ok(done.await??)
     }
+}
+
+/// Launches a kernel for all requests that wait, again and again.
+async fn batches(gpu: Arc<Gpu>, mut jobs: mpsc::Receiver<Job>) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut waiting = Vec::new();
+    while jobs.recv_many(&mut waiting, CLIENTS).await > 0 {
+        let batch = info_span!("batch");
+        waiting.iter().for_each(|job: &Job| drop(batch.follows_from(&job.request)));
+        let took = gpu.compute(false).instrument(batch).await?;
+        waiting.drain(..).for_each(|job| drop(job.done.send(took)));
+    }
+    Ok(())
 }
 
 /// Answers `?kind=small` and `?kind=hog` with the time from launch to end, in nanoseconds.
@@ -124,7 +150,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let has_hogs = !has("--no-hogs");
     let profiler = Profiler::builder().build()?;
     tracing_subscriber::registry().with(profiler.layer()).init();
-    let gpu = Arc::new(Gpu::open(has("--separate-streams"))?);
+    let (jobs, of_batches) = mpsc::channel(CLIENTS);
+    let gpu = Arc::new(Gpu::open(has("--separate-streams"), has("--batches").then_some(jobs))?);
+    tokio::spawn(batches(gpu.clone(), of_batches));
     profiler.reset(); // the server is ready
 
     let app = Router::new().route("/infer", get(infer)).with_state(gpu);
