@@ -114,9 +114,13 @@ async fn batches(gpu: Arc<Gpu>, mut jobs: mpsc::Receiver<Job>) -> Result<(), Box
     let mut waiting = Vec::new();
     while jobs.recv_many(&mut waiting, CLIENTS).await > 0 {
         let batch = info_span!("batch");
-        waiting.iter().for_each(|job: &Job| drop(batch.follows_from(&job.request)));
+        for Job { request, .. } in &waiting {
+            batch.follows_from(request);
+        }
         let took = gpu.compute(false).instrument(batch).await?;
-        waiting.drain(..).for_each(|job| drop(job.done.send(took)));
+        for job in waiting.drain(..) {
+            let _client_has_gone = job.done.send(took);
+        }
     }
     Ok(())
 }
