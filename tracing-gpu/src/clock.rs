@@ -116,7 +116,7 @@ impl Clock {
 
     /// A moment in ticks.
     pub(crate) fn ticks_at(&self, moment: Moment) -> Ticks {
-        if self.tsc { moment } else { moment.saturating_sub(self.origin_ns).max(1) }
+        if self.tsc { moment } else { moment.saturating_sub(self.origin_ns).max(3) }
     }
 
     /// Nanoseconds of another clock in ticks, exact to some 0.01 %: by a rate that is measured once, when the clock is

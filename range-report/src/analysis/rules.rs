@@ -188,8 +188,8 @@ fn most_own_time(run: Run<'_>) -> Vec<Finding> {
         if !node.children.is_empty() || node.off_cpu_ns < node.self_ns / 2 || node.off_cpu_ns == 0 {
             return finding;
         }
-        let (before, share) = finding.sentence.rsplit_once(" (").unwrap_or((&finding.sentence, ""));
-        let sentence = format!("{before}, off CPU ({share}");
+        let off = human_inline(node.off_cpu_ns.min(node.self_ns));
+        let sentence = format!("{}, {off} of it off CPU", finding.sentence);
         Finding { sentence, ..finding }
     };
     run.phases.most_own(NAMED).into_iter().map(finding).collect()
@@ -229,7 +229,7 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
             }
         };
         let sentence = format!(
-            "{who} {}: {} of {} waits{over} ended{within} {of_end}, by chance {chance}",
+            "{who} {} in {} of {} waits{over} looked at, which ended{within} {of_end}, by chance {chance}",
             human_inline(row.time_ns),
             run.wording.count(row.waits),
             run.wording.count(of_waits),
@@ -291,7 +291,7 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
             Some((value, (value_ns, value_waits))) => {
                 let [value_time, count] = [human_inline(value_ns), run.wording.count(value_waits)];
                 let did = format!("`{by_name}` with `{}` made other calls wait {value_time}", name(value));
-                (value_ns, value_waits, format!("{did} of {time} ({count} waits)"))
+                (value_ns, value_waits, format!("{did} in {count} waits, of {time} for each other"))
             }
             None => {
                 let longest = human_inline(most.longest_ns);

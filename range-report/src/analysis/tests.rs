@@ -361,7 +361,7 @@ fn a_span_that_made_others_wait_is_found() {
     let found = with_value.findings();
     let told_of: Vec<(u64, &str)> =
         told(&found, FindingKind::WaitsFor).into_iter().map(|(_, _, ns, _, sentence)| (ns, sentence)).collect();
-    let big = "`request` with `uri=/big` made other calls wait 8.000 s of 9.000 s (28 waits)";
+    let big = "`request` with `uri=/big` made other calls wait 8.000 s in 28 waits, of 9.000 s for each other";
     assert_eq!(told_of[0], (8_000 * MS, big));
     assert_eq!(told_of.len(), 2, "the ledger comes next");
     let mut text = Vec::new();
@@ -395,7 +395,7 @@ fn time_off_the_cpu_is_no_work() {
         let found = summary(vec![lock.clone(), render.clone()]).findings();
         told(&found, FindingKind::MostOwnTime)[0].4.to_owned()
     };
-    for (off_ms, expected) in [(349, "lock 700.0 ms (70.0%)"), (350, "lock 700.0 ms, off CPU (70.0%)")] {
+    for (off_ms, expected) in [(349, "lock 700.0 ms (70.0%)"), (350, "lock 700.0 ms (70.0%), 350.0 ms of it off CPU")] {
         lock.off_cpu_ns = off_ms * MS;
         assert_eq!(sentence(&lock), format!("most time of its own: {expected}"));
     }
@@ -440,22 +440,22 @@ fn inferred(waits: &[(&str, u64, u64, u64, u64)]) -> Summary {
 #[test]
 fn whom_calls_seem_to_wait_for_is_found_with_its_evidence() {
     let findings = inferred(&[("compact ledger", 68, 70, 1, 900), ("tick\t1", 67, 70, 12, 880)]).findings();
-    let ledger = "`compact ledger` probably made request wait 900.0 ms: 68 of 70 waits over 20.00 ms ended within \
-                  200.0 us after it ended, by chance 1";
-    let tick = "`tick\\t1` probably made request wait 880.0 ms: 67 of 70 waits over 20.00 ms ended within 200.0 us \
-                after it ended, by chance 12";
+    let ledger = "`compact ledger` probably made request wait 900.0 ms in 68 of 70 waits over 20.00 ms looked at, which \
+                  ended within 200.0 us after it ended, by chance 1";
+    let tick = "`tick\\t1` probably made request wait 880.0 ms in 67 of 70 waits over 20.00 ms looked at, which ended \
+                within 200.0 us after it ended, by chance 12";
     let of = |ns, sentence| (vec!["request"], Some(0), ns, Some(1_000 * MS), sentence);
     let expected = [of(900 * MS, ledger), of(880 * MS, tick)];
     assert_eq!(told(&findings, FindingKind::WaitsAfter), expected);
     assert_eq!(told(&findings, FindingKind::WaitsFor), []);
     let mut with_value = inferred(&[("request", 68, 70, 0, 900)]);
     with_value.waits[0].by_value = Some("uri=/big".to_owned());
-    let sentence = "`request` with `uri=/big` probably made other calls wait 900.0 ms: 68 of 70 waits over 20.00 ms \
-                    ended within 200.0 us after it ended, by chance none";
+    let sentence = "`request` with `uri=/big` probably made other calls wait 900.0 ms in 68 of 70 waits over 20.00 ms \
+                    looked at, which ended within 200.0 us after it ended, by chance none";
     assert_eq!(told(&with_value.findings(), FindingKind::WaitsAfter), [of(900 * MS, sentence)]);
     let each_other = inferred(&[("request", 68, 70, 0, 900)]).findings();
-    let sentence = "calls of `request` probably waited for each other 900.0 ms: 68 of 70 waits over 20.00 ms ended \
-                    within 200.0 us after it ended, by chance none";
+    let sentence = "calls of `request` probably waited for each other 900.0 ms in 68 of 70 waits over 20.00 ms \
+                    looked at, which ended within 200.0 us after it ended, by chance none";
     assert_eq!(told(&each_other, FindingKind::WaitsAfter), [of(900 * MS, sentence)]);
     let mut lets_go = inferred(&[("request", 68, 70, 0, 900)]);
     lets_go.waits[0].before_ns = Some(MS / 5);

@@ -46,10 +46,13 @@ pub(crate) fn why(summary: &Summary, options: &RenderOptions) -> String {
 }
 
 /// The first finding of each kind, then the second of each. Who made calls wait has its turn at once: what was awaited
-/// means little without it.
+/// means little without it. Where calls wait, the time in no span, in which a server has nothing to do, comes after them.
 fn in_turns(findings: Vec<Finding>) -> Vec<Finding> {
+    use FindingKind::{MostAwaited, OutsideRanges, WaitsAfter, WaitsFor};
+    let waits = findings.iter().any(|finding| matches!(finding.kind(), MostAwaited | WaitsFor | WaitsAfter));
     let turn = |(at, finding): (usize, &Finding)| match finding.kind() {
-        FindingKind::WaitsFor | FindingKind::WaitsAfter => 0,
+        WaitsFor | WaitsAfter => 0,
+        OutsideRanges => usize::from(waits),
         kind => findings[..at].iter().filter(|above| above.kind() == kind).count(),
     };
     let turns: Vec<usize> = findings.iter().enumerate().map(turn).collect();

@@ -45,10 +45,13 @@ impl<K, V, S: Default> Default for Keyed<K, V, S> {
 impl<K: Eq + Hash, V, S: BuildHasher + Default> Keyed<K, V, S> {
     /// The row of this key; `new` makes it if there is none.
     pub fn row_or(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
-        let place = self.keys.add(key);
-        if place == self.rows.len() {
-            self.rows.push(new());
-        }
+        let place = match self.keys.place(&key) {
+            Ok(place) => place,
+            Err(_) => {
+                self.rows.push(new()); // before its key: it may panic
+                self.keys.add(key)
+            }
+        };
         &mut self.rows[place]
     }
 

@@ -484,9 +484,6 @@ figures! {
         /// Calls of futures, by `awaited_self_ns` descending, then by total latency descending, then by label.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<CallStats>;
-        /// How many wakes of tasks tokio has told of since the profiler was built; `None` where it tells of none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        task_wakes: Option<u64>;
         /// Kernels, copies and API calls; `None` where CUPTI did not record them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gpu: Option<GpuActivity>;

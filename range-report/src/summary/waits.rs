@@ -57,7 +57,7 @@ figures! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value_time_ns: Option<u64> = sum;
         /// Of a row that was told: the 99th percentile of the latencies of all calls of `waiter`, if each were shorter
-        /// by what it owes to `by`, with an error below 0.2 %. The latest six parts of a call's waits count. Of several
+        /// by what it owes to `by`, with an error below 1 %. The latest six parts of a call's waits count. Of several
         /// processes the largest: that of all their calls is at most this.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         p99_without_ns: Option<u64> = most;

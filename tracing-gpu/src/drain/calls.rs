@@ -1,6 +1,5 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
-use range_report::stats::histogram::bucket_of;
 use range_report::stats::{Distribution, Keyed, Named, order};
 use range_report::summary::{CallStates, CallStats, SlowestCalls, WaitStats};
 
@@ -10,7 +9,7 @@ use crate::session::Names;
 use crate::session::owed::NOBODY;
 use crate::thread::call_row::{CallCopy, CallSums, CallsOfLength};
 use crate::thread::engine::Engine;
-use crate::thread::waits::{Length, LengthChange, WaitSums};
+use crate::thread::waits::{Length, LengthChange, WaitSums, coarse, length_of};
 
 /// Times of calls, in ticks: what they measured, which may be more than their latency where threads use a span at once.
 #[derive(Clone, Copy, Default)]
@@ -366,8 +365,8 @@ pub(super) fn set_p99_without(
 /// The 99th percentile in nanoseconds, with so many more calls of some lengths. `None` where the others are not known.
 fn p99_with(all: &Distribution, more: &[(Length, i64)], rate: Rate) -> Option<u64> {
     let mut counts: Keyed<Length, i64> = Keyed::default();
-    let known = all.samples.iter().map(|latency| (bucket_of(*latency), 1));
-    let known = known.chain(all.buckets.iter().map(|(length, count)| (length, count as i64)));
+    let known = all.samples.iter().map(|latency| (length_of(*latency), 1));
+    let known = known.chain(all.buckets.iter().map(|(length, count)| (coarse(length), count as i64)));
     known.chain(more.iter().copied()).for_each(|(length, count)| *counts.row(length) += count);
     let mut without = Distribution { count: all.count, max: u64::MAX, ..Distribution::default() };
     for (length, count) in counts.iter() {
@@ -385,11 +384,11 @@ mod tests {
     fn calls_without_what_they_owe_are_shorter() {
         let all = Distribution::of((1..=200).map(|call| if call <= 10 { 90_000 } else { 1_000 + call }));
         let rate = Rate::IDENTITY;
-        let near = |found: Option<u64>, ns: u64| found.is_some_and(|found| found.abs_diff(ns) <= ns / 500);
+        let near = |found: Option<u64>, ns: u64| found.is_some_and(|found| found.abs_diff(ns) <= ns / 125);
         assert!(near(p99_with(&all, &[], rate), 90_000));
-        let without = [(bucket_of(90_000), -10), (bucket_of(1_010), 6), (bucket_of(40_000), 4)];
+        let without = [(length_of(90_000), -10), (length_of(1_010), 6), (length_of(40_000), 4)];
         assert!(near(p99_with(&all, &without, rate), 40_000), "{:?}", p99_with(&all, &without, rate));
-        assert_eq!(p99_with(&all, &[(bucket_of(90_000), -11)], rate), None, "of more calls than are known");
+        assert_eq!(p99_with(&all, &[(length_of(90_000), -11)], rate), None, "of more calls than are known");
         assert_eq!(p99_with(&Distribution { count: 201, ..all }, &[], rate), None, "of fewer");
     }
 

@@ -104,7 +104,10 @@ pub(crate) fn summarise(
             if let Some(followed) = thread.followed.get() {
                 waits.extend(followed.waits.copy());
                 value_waits.extend(followed.values.copy());
-                shorter = shorter.zip(followed.shorter.copy()).map(|(all, more)| [all, more].concat());
+                match (&mut shorter, followed.shorter.copy()) {
+                    (Some(all), Some(more)) => all.extend(more),
+                    _ => shorter = None,
+                }
             }
             if let Some(workers) = thread.held_up.get() {
                 held_up.extend(workers.copy());
@@ -181,10 +184,9 @@ pub(crate) fn summarise(
     summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, rate);
     let named_calls = calls::by_name(&calls, names);
     summary.calls = calls::stats(&named_calls, names, rate, asked);
-    summary.task_wakes = Some(session.lock_waits.wakes()).filter(|wakes| *wakes > 0);
     let mut told = calls::waits(&waits, names, rate);
     values::tell(&mut told, &value_waits, (names, &session.values), rate);
-    calls::set_p99_without(&mut told, &named_calls, &shorter.unwrap_or_default(), names, rate);
+    calls::set_p99_without(&mut told, &named_calls, shorter.as_deref().unwrap_or_default(), names, rate);
     let mut for_workers = calls::waits(&held_up, names, rate);
     for_workers.iter_mut().for_each(|row| row.resource = Some(WaitStats::WORKER.to_owned()));
     let inferred = coincidence::inferred(&coincidences, (names, &session.values), rate);
@@ -195,6 +197,10 @@ pub(crate) fn summarise(
     let lost_waits: u64 = told.chain(inferred).chain(held_up).sum();
     if lost_waits > 0 {
         summary.notes.push(format!("{lost_waits} parts of waits are in no row: too many pairs of names wait."));
+    }
+    if shorter.is_none() {
+        let note = "Too many names waited for each other to know the p99 of calls without these waits.";
+        summary.notes.push(note.to_owned());
     }
     let is_batched = summary.calls.iter().any(|row| row.batches.is_some());
     summary.notes.extend(session.batches.notes(is_batched));

@@ -160,8 +160,6 @@ pub(crate) struct Call {
     /// `idle` and `ready_alone` of its parent when that awaited it no more.
     above_idle: AtomicU64,
     above_ready: AtomicU64,
-    /// When the last of its child calls has ended, or that of an earlier call.
-    child_ended: AtomicU64,
     /// Entries on threads without an open range that are calls if the span is kept, but not counted yet. Only of those
     /// that are alone.
     uncounted: AtomicU64,
@@ -368,7 +366,6 @@ impl Call {
             saved.store(time.load(Relaxed), Relaxed);
         }
         self.idle_since.store(now, Relaxed);
-        self.child_ended.store(now, Relaxed);
         self.state.fetch_sub(AWAITED, Release);
     }
 
@@ -385,7 +382,6 @@ impl Call {
     fn end_child(&self, last: Ticks, is_gone: bool) -> bool {
         if last > self.idle_since.load(Relaxed) && !is_gone {
             self.idle_since.store(last, Relaxed);
-            self.child_ended.store(last, Relaxed);
         }
         let child = if is_gone { CHILD } else { CHILD | AWAITED };
         self.state.fetch_sub(child, Release) & !(GONE | SHARED) == CLOSED | child // nor was it left open
@@ -393,6 +389,10 @@ impl Call {
 
     pub(crate) fn set_joined(&self) {
         self.note(JOINED);
+    }
+
+    pub(crate) fn is_joined(&self) -> bool {
+        self.has.load(Relaxed) & JOINED != 0
     }
 
     /// It was created with `parent: None`.
@@ -589,11 +589,6 @@ impl Call {
         self.state.load(Acquire) & CLOSED != 0
     }
 
-    /// Whether its span has closed, or it looks like a future that has finished.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.is_closed() || self.last.load(Relaxed) & (DROPPED | AFTERWARDS) != 0
-    }
-
     /// Its number among the linked spans; 0 for none.
     #[inline]
     pub(crate) fn linked(&self) -> LinkedId {
@@ -753,6 +748,8 @@ pub(crate) struct Spare {
     count: AtomicU32,
     /// Its call that looked dropped at its last exit, if its parent was open around it; 0 for none.
     dropped: AtomicU32,
+    /// When that was created.
+    dropped_created: AtomicU64,
     /// Not a list in the calls themselves, which may be in the cache of another processor.
     ids: [AtomicU32; FULL],
 }
@@ -760,7 +757,7 @@ pub(crate) struct Spare {
 impl Default for Spare {
     fn default() -> Self {
         let [count, dropped] = [const { AtomicU32::new(0) }; 2];
-        Self { count, dropped, ids: [const { AtomicU32::new(0) }; FULL] }
+        Self { count, dropped, dropped_created: AtomicU64::new(0), ids: [const { AtomicU32::new(0) }; FULL] }
     }
 }
 
@@ -843,17 +840,6 @@ impl Calls {
         id
     }
 
-    /// Whether a call is polled beside others of its task, as in `join!`, or one is in which it was created. `since`:
-    /// when this poll of the task began, in which the others may have ended.
-    pub(crate) fn is_beside_others(&self, call: &Call, since: Ticks) -> bool {
-        let above = |call: &&Call| self.get(call.parent.load(Relaxed));
-        let awaits_others = |above: &Call| {
-            (above.state.load(Relaxed) & (GONE - 1)) / AWAITED > 1 || above.child_ended.load(Relaxed) >= since
-        };
-        let mut line = std::iter::successors(Some(call), above);
-        line.any(|call| call.has.load(Relaxed) & JOINED != 0 || above(&call).is_some_and(awaits_others))
-    }
-
     /// To be called before the first entry of a call without a parent inside another open call, which awaits it from
     /// now on.
     pub(crate) fn adopt(&self, id: CallId, outer: CallId) {
@@ -905,6 +891,7 @@ impl Calls {
         if call.last.load(Relaxed) & DROPPED != 0 && parent != 0 {
             if around() == parent {
                 spare.dropped.store(id, Relaxed);
+                spare.dropped_created.store(call.created.load(Relaxed), Relaxed);
             } else {
                 self.lose(call, now);
             }
@@ -937,8 +924,20 @@ impl Calls {
         let Some(call) = self.get(spare.dropped.load(Relaxed)) else { return };
         spare.dropped.store(0, Relaxed);
         // It may have been entered again on another thread, or be another call by now.
-        if call.last.load(Relaxed) & DROPPED != 0 && !call.is_open(call.state.load(Relaxed)) {
-            self.lose(call, call.exited.load(Relaxed));
+        let is_it = || call.created.load(Relaxed) == spare.dropped_created.load(Relaxed);
+        let (parent, at) = (call.parent.load(Relaxed), call.exited.load(Relaxed));
+        if !is_it() || call.last.load(Relaxed) & DROPPED == 0 || call.is_open(call.state.load(Relaxed)) {
+            return;
+        }
+        // Acquire: who finds the state of another call finds its creation, too.
+        if let Some(above) = self.get(parent)
+            && call.state.fetch_or(GONE, Acquire) & (GONE | CLOSED) == 0
+        {
+            if is_it() {
+                above.lose_child(call, at);
+            } else {
+                call.state.fetch_and(!GONE, Relaxed);
+            }
         }
     }
 

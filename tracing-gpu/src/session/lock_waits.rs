@@ -27,8 +27,7 @@ pub(crate) struct LockWaits {
     parts: [Mutex<Part>; PARTS],
     /// A program without tokio's events asks no more than this.
     any: AtomicBool,
-    /// Wakes of tasks, and when some were lost.
-    wakes: AtomicU64,
+    /// When wakes were lost.
     lost: AtomicU64,
 }
 
@@ -76,11 +75,6 @@ impl LockWaits {
         self.any.store(true, Relaxed);
     }
 
-    /// How many wakes of tasks tokio has told of.
-    pub(crate) fn wakes(&self) -> u64 {
-        self.wakes.load(Relaxed)
-    }
-
     fn part(&self, span: u64) -> MutexGuard<'_, Part> {
         // The registry puts the number of a thread into the upper bits.
         self.parts[(span ^ span >> 38) as usize % PARTS].lock()
@@ -88,7 +82,6 @@ impl LockWaits {
 
     /// A span of this label wakes a task.
     pub(crate) fn wake(&self, task: u64, now: Ticks, by: u32) {
-        self.wakes.fetch_add(1, Relaxed);
         let woken = &mut self.part(task).woken;
         if woken.len() >= MOST && !woken.contains_key(&task) {
             woken.clear(); // of tasks that have ended

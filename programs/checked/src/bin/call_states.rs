@@ -68,6 +68,8 @@ enum Kind {
     Child,
     Join,
     Spawned,
+    /// Two tasks at once, as a server has for its connections.
+    SpawnedTwice,
     Pool,
     TimedOut,
     Aborted,
@@ -78,9 +80,9 @@ enum Kind {
 
 /// Of these, the first need no call of another name.
 const LEAVES: usize = 8;
-const KINDS: [Kind; 14] = {
+const KINDS: [Kind; 15] = {
     use Kind::*;
-    [Spin, Spin, Sleep, Pipe, Timer, Lock, Channel, Ready, Child, Join, Spawned, Pool, TimedOut, Aborted]
+    [Spin, Spin, Sleep, Pipe, Timer, Lock, Channel, Ready, Child, Join, Spawned, SpawnedTwice, Pool, TimedOut, Aborted]
 };
 
 #[derive(Clone, Debug)]
@@ -103,6 +105,8 @@ struct Plan {
     is_layer: bool,
     recipes: BTreeMap<&'static str, Vec<Kind>>,
     clients: Vec<Vec<Node>>,
+    /// Requests that one task polls side by side.
+    joined: Option<[Node; 2]>,
 }
 
 impl Plan {
@@ -126,7 +130,8 @@ impl Plan {
         let time = Duration::from_micros(rng.u64(5_000..20_000));
         let queue = Node { name: "query", pieces: vec![Piece { kind: Kind::Lock, time, calls: vec![] }; 2] };
         clients.extend((0..rng.usize(0..8)).map(|_| vec![queue.clone()]));
-        Self { workers, is_layer, recipes, clients }
+        let joined = rng.bool().then(|| [(); 2].map(|()| Node::new(&mut rng, &recipes, 0)));
+        Self { workers, is_layer, recipes, clients, joined }
     }
 }
 
@@ -138,7 +143,7 @@ impl Node {
         let pieces = recipes[name].iter().map(|&kind| {
             let calls = match kind {
                 Kind::Child | Kind::Spawned => vec![Self::new(rng, recipes, level + 1)],
-                Kind::Join => (0..2).map(|_| Self::new(rng, recipes, level + 1)).collect(),
+                Kind::Join | Kind::SpawnedTwice => (0..2).map(|_| Self::new(rng, recipes, level + 1)).collect(),
                 Kind::TimedOut => vec![lost("times out")],
                 Kind::Aborted => vec![lost("aborted")],
                 _ => vec![],
@@ -186,6 +191,7 @@ impl Node {
                     let state = if calls[0].name == STORE { Otherwise } else { ChildCall };
                     all[state] += below[0].sum(&[OnCpu, OffCpu, Ready, ChildCall, Otherwise]);
                 }
+                Kind::SpawnedTwice => (all[ChildCall], all[Otherwise]) = (all[ChildCall] + 1, all[Otherwise] + 1),
                 Kind::Pool | Kind::TimedOut | Kind::Aborted => all[ChildCall] += time,
                 Kind::Kept => all[Outlived] += time,
                 Kind::Forever => all[Otherwise] += 1,
@@ -250,7 +256,7 @@ fn start(node: Node, parent: Option<&Call>) -> Watched {
 async fn run(call: Arc<Call>, pieces: Vec<Piece>) {
     let shared = SHARED.get().expect("it is set first");
     for Piece { kind, time, calls } in pieces {
-        let parent = |node: &Node| (kind != Kind::Spawned || node.name != STORE).then_some(&*call);
+        let parent = |node: &Node| (!matches!(kind, Kind::Spawned | Kind::SpawnedTwice) || node.name != STORE).then_some(&*call);
         let mut calls = calls.into_iter().map(|node| start(node.clone(), parent(&node)));
         let mut next = || calls.next().expect("it is planned");
         match kind {
@@ -283,6 +289,11 @@ async fn run(call: Arc<Call>, pieces: Vec<Piece>) {
                 tokio::join!(next(), next());
             }
             Kind::Spawned => tokio::spawn(next()).await.expect("no panic"),
+            Kind::SpawnedTwice => {
+                for task in [next(), next()].map(tokio::spawn) {
+                    task.await.expect("no panic");
+                }
+            }
             Kind::Pool => {
                 let job = Call::new("job", Some(&call), States::default());
                 let span = span("job");
@@ -367,6 +378,10 @@ fn serve(plan: Plan) -> Value {
             }
         };
         let clients: Vec<_> = plan.clients.into_iter().map(|requests| tokio::spawn(client(requests))).collect();
+        if let Some(requests) = plan.joined {
+            let [one, other] = requests.map(|request| start(request, None));
+            tokio::spawn(async { tokio::join!(one, other) }).await.expect("no panic");
+        }
         for client in clients {
             client.await.expect("no panic");
         }
@@ -534,6 +549,7 @@ fn one(seed: u64) -> ExitCode {
     // With a registry, a child keeps the span of its parent open.
     let (is_layer, mut joined) = (plan.is_layer, BTreeSet::new());
     plan.clients.iter().flatten().for_each(|node| node.add_joined(false, &mut joined));
+    plan.joined.iter().flatten().for_each(|node| node.add_joined(true, &mut joined));
     let wakes = |name: &str| match (cfg!(tokio_unstable) && is_layer, joined.contains(name)) {
         _ if is_followed(name) => Wakes::Known,
         (true, false) => Wakes::Known,

@@ -30,7 +30,6 @@ impl MergedSummary {
             elapsed_ns: self.elapsed_ns,
             outside_ns: None,
             threads: Vec::new(),
-            task_wakes: None, // without threads it tells nothing
             ranges: ranges(self),
             stream_ranges: streams.collect(),
             tree: nested(self),

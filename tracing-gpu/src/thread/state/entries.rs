@@ -75,8 +75,8 @@ impl ThreadState {
         let known = self.woken.load(Relaxed);
         let woken = if [0, BY_TASK].contains(&known) { 0 } else { self.count_wait(place, call, known) };
         let mut ready = self.session.calls.enter(self.index, call, start, left, woken);
-        if known == BY_TASK {
-            ready = ready.max(self.ready_by_task(call));
+        if known != 0 {
+            ready = ready.max(self.enter_in_task(call, known == BY_TASK));
         }
         if ready >= coincidence::LEAST && self.stack.depth() == 1 {
             self.blame_worker(place, start, ready);
@@ -198,7 +198,8 @@ impl ThreadState {
 
     #[inline(never)]
     fn count_wait(&self, place: Place, call: &Call, woken: Ticks) -> Ticks {
-        self.woken.store(self.without_follow(), Relaxed);
+        // What is inside of a future that was not woken was not woken either.
+        self.woken.store(if woken == NOT_WOKEN { 0 } else { self.without_follow() }, Relaxed);
         if woken == NOT_WOKEN {
             call.waits_on();
             return 0;

@@ -8,7 +8,7 @@ use crate::session::calls::Call;
 use crate::session::lock_waits::Wakes;
 use crate::session::owed::Creditor;
 use crate::thread::engine::{self, BY_TASK};
-use crate::thread::waits::WokenTask;
+use crate::thread::waits::PolledTask;
 
 impl ThreadState {
     /// Here a task of tokio is woken.
@@ -16,68 +16,63 @@ impl ThreadState {
         self.session.lock_waits.wake(task, self.session.clock.now(), self.label_of_waker());
     }
 
-    /// A hidden span is entered. If it is that of a task, the task is polled.
+    /// A hidden span is entered. If it is that of a task, the task is polled. A task that was not woken, as at its first
+    /// poll, looks like any other hidden span; but those inside of a call are none.
     #[cold]
     #[inline(never)]
     pub(crate) fn poll_task(&self, span: u64) {
-        if let Some(wakes) = self.session.lock_waits.poll(span) {
-            let polled = self.session.clock.now();
-            *self.followed.get_or_init(Box::default).task.lock() =
-                Some(WokenTask { span, wakes, polled, outermost: 0 });
-            if self.woken.load(Relaxed) == 0 {
-                self.woken.store(BY_TASK, Relaxed);
-            }
+        let wakes = self.session.lock_waits.poll(span);
+        if wakes.is_none() && self.stack.outermost_called().is_some() {
+            return;
+        }
+        let task = PolledTask::new(span, wakes, self.session.clock.now());
+        self.followed.get_or_init(Box::default).tasks.lock().push(task);
+        if self.woken.load(Relaxed) == 0 {
+            self.woken.store(BY_TASK, Relaxed);
         }
     }
 
-    /// A span is exited that is not open here. If it is that of the task that is polled, the poll has ended.
+    /// A span is exited that is not open here. If it is that of a task that is polled, the poll has ended.
     #[cold]
     #[inline(never)]
     pub(crate) fn leave_task(&self, span: u64) {
-        if let Some(followed) = self.followed.get() {
-            let left = followed.task.lock().take_if(|task| task.span == span);
-            if left.is_some() && self.woken.load(Relaxed) == BY_TASK {
+        let Some(followed) = self.followed.get() else { return };
+        let tasks = &mut *followed.tasks.lock();
+        if let Some(place) = tasks.iter().rposition(|task| task.span == span) {
+            tasks.truncate(place);
+            if tasks.is_empty() && self.woken.load(Relaxed) == BY_TASK {
                 self.woken.store(0, Relaxed);
             }
         }
     }
 
-    /// The task that is polled, if it was woken.
-    fn task(&self) -> Option<WokenTask> {
-        *self.followed.get()?.task.lock()
-    }
-
-    fn task_and_wakes(&self) -> Option<(u64, Wakes)> {
-        self.task().map(|task| (task.span, task.wakes))
+    /// The task that is polled, if it was woken, and its wakes.
+    fn task(&self) -> Option<(u64, Wakes)> {
+        let tasks = self.followed.get()?.tasks.lock();
+        tasks.last().and_then(|task| Some((task.span, task.wakes?)))
     }
 
     /// [`woken`](Self::woken) of what no `follow` around it tells.
     pub(super) fn without_follow(&self) -> Ticks {
-        if self.session.lock_waits.any() && self.task().is_some() { BY_TASK } else { 0 }
+        let is_in_task = || self.followed.get().is_some_and(|followed| !followed.tasks.lock().is_empty());
+        if self.session.lock_waits.any() && is_in_task() { BY_TASK } else { 0 }
     }
 
-    /// How long a call was ready that has just been entered, if that is the first time in this poll of its task.
+    /// A call has just been entered. If `tells`, returns how long it was ready, as far as the wakes of its task tell
+    /// that: not if the task has polled others beside it or beside a call around it, and only for the first entry in
+    /// this poll.
     #[cold]
     #[inline(never)]
-    pub(super) fn ready_by_task(&self, call: &Call) -> u64 {
-        if self.stack.depth() == 1 {
-            self.note_outermost(call);
-        }
-        let is_first = |task: &WokenTask| call.entries() > 1 && call.exited() < task.polled;
-        let is_alone = |task: &WokenTask| !self.session.calls.is_beside_others(call, task.polled);
-        let task = self.task().filter(is_first).filter(is_alone);
-        task.and_then(|task| call.was_woken(task.wakes.first)).unwrap_or(0)
-    }
-
-    /// The outermost call of a task is entered. Of several, nobody knows which was woken.
-    fn note_outermost(&self, call: &Call) {
-        let Some(followed) = self.followed.get() else { return };
-        let (calls, own) = (&self.session.calls, self.stack.call_of(0));
-        let before = followed.task.lock().as_mut().map(|task| std::mem::replace(&mut task.outermost, own));
-        let other = before.filter(|before| *before != own).and_then(|before| calls.get(before));
-        if let Some(other) = other.filter(|other| !other.has_ended()) {
-            [call, other].into_iter().for_each(Call::set_joined);
-        }
+    pub(super) fn enter_in_task(&self, call: &Call, tells: bool) -> u64 {
+        let (session, range) = (self.session, self.stack.depth().saturating_sub(1));
+        let Some(followed) = self.followed.get().filter(|_| session.lock_waits.any()) else { return 0 };
+        let tasks = &mut *followed.tasks.lock();
+        let Some(task) = tasks.last_mut() else { return 0 };
+        task.enter(range, self.stack.call_of(range), &session.calls);
+        let wakes = task.wakes.filter(|_| tells && call.entries() > 1 && call.exited() < task.polled);
+        let mut around = self.stack.calls().filter_map(|id| session.calls.get(id));
+        let wakes = wakes.filter(|_| !around.any(Call::is_joined));
+        wakes.and_then(|wakes| call.was_woken(wakes.first)).unwrap_or(0)
     }
 
     /// Here an operation is given a lock, inside its span.
@@ -96,7 +91,7 @@ impl ThreadState {
         let around = self.stack.outermost_called().and_then(|range| session.calls.get(self.stack.call_of(range)));
         let (call, entry) =
             around.map_or((call, call.entries()), |around| (around, around.entries().saturating_sub(1)));
-        session.lock_waits.is_given(call, entry, self.task_and_wakes())
+        session.lock_waits.is_given(call, entry, self.task())
     }
 
     /// In the outermost call, an operation is polled that waits for a lock.
@@ -108,7 +103,7 @@ impl ThreadState {
             return session.lock_waits.wait(operation, call);
         }
         let Some(wait) = session.lock_waits.take(operation).filter(|_| !engine::is_following()) else { return };
-        let end = session.lock_waits.end(&wait, call, self.task_and_wakes());
+        let end = session.lock_waits.end(&wait, call, self.task());
         let Some((since, given)) = end.filter(|_| call.is_open_once()) else {
             return call.hold_up_unknown(session.clock.now());
         };
