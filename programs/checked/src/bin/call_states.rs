@@ -256,7 +256,8 @@ fn start(node: Node, parent: Option<&Call>) -> Watched {
 async fn run(call: Arc<Call>, pieces: Vec<Piece>) {
     let shared = SHARED.get().expect("it is set first");
     for Piece { kind, time, calls } in pieces {
-        let parent = |node: &Node| (!matches!(kind, Kind::Spawned | Kind::SpawnedTwice) || node.name != STORE).then_some(&*call);
+        let parent =
+            |node: &Node| (!matches!(kind, Kind::Spawned | Kind::SpawnedTwice) || node.name != STORE).then_some(&*call);
         let mut calls = calls.into_iter().map(|node| start(node.clone(), parent(&node)));
         let mut next = || calls.next().expect("it is planned");
         match kind {
