@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::finding::{Evidence, Finding, FindingKind};
 use crate::Summary;
-use crate::stats::{Keyed, order};
+use crate::stats::{InVec, Keyed, order};
 use crate::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, InterferenceStats, MemoryKind, SpanCalls, SpanIdle};
 use crate::text::joined;
 use crate::text::number::{human_bytes, human_inline, share};
@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
     ) -> Finding {
         let mut finding = Finding::of_run(evidence, sentence);
         (finding.at_stake_ns, finding.of_ns) = (ns, Some(self.wall));
-        finding.span = self.name(label).into_iter().collect();
+        finding.span = self.name(label).into_iter().in_vec();
         finding.advice = advice.map(str::to_owned);
         finding
     }
@@ -264,9 +264,9 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
             };
             Some(run.of_range(label, evidence, ns, sentence, advice))
         };
-        IdleCause::ALL.iter().filter_map(finding).collect::<Vec<_>>()
+        IdleCause::ALL.iter().filter_map(finding).in_vec()
     };
-    run.idle.spans.iter().flat_map(of_row).collect()
+    run.idle.spans.iter().flat_map(of_row).in_vec()
 }
 
 /// The advice for a cause.
@@ -299,7 +299,7 @@ fn pageable_copies(run: Run<'_>) -> Vec<Finding> {
         let advice = "pin that memory (cudaHostAlloc, cudaHostRegister, pin_memory)";
         run.of_range(label_of(row), Evidence::PageableCopies { copies, bytes }, ns, sentence, Some(advice))
     };
-    rows.map(finding).collect()
+    rows.map(finding).in_vec()
 }
 
 /// Whether a range has many copies from pageable memory that cost much.
@@ -385,7 +385,7 @@ fn interference(summary: &Summary, wording: Wording) -> Vec<Finding> {
             Some("launch it in a stream of its own with a lower priority, or as smaller kernels".to_owned());
         Some(finding)
     };
-    spans.iter().filter_map(finding).collect()
+    spans.iter().filter_map(finding).in_vec()
 }
 
 /// Two paths without the spans at their ends that both have.

@@ -5,6 +5,7 @@
 
 use super::causes::{advice, in_stream, name_of};
 use super::finding::{Evidence, Finding};
+use crate::stats::InVec;
 use crate::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
@@ -27,7 +28,7 @@ struct Part {
 
 /// The findings of the GPU, the first line of a report first.
 pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
-    let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().collect();
+    let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().in_vec();
     all.extend(in_stream(summary, wording));
     all
 }
@@ -71,7 +72,7 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     };
     let mut finding = Finding::of_run(evidence, sentence);
     (finding.at_stake_ns, finding.of_ns) = (wall - busy, Some(wall));
-    finding.span = part.name.into_iter().collect();
+    finding.span = part.name.into_iter().in_vec();
     finding.advice = cause.and_then(advice).map(str::to_owned);
     Some(finding)
 }

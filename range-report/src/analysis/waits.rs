@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use super::phase::{MANY_CALLS, NAME_FROM, Phase, Wait, without_small};
-use crate::stats::order;
+use crate::stats::{InVec, order};
 use crate::{Summary, Times, TreeNode};
 
 /// A call is as long as the run if it takes this part of the run.
@@ -36,7 +36,7 @@ pub(super) struct Culprit {
 
 /// Sets the target of each node's wait.
 pub(super) fn set(nodes: &mut [Phase], summary: &Summary) {
-    let loops: Vec<bool> = nodes.iter().map(|phase| is_loop(phase.node, summary)).collect();
+    let loops: Vec<bool> = nodes.iter().map(|phase| is_loop(phase.node, summary)).in_vec();
     let ran: u128 = nodes.iter().map(|phase| u128::from(phase.own_ns)).sum();
     let others = nodes.iter().zip(&loops).filter(|(_, is_loop)| !**is_loop);
     let others: u128 = others.map(|(phase, _)| u128::from(own_wait(phase.node))).sum();
@@ -53,7 +53,7 @@ pub(super) fn set(nodes: &mut [Phase], summary: &Summary) {
         }
     }
     let mut longest: Vec<usize> =
-        (0..nodes.len()).filter(|&i| own_wait(nodes[i].node) > 0 && nodes[i].wait == Wait::Own).collect();
+        (0..nodes.len()).filter(|&i| own_wait(nodes[i].node) > 0 && nodes[i].wait == Wait::Own).in_vec();
     order::by_key(&mut longest, |&i| Reverse(own_wait(nodes[i].node)));
     for index in longest.into_iter().take(LOOKED_AT) {
         let by = child_elsewhere(nodes, index).or_else(|| called(nodes, index, summary));
@@ -72,7 +72,7 @@ pub(super) fn culprits(nodes: &[Phase], count: usize, is_small: impl Fn(u64) -> 
         };
         Some(Culprit { index, ns: own_wait(phase.node), perhaps })
     };
-    let mut all: Vec<Culprit> = nodes.iter().enumerate().filter_map(culprit).collect();
+    let mut all: Vec<Culprit> = nodes.iter().enumerate().filter_map(culprit).in_vec();
     all.retain(|culprit| culprit.ns > 0 && !is_small(culprit.ns));
     let longest = all.iter().max_by_key(|culprit| (culprit.ns, Reverse(culprit.index))).copied();
     order::by_key(&mut all, |culprit| {
@@ -189,7 +189,7 @@ fn are_split(nodes: &[Phase], index: usize, other: usize) -> bool {
         let above = std::iter::successors(Some(index), |&at| nodes[at].parent);
         let plain = |at: usize| nodes[at].node.name.split_once(": ").map_or(&*nodes[at].node.name, |(plain, _)| plain);
         let mut path: Vec<(Option<&str>, &str)> =
-            above.map(|at| (nodes[at].node.domain.as_deref(), plain(at))).collect();
+            above.map(|at| (nodes[at].node.domain.as_deref(), plain(at))).in_vec();
         path.reverse();
         path
     };

@@ -7,7 +7,7 @@ use super::origin;
 #[cfg(feature = "flamegraph")]
 use crate::Process;
 use crate::report::{escaped, label};
-use crate::stats::Named;
+use crate::stats::{InVec, Named};
 use crate::{NodeWork, Summary, TreeNode};
 
 /// Frames of GPU operations outside of spans, and of those without a known launch.
@@ -136,7 +136,7 @@ fn lines(roots: &[TreeNode], weight: &dyn Fn(&TreeNode) -> u64, beside: &[(&str,
             *sum = sum.saturating_add(weight);
         }
     };
-    let mut left: Vec<(String, &TreeNode)> = roots.iter().map(|root| (frame(root), root)).collect();
+    let mut left: Vec<(String, &TreeNode)> = roots.iter().map(|root| (frame(root), root)).in_vec();
     while let Some((stack, node)) = left.pop() {
         left.extend(node.children.iter().map(|child| (format!("{stack};{}", frame(child)), child)));
         add(stack, weight(node));

@@ -8,7 +8,7 @@ use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION
 use super::options::{HOT_PERCENT, RenderOptions};
 use super::table::{Cell, Column, Table};
 use crate::analysis::enough;
-use crate::stats::{Named, order};
+use crate::stats::{InVec, Named, order};
 use crate::text::kernels::short_names;
 use crate::text::names::escaped;
 use crate::text::number::{human_inline, integer, percent};
@@ -31,7 +31,7 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     let mut operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, options.style), options);
     let launched_in = launching_ranges(gpu, options);
     let ranges: Vec<String> =
-        operations.iter().map(|row| launched_in.get(&row.name).cloned().unwrap_or_default()).collect();
+        operations.iter().map(|row| launched_in.get(&row.name).cloned().unwrap_or_default()).in_vec();
     if !options.full_names && !options.raw_names {
         let short = short_names(gpu.kernels.iter().map(|kernel| kernel.name.as_str()));
         let short: Named<String, _> = short.iter().map(|(name, short)| (escaped(name).into_owned(), short)).collect();
@@ -74,7 +74,7 @@ impl List {
             return self.none.to_owned();
         }
         let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
-        let totals: Vec<u64> = rows.iter().map(|row| row.total_ns).collect();
+        let totals: Vec<u64> = rows.iter().map(|row| row.total_ns).in_vec();
         let enough = enough(&totals, wanted / 100.0).min(rows.len());
         let (listed, left) = rows.split_at(enough.min(MOST_ROWS));
         let part = |rows: &[Tally]| {

@@ -1,6 +1,7 @@
 //! Tables of the figures of nodes, from their declarations in `figures!`.
 
 use super::table::{Cell, Column, Table};
+use crate::stats::InVec;
 use crate::summary::schema::Figures;
 use crate::text::names;
 
@@ -35,7 +36,7 @@ const TOTAL: &str = "Total Time (ns)";
 
 /// The other figures that any of these nodes has, each with its index in [`Figures::shown`].
 pub(crate) fn appended_figures<'a, F: Figures + 'a>(nodes: impl Iterator<Item = &'a F>) -> Vec<(usize, Column)> {
-    let shown: Vec<Vec<Option<u64>>> = nodes.map(Figures::shown).collect();
+    let shown: Vec<Vec<Option<u64>>> = nodes.map(Figures::shown).in_vec();
     let total = F::HEADERS.iter().position(|header| *header == TOTAL);
     let total_of = |node: &[Option<u64>]| total.and_then(|total| *node.get(total)?).unwrap_or(0);
     let longest = shown.iter().map(|node| total_of(node)).max().unwrap_or(0);
@@ -48,7 +49,7 @@ pub(crate) fn appended_figures<'a, F: Figures + 'a>(nodes: impl Iterator<Item = 
     });
     let headers = F::HEADERS.iter().zip(has).enumerate();
     let headers = headers.filter(|(_, (header, has))| *has && !LAID_OUT.contains(header));
-    headers.map(|(place, (&header, _))| (place, Column::of(header))).collect()
+    headers.map(|(place, (&header, _))| (place, Column::of(header))).in_vec()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::options::RenderOptions;
-use crate::stats::{Named, order};
+use crate::stats::{InVec, Named, order};
 use crate::text::names;
 use crate::text::width::{blanks, cut, width_of};
 use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
@@ -86,7 +86,7 @@ impl Row {
 fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut known: Named<(Option<&str>, &str), usize> = Named::default();
-    let mut waiting: Vec<&TreeNode> = tree.iter().rev().collect();
+    let mut waiting: Vec<&TreeNode> = tree.iter().rev().in_vec();
     while let Some(node) = waiting.pop() {
         waiting.extend(node.children.iter().rev());
         let domain = node.domain.as_deref();
@@ -150,7 +150,7 @@ fn bounded(rows: Vec<Row>, most: usize, any_on_gpu: bool) -> Vec<Row> {
     if rows.len() <= most.saturating_add(1) {
         return rows; // one row would not be shorter with a sum in its place
     }
-    let mut largest: Vec<usize> = (0..rows.len()).collect();
+    let mut largest: Vec<usize> = (0..rows.len()).in_vec();
     order::by_key(&mut largest, |&index| rows.get(index).map(|row| Reverse(row.self_cpu_ns.max(row.self_gpu_ns))));
     let mut is_kept = vec![false; rows.len()];
     largest.into_iter().take(most).for_each(|index| is_kept[index] = true);

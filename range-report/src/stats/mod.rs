@@ -5,6 +5,10 @@ pub mod histogram;
 pub mod keyed;
 #[doc(hidden)] // for the crates of this workspace
 pub mod order;
+#[doc(hidden)] // for the crates of this workspace
+pub mod vectors;
 
 pub use distribution::{Between, Buckets, Distribution};
 pub use keyed::{Keyed, Named};
+#[doc(hidden)]
+pub use vectors::InVec;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::Keyed;
 use range_report::stats::histogram::bucket_of;
+use range_report::stats::{InVec, Keyed};
 
 use super::coincidence::{LEAST, keep_frequent};
 use crate::clock::Ticks;
@@ -87,7 +87,7 @@ impl Waits {
     }
 
     pub(crate) fn copy(&self) -> Vec<([u32; 2], WaitSums)> {
-        self.rows.lock().iter().map(|(key, sums)| (*key, *sums)).collect()
+        self.rows.lock().iter().map(|(key, sums)| (*key, *sums)).in_vec()
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -136,7 +136,7 @@ impl ValueWaits {
     }
 
     pub(crate) fn copy(&self) -> Vec<([u32; 2], ValueSums)> {
-        self.0.lock().iter().map(|(key, sums)| (*key, *sums)).collect()
+        self.0.lock().iter().map(|(key, sums)| (*key, *sums)).in_vec()
     }
 }
 
@@ -171,7 +171,7 @@ impl ShorterCalls {
 
     /// `None` where some calls are missing.
     pub(crate) fn copy(&self) -> Option<Vec<LengthChange>> {
-        let rows = self.more.lock().iter().map(|((labels, length), more)| (*labels, *length, *more)).collect();
+        let rows = self.more.lock().iter().map(|((labels, length), more)| (*labels, *length, *more)).in_vec();
         (!self.is_partial.load(Relaxed)).then_some(rows)
     }
 }

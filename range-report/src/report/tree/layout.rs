@@ -2,6 +2,7 @@
 
 use crate::report::fitted::left_out;
 use crate::report::options::RenderOptions;
+use crate::stats::InVec;
 use crate::text::emphasis::Emphasis;
 use crate::text::number::percent;
 use crate::text::width::{blanks, shorten, width_of};
@@ -125,10 +126,10 @@ impl Layout {
         if busy {
             [headers[ON_STREAMS[0]], headers[ON_STREAMS[1]]] = STREAM_HEADERS;
         }
-        let headers: Vec<String> = headers.iter().map(ToString::to_string).chain(further.iter().cloned()).collect();
+        let headers: Vec<String> = headers.iter().map(ToString::to_string).chain(further.iter().cloned()).in_vec();
         let marked: Vec<bool> =
-            (0..headers.len()).map(|column| lines.iter().any(|line| line.mark(column).is_some())).collect();
-        let mut widths: Vec<usize> = headers.iter().map(|header| width_of(header)).collect();
+            (0..headers.len()).map(|column| lines.iter().any(|line| line.mark(column).is_some())).in_vec();
+        let mut widths: Vec<usize> = headers.iter().map(|header| width_of(header)).in_vec();
         for line in lines {
             for (column, cell) in line.cells.iter().enumerate() {
                 widths[column] = widths[column].max(width_of(cell) + usize::from(marked[column]));
@@ -184,7 +185,7 @@ impl Layout {
         let bar_header = if self.bar > 0 { BAR_HEADER } else { "" };
         let mut out = String::new();
         self.push(&mut out, "  ", &self.headers, "Phase", bar_header);
-        let dashes: Vec<String> = self.widths.iter().map(|width| "-".repeat(*width)).collect();
+        let dashes: Vec<String> = self.widths.iter().map(|width| "-".repeat(*width)).in_vec();
         let bar_dashes = if self.bar > 0 { "-".repeat(BAR_LABEL + self.bar) } else { String::new() };
         self.push(&mut out, "  ", &dashes, &"-".repeat(self.phase), &bar_dashes);
         for line in lines {
