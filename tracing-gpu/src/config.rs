@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use range_report::stats::{InVec, order};
+use range_report::stats::{Lean, order};
 use range_report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 

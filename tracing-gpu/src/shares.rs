@@ -1,6 +1,6 @@
 //! A time in parts, which add up to it.
 
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 
 /// The parts of a time by these weights; equal ones if no weight is above 0. They add up to the time.
 pub(crate) fn parts(time: u64, weights: impl Iterator<Item = f64> + Clone) -> Vec<u64> {

@@ -1,7 +1,7 @@
 //! What a session needs from the CUDA driver besides CUPTI: an initialised driver, a device, and contexts without
 //! outstanding work.
 
-use range_report::stats::{InVec, Keyed};
+use range_report::stats::{Keyed, Lean};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;

@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use range_report::stats::{InVec, order};
+use range_report::stats::{Lean, order};
 
 use super::environment::variable;
 

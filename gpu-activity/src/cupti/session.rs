@@ -23,7 +23,7 @@ use crate::forks;
 use crate::own_calls::{self, within};
 use crate::record::{Api, Detail, Details};
 use crate::source::{Lost, Recorded, Source};
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 
 /// What to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::figures::{self, Function, NodeTotals};
 use super::intervals::Busy;
 use crate::fold::MadeCall;
 use crate::record::{GpuOp, Work};
-use range_report::stats::{InVec, Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::{GpuWork, MemoryWork};
 
 /// Stands in place of a node for operations without a known launch.

@@ -9,7 +9,7 @@
 //! one sign for all ranges, because a slow machine is slow for all of them. The worst range decides. So the intervals
 //! of *all* ranges together hold the true change in 99 of 100 comparisons, however many ranges there are.
 
-use crate::stats::InVec;
+use crate::stats::Lean;
 
 /// The least number of pairs for an interval: random signs of fewer pairs have too few outcomes.
 pub(crate) const LEAST_PAIRS: usize = 8;

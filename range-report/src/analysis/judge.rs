@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::gate::{Basis, Change, Gate, Regression};
 use super::interval::{CONFIDENCE, Interval, intervals};
 use crate::Times;
-use crate::stats::InVec;
+use crate::stats::Lean;
 
 /// The least growth, in percent, that is judged where too few repeats tell a change from noise.
 const ROUGH_MEDIAN: f64 = 25.0;

@@ -1,6 +1,6 @@
 //! Findings about data that was not measured, or not as the program wrote it.
 
-use crate::stats::{InVec, Named};
+use crate::stats::{Lean, Named};
 
 use super::finding::{Evidence, Finding};
 use crate::summary::GpuIdle;

@@ -1,6 +1,6 @@
 //! A phase: a node of the tree, with conclusions from its figures.
 
-use crate::stats::InVec;
+use crate::stats::Lean;
 use crate::{GpuWork, TreeNode};
 
 /// Shorter waits are not reported: even without waiting, so much time passes between two polls.

@@ -7,7 +7,7 @@ use super::phase::Way;
 use super::phase::{Phase, Wait};
 use super::phases::Phases;
 use super::waits::{self, Culprit, LongCalls};
-use crate::stats::{InVec, Named, order};
+use crate::stats::{Lean, Named, order};
 use crate::summary::{CallStats, OffCpuStats, WaitStats};
 use crate::text::escaped;
 use crate::text::number::{human_inline, share};
@@ -172,7 +172,7 @@ fn busy_threads(run: Run<'_>) -> Vec<Finding> {
         (some, all) if some * 2 >= all => format!("{some} of {all} threads that poll futures were"),
         _ => return Vec::new(),
     };
-    let mean = saturated(busy.iter().map(|&ns| u128::from(ns)).sum::<u128>() / busy.len() as u128);
+    let mean = saturated(busy.iter().copied().total() / busy.len() as u128);
     let share = share(mean, wall);
     let sentence = format!("{who} busy for {share} of the time: some of this may be waiting for a free thread");
     let evidence = Evidence::BusyThreads { busy: busy.len(), polling: polling.len() };
@@ -205,7 +205,7 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
         let whole: u128 = its.iter().map(|phase| waited(phase.node)).sum();
         let is_loop = its.iter().any(|phase| phase.wait == Wait::Loop);
         let is_much = u128::from(row.time_ns) * WAITS_PART >= whole && row.time_ns >= WAITS_LEAST_NS;
-        let index = run.with_label(&row.waiter).max_by_key(|&index| run.phases.all()[index].node.awaited_self_ns);
+        let index = run.with_label(&row.waiter).largest_by(|&index| run.phases.all()[index].node.awaited_self_ns);
         let index = index.filter(|_| is_much && !is_loop)?;
         let name = |label: &str| shorten(&run.wording.label(None, label), LONGEST_NAME, LONGEST_NAME / 2);
         let time =
@@ -247,7 +247,7 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
 /// Spans that made calls of other spans wait, by what these waits owe to them.
 fn waits_for(run: Run<'_>) -> Vec<Finding> {
     let told = || run.summary.waits.iter().filter(|row| row.of_waits.is_none());
-    let whole: u128 = told().map(|row| u128::from(row.time_ns)).sum();
+    let whole: u128 = told().map(|row| row.time_ns).total();
     let mut spans: Named<(&str, Option<&str>, bool), Vec<&WaitStats>> = Named::default();
     for row in told() {
         // Calls of one name that wait for each other are a finding of their own, unless they only share workers.
@@ -259,7 +259,7 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
         let sum = |of: fn(&WaitStats) -> u64| rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)));
         let (ns, waits) = (sum(|row| row.time_ns), sum(|row| row.waits));
         let is_much = u128::from(ns) * WAITS_PART >= whole && waits >= WAITS_LEAST && ns >= WAITS_LEAST_NS;
-        let most = rows.iter().rev().max_by_key(|row| row.time_ns).filter(|_| is_much)?;
+        let most = rows.iter().rev().largest_by(|row| row.time_ns).filter(|_| is_much)?;
         let name = |label: &str| shorten(&run.wording.label(None, label), LONGEST_NAME, LONGEST_NAME / 2);
         let count = match most.waits {
             0 => "parts of waits".to_owned(), // the largest part of each is owed to another
@@ -299,10 +299,10 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
                 (ns, waits, sentence)
             }
         };
-        let longest_ns = rows.iter().map(|row| row.longest_ns).max().unwrap_or(0);
+        let longest_ns = rows.iter().map(|row| row.longest_ns).largest();
         let evidence = Evidence::WaitsFor { waiters: rows.len(), waits, longest_ns };
         let its = run.with_label(by);
-        let finding = match its.max_by_key(|&index| run.phases.all()[index].node.total_ns) {
+        let finding = match its.largest_by(|&index| run.phases.all()[index].node.total_ns) {
             Some(index) => run.of_phase(index, evidence, ns, &sentence),
             None => Finding { at_stake_ns: ns, ..Finding::of_run(evidence, sentence) },
         };
@@ -338,11 +338,11 @@ fn off_cpu(run: Run<'_>) -> Vec<Finding> {
     let finding = |(&(domain, name), rows): (&(Option<&str>, &str), &Vec<&OffCpuStats>)| {
         let is_its = |&index: &usize| (all[index].node.domain.as_deref(), &*all[index].node.name) == (domain, name);
         let phases: Vec<usize> = (0..all.len()).filter(is_its).in_vec();
-        let index = phases.iter().copied().max_by_key(|&index| all[index].node.self_ns)?;
+        let index = phases.iter().copied().largest_by(|&index| all[index].node.self_ns)?;
         let own_ns = phases.iter().fold(0, |sum: u64, &index| sum.saturating_add(all[index].node.self_ns));
         let ns = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.time_ns)).min(own_ns);
         let samples = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.samples));
-        let most = rows.iter().max_by_key(|row| row.time_ns)?;
+        let most = rows.iter().largest_by(|row| row.time_ns)?;
         let in_call_ns = most.time_ns.min(ns);
         let is_much = u128::from(own_ns) * OFF_CPU_ROW_PART >= least
             && u128::from(ns) * 100 >= u128::from(own_ns) * OFF_CPU_PERCENT

@@ -7,7 +7,7 @@ use super::origin;
 #[cfg(feature = "flamegraph")]
 use crate::Process;
 use crate::report::{escaped, label};
-use crate::stats::{InVec, Named};
+use crate::stats::{Lean, Named};
 use crate::{NodeWork, Summary, TreeNode};
 
 /// Frames of GPU operations outside of spans, and of those without a known launch.
@@ -104,7 +104,7 @@ impl Summary {
         }
         // inferno adds without checking for overflow.
         let covered = stacks.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
-        if covered.map(u128::from).sum::<u128>() > i64::MAX as u128 {
+        if covered.total() > i64::MAX as u128 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the times are too long to be drawn"));
         }
         let mut options = inferno::flamegraph::Options::default();

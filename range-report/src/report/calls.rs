@@ -7,7 +7,7 @@ use super::nsys::quantile_cell;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
 use crate::analysis::are_workers_busy;
-use crate::stats::{InVec, order};
+use crate::stats::{Lean, order};
 use crate::summary::schema::{Figures, Join};
 use crate::summary::{CallStates, SlowestCalls};
 use crate::text::names::escaped;

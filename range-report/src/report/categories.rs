@@ -8,7 +8,7 @@ use super::nsys::{Columns, Row, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Table};
 use crate::Summary;
-use crate::stats::{InVec, order};
+use crate::stats::{Lean, order};
 use crate::text::names;
 
 /// `Categories`: one row per category, by total time. Categories are text here, even if they look like numbers.

@@ -11,7 +11,7 @@ use super::kinds::TableStyle;
 use super::nsys::{Columns, Row, name_cell, statistics_table, style_name, times_cells};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
-use crate::stats::{InVec, order};
+use crate::stats::{Lean, order};
 use crate::text::names;
 use crate::text::number::Rounding;
 use crate::{MemoryStats, ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
@@ -186,7 +186,7 @@ fn size_table(rows: &[(String, &Sizes)], options: &RenderOptions) -> Table {
 }
 
 fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &RenderOptions) -> Table {
-    let base = rows.iter().map(|(_, row)| u128::from(row.projected.total_ns)).sum();
+    let base = rows.iter().map(|(_, row)| row.projected.total_ns).total();
     let ns = |header: &'static str, page: &'static str| Column::of(header).unit(Unit::Ns).page(page);
     let average = |header: &'static str, page: &'static str| Column::of(header).unit(Unit::Number).page(page);
     let mut table = Table::new([
@@ -226,7 +226,7 @@ fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &Rende
 }
 
 fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &RenderOptions) -> Table {
-    let base = rows.iter().map(|(_, row)| u128::from(row.times.total_ns)).sum();
+    let base = rows.iter().map(|(_, row)| row.times.total_ns).total();
     let ns = |header: &'static str, page: &'static str| Column::of(header).unit(Unit::Ns).page(page);
     let mut table = Table::new([
         Column::name("NVTX Range").page("Range"),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
-use crate::stats::{InVec, Named, order};
+use crate::stats::{Lean, Named, order};
 use crate::text::joined;
 use crate::text::number::{human, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
@@ -64,12 +64,12 @@ pub(super) fn fitted(
             (names, name_header) = (cells, column.header.clone());
         } else {
             let (header, rank) = head(column);
-            let width = cells.iter().map(|cell| width_of(cell)).max().unwrap_or(0).max(width_of(&header));
+            let width = cells.iter().map(|cell| width_of(cell)).largest().max(width_of(&header));
             let (name, is_text) = (column.page.to_string(), column.unit == Unit::Text);
             columns.push(Figures { name, header, rank, is_text, shown: true, width, cells });
         }
     }
-    let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0).max(width_of(&name_header));
+    let longest = names.iter().map(|name| width_of(name)).largest().max(width_of(&name_header));
     let room = |columns: &[Figures]| {
         let taken: usize = columns.iter().filter(|column| column.shown).map(|column| column.width + 2).sum();
         options.columns().saturating_sub(taken + 1).min(longest)
@@ -98,7 +98,7 @@ pub(super) fn fitted(
     let short = fits.unwrap_or_else(|| wide_enough(&names, room(&columns).max(MIN_NAME), longest, keep));
     let gone = by_rank.iter().map(|&place| &columns[place]).filter(|column| !column.shown);
     let gone: Vec<String> = gone.map(|column| column.name.clone()).in_vec();
-    let name_width = short.iter().map(|name| width_of(name)).max().unwrap_or(0).max(width_of(&name_header));
+    let name_width = short.iter().map(|name| width_of(name)).largest().max(width_of(&name_header));
 
     let mut out = String::new();
     let mut line = |name: &str, cell: &dyn Fn(&Figures) -> String| {

@@ -4,7 +4,7 @@ use super::envelope::{section, title};
 use super::kinds::Report;
 use super::options::RenderOptions;
 use crate::analysis::{Finding, FindingKind, losses, nothing_enqueued};
-use crate::stats::InVec;
+use crate::stats::Lean;
 use crate::summary::MemoryKind;
 use crate::text::emphasis::Emphasis;
 use crate::text::names;

@@ -1,6 +1,6 @@
 //! Shared parts of the reports on GPU work: names in each tool's form, sums by name, and sentences for missing data.
 
-use crate::stats::{InVec, Named};
+use crate::stats::{Lean, Named};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 

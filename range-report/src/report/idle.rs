@@ -7,7 +7,7 @@ use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
-use crate::stats::{InVec, order};
+use crate::stats::{Lean, order};
 use crate::summary::{GpuIdle, IdleCause, IdleCauses};
 use crate::text::{joined, names};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::analysis::FindingKind;
-use crate::stats::InVec;
+use crate::stats::Lean;
 use crate::text::names;
 
 /// A report.

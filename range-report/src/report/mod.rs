@@ -73,7 +73,7 @@ pub(crate) use tree::{Explained, explained};
 use std::io;
 
 use crate::Summary;
-use crate::stats::InVec;
+use crate::stats::Lean;
 #[doc(hidden)] // for messages of the measuring crates
 pub use crate::text::escaped;
 pub(crate) use crate::text::label;

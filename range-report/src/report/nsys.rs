@@ -6,7 +6,7 @@ use super::envelope::section;
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Layout, Table, Unit};
-use crate::stats::{InVec, order};
+use crate::stats::{Lean, order};
 use crate::text::names;
 use crate::text::number::Rounding;
 use crate::{Quantile, RangeStats, RangeStyle, Summary, Times};
@@ -150,7 +150,7 @@ const COUNT: usize = 2;
 /// The table of statistics in either style; the percentages are of the sum over `rows`.
 pub(crate) fn statistics_table(rows: &[Row], columns: &Columns, options: &RenderOptions) -> Table {
     let Columns { count, names, rounding } = *columns;
-    let base = rows.iter().filter(|row| row.below.is_none()).map(|row| u128::from(row.times.total_ns)).sum();
+    let base = rows.iter().filter(|row| row.below.is_none()).map(|row| row.times.total_ns).total();
     let times = TIMES.iter().enumerate().map(|(at, &[current, legacy, page])| {
         let header = if options.style == TableStyle::Current { current } else { legacy };
         match at {

@@ -11,7 +11,7 @@ use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use crate::Summary;
-use crate::stats::{InVec, order};
+use crate::stats::{Lean, order};
 use crate::text::width::shorten;
 
 const GPU: &str = "GPU activities:";
@@ -62,7 +62,7 @@ fn openacc(summary: &Summary, options: &RenderOptions) -> Vec<Tally> {
 /// one for all others. Rows of equal time keep their order.
 fn rows_of(label: &str, rows: &[Tally], options: &RenderOptions) -> String {
     let (most, width) = (options.rows, options.width.saturating_sub(BEFORE_NAME).max(NAME));
-    let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
+    let base: u128 = rows.iter().map(|row| row.total_ns).total();
     let mut rows: Vec<&Tally> = rows.iter().in_vec();
     order::by_key(&mut rows, |row| Reverse(row.total_ns));
     let mut out = String::new();

@@ -5,7 +5,7 @@ use super::kinds::FindingKinds;
 use super::kinds::Report;
 use super::kinds::TableStyle;
 use crate::analysis::Finding;
-use crate::stats::InVec;
+use crate::stats::Lean;
 use crate::text::wording::Wording;
 
 /// The default of [`RenderOptions::hot_percent`].

@@ -7,7 +7,7 @@ use super::nsys::{Columns, Row, name_cell, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::analysis::nothing_enqueued;
-use crate::stats::{InVec, order};
+use crate::stats::{Lean, order};
 use crate::text::names;
 use crate::{StreamStats, Summary};
 

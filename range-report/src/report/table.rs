@@ -13,7 +13,7 @@
 use std::borrow::Cow;
 
 use super::options::RenderOptions;
-use crate::stats::InVec;
+use crate::stats::Lean;
 use crate::text::joined;
 use crate::text::number::{Number, Rounding};
 use crate::text::width::Measure;

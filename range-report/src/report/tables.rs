@@ -7,7 +7,7 @@ use super::nsys::Columns;
 use super::options::RenderOptions;
 use super::table::{Column, Table};
 use super::{calls, nodes, nsys, streams, tree};
-use crate::stats::InVec;
+use crate::stats::Lean;
 use crate::{Summary, TreeNode};
 
 /// The form of cells in files.

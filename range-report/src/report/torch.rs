@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::options::RenderOptions;
-use crate::stats::{InVec, Named, order};
+use crate::stats::{Lean, Named, order};
 use crate::text::names;
 use crate::text::width::{blanks, cut, width_of};
 use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
@@ -113,13 +113,13 @@ fn operations(gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item 
 /// The table and the two sums below it. GPU shares are based on GPU work. If no row is GPU work, they are based on the
 /// GPU time that each row launched itself.
 fn table(rows: Vec<Row>, most: usize) -> String {
-    let cpu: u128 = rows.iter().map(|row| u128::from(row.self_cpu_ns)).sum();
+    let cpu: u128 = rows.iter().map(|row| row.self_cpu_ns).total();
     let any_on_gpu = rows.iter().any(|row| row.on_gpu);
     let on_gpu = rows.iter().filter(|row| row.on_gpu || !any_on_gpu);
-    let gpu: u128 = on_gpu.map(|row| u128::from(row.self_gpu_ns)).sum();
+    let gpu: u128 = on_gpu.map(|row| row.self_gpu_ns).total();
     let rows = bounded(rows, most, any_on_gpu);
 
-    let longest = rows.iter().map(|row| width_of(&row.name)).max().unwrap_or(0);
+    let longest = rows.iter().map(|row| width_of(&row.name)).largest();
     let width = (longest + BESIDE_NAME).min(MAX_NAME);
     let widths: [usize; HEADERS.len()] = std::array::from_fn(|column| if column == 0 { width } else { COLUMN });
     let rule = line(&widths, &widths.map(|width| "-".repeat(width)));

@@ -4,7 +4,7 @@ use super::envelope::{section, title};
 use super::options::RenderOptions;
 use crate::Summary;
 use crate::analysis::{self, Finding, FindingKind};
-use crate::stats::{InVec, order};
+use crate::stats::{Lean, order};
 use crate::text::emphasis::Emphasis;
 use crate::text::width::wrapped;
 

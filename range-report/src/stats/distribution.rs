@@ -1,7 +1,7 @@
 //! The durations of one row: exact sums, and a median that is exact as long as every duration was kept.
 
 use super::histogram::{bucket_of, middle_of};
-use crate::stats::InVec;
+use crate::stats::Lean;
 
 /// Durations of one range on any number of threads, in the unit of the added values.
 ///

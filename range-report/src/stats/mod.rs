@@ -4,11 +4,11 @@ pub mod distribution;
 pub mod histogram;
 pub mod keyed;
 #[doc(hidden)] // for the crates of this workspace
-pub mod order;
+pub mod lean;
 #[doc(hidden)] // for the crates of this workspace
-pub mod vectors;
+pub mod order;
 
 pub use distribution::{Between, Buckets, Distribution};
 pub use keyed::{Keyed, Named};
 #[doc(hidden)]
-pub use vectors::InVec;
+pub use lean::Lean;

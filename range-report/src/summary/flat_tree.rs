@@ -2,7 +2,7 @@
 //!
 //! Nested, as in memory, it would be too deep for readers that limit nesting, as `serde_json` does at 128 levels.
 
-use crate::stats::InVec;
+use crate::stats::Lean;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 

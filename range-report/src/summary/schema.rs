@@ -18,7 +18,7 @@
 
 use std::hash::Hash;
 
-use crate::stats::{InVec, Keyed};
+use crate::stats::{Keyed, Lean};
 
 /// Joins parts.
 pub(crate) trait Join: Sized {

@@ -5,7 +5,7 @@
 //! named after its function. If two kernels of a run would have the same name, both get all arguments, then their
 //! parameters, then their whole names.
 
-use crate::stats::{InVec, Named};
+use crate::stats::{Lean, Named};
 
 /// How much of a signature stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -22,7 +22,7 @@ use gpu_activity::timed::TimedOperations;
 use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::stats::{InVec, Keyed};
+use range_report::stats::{Keyed, Lean};
 
 use crate::clock::Ticks;
 use crate::samples::KEPT;

@@ -1,7 +1,7 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
 use range_report::stats::histogram::bucket_of;
-use range_report::stats::{Distribution, InVec, Keyed, Named, order};
+use range_report::stats::{Distribution, Keyed, Lean, Named, order};
 use range_report::summary::{CallStates, CallStats, SlowestCalls, WaitStats};
 
 use super::{Shown, label_shown, label_text, quantiles, times};

@@ -1,6 +1,6 @@
 //! Judges who has ended the waits of one name: one claim, or two where both fit, or none.
 
-use range_report::stats::{InVec, Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::WaitStats;
 
 use super::{label_shown, values};

@@ -2,7 +2,7 @@
 
 use gpu_activity::join;
 use gpu_activity::totals::{self, add_work};
-use range_report::stats::{Distribution, InVec, Named, order};
+use range_report::stats::{Distribution, Lean, Named, order};
 use range_report::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
     RangeKernelStats, Sizes,

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use range_report::RangeStyle;
-use range_report::stats::{InVec, Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 
 use crate::record::RangeKey;
 use crate::session::Session;

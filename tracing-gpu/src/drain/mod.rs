@@ -26,7 +26,7 @@ mod values;
 use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
-use range_report::stats::{Between, Distribution, InVec, Keyed, Named, order};
+use range_report::stats::{Between, Distribution, Keyed, Lean, Named, order};
 use range_report::summary::WaitStats;
 use range_report::{
     CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,

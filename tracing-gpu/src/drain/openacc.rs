@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use range_report::OpenAccStats;
-use range_report::stats::{Distribution, InVec, Keyed, order};
+use range_report::stats::{Distribution, Keyed, Lean, order};
 
 use crate::clock::{Rate, Ticks};
 use crate::openacc::{name_of, source};

@@ -1,6 +1,6 @@
 //! Time of threads in spans, and time in which no span was open at all.
 
-use range_report::stats::{InVec, Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::ThreadStats;
 use range_report::{Losses, RangeStyle};
 

@@ -1,6 +1,6 @@
 //! Which values tell the calls that made others of their name wait from those that waited.
 
-use range_report::stats::{InVec, Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::WaitStats;
 
 use super::label_shown;

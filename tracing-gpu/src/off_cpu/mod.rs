@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use range_report::stats::{InVec, Named};
+use range_report::stats::{Lean, Named};
 use range_report::summary::OffCpuStats;
 
 use crate::process;

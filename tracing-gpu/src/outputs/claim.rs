@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use range_report::Process;
 use range_report::report::escaped;
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 
 use super::table::{How, Row, TABLE, cannot_write};
 use super::{path, shared};

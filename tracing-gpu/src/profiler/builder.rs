@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use range_report::stats::{InVec, order};
+use range_report::stats::{Lean, order};
 use range_report::timeline::{Details, Item};
 use range_report::{FindingKind, FindingKinds, Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;

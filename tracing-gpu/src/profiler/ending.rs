@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nvtx_rs::environment::variable;
 use parking_lot::{Condvar, Mutex};
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 use range_report::{RenderOptions, Report, Summary, TreeNode};
 
 use super::builder::printed_in;
@@ -305,7 +305,7 @@ impl Inner {
 
 /// Whether calls awaited long enough for a table of their own: at least 1 ms, and 1 % of the time in spans.
 fn is_awaiting_worth_it(summary: &Summary) -> bool {
-    let awaited: u128 = summary.calls.iter().map(|row| u128::from(row.awaited_self_ns)).sum();
+    let awaited: u128 = summary.calls.iter().map(|row| row.awaited_self_ns).total();
     awaited >= LEAST_AWAITED_NS && awaited * 100 >= self_time(&summary.tree)
 }
 

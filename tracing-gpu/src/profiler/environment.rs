@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 use range_report::{Report, UnknownName};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nvtx_rs::environment::variable;
 use range_report::Process;
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 
 use crate::process;
 

@@ -17,7 +17,7 @@ use once_cell::sync::OnceCell;
 #[cfg(feature = "cuda")]
 use parking_lot::Mutex;
 use range_report::report::escaped;
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 use range_report::timeline::Details;
 use range_report::{Process, Report, Summary};
 

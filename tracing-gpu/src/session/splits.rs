@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::text::sanitize;
 use parking_lot::MutexGuard;
-use range_report::stats::{InVec, Keyed, Named};
+use range_report::stats::{Keyed, Lean, Named};
 use tracing_core::Metadata;
 
 use super::split::Split;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use nvtx_rs::text::sanitize;
 use parking_lot::Mutex;
 use range_report::RangeStats;
-use range_report::stats::{InVec, Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use rustc_hash::FxBuildHasher;
 use tracing_core::Metadata;
 use tracing_core::callsite::Identifier;
@@ -154,9 +154,8 @@ impl NameSamples {
             };
             Some((sampled.name, field, values.len(), format!("`{}`: {what}. {way}", sampled.name)))
         };
-        let time = |name: &str| -> u128 {
-            ranges.iter().filter(|row| row.name == name).map(|row| u128::from(row.times.total_ns)).sum()
-        };
+        let time =
+            |name: &str| -> u128 { ranges.iter().filter(|row| row.name == name).map(|row| row.times.total_ns).total() };
         let mut rows: Vec<(&str, &str, usize, String)> = sites.rows().iter().filter_map(split).in_vec();
         order::by_key(&mut rows, |&(name, field, values, _)| (Reverse(time(name)), name, field, Reverse(values)));
         rows.dedup_by_key(|&mut (name, field, ..)| (name, field));

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use gpu_activity::driver::Driver;
 use gpu_activity::forks;
 use range_report::StreamLosses;
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 
 use super::named::{self, NamedStream};
 use super::reading;

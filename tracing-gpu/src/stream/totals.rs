@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use gpu_activity::driver::CudaError;
 use parking_lot::{Mutex, MutexGuard};
-use range_report::stats::{InVec, Keyed};
+use range_report::stats::{Keyed, Lean};
 
 use crate::budget::Budget;
 use crate::clock::Ticks;

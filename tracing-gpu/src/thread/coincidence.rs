@@ -17,7 +17,7 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::{InVec, Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 
 use crate::clock::{Clock, Ticks};
 use crate::session::asked_values::AskedValues;

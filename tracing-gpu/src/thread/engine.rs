@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::stats::{InVec, order};
+use range_report::stats::{Lean, order};
 
 use super::hand_over::HandOver;
 use super::slab::MAX_THREADS;

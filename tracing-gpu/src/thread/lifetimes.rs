@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "cuda")]
 use range_report::stats::order;
-use range_report::stats::{InVec, Keyed};
+use range_report::stats::{Keyed, Lean};
 
 use super::engine;
 use crate::clock::Ticks;

@@ -11,7 +11,7 @@ use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, Ended, Place};
 use crate::sync::{AtomicU32, AtomicU64, fence};
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 
 /// Stands for a foreign range in place of a span. No span has this number.
 pub(crate) const NO_SPAN: u64 = 0;

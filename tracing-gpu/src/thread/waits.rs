@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use range_report::stats::histogram::bucket_of;
-use range_report::stats::{InVec, Keyed};
+use range_report::stats::{Keyed, Lean};
 
 use super::coincidence::{LEAST, keep_frequent};
 use crate::clock::Ticks;
@@ -64,7 +64,7 @@ pub(crate) struct Waits {
 impl Waits {
     /// A wait has ended that began then. Returns the name to which the largest part of it is owed.
     pub(crate) fn add(&self, waiter: u32, since: Ticks, owed: &Owed) -> Option<u32> {
-        let (mainly, _) = owed.of_names(since).max_by_key(|(_, part)| *part)?;
+        let (mainly, _) = owed.of_names(since).largest_by(|(_, part)| *part)?;
         let mut rows = self.rows.lock();
         for (label, part) in owed.of_names(since) {
             if rows.len() >= MOST && rows.get(&[waiter, label]).is_none() {
@@ -113,7 +113,7 @@ impl ValueWaits {
     /// A wait has ended that began then; `is_own`: the largest part of it is owed to calls of the waiter's name.
     pub(crate) fn add(&self, waiter: Creditor, (since, is_own): (Ticks, bool), owed: &Owed, asked: &AskedValues) {
         let own = || owed.of_wait(since).filter(|(by, _)| by.label == waiter.label);
-        let Some((mainly, longest)) = own().max_by_key(|(_, part)| *part) else { return };
+        let Some((mainly, longest)) = own().largest_by(|(_, part)| *part) else { return };
         if longest >= LEAST {
             asked.ask(waiter.label);
         }

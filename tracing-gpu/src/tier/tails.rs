@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 use range_report::timeline::Value;
 
 /// A name without its tail, and the tail's keys and values, the first one first.

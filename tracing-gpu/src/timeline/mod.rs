@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
-use range_report::stats::{InVec, Keyed};
+use range_report::stats::{Keyed, Lean};
 use range_report::timeline::{Call, Details, Ending, Item, Mark, Range, Sink, Value};
 use range_report::{Process, RangeStyle, Summary};
 

@@ -2,7 +2,7 @@
 
 use crate::report::fitted::left_out;
 use crate::report::options::RenderOptions;
-use crate::stats::InVec;
+use crate::stats::Lean;
 use crate::text::emphasis::Emphasis;
 use crate::text::number::percent;
 use crate::text::width::{blanks, shorten, width_of};
@@ -145,7 +145,7 @@ impl Layout {
             columns.iter().for_each(|&column| shown[column] = known);
         }
         if awaited || busy || on_streams || !further.is_empty() {
-            let longest = lines.iter().map(|line| 2 * line.depth + width_of(&line.phase)).max().unwrap_or(0);
+            let longest = lines.iter().map(|line| 2 * line.depth + width_of(&line.phase)).largest();
             // Times on streams are dropped in favour of exact ones, the total last; without exact ones they stay.
             let [total, own] = ON_STREAMS;
             let mut dispensable = DISPENSABLE.to_vec();
@@ -165,13 +165,12 @@ impl Layout {
             }
         }
         let room = room_beside(&shown).max(MIN_PHASE);
-        let deepest = lines.iter().map(|line| line.depth).max().unwrap_or(0);
+        let deepest = lines.iter().map(|line| line.depth).largest();
         let step = if 2 * deepest <= room / 2 { 2 } else { 1 };
         let max_indent = room / 2;
         let mut layout = Self { headers, widths, shown, left_out: gone, marked, phase: room, step, max_indent, bar: 0 };
 
-        let needed =
-            lines.iter().map(|line| width_of(&layout.lead(line.depth)) + width_of(&line.phase)).max().unwrap_or(0);
+        let needed = lines.iter().map(|line| width_of(&layout.lead(line.depth)) + width_of(&line.phase)).largest();
         layout.phase = needed.clamp("Phase".len(), room);
         let left = room.saturating_sub(layout.phase + 2);
         if left >= BAR_HEADER.len() {

@@ -13,7 +13,7 @@ use super::nodes::appended_figures;
 use super::options::RenderOptions;
 use super::table::{Column, Unit};
 use crate::analysis::{self, Phases, Way};
-use crate::stats::{InVec, order};
+use crate::stats::{Lean, order};
 use crate::summary::schema::Figures;
 use crate::text::names;
 use crate::text::number::{human, human_bytes, human_inline, integer, share};
@@ -112,7 +112,7 @@ fn copies(memory: &[MemoryWork], options: &RenderOptions) -> String {
             [what, bytes, time, rate(work), format!("({count} {noun})")]
         })
         .in_vec();
-    let width = |column: usize| rows.iter().map(|row| width_of(&row[column])).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().map(|row| width_of(&row[column])).largest();
     let [what, bytes, time, rate] = [width(0), width(1), width(2), width(3)];
     let line =
         |[a, b, c, d, e]: &[String; 5]| format!(" {a:<what$}  {b:>bytes$} in {c:>time$}  {d:>rate$} GB/s  {e}\n");

@@ -5,7 +5,7 @@
 use super::layout::SLOWEST;
 use crate::TreeNode;
 use crate::analysis::{OnGpu, Phase, Phases, WAYS, Way, either};
-use crate::stats::{InVec, order};
+use crate::stats::{Lean, order};
 
 /// The rows of a tree.
 pub(super) struct Shape<'a> {

@@ -7,7 +7,7 @@ use super::shape::Entry;
 use crate::FindingKinds;
 use crate::analysis::{Evidence, Finding, FindingKind, Phases, awaited_for, lived};
 use crate::report::options::RenderOptions;
-use crate::stats::{InVec, Named, order};
+use crate::stats::{Lean, Named, order};
 use crate::text::number::{human_inline, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};

@@ -20,7 +20,7 @@ mod tests;
 
 use std::cmp::Reverse;
 
-use range_report::stats::{InVec, Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanCalls, SpanIdle};
 use range_report::timeline::{
     ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, WaitKind, Work,

@@ -5,7 +5,7 @@
 //! counts only if different threads launched the two operations, or if the wait separated two streams other than the
 //! default one.
 
-use range_report::stats::{InVec, Keyed};
+use range_report::stats::{Keyed, Lean};
 use range_report::timeline::StreamKind;
 
 use super::functions::BETWEEN_LAUNCHES;

@@ -23,7 +23,7 @@ mod calls;
 mod tests;
 
 use range_report::Summary;
-use range_report::stats::{InVec, Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::{InterferenceStats, MemoryKind};
 use range_report::timeline::{Call, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
 

@@ -1,6 +1,6 @@
 //! The GPU time of batches, divided among the calls that they serve.
 
-use range_report::stats::{InVec, Keyed};
+use range_report::stats::{Keyed, Lean};
 use range_report::timeline::Link;
 
 use crate::shares::parts;

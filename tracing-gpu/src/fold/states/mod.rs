@@ -18,7 +18,7 @@ mod thread;
 mod tests;
 
 use range_report::Summary;
-use range_report::stats::{InVec, Keyed, Named, order};
+use range_report::stats::{Keyed, Lean, Named, order};
 use range_report::summary::{CallStates, CallStats};
 use range_report::timeline::{ApiCall, Call, Ending, Link, Operation, Range};
 

@@ -33,7 +33,7 @@ use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
 use crate::thread::stack::{Stack, WORDS as STACK_WORDS, open_of_words};
 use crate::thread::tape::Tape;
-use range_report::stats::InVec;
+use range_report::stats::Lean;
 
 /// Bytes of a state in a row file: its open ranges, and its first rows.
 const IN_FILE: usize = offset_of!(ThreadState, rows) + FIRST_ROWS * size_of::<Row>();
