@@ -50,3 +50,18 @@ pub trait Lean: Iterator + Sized {
 }
 
 impl<I: Iterator> Lean for I {}
+
+#[cfg(test)]
+mod tests {
+    use super::Lean;
+
+    #[test]
+    fn what_is_found_is_what_the_standard_library_finds() {
+        let rows = [(2_u64, 'a'), (7, 'b'), (0, 'c'), (7, 'd')];
+        let numbers = || rows.iter().map(|row| row.0);
+        assert_eq!(numbers().in_vec(), numbers().collect::<Vec<_>>());
+        assert_eq!((numbers().total(), numbers().largest()), (16, 7));
+        assert_eq!(rows.iter().largest_by(|row| row.0), rows.iter().max_by_key(|row| row.0));
+        assert_eq!(std::iter::empty::<u64>().largest_by(|number| *number), None);
+    }
+}
