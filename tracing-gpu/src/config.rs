@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use range_report::stats::order;
+use range_report::stats::{Lean, order};
 use range_report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
@@ -341,7 +341,7 @@ impl Config {
     /// Sets the quantiles, from percentiles.
     pub(crate) fn ask_for(&mut self, percentiles: &[f64]) {
         // In floating point, 99.9 / 100 is not 0.999.
-        self.quantiles = percentiles.iter().map(|percent| (percent * 1e7).round() / 1e9).collect();
+        self.quantiles = percentiles.iter().map(|percent| (percent * 1e7).round() / 1e9).in_vec();
         order::numbers(&mut self.quantiles);
     }
 

@@ -1,5 +1,7 @@
 //! A time in parts, which add up to it.
 
+use range_report::stats::Lean;
+
 /// The parts of a time by these weights; equal ones if no weight is above 0. They add up to the time.
 pub(crate) fn parts(time: u64, weights: impl Iterator<Item = f64> + Clone) -> Vec<u64> {
     let all: f64 = weights.clone().sum();
@@ -14,5 +16,5 @@ pub(crate) fn parts(time: u64, weights: impl Iterator<Item = f64> + Clone) -> Ve
         before = until;
         part
     };
-    weights.map(part).collect()
+    weights.map(part).in_vec()
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::process::{self, Bell};
+use range_report::stats::Lean;
 
 const WATCHED: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
 
@@ -44,7 +45,7 @@ pub(crate) fn finish_on_signal(finish: extern "C" fn()) -> io::Result<()> {
 fn watch(finish: extern "C" fn()) -> io::Result<()> {
     // A forked child has our handler already.
     let is_free = |signal: &i32| process::takes_default_course(*signal) || process::is_handled_by(*signal, came);
-    let watched: Vec<i32> = WATCHED.into_iter().filter(is_free).collect();
+    let watched: Vec<i32> = WATCHED.into_iter().filter(is_free).in_vec();
     if watched.is_empty() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! What a session needs from the CUDA driver besides CUPTI: an initialised driver, a device, and contexts without
 //! outstanding work.
 
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Lean};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -171,7 +171,7 @@ impl Contexts {
     }
 
     fn live(&self) -> Vec<Handle> {
-        let mut live: Vec<Handle> = self.live.iter().map(|slot| slot.load(Relaxed)).filter(|held| *held != 0).collect();
+        let mut live: Vec<Handle> = self.live.iter().map(|slot| slot.load(Relaxed)).filter(|held| *held != 0).in_vec();
         order::by_key(&mut live, |handle| *handle);
         live.dedup();
         live

@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use range_report::stats::order;
+use range_report::stats::{Lean, order};
 
 use super::environment::variable;
 
@@ -58,7 +58,7 @@ impl Environment {
         let path = |name: &str| variable(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
         Self {
             chosen: path(OVERRIDE),
-            toolkits: ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path).collect(),
+            toolkits: ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path).in_vec(),
             neighbours: folders_of(maps, &|path| {
                 let name = path.file_name()?.to_str()?;
                 path.parent().filter(|_| NEIGHBOURS.iter().any(|neighbour| name.starts_with(neighbour)))
@@ -66,7 +66,7 @@ impl Environment {
             packages: folders_of(maps, &|path| {
                 path.ancestors().find(|folder| PACKAGES.iter().any(|name| folder.ends_with(name)))
             }),
-            pythons: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(path).collect(),
+            pythons: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(path).in_vec(),
         }
     }
 
@@ -121,7 +121,7 @@ impl Environment {
 /// The names, best first for a driver of this CUDA major.
 fn names(driver_major: u32) -> Vec<&'static str> {
     let (fitting, newer): (Vec<_>, Vec<_>) = SONAMES.iter().partition(|(_, major)| *major <= driver_major);
-    fitting.into_iter().chain([(UNVERSIONED, 0)]).chain(newer).map(|(name, _)| name).collect()
+    fitting.into_iter().chain([(UNVERSIONED, 0)]).chain(newer).map(|(name, _)| name).in_vec()
 }
 
 /// `inner` in each entry of a folder, sorted by the entries; empty if there is no such folder.

@@ -23,6 +23,7 @@ use crate::forks;
 use crate::own_calls::{self, within};
 use crate::record::{Api, Detail, Details};
 use crate::source::{Lost, Recorded, Source};
+use range_report::stats::Lean;
 
 /// What to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -414,7 +415,7 @@ impl Source for Session {
     /// Names the library and the driver.
     fn describe(&self) -> String {
         let is_missing = |kind: &Kind| kind.is_asked(self.details) && !self.receiver.strides.readable(*kind);
-        let left_out: Vec<&str> = Kind::ALL.into_iter().filter(is_missing).map(Kind::name).collect();
+        let left_out: Vec<&str> = Kind::ALL.into_iter().filter(is_missing).map(Kind::name).in_vec();
         let driver = cuda_version(self.device.driver_version);
         let without = if left_out.is_empty() {
             String::new()

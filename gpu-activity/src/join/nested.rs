@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::pending::Pending;
 use crate::fold::MadeCall;
 use crate::record::{Api, ApiCall};
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Lean};
 
 /// A driver call waits for this many drains, and a call of the runtime is remembered for as many.
 const DRAINS: usize = 2;
@@ -55,7 +55,7 @@ impl NestedCalls {
         }
         let running = pending.running();
         let kept = waiting.back().map_or(0, |now| now.len() / 2);
-        let mut old: Vec<MadeCall> = waiting.iter_mut().flat_map(std::mem::take).collect();
+        let mut old: Vec<MadeCall> = waiting.iter_mut().flat_map(std::mem::take).in_vec();
         let new = old.split_off(old.len() - kept);
         let (still, over): (Vec<_>, _) = old.into_iter().partition(|made| running.contains_key(&made.call.correlation));
         waiting.back_mut().into_iter().for_each(|now| now.extend(still.iter().chain(&new)));
@@ -86,7 +86,7 @@ impl NestedCalls {
 
     /// Takes the waiting driver calls.
     pub(super) fn take_waiting(&mut self, pending: &Pending) -> Vec<MadeCall> {
-        let waiting = self.waiting(pending).copied().collect();
+        let waiting = self.waiting(pending).copied().in_vec();
         self.waiting.iter_mut().for_each(Vec::clear);
         waiting
     }

@@ -4,7 +4,7 @@ use super::figures::{self, Function, NodeTotals};
 use super::intervals::Busy;
 use crate::fold::MadeCall;
 use crate::record::{GpuOp, Work};
-use range_report::stats::{Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::{GpuWork, MemoryWork};
 
 /// Stands in place of a node for operations without a known launch.
@@ -157,7 +157,7 @@ impl Lineage {
             return drained.totals();
         }
         let own = |node: &Option<Box<Node>>| node.as_ref().map_or_else(GpuWork::default, |node| node.own.clone());
-        let mut sums: Vec<GpuWork> = self.nodes.iter().map(own).collect();
+        let mut sums: Vec<GpuWork> = self.nodes.iter().map(own).in_vec();
         for at in (1..sums.len()).rev() {
             let parent = self.nodes.get(at).and_then(Option::as_ref).map(|node| node.parent as usize);
             let (above, below) = sums.split_at_mut(at);

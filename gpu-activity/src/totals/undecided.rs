@@ -10,7 +10,7 @@
 use super::figures::RangeKernel;
 use super::kernels::{Execution, Key, RangeKernels, is_known};
 use crate::fold::{InstanceState, Instances, Range};
-use range_report::stats::{Distribution, Keyed};
+use range_report::stats::{Distribution, Keyed, Lean};
 
 /// Bound on single durations kept here: 8 MiB. They do not use the profiler's budget, because nothing would return them
 /// to it.
@@ -66,7 +66,7 @@ impl Undecided {
             let ranges = around.open.iter().filter_map(|&slot| Some((slot, range_of(slot)?)));
             // An execution in two instances of a range is one execution of the row, but adds its time twice.
             let mut is_first = |range| !around.counted.contains(&range) && insert(&mut counted, range);
-            let ranges: Vec<_> = ranges.map(|(slot, range)| (slot, range, is_first(range))).collect();
+            let ranges: Vec<_> = ranges.map(|(slot, range)| (slot, range, is_first(range))).in_vec();
             let is_outside = ranges.is_empty() && around.counted.is_empty() && !around.on_stack;
             for (&(thread, kernel), times) in kernels.iter() {
                 let mut in_buckets = None;
@@ -104,7 +104,7 @@ impl Undecided {
     ) {
         let range = (!instance.left).then(|| instance.range());
         let is_in = |(around, _): &mut (Around, Kernels)| around.open.binary_search(&slot).is_ok();
-        let within: Vec<(Around, Kernels)> = self.waiting.extract_if(.., is_in).collect();
+        let within: Vec<(Around, Kernels)> = self.waiting.extract_if(.., is_in).in_vec();
         for (around, kernels_within) in within {
             let mut rest = around.clone();
             rest.open.retain(|&other| other != slot);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::finding::{Evidence, Finding, FindingKind};
 use crate::Summary;
-use crate::stats::{Keyed, order};
+use crate::stats::{Keyed, Lean, order};
 use crate::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, InterferenceStats, MemoryKind, SpanCalls, SpanIdle};
 use crate::text::joined;
 use crate::text::number::{human_bytes, human_inline, share};
@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
     ) -> Finding {
         let mut finding = Finding::of_run(evidence, sentence);
         (finding.at_stake_ns, finding.of_ns) = (ns, Some(self.wall));
-        finding.span = self.name(label).into_iter().collect();
+        finding.span = self.name(label).into_iter().in_vec();
         finding.advice = advice.map(str::to_owned);
         finding
     }
@@ -178,7 +178,7 @@ fn without_version(function: &str) -> &str {
 /// Calls that failed: one finding, of the range, function and code with most of them.
 fn failed_calls(run: Run<'_>) -> Vec<Finding> {
     let failed = || run.idle.calls.iter().filter(|row| row.kind == CallKind::Failed);
-    let Some(row) = failed().max_by_key(|row| row.calls) else { return Vec::new() };
+    let Some(row) = failed().largest_by(|row| row.calls) else { return Vec::new() };
     let all = failed().fold(0_u64, |sum, row| sum.saturating_add(row.calls));
     let ns = failed().fold(0_u64, |sum, row| sum.saturating_add(row.ns));
     let (calls, code) = (row.calls, row.code);
@@ -264,9 +264,9 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
             };
             Some(run.of_range(label, evidence, ns, sentence, advice))
         };
-        IdleCause::ALL.iter().filter_map(finding).collect::<Vec<_>>()
+        IdleCause::ALL.iter().filter_map(finding).in_vec()
     };
-    run.idle.spans.iter().flat_map(of_row).collect()
+    run.idle.spans.iter().flat_map(of_row).in_vec()
 }
 
 /// The advice for a cause.
@@ -299,7 +299,7 @@ fn pageable_copies(run: Run<'_>) -> Vec<Finding> {
         let advice = "pin that memory (cudaHostAlloc, cudaHostRegister, pin_memory)";
         run.of_range(label_of(row), Evidence::PageableCopies { copies, bytes }, ns, sentence, Some(advice))
     };
-    rows.map(finding).collect()
+    rows.map(finding).in_vec()
 }
 
 /// Whether a range has many copies from pageable memory that cost much.
@@ -310,7 +310,7 @@ fn pays_to_pin(run: Run<'_>, label: Label<'_>) -> bool {
 /// Streams that did not run at once because of the default stream.
 fn default_stream(run: Run<'_>) -> Vec<Finding> {
     let rows = || run.idle.calls.iter().filter(|row| row.kind == CallKind::DefaultStream);
-    let (Some(all), Some(row)) = (Calls::of(rows()), rows().max_by_key(|row| row.ns)) else { return Vec::new() };
+    let (Some(all), Some(row)) = (Calls::of(rows()), rows().largest_by(|row| row.ns)) else { return Vec::new() };
     if all.calls < LOOP || !run.is_much(all.ns) {
         return Vec::new();
     }
@@ -349,7 +349,7 @@ fn no_overlap(run: Run<'_>) -> Vec<Finding> {
 
 /// Spans behind whose operations those of other spans waited. Requests of one span are not told apart.
 fn interference(summary: &Summary, wording: Wording) -> Vec<Finding> {
-    let whole = summary.interference.iter().map(|row| u128::from(row.time_ns)).sum::<u128>();
+    let whole = summary.interference.iter().map(|row| row.time_ns).total();
     let mut spans: Keyed<&[String], Vec<&InterferenceStats>> = Keyed::default();
     for row in summary.interference.iter().filter(|row| row.waiter != row.by && row.operations > 0) {
         spans.row(&row.by).push(row);
@@ -361,7 +361,7 @@ fn interference(summary: &Summary, wording: Wording) -> Vec<Finding> {
             && u128::from(ns) * 100 >= whole * OWED
             && operations >= LOOP
             && ns / operations >= LONG_WAIT;
-        let most = rows.iter().rev().max_by_key(|row| row.time_ns).filter(|_| is_much)?;
+        let most = rows.iter().rev().largest_by(|row| row.time_ns).filter(|_| is_much)?;
         let (by_name, waiter) = told_apart(by, &most.waiter, wording);
         let others = match rows.len() - 1 {
             0 => String::new(),
@@ -376,7 +376,7 @@ fn interference(summary: &Summary, wording: Wording) -> Vec<Finding> {
             human_inline(most.time_ns / most.operations.max(1)),
             human_inline(most.longest_ns),
         );
-        let longest_ns = rows.iter().map(|row| row.longest_ns).max().unwrap_or(0);
+        let longest_ns = rows.iter().map(|row| row.longest_ns).largest();
         let evidence = Evidence::Interference { operations, waiters: rows.len(), longest_ns };
         let mut finding = Finding::of_run(evidence, sentence);
         (finding.at_stake_ns, finding.of_ns) = (ns, Some(u64::try_from(whole).unwrap_or(u64::MAX)));
@@ -385,7 +385,7 @@ fn interference(summary: &Summary, wording: Wording) -> Vec<Finding> {
             Some("launch it in a stream of its own with a lower priority, or as smaller kernels".to_owned());
         Some(finding)
     };
-    spans.iter().filter_map(finding).collect()
+    spans.iter().filter_map(finding).in_vec()
 }
 
 /// Two paths without the spans at their ends that both have.
@@ -403,7 +403,7 @@ fn told_apart(one: &[String], other: &[String], wording: Wording) -> (String, St
 fn small_copies(run: Run<'_>) -> Vec<Finding> {
     let Some(gpu) = &run.summary.gpu else { return Vec::new() };
     let kernels: u64 = gpu.kernels.iter().fold(0, |sum, kernel| sum.saturating_add(kernel.times.instances));
-    let Some(row) = gpu.memory.iter().max_by_key(|row| row.sizes.count) else { return Vec::new() };
+    let Some(row) = gpu.memory.iter().largest_by(|row| row.sizes.count) else { return Vec::new() };
     let (copies, mean_bytes) = (row.sizes.count, row.sizes.total_bytes.checked_div(row.sizes.count).unwrap_or(0));
     if copies < MANY_COPIES || copies < kernels / 2 || mean_bytes >= SMALL_COPY {
         return Vec::new();

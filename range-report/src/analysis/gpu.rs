@@ -5,6 +5,7 @@
 
 use super::causes::{advice, in_stream, name_of};
 use super::finding::{Evidence, Finding};
+use crate::stats::Lean;
 use crate::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
@@ -27,7 +28,7 @@ struct Part {
 
 /// The findings of the GPU, the first line of a report first.
 pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
-    let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().collect();
+    let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().in_vec();
     all.extend(in_stream(summary, wording));
     all
 }
@@ -71,7 +72,7 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     };
     let mut finding = Finding::of_run(evidence, sentence);
     (finding.at_stake_ns, finding.of_ns) = (wall - busy, Some(wall));
-    finding.span = part.name.into_iter().collect();
+    finding.span = part.name.into_iter().in_vec();
     finding.advice = cause.and_then(advice).map(str::to_owned);
     Some(finding)
 }
@@ -89,7 +90,7 @@ fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
     let holds = |busy: u64| u128::from(busy) * 100 >= u128::from(all) * STANDS_FOR_RUN;
     let is_most = |row: &RangeUse| holds(row.steady.busy_ns.saturating_add(row.warm_up.busy_ns));
     let rows = || idle.ranges.iter().filter(|row| row.steady.wall_ns > 0 && is_most(row));
-    let repeated = rows().filter(|row| row.steady.instances > 1).max_by_key(|row| row.steady.wall_ns);
+    let repeated = rows().filter(|row| row.steady.instances > 1).largest_by(|row| row.steady.wall_ns);
     if let Some(row) = repeated.or_else(|| rows().min_by_key(|row| row.steady.wall_ns)) {
         let name = Some(name_of(row.domain.as_deref(), &row.name, wording));
         return Some(Part { name, used: row.steady, warm_up: row.warm_up });
@@ -105,7 +106,7 @@ fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
 /// The same from the sums of the tree, but only a range in which nothing was awaited.
 fn in_tree(nodes: &[TreeNode], all: u64, wording: Wording) -> Option<Part> {
     let work = |node: &TreeNode| node.gpu.as_ref().map_or(0, |gpu| gpu.total.busy_ns);
-    let node = nodes.iter().max_by_key(|node| work(node))?;
+    let node = nodes.iter().largest_by(|node| work(node))?;
     if u128::from(work(node)) * 100 < u128::from(all) * STANDS_FOR_RUN {
         return None;
     }
@@ -122,7 +123,7 @@ fn in_tree(nodes: &[TreeNode], all: u64, wording: Wording) -> Option<Part> {
 
 fn largest(causes: &IdleCauses) -> Option<(IdleCause, u64)> {
     let all = IdleCause::ALL.iter().map(|&cause| (cause, causes.of(cause)));
-    all.max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
+    all.largest_by(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
 }
 
 /// `, without 1 warm-up instance of 1.310 s (53.4% loading)`; no cause if the largest one explains less than a tenth,

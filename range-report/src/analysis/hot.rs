@@ -5,12 +5,13 @@ use std::cmp::Reverse;
 #[cfg(feature = "html")]
 use std::collections::BTreeMap;
 
+use crate::stats::Lean;
 #[cfg(feature = "html")]
 use crate::stats::order;
 
 /// How many of the first of these make `share` of their sum: at least one.
 pub(crate) fn enough(totals: &[u64], share: f64) -> usize {
-    let base: u128 = totals.iter().map(|&ns| u128::from(ns)).sum();
+    let base: u128 = totals.iter().copied().total();
     let wanted = share * base as f64;
     let mut sum = 0_u128;
     for (index, &ns) in totals.iter().enumerate() {

@@ -9,6 +9,8 @@
 //! one sign for all ranges, because a slow machine is slow for all of them. The worst range decides. So the intervals
 //! of *all* ranges together hold the true change in 99 of 100 comparisons, however many ranges there are.
 
+use crate::stats::Lean;
+
 /// The least number of pairs for an interval: random signs of fewer pairs have too few outcomes.
 pub(crate) const LEAST_PAIRS: usize = 8;
 /// The part of all comparisons in which every interval holds the true change.
@@ -32,13 +34,13 @@ pub(super) struct Interval {
 pub(super) fn intervals(ranges: &[Vec<Option<f64>>]) -> Vec<Option<Interval>> {
     let mut buffer = Vec::new();
     let estimates: Vec<Option<Estimate>> =
-        ranges.iter().map(|pairs| Estimate::of(pairs.iter().copied().flatten(), &mut buffer)).collect();
+        ranges.iter().map(|pairs| Estimate::of(pairs.iter().copied().flatten(), &mut buffer)).in_vec();
     let errors: Vec<Vec<(usize, f64)>> = (ranges.iter().zip(&estimates))
         .filter_map(|(pairs, estimate)| {
             let change = estimate.as_ref()?.change;
-            Some(pairs.iter().enumerate().filter_map(|(at, pair)| Some((at, (*pair)? - change))).collect())
+            Some(pairs.iter().enumerate().filter_map(|(at, pair)| Some((at, (*pair)? - change))).in_vec())
         })
-        .collect();
+        .in_vec();
     let mut signs = vec![1.0; ranges.iter().map(Vec::len).max().unwrap_or(0)];
     let mut random = Random(0);
     let mut worst: Vec<f64> = (0..ROUNDS)
@@ -50,14 +52,14 @@ pub(super) fn intervals(ranges: &[Vec<Option<f64>>]) -> Vec<Option<Interval>> {
             });
             of_range.fold(0.0, f64::max)
         })
-        .collect();
+        .in_vec();
     worst.sort_by(f64::total_cmp);
     let spreads = worst.get((ROUNDS as f64 * CONFIDENCE) as usize).copied().unwrap_or(0.0);
     let interval = |Estimate { change, spread }: Estimate| {
         let half = spreads * spread;
         Interval { change, low: change - half, high: change + half }
     };
-    estimates.into_iter().map(|estimate| estimate.map(interval)).collect()
+    estimates.into_iter().map(|estimate| estimate.map(interval)).in_vec()
 }
 
 /// A trimmed mean, and its standard error by the Winsorised variance (Yuen).

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::gate::{Basis, Change, Gate, Regression};
 use super::interval::{CONFIDENCE, Interval, intervals};
 use crate::Times;
+use crate::stats::Lean;
 
 /// The least growth, in percent, that is judged where too few repeats tell a change from noise.
 const ROUGH_MEDIAN: f64 = 25.0;
@@ -21,9 +22,9 @@ impl Gate {
     /// The change of each range from the first of two runs to the second; `None` for a range that one run lacks.
     pub(crate) fn changes(&self, ranges: &[Option<[Repeats; 2]>]) -> Vec<Option<Change>> {
         let pairs: Vec<Vec<Option<f64>>> =
-            ranges.iter().map(|runs| runs.map_or_else(Vec::new, |runs| self.pairs(runs))).collect();
+            ranges.iter().map(|runs| runs.map_or_else(Vec::new, |runs| self.pairs(runs))).in_vec();
         let judged = ranges.iter().zip(&pairs).zip(intervals(&pairs));
-        judged.map(|((runs, pairs), interval)| self.judge((*runs)?, pairs.iter().flatten().count(), interval)).collect()
+        judged.map(|((runs, pairs), interval)| self.judge((*runs)?, pairs.iter().flatten().count(), interval)).in_vec()
     }
 
     /// The difference of a range in each pair of repeats, as the logarithm of a ratio.
@@ -31,7 +32,7 @@ impl Gate {
         let basis = self.basis_of([base, new]);
         let time = |times: &Option<Times>| basis.of(times.as_ref()?).filter(|ns| *ns > 0.0);
         let pairs = base.each.iter().zip(new.each);
-        pairs.map(|(base, new)| Some((time(new)? / time(base)?).ln())).collect()
+        pairs.map(|(base, new)| Some((time(new)? / time(base)?).ln())).in_vec()
     }
 
     /// The figure by which a range is judged: the total if the range has few instances, or if the gate's figure is not

@@ -1,6 +1,6 @@
 //! Findings about data that was not measured, or not as the program wrote it.
 
-use crate::stats::Named;
+use crate::stats::{Lean, Named};
 
 use super::finding::{Evidence, Finding};
 use crate::summary::GpuIdle;
@@ -177,7 +177,7 @@ fn unattributed(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let count = if summary.ranges.is_empty() { 0 } else { operations(outside) };
     let sentences = ["was launched outside any range.", "were launched outside any range."];
     let outside = finding(outside, Evidence::LaunchedOutside { operations: count }, count, sentences);
-    unmatched.into_iter().chain(outside).collect()
+    unmatched.into_iter().chain(outside).in_vec()
 }
 
 /// Instances that read below the floor in rows whose other figures do not show it.
@@ -221,7 +221,7 @@ fn open_ranges(open: &[OpenRange]) -> Vec<Finding> {
             continue;
         }
         let mut named: Vec<String> =
-            threads_by_label.iter().take(MAX_OPEN).map(|(label, threads)| open_range(label, threads)).collect();
+            threads_by_label.iter().take(MAX_OPEN).map(|(label, threads)| open_range(label, threads)).in_vec();
         if threads_by_label.len() > MAX_OPEN {
             named.push(format!("and {} more", threads_by_label.len() - MAX_OPEN));
         }
@@ -242,7 +242,7 @@ fn open_range(label: &str, threads: &Named<&str, u64>) -> String {
             let thread = shorten(&names::escaped(thread), MAX_NAME, 0);
             if *count > 1 { format!("{thread} x{count}") } else { thread }
         })
-        .collect();
+        .in_vec();
     match threads.len().saturating_sub(MAX_THREADS) {
         0 => {}
         1 => named.push("1 more thread".to_owned()),

@@ -1,5 +1,6 @@
 //! A phase: a node of the tree, with conclusions from its figures.
 
+use crate::stats::Lean;
 use crate::{GpuWork, TreeNode};
 
 /// Shorter waits are not reported: even without waiting, so much time passes between two polls.
@@ -119,7 +120,7 @@ impl Phase<'_> {
 /// The nodes of a tree in the order of printing.
 pub(super) fn flatten(roots: &[TreeNode]) -> Vec<Phase<'_>> {
     let mut nodes = Vec::new();
-    let mut waiting: Vec<(&TreeNode, Option<usize>, usize)> = roots.iter().rev().map(|root| (root, None, 0)).collect();
+    let mut waiting: Vec<(&TreeNode, Option<usize>, usize)> = roots.iter().rev().map(|root| (root, None, 0)).in_vec();
     while let Some((node, parent, depth)) = waiting.pop() {
         let index = nodes.len();
         let on_gpu = OnGpu::of(node);

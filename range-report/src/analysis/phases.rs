@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 use super::phase::{MANY_CALLS, Phase, WAYS, WORTH_TELLING_NS, Wait, Way, either, flatten, without_small};
 use super::waits::{self, Culprit};
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::{Summary, TreeNode};
 
 /// A phase is small if it took less than one in this many parts of the whole: 0.1 %.
@@ -53,9 +53,9 @@ impl<'a> Phases<'a> {
             }
         }
         // Self times add up to the covered time, on however many threads. Totals would count nested roots twice.
-        let covered: u128 = all.iter().map(|phase| u128::from(phase.node.self_ns)).sum();
+        let covered: u128 = all.iter().map(|phase| phase.node.self_ns).total();
         let whole = match covered {
-            0 => roots.iter().map(|root| u128::from(root.total_ns)).sum(),
+            0 => roots.iter().map(|root| root.total_ns).total(),
             covered => covered,
         };
         for i in 0..all.len() {
@@ -67,16 +67,15 @@ impl<'a> Phases<'a> {
         }
         let gpu_whole = std::array::from_fn(|way| {
             let known = all.iter().any(|phase| phase.on_gpu[way].total_ns.is_some());
-            known.then(|| all.iter().filter_map(|phase| phase.on_gpu[way].self_ns).map(u128::from).sum())
+            known.then(|| all.iter().filter_map(|phase| phase.on_gpu[way].self_ns).total())
         });
-        let apart = all.iter().map(|phase| u128::from(phase.node.self_ns - phase.own_of_the_others())).sum();
-        let blocked = all.iter().map(|phase| u128::from(phase.own_of_the_others() - phase.own_ns)).sum();
+        let apart = all.iter().map(|phase| phase.node.self_ns - phase.own_of_the_others()).total();
+        let blocked = all.iter().map(|phase| phase.own_of_the_others() - phase.own_ns).total();
         let waits = all.iter().any(|phase| phase.node.awaited_ns.is_some());
-        let awaited_whole =
-            waits.then(|| all.iter().filter_map(|phase| phase.node.awaited_self_ns).map(u128::from).sum());
+        let awaited_whole = waits.then(|| all.iter().filter_map(|phase| phase.node.awaited_self_ns).total());
         waits::set(&mut all, summary);
         let loops = all.iter().filter(|phase| phase.wait == Wait::Loop);
-        let looped = loops.filter_map(|phase| phase.node.awaited_self_ns).map(u128::from).sum();
+        let looped = loops.filter_map(|phase| phase.node.awaited_self_ns).total();
         mark_beside(&mut all, whole);
         Self { all, whole, apart, blocked, awaited_whole, looped, gpu_whole }
     }
@@ -139,7 +138,7 @@ impl<'a> Phases<'a> {
     /// The loops that live as long as the run, the longest waits first; none if more time was run than awaited.
     pub(super) fn loops(&self) -> Vec<usize> {
         let is_told = self.awaited_whole.is_some_and(|all| all > self.whole - self.blocked);
-        let mut loops: Vec<usize> = (0..self.all.len()).filter(|&i| is_told && self.all[i].is_loop()).collect();
+        let mut loops: Vec<usize> = (0..self.all.len()).filter(|&i| is_told && self.all[i].is_loop()).in_vec();
         order::by_key(&mut loops, |&i| Reverse(self.all[i].node.awaited_self_ns));
         loops
     }
@@ -148,7 +147,7 @@ impl<'a> Phases<'a> {
     /// of these calls has self time, leaves out the phases whose children took the time.
     pub(super) fn dominated(&self) -> Vec<usize> {
         let once = |i: usize| self.all[i].node.self_ns - self.all[i].own_of_the_others();
-        let mut phases: Vec<usize> = (0..self.all.len()).filter(|&i| self.all[i].one_call).collect();
+        let mut phases: Vec<usize> = (0..self.all.len()).filter(|&i| self.all[i].one_call).in_vec();
         if phases.iter().any(|&i| once(i) > 0) {
             phases.retain(|&i| once(i) > 0);
         }
@@ -199,7 +198,7 @@ impl<'a> Phases<'a> {
 
     fn most(&self, count: usize, whole: u128, own: &dyn Fn(&Phase) -> u64) -> Vec<(usize, u64)> {
         let phases = self.all.iter().enumerate().map(|(index, phase)| (index, own(phase)));
-        let mut phases: Vec<(usize, u64)> = phases.filter(|(_, ns)| *ns > 0 && !is_small(*ns, whole)).collect();
+        let mut phases: Vec<(usize, u64)> = phases.filter(|(_, ns)| *ns > 0 && !is_small(*ns, whole)).in_vec();
         order::by_key(&mut phases, |(_, ns)| Reverse(*ns));
         without_small(&mut phases, |(_, ns)| *ns);
         phases.truncate(count);

@@ -7,7 +7,7 @@ use super::phase::Way;
 use super::phase::{Phase, Wait};
 use super::phases::Phases;
 use super::waits::{self, Culprit, LongCalls};
-use crate::stats::{Named, order};
+use crate::stats::{Lean, Named, order};
 use crate::summary::{CallStats, OffCpuStats, WaitStats};
 use crate::text::escaped;
 use crate::text::number::{human_inline, share};
@@ -67,7 +67,7 @@ const RULES: [fn(Run<'_>) -> Vec<Finding>; 11] = [
 /// The findings of all rules, grouped by rule, the most costly of each first.
 pub(crate) fn in_phases(summary: &Summary, phases: &Phases, wording: Wording) -> Vec<Finding> {
     let run = Run { summary, phases, wording };
-    RULES.iter().flat_map(|rule| rule(run)).collect()
+    RULES.iter().flat_map(|rule| rule(run)).in_vec()
 }
 
 impl Run<'_> {
@@ -84,7 +84,7 @@ impl Run<'_> {
     fn is_inside(self, inner: &str, outer: &str) -> bool {
         let all = self.phases.all();
         let above = |index: usize| std::iter::successors(all[index].parent, |&at| all[at].parent);
-        let outer: Vec<usize> = self.with_label(outer).collect();
+        let outer: Vec<usize> = self.with_label(outer).in_vec();
         self.with_label(inner).any(|index| above(index).any(|at| outer.contains(&at)))
     }
 
@@ -93,7 +93,7 @@ impl Run<'_> {
         let all = self.phases.all();
         let mut span: Vec<String> = std::iter::successors(Some(index), |&at| all[at].parent)
             .map(|at| crate::text::label(all[at].node.domain.as_deref(), &all[at].node.name).unwrap_or_default())
-            .collect();
+            .in_vec();
         span.reverse();
         let sentence = evidence.kind().lead().to_owned() + sentence;
         Finding { span, node: Some(index), at_stake_ns, ..Finding::of_run(evidence, sentence) }
@@ -120,7 +120,7 @@ fn most_awaited(run: Run<'_>) -> Vec<Finding> {
         let evidence = Evidence::MostAwaited { perhaps_for: perhaps, for_gpu_work };
         run.part(culprit.index, evidence, culprit.ns, run.phases.awaited_ranked(), &aside)
     };
-    run.phases.most_awaited(NAMED).into_iter().map(finding).collect()
+    run.phases.most_awaited(NAMED).into_iter().map(finding).in_vec()
 }
 
 /// Whether at least half of what the calls of this name waited themselves was for GPU work that they had launched.
@@ -147,9 +147,9 @@ pub(crate) fn awaited_for(
 /// How long those threads were in polls that were busy for nearly all of the time, and all that poll futures.
 fn polling(summary: &Summary) -> (Vec<u64>, Vec<u64>) {
     let wall = u128::from(summary.elapsed_ns);
-    let polling: Vec<u64> = summary.threads.iter().filter_map(|thread| thread.in_polls_ns).collect();
+    let polling: Vec<u64> = summary.threads.iter().filter_map(|thread| thread.in_polls_ns).in_vec();
     let is_busy = |&&ns: &&u64| wall > 0 && u128::from(ns) * 100 >= wall * BUSY_PERCENT;
-    (polling.iter().filter(is_busy).copied().collect(), polling)
+    (polling.iter().filter(is_busy).copied().in_vec(), polling)
 }
 
 /// Whether at least half of the threads that poll futures were busy for nearly all of the time: a call that is ready
@@ -172,7 +172,7 @@ fn busy_threads(run: Run<'_>) -> Vec<Finding> {
         (some, all) if some * 2 >= all => format!("{some} of {all} threads that poll futures were"),
         _ => return Vec::new(),
     };
-    let mean = saturated(busy.iter().map(|&ns| u128::from(ns)).sum::<u128>() / busy.len() as u128);
+    let mean = saturated(busy.iter().copied().total() / busy.len() as u128);
     let share = share(mean, wall);
     let sentence = format!("{who} busy for {share} of the time: some of this may be waiting for a free thread");
     let evidence = Evidence::BusyThreads { busy: busy.len(), polling: polling.len() };
@@ -192,7 +192,7 @@ fn most_own_time(run: Run<'_>) -> Vec<Finding> {
         let sentence = format!("{}, {off} of it off CPU", finding.sentence);
         Finding { sentence, ..finding }
     };
-    run.phases.most_own(NAMED).into_iter().map(finding).collect()
+    run.phases.most_own(NAMED).into_iter().map(finding).in_vec()
 }
 
 /// Phases whose waits end right after a range of another name: inferred. A loop waits for work, which explains nothing.
@@ -201,11 +201,11 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
         let (of_waits, by) = (row.of_waits?, row.by.as_deref()?);
         // A thread waits off the CPU.
         let waited = |node: &TreeNode| u128::from(node.awaited_self_ns.unwrap_or(node.off_cpu_ns));
-        let its: Vec<&Phase> = run.with_label(&row.waiter).map(|index| &run.phases.all()[index]).collect();
+        let its: Vec<&Phase> = run.with_label(&row.waiter).map(|index| &run.phases.all()[index]).in_vec();
         let whole: u128 = its.iter().map(|phase| waited(phase.node)).sum();
         let is_loop = its.iter().any(|phase| phase.wait == Wait::Loop);
         let is_much = u128::from(row.time_ns) * WAITS_PART >= whole && row.time_ns >= WAITS_LEAST_NS;
-        let index = run.with_label(&row.waiter).max_by_key(|&index| run.phases.all()[index].node.awaited_self_ns);
+        let index = run.with_label(&row.waiter).largest_by(|&index| run.phases.all()[index].node.awaited_self_ns);
         let index = index.filter(|_| is_much && !is_loop)?;
         let name = |label: &str| shorten(&run.wording.label(None, label), LONGEST_NAME, LONGEST_NAME / 2);
         let time =
@@ -238,7 +238,7 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
         let evidence = Evidence::WaitsAfter { waits: row.waits, of_waits, by_chance };
         Some(Finding { of_ns: Some(saturated(whole)), ..run.of_phase(index, evidence, row.time_ns, &sentence) })
     };
-    let mut findings: Vec<Finding> = run.summary.waits.iter().filter_map(finding).collect();
+    let mut findings: Vec<Finding> = run.summary.waits.iter().filter_map(finding).in_vec();
     order::by_most(&mut findings, |finding| finding.at_stake_ns);
     findings.truncate(WAITS_NAMED);
     findings
@@ -247,7 +247,7 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
 /// Spans that made calls of other spans wait, by what these waits owe to them.
 fn waits_for(run: Run<'_>) -> Vec<Finding> {
     let told = || run.summary.waits.iter().filter(|row| row.of_waits.is_none());
-    let whole: u128 = told().map(|row| u128::from(row.time_ns)).sum();
+    let whole: u128 = told().map(|row| row.time_ns).total();
     let mut spans: Named<(&str, Option<&str>, bool), Vec<&WaitStats>> = Named::default();
     for row in told() {
         // Calls of one name that wait for each other are a finding of their own, unless they only share workers.
@@ -259,7 +259,7 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
         let sum = |of: fn(&WaitStats) -> u64| rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)));
         let (ns, waits) = (sum(|row| row.time_ns), sum(|row| row.waits));
         let is_much = u128::from(ns) * WAITS_PART >= whole && waits >= WAITS_LEAST && ns >= WAITS_LEAST_NS;
-        let most = rows.iter().rev().max_by_key(|row| row.time_ns).filter(|_| is_much)?;
+        let most = rows.iter().rev().largest_by(|row| row.time_ns).filter(|_| is_much)?;
         let name = |label: &str| shorten(&run.wording.label(None, label), LONGEST_NAME, LONGEST_NAME / 2);
         let count = match most.waits {
             0 => "parts of waits".to_owned(), // the largest part of each is owed to another
@@ -299,20 +299,20 @@ fn waits_for(run: Run<'_>) -> Vec<Finding> {
                 (ns, waits, sentence)
             }
         };
-        let longest_ns = rows.iter().map(|row| row.longest_ns).max().unwrap_or(0);
+        let longest_ns = rows.iter().map(|row| row.longest_ns).largest();
         let evidence = Evidence::WaitsFor { waiters: rows.len(), waits, longest_ns };
         let its = run.with_label(by);
-        let finding = match its.max_by_key(|&index| run.phases.all()[index].node.total_ns) {
+        let finding = match its.largest_by(|&index| run.phases.all()[index].node.total_ns) {
             Some(index) => run.of_phase(index, evidence, ns, &sentence),
             None => Finding { at_stake_ns: ns, ..Finding::of_run(evidence, sentence) },
         };
         Some((is_own && value.is_none(), Finding { of_ns: Some(saturated(whole)), ..finding }))
     };
-    let mut findings: Vec<(bool, Finding)> = spans.iter().filter_map(finding).collect();
+    let mut findings: Vec<(bool, Finding)> = spans.iter().filter_map(finding).in_vec();
     // Who makes others wait explains more.
     order::by_key(&mut findings, |(is_own, finding)| (*is_own, Reverse(finding.at_stake_ns)));
     findings.truncate(WAITS_NAMED);
-    findings.into_iter().map(|(_, finding)| finding).collect()
+    findings.into_iter().map(|(_, finding)| finding).in_vec()
 }
 
 /// The 99th percentile of the calls that waited, and without these waits, if that is much less.
@@ -337,12 +337,12 @@ fn off_cpu(run: Run<'_>) -> Vec<Finding> {
     }
     let finding = |(&(domain, name), rows): (&(Option<&str>, &str), &Vec<&OffCpuStats>)| {
         let is_its = |&index: &usize| (all[index].node.domain.as_deref(), &*all[index].node.name) == (domain, name);
-        let phases: Vec<usize> = (0..all.len()).filter(is_its).collect();
-        let index = phases.iter().copied().max_by_key(|&index| all[index].node.self_ns)?;
+        let phases: Vec<usize> = (0..all.len()).filter(is_its).in_vec();
+        let index = phases.iter().copied().largest_by(|&index| all[index].node.self_ns)?;
         let own_ns = phases.iter().fold(0, |sum: u64, &index| sum.saturating_add(all[index].node.self_ns));
         let ns = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.time_ns)).min(own_ns);
         let samples = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.samples));
-        let most = rows.iter().max_by_key(|row| row.time_ns)?;
+        let most = rows.iter().largest_by(|row| row.time_ns)?;
         let in_call_ns = most.time_ns.min(ns);
         let is_much = u128::from(own_ns) * OFF_CPU_ROW_PART >= least
             && u128::from(ns) * 100 >= u128::from(own_ns) * OFF_CPU_PERCENT
@@ -362,7 +362,7 @@ fn off_cpu(run: Run<'_>) -> Vec<Finding> {
         let of_ns = Some(own_ns);
         Some(Finding { of_ns, ..run.of_phase(index, Evidence::OffCpu { samples, in_call_ns }, ns, &sentence) })
     };
-    let mut findings: Vec<Finding> = ranges.iter().filter_map(finding).collect();
+    let mut findings: Vec<Finding> = ranges.iter().filter_map(finding).in_vec();
     order::by_most(&mut findings, |finding| finding.at_stake_ns);
     findings.truncate(NAMED);
     findings
@@ -372,7 +372,7 @@ fn off_cpu(run: Run<'_>) -> Vec<Finding> {
 fn many_small_phases(run: Run<'_>) -> Vec<Finding> {
     let all = run.phases.all();
     let small: Vec<u64> =
-        (0..all.len()).filter(|&index| run.phases.is_small(index)).map(|index| all[index].node.self_ns).collect();
+        (0..all.len()).filter(|&index| run.phases.is_small(index)).map(|index| all[index].node.self_ns).in_vec();
     let own_ns = small.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns));
     if own_ns <= run.phases.most_own(1).first().map_or(0, |(_, most)| *most) {
         return Vec::new();
@@ -401,7 +401,7 @@ fn one_long_call(run: Run<'_>) -> Vec<Finding> {
         let at_stake_ns = longest_ns.saturating_sub(others_mean_ns);
         Finding { of_ns: Some(phase.node.total_ns), advice, ..run.of_phase(index, evidence, at_stake_ns, &sentence) }
     };
-    run.phases.dominated().into_iter().map(finding).collect()
+    run.phases.dominated().into_iter().map(finding).in_vec()
 }
 
 /// The time outside of spans. It is a bound if several threads or calls may have been in spans at once.
@@ -427,7 +427,7 @@ fn long_loops(run: Run<'_>) -> Vec<Finding> {
         let sentence = name + &lived(count, [life_ns, awaited_self_ns], run.wording);
         Some(run.of_phase(index, Evidence::LongLoop { calls: count, life_ns, awaited_self_ns }, 0, &sentence))
     };
-    run.phases.loops().into_iter().filter_map(finding).collect()
+    run.phases.loops().into_iter().filter_map(finding).in_vec()
 }
 
 /// ` 2.001 s (1 call)`, and ` 2.001 s (1 call, 617.8 ms awaited)` if it waited for less than half of its life.
@@ -447,8 +447,8 @@ fn on_gpu(run: Run<'_>) -> Vec<Finding> {
         let all = run.summary.gpu.as_ref().filter(|_| way == Way::Busy).map_or(0, |gpu| gpu.total.busy_ns);
         let whole = if all > 0 { all.into() } else { own };
         let phases = run.phases.most_on_gpu(way, NAMED).into_iter();
-        phases.map(|(index, ns)| run.part(index, evidence, ns, whole, "")).collect()
+        phases.map(|(index, ns)| run.part(index, evidence, ns, whole, "")).in_vec()
     };
     let busy: Vec<Finding> = most(Way::Busy, Evidence::MostBusyTime {});
-    busy.into_iter().chain(most(Way::Stream, Evidence::MostStreamTime {})).collect()
+    busy.into_iter().chain(most(Way::Stream, Evidence::MostStreamTime {})).in_vec()
 }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use super::phase::{MANY_CALLS, NAME_FROM, Phase, Wait, without_small};
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::{Summary, Times, TreeNode};
 
 /// A call is as long as the run if it takes this part of the run.
@@ -36,10 +36,10 @@ pub(super) struct Culprit {
 
 /// Sets the target of each node's wait.
 pub(super) fn set(nodes: &mut [Phase], summary: &Summary) {
-    let loops: Vec<bool> = nodes.iter().map(|phase| is_loop(phase.node, summary)).collect();
-    let ran: u128 = nodes.iter().map(|phase| u128::from(phase.own_ns)).sum();
+    let loops: Vec<bool> = nodes.iter().map(|phase| is_loop(phase.node, summary)).in_vec();
+    let ran: u128 = nodes.iter().map(|phase| phase.own_ns).total();
     let others = nodes.iter().zip(&loops).filter(|(_, is_loop)| !**is_loop);
-    let others: u128 = others.map(|(phase, _)| u128::from(own_wait(phase.node))).sum();
+    let others: u128 = others.map(|(phase, _)| own_wait(phase.node)).total();
     let long = nodes.iter().zip(&loops).filter(|(_, is_loop)| **is_loop);
     let part = if long.fold(0_u64, |calls, (phase, _)| calls.saturating_add(phase.node.calls)) > 1 {
         BESIDE_SEVERAL
@@ -53,7 +53,7 @@ pub(super) fn set(nodes: &mut [Phase], summary: &Summary) {
         }
     }
     let mut longest: Vec<usize> =
-        (0..nodes.len()).filter(|&i| own_wait(nodes[i].node) > 0 && nodes[i].wait == Wait::Own).collect();
+        (0..nodes.len()).filter(|&i| own_wait(nodes[i].node) > 0 && nodes[i].wait == Wait::Own).in_vec();
     order::by_key(&mut longest, |&i| Reverse(own_wait(nodes[i].node)));
     for index in longest.into_iter().take(LOOKED_AT) {
         let by = child_elsewhere(nodes, index).or_else(|| called(nodes, index, summary));
@@ -72,9 +72,9 @@ pub(super) fn culprits(nodes: &[Phase], count: usize, is_small: impl Fn(u64) -> 
         };
         Some(Culprit { index, ns: own_wait(phase.node), perhaps })
     };
-    let mut all: Vec<Culprit> = nodes.iter().enumerate().filter_map(culprit).collect();
+    let mut all: Vec<Culprit> = nodes.iter().enumerate().filter_map(culprit).in_vec();
     all.retain(|culprit| culprit.ns > 0 && !is_small(culprit.ns));
-    let longest = all.iter().max_by_key(|culprit| (culprit.ns, Reverse(culprit.index))).copied();
+    let longest = all.iter().largest_by(|culprit| (culprit.ns, Reverse(culprit.index))).copied();
     order::by_key(&mut all, |culprit| {
         Reverse(if culprit.perhaps.is_some() { culprit.ns / EXPLAINED } else { culprit.ns })
     });
@@ -146,10 +146,10 @@ fn child_elsewhere(nodes: &[Phase], index: usize) -> Option<usize> {
     let node = nodes[index].node;
     let below = index + 1..nodes[index].end;
     let children = || below.clone().filter(|&i| nodes[i].parent == Some(index) && nodes[i].node.awaited_ns.is_none());
-    let ran: u128 = children().map(|i| u128::from(nodes[i].node.total_ns)).sum();
+    let ran: u128 = children().map(|i| nodes[i].node.total_ns).total();
     let elsewhere = ran.saturating_sub(u128::from(node.total_ns.saturating_sub(node.self_ns)));
     let explains = elsewhere * 2 >= u128::from(own_wait(node)) && elsewhere <= life(node);
-    children().filter(|_| explains).max_by_key(|&i| nodes[i].node.total_ns)
+    children().filter(|_| explains).largest_by(|&i| nodes[i].node.total_ns)
 }
 
 /// The node for whose calls the calls of this one perhaps wait, as a client waits for a server in its process. Both
@@ -180,7 +180,7 @@ fn called(nodes: &[Phase], index: usize, summary: &Summary) -> Option<usize> {
             && !are_split(nodes, index, other)
     };
     let others = (0..nodes.len()).filter(|&other| is_called(other));
-    others.max_by_key(|&other| (life(nodes[other].node), Reverse(other)))
+    others.largest_by(|&other| (life(nodes[other].node), Reverse(other)))
 }
 
 /// Whether the nodes are equal, or one is below the other, once values of fields are cut from names (`load: user 3`).
@@ -189,7 +189,7 @@ fn are_split(nodes: &[Phase], index: usize, other: usize) -> bool {
         let above = std::iter::successors(Some(index), |&at| nodes[at].parent);
         let plain = |at: usize| nodes[at].node.name.split_once(": ").map_or(&*nodes[at].node.name, |(plain, _)| plain);
         let mut path: Vec<(Option<&str>, &str)> =
-            above.map(|at| (nodes[at].node.domain.as_deref(), plain(at))).collect();
+            above.map(|at| (nodes[at].node.domain.as_deref(), plain(at))).in_vec();
         path.reverse();
         path
     };

@@ -7,7 +7,7 @@ use super::origin;
 #[cfg(feature = "flamegraph")]
 use crate::Process;
 use crate::report::{escaped, label};
-use crate::stats::Named;
+use crate::stats::{Lean, Named};
 use crate::{NodeWork, Summary, TreeNode};
 
 /// Frames of GPU operations outside of spans, and of those without a known launch.
@@ -104,7 +104,7 @@ impl Summary {
         }
         // inferno adds without checking for overflow.
         let covered = stacks.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
-        if covered.map(u128::from).sum::<u128>() > i64::MAX as u128 {
+        if covered.total() > i64::MAX as u128 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the times are too long to be drawn"));
         }
         let mut options = inferno::flamegraph::Options::default();
@@ -136,7 +136,7 @@ fn lines(roots: &[TreeNode], weight: &dyn Fn(&TreeNode) -> u64, beside: &[(&str,
             *sum = sum.saturating_add(weight);
         }
     };
-    let mut left: Vec<(String, &TreeNode)> = roots.iter().map(|root| (frame(root), root)).collect();
+    let mut left: Vec<(String, &TreeNode)> = roots.iter().map(|root| (frame(root), root)).in_vec();
     while let Some((stack, node)) = left.pop() {
         left.extend(node.children.iter().map(|child| (format!("{stack};{}", frame(child)), child)));
         add(stack, weight(node));

@@ -7,7 +7,7 @@ use super::nsys::quantile_cell;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
 use crate::analysis::are_workers_busy;
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::summary::schema::{Figures, Join};
 use crate::summary::{CallStates, SlowestCalls};
 use crate::text::names::escaped;
@@ -50,14 +50,14 @@ pub(crate) fn calls(summary: &Summary, options: &RenderOptions) -> String {
 /// The rows beyond the limit as one.
 fn rest(rows: &[&CallStats], most: usize) -> Option<CallStats> {
     let others = rows.get(most..).filter(|others| others.len() > 1)?; // a single row needs no more room than the sum
-    let totals: Vec<CallTotals> = others.iter().map(|row| row.totals()).collect();
-    let all = CallTotals::join(&totals.iter().collect::<Vec<_>>());
+    let totals: Vec<CallTotals> = others.iter().map(|row| row.totals()).in_vec();
+    let all = CallTotals::join(&totals.iter().in_vec());
     Some(CallStats { name: format!("({} more)", others.len()), ..CallStats::of_totals(&all) })
 }
 
 /// The table of these rows: number of calls, plain figures, latencies, and the other figures.
 fn table_of(rows: &[&CallStats], options: &RenderOptions) -> Table {
-    let parts = parts(&rows.iter().map(|row| &row.latency).collect::<Vec<_>>());
+    let parts = parts(&rows.iter().map(|row| &row.latency).in_vec());
     let is_time = |header: &str| header.ends_with(" (ns)");
     let mut columns = vec![Column::of("Calls")];
     let push_figures = |columns: &mut Vec<Column>, times: bool| {
@@ -113,7 +113,7 @@ pub(super) fn quantile_text(quantile: Option<Quantile>) -> String {
 
 /// The rows with a call, in the order of printing.
 pub(crate) fn sorted(summary: &Summary) -> Vec<&CallStats> {
-    let mut rows: Vec<&CallStats> = summary.calls.iter().filter(|row| row.latency.instances > 0).collect();
+    let mut rows: Vec<&CallStats> = summary.calls.iter().filter(|row| row.latency.instances > 0).in_vec();
     order::by(&mut rows, |a, b| {
         let key = |row: &CallStats| (row.awaited_self_ns, row.latency.total_ns);
         key(b).cmp(&key(a)).then_with(|| (&a.domain, &a.name).cmp(&(&b.domain, &b.name)))
@@ -208,11 +208,11 @@ fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, opti
     order::by_most(&mut parts, |(ns, _)| *ns);
     let all = slowest.latency_ns;
     let parts = parts.iter().filter(|(ns, _)| *ns > 0 && *ns >= all / WORTH_A_COLUMN).take(SLOWEST_PARTS);
-    let parts: Vec<_> = parts.collect();
+    let parts: Vec<_> = parts.in_vec();
     if let [(_, WAITING)] = parts[..] {
         return None;
     }
-    let parts: Vec<String> = parts.iter().map(|(ns, state)| format!("{} {state}", share(*ns, all.into()))).collect();
+    let parts: Vec<String> = parts.iter().map(|(ns, state)| format!("{} {state}", share(*ns, all.into()))).in_vec();
     let name = options.wording().label(row.domain.as_deref(), &row.name);
     let (mean, all) = (slowest.latency_ns / slowest.calls.max(1), integer(row.latency.instances, options.thousands));
     let (which, each) = match slowest.calls {

@@ -8,12 +8,12 @@ use super::nsys::{Columns, Row, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Table};
 use crate::Summary;
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::text::names;
 
 /// `Categories`: one row per category, by total time. Categories are text here, even if they look like numbers.
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
-    let mut rows: Vec<_> = summary.categories.iter().filter(|row| row.times.instances > 0).collect();
+    let mut rows: Vec<_> = summary.categories.iter().filter(|row| row.times.instances > 0).in_vec();
     order::by_key(&mut rows, |row| (Reverse(row.times.total_ns), &row.category));
     let rows: Vec<Row> = rows
         .into_iter()
@@ -21,7 +21,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
             let name = if options.raw_names { row.category.as_str().into() } else { names::escaped(&row.category) };
             Row { times: &row.times, below: None, names: vec![Cell::text(name)] }
         })
-        .collect();
+        .in_vec();
     let table = statistics_table(&rows, &Columns::of_ranges(&["Category"]), options);
     Ok(Table { absent: Some(NO_CATEGORY), ..table })
 }

@@ -11,7 +11,7 @@ use super::kinds::TableStyle;
 use super::nsys::{Columns, Row, name_cell, statistics_table, style_name, times_cells};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::text::names;
 use crate::text::number::Rounding;
 use crate::{MemoryStats, ProjectionStats, RangeKernelStats, Sizes, Summary, Times};
@@ -25,7 +25,7 @@ pub(crate) type Made = Result<Table, &'static str>;
 
 pub(super) fn kernels(summary: &Summary, options: &RenderOptions) -> Made {
     let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
-    let rows = gpu.kernels.iter().map(|kernel| (kernel.name.clone(), &kernel.times)).collect();
+    let rows = gpu.kernels.iter().map(|kernel| (kernel.name.clone(), &kernel.times)).in_vec();
     time_table(rows, ["Instances", "Name", "Kernel"], options).ok_or(NO_KERNEL)
 }
 
@@ -35,10 +35,10 @@ pub(super) fn memory_time(summary: &Summary, options: &RenderOptions) -> Made {
         TableStyle::Current => "Count",
         TableStyle::Legacy => "Operations",
     };
-    let mut memory: Vec<&MemoryStats> = gpu.memory.iter().filter(|memory| memory.times.instances > 0).collect();
+    let mut memory: Vec<&MemoryStats> = gpu.memory.iter().filter(|memory| memory.times.instances > 0).in_vec();
     let name = |memory: &MemoryStats| gpu_work::bracketed(memory.kind, options.style);
     order::by_key(&mut memory, |memory| (Reverse(memory.times.total_ns), name(memory)));
-    let rows = memory.iter().map(|memory| (name(memory), &memory.times)).collect();
+    let rows = memory.iter().map(|memory| (name(memory), &memory.times)).in_vec();
     let mut table = time_table(rows, [count, "Operation", "Operation"], options).ok_or(NO_MEMORY)?;
     // The page shows sizes beside times.
     let bytes = |page: &'static str| Column::of("").unit(Unit::Bytes).page(page);
@@ -55,12 +55,12 @@ pub(super) fn memory_time(summary: &Summary, options: &RenderOptions) -> Made {
 pub(super) fn calls(summary: &Summary, options: &RenderOptions) -> Made {
     let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let calls = gpu.calls.as_ref().ok_or(NO_CALL_RECORDED)?;
-    let rows = calls.iter().map(|call| (gpu_work::nsys_call(&call.name).into(), &call.times)).collect();
+    let rows = calls.iter().map(|call| (gpu_work::nsys_call(&call.name).into(), &call.times)).in_vec();
     time_table(rows, ["Num Calls", "Name", "Call"], options).ok_or(NO_CALL)
 }
 
 pub(super) fn openacc(summary: &Summary, options: &RenderOptions) -> Made {
-    let rows = summary.openacc.iter().map(|row| (row.label(), &row.times)).collect();
+    let rows = summary.openacc.iter().map(|row| (row.label(), &row.times)).in_vec();
     time_table(rows, ["Events", "Event", "Event"], options).ok_or(NO_OPENACC)
 }
 
@@ -82,7 +82,7 @@ fn size_rows<'a>(summary: &'a Summary, options: &RenderOptions) -> Vec<(String, 
         .iter()
         .filter(|memory| memory.sizes.count > 0)
         .map(|memory| (gpu_work::bracketed(memory.kind, options.style), &memory.sizes))
-        .collect();
+        .in_vec();
     order::by(&mut rows, |(a, x), (b, y)| (Reverse(x.total_bytes), a).cmp(&(Reverse(y.total_bytes), b)));
     rows
 }
@@ -105,7 +105,7 @@ fn projection_rows(summary: &Summary) -> Vec<(Option<String>, &ProjectionStats)>
         .iter()
         .filter(|row| row.projected.instances > 0)
         .map(|row| (names::label(row.domain.as_deref(), &row.name), row))
-        .collect();
+        .in_vec();
     order::by(&mut rows, |(a, x), (b, y)| {
         (Reverse(x.projected.total_ns), a, x.style).cmp(&(Reverse(y.projected.total_ns), b, y.style))
     });
@@ -115,7 +115,7 @@ fn projection_rows(summary: &Summary) -> Vec<(Option<String>, &ProjectionStats)>
 pub(super) fn range_kernels(summary: &Summary, options: &RenderOptions) -> Made {
     let gpu = summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
     let mut rows: Vec<(Option<String>, &RangeKernelStats)> =
-        gpu.range_kernels.iter().filter(|row| row.times.instances > 0).map(|row| (range_label(row), row)).collect();
+        gpu.range_kernels.iter().filter(|row| row.times.instances > 0).map(|row| (range_label(row), row)).in_vec();
     order::by(&mut rows, |(a, x), (b, y)| {
         let key = |row: &RangeKernelStats| (row.pid, row.tid, Reverse(row.times.total_ns), row.style);
         (a, key(x), &x.kernel).cmp(&(b, key(y), &y.kernel))
@@ -145,7 +145,7 @@ fn time_table(
     let rows: Vec<Row> = rows
         .iter()
         .map(|(name, times)| Row { times, below: None, names: vec![name_cell(Some(name), options)] })
-        .collect();
+        .in_vec();
     let mut table = statistics_table(&rows, &Columns::of_gpu(count, &[name]), options);
     table.columns.iter_mut().filter(|column| column.is_name()).for_each(|column| column.page = on_page.into());
     (!rows.is_empty()).then_some(table)
@@ -165,7 +165,7 @@ fn size_table(rows: &[(String, &Sizes)], options: &RenderOptions) -> Table {
         TableStyle::Current => (0, 1e6),
         TableStyle::Legacy => (1, 1024.0),
     };
-    let mut columns: Vec<Column> = HEADERS.iter().map(|names| Column::of(names[0]).headed(names[style])).collect();
+    let mut columns: Vec<Column> = HEADERS.iter().map(|names| Column::of(names[0]).headed(names[style])).in_vec();
     columns[..2].iter_mut().for_each(|column| *column = column.clone().summed());
     columns.push(Column::name("Operation"));
     let mut table = Table::new(columns);
@@ -186,7 +186,7 @@ fn size_table(rows: &[(String, &Sizes)], options: &RenderOptions) -> Table {
 }
 
 fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &RenderOptions) -> Table {
-    let base = rows.iter().map(|(_, row)| u128::from(row.projected.total_ns)).sum();
+    let base = rows.iter().map(|(_, row)| row.projected.total_ns).total();
     let ns = |header: &'static str, page: &'static str| Column::of(header).unit(Unit::Ns).page(page);
     let average = |header: &'static str, page: &'static str| Column::of(header).unit(Unit::Number).page(page);
     let mut table = Table::new([
@@ -226,7 +226,7 @@ fn projection_table(rows: &[(Option<String>, &ProjectionStats)], options: &Rende
 }
 
 fn range_kernel_table(rows: &[(Option<String>, &RangeKernelStats)], options: &RenderOptions) -> Table {
-    let base = rows.iter().map(|(_, row)| u128::from(row.times.total_ns)).sum();
+    let base = rows.iter().map(|(_, row)| row.times.total_ns).total();
     let ns = |header: &'static str, page: &'static str| Column::of(header).unit(Unit::Ns).page(page);
     let mut table = Table::new([
         Column::name("NVTX Range").page("Range"),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
-use crate::stats::{Named, order};
+use crate::stats::{Lean, Named, order};
 use crate::text::joined;
 use crate::text::number::{human, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
@@ -59,17 +59,17 @@ pub(super) fn fitted(
     let (mut names, mut name_header) = (Vec::new(), Cow::Borrowed(""));
     let mut columns: Vec<Figures> = Vec::new();
     for (at, column) in table.columns.iter().enumerate() {
-        let cells: Vec<String> = rows.iter().map(|row| figure(row.get(at), column.unit, options.thousands)).collect();
+        let cells: Vec<String> = rows.iter().map(|row| figure(row.get(at), column.unit, options.thousands)).in_vec();
         if column.is_name() {
             (names, name_header) = (cells, column.header.clone());
         } else {
             let (header, rank) = head(column);
-            let width = cells.iter().map(|cell| width_of(cell)).max().unwrap_or(0).max(width_of(&header));
+            let width = cells.iter().map(|cell| width_of(cell)).largest().max(width_of(&header));
             let (name, is_text) = (column.page.to_string(), column.unit == Unit::Text);
             columns.push(Figures { name, header, rank, is_text, shown: true, width, cells });
         }
     }
-    let longest = names.iter().map(|name| width_of(name)).max().unwrap_or(0).max(width_of(&name_header));
+    let longest = names.iter().map(|name| width_of(name)).largest().max(width_of(&name_header));
     let room = |columns: &[Figures]| {
         let taken: usize = columns.iter().filter(|column| column.shown).map(|column| column.width + 2).sum();
         options.columns().saturating_sub(taken + 1).min(longest)
@@ -78,7 +78,7 @@ pub(super) fn fitted(
         let room = room(columns);
         (room >= longest.min(GOOD_NAME)).then(|| told_apart(&names, room, keep)).flatten()
     };
-    let mut by_rank: Vec<usize> = (0..columns.len()).filter(|&place| columns[place].rank < STAYS).collect();
+    let mut by_rank: Vec<usize> = (0..columns.len()).filter(|&place| columns[place].rank < STAYS).in_vec();
     order::by_key(&mut by_rank, |&place| columns[place].rank);
     let mut fits = fitting(&columns);
     for &place in &by_rank {
@@ -97,8 +97,8 @@ pub(super) fn fitted(
     }
     let short = fits.unwrap_or_else(|| wide_enough(&names, room(&columns).max(MIN_NAME), longest, keep));
     let gone = by_rank.iter().map(|&place| &columns[place]).filter(|column| !column.shown);
-    let gone: Vec<String> = gone.map(|column| column.name.clone()).collect();
-    let name_width = short.iter().map(|name| width_of(name)).max().unwrap_or(0).max(width_of(&name_header));
+    let gone: Vec<String> = gone.map(|column| column.name.clone()).in_vec();
+    let name_width = short.iter().map(|name| width_of(name)).largest().max(width_of(&name_header));
 
     let mut out = String::new();
     let mut line = |name: &str, cell: &dyn Fn(&Figures) -> String| {
@@ -133,14 +133,14 @@ fn told_apart(names: &[String], room: usize, keep: Keep) -> Option<Vec<String>> 
         Keep::End => [room * 2 / 3, room, room / 3, 0],
     };
     let count = |names: &[String]| {
-        let mut all: Vec<&String> = names.iter().collect();
+        let mut all: Vec<&String> = names.iter().in_vec();
         order::by(&mut all, Ord::cmp);
         all.dedup();
         all.len()
     };
     let wanted = count(names);
     for tail in tails {
-        let short: Vec<String> = names.iter().map(|name| shorten(name, room, tail)).collect();
+        let short: Vec<String> = names.iter().map(|name| shorten(name, room, tail)).in_vec();
         if count(&short) == wanted {
             return Some(short);
         }
@@ -170,7 +170,7 @@ fn cut_twice(names: &[String], room: usize) -> Vec<String> {
             false => shorten(name, room, 0),
         }
     };
-    names.iter().map(cut).collect()
+    names.iter().map(cut).in_vec()
 }
 
 /// The same beyond the width of the output, for names that differ so late that no shorter form distinguishes them.

@@ -4,6 +4,7 @@ use super::envelope::{section, title};
 use super::kinds::Report;
 use super::options::RenderOptions;
 use crate::analysis::{Finding, FindingKind, losses, nothing_enqueued};
+use crate::stats::Lean;
 use crate::summary::MemoryKind;
 use crate::text::emphasis::Emphasis;
 use crate::text::names;
@@ -51,7 +52,7 @@ const LOST: &[FindingKind] = &[FindingKind::OpenRanges, FindingKind::Loss];
 
 /// The sentences of these kinds.
 fn sentences(findings: &[Finding], kinds: &[FindingKind]) -> Vec<String> {
-    findings.iter().filter(|one| kinds.contains(&one.kind())).map(|one| one.sentence.clone()).collect()
+    findings.iter().filter(|one| kinds.contains(&one.kind())).map(|one| one.sentence.clone()).in_vec()
 }
 
 /// The notes, a sentence each, the most important one first: missing data, then possible errors, then how the figures
@@ -102,7 +103,7 @@ const BELOW_FLOOR: &str = "< marks a row in which nothing was enqueued: its time
 
 fn shows_approximate_percentile(summary: &Summary, reports: &[Report]) -> bool {
     let approximate = |quantiles: &[Quantile]| quantiles.iter().any(|quantile| !quantile.exact);
-    let mut nodes: Vec<&TreeNode> = summary.tree.iter().filter(|_| reports.contains(&Report::Tree)).collect();
+    let mut nodes: Vec<&TreeNode> = summary.tree.iter().filter(|_| reports.contains(&Report::Tree)).in_vec();
     while let Some(node) = nodes.pop() {
         if approximate(&node.quantiles) {
             return true;

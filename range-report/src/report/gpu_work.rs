@@ -1,6 +1,6 @@
 //! Shared parts of the reports on GPU work: names in each tool's form, sums by name, and sentences for missing data.
 
-use crate::stats::Named;
+use crate::stats::{Lean, Named};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
@@ -91,7 +91,7 @@ pub(crate) fn operations(
 ) -> Vec<Tally> {
     let kernels = gpu.kernels.iter().map(|kernel| Tally::new(printable(&kernel.name, options), &kernel.times));
     let memory = gpu.memory.iter().map(|memory| Tally::new(memory_name(memory.kind), &memory.times));
-    let mut rows: Vec<Tally> = kernels.chain(memory).filter(|row| row.calls > 0).collect();
+    let mut rows: Vec<Tally> = kernels.chain(memory).filter(|row| row.calls > 0).in_vec();
     order::by_key(&mut rows, |row| Reverse(row.total_ns));
     rows
 }

@@ -8,7 +8,7 @@ use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION
 use super::options::{HOT_PERCENT, RenderOptions};
 use super::table::{Cell, Column, Table};
 use crate::analysis::enough;
-use crate::stats::{Named, order};
+use crate::stats::{Lean, Named, order};
 use crate::text::kernels::short_names;
 use crate::text::names::escaped;
 use crate::text::number::{human_inline, integer, percent};
@@ -31,7 +31,7 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     let mut operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, options.style), options);
     let launched_in = launching_ranges(gpu, options);
     let ranges: Vec<String> =
-        operations.iter().map(|row| launched_in.get(&row.name).cloned().unwrap_or_default()).collect();
+        operations.iter().map(|row| launched_in.get(&row.name).cloned().unwrap_or_default()).in_vec();
     if !options.full_names && !options.raw_names {
         let short = short_names(gpu.kernels.iter().map(|kernel| kernel.name.as_str()));
         let short: Named<String, _> = short.iter().map(|(name, short)| (escaped(name).into_owned(), short)).collect();
@@ -73,12 +73,12 @@ impl List {
         if rows.is_empty() {
             return self.none.to_owned();
         }
-        let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
-        let totals: Vec<u64> = rows.iter().map(|row| row.total_ns).collect();
+        let base: u128 = rows.iter().map(|row| row.total_ns).total();
+        let totals: Vec<u64> = rows.iter().map(|row| row.total_ns).in_vec();
         let enough = enough(&totals, wanted / 100.0).min(rows.len());
         let (listed, left) = rows.split_at(enough.min(MOST_ROWS));
         let part = |rows: &[Tally]| {
-            let ns: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
+            let ns: u128 = rows.iter().map(|row| row.total_ns).total();
             percent(u64::try_from(ns).unwrap_or(u64::MAX), base).unwrap_or_else(|| "0.0".to_owned())
         };
         let whole = human_inline(u64::try_from(base).unwrap_or(u64::MAX));
@@ -155,7 +155,7 @@ fn launching_ranges(gpu: &GpuActivity, options: &RenderOptions) -> Named<String,
     let most = |(kernel, ranges): (&str, Named<String, u64>)| {
         let half = totals.get(&kernel)? / 2;
         let in_all = |label: &String| Reverse(in_all.get(label).copied());
-        let most = ranges.into_iter().max_by_key(|(label, ns)| match *ns > half {
+        let most = ranges.into_iter().largest_by(|(label, ns)| match *ns > half {
             true => (true, in_all(label), *ns),
             false => (false, Reverse(None), *ns),
         });

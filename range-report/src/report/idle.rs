@@ -7,7 +7,7 @@ use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::summary::{GpuIdle, IdleCause, IdleCauses};
 use crate::text::{joined, names};
 
@@ -108,7 +108,7 @@ fn total(idle: &GpuIdle) -> u64 {
 
 /// The causes with any time.
 fn largest_first(causes: &IdleCauses) -> Vec<(IdleCause, u64)> {
-    let mut all: Vec<_> = IdleCause::ALL.iter().map(|&cause| (cause, causes.of(cause))).collect();
+    let mut all: Vec<_> = IdleCause::ALL.iter().map(|&cause| (cause, causes.of(cause))).in_vec();
     all.retain(|(_, ns)| *ns > 0);
     order::by_most(&mut all, |(_, ns)| *ns);
     all

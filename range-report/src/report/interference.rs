@@ -7,6 +7,7 @@ use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
+use crate::stats::Lean;
 use crate::text::{joined, names};
 
 /// `Interference`.
@@ -47,7 +48,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
         let path = joined(path.to_vec(), " > ");
         Cell::text(if options.raw_names { path.into() } else { names::escaped(&path) })
     };
-    let whole = summary.interference.iter().map(|row| u128::from(row.time_ns)).sum();
+    let whole = summary.interference.iter().map(|row| row.time_ns).total();
     for row in &summary.interference {
         table.push(vec![
             text(&row.waiter),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::analysis::FindingKind;
+use crate::stats::Lean;
 use crate::text::names;
 
 /// A report.
@@ -234,7 +235,7 @@ impl FromStr for Report {
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         Self::ALL.iter().copied().find(|report| report.name() == name).ok_or_else(|| {
-            UnknownName::new("report", name, &one_of(Self::ALL.iter().map(|report| report.name()).collect()))
+            UnknownName::new("report", name, &one_of(Self::ALL.iter().map(|report| report.name()).in_vec()))
         })
     }
 }
@@ -280,7 +281,7 @@ impl FromStr for TableStyle {
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         let all = [Self::Current, Self::Legacy];
         all.iter().copied().find(|style| style.name() == name).ok_or_else(|| {
-            UnknownName::new("table style", name, &one_of(all.iter().map(|style| style.name()).collect()))
+            UnknownName::new("table style", name, &one_of(all.iter().map(|style| style.name()).in_vec()))
         })
     }
 }
@@ -321,7 +322,7 @@ impl FromStr for FindingKinds {
         let all = || FindingKind::ALL.iter().copied().filter(|kind| kind.can_be_off());
         let kind = |name: &str| {
             let known = all().find(|kind| kind.name() == name);
-            known.ok_or_else(|| UnknownName::new("finding", name, &one_of(all().map(FindingKind::name).collect())))
+            known.ok_or_else(|| UnknownName::new("finding", name, &one_of(all().map(FindingKind::name).in_vec())))
         };
         let kinds: Result<Vec<FindingKind>, _> = names.split('+').map(|name| kind(name.trim())).collect();
         kinds.map(Self::of)

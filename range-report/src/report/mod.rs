@@ -73,6 +73,7 @@ pub(crate) use tree::{Explained, explained};
 use std::io;
 
 use crate::Summary;
+use crate::stats::Lean;
 #[doc(hidden)] // for messages of the measuring crates
 pub use crate::text::escaped;
 pub(crate) use crate::text::label;
@@ -261,7 +262,7 @@ fn ranges(summary: &Summary, options: &RenderOptions) -> String {
 fn rendered(summary: &Summary, reports: &[Report], options: &RenderOptions) -> String {
     let because = summary.empty_because.as_deref();
     let first = if reports.contains(&Report::Why) { String::new() } else { why::first_lines(summary, options) };
-    let texts = reports.iter().map(|report| maker(*report).render(summary, options)).collect();
+    let texts = reports.iter().map(|report| maker(*report).render(summary, options)).in_vec();
     let footer = footer::footer(summary, reports, options, shows_approximate(summary, reports, options));
     first + &joined(texts, because, options) + &footer
 }

@@ -1,6 +1,7 @@
 //! Tables of the figures of nodes, from their declarations in `figures!`.
 
 use super::table::{Cell, Column, Table};
+use crate::stats::Lean;
 use crate::summary::schema::Figures;
 use crate::text::names;
 
@@ -35,10 +36,10 @@ const TOTAL: &str = "Total Time (ns)";
 
 /// The other figures that any of these nodes has, each with its index in [`Figures::shown`].
 pub(crate) fn appended_figures<'a, F: Figures + 'a>(nodes: impl Iterator<Item = &'a F>) -> Vec<(usize, Column)> {
-    let shown: Vec<Vec<Option<u64>>> = nodes.map(Figures::shown).collect();
+    let shown: Vec<Vec<Option<u64>>> = nodes.map(Figures::shown).in_vec();
     let total = F::HEADERS.iter().position(|header| *header == TOTAL);
     let total_of = |node: &[Option<u64>]| total.and_then(|total| *node.get(total)?).unwrap_or(0);
-    let longest = shown.iter().map(|node| total_of(node)).max().unwrap_or(0);
+    let longest = shown.iter().map(|node| total_of(node)).largest();
     let is_worth_it = |header: &str, figure: u64, node: &[Option<u64>]| {
         let least = if header == OFF_CPU { (total_of(node) / 10).max(longest / 100) } else { 0 };
         figure > 0 && figure >= least
@@ -48,7 +49,7 @@ pub(crate) fn appended_figures<'a, F: Figures + 'a>(nodes: impl Iterator<Item = 
     });
     let headers = F::HEADERS.iter().zip(has).enumerate();
     let headers = headers.filter(|(_, (header, has))| *has && !LAID_OUT.contains(header));
-    headers.map(|(place, (&header, _))| (place, Column::of(header))).collect()
+    headers.map(|(place, (&header, _))| (place, Column::of(header))).in_vec()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::envelope::section;
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Layout, Table, Unit};
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::text::names;
 use crate::text::number::Rounding;
 use crate::{Quantile, RangeStats, RangeStyle, Summary, Times};
@@ -19,8 +19,8 @@ pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
 
     if options.style == TableStyle::Legacy {
         // Nsight Systems of that time prints one report for each style, and the percentages of each add up to 100.
-        let push_pop: Vec<Row> = of_style(RangeStyle::PushPop).map(|row| name_row(row, options)).collect();
-        let start_end: Vec<Row> = of_style(RangeStyle::StartEnd).map(|row| name_row(row, options)).collect();
+        let push_pop: Vec<Row> = of_style(RangeStyle::PushPop).map(|row| name_row(row, options)).in_vec();
+        let start_end: Vec<Row> = of_style(RangeStyle::StartEnd).map(|row| name_row(row, options)).in_vec();
         let mut out = String::new();
         if !push_pop.is_empty() || !any_start_end {
             out += &table_section("NVTX Push-Pop Range Statistics:", &push_pop, &["Range"], options);
@@ -42,10 +42,10 @@ pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Table {
     let rows = sorted(summary);
     if rows.iter().any(|(_, range)| range.style == RangeStyle::StartEnd) {
-        let rows: Vec<Row> = rows.iter().map(|row| style_row(row, options)).collect();
+        let rows: Vec<Row> = rows.iter().map(|row| style_row(row, options)).in_vec();
         return statistics_table(&rows, &Columns::of_ranges(&["Style", "Range"]), options);
     }
-    let rows: Vec<Row> = rows.iter().map(|row| name_row(row, options)).collect();
+    let rows: Vec<Row> = rows.iter().map(|row| name_row(row, options)).in_vec();
     statistics_table(&rows, &Columns::of_ranges(&["Range"]), options)
 }
 
@@ -56,7 +56,7 @@ fn sorted(summary: &Summary) -> Vec<(Option<String>, &RangeStats)> {
         .iter()
         .filter(|range| range.times.instances > 0)
         .map(|range| (names::label(range.domain.as_deref(), &range.name), range))
-        .collect();
+        .in_vec();
     order::by(&mut rows, |(a, x), (b, y)| {
         (Reverse(x.times.total_ns), a, x.style).cmp(&(Reverse(y.times.total_ns), b, y.style))
     });
@@ -150,7 +150,7 @@ const COUNT: usize = 2;
 /// The table of statistics in either style; the percentages are of the sum over `rows`.
 pub(crate) fn statistics_table(rows: &[Row], columns: &Columns, options: &RenderOptions) -> Table {
     let Columns { count, names, rounding } = *columns;
-    let base = rows.iter().filter(|row| row.below.is_none()).map(|row| u128::from(row.times.total_ns)).sum();
+    let base = rows.iter().filter(|row| row.below.is_none()).map(|row| row.times.total_ns).total();
     let times = TIMES.iter().enumerate().map(|(at, &[current, legacy, page])| {
         let header = if options.style == TableStyle::Current { current } else { legacy };
         match at {
@@ -163,10 +163,10 @@ pub(crate) fn statistics_table(rows: &[Row], columns: &Columns, options: &Render
     });
     let name = |name: &&str| if *name == "Style" { Column::text("Style") } else { Column::name((*name).to_owned()) };
     // The first of several names is the row's; the others distinguish rows of one name.
-    let mut names: Vec<Column> = names.iter().map(name).collect();
+    let mut names: Vec<Column> = names.iter().map(name).in_vec();
     let others = names.iter_mut().filter(|column| column.is_name()).skip(1);
     others.for_each(|column| *column = Column::text(column.header.clone()));
-    let mut table = Table::new([times.collect(), names].concat()).rounded(rounding);
+    let mut table = Table::new([times.in_vec(), names].concat()).rounded(rounding);
     for row in rows {
         let times = match row.below {
             None => times_cells(row.times, base),

@@ -11,7 +11,7 @@ use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use crate::Summary;
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::text::width::shorten;
 
 const GPU: &str = "GPU activities:";
@@ -55,15 +55,15 @@ pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
 
 fn openacc(summary: &Summary, options: &RenderOptions) -> Vec<Tally> {
     let rows = summary.openacc.iter().filter(|row| row.times.instances > 0);
-    rows.map(|row| Tally::new(gpu_work::printable(&row.label(), options), &row.times)).collect()
+    rows.map(|row| Tally::new(gpu_work::printable(&row.label(), options), &row.times)).in_vec()
 }
 
 /// The rows of a section by total time, with its label before the first. At most `options.rows` rows are printed, and
 /// one for all others. Rows of equal time keep their order.
 fn rows_of(label: &str, rows: &[Tally], options: &RenderOptions) -> String {
     let (most, width) = (options.rows, options.width.saturating_sub(BEFORE_NAME).max(NAME));
-    let base: u128 = rows.iter().map(|row| u128::from(row.total_ns)).sum();
-    let mut rows: Vec<&Tally> = rows.iter().collect();
+    let base: u128 = rows.iter().map(|row| row.total_ns).total();
+    let mut rows: Vec<&Tally> = rows.iter().in_vec();
     order::by_key(&mut rows, |row| Reverse(row.total_ns));
     let mut out = String::new();
     let others = if rows.len() > most.saturating_add(1) { rows.split_off(most) } else { Vec::new() };

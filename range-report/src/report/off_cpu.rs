@@ -7,6 +7,7 @@ use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
+use crate::stats::Lean;
 use crate::text::names;
 
 /// `OffCpu`.
@@ -41,7 +42,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
         Column::text("System Call").page("System call"),
         Column::text("Of"),
     ]);
-    let whole = summary.off_cpu.iter().map(|row| u128::from(row.time_ns)).sum();
+    let whole = summary.off_cpu.iter().map(|row| row.time_ns).total();
     for row in &summary.off_cpu {
         let label = names::label(row.domain.as_deref(), &row.name).unwrap_or_else(|| "None".to_owned());
         let text = |text: &str| Cell::text(if options.raw_names { text.into() } else { names::escaped(text) });

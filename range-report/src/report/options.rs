@@ -5,6 +5,7 @@ use super::kinds::FindingKinds;
 use super::kinds::Report;
 use super::kinds::TableStyle;
 use crate::analysis::Finding;
+use crate::stats::Lean;
 use crate::text::wording::Wording;
 
 /// The default of [`RenderOptions::hot_percent`].
@@ -90,7 +91,7 @@ impl RenderOptions {
 
     /// The findings that are not switched off.
     pub(crate) fn kept(&self, findings: Vec<Finding>) -> Vec<Finding> {
-        findings.into_iter().filter(|finding| !self.without.has(finding.kind())).collect()
+        findings.into_iter().filter(|finding| !self.without.has(finding.kind())).in_vec()
     }
 
     /// The width, within bounds that can be laid out.

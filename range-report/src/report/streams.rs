@@ -7,7 +7,7 @@ use super::nsys::{Columns, Row, name_cell, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::analysis::nothing_enqueued;
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::text::names;
 use crate::{StreamStats, Summary};
 
@@ -32,7 +32,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
         .iter()
         .filter(|row| row.times.instances > 0)
         .map(|row| (names::label(row.domain.as_deref(), &row.name), row))
-        .collect();
+        .in_vec();
     if rows.is_empty() {
         return None;
     }
@@ -49,7 +49,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
                 names: vec![name_cell(label.as_deref(), options), Cell::text(stream)],
             }
         })
-        .collect();
+        .in_vec();
     let mut table = statistics_table(&cells, &Columns::of_ranges(&["Range", "Stream"]), options);
     table.columns.push(Column::of("").page("Empty"));
     table.rows.iter_mut().zip(rows).for_each(|(cells, (_, row))| cells.push(Cell::Whole(row.empty)));

@@ -13,6 +13,7 @@
 use std::borrow::Cow;
 
 use super::options::RenderOptions;
+use crate::stats::Lean;
 use crate::text::joined;
 use crate::text::number::{Number, Rounding};
 use crate::text::width::Measure;
@@ -294,14 +295,14 @@ impl Table {
                 if whole > 0.0 { Cell::tested(format!("{:.1}", 100.0 * part / whole)) } else { Cell::Unknown }
             }
         };
-        let rest = self.columns.iter().enumerate().map(cell).collect();
+        let rest = self.columns.iter().enumerate().map(cell).in_vec();
         Cow::Owned([shown, &[rest]].concat())
     }
 
     /// The sum of a column, with as many decimals as the column has; unknown values and mere bounds are left out.
     fn sum(&self, rows: &[Vec<Cell>], column: usize) -> String {
         let values: Vec<_> =
-            rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.value(self.rounding)).collect();
+            rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.value(self.rounding)).in_vec();
         let known = || values.iter().filter(|value| !value.is_empty());
         if let Some(whole) = known().map(|value| value.parse::<u128>().ok()).sum::<Option<u128>>() {
             return whole.to_string();
@@ -328,11 +329,11 @@ impl Table {
     /// empty.
     pub(crate) fn records(&self) -> impl Iterator<Item = Vec<Cow<'_, str>>> {
         let shown = || self.columns.iter().enumerate().filter(|(_, column)| column.is_printed());
-        let headers = shown().map(|(_, column)| Cow::Borrowed(&*column.header)).collect();
+        let headers = shown().map(|(_, column)| Cow::Borrowed(&*column.header)).in_vec();
         let value = |cell: Option<&'_ Cell>| {
             cell.map_or(Cow::Borrowed(""), |cell| Cow::Owned(cell.value(self.rounding).into_owned()))
         };
-        let rows = self.rows.iter().map(move |row| shown().map(|(at, _)| value(row.get(at))).collect());
+        let rows = self.rows.iter().map(move |row| shown().map(|(at, _)| value(row.get(at))).in_vec());
         std::iter::once(headers).chain(rows)
     }
 
@@ -343,10 +344,10 @@ impl Table {
         let columns: Vec<LaidOut> = printed
             .map(|(j, column)| {
                 let cells = rows.iter().map(|row| row.get(j).unwrap_or(&empty));
-                let cells = cells.map(|cell| Printed::new(cell, self.rounding, layout.thousands)).collect();
+                let cells = cells.map(|cell| Printed::new(cell, self.rounding, layout.thousands)).in_vec();
                 LaidOut::of(&column.header, cells, layout)
             })
-            .collect();
+            .in_vec();
 
         let mut out = String::new();
         line(&mut out, columns.iter().map(LaidOut::header));

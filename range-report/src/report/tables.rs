@@ -7,6 +7,7 @@ use super::nsys::Columns;
 use super::options::RenderOptions;
 use super::table::{Column, Table};
 use super::{calls, nodes, nsys, streams, tree};
+use crate::stats::Lean;
 use crate::{Summary, TreeNode};
 
 /// The form of cells in files.
@@ -35,12 +36,12 @@ pub(super) fn tree(summary: &Summary, _: &RenderOptions) -> Made {
     let quantiles = tree::quantiles(summary);
     let headers = quantiles.iter().map(|&q| Column::of(format!("{} (ns)", calls::percentile(q))));
     let mut table = nodes::table::<TreeNode>(headers.collect());
-    let mut left: Vec<(usize, &TreeNode)> = summary.tree.iter().rev().map(|root| (0, root)).collect();
+    let mut left: Vec<(usize, &TreeNode)> = summary.tree.iter().rev().map(|root| (0, root)).in_vec();
     while let Some((depth, node)) = left.pop() {
         left.extend(node.children.iter().rev().map(|child| (depth + 1, child)));
         let of_node = |q: f64| node.quantiles.iter().find(|quantile| quantile.q == q).copied();
         let quantiles = quantiles.iter().map(|&q| nsys::quantile_cell(of_node(q)));
-        table.push(nodes::cells(depth, node, quantiles.collect(), node.domain.as_deref(), &node.name));
+        table.push(nodes::cells(depth, node, quantiles.in_vec(), node.domain.as_deref(), &node.name));
     }
     Ok(table)
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::options::RenderOptions;
-use crate::stats::{Named, order};
+use crate::stats::{Lean, Named, order};
 use crate::text::names;
 use crate::text::width::{blanks, cut, width_of};
 use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
@@ -86,7 +86,7 @@ impl Row {
 fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut known: Named<(Option<&str>, &str), usize> = Named::default();
-    let mut waiting: Vec<&TreeNode> = tree.iter().rev().collect();
+    let mut waiting: Vec<&TreeNode> = tree.iter().rev().in_vec();
     while let Some(node) = waiting.pop() {
         waiting.extend(node.children.iter().rev());
         let domain = node.domain.as_deref();
@@ -113,13 +113,13 @@ fn operations(gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item 
 /// The table and the two sums below it. GPU shares are based on GPU work. If no row is GPU work, they are based on the
 /// GPU time that each row launched itself.
 fn table(rows: Vec<Row>, most: usize) -> String {
-    let cpu: u128 = rows.iter().map(|row| u128::from(row.self_cpu_ns)).sum();
+    let cpu: u128 = rows.iter().map(|row| row.self_cpu_ns).total();
     let any_on_gpu = rows.iter().any(|row| row.on_gpu);
     let on_gpu = rows.iter().filter(|row| row.on_gpu || !any_on_gpu);
-    let gpu: u128 = on_gpu.map(|row| u128::from(row.self_gpu_ns)).sum();
+    let gpu: u128 = on_gpu.map(|row| row.self_gpu_ns).total();
     let rows = bounded(rows, most, any_on_gpu);
 
-    let longest = rows.iter().map(|row| width_of(&row.name)).max().unwrap_or(0);
+    let longest = rows.iter().map(|row| width_of(&row.name)).largest();
     let width = (longest + BESIDE_NAME).min(MAX_NAME);
     let widths: [usize; HEADERS.len()] = std::array::from_fn(|column| if column == 0 { width } else { COLUMN });
     let rule = line(&widths, &widths.map(|width| "-".repeat(width)));
@@ -150,7 +150,7 @@ fn bounded(rows: Vec<Row>, most: usize, any_on_gpu: bool) -> Vec<Row> {
     if rows.len() <= most.saturating_add(1) {
         return rows; // one row would not be shorter with a sum in its place
     }
-    let mut largest: Vec<usize> = (0..rows.len()).collect();
+    let mut largest: Vec<usize> = (0..rows.len()).in_vec();
     order::by_key(&mut largest, |&index| rows.get(index).map(|row| Reverse(row.self_cpu_ns.max(row.self_gpu_ns))));
     let mut is_kept = vec![false; rows.len()];
     largest.into_iter().take(most).for_each(|index| is_kept[index] = true);

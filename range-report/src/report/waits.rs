@@ -7,6 +7,7 @@ use super::kinds::TableStyle;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
+use crate::stats::Lean;
 use crate::text::names;
 
 /// `Waits`.
@@ -52,9 +53,9 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
         Column::of("Max (ns)"),
     ];
     let columns = columns.into_iter().chain(p99).chain(inferred).chain([Column::text("Ended by")]);
-    let mut table = Table::new(columns.collect::<Vec<_>>());
+    let mut table = Table::new(columns.in_vec());
     let text = |text: &str| Cell::text(if options.raw_names { text.into() } else { names::escaped(text) });
-    let whole = summary.waits.iter().map(|row| u128::from(row.time_ns)).sum();
+    let whole = summary.waits.iter().map(|row| row.time_ns).total();
     for row in &summary.waits {
         // The time has small parts of other waits, too: with many of them, a mean of these waits means nothing.
         let mean_ns = row.time_ns.checked_div(row.waits).filter(|mean| *mean <= row.longest_ns);

@@ -4,7 +4,7 @@ use super::envelope::{section, title};
 use super::options::RenderOptions;
 use crate::Summary;
 use crate::analysis::{self, Finding, FindingKind};
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::text::emphasis::Emphasis;
 use crate::text::width::wrapped;
 
@@ -38,7 +38,7 @@ pub(crate) fn why(summary: &Summary, options: &RenderOptions) -> String {
     if all.iter().all(|finding| finding.kind() == FindingKind::GpuUse) {
         let of_time =
             |finding: &Finding| finding.at_stake_ns > 0 && all.iter().all(|known| known.sentence != finding.sentence);
-        let more: Vec<Finding> = summary.findings_with(options).into_iter().filter(of_time).collect();
+        let more: Vec<Finding> = summary.findings_with(options).into_iter().filter(of_time).in_vec();
         all.extend(in_turns(more));
     }
     let text = lines(&all, options);
@@ -55,10 +55,10 @@ fn in_turns(findings: Vec<Finding>) -> Vec<Finding> {
         OutsideRanges => usize::from(waits),
         kind => findings[..at].iter().filter(|above| above.kind() == kind).count(),
     };
-    let turns: Vec<usize> = findings.iter().enumerate().map(turn).collect();
-    let mut turned: Vec<(usize, Finding)> = turns.into_iter().zip(findings).collect();
+    let turns: Vec<usize> = findings.iter().enumerate().map(turn).in_vec();
+    let mut turned: Vec<(usize, Finding)> = turns.into_iter().zip(findings).in_vec();
     order::by_key(&mut turned, |(turn, _)| *turn);
-    turned.into_iter().map(|(_, finding)| finding).collect()
+    turned.into_iter().map(|(_, finding)| finding).in_vec()
 }
 
 /// What stands above all reports of a run with work on the GPU.

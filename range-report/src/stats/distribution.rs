@@ -1,6 +1,7 @@
 //! The durations of one row: exact sums, and a median that is exact as long as every duration was kept.
 
 use super::histogram::{bucket_of, middle_of};
+use crate::stats::Lean;
 
 /// Durations of one range on any number of threads, in the unit of the added values.
 ///
@@ -155,7 +156,7 @@ impl Distribution {
         if self.count == 0 || self.missing() > 0 {
             return None;
         }
-        let mut weighted: Vec<(u64, u64)> = self.samples.iter().map(|&sample| (sample, 1)).collect();
+        let mut weighted: Vec<(u64, u64)> = self.samples.iter().map(|&sample| (sample, 1)).in_vec();
         weighted.extend(self.buckets.iter().map(|((octave, bucket), count)| (middle_of(octave, bucket), count)));
         weighted.sort_unstable();
         let mut counted = 0;

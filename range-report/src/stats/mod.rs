@@ -4,7 +4,11 @@ pub mod distribution;
 pub mod histogram;
 pub mod keyed;
 #[doc(hidden)] // for the crates of this workspace
+pub mod lean;
+#[doc(hidden)] // for the crates of this workspace
 pub mod order;
 
 pub use distribution::{Between, Buckets, Distribution};
 pub use keyed::{Keyed, Named};
+#[doc(hidden)]
+pub use lean::Lean;

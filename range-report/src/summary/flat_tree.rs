@@ -2,6 +2,7 @@
 //!
 //! Nested, as in memory, it would be too deep for readers that limit nesting, as `serde_json` does at 128 levels.
 
+use crate::stats::Lean;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 
@@ -12,7 +13,7 @@ use super::run::{ReadNode, WrittenNode};
 const MOST_LEVELS: usize = 1_024;
 
 pub(super) fn serialize<S: Serializer>(roots: &[TreeNode], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut left: Vec<(usize, &TreeNode)> = roots.iter().rev().map(|root| (0, root)).collect();
+    let mut left: Vec<(usize, &TreeNode)> = roots.iter().rev().map(|root| (0, root)).in_vec();
     let nodes = std::iter::from_fn(|| {
         let (depth, node) = left.pop()?;
         left.extend(node.children.iter().rev().map(|child| (depth + 1, child)));

@@ -18,7 +18,7 @@
 
 use std::hash::Hash;
 
-use crate::stats::Keyed;
+use crate::stats::{Keyed, Lean};
 
 /// Joins parts.
 pub(crate) trait Join: Sized {
@@ -28,7 +28,7 @@ pub(crate) trait Join: Sized {
 /// The known parts, joined; `None` if none is known.
 impl<T: Join> Join for Option<T> {
     fn join(parts: &[&Self]) -> Self {
-        let known: Vec<&T> = parts.iter().filter_map(|part| part.as_ref()).collect();
+        let known: Vec<&T> = parts.iter().filter_map(|part| part.as_ref()).in_vec();
         (!known.is_empty()).then(|| T::join(&known))
     }
 }
@@ -39,7 +39,7 @@ pub(crate) fn by_key<T: Join, K: Ord + Hash>(lists: &[&Vec<T>], key: fn(&T) -> K
     for row in lists.iter().copied().flatten() {
         rows.row(key(row)).push(row);
     }
-    rows.values().map(|parts| T::join(parts)).collect()
+    rows.values().map(|parts| T::join(parts)).in_vec()
 }
 
 /// A number of a row, which may be unknown.
@@ -91,7 +91,7 @@ fn known<R, F: Figure>(parts: &[&R], of: fn(&R) -> F, join: fn(u64, u64) -> u64)
 
 /// A part of a row, joined by its own rules.
 pub(crate) fn joined<R, T: Join>(parts: &[&R], of: fn(&R) -> &T) -> T {
-    T::join(&parts.iter().map(|part| of(part)).collect::<Vec<_>>())
+    T::join(&parts.iter().map(|part| of(part)).in_vec())
 }
 
 /// The deviation of all instances, from number, sum and deviation of each part: converts squares around each part's

@@ -5,7 +5,7 @@
 //! named after its function. If two kernels of a run would have the same name, both get all arguments, then their
 //! parameters, then their whole names.
 
-use crate::stats::Named;
+use crate::stats::{Lean, Named};
 
 /// How much of a signature stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ pub(crate) fn short_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Named
     let names: Named<&str, ()> = names.into_iter().map(|name| (name, ())).collect();
     let mut short: Named<&str, String> = Named::default();
     let mut taken: Named<String, ()> = Named::default();
-    let mut open: Vec<&str> = names.keys().copied().collect();
+    let mut open: Vec<&str> = names.keys().copied().in_vec();
     for detail in [Detail::Meaning, Detail::Arguments, Detail::Parameters] {
         let mut by_short: Named<String, Vec<&str>> = Named::default();
         for name in open.drain(..) {
@@ -108,7 +108,7 @@ fn split_outside<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
 }
 
 fn arguments(list: &str) -> Vec<&str> {
-    split_outside(list, ",").into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
+    split_outside(list, ",").into_iter().map(str::trim).filter(|part| !part.is_empty()).in_vec()
 }
 
 /// A name with its scopes: its last part, without a preceding type.
@@ -141,13 +141,13 @@ fn templated(text: &str, detail: Detail, depth: usize) -> String {
     }
     let all = arguments(&text[from + 1..text.len() - 1]);
     let shown: Vec<String> = if detail == Detail::Meaning {
-        let classes: Vec<&str> = all.iter().copied().filter(|part| is_class(part)).collect();
-        let mut builtin: Vec<&str> = all.iter().copied().filter(|part| is_builtin(part)).collect();
+        let classes: Vec<&str> = all.iter().copied().filter(|part| is_class(part)).in_vec();
+        let mut builtin: Vec<&str> = all.iter().copied().filter(|part| is_builtin(part)).in_vec();
         builtin.dedup();
         let named = if classes.is_empty() { builtin } else { classes };
-        named.into_iter().map(|part| part_of(part, detail, depth + 1)).collect()
+        named.into_iter().map(|part| part_of(part, detail, depth + 1)).in_vec()
     } else {
-        all.iter().map(|part| part_of(part, detail, depth + 1)).collect()
+        all.iter().map(|part| part_of(part, detail, depth + 1)).in_vec()
     };
     if shown.is_empty() {
         text[..from].to_owned()

@@ -22,7 +22,7 @@ use gpu_activity::timed::TimedOperations;
 use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Lean};
 
 use crate::clock::Ticks;
 use crate::samples::KEPT;
@@ -201,7 +201,7 @@ impl Collector {
         let collector: &'static Self = Box::leak(Box::new(Self {
             engine,
             session: &engine.session,
-            sources: sources.collect(),
+            sources: sources.in_vec(),
             timed,
             calls,
             strays: Mutex::default(),
@@ -441,7 +441,7 @@ impl Collector {
     /// For the footer: where the records come from.
     pub(crate) fn describe(&'static self) -> Vec<String> {
         let has_timed = self.sources.len() == 1 || self.timed.is_used();
-        self.sources.iter().take(1 + usize::from(has_timed)).map(|source| source.describe()).collect()
+        self.sources.iter().take(1 + usize::from(has_timed)).map(|source| source.describe()).in_vec()
     }
 
     /// For the footer: which other profilers get no records.

@@ -1,6 +1,6 @@
 //! Calls of futures: merges the rows of all threads into the figures of a summary.
 
-use range_report::stats::{Distribution, Keyed, Named, order};
+use range_report::stats::{Distribution, Keyed, Lean, Named, order};
 use range_report::summary::{CallStates, CallStats, SlowestCalls, WaitStats};
 
 use super::{Shown, label_shown, label_text, quantiles, times};
@@ -138,7 +138,7 @@ impl NodeCalls {
 
     /// About the slowest hundredth of the calls: as many groups of about one length, each whole, as it takes.
     fn slowest(&self, rate: Rate) -> Option<SlowestCalls> {
-        let mut groups: Vec<_> = self.by_length.iter().map(|(length, group)| (*length, *group)).collect();
+        let mut groups: Vec<_> = self.by_length.iter().map(|(length, group)| (*length, *group)).in_vec();
         order::by_most(&mut groups, |(length, _)| u64::from(*length));
         let (mut calls, mut times) = (0, CallTimes::default());
         for (_, (more, of)) in groups {
@@ -231,7 +231,7 @@ fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
 #[inline(never)]
 pub(super) fn at_the_root(uncounted: &[(u32, u64)], names: &Names) -> Option<String> {
     let node = |node: u32| names.catalog.nodes().get(node as usize).map(|node| label_shown(names, node.label));
-    let mut apart: Vec<_> = uncounted.iter().filter(|(_, more)| *more > 0).collect();
+    let mut apart: Vec<_> = uncounted.iter().filter(|(_, more)| *more > 0).in_vec();
     order::by_most(&mut apart, |(_, more)| *more);
     let first = apart.first().and_then(|(id, _)| node(*id))?;
     let others = match apart.len() - 1 {
@@ -265,7 +265,7 @@ pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &
             (*count, *longest) = (*count + 1, (*longest).max(waited));
         }
     }
-    let mut waiting: Vec<(Shown, (u64, u64))> = waiting.into_iter().collect();
+    let mut waiting: Vec<(Shown, (u64, u64))> = waiting.into_iter().in_vec();
     order::by_most(&mut waiting, |&(_, (_, longest))| longest);
     let sentence = |((name, _), (count, longest)): (Shown, (u64, u64))| {
         let longest = rate.ns(u128::from(longest)) as f64 / 1e9;
@@ -279,7 +279,7 @@ pub(super) fn still_waiting(engine: &Engine, window: Ticks, now: Ticks, names: &
             ),
         }
     };
-    waiting.into_iter().take(MOST_NAMES).map(sentence).collect()
+    waiting.into_iter().take(MOST_NAMES).map(sentence).in_vec()
 }
 
 /// The calls of all nodes with a name together.
@@ -315,7 +315,7 @@ pub(super) fn stats(merged: &Named<Shown, NodeCalls>, names: &Names, rate: Rate,
         }
         Some(row)
     });
-    let mut rows: Vec<CallStats> = rows.collect();
+    let mut rows: Vec<CallStats> = rows.in_vec();
     order::by_key(&mut rows, |row| std::cmp::Reverse((row.awaited_self_ns, row.latency.total_ns)));
     rows
 }
@@ -334,7 +334,7 @@ pub(super) fn waits(rows: &[([u32; 2], WaitSums)], names: &Names, rate: Rate) ->
     let rows = all.into_iter().map(|((waiter, by), WaitSums { waits, time, longest })| {
         WaitStats::new(waiter, by, waits, rate.ns(u128::from(time)), rate.ns(u128::from(longest)))
     });
-    let mut rows: Vec<WaitStats> = rows.collect();
+    let mut rows: Vec<WaitStats> = rows.in_vec();
     order::by_most(&mut rows, |row| row.time_ns);
     rows
 }

@@ -1,6 +1,6 @@
 //! Judges who has ended the waits of one name: one claim, or two where both fit, or none.
 
-use range_report::stats::{Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::WaitStats;
 
 use super::{label_shown, values};
@@ -74,7 +74,7 @@ pub(super) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValu
             row.by_value = value;
             row
         };
-        let mut claims: Vec<_> = claims(rows).into_iter().map(|claim| (claim, None)).collect();
+        let mut claims: Vec<_> = claims(rows).into_iter().map(|claim| (claim, None)).in_vec();
         let telling = telling_values(rows);
         let texts = asked.texts(telling.iter().map(|claim| claim.by.code));
         if let (Some(&claim), false) = (telling.first(), texts.is_empty()) {
@@ -125,10 +125,10 @@ fn all_claims(rows: &Keyed<Key, Sums>, is_asked: fn(&By) -> bool) -> Vec<Claim> 
         let by_length = longer.get(&(by, window));
         by_length.and_then(|sums| sums.get(usize::from(octave))).copied().unwrap_or_default()
     };
-    let mut lengths: Vec<(u8, u8)> = rows.iter().map(|(key, _)| (key.octave, key.window)).collect();
+    let mut lengths: Vec<(u8, u8)> = rows.iter().map(|(key, _)| (key.octave, key.window)).in_vec();
     order::by_key(&mut lengths, |length| *length);
     lengths.dedup();
-    let mut names: Vec<By> = rows.iter().map(|(key, _)| key.by).filter(is_asked).collect();
+    let mut names: Vec<By> = rows.iter().map(|(key, _)| key.by).filter(is_asked).in_vec();
     names.dedup();
     let claim = |by: By| {
         // The most waits that it explains, and most closely: short ones may have other causes.
@@ -149,7 +149,7 @@ fn all_claims(rows: &Keyed<Key, Sums>, is_asked: fn(&By) -> bool) -> Vec<Claim> 
             is_claimed.then_some(Claim { by, window, octave, after, all: all.waits.saturating_sub(after.own) })
         })
     };
-    names.into_iter().filter_map(claim).collect()
+    names.into_iter().filter_map(claim).in_vec()
 }
 
 /// Whether a name ends before the waits often enough to be their cause.

@@ -2,7 +2,7 @@
 
 use gpu_activity::join;
 use gpu_activity::totals::{self, add_work};
-use range_report::stats::{Distribution, Named, order};
+use range_report::stats::{Distribution, Lean, Named, order};
 use range_report::{
     ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
     RangeKernelStats, Sizes,
@@ -46,8 +46,7 @@ pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
         *sums = (sums.0 + count, sums.1 + total);
     }
     let mut work = NodeWork::new(work.own.clone(), work.total.clone());
-    work.calls =
-        calls.into_iter().map(|((name, _), (calls, total_ns))| NodeCalls::new(name, calls, total_ns)).collect();
+    work.calls = calls.into_iter().map(|((name, _), (calls, total_ns))| NodeCalls::new(name, calls, total_ns)).in_vec();
     Some(work)
 }
 
@@ -82,7 +81,7 @@ fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
     for (&id, times) in all.totals.kernels.iter() {
         merged.row((all.kernel(id), 0)).merge(times);
     }
-    let mut rows: Vec<_> = merged.into_iter().map(|((name, _), all)| KernelStats::new(name, ns(&all, asked))).collect();
+    let mut rows: Vec<_> = merged.into_iter().map(|((name, _), all)| KernelStats::new(name, ns(&all, asked))).in_vec();
     // Stable: equal totals stay in order of their names.
     order::by_most(&mut rows, |row| row.times.total_ns);
     rows
@@ -92,7 +91,7 @@ fn kernels(all: &ActivityTotals, asked: &[f64]) -> Vec<KernelStats> {
 fn memory(all: &ActivityTotals, asked: &[f64]) -> Vec<MemoryStats> {
     let rows = all.totals.memory.iter();
     let mut rows: Vec<MemoryStats> =
-        rows.map(|(&kind, (times, bytes))| MemoryStats::new(kind, ns(times, asked), sizes(bytes))).collect();
+        rows.map(|(&kind, (times, bytes))| MemoryStats::new(kind, ns(times, asked), sizes(bytes))).in_vec();
     order::by_most(&mut rows, |row| row.times.total_ns); // stable, as above
     rows
 }
@@ -114,8 +113,7 @@ fn calls(all: &ActivityTotals, asked: &[f64]) -> Vec<ApiCallStats> {
     for (&function, times) in all.totals.calls.iter() {
         merged.row((all.function(function), 0)).merge(times);
     }
-    let mut rows: Vec<_> =
-        merged.into_iter().map(|((name, _), all)| ApiCallStats::new(name, ns(&all, asked))).collect();
+    let mut rows: Vec<_> = merged.into_iter().map(|((name, _), all)| ApiCallStats::new(name, ns(&all, asked))).in_vec();
     order::by_most(&mut rows, |row| row.times.total_ns); // stable, as above
     rows
 }
@@ -144,7 +142,7 @@ fn projections(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64]) -
         row.children_sum = sum.children_sum;
         Some(row)
     });
-    let mut rows: Vec<ProjectionStats> = rows.collect();
+    let mut rows: Vec<ProjectionStats> = rows.in_vec();
     order::by_most(&mut rows, |row| row.projected.total_ns); // stable, as above
     rows
 }
@@ -176,7 +174,7 @@ fn range_kernels(all: &ActivityTotals, names: &Names, asked: &[f64], pid: u32) -
             &b.kernel,
         ))
     });
-    rows.into_iter().map(|(_, row)| row).collect()
+    rows.into_iter().map(|(_, row)| row).in_vec()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use range_report::RangeStyle;
-use range_report::stats::{Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 
 use crate::record::RangeKey;
 use crate::session::Session;
@@ -28,7 +28,7 @@ pub(super) struct HeldGuards {
 impl HeldGuards {
     pub(super) fn find(session: &Session, threads: &[&'static ThreadState]) -> Self {
         let mut sites: Vec<Seen> =
-            session.losses.misnested.all().into_iter().map(|site| Seen::of(site, threads)).collect();
+            session.losses.misnested.all().into_iter().map(|site| Seen::of(site, threads)).in_vec();
         // Of two ranges that do not nest, one is a future, which is entered once per poll, and the other a guard.
         if sites.iter().any(|seen| !seen.is_polled) {
             sites.retain(|seen| !seen.is_polled);
@@ -36,7 +36,7 @@ impl HeldGuards {
         order::by_key(&mut sites, |Seen { site, .. }| {
             (Reverse(site.exits + site.elsewhere), site.metadata.name(), site.metadata.line())
         });
-        let notes = sites.iter().take(MAX_SITES).map(|seen| sentence(&seen.site)).collect();
+        let notes = sites.iter().take(MAX_SITES).map(|seen| sentence(&seen.site)).in_vec();
         let mut labels = Keyed::default();
         for seen in sites {
             seen.labels.into_iter().for_each(|(label, ())| _ = labels.insert(label, ()));
@@ -54,7 +54,7 @@ impl HeldGuards {
     pub(super) fn fold(&self, catalog: &mut Catalog) -> (Vec<u32>, Keyed<u32, ()>) {
         let (mut to, mut folded) = (vec![ROOT], Keyed::default());
         if self.labels.is_empty() {
-            return ((0..catalog.nodes().len() as u32).collect(), folded);
+            return ((0..catalog.nodes().len() as u32).in_vec(), folded);
         }
         for id in 1..catalog.nodes().len() {
             let Some(node) = catalog.nodes().get(id).cloned() else { break };
@@ -114,7 +114,7 @@ fn sentence(site: &Misnested) -> String {
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, how)| format!("{how} {}", times(count)))
-        .collect();
+        .in_vec();
     format!(
         "`{}`{place}: its guard was dropped {}. Is it held across `.await`? Use `.instrument(span)` there.",
         metadata.name(),

@@ -26,7 +26,7 @@ mod values;
 use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
-use range_report::stats::{Between, Distribution, Keyed, Named, order};
+use range_report::stats::{Between, Distribution, Keyed, Lean, Named, order};
 use range_report::summary::WaitStats;
 use range_report::{
     CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
@@ -93,7 +93,7 @@ pub(crate) fn summarise(
     let abandoned = engine.abandoned().into_iter();
     let mut open: Vec<OpenRanges> = abandoned
         .map(|range| OpenRanges { count: range.count, ..OpenRanges::pushed(range.label, range.thread) })
-        .collect();
+        .in_vec();
     let (mut lifetimes, mut waits, mut held_up, mut coincidences) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut value_waits, mut shorter) = (Vec::new(), Some(Vec::new()));
     for thread in &all_threads {
@@ -317,7 +317,7 @@ fn quantiles(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Vec<Quan
     let quantiles = asked.iter().zip(found).map(|(&q, Between { lower, upper, way, exact })| {
         Quantile::new(q, ns(lower) + (ns(upper) - ns(lower)) * way, exact)
     });
-    quantiles.collect()
+    quantiles.in_vec()
 }
 
 #[inline(never)]
@@ -348,7 +348,7 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<Rang
         row.style = style_of(*style);
         Some(row)
     });
-    let mut rows: Vec<RangeStats> = rows.collect();
+    let mut rows: Vec<RangeStats> = rows.in_vec();
     // Stable: equal totals stay in the order of their names.
     order::by_most(&mut rows, |row| row.times.total_ns);
     rows
@@ -358,7 +358,7 @@ fn ranges(merged: &Merged, names: &Names, rate: Rate, asked: &[f64]) -> Vec<Rang
 fn categories(merged: &Merged, rate: Rate, asked: &[f64]) -> Vec<CategoryStats> {
     let rows = merged.categories.iter();
     let mut rows: Vec<CategoryStats> =
-        rows.map(|((category, _), all)| CategoryStats::new(category.clone(), times(all, rate, asked))).collect();
+        rows.map(|((category, _), all)| CategoryStats::new(category.clone(), times(all, rate, asked))).in_vec();
     // Stable: equal totals stay in the order of their names.
     order::by_most(&mut rows, |row| row.times.total_ns);
     rows
@@ -401,7 +401,7 @@ fn stream_ranges(rows: &[StreamRow], names: &Names, asked: &[f64]) -> Vec<Stream
             stats.floor_ns = floor_ns;
             Some(stats)
         })
-        .collect();
+        .in_vec();
     order::by_most(&mut stats, |row| row.times.total_ns); // stable, as above
     stats
 }
@@ -627,7 +627,7 @@ fn losses(session: &Session, names: &Names, open: Vec<OpenRanges>, cut: Option<&
     losses.split_instances = load(&session.losses.split_instances);
     losses.stray_exits = load(&session.losses.stray_exits);
     losses.spans_dropped = load(&session.losses.spans_dropped);
-    losses.open = all.into_iter().map(|range| range.named(names)).collect();
+    losses.open = all.into_iter().map(|range| range.named(names)).in_vec();
     losses.streams = if session.gpu { stream::losses(&session.streams) } else { StreamLosses::default() };
     losses.names_over_limit = names.catalog.names_over_limit;
     losses.categories_over_limit = names.catalog.categories_over_limit;

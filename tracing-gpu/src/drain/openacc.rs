@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use range_report::OpenAccStats;
-use range_report::stats::{Distribution, Keyed, order};
+use range_report::stats::{Distribution, Keyed, Lean, order};
 
 use crate::clock::{Rate, Ticks};
 use crate::openacc::{name_of, source};
@@ -19,7 +19,7 @@ fn logs<'a>(threads: &'a [&'static ThreadState], window: Ticks) -> impl Iterator
 
 /// By total time descending, then by kind, place and name.
 pub(super) fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate, asked: &[f64]) -> Vec<OpenAccStats> {
-    let rows: Vec<(&Key<'_>, Distribution)> = logs(threads, window).flat_map(OpenAccLog::rows).collect();
+    let rows: Vec<(&Key<'_>, Distribution)> = logs(threads, window).flat_map(OpenAccLog::rows).in_vec();
     let addresses = rows.iter().filter_map(|(key, _)| match key.site {
         Site::Code(address) => Some(address),
         Site::Line(..) | Site::Unknown => None,
@@ -40,7 +40,7 @@ pub(super) fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate,
         (row.place, row.detail) = (place, detail);
         row
     });
-    let mut rows: Vec<OpenAccStats> = rows.collect();
+    let mut rows: Vec<OpenAccStats> = rows.in_vec();
     order::by_most(&mut rows, |row| row.times.total_ns); // stable
     rows
 }
@@ -59,6 +59,6 @@ pub(super) fn notes(threads: &[&'static ThreadState], window: Ticks, session: &S
         (session.losses.openacc_unfollowed.load(Relaxed), "came from threads that were ending"),
     ];
     let said: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).in_vec();
     (!said.is_empty()).then(|| format!("OpenACC events that are in no row: {}.", said.join(", ")))
 }

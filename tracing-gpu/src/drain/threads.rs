@@ -1,6 +1,6 @@
 //! Time of threads in spans, and time in which no span was open at all.
 
-use range_report::stats::{Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::ThreadStats;
 use range_report::{Losses, RangeStyle};
 
@@ -36,7 +36,7 @@ pub(super) fn threads(
             stats
         })
     };
-    let mut threads: Vec<ThreadStats> = threads.iter().copied().filter_map(of_thread).collect();
+    let mut threads: Vec<ThreadStats> = threads.iter().copied().filter_map(of_thread).in_vec();
     order::by_key(&mut threads, |thread| std::cmp::Reverse((thread.in_spans_ns, thread.in_polls_ns)));
     threads
 }
@@ -57,7 +57,7 @@ fn polled(nodes: &[Node], calls: &Keyed<u32, NodeCalls>) -> Vec<bool> {
             *parent = true;
         }
     }
-    within.into_iter().zip(holds).map(|(within, holds)| within || !holds).collect()
+    within.into_iter().zip(holds).map(|(within, holds)| within || !holds).in_vec()
 }
 
 /// Whether each span of the window has ended, is in a row, and was followed if it was entered more than once. A span

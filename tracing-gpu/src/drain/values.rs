@@ -1,6 +1,6 @@
 //! Which values tell the calls that made others of their name wait from those that waited.
 
-use range_report::stats::{Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::WaitStats;
 
 use super::label_shown;
@@ -33,7 +33,7 @@ pub(super) fn tell(
         let is_telling = |([label, _], sums): &(&[u32; 2], &ValueSums)| {
             is_telling(sums, ns(sums), row.time_ns) && label_shown(names, *label) == row.waiter
         };
-        let telling = all.iter().filter(is_telling).map(|([_, code], sums)| (*code, *sums)).collect();
+        let telling = all.iter().filter(is_telling).map(|([_, code], sums)| (*code, *sums)).in_vec();
         let best = most_telling(telling, |(_, sums)| (sums.time as f64, [sums.same, sums.waits]));
         let text = asked.texts(best.iter().map(|(code, _)| *code));
         if let (Some((_, sums)), false) = (best.first(), text.is_empty()) {

@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use range_report::stats::Named;
+use range_report::stats::{Lean, Named};
 use range_report::summary::OffCpuStats;
 
 use crate::process;
@@ -116,7 +116,7 @@ impl Samples {
             (stats.domain, stats.what) = (domain, what.clone());
             stats
         };
-        OffCpuStats::joined(self.0.iter().map(row).collect())
+        OffCpuStats::joined(self.0.iter().map(row).in_vec())
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use range_report::Process;
 use range_report::report::escaped;
+use range_report::stats::Lean;
 
 use super::table::{How, Row, TABLE, cannot_write};
 use super::{path, shared};
@@ -93,7 +94,7 @@ fn strike(row: &Row, config: &mut Config) -> &'static str {
 pub(crate) fn unwritable(config: &Config, process: &Process) -> Vec<io::Error> {
     let at_end = TABLE.iter().filter(|row| matches!(row.how, Some(How::AtEnd(_) | How::Printed)));
     let wanted = at_end.filter_map(|row| Some((row.label, path::expand(row.path(config)?, process))));
-    wanted.filter_map(|(label, path)| Some(cannot_write(label, &path, &look(&path).err()?))).collect()
+    wanted.filter_map(|(label, path)| Some(cannot_write(label, &path, &look(&path).err()?))).in_vec()
 }
 
 /// The error of writing a file, if it can be known without changing anything. A device or a pipe is not opened, because

@@ -1,6 +1,7 @@
 //! Folders in which every user may make files, such as `/tmp`. The profiler follows no link and writes to no file that
 //! another user put there. Linux can do the same, depending on its settings (`fs.protected_symlinks` and others).
 
+use range_report::stats::Lean;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -40,7 +41,7 @@ pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
 
 /// The components of a path, the last one first.
 fn parts(path: &Path) -> Vec<OsString> {
-    path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
+    path.components().rev().map(|part| part.as_os_str().to_owned()).in_vec()
 }
 
 /// Whether a path is that of a system file: a device, or a descriptor of the process, which is a link to no file.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use range_report::stats::order;
+use range_report::stats::{Lean, order};
 use range_report::timeline::{Details, Item};
 use range_report::{FindingKind, FindingKinds, Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
@@ -55,7 +55,7 @@ impl Chosen {
     #[must_use]
     pub fn printed(run: &Path, process: u32) -> Vec<Report> {
         let names = std::fs::read_to_string(printed_in(run, process)).unwrap_or_default();
-        names.split('+').filter_map(|name| name.parse().ok()).collect()
+        names.split('+').filter_map(|name| name.parse().ok()).in_vec()
     }
 
     /// Writes a file whole or not at all, as a profiler does.
@@ -232,7 +232,7 @@ impl ProfilerBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn name_from(mut self, fields: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.config.fields.name_from = Some(fields.into_iter().map(Into::into).collect());
+        self.config.fields.name_from = Some(fields.into_iter().map(Into::into).in_vec());
         self
     }
 
@@ -247,7 +247,7 @@ impl ProfilerBuilder {
     /// The reports that are printed at the end, in this order. Default: tree, calls where futures awaited at least 1 ms
     /// and 1 % of the time in spans, and ranges.
     pub fn report(mut self, reports: impl IntoIterator<Item = Report>) -> Self {
-        self.config.reports = reports.into_iter().collect();
+        self.config.reports = reports.into_iter().in_vec();
         self
     }
 

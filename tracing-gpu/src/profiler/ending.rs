@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nvtx_rs::environment::variable;
 use parking_lot::{Condvar, Mutex};
+use range_report::stats::Lean;
 use range_report::{RenderOptions, Report, Summary, TreeNode};
 
 use super::builder::printed_in;
@@ -216,7 +217,7 @@ impl Inner {
     fn finish_and_complain(&'static self, orderly: bool) {
         let reported = self.reported.get().map_or(&[][..], Vec::as_slice);
         let errors = self.finish(orderly).into_iter().map(|error| error.to_string());
-        let news: Vec<String> = errors.filter(|error| !reported.contains(error)).collect();
+        let news: Vec<String> = errors.filter(|error| !reported.contains(error)).in_vec();
         complain(&news.join("\n"));
     }
 
@@ -229,7 +230,7 @@ impl Inner {
         self.sampler.get().inspect(|sampler| sampler.finish());
         let patience = || (!orderly).then(|| LAST_PATIENCE.saturating_sub(began.elapsed()));
         let cut = self.engine.own_thread().map(|thread| Cut {
-            labels: thread.unwind().into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).collect(),
+            labels: thread.unwind().into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).in_vec(),
             thread: thread.name.lock().clone(),
         });
         if let Some(collector) = self.collector() {
@@ -246,7 +247,7 @@ impl Inner {
         if let Some(recorder) = self.recorder.get() {
             recorder.finish_folds(&mut summary);
         }
-        let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().collect();
+        let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().in_vec();
         errors.extend(outputs::write_at_end(&self.config, &summary));
         if let Some(recorder) = self.recorder.get() {
             errors.extend(recorder.finish(&summary));
@@ -304,7 +305,7 @@ impl Inner {
 
 /// Whether calls awaited long enough for a table of their own: at least 1 ms, and 1 % of the time in spans.
 fn is_awaiting_worth_it(summary: &Summary) -> bool {
-    let awaited: u128 = summary.calls.iter().map(|row| u128::from(row.awaited_self_ns)).sum();
+    let awaited: u128 = summary.calls.iter().map(|row| row.awaited_self_ns).total();
     awaited >= LEAST_AWAITED_NS && awaited * 100 >= self_time(&summary.tree)
 }
 
@@ -329,7 +330,7 @@ pub(super) extern "C" fn finish_all() {
 /// report leaves them out.
 fn tell_command(reports: &[Report], process: u32) {
     let Some(run) = variable("TRACING_GPU_RUN") else { return };
-    let names: Vec<&str> = reports.iter().map(|report| report.name()).collect();
+    let names: Vec<&str> = reports.iter().map(|report| report.name()).in_vec();
     let _prints_it_again = std::fs::write(printed_in(Path::new(&run), process), names.join("+"));
 }
 
@@ -345,7 +346,7 @@ fn of_stream(stream: &str, printed: io::Result<()>) -> io::Result<()> {
 /// Several errors as one, with the kind of the first and a line for each.
 fn together(errors: Vec<io::Error>) -> io::Result<()> {
     let Some(kind) = errors.first().map(io::Error::kind) else { return Ok(()) };
-    let lines: Vec<String> = errors.iter().map(io::Error::to_string).collect();
+    let lines: Vec<String> = errors.iter().map(io::Error::to_string).in_vec();
     Err(io::Error::new(kind, lines.join("\n")))
 }
 

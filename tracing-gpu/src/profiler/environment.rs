@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use range_report::stats::Lean;
 use range_report::{Report, UnknownName};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
@@ -279,7 +280,7 @@ fn names(value: &str) -> Result<Vec<String>, Refused> {
     if value == "off" {
         return Ok(Vec::new());
     }
-    let names: Vec<String> = value.split('+').map(|name| name.trim().to_owned()).collect();
+    let names: Vec<String> = value.split('+').map(|name| name.trim().to_owned()).in_vec();
     match names.iter().any(String::is_empty) {
         true => Err(refused(value, "off, or names of fields, joined by +")),
         false => Ok(names),

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nvtx_rs::environment::variable;
 use range_report::Process;
+use range_report::stats::Lean;
 
 use crate::process;
 
@@ -14,7 +15,7 @@ const RUNS: [&str; 2] = ["TRACING_GPU_RUN_ID", "SLURM_JOB_ID"];
 
 /// The identity of this process, from its environment, its arguments and the clock.
 pub(crate) fn read() -> Process {
-    let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).in_vec();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (pid, variable) = (std::process::id(), |name: &str| variable(name)?.into_string().ok());
     let mut process = Process::default();

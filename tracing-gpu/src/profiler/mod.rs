@@ -17,6 +17,7 @@ use once_cell::sync::OnceCell;
 #[cfg(feature = "cuda")]
 use parking_lot::Mutex;
 use range_report::report::escaped;
+use range_report::stats::Lean;
 use range_report::timeline::Details;
 use range_report::{Process, Report, Summary};
 
@@ -552,7 +553,7 @@ fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
     };
     let interference = interference.map(|interference| Box::new(interference) as Box<dyn Fold>);
     let all = config.folds.iter().map(|new| new()).chain(watch).chain(idle);
-    all.chain(kernel_exec).chain(interference).chain(states).collect()
+    all.chain(kernel_exec).chain(interference).chain(states).in_vec()
 }
 
 /// Prints one line for each error on standard error, for places that cannot return an error. The signal of a failed

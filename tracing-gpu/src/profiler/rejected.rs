@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use range_report::stats::order;
+use range_report::stats::{Lean, order};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -19,7 +19,7 @@ const TRACE: &str = " Spans of TRACE can be so many that they slow down what the
 
 /// A note about spans that the filter has rejected, and how to measure them. `None` if it has rejected nothing.
 pub(super) fn not_measured(filter: &Targets, sites: &CallSites) -> Option<String> {
-    let mut crates: Vec<(&str, &Rejected)> = sites.rejected.iter().map(|(name, of)| (name.as_str(), of)).collect();
+    let mut crates: Vec<(&str, &Rejected)> = sites.rejected.iter().map(|(name, of)| (name.as_str(), of)).in_vec();
     order::by_key(&mut crates, |(_, rejected)| Reverse(rejected.call_sites())); // stable: else by name
     let has_trace = crates.iter().any(|(_, rejected)| rejected.levels.iter().any(|(of, _)| *of == Level::TRACE));
     let by = match written(filter).as_str() {
@@ -42,7 +42,7 @@ fn named(crates: &[(&str, &Rejected)]) -> String {
         1 => format!("`{}` of {name}", rejected.name),
         count => format!("{count} spans of {name}"),
     };
-    let mut named: Vec<String> = crates.iter().take(MAX_CRATES).map(name).collect();
+    let mut named: Vec<String> = crates.iter().take(MAX_CRATES).map(name).in_vec();
     match crates.len().saturating_sub(MAX_CRATES) {
         0 => {}
         1 => named.push("those of 1 more crate".to_owned()),
@@ -61,7 +61,7 @@ fn advised(filter: &Targets, sites: &CallSites, crates: &[(&str, &Rejected)]) ->
     }
     let unknown =
         trace.into_iter().filter(|(name, _)| !sites.measured_crates.contains_key(&(*name).to_owned())).take(MAX_CRATES);
-    let offered = if cheap.is_empty() { unknown.collect() } else { cheap };
+    let offered = if cheap.is_empty() { unknown.in_vec() } else { cheap };
     let raise = |filter: Targets, (name, level)| raised(&filter, Some(name), level);
     (!offered.is_empty()).then(|| offered.into_iter().fold(filter.clone(), raise))
 }
@@ -98,10 +98,10 @@ fn counted(crates: &[(&str, &Rejected)], filter: &Targets) -> (usize, usize) {
 /// The filter as text: the default level, then the targets by name.
 fn written(filter: &Targets) -> String {
     let level = |level: LevelFilter| level.to_string().to_ascii_lowercase();
-    let mut targets: Vec<(&str, LevelFilter)> = filter.iter().collect();
+    let mut targets: Vec<(&str, LevelFilter)> = filter.iter().in_vec();
     order::by_key(&mut targets, |&(target, _)| target);
     let targets = targets.into_iter().map(|(target, of)| format!("{target}={}", level(of)));
-    filter.default_level().map(level).into_iter().chain(targets).collect::<Vec<_>>().join(",")
+    filter.default_level().map(level).into_iter().chain(targets).in_vec().join(",")
 }
 
 #[cfg(test)]

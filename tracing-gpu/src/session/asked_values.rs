@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::{Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 
 /// Labels, and values whose text is wanted: each at the place of its number, so that some may not be kept.
 const PLACES: usize = 64;
@@ -102,7 +102,7 @@ impl AskedValues {
     /// The fields and values with these codes, as `method=POST uri=/big`; without those that are not known.
     pub(crate) fn texts(&self, codes: impl Iterator<Item = u32>) -> String {
         let texts = self.texts.lock();
-        let mut known: Vec<&str> = codes.filter_map(|code| texts.get(&code).map(|text| &**text)).collect();
+        let mut known: Vec<&str> = codes.filter_map(|code| texts.get(&code).map(|text| &**text)).in_vec();
         order::by(&mut known, Ord::cmp);
         known.join(" ")
     }

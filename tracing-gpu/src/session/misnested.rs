@@ -1,7 +1,7 @@
 //! Call sites of spans whose exits did not nest. The report names each of them. Written on slow paths only.
 
 use parking_lot::Mutex;
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Lean};
 use tracing_core::Metadata;
 
 use crate::span::site::site_key;
@@ -34,6 +34,6 @@ impl MisnestedSites {
     }
 
     pub(crate) fn all(&self) -> Vec<Misnested> {
-        self.0.lock().values().copied().collect()
+        self.0.lock().values().copied().in_vec()
     }
 }

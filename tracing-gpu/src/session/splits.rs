@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::text::sanitize;
 use parking_lot::MutexGuard;
-use range_report::stats::{Keyed, Named};
+use range_report::stats::{Keyed, Lean, Named};
 use tracing_core::Metadata;
 
 use super::split::Split;
@@ -94,7 +94,7 @@ impl Session {
     ) {
         let Some(split) = names.splits.get_mut(&site_key(metadata)) else { return };
         split.is_whole = true;
-        let values: Vec<_> = split.labels.keys().cloned().chain(more).collect();
+        let values: Vec<_> = split.labels.keys().cloned().chain(more).in_vec();
         self.make_whole(&mut names, metadata);
         drop(names);
         let values = values.iter().filter_map(|(field, value)| Some((*KNOWN_NAMES.get(*field)?, &**value)));

@@ -1,6 +1,7 @@
 //! Invalid values of our fields, and misspelt names of our fields: a note for the first one of each call site and
 //! field.
 
+use range_report::stats::Lean;
 use std::fmt::Write as _;
 
 use parking_lot::Mutex;
@@ -57,7 +58,7 @@ impl MisreadValues {
 
     pub(crate) fn notes(&self) -> Vec<String> {
         let told = self.0.lock();
-        let mut notes: Vec<String> = told.first.iter().map(|(_, note)| note.clone()).collect();
+        let mut notes: Vec<String> = told.first.iter().map(|(_, note)| note.clone()).in_vec();
         if told.more {
             notes.push(
                 "Fields of further call sites are unknown, or have values that they do not accept; they were ignored."

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use nvtx_rs::text::sanitize;
 use parking_lot::Mutex;
 use range_report::RangeStats;
-use range_report::stats::{Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use rustc_hash::FxBuildHasher;
 use tracing_core::Metadata;
 use tracing_core::callsite::Identifier;
@@ -104,7 +104,7 @@ impl NameSamples {
         metadata: &'static Metadata<'static>,
         values: impl Iterator<Item = (&'a str, &'a str)>,
     ) {
-        let hashes = values.filter_map(|(field, value)| hash(field, value)).collect();
+        let hashes = values.filter_map(|(field, value)| hash(field, value)).in_vec();
         let mut sites = self.sites.lock();
         let sampled = sites.row_or(metadata.callsite(), || Sampled::none(metadata));
         sampled.spans = sampled.spans.max(FIRST);
@@ -143,7 +143,7 @@ impl NameSamples {
             let what = format!("field `{field}` has {least}{} values in one row", values.len());
             let way = match when {
                 When::Created => {
-                    let mut fields: Vec<&str> = named_by.iter().map(String::as_str).collect();
+                    let mut fields: Vec<&str> = named_by.iter().map(String::as_str).in_vec();
                     fields.extend(Some(field).filter(|field| !fields.contains(field)));
                     let (all, list) = (fields.join("+"), fields.join("\", \""));
                     format!("TRACING_GPU=name_from={all}, or .name_from([\"{list}\"]) of the builder, splits it.")
@@ -154,13 +154,12 @@ impl NameSamples {
             };
             Some((sampled.name, field, values.len(), format!("`{}`: {what}. {way}", sampled.name)))
         };
-        let time = |name: &str| -> u128 {
-            ranges.iter().filter(|row| row.name == name).map(|row| u128::from(row.times.total_ns)).sum()
-        };
-        let mut rows: Vec<(&str, &str, usize, String)> = sites.rows().iter().filter_map(split).collect();
+        let time =
+            |name: &str| -> u128 { ranges.iter().filter(|row| row.name == name).map(|row| row.times.total_ns).total() };
+        let mut rows: Vec<(&str, &str, usize, String)> = sites.rows().iter().filter_map(split).in_vec();
         order::by_key(&mut rows, |&(name, field, values, _)| (Reverse(time(name)), name, field, Reverse(values)));
         rows.dedup_by_key(|&mut (name, field, ..)| (name, field));
-        rows.into_iter().take(MAX_ADVICE).map(|(.., sentence)| sentence).collect()
+        rows.into_iter().take(MAX_ADVICE).map(|(.., sentence)| sentence).in_vec()
     }
 }
 

@@ -19,6 +19,7 @@ use super::reading::{close, read_in_time};
 use super::scope;
 use super::totals::StreamTotals;
 use crate::record::StreamId;
+use range_report::stats::Lean;
 
 /// A pair with a recorded start on this stream, and no recorded end.
 #[derive(Clone, Copy)]
@@ -190,7 +191,7 @@ fn create_events(driver: &Driver, stream: &NamedStream) -> Result<EventPair, Cud
         Ok(EventPair { start, end: driver.create_event().inspect_err(|_| driver.destroy_event(start))? })
     };
     let first = pair()?;
-    let more: Vec<EventPair> = (1..BATCH).map_while(|_| pair().ok()).collect();
+    let more: Vec<EventPair> = (1..BATCH).map_while(|_| pair().ok()).in_vec();
     stream.queue.lock().give_back(more);
     Ok(first)
 }

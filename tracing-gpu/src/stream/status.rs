@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use gpu_activity::driver::Driver;
 use gpu_activity::forks;
 use range_report::StreamLosses;
+use range_report::stats::Lean;
 
 use super::named::{self, NamedStream};
 use super::reading;
@@ -42,7 +43,7 @@ pub(crate) fn stream_facts() -> Vec<(String, u64)> {
         (label, stream.owner.context.floor_ns())
     };
     // Number 0 stands for no stream.
-    std::iter::once(("-".to_owned(), 0)).chain(named::all().map(facts)).collect()
+    std::iter::once(("-".to_owned(), 0)).chain(named::all().map(facts)).in_vec()
 }
 
 /// Lines for the footer: the devices, or the reason why nothing was timed. Empty if no stream was named.

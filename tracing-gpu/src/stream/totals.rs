@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use gpu_activity::driver::CudaError;
 use parking_lot::{Mutex, MutexGuard};
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Lean};
 
 use crate::budget::Budget;
 use crate::clock::Ticks;
@@ -49,7 +49,7 @@ impl StreamTotals {
             row.samples.copy_into(time.times.count, &mut time.times);
             (stream, node, range, time)
         })
-        .collect()
+        .in_vec()
     }
 
     /// Begins a new window. Rows that the last window used keep their memory; the others return it.

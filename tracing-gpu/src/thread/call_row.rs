@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use once_cell::race::OnceBox;
 use once_cell::sync::OnceCell;
-use range_report::stats::Distribution;
+use range_report::stats::{Distribution, Lean};
 
 use super::durations::Durations;
 use super::sequence::{Sequence, is_torn};
@@ -198,7 +198,7 @@ impl CallRow {
         let sums = || self.sums.each_ref().map(|word| word.load(Relaxed));
         let by_length = || {
             let words = |bucket: &Bucket| bucket.each_ref().map(|word| word.load(Relaxed));
-            self.buckets().map(|(length, bucket)| (length, words(bucket))).collect::<Vec<_>>()
+            self.buckets().map(|(length, bucket)| (length, words(bucket))).in_vec()
         };
         let served = || self.served.each_ref().map(|word| word.load(Relaxed));
         let (latencies, sums, served, by_length) =
@@ -209,7 +209,7 @@ impl CallRow {
             words[..TIMES].copy_from_slice(&times);
             (length as u32, CallsOfLength { calls, latency, sums: CallSums::of(words) })
         });
-        let by_length = by_length.collect();
+        let by_length = by_length.in_vec();
         let mut latency = latencies.distribution();
         self.latencies.samples.copy_into(latencies.count, &mut latency); // as in `Row::copy`
         let (sums, served) = (CallSums::of(sums), ServedSums::of(served));

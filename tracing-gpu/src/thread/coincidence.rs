@@ -17,7 +17,7 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::{Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 
 use crate::clock::{Clock, Ticks};
 use crate::session::asked_values::AskedValues;
@@ -300,7 +300,7 @@ impl Coincidences {
 
     pub(crate) fn copy(&self) -> Vec<(Key, Sums)> {
         let state = self.state.lock();
-        state.rows.iter().chain(state.values.iter()).map(|(key, sums)| (*key, *sums)).collect()
+        state.rows.iter().chain(state.values.iter()).map(|(key, sums)| (*key, *sums)).in_vec()
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -344,7 +344,7 @@ fn value_row(rows: &mut Keyed<Key, Sums>, key: Key) -> &mut Sums {
 
 /// Keeps the half of the rows that came most often.
 pub(crate) fn keep_frequent<K: Ord + Hash, V>(rows: &mut Keyed<K, V>, how_often: impl Fn(&(K, V)) -> u64) {
-    let mut all: Vec<(K, V)> = std::mem::take(rows).into_iter().collect();
+    let mut all: Vec<(K, V)> = std::mem::take(rows).into_iter().in_vec();
     order::by_most(&mut all, how_often);
     all.truncate(all.len() / 2);
     all.into_iter().for_each(|(key, row)| _ = rows.insert(key, row));

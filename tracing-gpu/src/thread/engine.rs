@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
-use range_report::stats::order;
+use range_report::stats::{Lean, order};
 
 use super::hand_over::HandOver;
 use super::slab::MAX_THREADS;
@@ -385,7 +385,7 @@ impl Engine {
         self.free.offer(thread, |thread| {
             let places = thread.abandon();
             let name = std::mem::take(&mut *thread.name.lock());
-            let labels = places.into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).collect();
+            let labels = places.into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).in_vec();
             self.threads.lock().count_abandoned(labels, &name);
         });
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use range_report::stats::Keyed;
 #[cfg(feature = "cuda")]
 use range_report::stats::order;
+use range_report::stats::{Keyed, Lean};
 
 use super::engine;
 use crate::clock::Ticks;
@@ -109,7 +109,7 @@ impl Lifetimes {
     pub(super) fn unnoted(&mut self) -> Vec<(InstanceId, &mut Lifetime)> {
         let Some(all) = &mut self.0 else { return Vec::new() };
         let all = all.open.iter_mut().map(|(id, lifetime)| (*id, lifetime));
-        let mut unnoted: Vec<_> = all.filter(|(_, lifetime)| lifetime.takes_calls && !lifetime.is_noted).collect();
+        let mut unnoted: Vec<_> = all.filter(|(_, lifetime)| lifetime.takes_calls && !lifetime.is_noted).in_vec();
         order::by_key(&mut unnoted, |(id, _)| *id);
         unnoted
     }
@@ -121,7 +121,7 @@ impl Lifetimes {
             let of_name = || OpenLifetimes { label: *label, thread: thread_name.to_string(), count: 0 };
             open.row_or((*label, *thread), of_name).count += 1;
         }
-        open.into_iter().map(|(_, open)| open).collect()
+        open.into_iter().map(|(_, open)| open).in_vec()
     }
 }
 

@@ -11,6 +11,7 @@ use crate::chunked::Chunked;
 use crate::clock::Ticks;
 use crate::record::{CallId, Ended, Place};
 use crate::sync::{AtomicU32, AtomicU64, fence};
+use range_report::stats::Lean;
 
 /// Stands for a foreign range in place of a span. No span has this number.
 pub(crate) const NO_SPAN: u64 = 0;
@@ -394,8 +395,8 @@ impl Stack {
         // Ranges below the one under the lowest of them are unchanged, however deep the stack is.
         let base = gone.iter().min().map_or(0, |lowest| lowest.saturating_sub(1));
         let old = self.snapshot(base);
-        let leaving: Vec<bool> = (base..base + old.len()).map(|index| gone.contains(&index)).collect();
-        let exited_and_above = old[exited - base..].iter().take(2).map(|frame| frame.place).collect();
+        let leaving: Vec<bool> = (base..base + old.len()).map(|index| gone.contains(&index)).in_vec();
+        let exited_and_above = old[exited - base..].iter().take(2).map(|frame| frame.place).in_vec();
         let (reopened, closed) = self.close_and_reopen(base, old, &leaving, ranges);
         Some(Left { reopened, exited, exited_and_above, base, leaving, closed })
     }
@@ -403,7 +404,7 @@ impl Stack {
     /// Ends every open range, innermost first, and returns their places in that order.
     pub(crate) fn unwind(&self, ranges: &mut impl Ranges) -> Vec<Place> {
         let old = self.snapshot(0);
-        let places = old.iter().rev().map(|frame| frame.place).collect();
+        let places = old.iter().rev().map(|frame| frame.place).in_vec();
         let leaving = vec![true; old.len()];
         self.close_and_reopen(0, old, &leaving, ranges);
         places
@@ -419,7 +420,7 @@ impl Stack {
                 let nested = ended.nested.wrapping_add(std::mem::replace(&mut above, ended.duration));
                 Ended { nested, ..ended }
             })
-            .collect()
+            .in_vec()
     }
 
     /// Begins a new window: open ranges count from `start` on, and earlier time above them is forgotten.
@@ -442,7 +443,7 @@ impl Stack {
                 nested: frame.nested.load(Relaxed),
                 closed_at: None,
             })
-            .collect()
+            .in_vec()
     }
 
     /// Applies to the ranges from `base` on; the first of them stays, unless it is the outermost.
@@ -465,7 +466,7 @@ impl Stack {
                 }
                 closes || leaves
             })
-            .collect();
+            .in_vec();
         for index in (0..old.len()).rev().filter(|&index| closes[index]) {
             let closed_at = ranges.close(old[index].place, old[index].span);
             // A range of another domain directly above stays open: its time so far was spent inside this one.

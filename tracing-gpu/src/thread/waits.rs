@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use range_report::stats::Keyed;
 use range_report::stats::histogram::{BUCKETS, bucket_of};
+use range_report::stats::{Keyed, Lean};
 
 use super::coincidence::{LEAST, keep_frequent};
 use crate::clock::Ticks;
@@ -100,7 +100,7 @@ pub(crate) struct Waits {
 impl Waits {
     /// A wait has ended that began then. Returns the name to which the largest part of it is owed.
     pub(crate) fn add(&self, waiter: u32, since: Ticks, owed: &Owed) -> Option<u32> {
-        let (mainly, _) = owed.of_names(since).max_by_key(|(_, part)| *part)?;
+        let (mainly, _) = owed.of_names(since).largest_by(|(_, part)| *part)?;
         let mut rows = self.rows.lock();
         for (label, part) in owed.of_names(since) {
             if rows.len() >= MOST && rows.get(&[waiter, label]).is_none() {
@@ -123,7 +123,7 @@ impl Waits {
     }
 
     pub(crate) fn copy(&self) -> Vec<([u32; 2], WaitSums)> {
-        self.rows.lock().iter().map(|(key, sums)| (*key, *sums)).collect()
+        self.rows.lock().iter().map(|(key, sums)| (*key, *sums)).in_vec()
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -149,7 +149,7 @@ impl ValueWaits {
     /// A wait has ended that began then; `is_own`: the largest part of it is owed to calls of the waiter's name.
     pub(crate) fn add(&self, waiter: Creditor, (since, is_own): (Ticks, bool), owed: &Owed, asked: &AskedValues) {
         let own = || owed.of_wait(since).filter(|(by, _)| by.label == waiter.label);
-        let Some((mainly, longest)) = own().max_by_key(|(_, part)| *part) else { return };
+        let Some((mainly, longest)) = own().largest_by(|(_, part)| *part) else { return };
         if longest >= LEAST {
             asked.ask(waiter.label);
         }
@@ -172,7 +172,7 @@ impl ValueWaits {
     }
 
     pub(crate) fn copy(&self) -> Vec<([u32; 2], ValueSums)> {
-        self.0.lock().iter().map(|(key, sums)| (*key, *sums)).collect()
+        self.0.lock().iter().map(|(key, sums)| (*key, *sums)).in_vec()
     }
 }
 
@@ -207,7 +207,7 @@ impl ShorterCalls {
 
     /// `None` where some calls are missing.
     pub(crate) fn copy(&self) -> Option<Vec<LengthChange>> {
-        let rows = self.more.lock().iter().map(|((labels, length), more)| (*labels, *length, *more)).collect();
+        let rows = self.more.lock().iter().map(|((labels, length), more)| (*labels, *length, *more)).in_vec();
         (!self.is_partial.load(Relaxed)).then_some(rows)
     }
 }

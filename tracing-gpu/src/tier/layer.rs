@@ -15,6 +15,7 @@ use crate::span::values::SpanValues;
 use crate::thread::engine::Engine;
 use crate::thread::numbers::Created;
 use crate::thread::state::ThreadState;
+use range_report::stats::Lean;
 
 /// A [`Layer`] that measures spans: see [`Profiler::layer`](crate::Profiler::layer).
 ///
@@ -311,7 +312,7 @@ where
 
     #[inline]
     fn created(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Option<&'static Created> {
-        let elsewhere = || engine.states().filter_map(|other| other.created(id)).max_by_key(|created| created.owner());
+        let elsewhere = || engine.states().filter_map(|other| other.created(id)).largest_by(|created| created.owner());
         thread.created_here(id).or_else(elsewhere)
     }
 

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use range_report::stats::Lean;
 use range_report::timeline::Value;
 
 /// A name without its tail, and the tail's keys and values, the first one first.
@@ -41,8 +42,8 @@ fn cut_between_hashes(name: &str) -> Option<Cut<'_>> {
     let values: Vec<_> = pairs
         .split(',')
         .filter_map(|pair| pair.split_once('=').and_then(|(key, value)| Some((key, number(value)?))))
-        .collect();
-    let kept: Vec<&str> = pairs.split(',').filter(|pair| !numbered(pair)).collect();
+        .in_vec();
+    let kept: Vec<&str> = pairs.split(',').filter(|pair| !numbered(pair)).in_vec();
     let name = if kept.is_empty() { before.to_owned() } else { format!("{before}#{}#", kept.join(",")) };
     (!values.is_empty() && !name.is_empty()).then(|| Cut { name: name.into(), values })
 }

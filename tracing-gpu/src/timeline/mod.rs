@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Lean};
 use range_report::timeline::{Call, Details, Ending, Item, Mark, Range, Sink, Value};
 use range_report::{Process, RangeStyle, Summary};
 
@@ -177,7 +177,7 @@ impl Recorder {
         let details = folds.iter().fold(Details::NONE, |all, fold| all.and(fold.details()));
         let mut takers = Takers { folds, files, errors };
         without_write_signals(|| takers.each_file(&mut |sink| sink.begin(process)));
-        let said = takers.errors.iter().map(io::Error::to_string).collect();
+        let said = takers.errors.iter().map(io::Error::to_string).in_vec();
         let recorder: &'static Self = Box::leak(Box::new(Self {
             engine,
             session,
@@ -217,7 +217,7 @@ impl Recorder {
     /// Number of details without room so far, with the name of each kind.
     pub(crate) fn lost_details(&self) -> Vec<(u64, &'static str)> {
         let lost = self.lost_details.iter().map(|lost| lost.load(Relaxed));
-        lost.zip(Details::EACH).filter(|(lost, _)| *lost > 0).map(|(lost, (_, what))| (lost, what)).collect()
+        lost.zip(Details::EACH).filter(|(lost, _)| *lost > 0).map(|(lost, (_, what))| (lost, what)).in_vec()
     }
 
     /// Number of records without room so far.

@@ -2,6 +2,7 @@
 
 use crate::report::fitted::left_out;
 use crate::report::options::RenderOptions;
+use crate::stats::Lean;
 use crate::text::emphasis::Emphasis;
 use crate::text::number::percent;
 use crate::text::width::{blanks, shorten, width_of};
@@ -125,10 +126,10 @@ impl Layout {
         if busy {
             [headers[ON_STREAMS[0]], headers[ON_STREAMS[1]]] = STREAM_HEADERS;
         }
-        let headers: Vec<String> = headers.iter().map(ToString::to_string).chain(further.iter().cloned()).collect();
+        let headers: Vec<String> = headers.iter().map(ToString::to_string).chain(further.iter().cloned()).in_vec();
         let marked: Vec<bool> =
-            (0..headers.len()).map(|column| lines.iter().any(|line| line.mark(column).is_some())).collect();
-        let mut widths: Vec<usize> = headers.iter().map(|header| width_of(header)).collect();
+            (0..headers.len()).map(|column| lines.iter().any(|line| line.mark(column).is_some())).in_vec();
+        let mut widths: Vec<usize> = headers.iter().map(|header| width_of(header)).in_vec();
         for line in lines {
             for (column, cell) in line.cells.iter().enumerate() {
                 widths[column] = widths[column].max(width_of(cell) + usize::from(marked[column]));
@@ -144,7 +145,7 @@ impl Layout {
             columns.iter().for_each(|&column| shown[column] = known);
         }
         if awaited || busy || on_streams || !further.is_empty() {
-            let longest = lines.iter().map(|line| 2 * line.depth + width_of(&line.phase)).max().unwrap_or(0);
+            let longest = lines.iter().map(|line| 2 * line.depth + width_of(&line.phase)).largest();
             // Times on streams are dropped in favour of exact ones, the total last; without exact ones they stay.
             let [total, own] = ON_STREAMS;
             let mut dispensable = DISPENSABLE.to_vec();
@@ -164,13 +165,12 @@ impl Layout {
             }
         }
         let room = room_beside(&shown).max(MIN_PHASE);
-        let deepest = lines.iter().map(|line| line.depth).max().unwrap_or(0);
+        let deepest = lines.iter().map(|line| line.depth).largest();
         let step = if 2 * deepest <= room / 2 { 2 } else { 1 };
         let max_indent = room / 2;
         let mut layout = Self { headers, widths, shown, left_out: gone, marked, phase: room, step, max_indent, bar: 0 };
 
-        let needed =
-            lines.iter().map(|line| width_of(&layout.lead(line.depth)) + width_of(&line.phase)).max().unwrap_or(0);
+        let needed = lines.iter().map(|line| width_of(&layout.lead(line.depth)) + width_of(&line.phase)).largest();
         layout.phase = needed.clamp("Phase".len(), room);
         let left = room.saturating_sub(layout.phase + 2);
         if left >= BAR_HEADER.len() {
@@ -184,7 +184,7 @@ impl Layout {
         let bar_header = if self.bar > 0 { BAR_HEADER } else { "" };
         let mut out = String::new();
         self.push(&mut out, "  ", &self.headers, "Phase", bar_header);
-        let dashes: Vec<String> = self.widths.iter().map(|width| "-".repeat(*width)).collect();
+        let dashes: Vec<String> = self.widths.iter().map(|width| "-".repeat(*width)).in_vec();
         let bar_dashes = if self.bar > 0 { "-".repeat(BAR_LABEL + self.bar) } else { String::new() };
         self.push(&mut out, "  ", &dashes, &"-".repeat(self.phase), &bar_dashes);
         for line in lines {

@@ -13,7 +13,7 @@ use super::nodes::appended_figures;
 use super::options::RenderOptions;
 use super::table::{Column, Unit};
 use crate::analysis::{self, Phases, Way};
-use crate::stats::order;
+use crate::stats::{Lean, order};
 use crate::summary::schema::Figures;
 use crate::text::names;
 use crate::text::number::{human, human_bytes, human_inline, integer, share};
@@ -46,12 +46,12 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     let quantiles = quantiles_of(&phases);
     let appended = appended_figures(entries.iter().map(|entry| phases.all()[entry.index].node));
     let mut lines: Vec<Line> =
-        entries.iter().map(|entry| line(&phases, entry, (&appended, &quantiles), options)).collect();
+        entries.iter().map(|entry| line(&phases, entry, (&appended, &quantiles), options)).in_vec();
     lines.extend(summary.gpu.as_ref().and_then(outside));
     let known = |way: Way| phases.gpu_whole(way).is_some();
     let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
     let headers = appended.iter().map(|(_, column)| column.page.to_string());
-    let headers: Vec<String> = headers.chain(quantiles.iter().map(|&q| percentile(q))).collect();
+    let headers: Vec<String> = headers.chain(quantiles.iter().map(|&q| percentile(q))).in_vec();
     let known = Known {
         awaited: phases.awaited_whole().is_some(),
         busy,
@@ -78,7 +78,7 @@ pub(crate) fn quantiles(summary: &Summary) -> Vec<f64> {
 }
 
 fn quantiles_of(phases: &Phases) -> Vec<f64> {
-    let mut all: Vec<f64> = phases.all().iter().flat_map(|phase| &phase.node.quantiles).map(|one| one.q).collect();
+    let mut all: Vec<f64> = phases.all().iter().flat_map(|phase| &phase.node.quantiles).map(|one| one.q).in_vec();
     order::numbers(&mut all);
     all
 }
@@ -111,8 +111,8 @@ fn copies(memory: &[MemoryWork], options: &RenderOptions) -> String {
             let (bytes, time) = (human_bytes(work.bytes), human_inline(work.sum_ns));
             [what, bytes, time, rate(work), format!("({count} {noun})")]
         })
-        .collect();
-    let width = |column: usize| rows.iter().map(|row| width_of(&row[column])).max().unwrap_or(0);
+        .in_vec();
+    let width = |column: usize| rows.iter().map(|row| width_of(&row[column])).largest();
     let [what, bytes, time, rate] = [width(0), width(1), width(2), width(3)];
     let line =
         |[a, b, c, d, e]: &[String; 5]| format!(" {a:<what$}  {b:>bytes$} in {c:>time$}  {d:>rate$} GB/s  {e}\n");

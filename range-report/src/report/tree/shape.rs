@@ -5,7 +5,7 @@
 use super::layout::SLOWEST;
 use crate::TreeNode;
 use crate::analysis::{OnGpu, Phase, Phases, WAYS, Way, either};
-use crate::stats::order;
+use crate::stats::{Lean, order};
 
 /// The rows of a tree.
 pub(super) struct Shape<'a> {
@@ -120,7 +120,7 @@ impl<'a> Shape<'a> {
             let awaited = part(phase.awaited_peak, phases.awaited_whole().unwrap_or(0));
             on_gpu.fold(part(phase.peak, phases.whole()).max(awaited), u128::max)
         };
-        let mut sizes: Vec<(u128, usize)> = all.iter().map(size).zip(0..).collect();
+        let mut sizes: Vec<(u128, usize)> = all.iter().map(size).zip(0..).in_vec();
         order::by_key(&mut sizes, |&(size, index)| (std::cmp::Reverse(size), index));
         for &(_, index) in sizes.iter().skip(rows) {
             self.has_row[index] = false;

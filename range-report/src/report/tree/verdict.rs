@@ -7,7 +7,7 @@ use super::shape::Entry;
 use crate::FindingKinds;
 use crate::analysis::{Evidence, Finding, FindingKind, Phases, awaited_for, lived};
 use crate::report::options::RenderOptions;
-use crate::stats::{Named, order};
+use crate::stats::{Lean, Named, order};
 use crate::text::number::{human_inline, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
 use crate::{RangeStats, RangeStyle, Summary, TreeNode};
@@ -81,7 +81,7 @@ struct Findings<'a> {
 
 impl<'a> Findings<'a> {
     fn of(self, kind: FindingKind) -> Vec<&'a Finding> {
-        self.all.iter().filter(|finding| finding.kind() == kind).collect()
+        self.all.iter().filter(|finding| finding.kind() == kind).in_vec()
     }
 
     /// The longest waits: the path to each, and its share of all waiting. Each has a line, below the first.
@@ -141,7 +141,7 @@ impl<'a> Findings<'a> {
     /// names the figures without that call.
     fn long_calls(self, of_others: &str) -> String {
         let all = self.of(FindingKind::OneLongCall);
-        let mut sentences: Vec<String> = all.iter().take(SLOWEST).map(|finding| finding.sentence.clone()).collect();
+        let mut sentences: Vec<String> = all.iter().take(SLOWEST).map(|finding| finding.sentence.clone()).in_vec();
         if let (Some(last), Some(first)) = (sentences.last_mut(), all.first()) {
             if all.len() > SLOWEST {
                 *last += &format!("; and {} phases more", self.options.wording().count((all.len() - SLOWEST) as u64));
@@ -197,7 +197,7 @@ impl<'a> Findings<'a> {
     fn line(self, mark: &str, kind: FindingKind) -> String {
         let what = mark.to_owned() + kind.lead().trim_start_matches("GPU: ");
         let findings = self.of(kind);
-        let named: Vec<usize> = findings.iter().filter_map(|finding| finding.node).collect();
+        let named: Vec<usize> = findings.iter().filter_map(|finding| finding.node).in_vec();
         let mut parts = Vec::new();
         for finding in findings {
             let Some(index) = finding.node else { continue };
@@ -245,7 +245,7 @@ pub(super) fn marks(summary: &Summary, phases: &Phases, entries: &[Entry], optio
             out += &wrapped(" & ", KEPT, options.columns());
         }
         let shown = entries.iter().filter(|entry| entry.folded == 0);
-        let nodes: Vec<&TreeNode> = shown.map(|entry| phases.all()[entry.index].node).collect();
+        let nodes: Vec<&TreeNode> = shown.map(|entry| phases.all()[entry.index].node).in_vec();
         out += &lifetimes(summary, &nodes, options);
     }
     if entries.iter().any(|entry| entry.folded == 0 && phases.all()[entry.index].is_blocked()) {
@@ -290,7 +290,7 @@ pub(crate) fn explained(summary: &Summary, phases: &Phases, without: FindingKind
     let phase = || phases.all().iter();
     if phase().any(|phase| phase.is_polled()) {
         let polled = || phase().filter(|phase| phase.is_polled());
-        let longest = lifetimes(summary, &phase().map(|phase| phase.node).collect::<Vec<_>>(), wide);
+        let longest = lifetimes(summary, &phase().map(|phase| phase.node).in_vec(), wide);
         sentences.extend(polled().any(|phase| phase.node.awaited_ns.is_some()).then(|| format!("+ {AWAITS}")));
         sentences.extend(polled().any(|phase| phase.node.awaited_ns.is_none()).then(|| format!("& {KEPT}")));
         sentences.push(longest.trim().to_owned());
@@ -344,7 +344,7 @@ fn place(phases: &Phases, index: usize, named: &[usize]) -> Option<(usize, bool)
     others.retain(|&other| other != index && phases.same_name(index, other));
     let mut at = Some(parent);
     while let Some(ancestor) = at {
-        others = others.into_iter().filter_map(above).collect();
+        others = others.into_iter().filter_map(above).in_vec();
         if others.iter().all(|&other| !phases.same_name(ancestor, other)) {
             return Some((ancestor, ancestor == parent));
         }
@@ -367,7 +367,7 @@ fn lifetimes(summary: &Summary, nodes: &[&TreeNode], options: &RenderOptions) ->
         .filter(|range| range.style == RangeStyle::StartEnd)
         .filter(|range| polled.contains_key(&(range.domain.as_deref(), range.name.as_str())))
         .filter_map(|range| Some((range, range.times.total_ns.checked_div(range.times.instances)?)))
-        .collect();
+        .in_vec();
     order::by_key(&mut rows, |(_, mean)| Reverse(*mean));
     let rows = rows.iter().take(SLOWEST).map(|(range, mean)| {
         let name = options.wording().label(range.domain.as_deref(), &range.name);
@@ -376,5 +376,5 @@ fn lifetimes(summary: &Summary, nodes: &[&TreeNode], options: &RenderOptions) ->
         let room = room_before(&figures, WHAT, options);
         shorten(&name, room, room / 2) + &figures
     });
-    listed(WHAT, rows.collect(), options)
+    listed(WHAT, rows.in_vec(), options)
 }

@@ -20,7 +20,7 @@ mod tests;
 
 use std::cmp::Reverse;
 
-use range_report::stats::{Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanCalls, SpanIdle};
 use range_report::timeline::{
     ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, WaitKind, Work,
@@ -284,7 +284,7 @@ impl Fold for Idle {
                 *self.devices.row(number) = device; // one that the window does not use has no row
             }
         }
-        for number in self.threads.keys().copied().collect::<Vec<_>>() {
+        for number in self.threads.keys().copied().in_vec() {
             let pieces = self.threads.get_mut(&number).map(|thread| thread.restart(at)).unwrap_or_default();
             self.unshown
                 .iter_mut()
@@ -382,7 +382,7 @@ impl Idle {
             *unmatched_copies += u64::from(!is_known && !waits);
             !is_known && waits
         });
-        for index in devices.keys().copied().collect::<Vec<_>>() {
+        for index in devices.keys().copied().in_vec() {
             let Some(Device { log, streams, gaps, causes, curve }) = devices.get_mut(&index) else { continue };
             log.settle(until, &mut |settled| match settled {
                 Settled::Busy { from, until, began } => curve.go_on(from, until, |all, ns| {
@@ -426,7 +426,7 @@ impl Idle {
         // Start of the next gap of any device; before the first operation there is none.
         let needed = devices.values().map(|device| device.log.cursor()).min().unwrap_or(until);
         let needed = if until == u64::MAX { until } else { needed };
-        for number in threads.keys().copied().collect::<Vec<_>>() {
+        for number in threads.keys().copied().in_vec() {
             let mut count = |call: CostlyCall, label: u32, instance: Option<u64>| {
                 let sums = calls.row((label, call.what, number));
                 sums.calls += 1;
@@ -447,7 +447,7 @@ impl Idle {
                 thread.forget(needed);
             }
         }
-        let curves: Vec<&Curve> = devices.values().map(|device| &device.curve).collect();
+        let curves: Vec<&Curve> = devices.values().map(|device| &device.curve).in_vec();
         ranges.evaluate(needed, &curves);
         for device in devices.values_mut() {
             device.curve.thin();
@@ -514,7 +514,7 @@ impl Idle {
             (row.instances, row.calls, row.ns, row.bytes) = (sums.instances, sums.calls, sums.ns, sums.bytes);
             row
         };
-        SpanCalls::joined(self.calls.iter().map(row).collect())
+        SpanCalls::joined(self.calls.iter().map(row).in_vec())
     }
 }
 
@@ -535,7 +535,7 @@ fn find_call(copy: &PageableCopy, threads: &mut Keyed<u32, ThreadLog>, window: u
 /// `loss.backward()` on a thread of its own.
 fn lend_range(threads: &mut Keyed<u32, ThreadLog>) {
     let with_ranges = threads.iter().filter(|(_, thread)| thread.has_ranges).map(|(&number, _)| number);
-    let [lender] = with_ranges.collect::<Vec<_>>()[..] else { return };
+    let [lender] = with_ranges.in_vec()[..] else { return };
     let (mut pieces, mut costly) = (Vec::new(), Vec::new());
     for thread in threads.values_mut().filter(|thread| !thread.has_ranges) {
         pieces.append(&mut thread.pieces);

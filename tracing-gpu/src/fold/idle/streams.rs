@@ -5,7 +5,7 @@
 //! counts only if different threads launched the two operations, or if the wait separated two streams other than the
 //! default one.
 
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Lean};
 use range_report::timeline::StreamKind;
 
 use super::functions::BETWEEN_LAUNCHES;
@@ -105,7 +105,7 @@ fn median(mut moments: Vec<u64>) -> u64 {
 /// Forgets the longest unused half of too many streams.
 fn keep_newer<K: std::hash::Hash + Eq, V>(all: &mut Keyed<K, V>, used: impl Fn(&V) -> u64) {
     if all.len() > MOST_STREAMS {
-        let middle = median(all.rows().iter().map(&used).collect());
+        let middle = median(all.rows().iter().map(&used).in_vec());
         all.retain(|_, one| used(one) >= middle);
     }
 }

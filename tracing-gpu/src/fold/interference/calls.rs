@@ -1,6 +1,6 @@
 //! Calls of spans, and the request that each belongs to: the outermost call around it.
 
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Lean};
 
 /// Number of calls at which the older half is forgotten.
 const MOST_CALLS: usize = 1 << 18;
@@ -69,7 +69,7 @@ impl Calls {
 
     /// Forgets the older half.
     pub(super) fn forget(&mut self) {
-        let mut ends: Vec<u64> = self.calls.rows().iter().map(|log| log.end).collect();
+        let mut ends: Vec<u64> = self.calls.rows().iter().map(|log| log.end).in_vec();
         let middle = ends.len() / 2;
         self.forgotten = self.forgotten.max(*ends.select_nth_unstable(middle).1);
         self.calls.retain(|_, log| log.end > self.forgotten);

@@ -23,7 +23,7 @@ mod calls;
 mod tests;
 
 use range_report::Summary;
-use range_report::stats::{Keyed, order};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::{InterferenceStats, MemoryKind};
 use range_report::timeline::{Call, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
 
@@ -252,7 +252,7 @@ impl Fold for Interference {
             (row.possible_operations, row.possible_ns) = (sums.possible_operations, sums.possible_ns);
             row
         };
-        summary.interference = InterferenceStats::joined(self.pairs.iter().map(row).collect());
+        summary.interference = InterferenceStats::joined(self.pairs.iter().map(row).in_vec());
         for (count, why) in [
             (self.late, "their records came too late"),
             (self.crowded, "there are too many pairs of spans"),
@@ -390,7 +390,7 @@ impl Interference {
                 .take_while(|(_, operation)| operation.reach > free)
                 .filter(|(of, operation)| *of != id && self.are_apart(it, operation))
                 .map(|(_, operation)| *operation)
-                .collect();
+                .in_vec();
             beside.reverse();
             charged(&beside, (free, it.start), &mut |by, ns| charge(by, ns, true));
         }
@@ -457,7 +457,7 @@ impl Interference {
             told.extend(log.waits.iter().map(|wait| wait.0).filter(|at| at < settled));
         }
         let (ended, told) = (horizon(ended), horizon(told));
-        let recorded = horizon(events.rows().iter().map(|event| event.at).filter(|at| at < settled).collect());
+        let recorded = horizon(events.rows().iter().map(|event| event.at).filter(|at| at < settled).in_vec());
         for log in streams.values_mut() {
             log.operations.retain(|operation| {
                 let is_old = operation.start < *settled && operation.end <= ended;

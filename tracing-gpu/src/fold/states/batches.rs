@@ -1,6 +1,6 @@
 //! The GPU time of batches, divided among the calls that they serve.
 
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Lean};
 use range_report::timeline::Link;
 
 use crate::shares::parts;
@@ -50,7 +50,7 @@ impl Batches {
     /// Forgets the older half of the batches, if there are more than so many.
     pub(super) fn forget(&mut self, most: usize) {
         if self.0.len() > most {
-            let mut numbers: Vec<u64> = self.0.keys().copied().collect();
+            let mut numbers: Vec<u64> = self.0.keys().copied().in_vec();
             let middle = numbers.len() / 2;
             let oldest = *numbers.select_nth_unstable(middle).1;
             self.0.retain(|call, batch| *call > oldest || batch.on_gpu > 0);

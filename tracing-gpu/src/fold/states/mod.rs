@@ -18,7 +18,7 @@ mod thread;
 mod tests;
 
 use range_report::Summary;
-use range_report::stats::{Keyed, Named, order};
+use range_report::stats::{Keyed, Lean, Named, order};
 use range_report::summary::{CallStates, CallStats};
 use range_report::timeline::{ApiCall, Call, Ending, Link, Operation, Range};
 
@@ -272,7 +272,7 @@ impl Fold for States {
 impl States {
     fn settle_row(&self, row: &mut CallStats) {
         let Some(name) = self.names.get(&(row.domain.clone(), row.name.clone())) else { return };
-        let mut groups: Vec<_> = self.sums.iter().filter(|((of, _), _)| of == name).collect();
+        let mut groups: Vec<_> = self.sums.iter().filter(|((of, _), _)| of == name).in_vec();
         order::by_most(&mut groups, |((_, length), _)| u64::from(*length));
         let (mut all, mut slowest) = (Sums::default(), Sums::default());
         let wanted = row.slowest.as_ref().map_or(0, |slowest| slowest.calls);
@@ -322,7 +322,7 @@ impl States {
                 None => log.parts().gpu_share += share,
             }
         }
-        let closed: Vec<_> = closed.extract_if(.., |call| call.end < until).collect();
+        let closed: Vec<_> = closed.extract_if(.., |call| call.end < until).in_vec();
         for call in &closed {
             let Some(&CallLog { parent, last, .. }) = calls.get(&call.call) else { continue };
             if let Some(above) = calls.get_mut(&parent) {
@@ -362,7 +362,7 @@ impl States {
             self.calls.retain(|_, log| log.last >= until || log.instances > 1 || log.parts.is_some());
         }
         if self.calls.len() > self.limits.calls {
-            let mut ends: Vec<u64> = self.calls.rows().iter().map(|log| log.last).collect();
+            let mut ends: Vec<u64> = self.calls.rows().iter().map(|log| log.last).in_vec();
             let middle = ends.len() / 2;
             let oldest = *ends.select_nth_unstable(middle).1;
             self.calls.retain(|_, log| log.last > oldest);

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use range_report::stats::order;
+use range_report::stats::{Lean, order};
 
 /// Number of blocks of a thread at which two become one.
 const MOST_BLOCKS: usize = 1 << 13;
@@ -59,8 +59,8 @@ impl ThreadLog {
     /// API came too late, and how many records are left.
     pub(super) fn settle(&mut self, until: u64, found: &mut dyn FnMut(u64, InCuda)) -> (u64, usize) {
         let last = self.blocks.last().map_or(0, |block| block.end);
-        let mut api: Vec<_> = self.api.extract_if(.., |call| call.1 < until).collect();
-        let mut ranges: Vec<_> = self.ranges.extract_if(.., |range| range.end < until).collect();
+        let mut api: Vec<_> = self.api.extract_if(.., |call| call.1 < until).in_vec();
+        let mut ranges: Vec<_> = self.ranges.extract_if(.., |range| range.end < until).in_vec();
         let came = api.len();
         api.retain(|call| call.1 >= last); // else what is after it is settled
         let late = (came - api.len()) as u64;
@@ -82,7 +82,7 @@ impl ThreadLog {
                 let (first, last) = (pair.first()?, pair.last()?);
                 Some(Block { start: first.start, end: last.end, ns: pair.iter().map(|block| block.ns).sum() })
             });
-            self.blocks = pairs.collect();
+            self.blocks = pairs.in_vec();
         }
         (late, self.ranges.len() + self.api.len())
     }

@@ -33,6 +33,7 @@ use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
 use crate::thread::stack::{Stack, WORDS as STACK_WORDS, open_of_words};
 use crate::thread::tape::Tape;
+use range_report::stats::Lean;
 
 /// Bytes of a state in a row file: its open ranges, and its first rows.
 const IN_FILE: usize = offset_of!(ThreadState, rows) + FIRST_ROWS * size_of::<Row>();
@@ -44,7 +45,7 @@ pub(crate) const OPEN_WORDS: usize = offset_of!(ThreadState, rows) / 8;
 /// The places of the open ranges of an ended thread, outermost first, from the words of its state in a file.
 pub(crate) fn open_in_file(words: &[u64]) -> Vec<Place> {
     let stack = words.get(offset_of!(ThreadState, stack) / 8..).unwrap_or_default();
-    open_of_words(stack).map(|(place, _)| place).collect()
+    open_of_words(stack).map(|(place, _)| place).in_vec()
 }
 
 /// The bytes of a state in a file that hold its open ranges.
