@@ -223,8 +223,8 @@ fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, opti
     Some(format!("{which} of {all} calls of {name}, {mean}{each}: {}", parts.join(", ")))
 }
 
-/// Whether it is known when calls of this name were woken, since nearly all of their waits were told. tokio's events tell
-/// it of more calls, but not which of them.
+/// Whether it is known when calls of this name were woken, since nearly all of their waits were told. tokio's events
+/// tell it of more calls, but not of which.
 fn are_wakes_known(summary: &Summary, row: &CallStats) -> bool {
     let label = crate::text::label(row.domain.as_deref(), &row.name);
     let told = summary.waits.iter().filter(|wait| wait.of_waits.is_none() && wait.resource.is_none());

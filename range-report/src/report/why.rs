@@ -46,7 +46,7 @@ pub(crate) fn why(summary: &Summary, options: &RenderOptions) -> String {
 }
 
 /// The first finding of each kind, then the second of each. Who made calls wait has its turn at once: what was awaited
-/// means little without it. Where calls wait, the time in no span, in which a server has nothing to do, comes after them.
+/// means little without it. Where calls wait, the time in no span comes after them: a server has nothing to do then.
 fn in_turns(findings: Vec<Finding>) -> Vec<Finding> {
     use FindingKind::{MostAwaited, OutsideRanges, WaitsAfter, WaitsFor};
     let waits = findings.iter().any(|finding| matches!(finding.kind(), MostAwaited | WaitsFor | WaitsAfter));

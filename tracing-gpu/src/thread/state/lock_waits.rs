@@ -16,8 +16,8 @@ impl ThreadState {
         self.session.lock_waits.wake(task, self.session.clock.now(), self.label_of_waker());
     }
 
-    /// A hidden span is entered. If it is that of a task, the task is polled. A task that was not woken, as at its first
-    /// poll, looks like any other hidden span; but those inside of a call are none.
+    /// A hidden span is entered. If it is that of a task, the task is polled. A task that was not woken, as at its
+    /// first poll, looks like any other hidden span; but those inside of a call are none.
     #[cold]
     #[inline(never)]
     pub(crate) fn poll_task(&self, span: u64) {
