@@ -28,7 +28,7 @@ use crate::span::codes::{Codes, FIELDS};
 /// The largest number of calls that are followed at one time, and the number of those that lie in one piece of memory.
 /// With pieces of equal length a call is found in half the instructions that a table of growing chunks takes.
 const CALLS: usize = 1 << 18;
-const PIECE: usize = 1 << 8;
+const PIECE: usize = 1 << 7;
 /// Limits in ticks. A finished future is dropped right after its last poll; a cancelled future has waited before its
 /// drop. If the thread has entered another span meanwhile, about 100 us count as a wait; otherwise the thread may have
 /// been interrupted, and only about 20 ms do. A timeout polls once more before it gives up, and `select!` may, so a
