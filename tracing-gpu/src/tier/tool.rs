@@ -184,7 +184,8 @@ impl Known {
     }
 }
 
-/// The number of texts that one thread caches, and the largest length of each in bytes.
+/// The number of texts that one thread caches, first and at most, and the largest length of each in bytes.
+const FIRST_TEXTS: usize = 32;
 const TEXTS: usize = 512;
 const TEXT_BYTES: usize = 256;
 
@@ -265,7 +266,7 @@ impl KnownRanges {
     fn begin(&mut self, session: u64, category_names: u32) {
         let domains = FxHashMap::default();
         *self = Self { session, category_names, domains, last_domain: None, texts: Vec::new() };
-        self.texts.resize_with(TEXTS, || None);
+        self.texts.resize_with(FIRST_TEXTS, || None);
     }
 
     #[inline]
@@ -287,20 +288,34 @@ impl KnownRanges {
 
     #[inline]
     fn range(&mut self, thread: &ThreadState, domain: u32, category: u32, text: &str) -> Known {
-        let at = place_of(text, domain, category);
+        let at = self.slot_of(text, domain, category);
         let other = at ^ 1; // each text has two possible slots
         for met in [at, other].iter().filter_map(|at| self.texts.get(*at)?.as_ref()) {
             if *met.text == *text && (met.domain, met.category) == (domain, category) {
                 return met.known;
             }
         }
-        self.new_range(thread, at, domain, category, text)
+        self.new_range(thread, domain, category, text)
+    }
+
+    #[inline]
+    fn slot_of(&self, text: &str, domain: u32, category: u32) -> usize {
+        place_of(text, domain, category) & self.texts.len().wrapping_sub(1)
     }
 
     #[inline(never)]
-    fn new_range(&mut self, thread: &ThreadState, at: usize, domain: u32, category: u32, text: &str) -> Known {
+    fn new_range(&mut self, thread: &ThreadState, domain: u32, category: u32, text: &str) -> Known {
         let known = look_up(thread, domain, category, text);
         if !known.has_tail && text.len() <= TEXT_BYTES {
+            let mut at = self.slot_of(text, domain, category);
+            let full = [at, at ^ 1].iter().all(|at| matches!(self.texts.get(*at), Some(Some(_))));
+            if full && self.texts.len() < TEXTS {
+                // A larger cache, with nothing in it.
+                let larger = 4 * self.texts.len();
+                self.texts.clear();
+                self.texts.resize_with(larger, || None);
+                at = self.slot_of(text, domain, category);
+            }
             // The present entry moves to the other slot, whose entry is dropped.
             let before = self.texts.get_mut(at).and_then(Option::take);
             if let Some(other) = self.texts.get_mut(at ^ 1).filter(|_| before.is_some()) {
@@ -314,7 +329,7 @@ impl KnownRanges {
     }
 }
 
-/// The slot of a text, from its length, beginning, middle and end; not all of it is read.
+/// The slot of a text where there are [`TEXTS`], from its length, beginning, middle and end; not all of it is read.
 #[inline]
 fn place_of(text: &str, domain: u32, category: u32) -> usize {
     let bytes = text.as_bytes();
