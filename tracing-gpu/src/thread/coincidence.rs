@@ -35,6 +35,8 @@ pub(crate) const LATE: u8 = 3;
 const DELAY: u64 = WINDOWS[4] / 2;
 /// A thread that runs nothing for so long, some 50 us, waits for something to do.
 const FREE: u64 = 1 << 17;
+/// Nor is a thread free that runs nothing for so small a part of what it ran before.
+const RUNTIME_PART: u64 = 64;
 /// Chance of one.
 pub(crate) const CERTAIN: u64 = 1 << 16;
 /// Stands for any range, in place of a label.
@@ -242,6 +244,11 @@ impl Coincidences {
         (1..=now).contains(&self.late_at.load(Relaxed))
     }
 
+    /// Whether there is one more look to come.
+    pub(crate) fn looks_again(&self) -> bool {
+        self.late_at.load(Relaxed) > 0
+    }
+
     /// Looks once more at the last wait of this thread: who let go of a lock may end later than who got it. That this
     /// thread itself ends more proves nothing, nor that others of its queue do.
     pub(crate) fn look_late(&self, (endings, clock): (&AllEndings, &Clock), own: &Endings, now: Ticks) {
@@ -402,10 +409,10 @@ impl State {
 }
 
 /// Whether a thread ran this range for most of the wait of a call that it polls now, and has run others ever since, for
-/// so long: else it was free to poll the call.
+/// so long: else it was free to poll the call. Between polls a runtime works for some time, too.
 pub(crate) fn has_held([start, end]: [Ticks; 2], ran_since: u64, [since, now]: [Ticks; 2]) -> bool {
     let (held, gap) = (end.saturating_sub(start.max(since)), now.saturating_sub(end));
-    let was_free = gap.saturating_sub(ran_since) > (gap / 4).max(FREE);
+    let was_free = gap.saturating_sub(ran_since) > (gap / 4).max(held / RUNTIME_PART).max(FREE);
     gap <= WINDOWS[1] && !was_free && held >= (now - since) / 4 * 3
 }
 
@@ -555,8 +562,10 @@ mod tests {
         };
         assert!(has_held([0, 100], [60, 100]) && has_held([0, 96], [60, 100]));
         assert!(!has_held([0, 95], [60, 100]), "too long ago");
-        let ran_since = |ran_since: u64| super::has_held([0, 98 << 20], ran_since, [60 << 20, 100 << 20]);
-        assert!(ran_since(3 << 19) && !ran_since((3 << 19) - 1), "it was free for a while");
+        let ran_since = |ran_since: u64| super::has_held([0, 8 << 20], ran_since, [0, 10 << 20]);
+        assert!(ran_since(3 << 19) && !ran_since((3 << 19) - 1), "it was free for a quarter of the time since");
+        let was_free = |free: u64| !super::has_held([0, 64 << 20], (1 << 20) - free, [0, 65 << 20]);
+        assert!(!was_free(1 << 20) && !super::has_held([0, 64 << 20], 0, [0, (65 << 20) + 1]), "a part of what it ran");
         assert!(super::has_held([0, 100 << 20], 0, [60 << 20, (100 << 20) + FREE]));
         assert!(has_held([70, 100], [60, 100]) && !has_held([71, 100], [60, 100]));
         assert!(!has_held([0, 50], [60, 100]), "before the wait");

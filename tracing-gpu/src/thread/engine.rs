@@ -163,7 +163,7 @@ pub(crate) extern "C" fn forget_thread() {
 }
 
 fn choose_paths(thread: Option<&'static ThreadState>) {
-    let knows_clock = thread.filter(|thread| thread.session.has_one_clock());
+    let knows_clock = thread.filter(|thread| thread.session.has_one_clock() && !thread.looks_again());
     let on_stream = knows_clock.filter(|thread| has_streams(thread));
     let only_counts = |thread: &&ThreadState| thread.statistics && !thread.is_taped;
     ON_STREAM.set(on_stream.filter(only_counts));

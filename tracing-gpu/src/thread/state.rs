@@ -99,6 +99,8 @@ pub(crate) struct ThreadState {
     ran_since_long: AtomicU64,
     /// Whether what ends on this thread is noted, also after a poll.
     has_endings: AtomicBool,
+    /// Whether one more look at the last wait is to come.
+    looks_again: AtomicBool,
     /// Calls that were ready while others ran on this thread. Present once there was one.
     pub(crate) held_up: OnceCell<Box<Waits>>,
     /// Present once a call has waited for long on this thread.

@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tracing::{Dispatch, Span, dispatcher, info_span};
 use tracing_subscriber::{prelude::*, reload};
@@ -199,5 +200,24 @@ fn a_summary_is_of_one_window_while_another_begins() {
         });
         done.store(true, Relaxed);
         assert_eq!(mixed, None, "instances of a range and of the one that is in each of them");
+    });
+}
+
+#[test]
+fn after_a_wait_of_a_thread_short_ranges_bring_the_second_look() {
+    let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
+    let engine = profiler.engine();
+    tracing::subscriber::with_default(profiler.subscriber(), || {
+        let short = || info_span!("short").in_scope(|| ());
+        (0..10).for_each(|_| short());
+        assert!(engine.counting().is_some());
+        let wait = || info_span!("wait").in_scope(|| thread::sleep(Duration::from_millis(20)));
+        (0..4).for_each(|_| wait()); // the first ones are followed as calls
+        assert!(engine.counting().is_none(), "a short range that takes this path does not come by the look");
+        let since = Instant::now();
+        while engine.counting().is_none() && since.elapsed() < Duration::from_secs(20) {
+            short();
+        }
+        assert!(engine.counting().is_some());
     });
 }

@@ -13,7 +13,7 @@ use crate::session::owed::{Creditor, Owed};
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
-use crate::thread::coincidence::{self, Coincidences, Task, Waiter};
+use crate::thread::coincidence::{self, Task, Waiter};
 use crate::thread::engine::{self, BY_TASK, NOT_WOKEN};
 use crate::thread::numbers::{Created, Numbers};
 
@@ -171,7 +171,25 @@ impl ThreadState {
         let Some(endings) = self.session.endings.make(self.index) else { return };
         let end = ended.entered.saturating_add(ended.duration);
         let went_on = self.look(ended.place, end, waited, Waiter::Thread(endings));
-        if below == 0 { endings.amend(went_on) } else { endings.begin(went_on) }
+        if below == 0 {
+            endings.amend(went_on)
+        } else {
+            endings.begin(went_on)
+        }
+        self.set_looks_again();
+    }
+
+    #[inline]
+    pub(crate) fn looks_again(&self) -> bool {
+        self.looks_again.load(Relaxed)
+    }
+
+    /// Until the last wait is looked at again, short ranges do not take the fast paths, which do not come by here.
+    fn set_looks_again(&self) {
+        let looks_again = self.coincidences.get().is_some_and(|all| all.looks_again());
+        if self.looks_again.swap(looks_again, Relaxed) != looks_again {
+            engine::look_again();
+        }
     }
 
     /// Looks at what ended before a wait did. Returns when the first of its queue went on.
@@ -181,19 +199,14 @@ impl ThreadState {
         coincidences.look((&session.endings, &session.clock), (label, waiter), [now.saturating_sub(waited), now])
     }
 
-    /// Looks once more at what ended around the end of the last wait of this thread.
-    #[inline]
-    pub(super) fn look_again(&self, now: Ticks) {
-        let due = self.coincidences.get().filter(|all| all.is_due(now));
-        due.into_iter().for_each(|all| self.look_late(all, now));
-    }
-
+    /// Looks once more at what ended around the end of the last wait of this thread, when it is time.
     #[cold]
     #[inline(never)]
-    fn look_late(&self, all: &Coincidences, now: Ticks) {
+    pub(super) fn look_again(&self, now: Ticks) {
         let endings = &self.session.endings;
-        let own = endings.of(self.index);
-        own.into_iter().for_each(|own| all.look_late((endings, &self.session.clock), own, now));
+        let due = self.coincidences.get().filter(|all| all.is_due(now)).zip(endings.of(self.index));
+        due.into_iter().for_each(|(all, own)| all.look_late((endings, &self.session.clock), own, now));
+        self.set_looks_again();
     }
 
     #[inline(never)]

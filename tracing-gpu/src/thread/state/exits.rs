@@ -260,7 +260,7 @@ impl ThreadState {
             if call != 0 || ended.duration >= LONG {
                 self.note_end(ended, call, below, cpu.off);
             }
-            if call == 0 && ended.duration >= LONG {
+            if call == 0 && self.looks_again() {
                 self.look_again(end);
             }
             // Not after a poll: the drop of a future follows at once.

@@ -113,6 +113,7 @@ impl ThreadState {
                 last_long: [const { AtomicU64::new(0) }; 3],
                 ran_since_long: AtomicU64::new(0),
                 has_endings: AtomicBool::new(false),
+                looks_again: AtomicBool::new(false),
                 held_up: OnceCell::new(),
                 coincidences: OnceCell::new(),
                 call_rows: CallRows::new(),
