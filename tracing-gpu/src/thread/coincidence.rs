@@ -31,6 +31,8 @@ pub(crate) const LEAST: u64 = 1 << 21;
 /// From [`LATE`] on, half of the window is before the end of the wait, and half after it.
 pub(crate) const WINDOWS: [u64; 5] = [1 << 19, 1 << 22, 1 << 24, 1 << 20, 1 << 23];
 pub(crate) const LATE: u8 = 3;
+/// A time that is long past.
+const AT_ONCE: Ticks = 1;
 /// How long after a wait the second look is.
 const DELAY: u64 = WINDOWS[4] / 2;
 /// A thread that runs nothing for so long, some 50 us, waits for something to do.
@@ -126,6 +128,8 @@ struct State {
     values: Keyed<Key, Sums>,
     /// The last wait of a thread, for one more look.
     late: Option<Wait>,
+    /// The last wait in a poll.
+    of_poll: Option<PollWait>,
     /// Memory for one look.
     seen: Vec<Seen>,
     /// What ended, its age, and a mark: where a thread waited, that it began with the wait; where a call did, that it
@@ -144,6 +148,16 @@ struct Wait {
     is_of_thread: bool,
 }
 
+/// A wait of a thread in a poll.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PollWait {
+    pub(crate) waiter: u32,
+    /// Its begin and end.
+    pub(crate) time: [Ticks; 2],
+    /// The name of the task that was polled, and its values.
+    pub(crate) task: Option<(u32, Codes)>,
+}
+
 /// The task of a call that has waited. Of calls of its name the values count as well.
 #[derive(Clone, Copy)]
 pub(crate) struct Task<'a> {
@@ -158,8 +172,8 @@ pub(crate) enum Waiter<'a> {
     /// A call, which is about to be polled; the label of what has held this thread for most of the wait, until now; and
     /// the task of the call.
     Call(Option<u32>, Option<Task<'a>>),
-    /// A thread off the CPU, which keeps its ends here.
-    Thread(&'a Endings),
+    /// A thread off the CPU, which keeps its ends here; and the task that it has polled.
+    Thread(&'a Endings, Option<Task<'a>>),
 }
 
 /// What one thread has found. Written by it, read by any.
@@ -196,7 +210,7 @@ impl Coincidences {
             return Mark::new(waiter, now);
         }
         let mut paused_until = self.paused_until.load(Relaxed).max(now);
-        if let Waiter::Thread(own) = kind {
+        if let Waiter::Thread(own, _) = kind {
             self.look_late((endings, clock), own, now);
             paused_until = self.paused_until.load(Relaxed).max(now); // that look asks for a pause, too
         }
@@ -207,7 +221,7 @@ impl Coincidences {
         state.seen.retain(|seen| (seen.label, seen.age) != (waiter, 0));
         let known = known(endings, now);
         let (is_thread, held_by, task) = match kind {
-            Waiter::Thread(_) => (true, None, None),
+            Waiter::Thread(_, task) => (true, None, task),
             Waiter::Call(held_by, task) => (false, held_by, task),
         };
         let mut wait = Wait { waiter, since, until: now, is_new_moment: false, is_of_thread: is_thread };
@@ -236,6 +250,18 @@ impl Coincidences {
         }
         self.pause(clock.now().saturating_sub(began), paused_until);
         Mark::new(waiter, wait.until)
+    }
+
+    /// A thread has waited in a poll. The first look is at its next poll or range: the drop of a future follows at
+    /// once.
+    pub(crate) fn look_later(&self, wait: PollWait) {
+        self.state.lock().of_poll = Some(wait);
+        self.late_at.store(AT_ONCE, Relaxed);
+    }
+
+    /// The wait in a poll that is to be looked at now.
+    pub(crate) fn take_of_poll(&self) -> Option<PollWait> {
+        self.state.lock().of_poll.take()
     }
 
     /// Whether it is time for one more look.
@@ -301,7 +327,7 @@ impl Coincidences {
 
     pub(crate) fn clear(&self) {
         let state = &mut *self.state.lock();
-        (state.rows, state.values, state.late) = (Keyed::default(), Keyed::default(), None);
+        (state.rows, state.values, state.late, state.of_poll) = (Keyed::default(), Keyed::default(), None, None);
         [&self.late_at, &self.looks, &self.lost].into_iter().for_each(|word| word.store(0, Relaxed));
     }
 
@@ -574,7 +600,7 @@ mod tests {
     /// The labels that are found late around the wait of a thread, with the waits that began with them.
     fn found_late(all: &AllEndings, [since, until]: [Ticks; 2], now: Ticks) -> Vec<(u32, u64)> {
         let (coincidences, clock, own) = (Coincidences::default(), Clock::new(), all.make(0).unwrap());
-        coincidences.look((all, &clock), (WAITER, Waiter::Thread(own)), [since, until]);
+        coincidences.look((all, &clock), (WAITER, Waiter::Thread(own, None)), [since, until]);
         assert!(!coincidences.is_due(until + DELAY - 1) && coincidences.is_due(until + DELAY));
         coincidences.look_late((all, &clock), own, now);
         assert!(!coincidences.is_due(now + DELAY));

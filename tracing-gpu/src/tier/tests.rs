@@ -1,9 +1,11 @@
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tracing::{Dispatch, Span, dispatcher, info_span};
+use tracing::{Dispatch, Instrument as _, Span, dispatcher, info_span};
 use tracing_subscriber::{prelude::*, reload};
 
 use crate::{Output, Profiler};
@@ -203,21 +205,29 @@ fn a_summary_is_of_one_window_while_another_begins() {
     });
 }
 
+/// Short ranges that take the path `counting` do not come by the look.
 #[test]
 fn after_a_wait_of_a_thread_short_ranges_bring_the_second_look() {
     let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
-    let engine = profiler.engine();
+    let is_counting = || profiler.engine().counting().is_some();
+    let wait = || thread::sleep(Duration::from_millis(20));
+    let mut in_range = || info_span!("wait").in_scope(wait);
     tracing::subscriber::with_default(profiler.subscriber(), || {
-        let short = || info_span!("short").in_scope(|| ());
-        (0..10).for_each(|_| short());
-        assert!(engine.counting().is_some());
-        let wait = || info_span!("wait").in_scope(|| thread::sleep(Duration::from_millis(20)));
-        (0..4).for_each(|_| wait()); // the first ones are followed as calls
-        assert!(engine.counting().is_none(), "a short range that takes this path does not come by the look");
-        let since = Instant::now();
-        while engine.counting().is_none() && since.elapsed() < Duration::from_secs(20) {
-            short();
+        let waits_in_polls = std::future::poll_fn(|_| -> Poll<()> {
+            wait();
+            Poll::Pending
+        });
+        let mut future = pin!(waits_in_polls.instrument(info_span!("poll")));
+        let mut poll = || _ = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        (0..4).for_each(|_| in_range()); // the first ones are followed as calls
+        for way in [&mut in_range as &mut dyn FnMut(), &mut poll] {
+            let since = Instant::now();
+            while !is_counting() && since.elapsed() < Duration::from_secs(20) {
+                info_span!("short").in_scope(|| ());
+            }
+            assert!(is_counting());
+            way();
+            assert!(!is_counting());
         }
-        assert!(engine.counting().is_some());
     });
 }

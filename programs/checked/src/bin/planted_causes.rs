@@ -59,6 +59,10 @@ enum Cause {
     /// It runs for long on the only worker of the runtime, while others are ready: alone in its server, since all wait
     /// for it. It begins after the waits.
     Workers,
+    /// It holds a lock of threads in one long poll, and others wait for it in their polls, so workers wait, too: alone
+    /// in its server. Its poll ends when it lets go. But a thread that is woken may take the processor of the one that
+    /// wakes it, where processors are few: then the poll ends up to some ms later, which proves nothing.
+    Polls,
     /// Each waits for itself.
     Nobody,
 }
@@ -193,6 +197,11 @@ impl Resource {
                 answered.await.expect("it answers");
                 self.count(was_held, begun);
             }
+            Cause::Polls => {
+                let _held = self.of_threads.lock().expect("no panic");
+                self.count(was_held, begun);
+                spin(between(5, 60));
+            }
             Cause::Threads | Cause::ThreadsWriter | Cause::ThreadsRunOn | Cause::Answer => {
                 unreachable!("it has no tasks")
             }
@@ -326,6 +335,13 @@ impl Resource {
                     self.is_held.store(false, Relaxed);
                 }
                 Cause::Workers => spin(between(10_000, 30_000)),
+                Cause::Polls => {
+                    spin(between(0, 500));
+                    let _held = self.of_threads.lock().expect("no panic");
+                    hold();
+                    spin(time / 2);
+                    self.is_held.store(false, Relaxed);
+                }
                 _ => {}
             }
         }
@@ -355,6 +371,10 @@ impl Plan {
             4 => {
                 workers = 1;
                 vec![Cause::Workers]
+            }
+            12 => {
+                workers = workers.min(thread::available_parallelism().map_or(2, usize::from));
+                vec![Cause::Polls]
             }
             _ => (0..resources).map(|_| cause(&mut rng)).collect(),
         };
@@ -446,7 +466,7 @@ fn one(seed: u64) -> ExitCode {
         let name = |of: &str| row[of].as_str().unwrap_or("nobody").to_owned();
         claims.entry(name("waiter")).or_default().insert(name("by"));
     }
-    let all_wait = plan.causes == [Cause::Workers];
+    let all_wait = matches!(plan.causes[..], [Cause::Workers | Cause::Polls]);
     let mut is_right = true;
     for (index, (cause, caused)) in plan.causes.iter().zip(caused).enumerate() {
         let own = claims.remove(WAITERS[index]).unwrap_or_default();
@@ -458,7 +478,7 @@ fn one(seed: u64) -> ExitCode {
             Cause::Nobody => "silent",
             _ if is_told && !claims.get(request_of(index)).is_some_and(|by| by.contains(JOBS[index])) => "missed",
             _ if own.contains(JOBS[index]) => "named",
-            Cause::RunsOn | Cause::ThreadsRunOn | Cause::Answer => "unproven",
+            Cause::RunsOn | Cause::ThreadsRunOn | Cause::Polls | Cause::Answer => "unproven",
             _ if caused < LEAST_WAITS => "few",
             _ => "missed",
         };

@@ -13,7 +13,7 @@ use crate::session::owed::{Creditor, Owed};
 use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
-use crate::thread::coincidence::{self, Task, Waiter};
+use crate::thread::coincidence::{self, PollWait, Task, Waiter};
 use crate::thread::engine::{self, BY_TASK, NOT_WOKEN};
 use crate::thread::numbers::{Created, Numbers};
 
@@ -90,9 +90,13 @@ impl ThreadState {
         if !self.has_endings.load(Relaxed) {
             self.make_endings();
         }
+        let looked = self.looks_again();
+        if looked {
+            self.look_again(now);
+        }
         let waited = call.waited(now);
         if waited < coincidence::LEAST || ![0, BY_TASK].contains(&self.woken.load(Relaxed)) {
-            return now;
+            return if looked { self.now() } else { now };
         }
         self.infer(place, call, now, waited);
         self.now()
@@ -167,15 +171,31 @@ impl ThreadState {
     /// A range has just ended in which its thread waited for so long, with `below` ranges below it. Its end is noted.
     #[cold]
     #[inline(never)]
-    pub(super) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize) {
+    pub(super) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize, call: CallId) {
         let Some(endings) = self.session.endings.make(self.index) else { return };
         let end = ended.entered.saturating_add(ended.duration);
-        let went_on = self.look(ended.place, end, waited, Waiter::Thread(endings));
+        if call != 0 {
+            return self.look_later(ended.place, call, [end.saturating_sub(waited), end]);
+        }
+        let went_on = self.look(ended.place, end, waited, Waiter::Thread(endings, None));
         if below == 0 {
             endings.amend(went_on)
         } else {
             endings.begin(went_on)
         }
+        self.set_looks_again();
+    }
+
+    /// A thread has waited in a poll of this call: looks when it polls again.
+    fn look_later(&self, place: Place, call: CallId, time: [Ticks; 2]) {
+        let Some(waiter) = self.identity(place).map(|identity| identity.key.label) else { return };
+        let (outermost, task) = match self.stack.at(0) {
+            Some((outermost, _)) => (outermost, if outermost.is_called() { self.stack.call_of(0) } else { 0 }),
+            None => (place, call),
+        };
+        let codes = self.session.calls.get(task).map(Call::codes);
+        let task = self.identity(outermost).map(|identity| identity.key.label).zip(codes);
+        self.coincidences.get_or_init(Box::default).look_later(PollWait { waiter, time, task });
         self.set_looks_again();
     }
 
@@ -203,9 +223,17 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     pub(super) fn look_again(&self, now: Ticks) {
-        let endings = &self.session.endings;
-        let due = self.coincidences.get().filter(|all| all.is_due(now)).zip(endings.of(self.index));
-        due.into_iter().for_each(|(all, own)| all.look_late((endings, &self.session.clock), own, now));
+        let (endings, values) = ((&self.session.endings, &self.session.clock), &self.session.values);
+        let due = self.coincidences.get().filter(|all| all.is_due(now)).zip(endings.0.of(self.index));
+        if let Some((all, own)) = due {
+            match all.take_of_poll() {
+                Some(wait) => {
+                    let task = wait.task.map(|(label, codes)| Task { label, codes, values });
+                    all.look(endings, (wait.waiter, Waiter::Thread(own, task)), wait.time);
+                }
+                None => all.look_late(endings, own, now),
+            }
+        }
         self.set_looks_again();
     }
 

@@ -263,9 +263,8 @@ impl ThreadState {
             if call == 0 && self.looks_again() {
                 self.look_again(end);
             }
-            // Not after a poll: the drop of a future follows at once.
-            if call == 0 && cpu.off >= coincidence::LEAST && ended.is_mainly_off(cpu) {
-                self.infer_ended(&ended, cpu.off, below);
+            if cpu.off >= coincidence::LEAST && ended.is_mainly_off(cpu) {
+                self.infer_ended(&ended, cpu.off, below, call);
             }
         }
     }
