@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use super::calls::Calls;
+use super::calls::table::Calls;
 use crate::clock::Ticks;
 use crate::record::{CallId, LinkedId, Place};
 use crate::shares::parts;

@@ -171,7 +171,8 @@ impl Wakes {
 mod tests {
     use super::*;
     use crate::record::{OnCpu, Place};
-    use crate::session::calls::{Calls, Left, Spare};
+    use crate::session::calls::Left;
+    use crate::session::calls::table::{Calls, Spare};
 
     /// A call waits in operation 5 from 20 on. Label 9 gives it the lock at 40, and wakes its task 6. It is polled.
     fn waits(disturb: impl FnOnce(&LockWaits)) -> Option<Ticks> {

@@ -41,7 +41,7 @@ use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
 use asked_values::AskedValues;
 use batches::Batches;
-use calls::Calls;
+use calls::table::Calls;
 use catalog::{Catalog, CategoryName, Limits};
 use endings::AllEndings;
 use foreign::{FOREIGN, Foreign, ForeignDomains};

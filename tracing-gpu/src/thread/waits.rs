@@ -10,7 +10,7 @@ use super::coincidence::{LEAST, keep_frequent};
 use crate::clock::Ticks;
 use crate::record::CallId;
 use crate::session::asked_values::AskedValues;
-use crate::session::calls::Calls;
+use crate::session::calls::table::Calls;
 use crate::session::lock_waits::Wakes;
 use crate::session::owed::{Creditor, Owed};
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::record::OnCpu;
-use crate::session::calls::{EndedCall, Left, Spare};
+use crate::session::calls::table::Spare;
+use crate::session::calls::{EndedCall, Left};
 
 /// A program in simulated time: what it does goes to the calls and, tick by tick, into a log.
 struct Program {

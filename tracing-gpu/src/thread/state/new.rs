@@ -19,7 +19,7 @@ use crate::process;
 use crate::record::Place;
 use crate::row_file::Lost;
 use crate::session::Session;
-use crate::session::calls::Spare;
+use crate::session::calls::table::Spare;
 use crate::thread::call_row::CallRow;
 use crate::thread::cpu_time::Credits;
 use crate::thread::gate::{Gate, RowsWindow};

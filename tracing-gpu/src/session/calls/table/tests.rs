@@ -1,4 +1,5 @@
 use super::*;
+use crate::session::calls::*;
 
 /// The thread that creates calls, and another.
 const HERE: u32 = 7;
