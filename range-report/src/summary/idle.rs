@@ -232,105 +232,71 @@ pub enum CallKind {
     DefaultStream,
 }
 
-/// Why a device was idle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum IdleCause {
-    /// [`IdleCauses::launching_ns`].
-    Launching,
-    /// [`IdleCauses::dispatching_ns`].
-    Dispatching,
-    /// [`IdleCauses::synchronising_ns`].
-    Synchronising,
-    /// [`IdleCauses::copying_ns`].
-    Copying,
-    /// [`IdleCauses::allocating_ns`].
-    Allocating,
-    /// [`IdleCauses::loading_ns`].
-    Loading,
-    /// [`IdleCauses::host_ns`].
-    Host,
-    /// [`IdleCauses::no_work_ns`].
-    NoWork,
-    /// [`IdleCauses::event_ns`].
-    Event,
-    /// [`IdleCauses::unexplained_ns`].
-    Unexplained,
+/// Declares each cause once: its name here, its figure in [`IdleCauses`], and its words.
+macro_rules! causes {
+    ($($Cause:ident, $figure:ident, $words:literal;)+) => {
+        /// Why a device was idle.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+        #[non_exhaustive]
+        pub enum IdleCause {
+            $(
+                #[doc = concat!("[`IdleCauses::", stringify!($figure), "`].")]
+                $Cause,
+            )+
+        }
+
+        impl IdleCause {
+            /// Every cause, in the order in which tables show them.
+            pub const ALL: [Self; 10] = [$(Self::$Cause),+];
+
+            /// In a word or two.
+            ///
+            /// ```
+            /// assert_eq!(range_report::summary::IdleCause::NoWork.name(), "no work");
+            /// ```
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Cause => $words,)+
+                }
+            }
+        }
+
+        impl IdleCauses {
+            /// The time of one cause.
+            #[must_use]
+            pub const fn of(&self, cause: IdleCause) -> u64 {
+                match cause {
+                    $(IdleCause::$Cause => self.$figure,)+
+                }
+            }
+
+            /// Adds time to one cause.
+            pub const fn add(&mut self, cause: IdleCause, ns: u64) {
+                let sum = match cause {
+                    $(IdleCause::$Cause => &mut self.$figure,)+
+                };
+                *sum = sum.saturating_add(ns);
+            }
+        }
+    };
 }
 
-impl IdleCause {
-    /// Every cause, in the order in which tables show them.
-    pub const ALL: [Self; 10] = [
-        Self::Launching,
-        Self::Dispatching,
-        Self::Synchronising,
-        Self::Copying,
-        Self::Allocating,
-        Self::Loading,
-        Self::Host,
-        Self::NoWork,
-        Self::Event,
-        Self::Unexplained,
-    ];
-
-    /// In a word or two.
-    ///
-    /// ```
-    /// assert_eq!(range_report::summary::IdleCause::NoWork.name(), "no work");
-    /// ```
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Launching => "launching",
-            Self::Dispatching => "dispatching",
-            Self::Synchronising => "synchronising",
-            Self::Copying => "copying",
-            Self::Allocating => "allocating",
-            Self::Loading => "loading",
-            Self::Host => "host code",
-            Self::NoWork => "no work",
-            Self::Event => "event",
-            Self::Unexplained => "unexplained",
-        }
-    }
+causes! {
+    Launching, launching_ns, "launching";
+    Dispatching, dispatching_ns, "dispatching";
+    Synchronising, synchronising_ns, "synchronising";
+    Copying, copying_ns, "copying";
+    Allocating, allocating_ns, "allocating";
+    Loading, loading_ns, "loading";
+    Host, host_ns, "host code";
+    NoWork, no_work_ns, "no work";
+    Event, event_ns, "event";
+    Unexplained, unexplained_ns, "unexplained";
 }
 
 impl IdleCauses {
-    /// The time of one cause.
-    #[must_use]
-    pub const fn of(&self, cause: IdleCause) -> u64 {
-        match cause {
-            IdleCause::Launching => self.launching_ns,
-            IdleCause::Dispatching => self.dispatching_ns,
-            IdleCause::Synchronising => self.synchronising_ns,
-            IdleCause::Copying => self.copying_ns,
-            IdleCause::Allocating => self.allocating_ns,
-            IdleCause::Loading => self.loading_ns,
-            IdleCause::Host => self.host_ns,
-            IdleCause::NoWork => self.no_work_ns,
-            IdleCause::Event => self.event_ns,
-            IdleCause::Unexplained => self.unexplained_ns,
-        }
-    }
-
-    /// Adds time to one cause.
-    pub const fn add(&mut self, cause: IdleCause, ns: u64) {
-        let sum = match cause {
-            IdleCause::Launching => &mut self.launching_ns,
-            IdleCause::Dispatching => &mut self.dispatching_ns,
-            IdleCause::Synchronising => &mut self.synchronising_ns,
-            IdleCause::Copying => &mut self.copying_ns,
-            IdleCause::Allocating => &mut self.allocating_ns,
-            IdleCause::Loading => &mut self.loading_ns,
-            IdleCause::Host => &mut self.host_ns,
-            IdleCause::NoWork => &mut self.no_work_ns,
-            IdleCause::Event => &mut self.event_ns,
-            IdleCause::Unexplained => &mut self.unexplained_ns,
-        };
-        *sum = sum.saturating_add(ns);
-    }
-
     /// All causes together.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
