@@ -3,13 +3,12 @@
 use std::cmp::Reverse;
 
 use super::cuda::Made;
-use super::gpu_work::NO_CATEGORY;
+use super::gpu_work::{NO_CATEGORY, printable};
 use super::nsys::{Columns, Row, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Table};
 use crate::Summary;
 use crate::stats::{Lean, order};
-use crate::text::names;
 
 /// `Categories`: one row per category, by total time. Categories are text here, even if they look like numbers.
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
@@ -18,8 +17,8 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     let rows: Vec<Row> = rows
         .into_iter()
         .map(|row| {
-            let name = if options.raw_names { row.category.as_str().into() } else { names::escaped(&row.category) };
-            Row { times: &row.times, below: None, names: vec![Cell::text(name)] }
+            let names = vec![Cell::text(printable(&row.category, options))];
+            Row { times: &row.times, below: None, names }
         })
         .in_vec();
     let table = statistics_table(&rows, &Columns::of_ranges(&["Category"]), options);

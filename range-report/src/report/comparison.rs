@@ -5,6 +5,7 @@ use std::io;
 
 use super::calls;
 use super::envelope::{NO_RANGE, section, title};
+use super::gpu_work::printable;
 use super::nsys::{quantile_cell, style_name};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
@@ -327,8 +328,7 @@ pub(crate) fn change(range: &ComparedRange, run: usize) -> String {
 /// The name of a run.
 fn shown(name: &str, options: &RenderOptions) -> String {
     let name = if name.is_empty() { "(no name)" } else { name };
-    let name = if options.raw_names { name.into() } else { names::escaped(name) };
-    shorten(&name, MAX_NAME, MAX_NAME / 2)
+    shorten(&printable(name, options), MAX_NAME, MAX_NAME / 2)
 }
 
 fn label(range: &ComparedRange, options: &RenderOptions) -> String {

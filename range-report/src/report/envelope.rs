@@ -20,9 +20,14 @@ pub(super) fn title(what: &str, aside: &str, options: &RenderOptions) -> String 
     }
 }
 
+/// The title in the style of the options.
+pub(super) fn styled<'a>(titles: [&'a str; 2], options: &RenderOptions) -> &'a str {
+    titles[usize::from(options.style == TableStyle::Legacy)]
+}
+
 /// A table in the layout of Nsight Systems, below its title; or the sentence that explains why there is none.
 pub(super) fn printed(titles: [&str; 2], made: Result<Table, &str>, options: &RenderOptions) -> String {
-    let title = titles[usize::from(options.style == TableStyle::Legacy)];
+    let title = styled(titles, options);
     match made {
         Ok(Table { rows, absent: Some(sentence), .. }) if rows.is_empty() => section(title, sentence),
         Ok(table) => section(title, &table.render(&Layout::as_nsight(options))),

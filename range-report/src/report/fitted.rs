@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::envelope::{section, styled};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table, Unit};
 use crate::stats::{Lean, Named, order};
@@ -26,6 +27,30 @@ pub(super) enum Keep {
     Start,
     /// Most of the end, where Rust paths differ.
     End,
+}
+
+/// A report of a table that is fitted, below its title; or the sentence that explains why there is none. The columns of
+/// these names are dropped, the first one first.
+pub(super) fn section_of(
+    titles: [&str; 2],
+    made: Result<Table, &str>,
+    dropped: &'static [&'static str],
+    options: &RenderOptions,
+) -> String {
+    let text = match made {
+        Ok(Table { rows, absent: Some(sentence), .. }) if rows.is_empty() => sentence.to_owned(),
+        Ok(table) => fitted(&table, Keep::End, &dropping(dropped), options),
+        Err(sentence) => sentence.to_owned(),
+    };
+    section(styled(titles, options), &text)
+}
+
+/// The headers of the page, and ranks by which these columns are dropped, the first one first.
+pub(super) fn dropping(dropped: &'static [&'static str]) -> impl Fn(&Column) -> (String, usize) {
+    |column| {
+        let rank = dropped.iter().position(|name| *name == column.page).unwrap_or(STAYS);
+        (column.page.to_string(), rank)
+    }
 }
 
 /// The figures of a column as text.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::envelope::{section, title};
-use super::fitted::{Keep, STAYS, fitted};
+use super::fitted::{Keep, dropping, fitted};
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
 use super::options::{HOT_PERCENT, RenderOptions};
 use super::table::{Cell, Column, Table};
@@ -123,16 +123,7 @@ fn table(rows: &[Tally], ranges: &[String], base: u128, options: &RenderOptions)
     if ranges.iter().take(rows.len()).all(String::is_empty) {
         table.columns.pop();
     }
-    let head = |column: &Column| {
-        let rank = match &*column.page {
-            "Range" => 0,
-            "Together" => 1,
-            "Calls" => 2,
-            "Share" => 3,
-            _ => STAYS,
-        };
-        (column.page.to_string(), rank)
-    };
+    let head = dropping(&["Range", "Together", "Calls", "Share"]);
     // With more rows than are printed, there would be a sum.
     fitted(&table, Keep::Start, &head, &RenderOptions { rows: MOST_ROWS, ..*options })
 }

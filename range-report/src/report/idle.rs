@@ -1,43 +1,23 @@
 //! Why the devices were idle: a table of devices and causes, and a table of the spans whose launches ended idle times.
 
 use super::cuda::Made;
-use super::envelope::section;
-use super::fitted::{Keep, STAYS, fitted};
-use super::kinds::TableStyle;
+use super::envelope::{section, styled};
+use super::fitted::{Keep, dropping, fitted, section_of};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
 use crate::stats::{Lean, order};
 use crate::summary::{GpuIdle, IdleCause, IdleCauses};
-use crate::text::{joined, names};
+use crate::text::joined;
 
 /// `Idle`: both tables.
 pub(crate) fn idle(summary: &Summary, options: &RenderOptions) -> String {
-    let title = |titles: [&'static str; 2]| titles[usize::from(options.style == TableStyle::Legacy)];
-    let (Some(idle), Ok(table)) = (&summary.idle, table(summary, options)) else {
-        return section(title(DEVICES), NOT_RECORDED);
-    };
-    let stays = |column: &Column| (column.page.to_string(), STAYS);
+    let Some(idle) = &summary.idle else { return section(styled(DEVICES, options), NOT_RECORDED) };
     // All rows: each device has a few.
     let all_rows = RenderOptions { rows: usize::MAX, ..*options };
-    let mut text = section(title(DEVICES), &fitted(&devices(idle), Keep::Start, &stays, &all_rows));
-    let head = |column: &Column| {
-        let rank = match &*column.page {
-            "Longest at" => 0,
-            "Gaps" => 1,
-            "Share" => 2,
-            "Causes" => 3,
-            "Longest" => 4,
-            _ => STAYS,
-        };
-        (column.page.to_string(), rank)
-    };
-    let spans = match table.absent {
-        Some(sentence) if table.rows.is_empty() => format!("{sentence}\n"),
-        _ => fitted(&table, Keep::End, &head, options),
-    };
-    text.push_str(&section(title(SPANS), &spans));
-    text
+    let devices = fitted(&devices(idle), Keep::Start, &dropping(&[]), &all_rows);
+    let dropped = &["Longest at", "Gaps", "Share", "Causes", "Longest"];
+    section(styled(DEVICES, options), &devices) + &section_of(SPANS, table(summary, options), dropped, options)
 }
 
 const DEVICES: [&str; 2] = [" ** GPU Idle Time by Cause (idle):", "GPU Idle Time Statistics (by cause):"];
@@ -82,14 +62,9 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     let whole = total(idle).into();
     for row in &idle.spans {
         let part = row.causes.total_ns();
-        let label = row.name.as_deref().map(|name| names::label(row.domain.as_deref(), name));
-        let label = match label {
-            None => Cell::text("(no range)"),
-            Some(label) if options.raw_names => Cell::text(label.unwrap_or_else(|| "None".to_owned())),
-            Some(label) => Cell::text(names::escaped(&label.unwrap_or_else(|| "None".to_owned()))),
-        };
+        let label = row.name.as_deref().map(|name| options.wording().label(row.domain.as_deref(), name));
         table.push(vec![
-            label,
+            Cell::text(label.unwrap_or_else(|| "(no range)".to_owned())),
             Cell::Whole(part),
             Cell::Share { part, whole },
             Cell::Whole(row.gaps),
@@ -98,7 +73,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
             Cell::text(causes(&row.causes)),
         ]);
     }
-    Ok(Table { absent: Some("No device was idle between two operations."), ..table })
+    Ok(Table { absent: Some("No device was idle between two operations.\n"), ..table })
 }
 
 /// Idle time of all devices.

@@ -1,24 +1,17 @@
 //! Whose operations made operations of others wait on a GPU: a table of those that waited.
 
 use super::cuda::Made;
-use super::envelope::section;
-use super::fitted::{Keep, STAYS, fitted};
-use super::kinds::TableStyle;
+use super::fitted::section_of;
+use super::gpu_work::printable;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
 use crate::stats::Lean;
-use crate::text::{joined, names};
+use crate::text::joined;
 
 /// `Interference`.
 pub(crate) fn interference(summary: &Summary, options: &RenderOptions) -> String {
-    let title = TITLES[usize::from(options.style == TableStyle::Legacy)];
-    let Ok(table) = table(summary, options) else { return section(title, NOTHING) };
-    let head = |column: &Column| {
-        let rank = ["Share", "Possible", "Avg"].iter().position(|name| *name == column.page).unwrap_or(STAYS);
-        (column.page.to_string(), rank)
-    };
-    section(title, &fitted(&table, Keep::End, &head, options))
+    section_of(TITLES, table(summary, options), &["Share", "Possible", "Avg"], options)
 }
 
 const TITLES: [&str; 2] = [
@@ -44,10 +37,7 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
         Column::of("Max (ns)"),
         Column::of("Possible (ns)").summed(),
     ]);
-    let text = |path: &[String]| {
-        let path = joined(path.to_vec(), " > ");
-        Cell::text(if options.raw_names { path.into() } else { names::escaped(&path) })
-    };
+    let text = |path: &[String]| Cell::text(printable(&joined(path, " > "), options));
     let whole = summary.interference.iter().map(|row| row.time_ns).total();
     for row in &summary.interference {
         table.push(vec![

@@ -1,24 +1,16 @@
 //! What threads waited for inside of ranges: a table of ranges and system calls.
 
 use super::cuda::Made;
-use super::envelope::section;
-use super::fitted::{Keep, STAYS, fitted};
-use super::kinds::TableStyle;
+use super::fitted::section_of;
+use super::gpu_work::printable;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
 use crate::stats::Lean;
-use crate::text::names;
 
 /// `OffCpu`.
 pub(crate) fn off_cpu(summary: &Summary, options: &RenderOptions) -> String {
-    let title = TITLES[usize::from(options.style == TableStyle::Legacy)];
-    let Ok(table) = table(summary, options) else { return section(title, NOT_SEEN) };
-    let head = |column: &Column| {
-        let rank = if column.page == "Share" { 0 } else { STAYS };
-        (column.page.to_string(), rank)
-    };
-    section(title, &fitted(&table, Keep::End, &head, options))
+    section_of(TITLES, table(summary, options), &["Share"], options)
 }
 
 const TITLES: [&str; 2] = [
@@ -44,10 +36,9 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     ]);
     let whole = summary.off_cpu.iter().map(|row| row.time_ns).total();
     for row in &summary.off_cpu {
-        let label = names::label(row.domain.as_deref(), &row.name).unwrap_or_else(|| "None".to_owned());
-        let text = |text: &str| Cell::text(if options.raw_names { text.into() } else { names::escaped(text) });
+        let text = |text: &str| Cell::text(printable(text, options));
         table.push(vec![
-            text(&label),
+            Cell::text(options.wording().label(row.domain.as_deref(), &row.name)),
             Cell::Whole(row.time_ns),
             Cell::Share { part: row.time_ns, whole },
             Cell::Whole(row.samples),

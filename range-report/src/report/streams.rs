@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::envelope::printed;
+use super::gpu_work::printable;
 use super::nsys::{Columns, Row, name_cell, statistics_table};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
@@ -42,12 +43,8 @@ pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Option<Table>
     let cells: Vec<Row> = rows
         .iter()
         .map(|(label, row)| {
-            let stream = if options.raw_names { row.stream.as_str().into() } else { names::escaped(&row.stream) };
-            Row {
-                times: &row.times,
-                below: nothing_enqueued(row).then_some(row.floor_ns),
-                names: vec![name_cell(label.as_deref(), options), Cell::text(stream)],
-            }
+            let names = vec![name_cell(label.as_deref(), options), Cell::text(printable(&row.stream, options))];
+            Row { times: &row.times, below: nothing_enqueued(row).then_some(row.floor_ns), names }
         })
         .in_vec();
     let mut table = statistics_table(&cells, &Columns::of_ranges(&["Range", "Stream"]), options);

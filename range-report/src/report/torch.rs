@@ -6,7 +6,6 @@ use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::options::RenderOptions;
 use crate::stats::{Lean, Named, order};
-use crate::text::names;
 use crate::text::width::{blanks, cut, width_of};
 use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
 
@@ -91,8 +90,7 @@ fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
         waiting.extend(node.children.iter().rev());
         let domain = node.domain.as_deref();
         let index = *known.row_or((domain, &node.name), || {
-            let label = names::label(domain, &node.name).unwrap_or_else(|| "None".to_owned());
-            rows.push(Row { name: gpu_work::printable(&label, options), ..Row::default() });
+            rows.push(Row { name: options.wording().label(domain, &node.name), ..Row::default() });
             rows.len() - 1
         });
         if let Some(row) = rows.get_mut(index) {

@@ -1,24 +1,16 @@
 //! Who ended the waits of calls: a table of the calls that waited.
 
 use super::cuda::Made;
-use super::envelope::section;
-use super::fitted::{Keep, STAYS, fitted};
-use super::kinds::TableStyle;
+use super::fitted::section_of;
+use super::gpu_work::printable;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
 use crate::Summary;
 use crate::stats::Lean;
-use crate::text::names;
 
 /// `Waits`.
 pub(crate) fn waits(summary: &Summary, options: &RenderOptions) -> String {
-    let title = TITLES[usize::from(options.style == TableStyle::Legacy)];
-    let Ok(table) = made(summary, options, NO_SPAN) else { return section(title, NO_WAIT) };
-    let head = |column: &Column| {
-        let rank = ["Share", "Avg", "p99 without"].iter().position(|name| *name == column.page).unwrap_or(STAYS);
-        (column.page.to_string(), rank)
-    };
-    section(title, &fitted(&table, Keep::End, &head, options))
+    section_of(TITLES, made(summary, options, NO_SPAN), &["Share", "Avg", "p99 without"], options)
 }
 
 const TITLES: [&str; 2] =
@@ -54,7 +46,7 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
     ];
     let columns = columns.into_iter().chain(p99).chain(inferred).chain([Column::text("Ended by")]);
     let mut table = Table::new(columns.in_vec());
-    let text = |text: &str| Cell::text(if options.raw_names { text.into() } else { names::escaped(text) });
+    let text = |text: &str| Cell::text(printable(text, options));
     let whole = summary.waits.iter().map(|row| row.time_ns).total();
     for row in &summary.waits {
         // The time has small parts of other waits, too: with many of them, a mean of these waits means nothing.

@@ -2,10 +2,10 @@
 
 use super::rows::{Line, Rows, Unit, are_ranks, slowest};
 use crate::report::fitted::left_out;
+use crate::report::gpu_work::printable;
 use crate::report::nsys::name_cell;
 use crate::report::options::RenderOptions;
 use crate::report::table::{Cell, Column, Layout, Table};
-use crate::text::names;
 use crate::text::number::{bytes_between, human, human_between, human_bytes, integer, percent};
 use crate::text::width::{shorten, width_of};
 use crate::{MergedSummary, RankTotals};
@@ -100,17 +100,15 @@ fn with_names(
 /// Width of a printed name, with the remark behind it.
 fn shown(line: &Line<'_>, options: &RenderOptions) -> usize {
     let name = line.names.last().map_or("", String::as_str);
-    let name = if options.raw_names { width_of(name) } else { width_of(&names::escaped(name)) };
-    name + width_of(&line.aside)
+    width_of(&printable(name, options)) + width_of(&line.aside)
 }
 
 fn shortened<'a>(rows: &Rows<'a>, room: usize, options: &RenderOptions) -> Rows<'a> {
     let lines = rows.lines.iter().map(|line| {
         let mut names = line.names.clone();
         if let Some(name) = names.last_mut() {
-            let escaped = if options.raw_names { name.as_str().into() } else { names::escaped(name) };
             let room = room.saturating_sub(width_of(&line.aside)).max(1);
-            *name = shorten(&escaped, room, room / 3);
+            *name = shorten(&printable(name, options), room, room / 3);
         }
         Line { names, aside: line.aside.clone(), ..*line }
     });

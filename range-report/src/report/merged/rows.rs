@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::report::gpu_work::{bracketed, nsys_call};
+use crate::report::gpu_work::{bracketed, nsys_call, printable};
 use crate::report::kinds::{MergedTable, TableStyle};
 use crate::report::nsys::style_name;
 use crate::report::options::RenderOptions;
@@ -309,5 +309,5 @@ pub(super) fn are_ranks(merged: &MergedSummary) -> bool {
 pub(super) fn slowest(ranks: &RankTotals, merged: &MergedSummary, options: &RenderOptions) -> String {
     let process = ranks.slowest().and_then(|rank| merged.processes.get(rank.process));
     let label = process.map_or_else(String::new, |process| process.label());
-    if options.raw_names { label } else { names::escaped(&label).into_owned() }
+    printable(&label, options)
 }
