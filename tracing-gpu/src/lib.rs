@@ -202,7 +202,7 @@ mod tier;
 mod timeline;
 
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
-#[cfg(feature = "row-file")]
+#[cfg(all(target_os = "linux", feature = "row-file"))]
 #[doc(hidden)]
 pub use drain::{RowFileSummary, read_row_file};
 #[doc(hidden)]

@@ -5,6 +5,15 @@ use range_report::stats::Distribution;
 
 use crate::clock::Ticks;
 
+/// A style as a number, and back.
+pub(crate) fn style_number(style: RangeStyle) -> u32 {
+    u32::from(style == RangeStyle::StartEnd)
+}
+
+pub(crate) fn style_of(number: u32) -> RangeStyle {
+    if number == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd }
+}
+
 /// Number of a named stream; 0 for none.
 pub(crate) type StreamId = u32;
 

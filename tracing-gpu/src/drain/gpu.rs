@@ -8,9 +8,10 @@ use range_report::{
     RangeKernelStats, Sizes,
 };
 
-use super::{Shown, label_shown, label_text, style_number, style_of, times};
+use super::{Shown, label_shown, label_text, times};
 use crate::clock::Rate;
 use crate::collector::ActivityTotals;
+use crate::record::{style_number, style_of};
 use crate::session::Names;
 use crate::session::splits::Joined;
 

@@ -18,7 +18,7 @@ mod guards;
 #[cfg(feature = "openacc")]
 mod openacc;
 mod recursion;
-#[cfg(feature = "row-file")]
+#[cfg(all(target_os = "linux", feature = "row-file"))]
 mod row_file_summary;
 mod threads;
 mod values;
@@ -35,7 +35,7 @@ use range_report::{
 
 use crate::clock::{Rate, Ticks};
 use crate::collector::{ActivityTotals, Collector};
-use crate::record::{Ended, RangeKey, StreamRow, StreamTime};
+use crate::record::{Ended, RangeKey, StreamRow, StreamTime, style_number, style_of};
 use crate::sampler::Sampler;
 use crate::session::catalog::{CategoryName, ROOT};
 use crate::session::{Names, Session};
@@ -45,7 +45,7 @@ use crate::thread::engine::Engine;
 use crate::thread::lifetimes::OpenLifetimes;
 use crate::thread::row::RowCopy;
 use calls::NodeCalls;
-#[cfg(feature = "row-file")]
+#[cfg(all(target_os = "linux", feature = "row-file"))]
 pub use row_file_summary::{RowFileSummary, read_row_file};
 
 /// A correction of the clock above this gets a note: it is more than an ordinary NTP adjustment.
@@ -91,8 +91,12 @@ pub(crate) fn summarise(
     let (mut rows, mut calls): (Vec<(RangeKey, RowCopy)>, Vec<CallCopy<'_>>) = (Vec::new(), Vec::new());
     let mut ends = Vec::new(); // the end of each thread's rows
     let abandoned = engine.abandoned().into_iter();
-    let mut open: Vec<OpenRanges> = abandoned
-        .map(|range| OpenRanges { count: range.count, ..OpenRanges::pushed(range.label, range.thread) })
+    let mut open: Vec<Unnamed> = abandoned
+        .map(|range| {
+            let (label, mut open) = pushed(range.label, range.thread);
+            open.count = range.count;
+            (label, open)
+        })
         .in_vec();
     let (mut lifetimes, mut waits, mut held_up, mut coincidences) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut value_waits, mut shorter) = (Vec::new(), Some(Vec::new()));
@@ -125,12 +129,16 @@ pub(crate) fn summarise(
                 .stack
                 .open()
                 .filter(|_| thread.is_up_to_date())
-                .filter_map(|(_, place)| Some(OpenRanges::pushed(thread.identity(place)?.key.label, name.clone()))),
+                .filter_map(|(_, place)| Some(pushed(thread.identity(place)?.key.label, name.clone()))),
         );
         lifetimes.extend(thread.open_lifetimes());
     }
     let mut activity = collector.map(|collector| collector.totals(session.clock.now()));
-    open.extend(lifetimes.into_iter().map(OpenRanges::lifetimes));
+    open.extend(lifetimes.into_iter().map(|OpenLifetimes { label, thread, count }| {
+        let (label, mut open) = pushed(label, thread);
+        (open.style, open.count) = (RangeStyle::StartEnd, count);
+        (label, open)
+    }));
     // After the rows, so that no duration is longer than the window.
     let now = end.map_or_else(|| session.clock.now(), |end| end.at);
     let mut stream_rows = session.streams.rows();
@@ -270,14 +278,6 @@ fn of_one(ended: Ended) -> RowCopy {
 /// The shown name, and a number that distinguishes rows of that name. All rows by name use this key type: see
 /// [`Keyed`].
 type Shown = (String, u32);
-
-fn style_number(style: RangeStyle) -> u32 {
-    u32::from(style == RangeStyle::StartEnd)
-}
-
-fn style_of(number: u32) -> RangeStyle {
-    if number == 0 { RangeStyle::PushPop } else { RangeStyle::StartEnd }
-}
 
 /// Distributions of all threads and parents together.
 #[derive(Default)]
@@ -587,47 +587,28 @@ fn recursive_rows(totals: &[NodeTotals], names: &Names) -> u64 {
     count(rows.filter(|((id, node), _)| catalog.recursion_of(*id).is_some() && !catalog.is_more(node)))
 }
 
-/// Open ranges, with numbers in place of names.
-struct OpenRanges {
-    label: u32,
-    thread: String,
-    style: RangeStyle,
-    cut: bool,
-    count: u64,
-}
+/// The number of an open range's label, and the range without it.
+type Unnamed = (u32, OpenRange);
 
-impl OpenRanges {
-    fn pushed(label: u32, thread: String) -> Self {
-        Self { label, thread, style: RangeStyle::PushPop, cut: false, count: 1 }
-    }
-
-    fn lifetimes(OpenLifetimes { label, thread, count }: OpenLifetimes) -> Self {
-        Self { label, thread, style: RangeStyle::StartEnd, cut: false, count }
-    }
-
-    fn named(self, names: &Names) -> OpenRange {
-        let Self { label, thread, style, cut, count } = self;
-        let mut range = OpenRange::new(label_shown(names, label), thread);
-        range.style = style;
-        range.cut = cut;
-        range.count = count;
-        range
-    }
+fn pushed(label: u32, thread: String) -> Unnamed {
+    (label, OpenRange::new(String::new(), thread))
 }
 
 #[inline(never)]
-fn losses(session: &Session, names: &Names, open: Vec<OpenRanges>, cut: Option<&Cut>) -> Losses {
+fn losses(session: &Session, names: &Names, open: Vec<Unnamed>, cut: Option<&Cut>) -> Losses {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(std::sync::atomic::Ordering::Relaxed);
     let mut all = Vec::new();
     if let Some(Cut { labels, thread, .. }) = cut {
-        all.extend(labels.iter().map(|&label| OpenRanges { cut: true, ..OpenRanges::pushed(label, thread.clone()) }));
+        all.extend(labels.iter().map(|&label| pushed(label, thread.clone())));
+        all.iter_mut().for_each(|(_, range)| range.cut = true);
     }
     all.extend(open);
+    all.iter_mut().for_each(|(label, range)| range.label = label_shown(names, *label));
     let mut losses = Losses::default();
     losses.split_instances = load(&session.losses.split_instances);
     losses.stray_exits = load(&session.losses.stray_exits);
     losses.spans_dropped = load(&session.losses.spans_dropped);
-    losses.open = all.into_iter().map(|range| range.named(names)).in_vec();
+    losses.open = all.into_iter().map(|(_, range)| range).in_vec();
     losses.streams = if session.gpu { stream::losses(&session.streams) } else { StreamLosses::default() };
     losses.names_over_limit = names.catalog.names_over_limit;
     losses.categories_over_limit = names.catalog.categories_over_limit;

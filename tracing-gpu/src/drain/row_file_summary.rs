@@ -7,14 +7,14 @@ use range_report::stats::Keyed;
 use range_report::{OpenRange, RangeStyle, Summary, TreeNode};
 
 use super::{
-    Merged, OpenRanges, add_uncounted, calls, categories, count, node_totals, ranges, recursive_rows, spans_in_more,
+    Merged, add_uncounted, calls, categories, count, label_shown, node_totals, ranges, recursive_rows, spans_in_more,
     tree,
 };
 use crate::clock::rate_since;
 use crate::record::{Place, RangeKey};
 use crate::row_file::Lost;
 use crate::session::catalog::{Limits, ROOT};
-use crate::session::row_log::RowLog;
+use crate::session::row_log::reading::RowLog;
 use crate::thread::call_row::{self, CallCopy};
 use crate::thread::row::{self, RowCopy};
 use crate::thread::rows::FIRST_ROWS;
@@ -102,7 +102,7 @@ fn open(log: &RowLog) -> Vec<OpenRange> {
     let of_thread = |(thread, words): (&str, &[u64])| {
         let named = |place: Place| {
             let node = nodes.get(log.node(place.node()) as usize).filter(|_| !place.is_none())?;
-            Some(OpenRanges::pushed(node.label, thread.to_owned()).named(&log.names))
+            Some(OpenRange::new(label_shown(&log.names, node.label), thread))
         };
         open_in_file(words).into_iter().filter_map(named).collect::<Vec<_>>()
     };

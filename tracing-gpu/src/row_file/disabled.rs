@@ -1,4 +1,4 @@
-//! There is no row file on this system: it needs features of Linux.
+//! There is no row file: it needs features of Linux, and the feature `row-file`.
 
 use std::io;
 use std::path::Path;
@@ -74,43 +74,4 @@ impl RowFile {
 
 pub(crate) fn counters(_words: &'static [AtomicU64]) -> &'static [AtomicU32] {
     &[]
-}
-
-/// There are no contents.
-#[derive(Debug, Default)]
-pub(crate) struct RowFileReader(());
-
-/// There are no records.
-#[derive(Debug)]
-pub(crate) struct Record<'a> {
-    pub(crate) kind: u64,
-    _words: &'a [u64],
-}
-
-impl Record<'_> {
-    pub(crate) fn number(&mut self) -> u64 {
-        0
-    }
-
-    pub(crate) fn text(&mut self) -> String {
-        String::new()
-    }
-}
-
-impl RowFileReader {
-    pub(crate) fn open(_path: &Path) -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(crate) fn lost(&self, _what: Lost) -> u64 {
-        0
-    }
-
-    pub(crate) fn at(&self, _offset: u64, _length: usize) -> Option<&[u64]> {
-        None
-    }
-
-    pub(crate) fn records(&self) -> impl Iterator<Item = Record<'_>> {
-        std::iter::empty()
-    }
 }

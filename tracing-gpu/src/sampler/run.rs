@@ -18,7 +18,7 @@ use crate::off_cpu::{Moment, Pace, Samples, look, state_file};
 use crate::process::monotonic_ns;
 use crate::row_file::RowFileTail;
 use crate::session::catalog::Limits;
-use crate::session::row_log::RowLog;
+use crate::session::row_log::reading::RowLog;
 use crate::thread::state::{OPEN_BYTES, innermost_in_file};
 
 /// The longest pause between two searches for new files: two changes of the folder may have the same time.
