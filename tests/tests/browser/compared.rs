@@ -271,12 +271,13 @@ fn contrast(browser: &mut Browser, element: &str) -> f64 {
         "(() => {{
             const one = document.querySelector({element:?});
             const style = getComputedStyle(one);
-            const ground = style.getPropertyValue('--share-ground');
+            // As a colour of the theme: the property itself has both themes'.
+            const themed = (name) => {{ one.style.outlineColor = `var(${{name}})`; const color = style.outlineColor; one.style.outlineColor = ''; return color; }};
             const canvas = document.createElement('canvas').getContext('2d');
             const pixel = (color) => {{ canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; }};
             const linear = (part) => {{ const c = part / 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; }};
             const light = (color) => {{ const [r, g, b] = pixel(color).map(linear); return 0.2126 * r + 0.7152 * g + 0.0722 * b; }};
-            const behind = one.classList.contains('share') ? ground : style.getPropertyValue('--panel');
+            const behind = themed(one.classList.contains('share') ? '--share-ground' : '--panel');
             const [a, b] = [light(style.color), light(behind)];
             return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
         }})()"

@@ -47,11 +47,9 @@ function showArea() {
   const { from, to, groups } = markedArea();
   const sums = sumUp();
   const count = sums.reduce((all, { count }) => all + count, 0);
-  const zoomIn = element('button', '', 'Zoom in');
-  zoomIn.type = 'button';
+  const zoomIn = buttonFor(zoomToMarked, '', 'Zoom in');
   zoomIn.id = 'zoom-marked';
   zoomIn.title = 'Shows what is marked (Enter)';
-  zoomIn.addEventListener('click', zoomToMarked);
   const said =
     counted(count, 'item', 'items') +
     ' in ' +

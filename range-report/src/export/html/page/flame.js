@@ -86,11 +86,8 @@ function drawFlame() {
   let node = 0;
   while (node < run.tree.length) {
     const box = graph.value[node] > 0 ? flameBox(node) : null;
-    if (!box && flame.root >= 0 && isUnder(flame.root, node) === false && !isUnder(node, flame.root)) {
-      node = flame.ends[node];
-      continue;
-    }
-    if (box && box.width < 0.4) {
+    const isElsewhere = !box && flame.root >= 0 && !isUnder(flame.root, node) && !isUnder(node, flame.root);
+    if (isElsewhere || (box && box.width < 0.4)) {
       node = flame.ends[node];
       continue;
     }

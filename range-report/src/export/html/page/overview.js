@@ -65,17 +65,15 @@ function barEntry(name, part, figures, says, paint, label = name) {
   bar.style.width = 100 * part + '%';
   paint(bar, name);
   const [time, share] = figures;
-  const button = element(
-    'button',
+  const button = buttonFor(
+    () => searchForName(name),
     '',
     element('span', 'bar-name', label),
     element('span', 'bar-track', bar),
     element('span', 'bar-time', time),
     element('span', 'bar-share', share),
   );
-  button.type = 'button';
   button.title = label.slice(0, 500) + ': ' + time + ', ' + share + says + '. Click to search for it.';
-  button.addEventListener('click', () => searchForName(name));
   return element('li', '', button);
 }
 

@@ -208,13 +208,11 @@ function toInside(inside) {
   const items = inside.map((one) => calls.item[one]);
   const span = spanOf(items);
   const [from, to] = [span[0][0], span.at(-1)[1]];
-  const button = element('button', '', 'Show it');
-  button.type = 'button';
-  button.addEventListener('click', () => {
+  const showIt = () => {
     show(from - (to - from) * 0.15, to + (to - from) * 0.15);
     bringUp(items[0]);
-  });
-  return button;
+  };
+  return buttonFor(showIt, '', 'Show it');
 }
 
 function timesTypical(length, typical) {

@@ -38,15 +38,13 @@ function fillSpread(table, { cell, row, line }) {
     const height = count && Math.max(1.5, (15 * count) / highest);
     return `M${index * 3} 16v${-height}h2.4v${height}z`;
   });
-  const button = element('button', '');
+  const button = buttonFor(() => toggleSlowest(button, line, items), '');
   button.innerHTML = `<svg viewBox="0 0 72 16" aria-hidden="true"><path d="${bars.join('')}"/></svg>`; // digits alone
-  button.type = 'button';
   button.tabIndex = -1; // the right arrow leads from the name to it
   button.setAttribute('aria-expanded', 'false');
   button.setAttribute('aria-label', 'The slowest of ' + String(row[0]).slice(0, 200));
   const range = ' on this page, from ' + human(least) + ' to ' + human(most) + '. Click for the slowest.';
   button.title = counted(items.length, 'time', 'times') + range;
-  button.addEventListener('click', () => toggleSlowest(button, line, items));
   cell.append(button);
 }
 

@@ -150,19 +150,14 @@ function headerOf(sheet, index) {
   header.scope = 'col';
   const sorted = table.sort && table.sort.column === index;
   header.setAttribute('aria-sort', sorted ? (table.sort.down ? 'descending' : 'ascending') : 'none');
-  const button = element(
-    'button',
-    '',
-    title + (tables.exact && (kind === 'ns' || kind === 'difference') ? ' (ns)' : ''),
-    element('span', 'arrow', sorted ? (table.sort.down ? '\u25bc' : '\u25b2') : ''),
-  );
-  button.type = 'button';
-  button.addEventListener('click', () => {
+  const sortByIt = () => {
     sortTable(table, index, sorted ? !table.sort.down : kind !== 'text');
     showTable(sheet);
     sheet.panel.querySelectorAll('th button')[index].focus();
-  });
-  header.append(button);
+  };
+  const unit = tables.exact && (kind === 'ns' || kind === 'difference') ? ' (ns)' : '';
+  const arrow = sorted ? (table.sort.down ? '\u25bc' : '\u25b2') : '';
+  header.append(buttonFor(sortByIt, '', title + unit, element('span', 'arrow', arrow)));
   return header;
 }
 
@@ -186,11 +181,9 @@ function rowElement(table, row, depth) {
       line.append(made);
       return;
     }
-    const name = element('button', 'name', String(cell));
-    name.type = 'button';
+    const name = buttonFor(() => searchForName(String(cell)), 'name', String(cell));
     name.tabIndex = -1;
     name.title = 'Search for ' + String(cell).slice(0, 500);
-    name.addEventListener('click', () => searchForName(String(cell)));
     const header = element('th', '', name);
     header.scope = 'row';
     if (depth) header.style.paddingInlineStart = 10 + Math.min(depth, 30) * 14 + 'px';
@@ -247,13 +240,12 @@ function showTable(sheet) {
   panel.replaceChildren(element('div', 'sheet', made));
   if (spread) fillSpreads(table, cells);
   if (after > 0) {
-    const more = element('button', '', 'Show ' + integer(Math.min(after, 1000)) + ' more of ' + integer(after));
-    more.type = 'button';
-    more.addEventListener('click', () => {
+    const showMore = () => {
       sheet.shown += 1000;
       showTable(sheet);
-    });
-    panel.append(more);
+    };
+    const says = 'Show ' + integer(Math.min(after, 1000)) + ' more of ' + integer(after);
+    panel.append(buttonFor(showMore, '', says));
   }
   if (table.rows_left_out)
     panel.append(
@@ -268,20 +260,14 @@ function showTables() {
 function showTabs() {
   const tabs = tables.list.map((table, index) => {
     const found = search.active ? table.rows.reduce((sum, row) => sum + rowMatches(table, row), 0) : 0;
-    const tab = element(
-      'button',
-      '',
-      table.title,
-      element('span', 'count', integer(search.active ? found : table.rows.length)),
-    );
-    tab.type = 'button';
+    const count = element('span', 'count', integer(search.active ? found : table.rows.length));
+    const tab = buttonFor(() => openTable(index), '', table.title, count);
     tab.id = 'tab-' + index;
     tab.setAttribute('role', 'tab');
     tab.setAttribute('aria-selected', String(index === tables.open));
     tab.setAttribute('aria-controls', 'panel');
     tab.tabIndex = index === tables.open ? 0 : -1;
     if (search.active && found) tab.classList.add('found');
-    tab.addEventListener('click', () => openTable(index));
     return tab;
   });
   const focused = byId('tabs').contains(document.activeElement);

@@ -35,13 +35,16 @@ function applyTheme() {
   theme.name = chosen || (darkPreferred.matches ? 'dark' : 'light');
   theme.palette = PALETTES[theme.name];
   theme.severities = SEVERITIES[theme.name];
-  const style = getComputedStyle(document.documentElement);
+  const root = document.documentElement;
+  const style = getComputedStyle(root);
   const names = [
     'ground', 'panel', 'text', 'quiet', 'line', 'edge', 'accent', 'on-color', 'call', 'found', 'cpu', 'gpu',
   ];
   for (const name of names) {
-    theme[name] = style.getPropertyValue('--' + name).trim();
+    root.style.color = `var(--${name})`; // computed, it is one colour of the two
+    theme[name] = style.color;
   }
+  root.style.color = '';
   byId('theme').textContent = theme.name === 'dark' ? 'Light' : 'Dark';
   byId('theme').setAttribute('aria-label', 'Switch to the ' + (theme.name === 'dark' ? 'light' : 'dark') + ' theme');
   for (const listener of theme.listeners) listener();

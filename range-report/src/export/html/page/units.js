@@ -74,6 +74,14 @@ function element(tag, className, ...content) {
   return made;
 }
 
+/** A button, and what a click on it does. */
+function buttonFor(click, className, ...content) {
+  const made = element('button', className, ...content);
+  made.type = 'button';
+  made.addEventListener('click', click);
+  return made;
+}
+
 /** The same as `firstIndex` where the answer is likely to be near `from`. */
 function nextIndex(from, to, passes) {
   let step = 1;
