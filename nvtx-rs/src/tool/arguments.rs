@@ -19,45 +19,36 @@ use crate::abi::{
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_void};
 
-/// `const char*`.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub(super) struct Narrow(*const c_char);
+/// Types for these pointers.
+macro_rules! pointers {
+    ($($(#[doc = $declared:literal])+ $Name:ident($Pointer:ty);)+) => {
+        $(
+            $(#[doc = $declared])+
+            #[repr(transparent)]
+            #[derive(Clone, Copy)]
+            pub(super) struct $Name($Pointer);
+        )+
+    };
+}
 
-/// `const wchar_t*`.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub(super) struct Wide(*const WideChar);
-
-/// `const nvtxEventAttributes_t*`.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub(super) struct EventPointer(*const EventAttributes);
-
-/// `nvtxResourceAttributes_t*`.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub(super) struct ResourcePointer(*mut ResourceAttributes);
-
-/// `const nvtxSyncUserAttributes_t*`.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub(super) struct SyncPointer(*const SyncUserAttributes);
-
-/// `const nvtxPayloadData_t*`.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub(super) struct PayloadPointer(*const PayloadData);
-
-/// `const nvtxPayloadSchemaAttr_t*`.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub(super) struct SchemaPointer(*const SchemaAttributes);
-
-/// `const nvtxPayloadEnumAttr_t*`.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub(super) struct EnumPointer(*const EnumAttributes);
+pointers! {
+    /// `const char*`.
+    Narrow(*const c_char);
+    /// `const wchar_t*`.
+    Wide(*const WideChar);
+    /// `const nvtxEventAttributes_t*`.
+    EventPointer(*const EventAttributes);
+    /// `nvtxResourceAttributes_t*`.
+    ResourcePointer(*mut ResourceAttributes);
+    /// `const nvtxSyncUserAttributes_t*`.
+    SyncPointer(*const SyncUserAttributes);
+    /// `const nvtxPayloadData_t*`.
+    PayloadPointer(*const PayloadData);
+    /// `const nvtxPayloadSchemaAttr_t*`.
+    SchemaPointer(*const SchemaAttributes);
+    /// `const nvtxPayloadEnumAttr_t*`.
+    EnumPointer(*const EnumAttributes);
+}
 
 impl Narrow {
     /// The text; none for null.

@@ -8,7 +8,7 @@ use super::arguments::{
 use super::call::{Call, Event, NamedObject, SyncAction};
 use super::deliver::{NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Thread, deliver, inside};
 use super::extended::Extended;
-use super::handles::{self, DOMAINS, OBJECTS, Object, STRINGS, domain_name};
+use super::handles::{self, DOMAINS, Names, OBJECTS, Object, STRINGS, domain_name};
 use super::schema;
 use crate::abi::{self, Handle};
 use std::ffi::{c_int, c_void};
@@ -83,7 +83,6 @@ macro_rules! object {
     };
 }
 
-/// All receivers.
 pub(super) fn receivers() -> Vec<Receiver> {
     const FAILED: c_int = abi::NO_PUSH_POP_TRACKING;
     let mut all = vec![
@@ -260,26 +259,19 @@ fn end(domain: Handle, id: u64, extended: Extended<'_>, next: impl FnOnce() -> O
     tell(&Call::End { domain: domain_name(domain), id, extended }, next);
 }
 
+/// The next tool's handle, whose name is noted, or one of our own.
+fn handle_of(names: &Names, scope: Handle, name: &str, next: impl FnOnce() -> Option<Handle>) -> Handle {
+    next().inspect(|handle| names.note(*handle, name)).unwrap_or_else(|| names.make(scope, name))
+}
+
 fn create_domain(name: &str, next: impl FnOnce() -> Option<Handle>) -> Handle {
-    let handle = match next() {
-        Some(handle) => {
-            DOMAINS.note(handle, name);
-            handle
-        }
-        None => DOMAINS.make(null_mut(), name),
-    };
+    let handle = handle_of(&DOMAINS, null_mut(), name, next);
     deliver(&Call::CreateDomain { name });
     handle
 }
 
 fn register_string(domain: Handle, text: &str, next: impl FnOnce() -> Option<Handle>) -> Handle {
-    let handle = match next() {
-        Some(handle) => {
-            STRINGS.note(handle, text);
-            handle
-        }
-        None => STRINGS.make(domain, text),
-    };
+    let handle = handle_of(&STRINGS, domain, text, next);
     deliver(&Call::RegisterString { domain: domain_name(domain), text });
     handle
 }
