@@ -488,7 +488,7 @@ impl<'a> Printing<'a> {
         if self.print.csv {
             self.complain_of_losses(&one);
             for report in tables(&reports) {
-                let _not_recorded = separated(&mut text, |text| match csv_table_of_many(report) {
+                let _not_recorded = separated(&mut text, |text| match tables_of_many(report).1 {
                     Some(table) if has_merged_rows(&merged, table) => merged.write_csv(table, text),
                     Some(_) => Err(io::ErrorKind::NotFound.into()),
                     None => one.write_csv(report, text),
@@ -499,8 +499,8 @@ impl<'a> Printing<'a> {
         // Losses are printed once, below the tables of many.
         (one.losses, one.notes) = Default::default();
         let (many, of_one): (Vec<_>, Vec<_>) =
-            reports.into_iter().partition(|report| !tables_of_many(*report).is_empty());
-        let tables: Vec<MergedTable> = many.into_iter().flat_map(tables_of_many).copied().collect();
+            reports.into_iter().partition(|report| !tables_of_many(*report).0.is_empty());
+        let tables: Vec<MergedTable> = many.into_iter().flat_map(|report| tables_of_many(report).0).copied().collect();
         let _to_memory = one.render(&of_one, &self.options(), &mut text);
         let _to_memory = merged.render_tables(&tables, &self.options(), &mut text);
         text
@@ -520,7 +520,7 @@ impl<'a> Printing<'a> {
             text.clear();
             let is_default = self.chosen.reports == self.print.default_reports();
             let reports = if is_default { &[Report::Ranges][..] } else { &self.chosen.reports };
-            for report in tables(reports).into_iter().filter_map(csv_table_of_many) {
+            for report in tables(reports).into_iter().filter_map(|report| tables_of_many(report).1) {
                 let _to_memory = separated(&mut text, |text| Summary::merge([]).write_csv(report, text));
             }
         }
@@ -607,35 +607,23 @@ fn has_merged_rows(merged: &MergedSummary, table: MergedTable) -> bool {
     text.iter().filter(|byte| **byte == b'\n').count() > 1
 }
 
-/// The tables by which a report is printed for many processes; empty for a report without such tables.
-const fn tables_of_many(report: Report) -> &'static [MergedTable] {
+/// The tables by which a report is printed for many processes, empty for a report without such tables; and the one for
+/// comma-separated values, where each report is one table, as for one process.
+const fn tables_of_many(report: Report) -> (&'static [MergedTable], Option<MergedTable>) {
+    use MergedTable as Table;
     match report {
-        Report::Ranges => &[MergedTable::Ranges, MergedTable::StreamTimes],
-        Report::Tree => &[MergedTable::Tree],
-        Report::Calls => &[MergedTable::Calls],
-        Report::Categories => &[MergedTable::Categories],
-        Report::Kernels => &[MergedTable::Work, MergedTable::Kernels],
-        Report::MemTime => &[MergedTable::MemTime],
-        Report::MemSize => &[MergedTable::MemSize],
-        _ => &[],
+        Report::Ranges => (&[Table::Ranges, Table::StreamTimes], Some(Table::Ranges)),
+        Report::Tree => (&[Table::Tree], Some(Table::Tree)),
+        Report::Calls => (&[Table::Calls], Some(Table::Calls)),
+        Report::Categories => (&[Table::Categories], Some(Table::Categories)),
+        Report::Kernels => (&[Table::Work, Table::Kernels], Some(Table::Kernels)),
+        Report::MemTime => (&[Table::MemTime], Some(Table::MemTime)),
+        Report::MemSize => (&[Table::MemSize], Some(Table::MemSize)),
+        Report::GpuProjection => (&[], Some(Table::GpuProjection)),
+        Report::Api => (&[], Some(Table::Api)),
+        Report::OpenAcc => (&[], Some(Table::OpenAcc)),
+        _ => (&[], None),
     }
-}
-
-/// The same for comma-separated values: each report is one table, as for one process.
-const fn csv_table_of_many(report: Report) -> Option<MergedTable> {
-    Some(match report {
-        Report::Ranges => MergedTable::Ranges,
-        Report::Tree => MergedTable::Tree,
-        Report::Calls => MergedTable::Calls,
-        Report::Categories => MergedTable::Categories,
-        Report::Kernels => MergedTable::Kernels,
-        Report::MemTime => MergedTable::MemTime,
-        Report::MemSize => MergedTable::MemSize,
-        Report::GpuProjection => MergedTable::GpuProjection,
-        Report::Api => MergedTable::Api,
-        Report::OpenAcc => MergedTable::OpenAcc,
-        _ => return None,
-    })
 }
 
 /// The tables of these reports, each once: some reports are several tables.
