@@ -29,6 +29,18 @@ pub(crate) trait Fold: Send {
     fn link(&mut self, _: &Link) {}
     /// A detail of the kinds that any fold needs.
     fn detail(&mut self, _: &PlacedDetail<'_>) {}
+    /// Any of these.
+    fn item(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Range(range) => self.range(range),
+            Item::Call(call) => self.call(call),
+            Item::Operation(operation) => self.operation(operation),
+            Item::ApiCall(call) => self.api(call),
+            Item::Link(link) => self.link(link),
+            Item::Detail(detail) => self.detail(detail),
+            _ => {}
+        }
+    }
     /// A window begins at this moment, in nanoseconds of the items: discards what ended before. Later items may have
     /// ended before, too.
     fn restart(&mut self, _at: u64) {}
@@ -49,20 +61,11 @@ impl Fold for Watch {
     fn details(&self) -> Details {
         self.details
     }
-    fn range(&mut self, range: &Range<'_>) {
-        (self.see)(&Item::Range(range.clone()));
-    }
-    fn call(&mut self, call: &Call<'_>) {
-        (self.see)(&Item::Call(call.clone()));
-    }
-    fn operation(&mut self, operation: &Operation<'_>) {
-        (self.see)(&Item::Operation(operation.clone()));
-    }
-    fn api(&mut self, call: &ApiCall<'_>) {
-        (self.see)(&Item::ApiCall(call.clone()));
-    }
-    fn detail(&mut self, detail: &PlacedDetail<'_>) {
-        (self.see)(&Item::Detail(detail.clone()));
+    fn item(&mut self, item: &Item<'_>) {
+        use Item::{ApiCall, Call, Detail, Operation, Range};
+        if matches!(item, Range(_) | Call(_) | Operation(_) | ApiCall(_) | Detail(_)) {
+            (self.see)(item);
+        }
     }
     fn finish(&mut self, _: &mut Summary) {}
 }
@@ -73,15 +76,7 @@ pub(crate) type NewFold = fn() -> Box<dyn Fold>;
 /// Hands an item to all folds.
 pub(crate) fn give(folds: &mut [Box<dyn Fold>], item: &Item<'_>) {
     for fold in folds {
-        match item {
-            Item::Range(range) => fold.range(range),
-            Item::Call(call) => fold.call(call),
-            Item::Operation(operation) => fold.operation(operation),
-            Item::ApiCall(call) => fold.api(call),
-            Item::Link(link) => fold.link(link),
-            Item::Detail(detail) => fold.detail(detail),
-            _ => {}
-        }
+        fold.item(item);
     }
 }
 
