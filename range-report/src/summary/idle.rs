@@ -204,15 +204,6 @@ impl Join for Vec<SpanCalls> {
     }
 }
 
-impl SpanCalls {
-    /// The rows of several parts of a run as one list, by time descending.
-    #[doc(hidden)] // for what measures
-    #[must_use]
-    pub fn joined(rows: Vec<Self>) -> Vec<Self> {
-        Join::join(&[&rows])
-    }
-}
-
 /// What the calls of a row of [`SpanCalls`] have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]

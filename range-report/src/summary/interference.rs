@@ -32,13 +32,6 @@ impl InterferenceStats {
     pub fn new(waiter: Vec<String>, by: Vec<String>, operations: u64, time_ns: u64, longest_ns: u64) -> Self {
         Self { waiter, by, operations, time_ns, longest_ns, ..Self::default() }
     }
-
-    /// The rows of several parts of a run as one list, by time descending, then by names.
-    #[doc(hidden)] // for what measures
-    #[must_use]
-    pub fn joined(rows: Vec<Self>) -> Vec<Self> {
-        Join::join(&[&rows])
-    }
 }
 
 impl Join for Vec<InterferenceStats> {

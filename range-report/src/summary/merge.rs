@@ -233,9 +233,9 @@ impl Tables {
         merged.categories = self.categories.together(places);
         merged.gpu = self.gpu.map(|gpu| gpu.together(places));
         merged.openacc = self.openacc.together(places);
-        merged.off_cpu = OffCpuStats::joined(self.off_cpu);
-        merged.waits = WaitStats::joined(self.waits);
-        merged.interference = InterferenceStats::joined(self.interference);
+        merged.off_cpu = self.off_cpu.joined();
+        merged.waits = self.waits.joined();
+        merged.interference = self.interference.joined();
         merged.idle = (!self.idle.is_empty()).then(|| GpuIdle::join(&self.idle.iter().collect::<Vec<_>>()));
     }
 }

@@ -49,5 +49,7 @@ pub use run::{
     CallStates, CallStats, CallTotals, CategoryStats, Losses, NodeTotals, OpenRange, Process, RangeStats, SlowestCalls,
     StreamLosses, StreamStats, StreamTimes, Summary, ThreadStats, TreeNode,
 };
+#[doc(hidden)] // for what measures
+pub use schema::Join;
 pub use times::{Quantile, RangeStyle, Times};
 pub use waits::WaitStats;

@@ -44,13 +44,6 @@ impl OffCpuStats {
     pub fn call_of(&self) -> String {
         if self.what.is_empty() { self.call.clone() } else { format!("{} ({})", self.call, self.what) }
     }
-
-    /// The rows of several parts of a run as one list, by time descending.
-    #[doc(hidden)] // for what measures
-    #[must_use]
-    pub fn joined(rows: Vec<Self>) -> Vec<Self> {
-        Join::join(&[&rows])
-    }
 }
 
 impl Join for Vec<OffCpuStats> {

@@ -21,8 +21,15 @@ use std::hash::Hash;
 use crate::stats::{Keyed, Lean};
 
 /// Joins parts.
-pub(crate) trait Join: Sized {
+pub trait Join: Sized {
+    /// All of these as one.
     fn join(parts: &[&Self]) -> Self;
+
+    /// Rows of several parts in one list, as the rows of one.
+    #[must_use]
+    fn joined(self) -> Self {
+        Self::join(&[&self])
+    }
 }
 
 /// The known parts, joined; `None` if none is known.

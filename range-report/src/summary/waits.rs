@@ -73,13 +73,6 @@ impl WaitStats {
     pub fn new(waiter: impl Into<String>, by: Option<String>, waits: u64, time_ns: u64, longest_ns: u64) -> Self {
         Self { waiter: waiter.into(), by, waits, time_ns, longest_ns, ..Self::default() }
     }
-
-    /// The rows of several parts of a run as one list, by time descending, then by names.
-    #[doc(hidden)] // for what measures
-    #[must_use]
-    pub fn joined(rows: Vec<Self>) -> Vec<Self> {
-        Join::join(&[&rows])
-    }
 }
 
 impl Join for Vec<WaitStats> {
@@ -118,6 +111,6 @@ mod tests {
             row("b", None, [1, 5, 5]),
             row("b", Some("x"), [1, 5, 5]),
         ];
-        assert_eq!(WaitStats::joined(rows), expected);
+        assert_eq!(rows.joined(), expected);
     }
 }

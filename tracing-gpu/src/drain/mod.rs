@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
 use range_report::stats::{Between, Distribution, Keyed, Lean, Named, order};
-use range_report::summary::WaitStats;
+use range_report::summary::{Join as _, WaitStats};
 use range_report::{
     CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
     TreeNode,
@@ -198,7 +198,7 @@ pub(crate) fn summarise(
     let mut for_workers = calls::waits(&held_up, names, rate);
     for_workers.iter_mut().for_each(|row| row.resource = Some(WaitStats::WORKER.to_owned()));
     let inferred = coincidence::inferred(&coincidences, (names, &session.values), rate);
-    summary.waits = WaitStats::joined([told, for_workers, inferred].concat());
+    summary.waits = [told, for_workers, inferred].concat().joined();
     let told = all_threads.iter().filter_map(|thread| Some(thread.followed.get()?.waits.lost()));
     let inferred = all_threads.iter().filter_map(|thread| Some(thread.coincidences.get()?.lost()));
     let held_up = all_threads.iter().filter_map(|thread| Some(thread.held_up.get()?.lost()));
@@ -491,10 +491,8 @@ fn add_uncounted(totals: &mut [NodeTotals], uncounted: &[(u32, u64)]) {
     }
 }
 
-/// The rows of a thread.
 type ThreadRows<'a> = &'a [(RangeKey, RowCopy)];
 
-/// The rows of each thread.
 #[inline(never)]
 fn by_thread<'a>(rows: &'a [(RangeKey, RowCopy)], ends: &[usize]) -> Vec<ThreadRows<'a>> {
     let (mut start, mut threads) = (0, Vec::new());

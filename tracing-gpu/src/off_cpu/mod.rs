@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use range_report::stats::{Lean, Named};
-use range_report::summary::OffCpuStats;
+use range_report::summary::{Join as _, OffCpuStats};
 
 use crate::process;
 
@@ -116,7 +116,7 @@ impl Samples {
             (stats.domain, stats.what) = (domain, what.clone());
             stats
         };
-        OffCpuStats::joined(self.0.iter().map(row).in_vec())
+        self.0.iter().map(row).in_vec().joined()
     }
 }
 

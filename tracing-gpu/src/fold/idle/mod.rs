@@ -21,7 +21,9 @@ mod tests;
 use std::cmp::Reverse;
 
 use range_report::stats::{Keyed, Lean, order};
-use range_report::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, MemoryKind, SpanCalls, SpanIdle};
+use range_report::summary::{
+    CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, Join as _, MemoryKind, SpanCalls, SpanIdle,
+};
 use range_report::timeline::{
     ApiCall, Detail, Details, IdleTime, Item, Operation, OperationName, PlacedDetail, Range, WaitKind, Work,
 };
@@ -514,7 +516,7 @@ impl Idle {
             (row.instances, row.calls, row.ns, row.bytes) = (sums.instances, sums.calls, sums.ns, sums.bytes);
             row
         };
-        SpanCalls::joined(self.calls.iter().map(row).in_vec())
+        self.calls.iter().map(row).in_vec().joined()
     }
 }
 

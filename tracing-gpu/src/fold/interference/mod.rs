@@ -24,7 +24,7 @@ mod tests;
 
 use range_report::Summary;
 use range_report::stats::{Keyed, Lean, order};
-use range_report::summary::{InterferenceStats, MemoryKind};
+use range_report::summary::{InterferenceStats, Join as _, MemoryKind};
 use range_report::timeline::{Call, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
 
 use self::calls::Calls;
@@ -252,7 +252,7 @@ impl Fold for Interference {
             (row.possible_operations, row.possible_ns) = (sums.possible_operations, sums.possible_ns);
             row
         };
-        summary.interference = InterferenceStats::joined(self.pairs.iter().map(row).in_vec());
+        summary.interference = self.pairs.iter().map(row).in_vec().joined();
         for (count, why) in [
             (self.late, "their records came too late"),
             (self.crowded, "there are too many pairs of spans"),
