@@ -114,7 +114,6 @@ impl Clock {
         self.origin_ns
     }
 
-    /// A moment in ticks.
     pub(crate) fn ticks_at(&self, moment: Moment) -> Ticks {
         if self.tsc { moment } else { moment.saturating_sub(self.origin_ns).max(3) }
     }

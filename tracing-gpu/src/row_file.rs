@@ -204,7 +204,6 @@ impl RowFile {
         Ok((offset, memory))
     }
 
-    /// Logs a record.
     pub(crate) fn log(&self, kind: u64, record: &Words) {
         self.log_under(&mut self.log.lock(), kind, record);
     }

@@ -269,7 +269,6 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
     run.idle.spans.iter().flat_map(of_row).in_vec()
 }
 
-/// The advice for a cause.
 pub(super) const fn advice(cause: IdleCause) -> Option<&'static str> {
     match cause {
         IdleCause::Launching => Some("launch less: CUDA graphs, larger batches or fused kernels"),

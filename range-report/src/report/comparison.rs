@@ -205,7 +205,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
     headers.extend(judged.into_iter().filter(|_| comparison.gate.is_some()));
     headers.extend(["Style", "Range"].map(str::to_owned));
     let mut table = Table::new(headers.into_iter().map(Column::of).collect::<Vec<_>>());
-    let known = |text: Option<String>| text.map_or_else(Cell::unknown, Cell::tested);
+    let known = |text: Option<String>| text.map_or(Cell::Unknown, Cell::tested);
     let wholes = wholes(comparison);
     for range in &comparison.ranges {
         for (number, (run, place)) in comparison.runs.iter().zip(&range.in_runs).enumerate() {

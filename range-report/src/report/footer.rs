@@ -50,7 +50,6 @@ impl Summary {
 /// Kinds of findings about missing data.
 const LOST: &[FindingKind] = &[FindingKind::OpenRanges, FindingKind::Loss];
 
-/// The sentences of these kinds.
 fn sentences(findings: &[Finding], kinds: &[FindingKind]) -> Vec<String> {
     findings.iter().filter(|one| kinds.contains(&one.kind())).map(|one| one.sentence.clone()).in_vec()
 }

@@ -9,7 +9,6 @@ use crate::Summary;
 use crate::stats::Lean;
 use crate::text::joined;
 
-/// `Interference`.
 pub(crate) fn interference(summary: &Summary, options: &RenderOptions) -> String {
     section_of(TITLES, table(summary, options), &["Share", "Possible", "Avg"], options)
 }

@@ -85,7 +85,7 @@ fn spread(times: &Times) -> [Cell; 5] {
     let median = match times.median_ns {
         Some(median) if times.median_exact => Cell::Number(median),
         Some(median) => Cell::About(median),
-        None => Cell::unknown(),
+        None => Cell::Unknown,
     };
     [
         Cell::mean(times.total_ns, times.instances),

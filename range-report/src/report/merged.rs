@@ -192,7 +192,7 @@ fn process_cells(line: &Line<'_>, merged: &MergedSummary, options: &RenderOption
     let mut cells = cells_of(line.ranks, merged, options);
     cells.extend([median.map(|(least, _)| least), median.map(|(_, most)| most)].map(|ns| known(ns.and_then(rounded))));
     if line.says_nothing {
-        cells[1..].fill(Cell::unknown());
+        cells[1..].fill(Cell::Unknown);
     }
     cells
 }

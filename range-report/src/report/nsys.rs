@@ -215,5 +215,5 @@ pub(crate) fn quantile_cell(quantile: Option<Quantile>) -> Cell {
 /// A number, or the place of one that is not known.
 #[cfg(feature = "merge")]
 pub(crate) fn known(number: Option<String>) -> Cell {
-    number.map_or_else(Cell::unknown, Cell::tested)
+    number.map_or(Cell::Unknown, Cell::tested)
 }

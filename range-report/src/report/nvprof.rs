@@ -21,7 +21,6 @@ const OPENACC: &str = "OpenACC (excl):";
 const BEFORE_NAME: usize = 77;
 const NAME: usize = 72;
 
-/// `Nvprof`.
 pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
     let pid = summary.process.pid;
     let command = gpu_work::printable(&summary.process.command, options);

@@ -8,7 +8,6 @@ use super::table::{Cell, Column, Table};
 use crate::Summary;
 use crate::stats::Lean;
 
-/// `OffCpu`.
 pub(crate) fn off_cpu(summary: &Summary, options: &RenderOptions) -> String {
     section_of(TITLES, table(summary, options), &["Share"], options)
 }

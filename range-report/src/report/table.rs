@@ -57,11 +57,6 @@ impl Cell {
         Self::Text(text.into())
     }
 
-    /// A `-` for an unknown number.
-    pub(crate) const fn unknown() -> Self {
-        Self::Unknown
-    }
-
     pub(crate) fn known(figure: Option<u64>) -> Self {
         figure.map_or(Self::Unknown, Self::Whole)
     }
@@ -567,8 +562,8 @@ mod tests {
         table.push(vec![Cell::tested("1234.5")]);
         table.push(vec![Cell::About(7_654_321.0)]);
         table.push(vec![Cell::Below(1_280)]);
-        table.push(vec![Cell::unknown()]);
-        table.push(vec![Cell::unknown()]);
+        table.push(vec![Cell::Unknown]);
+        table.push(vec![Cell::Unknown]);
         let layout = Layout { thousands: true, ..Layout::default() };
         let lines: Vec<String> = table.render(&layout).lines().map(str::to_owned).collect();
         let expected = ["      1,234.5", " ~7,654,321.0", "     <1,280  ", "            -", "            -"];

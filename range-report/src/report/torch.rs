@@ -30,7 +30,6 @@ const CUT_NAME: usize = MAX_NAME - 3;
 /// Width of every other column.
 const COLUMN: usize = 12;
 
-/// `Torch`.
 pub(crate) fn torch(summary: &Summary, options: &RenderOptions) -> String {
     let title = &title("Operators as in torch.profiler", " (torch)", options);
     let Some(gpu) = &summary.gpu else {

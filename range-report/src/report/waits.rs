@@ -8,7 +8,6 @@ use super::table::{Cell, Column, Table};
 use crate::Summary;
 use crate::stats::Lean;
 
-/// `Waits`.
 pub(crate) fn waits(summary: &Summary, options: &RenderOptions) -> String {
     section_of(TITLES, made(summary, options, NO_SPAN), &["Share", "Avg", "p99 without"], options)
 }

@@ -35,7 +35,6 @@ struct Measured {
     settings: Settings,
     /// Empty until measuring begins, which may be later if only a part is captured.
     running: OnceLock<Option<Running>>,
-    /// The captured range, if there is one.
     range: Option<Captured>,
     /// The registration function of the OpenACC runtime.
     openacc_register: OnceLock<OpenAccRegister>,

@@ -5,11 +5,9 @@ use range_report::timeline::Details;
 use crate::clock::Ticks;
 use crate::thread::engine::Engine;
 
-/// There is no collector.
 #[derive(Debug)]
 pub(crate) enum Collector {}
 
-/// There are no totals.
 pub(crate) enum ActivityTotals {}
 
 impl Collector {

@@ -287,7 +287,6 @@ fn names(value: &str) -> Result<Vec<String>, Refused> {
     }
 }
 
-/// How many there are at most.
 fn most(value: &str) -> Result<usize, Refused> {
     match value {
         "all" => Ok(usize::MAX),

@@ -17,7 +17,6 @@ pub(crate) enum Lost {
     Others = 4,
 }
 
-/// There is no row file.
 #[derive(Debug)]
 pub(crate) enum RowFile {}
 

@@ -161,7 +161,6 @@ fn turn(driver: &Driver, stream: &NamedStream, lane: &Lane) {
     queue.fill(lane);
 }
 
-/// Queues a pair.
 fn queue(driver: &Driver, stream: &NamedStream, pair: RecordedPair) {
     let mut queue = stream.queue.lock();
     queue.close();

@@ -14,7 +14,6 @@ use crate::record::StreamId;
 #[repr(C, align(64))]
 pub(super) struct NamedStream {
     pub(super) handle: Handle,
-    /// The handle of its context.
     pub(super) context_handle: Handle,
     pub(super) id: StreamId,
     pub(super) owner: StreamOwner,

@@ -136,7 +136,6 @@ impl CallRow {
         let _is_fresh = self.identity.set(identity);
     }
 
-    /// Adds a call.
     pub(crate) fn add(&self, latency: u64, sums: &CallSums, budget: &Budget) {
         let mut latencies = self.latencies.sums();
         self.latencies.samples.keep(latencies.count, latency, budget);

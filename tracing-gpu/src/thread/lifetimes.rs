@@ -114,7 +114,6 @@ impl Lifetimes {
         unnoted
     }
 
-    /// All open lifetimes.
     pub(super) fn open(&self) -> Vec<OpenLifetimes> {
         let mut open: Keyed<(u32, u64), OpenLifetimes> = Keyed::default();
         for Lifetime { label, thread, thread_name, .. } in self.0.as_ref().map_or(&[][..], |all| all.open.rows()) {

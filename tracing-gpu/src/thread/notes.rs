@@ -65,7 +65,6 @@ pub(crate) struct Dropped {
     pub(crate) launches: u64,
     /// Calls of the program that are in no span, and our own calls, which look like the program's.
     pub(crate) calls: u64,
-    /// Ranges.
     pub(crate) ranges: u64,
 }
 

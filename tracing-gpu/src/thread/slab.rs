@@ -218,7 +218,6 @@ impl Slab {
         Some((index, slot))
     }
 
-    /// The slot of a live span.
     #[inline]
     fn live(&self, span: SpanRef) -> Option<(&Slot, u64)> {
         let slot = self.slots.get(span.slot as usize)?;

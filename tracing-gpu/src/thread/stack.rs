@@ -575,7 +575,6 @@ impl Left {
     }
 }
 
-/// A copy of a frame.
 #[derive(Clone, Copy)]
 struct FrameCopy {
     span: u64,

@@ -27,7 +27,6 @@ use range_report::timeline::{Link, Value};
 #[path = "tape/tests.rs"]
 mod tests;
 
-/// A record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record {
     /// A thread begins, under this name. Later records with its number belong to it.

@@ -71,7 +71,6 @@ trait Home {
     fn call(&self, engine: &'static Engine, thread: &ThreadState, id: u64) -> CallId;
     /// Lets this call follow a live span that none follows. False if that cannot be: then nothing changes.
     fn keep_call(&self, engine: &'static Engine, thread: &ThreadState, id: u64, call: CallId) -> bool;
-    /// The values of a span with its own.
     fn values(&self, engine: &'static Engine, id: u64) -> Option<Arc<SpanValues>>;
     /// The creating thread's data of a live span, if a timeline is written.
     fn created(&self, engine: &'static Engine, thread: &'static ThreadState, id: u64) -> Option<&'static Created>;

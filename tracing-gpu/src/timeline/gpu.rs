@@ -55,7 +55,6 @@ impl GpuTracks {
         ns.saturating_sub(self.origin).max(1)
     }
 
-    /// Writes the records.
     pub(super) fn write(&mut self, records: &GpuRecords, moments: &Moments, labels: &Labels, give: Give<'_>) {
         // Thread and time of a launch, its span, and its call. A thread without a state has none of these.
         let place = |launch: Option<Launch>| match launch.filter(|launch| launch.thread != 0) {

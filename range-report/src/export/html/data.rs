@@ -318,7 +318,6 @@ fn colors(bars: &[Bar]) -> (Vec<u32>, Vec<u32>) {
     (list, of_bars)
 }
 
-/// The launches, in the order of their bars.
 fn in_order_of(bars: &[Bar], launches: &[Launch]) -> Vec<Launch> {
     bars.iter().filter_map(|bar| launch_of(bar, launches).copied()).collect()
 }

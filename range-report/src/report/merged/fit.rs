@@ -131,9 +131,8 @@ fn columns(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> 
     let mut add = |column: Optional, header: &str, cell: &dyn Fn(&Line<'_>) -> Cell| {
         all.push((column, header.to_owned(), rows.lines.iter().map(cell).collect()));
     };
-    let known = |line: &Line<'_>, text: Option<String>| {
-        text.filter(|_| !line.says_nothing).map_or_else(Cell::unknown, Cell::tested)
-    };
+    let known =
+        |line: &Line<'_>, text: Option<String>| text.filter(|_| !line.says_nothing).map_or(Cell::Unknown, Cell::tested);
     // As wide as the column, so that numbers are right-aligned.
     let wide = |line: &Line<'_>, text: Option<String>, width: usize| {
         let text = text.filter(|_| !line.says_nothing).unwrap_or_else(|| "-".to_owned());
@@ -181,13 +180,12 @@ fn columns(rows: &Rows<'_>, merged: &MergedSummary, options: &RenderOptions) -> 
         known(line, line.ranks.imbalance().map(|imbalance| format!("{imbalance:.2}")))
     });
     add(Optional::Slowest, "Slowest", &|line| match line.says_nothing {
-        true => Cell::unknown(),
+        true => Cell::Unknown,
         false => Cell::text(shorten(&slowest(line.ranks, merged, options), MAX_PROCESS, MAX_PROCESS / 2)),
     });
     all
 }
 
-/// These columns as a table.
 fn table_of(columns: &[&Figures]) -> Table {
     let headers: Vec<Column> = columns.iter().map(|(_, header, _)| Column::of(header.clone())).collect();
     let mut table = Table::new(headers);
