@@ -56,7 +56,7 @@ impl ObjectHandle {
         self.0
     }
 
-    fn to_pointer(self) -> Handle {
+    pub(super) fn to_pointer(self) -> Handle {
         std::ptr::with_exposed_provenance_mut(self.0)
     }
 }

@@ -1,13 +1,11 @@
 //! Names for objects of the operating system and of libraries: mutexes, threads, streams.
 
 use super::domain::Domain;
+use super::naming::ObjectHandle;
 use super::{calls, text};
+use crate::abi;
 use crate::abi::program::{SLOTS, is_ready};
 use crate::abi::resource_kind::ResourceKind;
-use crate::abi::{self, Handle};
-use std::ffi::c_void;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A name of an object; dropping it removes the name.
 ///
@@ -18,30 +16,26 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// ```
 #[must_use = "the name is taken back when this is dropped"]
 #[derive(Debug)]
-pub struct Resource(AtomicPtr<c_void>);
+pub struct Resource(ObjectHandle);
 
 impl Resource {
     /// Names the object with this `identifier`, an address or a number, which is never dereferenced.
     pub fn new(domain: Domain, kind: ResourceKind, identifier: u64, name: &str) -> Self {
         if !is_ready(&SLOTS.core2[abi::core2::RESOURCE_CREATE]) {
-            return Self(AtomicPtr::new(null_mut()));
+            return Self(0.into());
         }
         let handle = text::with_c_str(name, |name| {
             let resource = calls::Resource::new(kind.identifier_type(), identifier, name);
             calls::create_resource(domain.handle(), &resource)
         });
-        Self(AtomicPtr::new(handle))
-    }
-
-    fn handle(&self) -> Handle {
-        self.0.load(Ordering::Relaxed)
+        Self(handle.into())
     }
 }
 
 impl Drop for Resource {
     fn drop(&mut self) {
-        if !self.handle().is_null() {
-            calls::destroy_resource(self.handle());
+        if self.0.value() != 0 {
+            calls::destroy_resource(self.0.to_pointer());
         }
     }
 }

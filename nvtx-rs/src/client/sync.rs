@@ -1,12 +1,10 @@
 //! Synchronisation objects of your own making, so that tools can show who waits for whom.
 
 use super::domain::Domain;
+use super::naming::ObjectHandle;
 use super::{calls, text};
+use crate::abi;
 use crate::abi::program::{SLOTS, is_ready};
-use crate::abi::{self, Handle};
-use std::ffi::c_void;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A lock, queue or barrier that the operating system does not know, announced to the tool.
 ///
@@ -23,16 +21,15 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// spin.releasing();
 /// ```
 #[derive(Debug)]
-pub struct SyncObject(AtomicPtr<c_void>);
+pub struct SyncObject(ObjectHandle);
 
 macro_rules! sync_calls {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
         #[inline]
         pub fn $name(&self) {
-            let handle = self.handle();
-            if !handle.is_null() {
-                calls::$name(handle);
+            if self.0.value() != 0 {
+                calls::$name(self.0.to_pointer());
             }
         }
     )* };
@@ -43,10 +40,10 @@ impl SyncObject {
     #[must_use]
     pub fn new(domain: Domain, name: &str) -> Self {
         if !is_ready(&SLOTS.sync[abi::sync::CREATE]) {
-            return Self(AtomicPtr::new(null_mut()));
+            return Self(0.into());
         }
         let create = |name: &_| calls::create_sync(domain.handle(), &calls::SyncUser::new(name));
-        Self(AtomicPtr::new(text::with_c_str(name, create)))
+        Self(text::with_c_str(name, create).into())
     }
 
     sync_calls! {
@@ -59,17 +56,12 @@ impl SyncObject {
         /// This thread is about to let the object go.
         releasing;
     }
-
-    fn handle(&self) -> Handle {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 impl Drop for SyncObject {
     fn drop(&mut self) {
-        let handle = self.handle();
-        if !handle.is_null() {
-            calls::destroy_sync(handle);
+        if self.0.value() != 0 {
+            calls::destroy_sync(self.0.to_pointer());
         }
     }
 }
