@@ -23,10 +23,10 @@ pub(crate) fn ranges(summary: &Summary, options: &RenderOptions) -> String {
         let start_end: Vec<Row> = of_style(RangeStyle::StartEnd).map(|row| name_row(row, options)).in_vec();
         let mut out = String::new();
         if !push_pop.is_empty() || !any_start_end {
-            out += &table_section("NVTX Push-Pop Range Statistics:", &push_pop, &["Range"], options);
+            out += &table_section("NVTX Push-Pop Range Statistics:", &push_pop, options);
         }
         if any_start_end {
-            out += &table_section("NVTX Start-End Range Statistics:", &start_end, &["Range"], options);
+            out += &table_section("NVTX Start-End Range Statistics:", &start_end, options);
         }
         return out;
     }
@@ -95,11 +95,12 @@ pub(crate) fn name_cell(label: Option<&str>, options: &RenderOptions) -> Cell {
     if options.raw_names { Cell::tested(label) } else { Cell::text(names::escaped(label)) }
 }
 
-fn table_section(title: &str, rows: &[Row], names: &[&str], options: &RenderOptions) -> String {
+fn table_section(title: &str, rows: &[Row], options: &RenderOptions) -> String {
     if rows.is_empty() {
         return section(title, super::NO_RANGE);
     }
-    section(title, &statistics(rows, &Columns::of_ranges(names), options))
+    let table = statistics_table(rows, &Columns::of_ranges(&["Range"]), options);
+    section(title, &table.render(&Layout::as_nsight(options)))
 }
 
 /// The differences between the tables of statistics.
@@ -121,12 +122,6 @@ impl<'a> Columns<'a> {
     pub(crate) const fn of_gpu(count: &'a str, names: &'a [&'a str]) -> Self {
         Self { count, names, rounding: Rounding::Binary }
     }
-}
-
-/// The table of statistics in either style, laid out.
-pub(crate) fn statistics(rows: &[Row], columns: &Columns, options: &RenderOptions) -> String {
-    let layout = Layout::as_nsight(options);
-    statistics_table(rows, columns, options).render(&layout)
 }
 
 /// The columns of times: their headers in either style, and on the page. The share is that of the total in the next
