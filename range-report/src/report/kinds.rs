@@ -224,21 +224,28 @@ impl MergedTable {
     ];
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
+/// A setting is printed and read by its names.
+macro_rules! named {
+    ($Setting:ident, $what:literal, $all:expr) => {
+        impl fmt::Display for $Setting {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $Setting {
+            type Err = UnknownName;
+
+            fn from_str(name: &str) -> Result<Self, UnknownName> {
+                let known = $all.iter().copied().find(|one: &Self| one.name() == name);
+                known.ok_or_else(|| UnknownName::new($what, name, &one_of($all.iter().map(|one| one.name()).in_vec())))
+            }
+        }
+    };
 }
 
-impl FromStr for Report {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        Self::ALL.iter().copied().find(|report| report.name() == name).ok_or_else(|| {
-            UnknownName::new("report", name, &one_of(Self::ALL.iter().map(|report| report.name()).in_vec()))
-        })
-    }
-}
+named!(Report, "report", Self::ALL);
+named!(TableStyle, "table style", [Self::Current, Self::Legacy]);
 
 /// The tool whose layout the statistics imitate.
 ///
@@ -266,23 +273,6 @@ impl TableStyle {
             Self::Current => "current",
             Self::Legacy => "legacy",
         }
-    }
-}
-
-impl fmt::Display for TableStyle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for TableStyle {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let all = [Self::Current, Self::Legacy];
-        all.iter().copied().find(|style| style.name() == name).ok_or_else(|| {
-            UnknownName::new("table style", name, &one_of(all.iter().map(|style| style.name()).in_vec()))
-        })
     }
 }
 
