@@ -33,15 +33,8 @@ function readCalls() {
     }
   }
   const { place, at, size } = placesOf(parent);
-  const from = new Uint32Array(count + 1);
   const own = run.rows.filter((row) => row.part !== 'calls');
-  for (const row of own)
-    for (let i = row.first; i < row.last; i++) if (run.call[i] > 0) from[place[run.call[i] - 1] + 1]++;
-  for (let index = 0; index < count; index++) from[index + 1] += from[index];
-  const items = new Uint32Array(from[count]);
-  const next = from.slice(0, count);
-  for (const row of own)
-    for (let i = row.first; i < row.last; i++) if (run.call[i] > 0) items[next[place[run.call[i] - 1]]++] = i;
+  const { from, items } = itemsByKey(own, count, (i) => (run.call[i] > 0 ? place[run.call[i] - 1] : -1));
   return { count, parent, size, place, at, from, items, item, long, ...rootsOf(parent, item, long, at) };
 }
 

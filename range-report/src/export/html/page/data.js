@@ -101,6 +101,21 @@ function rowOf(item) {
   return run.rows[firstIndex(0, run.rows.length, (index) => run.rows[index].last > item)];
 }
 
+/** The items of some rows by keys below `count`: those of a key are `items[from[key]]` to `items[from[key + 1]]`. */
+function itemsByKey(rows, count, keyOf) {
+  const from = new Uint32Array(count + 1);
+  const forEach = (use) => {
+    for (const row of rows)
+      for (let item = row.first; item < row.last; item++) if (keyOf(item) >= 0) use(keyOf(item), item);
+  };
+  forEach((key) => from[key + 1]++);
+  for (let key = 0; key < count; key++) from[key + 1] += from[key];
+  const items = new Uint32Array(from[count]);
+  const next = from.slice();
+  forEach((key, item) => (items[next[key]++] = item));
+  return { from, items };
+}
+
 function nameOf(item) {
   return run.texts[run.name[item]];
 }

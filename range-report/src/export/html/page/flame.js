@@ -203,13 +203,8 @@ function neighbourPhase(node, key) {
   if (key === 'ArrowUp') return parent < 0 ? node : parent;
   const family = [];
   const within = key === 'ArrowDown' ? node : parent;
-  for (
-    let child = within < 0 ? 0 : within + 1;
-    child < (within < 0 ? run.tree.length : flame.ends[within]);
-    child = flame.ends[child]
-  ) {
-    if (value[child] > 0) family.push(child);
-  }
+  const [first, end] = within < 0 ? [0, run.tree.length] : [within + 1, flame.ends[within]];
+  for (let child = first; child < end; child = flame.ends[child]) if (value[child] > 0) family.push(child);
   if (key === 'ArrowDown')
     return family.reduce((best, child) => (best === node || value[child] > value[best] ? child : best), node);
   const at = family.indexOf(node) + (key === 'ArrowLeft' ? -1 : 1);

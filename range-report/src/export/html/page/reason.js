@@ -36,12 +36,8 @@ function spanOf(items) {
 
 /** How long threads surely ran, and surely did not, in these items; in those of them that lie in some `within`. */
 function cpuIn(items, within) {
-  const byThread = new Map();
-  for (const item of [...(within ?? [])].sort((a, b) => run.start[a] - run.start[b])) {
-    const { group } = rowOf(item);
-    if (!byThread.has(group)) byThread.set(group, []);
-    byThread.get(group).push(item);
-  }
+  const byTime = [...(within ?? [])].sort((a, b) => run.start[a] - run.start[b]);
+  const byThread = Map.groupBy(byTime, (item) => rowOf(item).group);
   const isInside = (item) => {
     const there = byThread.get(rowOf(item).group) ?? [];
     const around = there[firstIndex(0, there.length, (index) => run.end[there[index]] >= run.end[item])];
@@ -67,31 +63,20 @@ function inApi(polls) {
 
 /** The calls directly inside some, by the texts of their names. */
 function familiesIn(within) {
-  const families = new Map();
-  for (const one of within.flatMap(childrenOf).slice(0, MOST_INSIDE)) {
-    const name = run.name[calls.item[one]];
-    if (!families.has(name)) families.set(name, []);
-    families.get(name).push(one);
-  }
-  return families;
+  return Map.groupBy(within.flatMap(childrenOf).slice(0, MOST_INSIDE), (one) => run.name[calls.item[one]]);
 }
 
 /** How long what has a name takes in all inside a call of a name, and how many they are: the medians of some. */
 const usualInside = remembered((text) => {
   const items = callsNamed(run.texts[text]);
   const step = Math.max(1, Math.floor(items.length / SAMPLED_CALLS));
-  const sampled = items.filter((_, index) => index % step === 0);
-  const times = new Map();
-  for (const item of sampled) {
-    for (const [name, family] of familiesIn([callOf(item)])) {
-      if (!times.has(name)) times.set(name, []);
-      times.get(name).push([timeOf(spanOf(family.map((one) => calls.item[one]))), family.length]);
-    }
-  }
+  const sampled = [...items.filter((_, index) => index % step === 0)];
+  const figures = ([name, family]) => [name, timeOf(spanOf(family.map((one) => calls.item[one]))), family.length];
+  const all = sampled.flatMap((item) => [...familiesIn([callOf(item)])].map(figures));
   // Where it is not in most of the calls, the median is none.
   const median = (list) => quantileOf([...list, ...new Array(sampled.length - list.length).fill(0)], 0.5);
-  const medians = (list) => [0, 1].map((index) => median(list.map((one) => one[index])));
-  return new Map([...times].map(([name, list]) => [name, medians(list)]));
+  const medians = (list) => [1, 2].map((index) => median(list.map((one) => one[index])));
+  return new Map([...Map.groupBy(all, ([name]) => name)].map(([name, list]) => [name, medians(list)]));
 });
 
 /**

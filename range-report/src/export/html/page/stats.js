@@ -1,8 +1,6 @@
 // Names in numbers: how long what has a name took, from the items of this page.
 
 const BUCKETS = 24;
-const stats = { groups: new Map() };
-
 /** Which tables have rows that are names of items, and in which parts of the timeline these are. */
 const PARTS_OF_TABLES = {
   Ranges: 'ranges',
@@ -12,24 +10,15 @@ const PARTS_OF_TABLES = {
   'API calls': 'api',
 };
 
-/** The items of a part of the timeline by names: those of text `n` are `items[from[n]]` to `items[from[n + 1]]`. */
-function byName(part) {
-  let group = stats.groups.get(part);
-  if (group) return group;
-  const from = new Uint32Array(run.texts.length + 1);
+/** The items of a part of the timeline by names: see `itemsByKey`; a key is the number of a text. */
+const byName = remembered((part) => {
   const rows = run.rows.filter((row) => row.part === part);
-  for (const row of rows) for (let item = row.first; item < row.last; item++) from[run.name[item] + 1]++;
-  for (let text = 0; text < run.texts.length; text++) from[text + 1] += from[text];
-  const items = new Uint32Array(from[run.texts.length]);
-  const next = from.slice();
-  for (const row of rows) for (let item = row.first; item < row.last; item++) items[next[run.name[item]]++] = item;
+  const { from, items } = itemsByKey(rows, run.texts.length, (item) => run.name[item]);
   const numbers = new Map();
   for (let text = 0; text < run.texts.length; text++)
     if (from[text + 1] > from[text]) numbers.set(run.texts[text], text);
-  group = { from, items, numbers };
-  stats.groups.set(part, group);
-  return group;
-}
+  return { from, items, numbers };
+});
 
 /** The items of a part that have this name. */
 function namedItems(part, name) {
