@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::interval::LEAST_PAIRS;
+use crate::text::escaped;
+use crate::text::names::label_or_none;
 use crate::text::number::{human_inline, ratio};
-use crate::text::{escaped, label};
 use crate::{RangeStyle, Times};
 
 /// By default, a difference below this time is never a regression: 0.1 ms.
@@ -238,7 +239,7 @@ impl fmt::Display for Regression {
 
 /// The name of a range in a line: a lifetime is told from the entries of the same name, as in the table.
 fn named(domain: Option<&str>, name: &str, style: RangeStyle) -> String {
-    let label = label(domain, name).unwrap_or_else(|| "None".to_owned());
+    let label = label_or_none(domain, name);
     let lifetime = if style == RangeStyle::StartEnd { " (start/end)" } else { "" };
     format!("{}{lifetime}", escaped(&label))
 }

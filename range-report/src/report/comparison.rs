@@ -244,7 +244,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> Table {
             row.extend(judged.into_iter().filter(|_| comparison.gate.is_some()));
             row.extend([
                 Cell::text(style_name(range.style)),
-                Cell::text(names::label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned())),
+                Cell::text(names::label_or_none(range.domain.as_deref(), &range.name)),
             ]);
             table.push(row);
         }

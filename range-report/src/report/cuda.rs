@@ -131,7 +131,7 @@ pub(super) fn range_kernels(summary: &Summary, options: &RenderOptions) -> Made 
 /// `None` only outside of any range.
 fn range_label(row: &RangeKernelStats) -> Option<String> {
     let (domain, name) = row.range.as_ref()?;
-    Some(names::label(domain.as_deref(), name).unwrap_or_else(|| "None".to_owned()))
+    Some(names::label_or_none(domain.as_deref(), name))
 }
 
 /// Rows by total time, then by name; `None` if there are none.

@@ -18,7 +18,7 @@ pub(super) fn cells(depth: usize, node: &impl Figures, more: Vec<Cell>, domain: 
     let mut cells = vec![Cell::Whole(depth as u64)];
     node.shown().into_iter().for_each(|figure| cells.push(Cell::known(figure)));
     cells.extend(more);
-    cells.push(Cell::text(names::label(domain, name).unwrap_or_else(|| "None".to_owned())));
+    cells.push(Cell::text(names::label_or_none(domain, name)));
     cells
 }
 

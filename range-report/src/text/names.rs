@@ -38,9 +38,14 @@ pub(crate) fn in_domain(domain: Option<&str>, name: &str) -> String {
     domain.map_or_else(|| name.to_owned(), |domain| format!("{domain}:{name}"))
 }
 
-/// The same, or `None` for a range without a name, as in Nsight Systems.
+/// The same; `None` for a range without a name.
 pub(crate) fn label(domain: Option<&str>, name: &str) -> Option<String> {
     (!name.is_empty()).then(|| in_domain(domain, name))
+}
+
+/// The same; for a range without a name, the word `None`, as in Nsight Systems.
+pub(crate) fn label_or_none(domain: Option<&str>, name: &str) -> String {
+    label(domain, name).unwrap_or_else(|| "None".to_owned())
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ impl Wording {
 
     /// The name of a range with its domain.
     pub(crate) fn label(self, domain: Option<&str>, name: &str) -> String {
-        let label = names::label(domain, name).unwrap_or_else(|| "None".to_owned());
+        let label = names::label_or_none(domain, name);
         if self.raw_names { label } else { escaped(&label).into_owned() }
     }
 }

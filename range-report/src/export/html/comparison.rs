@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::tables::{Cell, MOST_ROWS, Table, column, name, number, quantile, quantile_column, style};
 use super::texts::{LONGEST, LONGEST_COMMAND, identity, presentable};
 use crate::compare::by_self_time;
-use crate::report::{RenderOptions, Unit, change, gate_verdict, label, verdicts, verdicts_on_self_time};
+use crate::report::{RenderOptions, Unit, change, gate_verdict, verdicts, verdicts_on_self_time};
 use crate::summary::{Process, RangeStyle};
+use crate::text::names::label_or_none;
 use crate::{ComparedRange, Comparison};
 
 /// The largest length of a run's name in bytes.
@@ -136,11 +137,7 @@ fn changes(comparison: &Comparison, run: usize) -> (Vec<Change>, usize) {
         .into_iter()
         .chain(faster)
         .map(|(range, ns)| Change {
-            name: presentable(
-                &label(range.domain.as_deref(), &range.name).unwrap_or_else(|| "None".to_owned()),
-                LONGEST,
-            )
-            .into_owned(),
+            name: presentable(&label_or_none(range.domain.as_deref(), &range.name), LONGEST).into_owned(),
             lifetime: range.style == RangeStyle::StartEnd,
             ns,
             ratio: change(range, run),

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::tables::MOST_ROWS;
 use super::texts::{LONGEST, presentable};
-use crate::report::label;
 use crate::summary::{GpuIdle, IdleCause, IdleCauses};
+use crate::text::names::label_or_none;
 
 /// The name of a cause, as in the report `idle`.
 pub(super) fn words(cause: IdleCause) -> String {
@@ -43,7 +43,7 @@ pub(super) fn shown(idle: &GpuIdle, drawn: impl Fn(u32) -> u64) -> Shown {
         drawn_ns: drawn(device.device),
     });
     let spans = idle.spans.iter().take(MOST_ROWS).filter_map(|span| {
-        let name = label(span.domain.as_deref(), span.name.as_deref()?).unwrap_or_else(|| "None".to_owned());
+        let name = label_or_none(span.domain.as_deref(), span.name.as_deref()?);
         Some((presentable(&name, LONGEST).into_owned(), in_order(&span.causes)))
     });
     Shown { causes: IdleCause::ALL.map(words), devices: devices.collect(), spans: spans.collect() }

@@ -4,10 +4,11 @@ use serde::Serialize;
 
 use super::texts::{LONGEST, presentable};
 use crate::analysis::Phases;
+use crate::report::Column;
 use crate::report::calls::percentile;
-use crate::report::{Column, label};
 use crate::summary::schema::Figures;
 use crate::summary::{GpuWork, Quantile, Summary, TreeNode};
+use crate::text::names::label_or_none;
 
 /// The largest number of nodes. Further ones are counted.
 const MOST_NODES: usize = 200_000;
@@ -88,7 +89,7 @@ pub(super) fn nodes(summary: &Summary, phases: &Phases, appended: &[(usize, Colu
 
 /// The name of a phase on the page.
 pub(super) fn name_of(node: &TreeNode) -> String {
-    let name = label(node.domain.as_deref(), &node.name).unwrap_or_else(|| "None".to_owned());
+    let name = label_or_none(node.domain.as_deref(), &node.name);
     presentable(&name, LONGEST).into_owned()
 }
 

@@ -235,7 +235,7 @@ impl<'a> Rows<'a> {
                         &row.all.latency,
                         None,
                         &row.ranks,
-                        vec![label(row.key.domain.as_deref(), &row.key.name)],
+                        vec![names::label_or_none(row.key.domain.as_deref(), &row.key.name)],
                     )
                 });
                 Self::new(Unit::Time, "Awaited Self", "Calls", vec!["Call"], lines.collect())
@@ -247,10 +247,6 @@ impl<'a> Rows<'a> {
             MergedTable::Tree => return None,
         })
     }
-}
-
-fn label(domain: Option<&str>, name: &str) -> String {
-    names::label(domain, name).unwrap_or_else(|| "None".to_owned())
 }
 
 /// A range: its label, its times, the bounds of its median, and its figures by process.
@@ -265,7 +261,7 @@ fn of_ranges<'a>(rows: Vec<RangeRow<'a>>, count: &'static str) -> Rows<'a> {
             times,
             median,
             ranks,
-            style.into_iter().chain([label(key.domain.as_deref(), &key.name)]).collect(),
+            style.into_iter().chain([names::label_or_none(key.domain.as_deref(), &key.name)]).collect(),
         )
     });
     let names = if any_start_end { vec!["Style", "Range"] } else { vec!["Range"] };
@@ -275,7 +271,7 @@ fn of_ranges<'a>(rows: Vec<RangeRow<'a>>, count: &'static str) -> Rows<'a> {
 /// Rows without a visible total come last.
 fn streams(merged: &MergedSummary) -> Rows<'_> {
     let lines = merged.stream_ranges.iter().map(|row| {
-        let names = vec![row.key.stream.clone(), label(row.key.domain.as_deref(), &row.key.name)];
+        let names = vec![row.key.stream.clone(), names::label_or_none(row.key.domain.as_deref(), &row.key.name)];
         let line = Line::of_times(&row.all.times, row.median_bounds, &row.ranks, names);
         Line { says_nothing: row.all.empty >= row.all.times.instances, ..line }
     });
