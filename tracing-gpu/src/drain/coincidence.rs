@@ -107,7 +107,8 @@ fn telling_values(rows: &Keyed<Key, Sums>) -> Vec<Claim> {
 /// these waits, those of calls with the value count as no hit.
 fn is_telling(after: &Sums, all: &Sums) -> bool {
     let others = all.waits.saturating_sub(after.own);
-    if after.moments < MOMENTS || after.waits * 100 < others * WAITS_PERCENT {
+    let may_wait = after.began_with * FIRST_PART > after.waits;
+    if may_wait || after.moments < MOMENTS || after.waits * 100 < others * WAITS_PERCENT {
         return false;
     }
     let is_rare = after.waits as f64 * all.waits as f64 >= values::TELLS as f64 * after.own as f64 * others as f64;

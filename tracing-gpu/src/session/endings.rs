@@ -66,9 +66,10 @@ pub(crate) struct Endings {
 
 #[derive(Debug, Default)]
 struct Ending {
-    /// The range, at its end; and at its begin, or that of the call that was polled.
+    /// The range, at its end; at its begin, or that of the call that was polled; and at the begin of that poll.
     range: AtomicU64,
     begun: AtomicU64,
+    entered: AtomicU64,
     /// If the range began with the end of a wait: of the longest wait of its task, who waited, and when the first of
     /// its queue went on.
     woken: AtomicU64,
@@ -82,6 +83,7 @@ struct Ending {
 pub(crate) struct Last {
     pub(crate) range: Mark,
     pub(crate) begun: Option<Mark>,
+    pub(crate) entered: Option<Mark>,
     pub(crate) woken: Option<Mark>,
     pub(crate) off_since: Option<Mark>,
     /// Of its call.
@@ -106,14 +108,15 @@ impl Endings {
         last.into_iter().for_each(|ending| ending.woken.store(Mark::bits(woken), Relaxed));
     }
 
-    /// A range has ended that had begun then, and whose thread may have been off the CPU since then; of a call with
-    /// these codes. Only for the owning thread.
-    pub(crate) fn end(&self, range: Option<Mark>, [begun, off_since]: [Option<Mark>; 2], codes: Codes) {
+    /// A range has ended that had begun and was entered then, and whose thread may have been off the CPU since then; of
+    /// a call with these codes. Only for the owning thread.
+    pub(crate) fn end(&self, range: Option<Mark>, [begun, entered, off_since]: [Option<Mark>; 3], codes: Codes) {
         let count = self.count.load(Relaxed);
         let Some(ending) = self.all.get(count as usize % KEPT) else { return };
         ending.woken.store(self.woken.load(Relaxed), Relaxed);
         self.woken.store(0, Relaxed);
         ending.begun.store(Mark::bits(begun), Relaxed);
+        ending.entered.store(Mark::bits(entered), Relaxed);
         ending.off_since.store(Mark::bits(off_since), Relaxed);
         ending.codes.iter().zip(codes).for_each(|(word, code)| word.store(code, Relaxed));
         ending.range.store(Mark::bits(range), Release);
@@ -124,10 +127,10 @@ impl Endings {
     pub(crate) fn all(&self) -> impl Iterator<Item = Last> {
         self.all.iter().filter_map(|ending| {
             let range = Mark::of(ending.range.load(Acquire))?;
-            let [begun, woken, off_since] =
-                [&ending.begun, &ending.woken, &ending.off_since].map(|word| Mark::of(word.load(Relaxed)));
+            let [begun, entered, woken, off_since] = [&ending.begun, &ending.entered, &ending.woken, &ending.off_since]
+                .map(|word| Mark::of(word.load(Relaxed)));
             let codes = ending.codes.each_ref().map(|code| code.load(Relaxed));
-            Some(Last { range, begun, woken, off_since, codes })
+            Some(Last { range, begun, entered, woken, off_since, codes })
         })
     }
 
@@ -168,10 +171,10 @@ impl AllEndings {
         Some(endings)
     }
 
-    /// Whether waits of this name did not just end within this time of the moment.
+    /// Whether the last waits of this name ended more than this time before the moment.
     pub(crate) fn is_new_moment(&self, waiter: u32, at: Ticks, within: u64) -> bool {
         let last = &self.moments[waiter as usize % self.moments.len()];
-        at.abs_diff(last.swap(at, Relaxed)) > within
+        at.saturating_sub(last.fetch_max(at, Relaxed)) > within
     }
 
     /// Those of a thread, if they are made.
@@ -207,7 +210,7 @@ mod tests {
     fn those_of_any_thread_are_found() {
         let all = AllEndings::new();
         for thread in [3, 1_000] {
-            all.make(thread).unwrap().end(Mark::new(thread, 1 << UNIT), [None; 2], Codes::default());
+            all.make(thread).unwrap().end(Mark::new(thread, 1 << UNIT), [None; 3], Codes::default());
         }
         let labels: Vec<u32> = all.iter().flat_map(Endings::all).map(|last| last.range.label()).collect();
         assert_eq!(labels, [3, 1_000]);
@@ -218,15 +221,22 @@ mod tests {
         let endings = Endings::default();
         let mark = |number: u64| Mark::new(number as u32, number << UNIT);
         endings.begin(mark(3));
-        (0..=KEPT as u64).for_each(|number| endings.end(mark(number), [mark(0), None], Codes::default()));
+        (0..=KEPT as u64).for_each(|number| endings.end(mark(number), [mark(0), mark(0), None], Codes::default()));
         let mut all: Vec<_> = endings.all().map(|last| (last.range.label(), last.woken.is_some())).collect();
         all.sort_unstable();
         assert_eq!((all.len(), all[0], endings.oldest()), (KEPT, (1, false), mark(1)));
         let other = Endings::default();
-        other.end(mark(4), [mark(2), mark(1)], [7, 0, 0, 9]);
+        other.end(mark(4), [mark(2), mark(5), mark(1)], [7, 0, 0, 9]);
         other.amend(mark(3));
         let range = mark(4).unwrap();
-        let all = vec![Last { range, begun: mark(2), woken: mark(3), off_since: mark(1), codes: [7, 0, 0, 9] }];
+        let all = vec![Last {
+            range,
+            begun: mark(2),
+            entered: mark(5),
+            woken: mark(3),
+            off_since: mark(1),
+            codes: [7, 0, 0, 9],
+        }];
         assert_eq!((other.all().collect::<Vec<_>>(), other.oldest()), (all, None));
     }
 }

@@ -32,12 +32,12 @@ pub(crate) const LEAST: u64 = 1 << 21;
 pub(crate) const WINDOWS: [u64; 5] = [1 << 19, 1 << 22, 1 << 24, 1 << 20, 1 << 23];
 pub(crate) const LATE: u8 = 3;
 /// A time that is long past.
-const AT_ONCE: Ticks = 1;
+const LONG_PAST: Ticks = 1;
 /// How long after a wait the second look is.
 const DELAY: u64 = WINDOWS[4] / 2;
 /// A thread that runs nothing for so long, some 50 us, waits for something to do.
 const FREE: u64 = 1 << 17;
-/// Nor is a thread free that runs nothing for so small a part of what it ran before.
+/// Nor is a thread free that runs nothing for so small a part of what it ran before, and some 0.2 ms at most.
 const RUNTIME_PART: u64 = 64;
 /// Chance of one.
 pub(crate) const CERTAIN: u64 = 1 << 16;
@@ -216,10 +216,13 @@ impl Coincidences {
         }
         let began = clock.now();
         let state = &mut *self.state.lock();
-        state.see(endings.iter(), [since, now]);
+        state.see(endings.iter(), [since, now], matches!(kind, Waiter::Thread(..)));
         // A range that was off the CPU is among them, since it ends with its wait.
         state.seen.retain(|seen| (seen.label, seen.age) != (waiter, 0));
         let known = known(endings, now);
+        if known == 0 && matches!(kind, Waiter::Thread(_, Some(_))) {
+            return Mark::new(waiter, now); // the worker has polled nothing for so long that nothing is known any more
+        }
         let (is_thread, held_by, task) = match kind {
             Waiter::Thread(_, task) => (true, None, task),
             Waiter::Call(held_by, task) => (false, held_by, task),
@@ -252,16 +255,26 @@ impl Coincidences {
         Mark::new(waiter, wait.until)
     }
 
-    /// A thread has waited in a poll. The first look is at its next poll or range: the drop of a future follows at
-    /// once.
+    /// A thread has waited in a poll. The first look is at its next poll of another call, or at the end of a range: the
+    /// drop of a future follows its poll at once.
     pub(crate) fn look_later(&self, wait: PollWait) {
         self.state.lock().of_poll = Some(wait);
-        self.late_at.store(AT_ONCE, Relaxed);
+        self.late_at.store(LONG_PAST, Relaxed);
     }
 
     /// The wait in a poll that is to be looked at now.
     pub(crate) fn take_of_poll(&self) -> Option<PollWait> {
-        self.state.lock().of_poll.take()
+        let state = &mut *self.state.lock();
+        let wait = state.of_poll.take()?;
+        self.late_at.store(state.late.map_or(0, |late| late.until + DELAY), Relaxed);
+        Some(wait)
+    }
+
+    /// Another thread has this from now on, which has waited for nothing yet.
+    pub(crate) fn forget_waits(&self) {
+        let state = &mut *self.state.lock();
+        (state.late, state.of_poll) = (None, None);
+        self.late_at.store(0, Relaxed);
     }
 
     /// Whether it is time for one more look.
@@ -289,7 +302,7 @@ impl Coincidences {
             if known <= ticks {
                 continue;
             }
-            state.see(endings.iter().filter(|other| !std::ptr::eq(*other, own)), [wait.since, at]);
+            state.see(endings.iter().filter(|other| !std::ptr::eq(*other, own)), [wait.since, at], true);
             let span = units(at - wait.since).min(known);
             let of_queue = |seen: &&Seen| seen.woken.is_some_and(|(label, _)| label == wait.waiter);
             let ended = state.seen.iter().filter(|seen| seen.had_begun && !of_queue(seen));
@@ -400,9 +413,9 @@ impl Wait {
 
 impl State {
     /// Collects what ended in a wait.
-    fn see<'a>(&mut self, endings: impl Iterator<Item = &'a Endings>, wait: [Ticks; 2]) {
+    fn see<'a>(&mut self, endings: impl Iterator<Item = &'a Endings>, wait: [Ticks; 2], is_of_thread: bool) {
         self.seen.clear();
-        self.seen.extend(endings.flat_map(Endings::all).filter_map(|ending| Seen::of(&ending, wait)));
+        self.seen.extend(endings.flat_map(Endings::all).filter_map(|ending| Seen::of(&ending, wait, is_of_thread)));
     }
 
     /// Adds a wait to the rows of the values of calls that ended within the window before its end. Calls of one name
@@ -417,14 +430,17 @@ impl State {
         if task.codes == Codes::default() {
             return;
         }
-        let codes = own().flat_map(|seen| seen.codes.map(|code| (By { label: task.label, code }, seen.age, false)));
+        let codes = own().flat_map(|seen| {
+            let began_with = wait.is_of_thread && seen.began_with;
+            seen.codes.map(|code| (By { label: task.label, code }, seen.age, began_with))
+        });
         ended.clear();
         ended.extend(codes.filter(|(by, ..)| by.code != 0 && !task.codes.contains(&by.code)));
-        in_window(ended, within, span, |&(by, age, _), by_chance| {
+        in_window(ended, within, span, |&(by, age, began_with), by_chance| {
             let row = value_row(values, wait.key(by, window));
             // Of a value that comes once, no moment is kept.
             let is_new = row.waits > 0 && task.values.is_new_moment([wait.waiter, by.code, window.into()], now - age);
-            row.add(&Sums { by_chance, moments: is_new.into(), ..wait.sums() });
+            row.add(&Sums { by_chance, moments: is_new.into(), began_with: began_with.into(), ..wait.sums() });
             task.values.want(by.code, row.waits);
         });
         value_row(values, wait.key(By::any_value(task.label), window)).add(&wait.sums());
@@ -438,7 +454,7 @@ impl State {
 /// so long: else it was free to poll the call. Between polls a runtime works for some time, too.
 pub(crate) fn has_held([start, end]: [Ticks; 2], ran_since: u64, [since, now]: [Ticks; 2]) -> bool {
     let (held, gap) = (end.saturating_sub(start.max(since)), now.saturating_sub(end));
-    let was_free = gap.saturating_sub(ran_since) > (gap / 4).max(held / RUNTIME_PART).max(FREE);
+    let was_free = gap.saturating_sub(ran_since) > (gap / 4).max((held / RUNTIME_PART).min(WINDOWS[0])).max(FREE);
     gap <= WINDOWS[1] && !was_free && held >= (now - since) / 4 * 3
 }
 
@@ -464,10 +480,12 @@ struct Seen {
 
 impl Seen {
     /// `None` for what ended before the wait began, or after its end.
-    fn of(ending: &Last, [since, now]: [Ticks; 2]) -> Option<Self> {
+    fn of(ending: &Last, [since, now]: [Ticks; 2], is_of_thread: bool) -> Option<Self> {
         let (label, age) = (ending.range.label(), ending.range.age(now).filter(|age| *age < units(now - since))?);
         let close = units(WINDOWS[0]);
-        let begun = ending.begun.and_then(|begun| begun.age(since));
+        // A poll has a lock of threads only while it runs.
+        let begun = if is_of_thread { ending.entered } else { ending.begun };
+        let begun = begun.and_then(|begun| begun.age(since));
         // At the latest a bit after the waiter, and for a new thread to begin takes a while.
         let off_since = ending.off_since.and_then(|off| off.age(since.saturating_add(in_ticks(close))));
         let began_with = begun.is_some_and(|age| age < close) || off_since.is_some_and(|age| age < 3 * close);
@@ -546,11 +564,15 @@ mod tests {
         let (began, let_go, first_left) = (1 << 30, 9 << 30, 10 << 30);
         of_holder.end(
             Mark::new(HOLDER, let_go - WINDOW / 4),
-            [Mark::new(HOLDER, began - WINDOW), None],
+            [Mark::new(HOLDER, began - WINDOW), Mark::new(HOLDER, began - WINDOW), None],
             Codes::default(),
         );
         // It had nothing before.
-        of_holder.end(Mark::new(9, let_go - WINDOW / 8), [Mark::new(9, began + WINDOW), None], Codes::default());
+        of_holder.end(
+            Mark::new(9, let_go - WINDOW / 8),
+            [Mark::new(9, began + WINDOW), Mark::new(9, began + WINDOW), None],
+            Codes::default(),
+        );
         let (rows, mark) = rows_of(&all, [began, let_go]);
         let sums = |time, moments| Sums { waits: 1, time, longest: time, moments, ..Sums::default() };
         let key = |by| Key { waiter: WAITER, by: By::label(by), window: 0, octave: (let_go - began).ilog2() as u8 };
@@ -558,7 +580,7 @@ mod tests {
         assert_eq!((rows, mark), (expected(sums(let_go - began, 1)), Mark::new(WAITER, let_go)));
         // The first of the queue runs for a while, and the second goes on after it.
         of_first.begin(mark);
-        of_first.end(Mark::new(7, first_left), [Mark::new(7, began), None], Codes::default());
+        of_first.end(Mark::new(7, first_left), [Mark::new(7, began), Mark::new(7, began), None], Codes::default());
         let (rows, mark) = rows_of(&all, [began, first_left + WINDOW / 2]);
         assert_eq!(mark.and_then(|mark| mark.age(let_go)), Some(0));
         assert_eq!(rows, expected(sums(let_go - began, 0)), "it proves no more than the first");
@@ -572,7 +594,7 @@ mod tests {
         let all = AllEndings::new();
         let (began, until) = (1 << 30, 2 << 30);
         for label in [HOLDER, 9] {
-            let marks = [Mark::new(label, began + WINDOW), None];
+            let marks = [Mark::new(label, began + WINDOW), Mark::new(label, began + WINDOW), None];
             all.make(label).unwrap().end(Mark::new(label, until - WINDOW / 2), marks, Codes::default());
         }
         let found = |held_by: Option<u32>| {
@@ -591,7 +613,9 @@ mod tests {
         let ran_since = |ran_since: u64| super::has_held([0, 8 << 20], ran_since, [0, 10 << 20]);
         assert!(ran_since(3 << 19) && !ran_since((3 << 19) - 1), "it was free for a quarter of the time since");
         let was_free = |free: u64| !super::has_held([0, 64 << 20], (1 << 20) - free, [0, 65 << 20]);
-        assert!(!was_free(1 << 20) && !super::has_held([0, 64 << 20], 0, [0, (65 << 20) + 1]), "a part of what it ran");
+        assert!(!was_free(1 << 19) && was_free((1 << 19) + 1), "a part of what it ran, some 0.2 ms at most");
+        let was_free = |free: u64| !super::has_held([0, 16 << 20], (1 << 19) - free, [0, 33 << 19]);
+        assert!(!was_free(1 << 18) && was_free((1 << 18) + 1), "a part of what it ran");
         assert!(super::has_held([0, 100 << 20], 0, [60 << 20, (100 << 20) + FREE]));
         assert!(has_held([70, 100], [60, 100]) && !has_held([71, 100], [60, 100]));
         assert!(!has_held([0, 50], [60, 100]), "before the wait");
@@ -614,10 +638,14 @@ mod tests {
         let found = |end: Ticks, begun: Ticks, off_since: Ticks| {
             let all = AllEndings::new();
             let [own, holder] = [0, 1].map(|thread| all.make(thread).unwrap());
-            own.end(Mark::new(8, until + WINDOW / 4), [Mark::new(8, began - 9 * WINDOW), None], Codes::default());
+            own.end(
+                Mark::new(8, until + WINDOW / 4),
+                [Mark::new(8, began - 9 * WINDOW), Mark::new(8, began - 9 * WINDOW), None],
+                Codes::default(),
+            );
             holder.end(
                 Mark::new(HOLDER, end),
-                [Mark::new(HOLDER, begun), Mark::new(HOLDER, off_since)],
+                [Mark::new(HOLDER, begun), Mark::new(HOLDER, begun), Mark::new(HOLDER, off_since)],
                 Codes::default(),
             );
             found_late(&all, [began, until], until + 9 * WINDOW)
@@ -640,7 +668,11 @@ mod tests {
         let all = AllEndings::new();
         let busy = all.make(1).unwrap();
         (0..200).for_each(|end| {
-            busy.end(Mark::new(7, until + DELAY + (end << 10)), [Mark::new(7, began - WINDOW), None], Codes::default())
+            busy.end(
+                Mark::new(7, until + DELAY + (end << 10)),
+                [Mark::new(7, began - WINDOW), Mark::new(7, began - WINDOW), None],
+                Codes::default(),
+            )
         });
         assert_eq!(found_late(&all, [began, until], until + 99 * WINDOW), []);
     }
@@ -651,8 +683,16 @@ mod tests {
         let coincidences = Coincidences::default();
         let (began, end) = (1 << 30, 9 << 30);
         let holder = all.make(1).unwrap();
-        holder.end(Mark::new(WAITER, end - WINDOW / 4), [Mark::new(WAITER, began - WINDOW), None], [5, 8, 0, 0]);
-        holder.end(Mark::new(HOLDER, end - WINDOW / 4), [Mark::new(HOLDER, began - WINDOW), None], [6, 0, 0, 0]);
+        holder.end(
+            Mark::new(WAITER, end - WINDOW / 4),
+            [Mark::new(WAITER, began - WINDOW), Mark::new(WAITER, began - WINDOW), None],
+            [5, 8, 0, 0],
+        );
+        holder.end(
+            Mark::new(HOLDER, end - WINDOW / 4),
+            [Mark::new(HOLDER, began - WINDOW), Mark::new(HOLDER, began - WINDOW), None],
+            [6, 0, 0, 0],
+        );
         let look = |codes, now: Ticks| {
             let task = Task { label: WAITER, codes, values: &values };
             coincidences.look((&all, &clock), (WAITER, Waiter::Call(None, Some(task))), [began, now]);

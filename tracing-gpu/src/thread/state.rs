@@ -143,6 +143,8 @@ impl ThreadState {
             self.cpu_time.begin_thread();
         }
         self.last_long.iter().for_each(|word| word.store(0, Relaxed));
+        self.coincidences.get().into_iter().for_each(|all| all.forget_waits());
+        self.looks_again.store(false, Relaxed);
         self.launches.set_thread(thread, self.session);
     }
 

@@ -39,6 +39,8 @@ enum Kind {
     /// is woken may take the processor of the one that wakes it, so that the holder's poll ends later: that proves
     /// nothing.
     OfThreads,
+    /// Nothing: calls that begin together sleep in their polls for nearly as long, those of one path the shortest.
+    Sleep,
 }
 
 /// What holds it for long.
@@ -70,7 +72,11 @@ impl Plan {
         let method = if rng.bool() { "POST" } else { "GET" };
         let kind = [Kind::Lock, Kind::ReadLock, Kind::Permit][rng.usize(..3)];
         Self {
-            kind: if seed % 16 >= 14 { Kind::OfThreads } else { kind },
+            kind: match seed % 16 {
+                14.. => Kind::OfThreads,
+                13 => Kind::Sleep,
+                _ => kind,
+            },
             culprit: if seed.is_multiple_of(2) { Culprit::Path(method) } else { Culprit::Any },
             has_own_paths: rng.bool(),
             has_number: rng.bool(),
@@ -154,6 +160,7 @@ impl Server {
                         self.is_held.store(false, Relaxed);
                     }
                 }
+                Kind::Sleep => thread::sleep(held.unwrap_or(Duration::from_millis(21))),
                 Kind::Permit => {
                     let _permit = self.permits.acquire().await.expect("it is open");
                     use_it().await;
@@ -173,6 +180,20 @@ impl Server {
             let held = if is_long { Some(between(8_000, 40_000)) } else { None };
             self.request(method, &format!("/page/{number}"), held).await;
             sleep(between(500, 6_000)).await;
+        }
+    }
+
+    /// Calls that sleep, three at a time.
+    async fn sleepers(self: Arc<Self>) {
+        while !IS_OVER.load(Relaxed) {
+            let sleeps = |path: &'static str, time: u64| {
+                let own = self.clone();
+                tokio::spawn(async move { own.request("GET", path, Some(Duration::from_millis(time))).await })
+            };
+            let all = [sleeps("/first", 20), sleeps("/page/1", 21), sleeps("/page/2", 21)];
+            for call in all {
+                call.await.expect("no panic");
+            }
         }
     }
 
@@ -207,7 +228,11 @@ fn serve(plan: Plan) -> (Value, u64) {
         let mut tasks = Vec::new();
         for _ in 0..server.plan.clients {
             let own = server.clone();
-            tasks.push(tokio::spawn(async move { own.client().await }));
+            match server.plan.kind {
+                Kind::Sleep if tasks.is_empty() => tasks.push(tokio::spawn(own.sleepers())),
+                Kind::Sleep => {}
+                _ => tasks.push(tokio::spawn(async move { own.client().await })),
+            }
         }
         if let Culprit::Path(method) = server.plan.culprit {
             let own = server.clone();

@@ -90,13 +90,9 @@ impl ThreadState {
         if !self.has_endings.load(Relaxed) {
             self.make_endings();
         }
-        let looked = self.looks_again();
-        if looked {
-            self.look_again(now);
-        }
         let waited = call.waited(now);
         if waited < coincidence::LEAST || ![0, BY_TASK].contains(&self.woken.load(Relaxed)) {
-            return if looked { self.now() } else { now };
+            return now;
         }
         self.infer(place, call, now, waited);
         self.now()
@@ -174,10 +170,10 @@ impl ThreadState {
     pub(super) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize, call: CallId) {
         let Some(endings) = self.session.endings.make(self.index) else { return };
         let end = ended.entered.saturating_add(ended.duration);
-        if call != 0 {
-            return self.look_later(ended.place, call, [end.saturating_sub(waited), end]);
-        }
-        let went_on = self.look(ended.place, end, waited, Waiter::Thread(endings, None));
+        let went_on = match call {
+            0 => self.look(ended.place, end, waited, Waiter::Thread(endings, None)),
+            _ => self.look_later(ended.place, call, [end.saturating_sub(waited), end]),
+        };
         if below == 0 {
             endings.amend(went_on)
         } else {
@@ -186,17 +182,20 @@ impl ThreadState {
         self.set_looks_again();
     }
 
-    /// A thread has waited in a poll of this call: looks when it polls again.
-    fn look_later(&self, place: Place, call: CallId, time: [Ticks; 2]) {
-        let Some(waiter) = self.identity(place).map(|identity| identity.key.label) else { return };
-        let (outermost, task) = match self.stack.at(0) {
-            Some((outermost, _)) => (outermost, if outermost.is_called() { self.stack.call_of(0) } else { 0 }),
-            None => (place, call),
-        };
-        let codes = self.session.calls.get(task).map(Call::codes);
-        let task = self.identity(outermost).map(|identity| identity.key.label).zip(codes);
-        self.coincidences.get_or_init(Box::default).look_later(PollWait { waiter, time, task });
-        self.set_looks_again();
+    /// A thread has waited in a poll of this call: looks when it polls another. Returns when the wait ended.
+    fn look_later(&self, place: Place, call: CallId, [since, end]: [Ticks; 2]) -> Option<Mark> {
+        let waiter = self.identity(place)?.key.label;
+        let coincidences = self.coincidences.get_or_init(Box::default);
+        if !coincidences.is_paused(end, end - since) {
+            let (outermost, task) = match self.stack.at(0) {
+                Some((outermost, _)) => (outermost, if outermost.is_called() { self.stack.call_of(0) } else { 0 }),
+                None => (place, call),
+            };
+            let codes = self.session.calls.get(task).map(Call::codes);
+            let task = self.identity(outermost).map(|identity| identity.key.label).zip(codes);
+            coincidences.look_later(PollWait { waiter, time: [since, end], task });
+        }
+        Mark::new(waiter, end)
     }
 
     #[inline]
@@ -316,6 +315,10 @@ impl ThreadState {
         created: Option<&Created>,
     ) {
         let known = self.session.calls.get(call);
+        // Not at the drop of a future, which follows its last poll at once.
+        if self.looks_again() && call != 0 && self.stack.just_left(call).is_none() {
+            self.look_again(self.now());
+        }
         known.into_iter().for_each(|known| _ = self.start_after_wait(place, known, self.now()));
         // Outside of the times on the CPU's clock and in the tool: a pair of events costs more than everything else.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };

@@ -299,7 +299,7 @@ impl ThreadState {
         self.ran_since_long.store(ran_since, Relaxed);
         let mark = |at| Mark::new(label, at);
         let off_since = if off == 0 { None } else { mark(end.saturating_sub(off)) };
-        endings.end(mark(end), [mark(begun), off_since], codes);
+        endings.end(mark(end), [mark(begun), mark(ended.entered), off_since], codes);
     }
 
     /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row. While
