@@ -32,5 +32,6 @@ pub use csv::CsvFlavor;
 pub use gpu_trace::GpuTrace;
 #[cfg(feature = "html")]
 pub use html::{HtmlSink, Limits as HtmlLimits};
+pub use origin::utc;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;

@@ -49,5 +49,6 @@ pub use run::{
     CallStates, CallStats, CallTotals, CategoryStats, Losses, NodeTotals, OpenRange, Process, RangeStats, SlowestCalls,
     StreamLosses, StreamStats, StreamTimes, Summary, ThreadStats, TreeNode,
 };
-pub use times::{Quantile, RangeStyle, Times};
+pub use schema::Since;
+pub use times::{HISTOGRAM_SCALE, Quantile, RangeStyle, Times, histogram_bucket};
 pub use waits::WaitStats;

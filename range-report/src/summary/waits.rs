@@ -1,6 +1,6 @@
 //! Who ended the waits of calls.
 
-use super::schema::{Join, by_key, figures};
+use super::schema::{Join, figures, lists};
 use crate::stats::order;
 
 figures! {
@@ -82,16 +82,11 @@ impl WaitStats {
     }
 }
 
-impl Join for Vec<WaitStats> {
-    #[inline]
-    fn join(parts: &[&Self]) -> Self {
-        let mut rows = by_key(parts, |row: &WaitStats| {
-            let names = (row.waiter.clone(), row.by.clone(), row.by_value.clone());
-            (names, row.resource.clone(), row.of_waits.is_some())
-        });
-        order::by_most(&mut rows, |row| row.time_ns);
-        rows
-    }
+lists! {
+    WaitStats: |row| {
+        let names = (row.waiter.clone(), row.by.clone(), row.by_value.clone());
+        (names, row.resource.clone(), row.of_waits.is_some())
+    }, |rows| order::by_most(rows, |row| row.time_ns);
 }
 
 #[cfg(test)]

@@ -51,6 +51,9 @@ fn rule_of(kind: &str) -> Value {
         return rule;
     }
     match kind {
+        "(u32, u64)" => {
+            json!({"type": "array", "prefixItems": [rule_of("u32"), rule_of("u64")], "items": false, "minItems": 2})
+        }
         "u64" => json!({"type": "integer", "minimum": 0, "maximum": u64::MAX}),
         "u32" => json!({"type": "integer", "minimum": 0, "maximum": u32::MAX}),
         "f64" => json!({"type": "number"}),
