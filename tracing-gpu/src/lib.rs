@@ -202,6 +202,12 @@ mod thread;
 mod tier;
 mod timeline;
 
+/// Metrics for Prometheus and others that read OpenMetrics.
+pub mod metrics {
+    pub use crate::profiler::Scraped;
+    pub use range_report::export::{MOST_ROWS, Metrics, openmetrics, prometheus};
+}
+
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(feature = "row-file")]
 #[doc(hidden)]

@@ -8,6 +8,7 @@ mod identity;
 #[cfg(feature = "cuda")]
 mod ingest;
 mod init;
+mod metrics;
 mod rejected;
 mod windows;
 
@@ -27,6 +28,7 @@ use ending::finish_all;
 #[cfg(feature = "cuda")]
 pub use ingest::{ClockPair, Submission, TimedQueue};
 pub use init::{Guard, InstallError, init};
+pub use metrics::Scraped;
 use windows::Periodic;
 pub use windows::Windows;
 
