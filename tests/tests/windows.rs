@@ -1,4 +1,5 @@
-//! Windows: each instance is in exactly one window of each cursor, whatever the others read, and whatever runs meanwhile.
+//! Windows: each instance is in exactly one window of each cursor, whatever the others read, and whatever runs
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -352,7 +352,7 @@ mod tests {
         fn parts_since_each_other_are_the_parts(
             parts in prop::collection::vec(prop::collection::vec(0u64..1 << 20, 0..9), 1..6), kept in 0u64..30,
         ) {
-            let (mut all, mut before, mut mark) = (Distribution::default(), Distribution::default(), Distribution::default());
+            let [mut all, mut before, mut mark] = [(); 3].map(|()| Distribution::default());
             for part in &parts {
                 part.iter().for_each(|&duration| all.add(duration, |samples| samples < kept));
                 let expected = Distribution::of(part.iter().copied());

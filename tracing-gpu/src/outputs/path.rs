@@ -7,8 +7,8 @@ use range_report::Process;
 use range_report::export::utc;
 
 /// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none), `%t` as the time of
-/// the start, `%q{NAME}` as that variable of the environment and `%%` as a percent sign. Anything else stays as it is: a
-/// `%` before another letter, and a variable that is not set.
+/// the start, `%q{NAME}` as that variable of the environment and `%%` as a percent sign. Anything else stays as it is:
+/// a `%` before another letter, and a variable that is not set.
 pub(crate) fn expand(path: &Path, process: &Process) -> PathBuf {
     expand_at(path, process, process.started_unix_ns)
 }

@@ -23,8 +23,7 @@ fn full() -> Summary {
     request.states = Some(states);
     summary.calls.push(request);
     summary.stream_ranges.push(StreamStats::new("step", "GPU 0 #1", times(&[70])));
-    let mut gpu = GpuActivity::default();
-    gpu.total = GpuWork::new(4, 900, 800);
+    let mut gpu = GpuActivity { total: GpuWork::new(4, 900, 800), ..GpuActivity::default() };
     gpu.kernels.push(KernelStats::new("gemm<float, 8>(float*)", times(&[300, 400])));
     gpu.memory.push(MemoryStats::new(MemoryKind::HtoD, times(&[100, 100]), Sizes::new(2, 4_096)));
     gpu.projections.push(ProjectionStats::new("step", times(&[800])));
