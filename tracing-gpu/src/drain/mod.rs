@@ -146,7 +146,7 @@ pub(crate) fn summarise(
     let mut stream_rows = reader.streams(stream_rows);
     let mut held = guards::HeldGuards::find(session, &all_threads);
     // A copy, so that a thread that needs a new name waits only for the copying.
-    let names = &mut session.copy_of_names();
+    let names = &mut if reader.is_part() { session.copy_of_names_again() } else { session.copy_of_names() };
     let joined = names.join_splits();
     if !joined.is_empty() {
         let join = |label: &mut u32, node: &mut u32| (*label, *node) = (joined.label(*label), joined.node(*node));
