@@ -1,4 +1,5 @@
-//! How long it takes to join 10,000 summaries, and how much memory: `cargo run --release -p tests --example merge_scale`.
+//! How long it takes to join 10,000 summaries, and in how much memory:
+//! `cargo run --release -p tests --example merge_scale`.
 //!
 //! The summaries are made up: 40 ranges, 60 nodes, 20 names of calls and 30 kernels each, read from JSON one by one.
 
