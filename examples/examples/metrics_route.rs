@@ -20,7 +20,7 @@ async fn serve_requests() {
     for number in 0_u64.. {
         let request = async {
             tokio::time::sleep(Duration::from_millis(2)).await;
-            info_span!("compute").in_scope(|| (0..100_000 + number % 7).fold(0_u64, |sum, more| sum ^ more * more))
+            info_span!("compute").in_scope(|| (0..100_000 + number % 7).fold(0_u64, |sum, more| sum ^ (more * more)))
         };
         std::hint::black_box(request.instrument(info_span!("request")).await);
         tokio::time::sleep(Duration::from_millis(3)).await;
