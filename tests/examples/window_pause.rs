@@ -67,10 +67,11 @@ fn round(what: &str, profiler: &Profiler, readers: usize, name: impl Fn(u64) -> 
     });
     let at = |part: f64| all.get(((all.len() as f64 * part) as usize).min(all.len().saturating_sub(1))).copied();
     let [half, most, nearly, longest_span] = [0.5, 0.999, 0.99999, 1.0].map(|part| at(part).unwrap_or(0));
+    let long = all.len() - all.partition_point(|ns| *ns <= 50_000);
     let (windows, reading) = (windows.load(Relaxed), longest.load(Relaxed));
     println!(
         "{what:<34} {:>9} spans ({left_out} batches left out): median {half} ns, 99.9 % {most} ns, 99.999 % {nearly} \
-         ns, longest {longest_span} ns; {windows} windows, {} us each",
+         ns, longest {longest_span} ns, {long} over 50 us; {windows} windows, {} us each",
         all.len(),
         reading / 1_000 / windows.max(1)
     );
