@@ -16,6 +16,7 @@ page!(Cost, "docs/cost.md");
 page!(Dependencies, "docs/dependencies.md");
 page!(Fields, "docs/fields.md");
 page!(Files, "docs/files.md");
+page!(Fleet, "docs/fleet.md");
 page!(Gpu, "docs/gpu.md");
 page!(Index, "docs/README.md");
 page!(Limits, "docs/limits.md");

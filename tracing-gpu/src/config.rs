@@ -2,8 +2,9 @@
 //! environment.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use range_report::stats::{Lean, order};
 use range_report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
@@ -206,6 +207,11 @@ pub enum ConfigError {
         /// The percentile asked for, as text.
         percent: String,
     },
+    /// A window is too short.
+    Every {
+        /// The length that was asked for.
+        every: Duration,
+    },
     /// The percentage of the time that [`Report::Hot`] lists is not from 0 to 100.
     HotPercent {
         /// The percentage asked for, as text.
@@ -219,6 +225,7 @@ impl fmt::Display for ConfigError {
             Self::Percentile { percent } => {
                 write!(f, "there is no percentile {percent}: percentiles are numbers from 0 to 100")
             }
+            Self::Every { every } => write!(f, "a window of {every:?} is too short: give it at least {LEAST_EVERY:?}"),
             Self::EmptyDomain => f.write_str("the NVTX domain has an empty name: give it one, or use Domain::Default"),
             Self::SampleBudget { bytes, least } => {
                 write!(f, "a sample budget of {bytes} bytes is too small: give it at least {least}")
@@ -289,8 +296,10 @@ settings! {
     reports: Vec<Report> = DEFAULT_REPORTS.to_vec();
     style: TableStyle = TableStyle::Current;
     output: Output = Output::Stderr;
-    /// Paths of files, each by the key of its output. They may hold `%h`, `%p` and `%r`.
+    /// Paths of files, each by the key of its output. They may hold `%h`, `%p`, `%r` and `%t`.
     files: Vec<(&'static str, PathBuf)> = Vec::new();
+    /// How long a window is of which files are written whose name has `%t`.
+    every: Option<Duration> = None;
     /// `None` where it is not set: then yes for a profiler that `init` or `install` installs, else no.
     on_signal: Option<bool> = None;
     /// Whether threads are looked at, to know what they wait for. `None` where it is not set: then yes for a profiler
@@ -325,6 +334,9 @@ const LEAST_GPU_MEMORY: usize = 32 << 20;
 
 /// Smallest memory for durations: a few rows.
 const LEAST_BUDGET: usize = 64 << 10;
+
+/// Shortest window of which files are written.
+pub(crate) const LEAST_EVERY: Duration = Duration::from_millis(10);
 
 impl Config {
     /// How reports are printed, wherever that is.
@@ -376,7 +388,12 @@ impl Config {
 
     /// Whether a page is written, which shows why the GPU was idle.
     pub(crate) fn has_page(&self) -> bool {
-        cfg!(feature = "html") && self.file("html").is_some()
+        cfg!(feature = "html") && self.file("html").is_some_and(|path| !self.is_of_windows(path))
+    }
+
+    /// Whether a file of this name is written for each window, if its output can be.
+    pub(crate) fn is_of_windows(&self, path: &Path) -> bool {
+        self.every.is_some() && has_time(path)
     }
 
     /// Whether a report needs all ranges, calls and operations in order, and the settings allow CUPTI to record them.
@@ -402,6 +419,9 @@ impl Config {
         if self.gpu_memory < LEAST_GPU_MEMORY {
             return Err(ConfigError::GpuMemory { bytes: self.gpu_memory, least: LEAST_GPU_MEMORY });
         }
+        if let Some(every) = self.every.filter(|every| *every < LEAST_EVERY) {
+            return Err(ConfigError::Every { every });
+        }
         if !(0.0..=100.0).contains(&self.hot_percent) {
             return Err(ConfigError::HotPercent { percent: self.hot_percent.to_string() });
         }
@@ -409,9 +429,26 @@ impl Config {
     }
 }
 
+/// Whether the name has `%t`.
+fn has_time(path: &Path) -> bool {
+    let path = path.to_string_lossy();
+    let mut letters = path.chars();
+    while letters.by_ref().any(|letter| letter == '%') {
+        if letters.next() == Some('t') {
+            return true;
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_with_a_time_are_those_of_windows() {
+        assert_eq!(["%t", "a%%t", "%%%t", "%p"].map(|path| has_time(Path::new(path))), [true, false, true, false]);
+    }
 
     fn comes_back<T: FromStr<Err = UnknownName> + fmt::Display + fmt::Debug + PartialEq>(values: &[T]) {
         for value in values {

@@ -112,7 +112,8 @@
 //! - `out=stderr|stdout|none|PATH`; `signals=on|off`; `off_cpu=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
 //! - `trace=PATH`, and so each file by the name of its method of [`ProfilerBuilder`]. In a path `%h` is the host, `%p`
-//!   the process id, `%r` the rank, `%q{NAME}` a variable and `%%` a percent sign.
+//!   the process id, `%r` the rank, `%t` the time, `%q{NAME}` a variable and `%%` a percent sign;
+//! - `every=60s`: JSON, pages and stacks whose name has `%t` are written for each minute.
 //!
 //! `TRACING_GPU_FILTER` holds a filter such as `info,my_crate=debug`. For each unknown key, each bad value and each key
 //! that is given twice, the profiler prints one line on standard error; the other parts take effect.
@@ -201,6 +202,12 @@ mod thread;
 mod tier;
 mod timeline;
 
+/// Metrics for Prometheus and others that read OpenMetrics.
+pub mod metrics {
+    pub use crate::profiler::Scraped;
+    pub use range_report::export::{MOST_ROWS, Metrics, openmetrics, prometheus};
+}
+
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(all(target_os = "linux", feature = "row-file"))]
 #[doc(hidden)]
@@ -220,7 +227,7 @@ pub use process::{give_up, has_given_up, without_file_limit_signal};
 pub use profiler::{Chosen, complain, watch_forks};
 #[cfg(feature = "cuda")]
 pub use profiler::{ClockPair, Submission, TimedQueue};
-pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, init};
+pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, Windows, init};
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
 #[cfg(feature = "merge")]

@@ -1,5 +1,6 @@
 //! The durations of one row on one thread: single durations up to a bound, then histogram pages.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use once_cell::sync::OnceCell;
@@ -179,12 +180,13 @@ impl Samples {
         chunks + pages
     }
 
-    /// Copies the first `count` durations, as far as they were kept, into `into`.
-    pub(crate) fn copy_into(&self, count: u64, into: &mut Distribution) {
+    /// Copies the durations of these numbers, as far as they were kept, into `into`; and all counts of the histogram.
+    pub(crate) fn copy_into(&self, numbers: Range<u64>, into: &mut Distribution) {
         for (number, chunk) in self.chunks.iter().enumerate().filter_map(|(i, chunk)| Some((i, chunk.get()?))) {
             let start = start_of(number);
-            let length = usize::try_from(count.saturating_sub(start)).unwrap_or(usize::MAX).min(chunk.len());
-            into.samples.extend(chunk[..length].iter().map(|sample| sample.load(Relaxed)).filter(|&d| d != EMPTY));
+            let [from, to] = [numbers.start, numbers.end.max(numbers.start)]
+                .map(|number| usize::try_from(number.saturating_sub(start)).unwrap_or(usize::MAX).min(chunk.len()));
+            into.samples.extend(chunk[from..to].iter().map(|sample| sample.load(Relaxed)).filter(|&d| d != EMPTY));
         }
         let Some(pages) = self.pages.get() else { return };
         let full = pages.full.lock(); // no counter wraps around meanwhile
@@ -226,7 +228,7 @@ mod tests {
 
     fn kept(samples: &Samples, count: u64) -> Distribution {
         let mut all = Distribution { count, min: 0, max: u64::MAX, ..Distribution::default() };
-        samples.copy_into(count, &mut all);
+        samples.copy_into(0..count, &mut all);
         all
     }
 
@@ -240,6 +242,17 @@ mod tests {
         assert_eq!(all.samples, (0..KEPT).map(|index| index * 3).collect::<Vec<_>>());
         assert!(all.buckets.is_empty());
         assert_eq!(budget.left(), (1 << 20) - KEPT as usize * 8);
+    }
+
+    #[test]
+    fn only_those_of_some_numbers_are_copied() {
+        let (samples, budget) = (Samples::default(), Budget::new(1 << 20));
+        (0..300).for_each(|index| samples.keep(index, index, &budget));
+        for (from, to) in [(0, 300), (3, 17), (16, 64), (15, 299), (300, 300), (u64::MAX, 300)] {
+            let mut all = Distribution::default();
+            samples.copy_into(from..to, &mut all);
+            assert!(all.samples.iter().copied().eq(from..to), "{from} to {to}");
+        }
     }
 
     #[test]

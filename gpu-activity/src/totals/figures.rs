@@ -1,8 +1,11 @@
 //! The figures that result from the join, with numbers in place of names.
 
+use std::hash::Hash;
+
 use crate::fold::{InstanceState, MadeCall, Range};
 use crate::record::{Api, Ticks};
 use range_report::stats::{Distribution, Keyed};
+use range_report::summary::Since as _;
 use range_report::{ActivityLosses, GpuWork, MemoryKind};
 
 /// A function of the CUDA API: its API, and CUPTI's number (cbid) within that API.
@@ -73,6 +76,47 @@ pub struct RangeKernel {
 }
 
 impl Totals {
+    /// What was added since `before`, an earlier state of these. Rows to which nothing was added are left out.
+    ///
+    /// A range that is open counts with the operations that it has so far. Of `outstanding` launches there are as many
+    /// as in these.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let mut losses = self.losses.since(&before.losses);
+        losses.outstanding = self.losses.outstanding;
+        let mut since = Self {
+            kernels: rows_since(&self.kernels, &before.kernels, Distribution::since),
+            memory: rows_since(&self.memory, &before.memory, |(times, sizes), before| {
+                (times.since(&before.0), sizes.since(&before.1))
+            }),
+            calls: rows_since(&self.calls, &before.calls, Distribution::since),
+            nodes: rows_since(&self.nodes, &before.nodes, |now, before| NodeTotals {
+                own: now.own.since(&before.own),
+                total: now.total.since(&before.total),
+                calls: rows_since(&now.calls, &before.calls, |now, before| {
+                    (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1))
+                }),
+            }),
+            total: self.total.since(&before.total),
+            unmatched: self.unmatched.since(&before.unmatched),
+            projections: rows_since(&self.projections, &before.projections, |now, before| Projection {
+                projected: now.projected.since(&before.projected),
+                range_total: now.range_total.saturating_sub(before.range_total),
+                operations: now.operations.saturating_sub(before.operations),
+                level_sum: now.level_sum.saturating_sub(before.level_sum),
+                children_sum: now.children_sum.saturating_sub(before.children_sum),
+            }),
+            range_kernels: rows_since(&self.range_kernels, &before.range_kernels, |now, before| RangeKernel {
+                range_instances: now.range_instances.saturating_sub(before.range_instances),
+                kernel_instances: now.kernel_instances.saturating_sub(before.kernel_instances),
+                times: now.times.since(&before.times),
+            }),
+            losses,
+        };
+        since.projections.retain(|_, row| row.projected.count > 0);
+        since
+    }
+
     /// Counts a call, in its node too.
     pub(crate) fn add_call(&mut self, made: &MadeCall) {
         self.calls.row(made.function()).add(made.duration(), |_| true);
@@ -97,6 +141,23 @@ impl Totals {
             self.projections.row(around).children_sum += 1;
         }
     }
+}
+
+/// The rows since an earlier state of them, but for those that are as they were.
+fn rows_since<K: Copy + Eq + Hash + Ord, V: Clone + PartialEq>(
+    now: &Keyed<K, V>,
+    before: &Keyed<K, V>,
+    since: fn(&V, &V) -> V,
+) -> Keyed<K, V> {
+    let mut rows = Keyed::default();
+    for (key, now) in now.iter() {
+        match before.get(key) {
+            Some(before) if before == now => {}
+            Some(before) => _ = rows.insert(*key, since(now, before)),
+            None => _ = rows.insert(*key, now.clone()),
+        }
+    }
+    rows
 }
 
 /// Counts a call among those of a node.

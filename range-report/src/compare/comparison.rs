@@ -145,6 +145,7 @@ fn typical(runs: &[&Times]) -> Times {
         median_exact: runs.iter().all(|times| times.median_exact),
         stddev_ns: time(&|times| Some(times.stddev_ns)).unwrap_or(0.0),
         quantiles: quantiles.collect(),
+        histogram: Vec::new(),
     }
 }
 

@@ -22,6 +22,7 @@ mod gpu_trace;
 pub(crate) mod html;
 #[cfg(feature = "json")]
 pub(crate) mod json;
+mod openmetrics;
 mod origin;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
@@ -32,5 +33,7 @@ pub use csv::CsvFlavor;
 pub use gpu_trace::GpuTrace;
 #[cfg(feature = "html")]
 pub use html::{HtmlSink, Limits as HtmlLimits};
+pub use openmetrics::{MOST_ROWS, Metrics, openmetrics, prometheus};
+pub use origin::utc;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;

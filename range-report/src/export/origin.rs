@@ -16,7 +16,9 @@ pub(super) fn labels(process: &Process) -> String {
 }
 
 /// A moment in ISO 8601, to the second.
-fn utc(unix_ns: u64) -> String {
+#[doc(hidden)] // for what measures
+#[must_use]
+pub fn utc(unix_ns: u64) -> String {
     let seconds = unix_ns / 1_000_000_000;
     let (days, second) = (seconds / DAY_S, seconds % DAY_S);
     // Counts years from March, so that a leap day is the last day of its year; from 0000-03-01 on, in cycles of 400

@@ -50,6 +50,29 @@ impl Buckets {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
+    /// What was counted since these counts.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let mut since = Self::default();
+        for &(bucket, count) in &self.0 {
+            let place = before.0.binary_search_by(|(known, _)| known.cmp(&bucket));
+            let count = count.saturating_sub(place.map_or(0, |place| before.0[place].1));
+            if count > 0 {
+                since.0.push((bucket, count));
+            }
+        }
+        since
+    }
+
+    /// Takes so many out of the fullest buckets.
+    fn take(&mut self, mut count: u64) {
+        while let Some((_, fullest)) = self.0.iter_mut().largest_by(|(_, count)| *count).filter(|_| count > 0) {
+            let taken = count.min(*fullest);
+            (*fullest, count) = (*fullest - taken, count - taken);
+            self.0.retain(|(_, count)| *count > 0);
+        }
+    }
+
     /// The buckets and their counts, in the order of the buckets.
     pub fn iter(&self) -> impl Iterator<Item = ((usize, usize), u64)> {
         self.0.iter().copied()
@@ -136,6 +159,56 @@ impl Distribution {
         self.merge(&other);
     }
 
+    /// The durations that were added since `before`, an earlier state of these.
+    ///
+    /// Counts and sums are exact. So are the shortest and the longest, if they are single durations, or more extreme
+    /// than all before; otherwise they are middles of buckets. If some durations are neither kept nor in a bucket, the
+    /// extremes of all are bounds.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let count = self.count.saturating_sub(before.count);
+        if count == 0 {
+            return Self::default();
+        }
+        let mut since = Self {
+            count,
+            total: self.total.saturating_sub(before.total),
+            min: self.min,
+            max: self.max,
+            squares: self.squares.saturating_sub(before.squares),
+            samples: added(&self.samples, &before.samples),
+            buckets: self.buckets.since(&before.buckets),
+        };
+        // A bucket may count durations already whose sums come later.
+        let kept = since.samples.len() as u64 + since.buckets.sum();
+        since.buckets.take(kept.saturating_sub(count));
+        if since.missing() == 0 {
+            let middles = || since.buckets.iter().map(|((octave, bucket), _)| middle_of(octave, bucket));
+            let kept = || since.samples.iter().copied().chain(middles());
+            let least = kept().min().filter(|_| before.count > 0 && self.min >= before.min);
+            let most = kept().max().filter(|_| before.count > 0 && self.max <= before.max);
+            let within = |found: u64| found.clamp(self.min, self.max);
+            (since.min, since.max) = (least.map_or(self.min, within), most.map_or(self.max, within));
+        }
+        since
+    }
+
+    /// [`since`](Self::since), where only single durations that `before` lacks are kept here; `before` then has these
+    /// sums and counts too. Nothing happens if this is the older of the two.
+    #[must_use]
+    pub fn since_mark(self, before: &mut Self) -> Self {
+        let since = self.since(before);
+        if since.count > 0 {
+            for (bucket, count) in since.buckets.iter() {
+                before.buckets.add(bucket, count);
+            }
+            let Self { count, total, min, max, squares, .. } = self;
+            (before.count, before.total, before.squares) = (count, total, squares);
+            (before.min, before.max) = (min, max);
+        }
+        since
+    }
+
     /// Number of durations that are in neither the samples nor the histogram.
     fn missing(&self) -> u64 {
         let kept = self.samples.len() as u64 + self.buckets.sum();
@@ -191,6 +264,22 @@ impl Distribution {
         };
         (spread / (n as f64 * (n - 1) as f64)).sqrt()
     }
+}
+
+/// The numbers that are more than those before, which mostly are the first ones.
+fn added(all: &[u64], before: &[u64]) -> Vec<u64> {
+    if let Some(more) = all.strip_prefix(before) {
+        return more.to_vec();
+    }
+    let [mut all, mut before] = [all, before].map(<[u64]>::to_vec);
+    all.sort_unstable();
+    before.sort_unstable();
+    let mut before = before.into_iter().peekable();
+    all.retain(|number| {
+        while before.next_if(|known| known < number).is_some() {}
+        before.next_if_eq(number).is_none()
+    });
+    all
 }
 
 #[cfg(test)]
@@ -256,6 +345,56 @@ mod tests {
             prop_assert!((mixed.lower as f64 / exact.lower as f64 - 1.0).abs() < 0.002, "{mixed:?} against {exact:?}");
             prop_assert!((mixed.upper as f64 / exact.upper as f64 - 1.0).abs() < 0.002, "{mixed:?} against {exact:?}");
         }
+    }
+
+    proptest! {
+        #[test]
+        fn parts_since_each_other_are_the_parts(
+            parts in prop::collection::vec(prop::collection::vec(0u64..1 << 20, 0..9), 1..6), kept in 0u64..30,
+        ) {
+            let [mut all, mut before, mut mark] = [(); 3].map(|()| Distribution::default());
+            for part in &parts {
+                part.iter().for_each(|&duration| all.add(duration, |samples| samples < kept));
+                let expected = Distribution::of(part.iter().copied());
+                let since = all.since(&before);
+                let (samples, known) = (since.samples.clone(), before.samples.len());
+                prop_assert_eq!(&samples, &part[..samples.len()]);
+                let new = Distribution { samples: all.samples[known..].to_vec(), ..all.clone() };
+                prop_assert_eq!(&new.since_mark(&mut mark), &since);
+                let Distribution { count, total, squares, .. } = since;
+                prop_assert_eq!((count, total, squares), (expected.count, expected.total, expected.squares));
+                prop_assert_eq!(samples.len() as u64 + since.buckets.sum(), count);
+                let is_near = |found: u64, exact: u64| found.abs_diff(exact) as f64 <= exact as f64 * 0.001 + 1.0;
+                prop_assert!(is_near(since.min, expected.min) && is_near(since.max, expected.max), "{:?}", since);
+                let exact = since.buckets.is_empty();
+                prop_assert!(!exact || (since.min, since.max) == (expected.min, expected.max));
+                before = all.clone();
+            }
+        }
+    }
+
+    #[test]
+    fn durations_in_another_order_are_the_same() {
+        let [all, before] = [vec![5, 1, 5, 9, 2, 5], vec![9, 5, 1]].map(Distribution::of);
+        assert_eq!(all.since(&before).samples, [2, 5, 5]);
+    }
+
+    #[test]
+    fn a_bucket_that_is_ahead_of_the_sums_belongs_to_the_next_part() {
+        let mut all = Distribution::default();
+        (0..10).for_each(|_| all.add(5_000, |_| false));
+        let mut ahead = all.clone();
+        ahead.buckets.add(bucket_of(70), 2);
+        let mut mark = Distribution::default();
+        let first = ahead.clone().since_mark(&mut mark);
+        assert_eq!((first.count, first.buckets.sum()), (10, 10));
+        (all.count, all.total, all.min) = (12, 50_140, 70);
+        all.buckets.add(bucket_of(70), 2);
+        let second = all.clone().since_mark(&mut mark);
+        assert_eq!((second.count, second.buckets.sum(), second.min), (2, 2, 70));
+        assert!(second.median().is_some());
+        let older = ahead.since_mark(&mut mark);
+        assert_eq!((older, mark.count), (Distribution::default(), 12));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 #[cfg(feature = "serde")]
 use super::finite;
-use super::schema::{Join, Shown, by_key, figures};
+use super::schema::{Shown, figures, lists};
 use super::times::{RangeStyle, Times};
 
 figures! {
@@ -346,18 +346,9 @@ figures! {
     }
 }
 
-impl Join for Vec<MemoryWork> {
-    #[inline]
-    fn join(parts: &[&Self]) -> Self {
-        by_key(parts, |work| work.kind)
-    }
-}
-
-impl Join for Vec<NodeCalls> {
-    #[inline]
-    fn join(parts: &[&Self]) -> Self {
-        by_key(parts, |calls| calls.name.clone())
-    }
+lists! {
+    MemoryWork: |work| work.kind;
+    NodeCalls: |calls| calls.name.clone();
 }
 
 /// Busy times: with the nodes below, and of the node itself.

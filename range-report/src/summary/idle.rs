@@ -1,6 +1,6 @@
 //! Why the devices were idle: each moment between two operations has one cause and one span.
 
-use super::schema::{Join, by_key, figures};
+use super::schema::{figures, lists};
 use crate::stats::order;
 
 figures! {
@@ -170,38 +170,13 @@ figures! {
     }
 }
 
-impl Join for Vec<DeviceIdle> {
-    fn join(parts: &[&Self]) -> Self {
-        by_key(parts, |row| row.device)
-    }
-}
-
-impl Join for Vec<SpanIdle> {
-    #[inline]
-    fn join(parts: &[&Self]) -> Self {
-        let mut rows = by_key(parts, |row| (row.domain.clone(), row.name.clone()));
-        order::by_most(&mut rows, |row| row.causes.total_ns());
-        rows
-    }
-}
-
-impl Join for Vec<RangeUse> {
-    #[inline]
-    fn join(parts: &[&Self]) -> Self {
-        let mut rows = by_key(parts, |row| (row.domain.clone(), row.name.clone()));
-        order::by_most(&mut rows, |row| row.steady.busy_ns.saturating_add(row.warm_up.busy_ns));
-        rows
-    }
-}
-
-impl Join for Vec<SpanCalls> {
-    #[inline]
-    fn join(parts: &[&Self]) -> Self {
-        let mut rows =
-            by_key(parts, |row| (row.kind, row.domain.clone(), row.name.clone(), row.function.clone(), row.code));
-        order::by_most(&mut rows, |row| row.ns);
-        rows
-    }
+lists! {
+    DeviceIdle: |row| row.device;
+    SpanIdle: |row| (row.domain.clone(), row.name.clone()), |rows| order::by_most(rows, |row| row.causes.total_ns());
+    RangeUse: |row| (row.domain.clone(), row.name.clone()),
+        |rows| order::by_most(rows, |row| row.steady.busy_ns.saturating_add(row.warm_up.busy_ns));
+    SpanCalls: |row| (row.kind, row.domain.clone(), row.name.clone(), row.function.clone(), row.code),
+        |rows| order::by_most(rows, |row| row.ns);
 }
 
 /// What the calls of a row of [`SpanCalls`] have in common.

@@ -1,6 +1,6 @@
 //! Whose operations made operations of others wait on a GPU.
 
-use super::schema::{Join, by_key, figures};
+use super::schema::{figures, lists};
 use crate::stats::order;
 
 figures! {
@@ -34,11 +34,7 @@ impl InterferenceStats {
     }
 }
 
-impl Join for Vec<InterferenceStats> {
-    #[inline]
-    fn join(parts: &[&Self]) -> Self {
-        let mut rows = by_key(parts, |row: &InterferenceStats| (row.waiter.clone(), row.by.clone()));
-        order::by_key(&mut rows, |row| std::cmp::Reverse((row.time_ns, row.possible_ns)));
-        rows
-    }
+lists! {
+    InterferenceStats: |row| (row.waiter.clone(), row.by.clone()),
+        |rows| order::by_key(rows, |row| std::cmp::Reverse((row.time_ns, row.possible_ns)));
 }

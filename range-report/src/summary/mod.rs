@@ -51,5 +51,6 @@ pub use run::{
 };
 #[doc(hidden)] // for what measures
 pub use schema::Join;
-pub use times::{Quantile, RangeStyle, Times};
+pub use schema::Since;
+pub use times::{HISTOGRAM_SCALE, Quantile, RangeStyle, Times, histogram_bucket};
 pub use waits::WaitStats;

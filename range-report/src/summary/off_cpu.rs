@@ -1,6 +1,6 @@
 //! What threads waited for inside of ranges.
 
-use super::schema::{Join, by_key, figures};
+use super::schema::{figures, lists};
 use crate::stats::order;
 
 figures! {
@@ -46,12 +46,7 @@ impl OffCpuStats {
     }
 }
 
-impl Join for Vec<OffCpuStats> {
-    #[inline]
-    fn join(parts: &[&Self]) -> Self {
-        let key = |row: &OffCpuStats| (row.domain.clone(), row.name.clone(), row.call.clone(), row.what.clone());
-        let mut rows = by_key(parts, key);
-        order::by_most(&mut rows, |row| row.time_ns);
-        rows
-    }
+lists! {
+    OffCpuStats: |row| (row.domain.clone(), row.name.clone(), row.call.clone(), row.what.clone()),
+        |rows| order::by_most(rows, |row| row.time_ns);
 }

@@ -465,6 +465,9 @@ figures! {
         /// Length of the window: since the profiler was built, or since the last reset. The last window ends before the
         /// files are written.
         elapsed_ns: u64;
+        /// When the window ended: nanoseconds since 1970 in UTC. `None` for a whole run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended_unix_ns: Option<u64>;
         /// Time of the window in which no span was open, at the least: exact where all spans ran on one thread, by push
         /// and pop, and none was awaited. `None` where it is not known, as where a span is still open.
         #[serde(default, skip_serializing_if = "Option::is_none")]

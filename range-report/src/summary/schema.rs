@@ -13,6 +13,10 @@
 //! `apart` (unknown for several parts). A header includes the unit, as in Nsight Systems. `if known` means that 0
 //! stands for unknown.
 //!
+//! The same rules determine what is left of a figure if an earlier state of it is taken away: a `sum` is subtracted; of
+//! `most` and `least` only a new extreme is known; a `joined` part has its own rules; `listed` and `key` stay as they
+//! are; the rest is unknown.
+//!
 //! A row with labels gets a second struct of its figures alone, for several processes together. A `nested` row gets a
 //! flat form for JSON.
 
@@ -30,6 +34,77 @@ pub trait Join: Sized {
     fn joined(self) -> Self {
         Self::join(&[&self])
     }
+}
+
+/// Takes an earlier state away.
+pub trait Since {
+    /// What came since `before`.
+    #[must_use]
+    fn since(&self, before: &Self) -> Self;
+}
+
+impl<T: Since + Clone> Since for Option<T> {
+    fn since(&self, before: &Self) -> Self {
+        match (self, before) {
+            (Some(now), Some(before)) => Some(now.since(before)),
+            (now, _) => now.clone(),
+        }
+    }
+}
+
+/// The rows of a list since an earlier state of it. Rows to which nothing was added are left out.
+pub(crate) fn since_by_key<T: Since + Clone + PartialEq, K: Ord + Hash>(
+    now: &[T],
+    before: &[T],
+    key: fn(&T) -> K,
+) -> Vec<T> {
+    let mut old: Keyed<K, &T> = Keyed::default();
+    for row in before {
+        old.row_or(key(row), || row);
+    }
+    let mut rows = Vec::new();
+    for row in now {
+        match old.get(&key(row)) {
+            Some(before) if *before == row => {}
+            Some(before) => rows.push(row.since(before)),
+            None => rows.push(row.clone()),
+        }
+    }
+    rows
+}
+
+/// Numbers that are taken away by the rule of their name.
+pub(crate) mod since {
+    use super::Figure;
+
+    pub(crate) fn sum<F: Figure>(now: F, before: F) -> F {
+        let before = before.known().unwrap_or(0);
+        F::of(now.known().map(|now| now.saturating_sub(before)))
+    }
+
+    pub(crate) fn most<F: Figure>(now: F, before: F) -> F {
+        let before = before.known().unwrap_or(0);
+        F::of(now.known().filter(|now| *now > before))
+    }
+
+    pub(crate) fn least<F: Figure>(now: F, before: F) -> F {
+        let before = before.known().filter(|before| *before > 0).unwrap_or(u64::MAX);
+        F::of(now.known().filter(|now| *now < before))
+    }
+}
+
+/// The deviation of what was added: from number, sum and deviation of all, and of those before.
+pub(crate) fn deviation_since(now: (u64, u64, f64), before: (u64, u64, f64)) -> f64 {
+    let squares = |(count, total, deviation): (u64, u64, f64)| {
+        let (count, total) = (count as f64, total as f64);
+        if count == 0.0 { 0.0 } else { (count - 1.0) * deviation * deviation + total * total / count }
+    };
+    let count = now.0.saturating_sub(before.0) as f64;
+    let total = now.1.saturating_sub(before.1) as f64;
+    if count <= 1.0 {
+        return 0.0;
+    }
+    ((squares(now) - squares(before) - total * total / count) / (count - 1.0)).max(0.0).sqrt()
 }
 
 /// The known parts, joined; `None` if none is known.
@@ -193,7 +268,7 @@ mod parts {
     macro_rules! plain {
         ($($Plain:ty),+) => { $(impl Part for $Plain {})+ };
     }
-    plain!(u64, u32, f64, bool, String, CallKind, RangeStyle, MemoryKind, (Option<String>, String));
+    plain!(u64, u32, f64, bool, String, CallKind, RangeStyle, MemoryKind, (Option<String>, String), (u32, u64));
 
     impl<T: Part> Part for Option<T> {
         fn declared() -> Option<&'static Declared> {
@@ -207,6 +282,32 @@ mod parts {
         }
     }
 }
+
+/// Lists whose rows have keys: how they are joined, what came since an earlier state of them, and their order.
+macro_rules! lists {
+    ($($Row:ty: $key:expr $(, $order:expr)?;)+) => {$(
+        impl crate::summary::schema::Join for Vec<$Row> {
+            #[inline]
+            #[allow(unused_mut)] // for a list in the order of its keys
+            fn join(parts: &[&Self]) -> Self {
+                let mut rows = crate::summary::schema::by_key(parts, $key);
+                $(let order: fn(&mut Self) = $order; order(&mut rows);)?
+                rows
+            }
+        }
+
+        impl crate::summary::schema::Since for Vec<$Row> {
+            #[inline]
+            #[allow(unused_mut)]
+            fn since(&self, before: &Self) -> Self {
+                let mut rows = crate::summary::schema::since_by_key(self, before, $key);
+                $(let order: fn(&mut Self) = $order; order(&mut rows);)?
+                rows
+            }
+        }
+    )+};
+}
+pub(crate) use lists;
 
 macro_rules! figures {
     // A row with labels, and its figures alone.
@@ -384,6 +485,34 @@ macro_rules! figures {
                 Self { $($field: figures!(@rule parts, $field, $rule $($($of),+)?),)* }
             }
         }
+
+        impl crate::summary::schema::Since for $Row {
+            #[inline]
+            fn since(&self, before: &Self) -> Self {
+                Self { $($field: figures!(@since self, before, $field, $rule $($($of),+)?),)* }
+            }
+        }
+    };
+    (@since $now:ident, $before:ident, $field:ident, joined) => {
+        crate::summary::schema::Since::since(&$now.$field, &$before.$field)
+    };
+    (@since $now:ident, $before:ident, $field:ident, listed) => {
+        $now.$field.clone()
+    };
+    (@since $now:ident, $before:ident, $field:ident, key) => {
+        $now.$field.clone()
+    };
+    (@since $now:ident, $before:ident, $field:ident, apart) => {
+        Default::default()
+    };
+    (@since $now:ident, $before:ident, $field:ident, deviation $count:ident, $total:ident) => {
+        crate::summary::schema::deviation_since(
+            ($now.$count, $now.$total, $now.$field),
+            ($before.$count, $before.$total, $before.$field),
+        )
+    };
+    (@since $now:ident, $before:ident, $field:ident, $rule:ident) => {
+        crate::summary::schema::since::$rule($now.$field, $before.$field)
     };
     (@rule $parts:ident, $field:ident, joined) => {
         crate::summary::schema::joined($parts, |part| &part.$field)

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "serde")]
 use super::finite;
-use super::schema::figures;
+use super::schema::{Join, Since, figures};
 
 /// How a range was opened and closed, as Nsight Systems names it in the `Style` column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,7 +42,48 @@ figures! {
         /// [`quantile`](Self::quantile) finds one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         quantiles: Vec<Quantile> = apart;
+        /// How many instances took how long: `[i, n]` are `n` instances of at most 2^(i/8) ns, and of more than
+        /// 2^((i-1)/8) ns unless `i` is 0. By rising `i`; empty where the median is unknown.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        histogram: Vec<(u32, u64)> = joined;
     }
+}
+
+impl Join for Vec<(u32, u64)> {
+    #[inline]
+    fn join(parts: &[&Self]) -> Self {
+        let mut rows: Vec<(u32, u64)> = parts.iter().copied().flatten().copied().collect();
+        rows.sort_unstable();
+        rows.dedup_by(|more, row| {
+            let is_same = more.0 == row.0;
+            row.1 = row.1.saturating_add(if is_same { more.1 } else { 0 });
+            is_same
+        });
+        rows
+    }
+}
+
+impl Since for Vec<(u32, u64)> {
+    fn since(&self, before: &Self) -> Self {
+        let old = |of: u32| before.iter().find(|(at, _)| *at == of).map_or(0, |(_, count)| *count);
+        self.iter().map(|&(at, count)| (at, count.saturating_sub(old(at)))).filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// Buckets of [`Times::histogram`] for each doubling.
+pub const HISTOGRAM_SCALE: u32 = 8;
+
+/// The bucket of [`Times::histogram`] for a duration.
+///
+/// ```
+/// use range_report::summary::histogram_bucket;
+///
+/// assert_eq!([0, 1, 2, 4, 1_024].map(histogram_bucket), [0, 0, 8, 16, 80]);
+/// assert_eq!([3, 1_025].map(histogram_bucket), [13, 81]);
+/// ```
+#[must_use]
+pub fn histogram_bucket(ns: u64) -> u32 {
+    ((ns.max(1) as f64).log2() * f64::from(HISTOGRAM_SCALE)).ceil() as u32
 }
 
 impl Times {

@@ -1,6 +1,6 @@
 //! Who ended the waits of calls.
 
-use super::schema::{Join, by_key, figures};
+use super::schema::{figures, lists};
 use crate::stats::order;
 
 figures! {
@@ -75,21 +75,17 @@ impl WaitStats {
     }
 }
 
-impl Join for Vec<WaitStats> {
-    #[inline]
-    fn join(parts: &[&Self]) -> Self {
-        let mut rows = by_key(parts, |row: &WaitStats| {
-            let names = (row.waiter.clone(), row.by.clone(), row.by_value.clone());
-            (names, row.resource.clone(), row.of_waits.is_some())
-        });
-        order::by_most(&mut rows, |row| row.time_ns);
-        rows
-    }
+lists! {
+    WaitStats: |row| {
+        let names = (row.waiter.clone(), row.by.clone(), row.by_value.clone());
+        (names, row.resource.clone(), row.of_waits.is_some())
+    }, |rows| order::by_most(rows, |row| row.time_ns);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::schema::Join as _;
 
     #[test]
     fn rows_of_one_pair_of_names_are_one() {

@@ -10,6 +10,12 @@ pub(crate) enum Collector {}
 
 pub(crate) enum ActivityTotals {}
 
+impl ActivityTotals {
+    pub(crate) fn since(&self, _: Option<&Self>) -> Self {
+        match *self {}
+    }
+}
+
 impl Collector {
     pub(crate) fn start(
         _: &'static Engine,

@@ -143,6 +143,13 @@ pub(crate) struct ActivityTotals {
 }
 
 impl ActivityTotals {
+    /// What came since `before`, an earlier state of these.
+    pub(crate) fn since(&self, before: Option<&Self>) -> Self {
+        let nothing = Totals::default();
+        let totals = self.totals.since(before.map_or(&nothing, |before| &before.totals));
+        Self { totals, kernels: self.kernels.clone(), functions: self.functions.clone(), calls: self.calls }
+    }
+
     pub(crate) fn kernel(&self, id: u32) -> String {
         let name = self.kernels.get(&id).filter(|name| !name.is_empty());
         name.map_or_else(|| format!("(kernel {id})"), |name| name.to_string())

@@ -92,7 +92,7 @@ impl Seen {
                 row.identity().filter(|identity| identity.metadata.is_some_and(|of| std::ptr::eq(of, site.metadata)));
             if let Some(identity) = identity.filter(|identity| identity.key.style == RangeStyle::PushPop) {
                 is_reentered |= row.is_reentered();
-                let row = row.copy();
+                let row = row.copy_from(u64::MAX);
                 entries += row.times.count;
                 calls = calls.wrapping_add(row.calls); // see `Row::change_calls`
                 labels.row(identity.key.label);

@@ -9,6 +9,7 @@
 mod blocked;
 mod calls;
 mod coincidence;
+mod cursor;
 #[cfg(feature = "cuda")]
 mod gpu;
 #[cfg(not(feature = "cuda"))]
@@ -26,8 +27,9 @@ mod values;
 use std::time::Duration;
 
 use nvtx_rs::text::MAX_BYTES;
+use range_report::stats::histogram::middle_of;
 use range_report::stats::{Between, Distribution, Keyed, Lean, Named, order};
-use range_report::summary::{Join as _, WaitStats};
+use range_report::summary::{HISTOGRAM_SCALE, Join as _, WaitStats, histogram_bucket};
 use range_report::{
     CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
     TreeNode,
@@ -35,16 +37,18 @@ use range_report::{
 
 use crate::clock::{Rate, Ticks};
 use crate::collector::{ActivityTotals, Collector};
-use crate::record::{Ended, RangeKey, StreamRow, StreamTime, style_number, style_of};
+use crate::record::{RangeKey, StreamRow, StreamTime, style_number, style_of};
 use crate::sampler::Sampler;
 use crate::session::catalog::{CategoryName, ROOT};
 use crate::session::{Names, Session};
 use crate::stream;
-use crate::thread::call_row::{CallCopy, CallRow};
+use crate::thread::call_row::CallCopy;
 use crate::thread::engine::Engine;
 use crate::thread::lifetimes::OpenLifetimes;
 use crate::thread::row::RowCopy;
 use calls::NodeCalls;
+pub(crate) use cursor::Cursor;
+use cursor::Reader;
 #[cfg(all(target_os = "linux", feature = "row-file"))]
 pub use row_file_summary::{RowFileSummary, read_row_file};
 
@@ -67,7 +71,7 @@ pub(crate) struct End {
     pub(crate) patience: Option<Duration>,
 }
 
-/// All measurements so far in the current window, or in the last one.
+/// All measurements so far in the current window, or in the last one; with a cursor, what came since its last reading.
 ///
 /// `asked` are additional quantiles.
 #[inline(never)]
@@ -76,17 +80,21 @@ pub(crate) fn summarise(
     collector: Option<&'static Collector>,
     sampler: Option<&Sampler>,
     end: Option<&End>,
+    cursor: Option<&mut Cursor>,
     asked: &[f64],
 ) -> Summary {
     let session = &engine.session;
     if session.gpu {
-        // Waits for the GPU to reach the events on named streams. The measured threads continue.
-        stream::read_all(end.and_then(|end| end.patience));
+        // Waits for the GPU to reach the events on named streams. The measured threads continue. Times that a window
+        // does not wait for are in the next one.
+        let patience = if cursor.is_some() { Some(Duration::ZERO) } else { end.and_then(|end| end.patience) };
+        stream::read_all(patience);
     }
     let rate = session.clock.calibrate();
     // A thread that begins a window clears its rows one after another.
     let _same_window = session.gate.hold();
     let window = session.window();
+    let mut reader = Reader::new(cursor, window);
     let all_threads = engine.all_threads();
     let (mut rows, mut calls): (Vec<(RangeKey, RowCopy)>, Vec<CallCopy<'_>>) = (Vec::new(), Vec::new());
     let mut ends = Vec::new(); // the end of each thread's rows
@@ -103,8 +111,8 @@ pub(crate) fn summarise(
     for thread in &all_threads {
         // A thread that has made no call since the window began still has rows of an older window.
         if thread.window.is(window) {
-            rows.extend(thread.rows().filter_map(|row| Some((row.identity()?.key, row.copy()))));
-            calls.extend(thread.call_rows().filter_map(CallRow::copy));
+            reader.rows(thread, &mut rows);
+            reader.calls(thread, &mut calls);
             if let Some(followed) = thread.followed.get() {
                 waits.extend(followed.waits.copy());
                 value_waits.extend(followed.values.copy());
@@ -119,8 +127,6 @@ pub(crate) fn summarise(
             if let Some(all) = thread.coincidences.get() {
                 coincidences.extend(all.copy());
             }
-            let left_open = thread.left_open().into_iter();
-            rows.extend(left_open.filter_map(|ended| Some((thread.identity(ended.place)?.key, of_one(ended)))));
             ends.push(rows.len());
         }
         let name = thread.name.lock().clone();
@@ -133,7 +139,9 @@ pub(crate) fn summarise(
         );
         lifetimes.extend(thread.open_lifetimes());
     }
-    let mut activity = collector.map(|collector| collector.totals(session.clock.now()));
+    (waits, held_up) = (reader.waits(waits), reader.held_up(held_up));
+    (value_waits, shorter) = (reader.values(value_waits), shorter.map(|shorter| reader.shorter(shorter)));
+    let mut activity = reader.activity(collector.map(|collector| collector.totals(session.clock.now())));
     open.extend(lifetimes.into_iter().map(|OpenLifetimes { label, thread, count }| {
         let (label, mut open) = pushed(label, thread);
         (open.style, open.count) = (RangeStyle::StartEnd, count);
@@ -141,10 +149,12 @@ pub(crate) fn summarise(
     }));
     // After the rows, so that no duration is longer than the window.
     let now = end.map_or_else(|| session.clock.now(), |end| end.at);
-    let mut stream_rows = session.streams.rows();
+    let from = reader.start(window, now);
+    let stream_rows = session.streams.rows(&|key| reader.first_time(key));
+    let mut stream_rows = reader.streams(stream_rows);
     let mut held = guards::HeldGuards::find(session, &all_threads);
     // A copy, so that a thread that needs a new name waits only for the copying.
-    let names = &mut session.copy_of_names();
+    let names = &mut if reader.is_part() { session.copy_of_names_again() } else { session.copy_of_names() };
     let joined = names.join_splits();
     if !joined.is_empty() {
         let join = |label: &mut u32, node: &mut u32| (*label, *node) = (joined.label(*label), joined.node(*node));
@@ -178,7 +188,7 @@ pub(crate) fn summarise(
     let threads = by_thread(&rows, &ends);
     let mut totals = node_totals(&rows, &threads, &stream_rows, names, &folded, !asked.is_empty());
     let mut summary = Summary::default();
-    summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(window)));
+    summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(from)));
     summary.ranges = ranges(&merged, names, rate, asked);
     summary.stream_ranges = stream_ranges(&stream_rows, names, asked);
     let (calls, uncounted) = calls::by_node(&calls);
@@ -189,6 +199,9 @@ pub(crate) fn summarise(
         }
     }
     summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
+    if from > window {
+        begin_later(&mut summary.tree, rate.ns(u128::from(from - window)));
+    }
     summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, rate);
     let named_calls = calls::by_name(&calls, names);
     summary.calls = calls::stats(&named_calls, names, rate, asked);
@@ -197,6 +210,8 @@ pub(crate) fn summarise(
     calls::set_p99_without(&mut told, &named_calls, shorter.as_deref().unwrap_or_default(), names, rate);
     let mut for_workers = calls::waits(&held_up, names, rate);
     for_workers.iter_mut().for_each(|row| row.resource = Some(WaitStats::WORKER.to_owned()));
+    // Many waits together prove it: those of one window may be too few.
+    coincidences.retain(|_| !reader.is_part());
     let inferred = coincidence::inferred(&coincidences, (names, &session.values), rate);
     summary.waits = [told, for_workers, inferred].concat().joined();
     let told = all_threads.iter().filter_map(|thread| Some(thread.followed.get()?.waits.lost()));
@@ -215,20 +230,21 @@ pub(crate) fn summarise(
     summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
     #[cfg(feature = "openacc")]
     {
-        summary.openacc = openacc::stats(&all_threads, window, rate, asked);
+        summary.openacc = reader.openacc(openacc::stats(&all_threads, window, rate, asked));
         summary.notes.extend(openacc::notes(&all_threads, window, session));
     }
-    summary.off_cpu = sampler.map_or_else(Vec::new, |sampler| sampler.stats(window, names, &joined));
+    summary.off_cpu = reader.off_cpu(sampler.map_or_else(Vec::new, |sampler| sampler.stats(window, names, &joined)));
     summary.categories = categories(&merged, rate, asked);
-    summary.losses = losses(session, names, open, end.and_then(|end| end.cut.as_ref()));
-    summary.outside_ns = threads::all_is_known(session, &totals, &calls, &summary.losses)
+    summary.losses = reader.losses(losses(session, names, open, end.and_then(|end| end.cut.as_ref())));
+    // An instance counts in one window with all of its time, which may have begun before.
+    summary.outside_ns = (!reader.is_part() && threads::all_is_known(session, &totals, &calls, &summary.losses))
         .then(|| rate.ns(threads::outside(now.saturating_sub(window), &rows, &calls)));
     summary.losses.nodes_over_limit = spans_in_more(&rows, names);
     summary.losses.recursive_rows = recursive_rows(&totals, names);
     if let Some(all) = &activity {
         summary.losses.activity = gpu::losses(all);
     }
-    summary.notes.extend(calls::still_waiting(engine, window, now, names, rate));
+    summary.notes.extend(calls::still_waiting(engine, from, now, names, rate));
     summary.notes.extend(calls::at_the_root(&uncounted, names));
     summary.notes.extend(held.notes);
     if session.gpu {
@@ -269,10 +285,12 @@ fn count<T>(items: impl Iterator<Item = T>) -> u64 {
     items.count() as u64
 }
 
-/// A row of one instance.
-fn of_one(ended: Ended) -> RowCopy {
-    let times = Distribution::of([ended.duration]);
-    RowCopy { node: ended.place.node(), first: ended.entered, nested: ended.nested, times, ..RowCopy::default() }
+/// Counts first entries from the start of a window, so many nanoseconds after that of the profiler's.
+fn begin_later(nodes: &mut [TreeNode], later: u64) {
+    for node in nodes {
+        node.first_ns = node.first_ns.saturating_sub(later);
+        begin_later(&mut node.children, later);
+    }
 }
 
 /// The shown name, and a number that distinguishes rows of that name. All rows by name use this key type: see
@@ -336,7 +354,24 @@ fn times(distribution: &Distribution, rate: Rate, asked: &[f64]) -> Times {
     times.median_exact = median.is_none_or(|median| median.exact);
     times.stddev_ns = distribution.stddev() * rate.factor();
     times.quantiles = quantiles(distribution, rate, &kept);
+    if median.is_some() {
+        times.histogram = histogram(distribution, rate);
+    }
     times
+}
+
+/// How many durations there are of about each length; see [`Times::histogram`].
+#[inline(never)]
+fn histogram(distribution: &Distribution, rate: Rate) -> Vec<(u32, u64)> {
+    let mut counts = [0_u64; 64 * HISTOGRAM_SCALE as usize + 1];
+    let single = distribution.samples.iter().map(|&duration| (duration, 1));
+    let middles = distribution.buckets.iter().map(|((octave, bucket), count)| (middle_of(octave, bucket), count));
+    for (duration, count) in single.chain(middles) {
+        if let Some(sum) = counts.get_mut(histogram_bucket(rate.ns(u128::from(duration))) as usize) {
+            *sum += count;
+        }
+    }
+    (0..).zip(counts).filter(|(_, count)| *count > 0).in_vec()
 }
 
 #[inline(never)]
@@ -519,7 +554,9 @@ fn tree(
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
         let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
-        let Some(own) = totals.get(id).filter(|own| own.calls() + own.instances > 0 || !below.is_empty()) else {
+        let work = activity.and_then(|all| gpu::node(all, id as u32));
+        let is_used = |own: &&NodeTotals| own.calls() + own.instances > 0 || own.stream.is_some();
+        let Some(own) = totals.get(id).filter(|own| is_used(own) || work.is_some() || !below.is_empty()) else {
             continue;
         };
         let Some((domain, name)) = label_text(names, node.label).filter(|_| node.style == RangeStyle::PushPop) else {
@@ -555,7 +592,7 @@ fn tree(
         tree_node.stream_total_ns = own_stream.or(below_stream);
         tree_node.stream_self_ns =
             own_stream.map(|own| own.saturating_sub(below_stream.unwrap_or(0))).or(below_stream.map(|_| 0));
-        tree_node.gpu = activity.and_then(|all| gpu::node(all, id as u32));
+        tree_node.gpu = work;
         tree_node.first_ns = first_ns;
         tree_node.children = below;
         if let Some(siblings) = children.get_mut(node.parent as usize) {

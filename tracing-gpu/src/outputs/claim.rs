@@ -42,8 +42,8 @@ pub(crate) fn claim(config: &mut Config, process: &Process) -> (Claim, Vec<Strin
         let Some(given) = row.path(config) else { continue };
         if let Some(unknown) = path::unknown(given) {
             complaints.push(format!(
-                "`{unknown}` in `{}` stays as it is: %h, %p and %r are the host, the process id and the rank, \
-                 %q{{NAME}} is a variable of the environment that is set, and %% is a percent sign",
+                "`{unknown}` in `{}` stays as it is: %h, %p, %r and %t are the host, the process id, the rank and \
+                 the time, %q{{NAME}} is a variable of the environment that is set, and %% is a percent sign",
                 escaped(&given.to_string_lossy())
             ));
         }

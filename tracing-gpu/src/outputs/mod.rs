@@ -9,4 +9,6 @@ mod table;
 
 pub(crate) use claim::{Claim, claim, unwritable};
 pub(crate) use replace::write;
-pub(crate) use table::{How, OpenFile, REPORT, TABLE, has_timeline, open_timelines, without_effect, write_at_end};
+pub(crate) use table::{
+    How, OpenFile, REPORT, TABLE, has_timeline, has_windows, open_timelines, without_effect, write_at_end, write_window,
+};

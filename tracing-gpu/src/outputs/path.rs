@@ -4,19 +4,25 @@ use std::path::{Path, PathBuf};
 
 use nvtx_rs::environment::variable as variable_of;
 use range_report::Process;
+use range_report::export::utc;
 
-/// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none), `%q{NAME}` as that
-/// variable of the environment and `%%` as a percent sign. Anything else stays as it is: a `%` before another letter,
-/// and a variable that is not set.
+/// `path` with `%h` as the host, `%p` as the process id, `%r` as the rank (0 where there is none), `%t` as the time of
+/// the start, `%q{NAME}` as that variable of the environment and `%%` as a percent sign. Anything else stays as it is:
+/// a `%` before another letter, and a variable that is not set.
 pub(crate) fn expand(path: &Path, process: &Process) -> PathBuf {
+    expand_at(path, process, process.started_unix_ns)
+}
+
+/// The same, with `%t` as this time: nanoseconds since 1970, printed as `20251120T153542.042Z`.
+pub(crate) fn expand_at(path: &Path, process: &Process, unix_ns: u64) -> PathBuf {
     #[cfg(unix)]
     {
         use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-        PathBuf::from(std::ffi::OsString::from_vec(expanded(path.as_os_str().as_bytes(), process)))
+        PathBuf::from(std::ffi::OsString::from_vec(expanded(path.as_os_str().as_bytes(), process, unix_ns)))
     }
     #[cfg(not(unix))]
     match path.to_str() {
-        Some(text) => PathBuf::from(String::from_utf8_lossy(&expanded(text.as_bytes(), process)).into_owned()),
+        Some(text) => PathBuf::from(String::from_utf8_lossy(&expanded(text.as_bytes(), process, unix_ns)).into_owned()),
         None => path.to_owned(),
     }
 }
@@ -27,7 +33,7 @@ pub(crate) fn unknown(path: &Path) -> Option<String> {
     let mut letters = path.chars();
     while letters.by_ref().any(|letter| letter == '%') {
         match letters.next() {
-            Some('%' | 'h' | 'p' | 'r') => {}
+            Some('%' | 'h' | 'p' | 'r' | 't') => {}
             Some('q') if variable(letters.as_str().as_bytes()).is_some() => {}
             Some(other) if other.is_ascii_alphabetic() => return Some(format!("%{other}")),
             _ => {}
@@ -36,7 +42,7 @@ pub(crate) fn unknown(path: &Path) -> Option<String> {
     None
 }
 
-fn expanded(path: &[u8], process: &Process) -> Vec<u8> {
+fn expanded(path: &[u8], process: &Process, unix_ns: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len() + 16);
     let mut bytes = path.iter();
     while let Some(&byte) = bytes.next() {
@@ -51,6 +57,7 @@ fn expanded(path: &[u8], process: &Process) -> Vec<u8> {
             (b'%', Some(b'h')) => part(&process.host),
             (b'%', Some(b'p')) => process.pid.to_string(),
             (b'%', Some(b'r')) => process.rank.unwrap_or(0).to_string(),
+            (b'%', Some(b't')) => time(unix_ns),
             _ => {
                 out.push(byte);
                 continue;
@@ -60,6 +67,11 @@ fn expanded(path: &[u8], process: &Process) -> Vec<u8> {
         bytes.next();
     }
     out
+}
+
+fn time(unix_ns: u64) -> String {
+    let seconds = utc(unix_ns).replace(['-', ':', 'Z'], "");
+    format!("{seconds}.{:03}Z", unix_ns / 1_000_000 % 1_000)
 }
 
 /// The value of the variable in `{NAME}`, and what follows.
@@ -85,6 +97,7 @@ mod tests {
         process.pid = 4242;
         process.host = "node7".to_owned();
         process.rank = Some(3);
+        process.started_unix_ns = 1_763_652_942_007_999_999;
         process
     }
 
@@ -102,6 +115,9 @@ mod tests {
         let package = env!("CARGO_PKG_NAME"); // which cargo has in the environment, too
         assert_eq!(name("run.%q{CARGO_PKG_NAME}.%p"), format!("run.{package}.4242"));
         assert_eq!(name("%q{NO SUCH}%q{%q"), "%q{NO SUCH}%q{%q");
+        assert_eq!(name("%t.json"), "20251120T153542.007Z.json");
+        let later = expand_at(Path::new("a-%t%%t"), &process(), 4_107_542_400_120_000_000);
+        assert_eq!(later, Path::new("a-21000301T000000.120Z%t"));
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(crate) enum How {
     /// While the program runs; opened at the start.
     Timeline(fn(&Path, &mut Opening<'_>) -> io::Result<Box<dyn Sink>>),
     /// At the end, after the report.
-    AtEnd(fn(&Summary, &RenderOptions, &mut Vec<u8>) -> io::Result<()>),
+    AtEnd(Form),
     /// At the end, by the profiler.
     Printed,
     /// Never: another output reads this file when that output is opened.
@@ -111,7 +111,26 @@ const FLAMEGRAPH: Option<How> = Some(How::AtEnd(|summary, _, out| summary.write_
 #[cfg(not(feature = "flamegraph"))]
 const FLAMEGRAPH: Option<How> = None;
 
+/// Writes a summary in the form of an output.
+type Form = fn(&Summary, &RenderOptions, &mut Vec<u8>) -> io::Result<()>;
+
+/// The page of a window has no timeline.
+#[cfg(feature = "html")]
+const PAGE_OF_WINDOW: Option<Form> = Some(|summary, options, out| summary.write_html_without(options.without, out));
+#[cfg(not(feature = "html"))]
+const PAGE_OF_WINDOW: Option<Form> = None;
+
 impl Row {
+    /// The path and the form of its files of windows, if the settings ask for some.
+    fn of_windows<'a>(&self, config: &'a Config) -> Option<(&'a PathBuf, Form)> {
+        let form = match self.how? {
+            How::AtEnd(form) => Some(form),
+            How::Timeline(_) if self.key == "html" => PAGE_OF_WINDOW,
+            How::Timeline(_) | How::Printed | How::Read => None,
+        };
+        config.file(self.key).filter(|path| config.is_of_windows(path)).zip(form)
+    }
+
     /// The path that the settings have for it.
     pub(crate) fn path<'a>(&self, config: &'a Config) -> Option<&'a PathBuf> {
         match (self.how?, &config.output) {
@@ -119,6 +138,11 @@ impl Row {
             (How::Printed, _) => None,
             _ => config.file(self.key),
         }
+    }
+
+    /// The same, unless its files are those of windows.
+    fn path_of_run<'a>(&self, config: &'a Config) -> Option<&'a PathBuf> {
+        self.path(config).filter(|_| self.of_windows(config).is_none())
     }
 
     /// Writes a file of the end.
@@ -129,11 +153,25 @@ impl Row {
 
 /// Whether a timeline is asked for, so that single ranges are recorded.
 pub(crate) fn has_timeline(config: &Config) -> bool {
-    TABLE.iter().any(|row| matches!(row.how, Some(How::Timeline(_))) && row.path(config).is_some())
+    TABLE.iter().any(|row| matches!(row.how, Some(How::Timeline(_))) && row.path_of_run(config).is_some())
 }
 
-/// A line for a baseline without a page, which has no effect.
-pub(crate) fn without_effect(config: &Config) -> Option<String> {
+/// Whether files of windows are asked for.
+pub(crate) fn has_windows(config: &Config) -> bool {
+    TABLE.iter().any(|row| row.of_windows(config).is_some())
+}
+
+/// Lines for settings that have no effect.
+pub(crate) fn without_effect(config: &Config) -> Vec<String> {
+    let every = config.every.filter(|_| !has_windows(config)).map(|_| {
+        "`every` has no effect without an output of windows: name one with `json`, `html` or `folded`, with %t in its \
+         name"
+            .to_owned()
+    });
+    baseline_without_page(config).into_iter().chain(every).collect()
+}
+
+fn baseline_without_page(config: &Config) -> Option<String> {
     let path = config.file("baseline").filter(|_| config.file("html").is_none())?.to_string_lossy();
     Some(format!("the baseline `{}` has no effect without a page: name one with `html`", escaped(&path)))
 }
@@ -149,7 +187,7 @@ pub(crate) struct Opening<'a> {
 pub(crate) fn open_timelines(config: &Config, process: &Process) -> (Vec<OpenFile>, Vec<io::Error>) {
     let (mut opening, mut files) = (Opening { config, process, errors: Vec::new() }, Vec::new());
     for row in TABLE {
-        let (Some(How::Timeline(open)), Some(path)) = (row.how, row.path(opening.config)) else { continue };
+        let (Some(How::Timeline(open)), Some(path)) = (row.how, row.path_of_run(opening.config)) else { continue };
         let path = path::expand(path, opening.process);
         match open(&path, &mut opening) {
             Ok(sink) => files.push(OpenFile { failure: failure(row.label, &path), sink }),
@@ -163,16 +201,30 @@ pub(crate) fn open_timelines(config: &Config, process: &Process) -> (Vec<OpenFil
 pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error> {
     let mut errors = Vec::new();
     for row in TABLE {
-        let (Some(How::AtEnd(form)), Some(path)) = (row.how, row.path(config)) else { continue };
-        let (path, mut text) = (path::expand(path, &summary.process), Vec::new());
-        // All of the text comes first: a process that writes to the same file does not cut through it.
-        let written = match form(summary, &config.render_options(), &mut text) {
-            Ok(()) => row.write(&path, &text),
-            Err(error) => Err(cannot_write(row.label, &path, &error)),
-        };
-        errors.extend(written.err());
+        let (Some(How::AtEnd(form)), Some(path)) = (row.how, row.path_of_run(config)) else { continue };
+        errors.extend(write_summary(row, form, &path::expand(path, &summary.process), config, summary).err());
     }
     errors
+}
+
+/// Writes the files of a window. Returns an error for each that cannot be written, and writes the others.
+pub(crate) fn write_window(config: &Config, summary: &Summary) -> Vec<io::Error> {
+    let mut errors = Vec::new();
+    for row in TABLE {
+        let Some((path, form)) = row.of_windows(config) else { continue };
+        let path = path::expand_at(path, &summary.process, summary.ended_unix_ns.unwrap_or_default());
+        errors.extend(write_summary(row, form, &path, config, summary).err());
+    }
+    errors
+}
+
+fn write_summary(row: &Row, form: Form, path: &Path, config: &Config, summary: &Summary) -> io::Result<()> {
+    let mut text = Vec::new();
+    // All of the text comes first: a process that writes to the same file does not cut through it.
+    match form(summary, &config.render_options(), &mut text) {
+        Ok(()) => row.write(path, &text),
+        Err(error) => Err(cannot_write(row.label, path, &error)),
+    }
 }
 
 /// The baseline of the page, if there is one: its name, and its summary or the error of reading it. The error is also
@@ -274,7 +326,7 @@ mod tests {
         let why = "No such file or directory (os error 2)";
         assert_eq!((sinks.len(), said), (1, vec![format!("cannot read the baseline `/no/such/run.json`: {why}")]));
         let alone = Config { files: [("baseline", "run.json".into())].into(), ..Config::default() };
-        assert!(without_effect(&config).is_none() && without_effect(&alone).is_some());
+        assert_eq!([config, alone].map(|config| without_effect(&config).len()), [0, 1]);
     }
 
     #[cfg(feature = "html")]

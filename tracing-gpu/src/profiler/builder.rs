@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use range_report::stats::{Lean, order};
 use range_report::timeline::{Details, Item};
@@ -287,6 +288,18 @@ impl ProfilerBuilder {
     /// ```
     pub fn off_cpu(mut self, on: bool) -> Self {
         self.config.off_cpu = Some(on);
+        self
+    }
+
+    /// Writes files of windows at this interval, and the last one at the end: JSON, pages and folded stacks whose name
+    /// has `%t`, which is the time at which the window ended, as `20251120T153542.042Z`. Other files are those of the
+    /// whole run, and their `%t` is its start. [`Windows`](crate::Windows) says what a window has. Default: none.
+    ///
+    /// A thread of the profiler writes them. The profiler does not remove old ones.
+    ///
+    /// [`build`](Self::build) refuses less than 10 ms.
+    pub fn every(mut self, every: Duration) -> Self {
+        self.config.every = Some(every);
         self
     }
 

@@ -163,6 +163,7 @@ impl Inner {
     fn abandon(&'static self) {
         self.engine.session.gate.close();
         self.sampler.get().inspect(|sampler| sampler.finish());
+        self.periodic.get().inspect(|periodic| periodic.stop());
         if let Some(collector) = self.collector() {
             collector.finish(false);
         }
@@ -228,6 +229,7 @@ impl Inner {
     fn finish_with_files(&'static self, orderly: bool) -> Vec<io::Error> {
         let began = Instant::now();
         self.sampler.get().inspect(|sampler| sampler.finish());
+        self.periodic.get().inspect(|periodic| periodic.stop());
         let patience = || (!orderly).then(|| LAST_PATIENCE.saturating_sub(began.elapsed()));
         let cut = self.engine.own_thread().map(|thread| Cut {
             labels: thread.unwind().into_iter().filter_map(|place| Some(thread.identity(place)?.key.label)).in_vec(),
@@ -243,7 +245,10 @@ impl Inner {
         if let Some(recorder) = self.recorder.get() {
             recorder.complete(); // the summary then includes its losses
         }
-        let mut summary = self.summarise(Some(&End { cut, at, patience: patience() }));
+        let end = End { cut, at, patience: patience() };
+        let mut summary = self.summarise(Some(&end), None);
+        let _first = self.ended.set(at);
+        self.write_last_window(&end);
         if let Some(recorder) = self.recorder.get() {
             recorder.finish_folds(&mut summary);
         }

@@ -4,12 +4,13 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use range_report::stats::Lean;
 use range_report::{Report, UnknownName};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use crate::config::{Config, Gpu};
+use crate::config::{Config, Gpu, LEAST_EVERY};
 use crate::outputs::{self, How};
 
 /// Applies both variables, or the filter alone. Returns a line for each rejected part.
@@ -55,7 +56,7 @@ enum Refused {
 }
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 17] = [
+const SETTINGS: [(&str, Set); 18] = [
     ("report", |config, value| reports(value).map(|reports| config.reports = reports)),
     ("style", |config, value| parsed(value).map(|style| config.style = style)),
     ("name_from", |config, value| names(value).map(|names| config.fields.name_from = Some(names))),
@@ -72,6 +73,7 @@ const SETTINGS: [(&str, Set); 17] = [
     ("notes", |config, value| most(value).map(|most| config.notes = most)),
     ("domain", |config, value| parsed(value).map(|domain| config.domain = domain)),
     ("parents", |config, value| parsed(value).map(|parents| config.parents = parents)),
+    ("every", |config, value| duration(value).map(|every| config.every = Some(every))),
     ("signals", |config, value| signals(value).map(|on| config.on_signal = Some(on))),
 ];
 
@@ -212,6 +214,21 @@ fn percent(value: &str) -> Result<f64, Refused> {
 fn percentiles(value: &str) -> Result<Vec<f64>, Refused> {
     let all: Result<Vec<f64>, Refused> = value.split('+').map(|one| percent(one.trim())).collect();
     all.map_err(|_| refused(value, "percentages from 0 to 100, joined by +"))
+}
+
+/// A time with its unit.
+fn duration(value: &str) -> Result<Duration, Refused> {
+    let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ms = match value.get(number.len()..) {
+        Some("ms") => Some(1),
+        Some("s") => Some(1_000),
+        Some("m") => Some(60_000),
+        Some("h") => Some(3_600_000),
+        _ => None,
+    };
+    let ms = unit_ms.zip(number.parse::<u64>().ok()).and_then(|(unit, number)| number.checked_mul(unit));
+    let duration = ms.map(Duration::from_millis).filter(|duration| *duration >= LEAST_EVERY);
+    duration.ok_or_else(|| refused(value, "a time of at least 10ms: a whole number with ms, s, m or h"))
 }
 
 fn signals(value: &str) -> Result<bool, Refused> {

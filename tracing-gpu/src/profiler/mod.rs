@@ -8,13 +8,15 @@ mod identity;
 #[cfg(feature = "cuda")]
 mod ingest;
 mod init;
+mod metrics;
 mod rejected;
+mod windows;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use once_cell::sync::OnceCell;
-#[cfg(feature = "cuda")]
 use parking_lot::Mutex;
 use range_report::report::escaped;
 use range_report::stats::Lean;
@@ -26,10 +28,14 @@ use ending::finish_all;
 #[cfg(feature = "cuda")]
 pub use ingest::{ClockPair, Submission, TimedQueue};
 pub use init::{Guard, InstallError, init};
+pub use metrics::Scraped;
+use windows::Periodic;
+pub use windows::Windows;
 
+use crate::clock::Ticks;
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
-use crate::drain::{self, End};
+use crate::drain::{self, Cursor, End};
 use crate::fold::idle::Idle;
 use crate::fold::interference::Interference;
 use crate::fold::states::States;
@@ -113,6 +119,12 @@ struct Inner {
     /// Writes timelines, where any is wanted.
     recorder: OnceCell<&'static Recorder>,
     last: OnceCell<Summary>,
+    /// When the measurement ended.
+    ended: OnceCell<Ticks>,
+    /// The cursor of [`Profiler::window`].
+    cursor: Mutex<Cursor>,
+    /// Writes windows at regular intervals, where the settings ask for it.
+    periodic: OnceCell<Periodic>,
     ending: ending::Ending,
 }
 
@@ -229,11 +241,9 @@ impl Profiler {
     #[inline] // copying a summary is much to compile: only where it is asked for
     pub fn summary(&self) -> Summary {
         if self.inner.engine.session.is_of_parent() {
-            let mut summary = Summary::default();
-            summary.notes.push("This process was forked from the one that is measured.".to_owned());
-            return summary;
+            return Inner::of_parent();
         }
-        self.inner.last.get().cloned().unwrap_or_else(|| self.inner.summarise(None))
+        self.inner.last.get().cloned().unwrap_or_else(|| self.inner.summarise(None, None))
     }
 
     /// Records kernels, copies and API calls from now on, where the settings ask for them. The first call counts; a
@@ -265,8 +275,8 @@ impl Profiler {
         }
     }
 
-    /// Begins a new window, for example after a warm-up, and discards the counts of the last one. Ranges that are open
-    /// count from now on.
+    /// Begins to measure anew, for example after a warm-up, and discards all counts so far. Ranges that are open count
+    /// from now on. The windows of all cursors begin anew, too: what none of them has read yet is in no window.
     pub fn reset(&self) {
         self.inner.engine.restart();
         if let Some(collector) = self.inner.collector() {
@@ -337,6 +347,9 @@ impl Inner {
             sampler: OnceCell::new(),
             recorder: OnceCell::new(),
             last: OnceCell::new(),
+            ended: OnceCell::new(),
+            cursor: Mutex::default(),
+            periodic: OnceCell::new(),
             ending: ending::Ending::default(),
             config,
         }));
@@ -359,6 +372,7 @@ impl Inner {
                 let sampler = Sampler::start(&inner.engine);
                 let _once = sampler.map(|sampler| inner.sampler.set(sampler));
             }
+            inner.start_periodic();
             process::at_exit();
             if inner.config.on_signal == Some(true) {
                 watch_signals();
@@ -455,9 +469,22 @@ impl Inner {
         collector
     }
 
-    fn summarise(&'static self, end: Option<&End>) -> Summary {
-        let mut summary =
-            drain::summarise(&self.engine, self.collector(), self.sampler.get().copied(), end, &self.config.quantiles);
+    /// The summary of a forked child.
+    fn of_parent() -> Summary {
+        let mut summary = Summary::default();
+        summary.notes.push("This process was forked from the one that is measured.".to_owned());
+        summary
+    }
+
+    /// The summary so far; with a cursor, its next window.
+    fn summarise(&'static self, end: Option<&End>, cursor: Option<&mut Cursor>) -> Summary {
+        let is_window = cursor.is_some();
+        let (sampler, quantiles) = (self.sampler.get().copied(), &self.config.quantiles);
+        let mut summary = drain::summarise(&self.engine, self.collector(), sampler, end, cursor, quantiles);
+        if is_window {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            summary.ended_unix_ns = u64::try_from(now.as_nanos()).ok();
+        }
         if let Some(Err(reason)) = self.collector.get() {
             summary.notes.push(format!("CUPTI recorded no GPU activity: {reason}. Ranges were measured all the same."));
         }
@@ -503,6 +530,9 @@ impl Inner {
         let session = &self.engine.session;
         summary.notes.extend(session.misread.notes());
         summary.advice.extend(session.samples.advice(&summary.ranges, &session.naming_fields()));
+        if is_window {
+            return summary; // one without a range is nothing special
+        }
         if summary.ranges.iter().all(|row| row.times.instances == 0) {
             summary.empty_because = Some(explain::why_empty(session, &summary));
         } else {

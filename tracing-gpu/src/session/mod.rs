@@ -170,6 +170,8 @@ pub(crate) struct Session {
     filter: Option<Targets>,
     choice: DomainChoice,
     names: Mutex<Names>,
+    /// A copy of the names for windows, which they bring up to date.
+    copied_names: Mutex<Option<Box<Names>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -240,6 +242,7 @@ impl Session {
             filter: options.filter,
             choice: options.domain,
             names: Mutex::new(Names::new(options.limits)),
+            copied_names: Mutex::default(),
         }
     }
 
@@ -405,6 +408,16 @@ impl Session {
         self.names.lock().clone()
     }
 
+    /// The same, for readers that come again and again: a thread that needs a new name waits only while those are
+    /// copied that are new.
+    pub(crate) fn copy_of_names_again(&self) -> Names {
+        let nothing = || Box::new(Names::new(Limits { nodes: 0, run_time_names: 0 }));
+        let mut copied = self.copied_names.lock();
+        let copied = copied.get_or_insert_with(nothing);
+        copied.catch_up(&self.names.lock());
+        Names::clone(copied)
+    }
+
     /// The cached facts about a call site.
     pub(crate) fn site(&self, metadata: &'static Metadata<'static>) -> Site {
         let mut names = self.names.lock();
@@ -518,6 +531,20 @@ impl Names {
             foreign_domains: ForeignDomains::default(),
             named_levels: Keyed::default(),
         }
+    }
+
+    /// Copies what is new in `with`, of which this is an earlier copy.
+    fn catch_up(&mut self, with: &Self) {
+        self.catalog.catch_up(&with.catalog);
+        let Self { catalog: _, sites, splits, split_labels, with_fields, domains, foreign_domains, named_levels } =
+            with;
+        self.sites.clone_from(sites);
+        self.splits.clone_from(splits);
+        self.split_labels.clone_from(split_labels);
+        self.with_fields.clone_from(with_fields);
+        self.domains.clone_from(domains);
+        self.foreign_domains.clone_from(foreign_domains);
+        self.named_levels.clone_from(named_levels);
     }
 
     /// Number of a foreign domain.

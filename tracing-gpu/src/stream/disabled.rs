@@ -7,7 +7,7 @@ use range_report::StreamLosses;
 
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{RangeKey, StreamId, StreamRow};
+use crate::record::{RangeKey, StreamId, StreamRow, StreamRowKey};
 
 /// No pair is ever started.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ impl StreamTotals {
 
     pub(crate) fn restart(&self, _: Ticks) {}
 
-    pub(crate) fn rows(&self) -> Vec<StreamRow> {
+    pub(crate) fn rows(&self, _: &dyn Fn(&StreamRowKey) -> u64) -> Vec<StreamRow> {
         Vec::new()
     }
 }

@@ -10,7 +10,7 @@ use range_report::stats::{Keyed, Lean};
 
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{RangeKey, StreamId, StreamRow, StreamTime};
+use crate::record::{RangeKey, StreamId, StreamRow, StreamRowKey, StreamTime};
 use crate::samples::Samples;
 
 /// The stream times of one profiler's window, and its losses. Lives as long as the process.
@@ -40,13 +40,13 @@ impl StreamTotals {
         self.rows.lock()
     }
 
-    /// All rows of the window.
-    pub(crate) fn rows(&self) -> Vec<StreamRow> {
+    /// All rows of the window, with single times from the number on that `first` gives for a row.
+    pub(crate) fn rows(&self, first: &dyn Fn(&StreamRowKey) -> u64) -> Vec<StreamRow> {
         let rows = self.lock();
         let used = rows.rows.iter().filter(|row| row.time.times.count > 0);
         used.map(|row| {
             let (StreamKey { stream, node, range }, mut time) = (row.key, row.time.clone());
-            row.samples.copy_into(time.times.count, &mut time.times);
+            row.samples.copy_into(first(&(stream, node, range))..time.times.count, &mut time.times);
             (stream, node, range, time)
         })
         .in_vec()
@@ -235,7 +235,7 @@ mod tests {
             add(&all, 1, 2, 1_000 + number, 1_002);
             add(&all, 2, 2, 5, 1_002);
         }
-        let mut rows = all.rows();
+        let mut rows = all.rows(&|_| 0);
         rows.sort_by_key(|&(stream, ..)| stream);
         let [(.., first), (.., second)] = rows.as_slice() else { panic!("two rows are wanted: {rows:?}") };
         assert_eq!((first.times.count, first.times.total, first.empty, first.empty_ns), (100, 104_950, 3, 3_003));
@@ -248,7 +248,7 @@ mod tests {
     fn rows_that_meet_in_the_cache_stay_apart() {
         let (all, near) = (totals(1 << 20), NEAR as u32);
         let shown = || {
-            let mut shown: Vec<_> = all.rows().iter().map(|(_, node, _, row)| (*node, row.times.total)).collect();
+            let mut shown: Vec<_> = all.rows(&|_| 0).iter().map(|(_, node, _, row)| (*node, row.times.total)).collect();
             shown.sort_unstable();
             shown
         };
@@ -270,9 +270,9 @@ mod tests {
             for stream in [0, window] {
                 add(&all, stream, 1, 7, 0);
             }
-            assert!(all.rows().iter().all(|(.., row)| row.times.median().is_some()), "window {window}");
+            assert!(all.rows(&|_| 0).iter().all(|(.., row)| row.times.median().is_some()), "window {window}");
             all.restart(u64::from(window));
-            assert!(all.rows().is_empty());
+            assert!(all.rows(&|_| 0).is_empty());
         }
         assert!(all.lock().rows.len() <= 2 && all.lock().index.len() <= 2);
     }

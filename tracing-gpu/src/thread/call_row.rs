@@ -191,8 +191,9 @@ impl CallRow {
         self.latencies.samples.clear();
     }
 
-    /// A copy as of one moment; `None` for a row without an identity. On any thread.
-    pub(crate) fn copy(&self) -> Option<CallCopy<'static>> {
+    /// A copy as of one moment, with single latencies from this number on; `None` for a row without an identity. On any
+    /// thread.
+    pub(crate) fn copy(&self, first: u64) -> Option<CallCopy<'static>> {
         let identity = *self.identity.get()?;
         let sums = || self.sums.each_ref().map(|word| word.load(Relaxed));
         let by_length = || {
@@ -210,7 +211,7 @@ impl CallRow {
         });
         let by_length = by_length.in_vec();
         let mut latency = latencies.distribution();
-        self.latencies.samples.copy_into(latencies.count, &mut latency); // as in `Row::copy`
+        self.latencies.samples.copy_into(first..latencies.count, &mut latency); // as in `Row::copy`
         let (sums, served) = (CallSums::of(sums), ServedSums::of(served));
         Some(CallCopy { identity, latency, sums, served, by_length })
     }
@@ -222,7 +223,47 @@ pub(crate) const WORDS: usize = size_of::<CallRow>() / 8;
 /// Offset in a row that owns its latencies.
 pub(crate) const SAMPLES: usize = offset_of!(CallRow, latencies) + offset_of!(Durations, samples);
 
+impl CallSums {
+    fn since(&self, before: &mut Self) -> Self {
+        let (mut words, old) = (self.words(), before.words());
+        words.iter_mut().zip(old).for_each(|(word, old)| *word = word.wrapping_sub(old));
+        *before = *self;
+        Self::of(words)
+    }
+}
+
 impl<'a> CallCopy<'a> {
+    /// A row without calls.
+    pub(crate) fn empty(identity: CallIdentity<'a>) -> Self {
+        let (latency, sums, served) = (Distribution::default(), CallSums::default(), ServedSums::default());
+        Self { identity, latency, sums, served, by_length: Vec::new() }
+    }
+
+    /// What came since `before`, an earlier copy without its single latencies; then `before` is this copy.
+    pub(crate) fn since(self, before: &mut Self) -> Self {
+        let Self { identity, latency, sums, served, by_length } = self;
+        let since = |now: u64, before: &mut u64| now.wrapping_sub(std::mem::replace(before, now));
+        let mut of_length = |(length, now): (u32, CallsOfLength)| {
+            let place = before.by_length.binary_search_by_key(&length, |(known, _)| *known);
+            let place = place.unwrap_or_else(|place| {
+                before.by_length.insert(place, (length, CallsOfLength::default()));
+                place
+            });
+            let (_, before) = before.by_length.get_mut(place)?;
+            let (calls, latency) = (since(now.calls, &mut before.calls), since(now.latency, &mut before.latency));
+            let sums = now.sums.since(&mut before.sums);
+            (calls > 0).then_some((length, CallsOfLength { calls, latency, sums }))
+        };
+        let by_length = by_length.into_iter().filter_map(&mut of_length).in_vec();
+        let served = ServedSums {
+            batches: since(served.batches, &mut before.served.batches),
+            in_batch: since(served.in_batch, &mut before.served.in_batch),
+            share: since(served.share, &mut before.served.share),
+        };
+        let (latency, sums) = (latency.since_mark(&mut before.latency), sums.since(&mut before.sums));
+        Self { identity, latency, sums, served, by_length }
+    }
+
     /// The row of a process that has ended, and whether its thread was stopped during a change of the row.
     pub(crate) fn in_image(identity: CallIdentity<'a>, row: &RowImage<'_>) -> (Self, bool) {
         let latency = Durations::in_image(row, offset_of!(CallRow, latencies));
@@ -247,7 +288,7 @@ mod tests {
         row.identify(CallIdentity { node: 3, label: 2, source: "here" });
         let sums = CallSums::of([1, 2, 5, 4, 6, 3, 7, 1, 0, 1, 0, 1, 3]);
         let is_of_one_moment = || {
-            let CallCopy { latency, sums: all, .. } = row.copy().unwrap();
+            let CallCopy { latency, sums: all, .. } = row.copy(0).unwrap();
             let count = latency.count;
             assert_eq!((all, latency.max), (CallSums::of(sums.words().map(|sum| sum * count)), count));
             assert_eq!(latency.total, u128::from(count * (count + 1) / 2));
@@ -266,7 +307,7 @@ mod tests {
     #[test]
     fn a_row_has_all_calls_of_the_window_and_what_is_of_no_call() {
         let (row, budget) = (CallRow::default(), Budget::new(1 << 20));
-        assert_eq!(row.copy(), None);
+        assert_eq!(row.copy(0), None);
         let identity = CallIdentity { node: 3, label: 2, source: "here" };
         row.identify(identity);
         let each = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 9]);
@@ -282,11 +323,36 @@ mod tests {
             let of_length = |latency: &u64| CallsOfLength { calls: 1, latency: *latency, sums: times };
             let by_length = window.iter().map(|latency| (bucket_of(*latency) as u32, of_length(latency))).collect();
             let served = ServedSums::of([2, 4, 6]);
-            assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums, served, by_length }));
+            assert_eq!(row.copy(0), Some(CallCopy { identity, latency, sums, served, by_length }));
             row.clear();
         }
         let (latency, sums, served) = (Distribution::default(), CallSums::default(), ServedSums::default());
-        assert_eq!(row.copy(), Some(CallCopy { identity, latency, sums, served, by_length: Vec::new() }));
+        assert_eq!(row.copy(0), Some(CallCopy { identity, latency, sums, served, by_length: Vec::new() }));
+    }
+
+    #[test]
+    fn what_comes_between_two_copies_is_in_the_second_alone() {
+        let (row, budget) = (CallRow::default(), Budget::new(1 << 20));
+        let identity = CallIdentity { node: 3, label: 2, source: "here" };
+        row.identify(identity);
+        let each = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 9]);
+        let mut before = CallCopy::empty(identity);
+        for part in [[7, 9, 30].as_slice(), &[4], &[], &[9, 8, 900, 9]] {
+            let alone = CallRow::default();
+            alone.identify(identity);
+            for row in [&row, &alone] {
+                part.iter().for_each(|latency| row.add(*latency, &each, &budget));
+                row.add_sums(&CallSums { uncounted: 5, ..CallSums::default() });
+                row.add_served(ServedSums::of([1, 2, 3]));
+            }
+            let since = row.copy(before.latency.count).map(|copy| copy.since(&mut before));
+            assert_eq!(since, alone.copy(0));
+        }
+        let whole = row.copy(0).map(|mut copy| {
+            copy.latency.samples.clear();
+            copy
+        });
+        assert_eq!(whole, Some(before));
     }
 
     #[test]

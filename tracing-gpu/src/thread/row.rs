@@ -10,7 +10,7 @@ use super::durations::{Durations, Sums};
 use super::sequence::{Sequence, is_torn};
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{LONG, OnCpu, RangeKey, RowImage};
+use crate::record::{Ended, LONG, OnCpu, RangeKey, RowImage};
 use crate::samples::KEPT;
 use crate::session::NvtxRange;
 use crate::sync::{AtomicU64, AtomicUsize, RECENT};
@@ -258,6 +258,11 @@ impl Row {
     /// Single durations never change, so they are copied once, up to the count. Durations that a histogram page has
     /// counted since then affect only the median.
     pub(crate) fn copy(&self) -> RowCopy {
+        self.copy_from(0)
+    }
+
+    /// The same, but single durations only from this number on.
+    pub(crate) fn copy_from(&self, first: u64) -> RowCopy {
         let (recent, sums, nested) = self.sequence.copy(|| {
             let recent: Vec<u64> = self.pending().iter().rev().map(|recent| recent.load(Relaxed)).collect();
             (recent, self.durations.sums(), self.nested.load(Relaxed))
@@ -270,10 +275,10 @@ impl Row {
             cpu: OnCpu { on: self.on_cpu.load(Relaxed), off: self.off_cpu.load(Relaxed) },
             times: sums.distribution(),
         };
-        let mut copy = copy.with_recent(recent.into_iter());
+        let mut copy = copy.with_recent(first, recent.into_iter());
         // Must come last, because the histogram may have counted more, and a distribution counts everything that is
         // added.
-        self.durations.samples.copy_into(sums.count, &mut copy.times);
+        self.durations.samples.copy_into(first..sums.count, &mut copy.times);
         copy
     }
 }
@@ -297,17 +302,45 @@ impl RowCopy {
             times: Durations::in_image(row, offset_of!(Row, durations)),
         };
         let recent = recent.get(room.wrapping_sub(1)..).unwrap_or_default();
-        (copy.with_recent(recent.iter().rev().copied()), is_torn(row.words(offset_of!(Row, sequence))))
+        (copy.with_recent(0, recent.iter().rev().copied()), is_torn(row.words(offset_of!(Row, sequence))))
     }
 
     /// Adds the instances that were not in the sums yet, the first one first.
-    fn with_recent(mut self, recent: impl Iterator<Item = u64>) -> Self {
-        for (index, recent) in (self.times.count..).zip(recent) {
-            self.times.add(recent & LOWER_HALF, |_| index < KEPT);
+    fn with_recent(mut self, first: u64, recent: impl Iterator<Item = u64>) -> Self {
+        for recent in recent {
+            self.add(first, recent & LOWER_HALF);
             self.nested = self.nested.wrapping_add(recent >> 32);
         }
         self.nested = self.nested.cast_signed().max(0).cast_unsigned();
         self
+    }
+
+    /// Adds a duration after all others. A single one stays only from this number on.
+    fn add(&mut self, first: u64, duration: u64) {
+        let number = self.times.count;
+        self.times.add(duration, |_| number < KEPT);
+        if number < first.min(KEPT) {
+            self.times.samples.pop();
+        }
+    }
+
+    /// Adds an instance that is in no row yet, to a copy with single durations from this number on.
+    pub(crate) fn add_ended(&mut self, first: u64, ended: Ended) {
+        if self.times.count == 0 {
+            self.first = ended.entered;
+        }
+        self.add(first, ended.duration);
+        self.nested = self.nested.wrapping_add(ended.nested);
+    }
+
+    /// What came since `before`, an earlier copy without its single durations; then `before` is this copy.
+    pub(crate) fn since(self, before: &mut Self) -> Self {
+        let Self { node, calls, first, nested, cpu, times } = self;
+        let times = times.since_mark(&mut before.times);
+        let since = |now: u64, before: &mut u64| now.wrapping_sub(std::mem::replace(before, now));
+        let cpu = OnCpu { on: since(cpu.on, &mut before.cpu.on), off: since(cpu.off, &mut before.cpu.off) };
+        let (calls, nested) = (since(calls, &mut before.calls), since(nested, &mut before.nested));
+        Self { node, calls, first, nested: nested.cast_signed().max(0).cast_unsigned(), cpu, times }
     }
 }
 
@@ -403,6 +436,49 @@ mod tests {
                 assert_eq!(times.median().is_some_and(|median| median.exact), count <= KEPT);
             }
         }
+    }
+
+    #[test]
+    fn what_comes_between_two_copies_is_in_the_second_alone() {
+        const INSTANCES: u64 = KEPT + 20_000;
+        let (row, budget, done) = (Row::default(), Budget::new(1 << 20), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for (duration, nested) in (0..INSTANCES).map(instance) {
+                    if !row.add_near(duration, nested) {
+                        row.add(duration, nested, &budget);
+                    }
+                    row.change_calls(1);
+                }
+                done.store(true, Release);
+            });
+            let (mut before, mut next, mut calls, mut all) = (RowCopy::default(), 0, 0, Distribution::default());
+            loop {
+                let last = done.load(Acquire);
+                let since = row.copy_from(next).since(&mut before);
+                let mut expected = (Sums::default(), 0);
+                (next..next + since.times.count).for_each(|index| add(&mut expected, index));
+                let Distribution { count, total, squares, .. } = expected.0.distribution();
+                assert_eq!((since.times.count, since.times.total, since.times.squares), (count, total, squares));
+                assert_eq!(since.times.samples.len() as u64 + since.times.buckets.sum(), count);
+                let single = (next..next + since.times.samples.len() as u64).map(|index| instance(index).0);
+                assert!(since.times.samples.iter().copied().eq(single));
+                if since.times.buckets.is_empty() && count > 0 {
+                    assert!(is_of(&since, &expected), "{since:?}");
+                }
+                (next, calls) = (next + count, calls + since.calls);
+                all.merge(&since.times);
+                if last {
+                    break;
+                }
+            }
+            assert_eq!((next, calls, before.times.samples.len()), (INSTANCES, INSTANCES, 0));
+            let sorted = |mut all: Distribution| {
+                all.samples.sort_unstable();
+                (all.count, all.total, all.samples, all.buckets)
+            };
+            assert_eq!(sorted(all), sorted(row.copy().times));
+        });
     }
 
     #[test]

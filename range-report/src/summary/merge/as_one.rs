@@ -28,6 +28,7 @@ impl MergedSummary {
         Summary {
             process,
             elapsed_ns: self.elapsed_ns,
+            ended_unix_ns: None,
             outside_ns: None,
             threads: Vec::new(),
             ranges: ranges(self),

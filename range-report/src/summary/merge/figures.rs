@@ -31,7 +31,7 @@ figures!(@join Projected {
 
 /// Implements [`Part`] for rows: instances, total and median.
 macro_rules! parts {
-    ($($row:ty: $part:ident => $count:expr, $total:expr, $median:expr;)*) => {$(
+    ($($row:ty: $part:ident => $count:expr, $total:expr, $median:expr, $times:expr;)*) => {$(
         impl Part for $row {
             fn count(&self) -> u64 {
                 let $part = self;
@@ -48,18 +48,24 @@ macro_rules! parts {
                 let $part = self;
                 $median
             }
+
+            #[allow(unused_variables)] // for rows without durations
+            fn times(&mut self) -> Option<&mut Times> {
+                let $part = self;
+                $times
+            }
         }
     )*};
 }
 
 parts! {
-    Times: part => part.instances, part.total_ns, part.median_ns;
-    Sizes: part => part.count, part.total_bytes, part.median_bytes;
-    StreamTimes: part => part.times.instances, part.times.total_ns, part.times.median_ns;
-    Projected: part => part.times.instances, part.times.total_ns, part.times.median_ns;
+    Times: part => part.instances, part.total_ns, part.median_ns, Some(part);
+    Sizes: part => part.count, part.total_bytes, part.median_bytes, None;
+    StreamTimes: part => part.times.instances, part.times.total_ns, part.times.median_ns, Some(&mut part.times);
+    Projected: part => part.times.instances, part.times.total_ns, part.times.median_ns, Some(&mut part.times);
     // The total of calls is their own waiting time.
-    CallTotals: part => part.latency.instances, part.awaited_self_ns, part.latency.median_ns;
+    CallTotals: part => part.latency.instances, part.awaited_self_ns, part.latency.median_ns, Some(&mut part.latency);
     // The total of GPU work is its busy time.
-    GpuWork: part => part.operations, part.busy_ns, None;
-    NodeTotals: part => part.instances, part.total_ns, None;
+    GpuWork: part => part.operations, part.busy_ns, None, None;
+    NodeTotals: part => part.instances, part.total_ns, None, None;
 }

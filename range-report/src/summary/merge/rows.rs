@@ -6,6 +6,7 @@ use std::hash::Hash;
 use std::ops::Deref;
 
 use crate::stats::order;
+use crate::summary::Times;
 use crate::summary::schema::Join;
 
 /// One row in all processes: a range, a kernel, a category.
@@ -121,10 +122,52 @@ pub(super) trait Part: Join + Clone {
     fn total(&self) -> u64;
 
     fn median(&self) -> Option<f64>;
+
+    /// Durations, if it has any.
+    fn times(&mut self) -> Option<&mut Times>;
 }
 
 /// Parts of rows in order of arrival: by key, each with the index of its process.
-pub(super) struct Rows<K, V>(HashMap<K, Vec<(usize, V)>>);
+pub(super) struct Rows<K, V>(HashMap<K, Parts<V>>);
+
+/// The parts of a row. What takes most of their memory is joined at once, because no order matters there.
+pub(super) struct Parts<V> {
+    parts: Vec<(usize, V)>,
+    /// The histogram of all parts, if there are several.
+    histogram: Vec<(u32, u64)>,
+}
+
+impl<V> Default for Parts<V> {
+    fn default() -> Self {
+        Self { parts: Vec::new(), histogram: Vec::new() }
+    }
+}
+
+impl<V> From<Vec<(usize, V)>> for Parts<V> {
+    fn from(parts: Vec<(usize, V)>) -> Self {
+        Self { parts, histogram: Vec::new() }
+    }
+}
+
+impl<V: Part> Parts<V> {
+    fn push(&mut self, process: usize, mut part: V) {
+        if let [(_, first)] = self.parts.as_mut_slice() {
+            Self::join_at_once(&mut self.histogram, first);
+        }
+        if !self.parts.is_empty() {
+            Self::join_at_once(&mut self.histogram, &mut part);
+        }
+        self.parts.push((process, part));
+    }
+
+    /// Quantiles of several parts are not known.
+    fn join_at_once(histogram: &mut Vec<(u32, u64)>, part: &mut V) {
+        if let Some(times) = part.times() {
+            times.quantiles = Vec::new();
+            *histogram = Join::join(&[histogram, &std::mem::take(&mut times.histogram)]);
+        }
+    }
+}
 
 impl<K, V> Default for Rows<K, V> {
     fn default() -> Self {
@@ -136,7 +179,7 @@ impl<K: Ord + Hash, V: Part> Rows<K, V> {
     /// Adds a part, unless it has no instance.
     pub(super) fn add(&mut self, process: usize, key: K, part: V) {
         if part.count() > 0 {
-            self.0.entry(key).or_default().push((process, part));
+            self.0.entry(key).or_default().push(process, part);
         }
     }
 
@@ -149,7 +192,8 @@ impl<K: Ord + Hash, V: Part> Rows<K, V> {
 }
 
 /// One row. Its parts are first sorted by process, so that sums of doubles do not depend on the order of arrival.
-pub(super) fn together<K, V: Part>(key: K, mut parts: Vec<(usize, V)>, places: &[usize]) -> Merged<K, V> {
+pub(super) fn together<K, V: Part>(key: K, parts: Parts<V>, places: &[usize]) -> Merged<K, V> {
+    let Parts { mut parts, histogram } = parts;
     for (process, _) in &mut parts {
         *process = places.get(*process).copied().unwrap_or(*process);
     }
@@ -171,9 +215,12 @@ pub(super) fn together<K, V: Part>(key: K, mut parts: Vec<(usize, V)>, places: &
         let least = all.iter().copied().fold(f64::INFINITY, f64::min);
         (least, all.iter().copied().fold(f64::NEG_INFINITY, f64::max))
     });
-    let all = match parts.as_slice() {
+    let mut all = match parts.as_slice() {
         [alone] => (*alone).clone(),
         several => V::join(several),
     };
+    if let (Some(times), true) = (all.times(), parts.len() > 1) {
+        times.histogram = histogram;
+    }
     Merged { key, all, median_bounds, ranks: RankTotals(ranks) }
 }

@@ -291,3 +291,17 @@ fn deep_trees_are_joined() {
     assert_eq!(merged.tree.len(), 1_024);
     assert!(merged.tree.iter().zip(0..).all(|(node, depth)| node.key.depth == depth && node.all.total_ns == 4));
 }
+
+#[test]
+fn histograms_are_those_of_all_processes() {
+    let summary = |histogram: &[(u32, u64)]| {
+        let mut times = Times::new(histogram.iter().map(|(_, count)| count).sum(), 9);
+        (times.histogram, times.quantiles) = (histogram.to_vec(), vec![Quantile::new(0.9, 1.0, true)]);
+        Summary { ranges: vec![RangeStats::new("step", times)], ..Summary::default() }
+    };
+    let parts = [[(3, 1), (9, 2)].as_slice(), &[(9, 5)], &[(2, 1), (9, 1), (11, 4)]].map(summary);
+    let all = |parts: &[Summary]| Summary::merge(parts.to_vec()).ranges[0].all.clone();
+    assert_eq!(all(&parts).histogram, [(2, 1), (3, 1), (9, 8), (11, 4)]);
+    assert!(all(&parts).quantiles.is_empty());
+    assert_eq!(all(&parts[..1]), parts[0].ranges[0].times, "that of one is as it was");
+}

@@ -69,7 +69,7 @@ impl Trees {
         let row = |(depth, place): (usize, usize)| {
             let (domain, name) = labels.get_mut(place).map(std::mem::take).unwrap_or_default();
             let parts = nodes.get_mut(place).map(std::mem::take).unwrap_or_default();
-            rows::together(PhaseLabel { depth, domain, name }, parts, places)
+            rows::together(PhaseLabel { depth, domain, name }, parts.into(), places)
         };
         order.into_iter().map(row).collect()
     }

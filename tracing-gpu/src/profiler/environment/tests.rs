@@ -124,7 +124,8 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
             "TRACING_GPU: `nvtx` cannot be `1`: expected on or off",
             &*format!(
                 "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, names, bare_fields, nvtx, \
-                 gpu, on_cpu, off_cpu, hot, percentiles, without, rows, notes, domain, parents, {} and signals",
+                 gpu, on_cpu, off_cpu, hot, percentiles, without, rows, notes, domain, parents, every, \
+                 {} and signals",
                 files.trim_end_matches(", ")
             ),
             "TRACING_GPU: `domain` cannot be ``: expected default, target or a name",
@@ -133,6 +134,26 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
             "TRACING_GPU: `hot` cannot be `101`: expected a percentage from 0 to 100",
         ]
     );
+}
+
+#[test]
+fn windows_have_a_length_with_a_unit_and_need_a_name_with_a_time() {
+    for (text, ms) in [("60s", 60_000), ("10ms", 10), ("5m", 300_000), ("2h", 7_200_000)] {
+        let (config, complaints) = applied(&format!("every={text},folded=%t.folded"));
+        assert_eq!((config.every.map(|every| every.as_millis()), complaints.len()), (Some(ms), 0), "{text}");
+        assert!(outputs::has_windows(&config) && outputs::without_effect(&config).is_empty());
+    }
+    let expected = "expected a time of at least 10ms: a whole number with ms, s, m or h";
+    for text in ["60", "s", "9ms", "0s", "-1s", "1.5s", "1d", "99999999999999999999s", "18446744073709551615h"] {
+        let (config, complaints) = applied(&format!("every={text}"));
+        assert_eq!(config.every, None);
+        assert_eq!(complaints, [format!("TRACING_GPU: `every` cannot be `{text}`: {expected}")]);
+    }
+    for files in ["folded=a.folded", "folded=%%t", "trace=%t.json", "out=%t.txt"] {
+        let (config, _) = applied(&format!("every=1s,{files}"));
+        assert!(!outputs::has_windows(&config), "{files}");
+        assert_eq!(outputs::without_effect(&config).len(), 1, "{files}");
+    }
 }
 
 #[test]
@@ -150,7 +171,7 @@ fn files_are_named_where_the_feature_is_there() {
     let page = cfg!(all(feature = "html", feature = "json"));
     assert_eq!(path(&config, "baseline"), page.then_some("d.json"));
     let alone = "the baseline `d.json` has no effect without a page: name one with `html`";
-    assert_eq!(outputs::without_effect(&config), page.then(|| alone.to_owned()));
+    assert_eq!(outputs::without_effect(&config), page.then(|| alone.to_owned()).into_iter().collect::<Vec<_>>());
     assert_eq!(path(&config, "flamegraph"), cfg!(feature = "flamegraph").then_some("c.svg"));
     let expected: Vec<&str> = [
         (cfg!(feature = "json"), "TRACING_GPU: `json` needs the feature `json` of the crate tracing-gpu"),

@@ -1,0 +1,451 @@
+//! Metrics in the text formats of OpenMetrics and of Prometheus, for a route that is scraped.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::io::{self, Write};
+
+use crate::stats::Lean;
+use crate::summary::schema::Join as _;
+use crate::summary::{HISTOGRAM_SCALE, Sizes, WaitStats};
+use crate::{
+    CallStats, GpuActivity, GpuWork, KernelStats, Losses, MemoryKind, MemoryStats, Process, ProjectionStats,
+    RangeStats, StreamStats, Summary, Times,
+};
+
+/// How many values the first label of a metric has at most, besides `other` for all further ones.
+pub const MOST_ROWS: usize = 100;
+
+/// How many rows a metric has at most, if it has two labels.
+const MOST_PAIRS: usize = 10 * MOST_ROWS;
+
+/// Upper bounds of buckets: powers of two, in nanoseconds, from 1 us to 69 s. The same for all, so that histograms of
+/// several hosts can be added.
+const BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
+
+/// The name of the row of all rows beyond the limit.
+const OTHER: &str = "other";
+
+/// The two formats.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    OpenMetrics,
+    Prometheus,
+}
+
+/// Sums of windows, as metrics: counters and histograms that never become smaller, so a scraper can take differences.
+///
+/// A [`Summary`] of the whole run is no such sum: its nanoseconds come from ticks, by a rate that becomes more exact as
+/// the run goes on, and its longest rows change places.
+///
+/// Each metric has at most [`MOST_ROWS`] rows: the first ones to arrive, and of one window the longest. Further ones
+/// are in the row `other`, and `tracing_gpu_rows_in_other` counts them.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    all: Summary,
+}
+
+impl Metrics {
+    /// Adds what came since the last window.
+    pub fn add(&mut self, window: Summary) {
+        let Summary { process, elapsed_ns, ranges, stream_ranges, calls, gpu, waits, losses, .. } = window;
+        let all = &mut self.all;
+        all.process = process;
+        all.elapsed_ns = all.elapsed_ns.saturating_add(elapsed_ns);
+        let key = |row: &RangeStats| (row.label(), row.style);
+        add_rows(&mut all.ranges, ranges, key, |all, more| all.times = join(&all.times, &more.times));
+        let key = |row: &StreamStats| (row.domain.clone(), row.name.clone(), row.stream.clone());
+        add_rows(&mut all.stream_ranges, stream_ranges, key, |all, more| all.times = join(&all.times, &more.times));
+        add_rows(&mut all.calls, calls, CallStats::label, |all, more| {
+            let (domain, name) = (all.domain.take(), std::mem::take(&mut all.name));
+            let sum = crate::summary::CallTotals::join(&[&all.totals(), &more.totals()]);
+            *all = CallStats { domain, name, ..CallStats::of_totals(&sum) };
+        });
+        if let Some(gpu) = gpu {
+            add_activity(all.gpu.get_or_insert_default(), gpu);
+        }
+        let key = |row: &WaitStats| (row.waiter.clone(), row.by.clone(), row.resource.clone());
+        add_rows(&mut all.waits, waits, key, |all, more| *all = WaitStats::join(&[all, more]));
+        let open = losses.open.clone();
+        all.losses = Losses { open, ..Losses::join(&[&all.losses, &losses]) };
+    }
+
+    /// Writes them as [`openmetrics`] does.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `out`.
+    pub fn openmetrics(&self, out: impl Write) -> io::Result<()> {
+        openmetrics(&self.all, out)
+    }
+
+    /// Writes them as [`prometheus`] does.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `out`.
+    pub fn prometheus(&self, out: impl Write) -> io::Result<()> {
+        prometheus(&self.all, out)
+    }
+}
+
+fn join(all: &Times, more: &Times) -> Times {
+    Times::join(&[all, more])
+}
+
+fn add_activity(all: &mut GpuActivity, more: GpuActivity) {
+    let key = |row: &KernelStats| row.name.clone();
+    add_rows(&mut all.kernels, more.kernels, key, |all, more| all.times = join(&all.times, &more.times));
+    let key = |row: &MemoryStats| row.kind;
+    add_rows(&mut all.memory, more.memory, key, |all, more| {
+        (all.times, all.sizes) = (join(&all.times, &more.times), Sizes::join(&[&all.sizes, &more.sizes]));
+    });
+    let key = |row: &ProjectionStats| (row.domain.clone(), row.name.clone(), row.style);
+    add_rows(&mut all.projections, more.projections, key, |all, more| {
+        all.projected = join(&all.projected, &more.projected);
+    });
+    all.total = GpuWork::join(&[&all.total, &more.total]);
+}
+
+/// Adds rows to those with their keys. New ones come last.
+fn add_rows<T, K: Eq + Hash>(all: &mut Vec<T>, more: Vec<T>, key: impl Fn(&T) -> K, add: impl Fn(&mut T, &T)) {
+    let mut places: HashMap<K, usize> = HashMap::new();
+    for (place, row) in all.iter().enumerate() {
+        places.insert(key(row), place);
+    }
+    for row in more {
+        match places.get(&key(&row)).and_then(|place| all.get_mut(*place)) {
+            Some(sum) => add(sum, &row),
+            None => all.push(row),
+        }
+    }
+}
+
+/// Writes a summary as OpenMetrics 1.0 (`application/openmetrics-text; version=1.0.0; charset=utf-8`).
+///
+/// For a route that is scraped again and again, add up windows in [`Metrics`].
+///
+/// ```
+/// use range_report::export::openmetrics;
+/// use range_report::summary::{RangeStats, Summary, Times};
+///
+/// let mut summary = Summary::default();
+/// summary.ranges.push(RangeStats::new("say \"hi\"", Times::new(2, 3_000_000)));
+/// let mut text = Vec::new();
+/// openmetrics(&summary, &mut text)?;
+/// let text = String::from_utf8(text)?;
+/// assert!(text.contains("tracing_gpu_range_duration_seconds_sum{span=\"say \\\"hi\\\"\"} 0.003\n"));
+/// assert!(text.ends_with("# EOF\n"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// Errors of `out`.
+pub fn openmetrics(summary: &Summary, mut out: impl Write) -> io::Result<()> {
+    out.write_all(text(summary, Format::OpenMetrics).as_bytes())
+}
+
+/// Writes a summary in the text format of Prometheus (`text/plain; version=0.0.4`), for scrapers that do not accept
+/// OpenMetrics.
+///
+/// # Errors
+///
+/// Errors of `out`.
+pub fn prometheus(summary: &Summary, mut out: impl Write) -> io::Result<()> {
+    out.write_all(text(summary, Format::Prometheus).as_bytes())
+}
+
+fn text(summary: &Summary, format: Format) -> String {
+    let mut writer = Writer { out: String::new(), format, in_other: Vec::new() };
+    writer.process(&summary.process, summary.elapsed_ns);
+    let ranges = summary.ranges.iter().map(|row| ([row.label().into(), "".into()], &row.times));
+    writer.histogram("range_duration_seconds", "Durations of ranges.", ["span", ""], ranges);
+    writer.calls(&summary.calls);
+    let streams = summary.stream_ranges.iter().map(|row| {
+        let span = crate::text::names::in_domain(row.domain.as_deref(), &row.name);
+        ([span.into(), row.stream.as_str().into()], &row.times)
+    });
+    let about = "Times of ranges on a stream, by CUDA events.";
+    writer.histogram("stream_duration_seconds", about, ["span", "stream"], streams);
+    if let Some(gpu) = &summary.gpu {
+        writer.activity(gpu);
+    }
+    writer.waits(&summary.waits);
+    writer.losses(&summary.losses);
+    let in_other = std::mem::take(&mut writer.in_other);
+    let rows = in_other.iter().map(|(metric, rows)| ([(*metric).into(), "".into()], *rows as f64));
+    writer.gauges("rows_in_other", "", "Rows beyond the limit, which are in the row `other`.", ["metric", ""], rows);
+    if format == Format::OpenMetrics {
+        writer.out += "# EOF\n";
+    }
+    writer.out
+}
+
+/// Values of at most two labels.
+type Labels<'a> = [Cow<'a, str>; 2];
+
+struct Writer {
+    out: String,
+    format: Format,
+    /// How many rows of a metric are in `other`.
+    in_other: Vec<(&'static str, usize)>,
+}
+
+impl Writer {
+    /// The lines above the samples of a metric. `unit` is the last part of its name, or empty.
+    fn head(&mut self, name: &str, kind: &str, unit: &str, about: &str) {
+        // In the older format a counter has the name of its samples.
+        let name = match (self.format, kind) {
+            (Format::Prometheus, "counter") => format!("{name}_total"),
+            (Format::Prometheus, "info") => format!("{name}_info"),
+            _ => name.to_owned(),
+        };
+        let kind = if (self.format, kind) == (Format::Prometheus, "info") { "gauge" } else { kind };
+        self.out += &format!("# TYPE tracing_gpu_{name} {kind}\n");
+        if !unit.is_empty() && self.format == Format::OpenMetrics {
+            self.out += &format!("# UNIT tracing_gpu_{name} {unit}\n");
+        }
+        self.out += &format!("# HELP tracing_gpu_{name} {about}\n");
+    }
+
+    fn sample(&mut self, name: &str, names: [&str; 2], values: [&str; 2], le: &str, value: &str) {
+        self.out += "tracing_gpu_";
+        self.out += name;
+        let labels = names.into_iter().zip(values).chain([("le", le)]);
+        let mut before = '{';
+        for (label, text) in labels.filter(|(label, text)| !label.is_empty() && (*label != "le" || !text.is_empty())) {
+            self.out.extend([before]);
+            self.out += label;
+            self.out += "=\"";
+            escape(text, &mut self.out);
+            self.out += "\"";
+            before = ',';
+        }
+        self.out += if before == ',' { "} " } else { " " };
+        self.out += value;
+        self.out += "\n";
+    }
+
+    /// The first rows, and the sum of the others. Rows with the same labels are one.
+    fn bounded<'a, T>(
+        &mut self,
+        metric: &'static str,
+        rows: impl Iterator<Item = (Labels<'a>, T)>,
+        add: impl Fn(&mut T, T),
+    ) -> Vec<(Labels<'a>, T)> {
+        let (mut all, mut places): (Vec<(Labels<'a>, T)>, HashMap<Labels<'a>, usize>) = Default::default();
+        let (mut first, mut left) = (HashSet::new(), 0);
+        for (mut labels, value) in rows {
+            if !places.contains_key(&labels) && places.len() >= MOST_PAIRS {
+                labels = labels.map(|text| if text.is_empty() { text } else { OTHER.into() });
+                left += 1;
+            } else if first.len() >= MOST_ROWS && !first.contains(&labels[0]) {
+                labels[0] = OTHER.into();
+                left += 1;
+            } else {
+                first.insert(labels[0].clone());
+            }
+            match places.get(&labels).and_then(|place| all.get_mut(*place)) {
+                Some((_, sum)) => add(sum, value),
+                None => {
+                    places.insert(labels.clone(), all.len());
+                    all.push((labels, value));
+                }
+            }
+        }
+        if left > 0 {
+            self.in_other.push((metric, left));
+        }
+        all
+    }
+
+    fn histogram<'a>(
+        &mut self,
+        name: &'static str,
+        about: &str,
+        names: [&str; 2],
+        rows: impl Iterator<Item = (Labels<'a>, &'a Times)>,
+    ) {
+        let rows = rows.filter(|(_, times)| times.instances > 0).map(|(labels, times)| (labels, times.clone()));
+        let rows = self.bounded(name, rows, |all, more| *all = join(all, &more));
+        if rows.is_empty() {
+            return;
+        }
+        self.head(name, "histogram", "seconds", about);
+        let [bucket, count, sum] = ["bucket", "count", "sum"].map(|end| format!("{name}_{end}"));
+        for (labels, times) in rows {
+            let values = [&*labels[0], &*labels[1]];
+            for bound in BOUNDS {
+                let below = times.histogram.iter().filter(|(at, _)| *at <= bound * HISTOGRAM_SCALE);
+                let below: u64 = below.map(|(_, count)| *count).fold(0, u64::saturating_add);
+                self.sample(&bucket, names, values, &seconds(1 << bound), &below.to_string());
+            }
+            self.sample(&bucket, names, values, "+Inf", &times.instances.to_string());
+            self.sample(&count, names, values, "", &times.instances.to_string());
+            self.sample(&sum, names, values, "", &seconds(times.total_ns));
+        }
+    }
+
+    /// A metric of numbers, which are nanoseconds if the unit is seconds.
+    fn counters<'a>(
+        &mut self,
+        name: &'static str,
+        unit: &str,
+        about: &str,
+        names: [&str; 2],
+        rows: impl Iterator<Item = (Labels<'a>, u64)>,
+    ) {
+        let rows = self.bounded(name, rows, |all, more| *all = all.saturating_add(more));
+        if rows.is_empty() {
+            return;
+        }
+        self.head(name, "counter", unit, about);
+        let total = format!("{name}_total");
+        for (labels, value) in rows {
+            let value = if unit == "seconds" { seconds(value) } else { value.to_string() };
+            self.sample(&total, names, [&*labels[0], &*labels[1]], "", &value);
+        }
+    }
+
+    fn gauges<'a>(
+        &mut self,
+        name: &'static str,
+        unit: &str,
+        about: &str,
+        names: [&str; 2],
+        rows: impl Iterator<Item = (Labels<'a>, f64)>,
+    ) {
+        let rows = self.bounded(name, rows, |all, more| *all += more);
+        if rows.is_empty() {
+            return;
+        }
+        self.head(name, "gauge", unit, about);
+        for (labels, value) in rows {
+            self.sample(name, names, [&*labels[0], &*labels[1]], "", &value.to_string());
+        }
+    }
+
+    fn process(&mut self, process: &Process, elapsed_ns: u64) {
+        self.head("process", "info", "", "The process, and the run that it is a part of.");
+        let rank = process.rank.map(|rank| rank.to_string()).unwrap_or_default();
+        self.out += "tracing_gpu_process_info{";
+        let labels = [("host", &process.host), ("rank", &rank), ("run", &process.run_id)];
+        for (number, (label, text)) in labels.into_iter().enumerate() {
+            self.out += if number > 0 { "," } else { "" };
+            self.out += label;
+            self.out += "=\"";
+            escape(text, &mut self.out);
+            self.out += "\"";
+        }
+        self.out += "} 1\n";
+        let one = |value: u64| std::iter::once((["".into(), "".into()], value));
+        let about = "Time in which was measured.";
+        self.counters("measured_seconds", "seconds", about, ["", ""], one(elapsed_ns));
+    }
+
+    fn calls(&mut self, calls: &[CallStats]) {
+        let about = "Latencies of calls: uses of spans that are futures, or that are entered more than once.";
+        let rows = calls.iter().map(|row| ([row.label().into(), "".into()], &row.latency));
+        self.histogram("call_duration_seconds", about, ["span", ""], rows);
+        let states = calls.iter().filter_map(|row| Some((row.label(), row.states?))).flat_map(|(label, states)| {
+            let all = [
+                ("in_cuda", states.in_cuda_ns),
+                ("on_cpu", states.on_cpu_ns),
+                ("off_cpu", states.off_cpu_ns),
+                ("on_thread", states.on_thread_ns),
+                ("ready", states.ready_ns),
+                ("child_call", states.child_call_ns),
+                ("gpu_work", states.gpu_work_ns),
+                ("otherwise", states.otherwise_ns),
+                ("outlived", states.outlived_ns),
+            ];
+            all.map(|(state, ns)| ([label.clone().into(), state.into()], ns))
+        });
+        let about = "What the latencies of calls are made of.";
+        self.counters("call_state_seconds", "seconds", about, ["span", "state"], states);
+        let cancelled = calls.iter().map(|row| ([row.label().into(), "".into()], row.cancelled));
+        self.counters("calls_cancelled", "", "Calls that were cancelled.", ["span", ""], cancelled);
+    }
+
+    fn activity(&mut self, gpu: &GpuActivity) {
+        let of = |row: &ProjectionStats| crate::text::names::in_domain(row.domain.as_deref(), &row.name);
+        let rows = gpu.projections.iter().map(|row| ([of(row).into(), "".into()], &row.projected));
+        let about = "GPU time of ranges, each from the start of its first operation to the end of its last.";
+        self.histogram("gpu_range_duration_seconds", about, ["span", ""], rows);
+        let rows = gpu.kernels.iter().map(|row| ([row.name.as_str().into(), "".into()], &row.times));
+        self.histogram("kernel_duration_seconds", "Execution times of kernels.", ["kernel", ""], rows);
+        let rows = gpu.memory.iter().map(|row| ([direction(row.kind).into(), "".into()], &row.times));
+        self.histogram("copy_duration_seconds", "Times of copies and sets.", ["kind", ""], rows);
+        let rows = gpu.memory.iter().map(|row| ([direction(row.kind).into(), "".into()], row.sizes.total_bytes));
+        self.counters("copied_bytes", "bytes", "Bytes copied or set.", ["kind", ""], rows);
+        let one = |value: u64| std::iter::once((["".into(), "".into()], value));
+        let about = "Time in which a GPU ran an operation, summed over GPUs.";
+        self.counters("gpu_busy_seconds", "seconds", about, ["", ""], one(gpu.total.busy_ns));
+        self.counters("gpu_operations", "", "Kernels, copies and sets.", ["", ""], one(gpu.total.operations));
+    }
+
+    fn waits(&mut self, waits: &[WaitStats]) {
+        let waits = waits.iter().filter(|row| row.of_waits.is_none()).in_vec();
+        let labels =
+            |row: &WaitStats| [row.waiter.clone().into(), row.by.clone().unwrap_or("(none)".to_owned()).into()];
+        let rows = waits.iter().map(|row| (labels(row), row.time_ns));
+        let about = "Waits of calls, by the span that ended them.";
+        self.counters("wait_seconds", "seconds", about, ["span", "by"], rows);
+    }
+
+    fn losses(&mut self, losses: &Losses) {
+        let open = losses.open.iter().map(|row| ([row.label.as_str().into(), "".into()], row.count as f64));
+        self.gauges("open_ranges", "", "Ranges that are open.", ["span", ""], open);
+        let activity = &losses.activity;
+        let lost = [
+            ("spans", losses.spans_dropped),
+            ("names", losses.names_over_limit.saturating_add(losses.categories_over_limit)),
+            ("stray_exits", losses.stray_exits),
+            ("gpu_records", activity.dropped_records.saturating_add(activity.over_budget_records)),
+            ("gpu_launches", activity.forgotten_launches.saturating_add(activity.unmatched)),
+            ("stream_times", losses.streams.dropped.saturating_add(losses.streams.unreadable)),
+        ];
+        let lost = lost.into_iter().map(|(what, count)| ([what.into(), "".into()], count));
+        self.counters("lost", "", "What was not measured, or not attributed.", ["what", ""], lost);
+    }
+}
+
+fn direction(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Unknown => "unknown",
+        MemoryKind::HtoD => "host_to_device",
+        MemoryKind::DtoH => "device_to_host",
+        MemoryKind::HtoA => "host_to_array",
+        MemoryKind::AtoH => "array_to_host",
+        MemoryKind::AtoA => "array_to_array",
+        MemoryKind::AtoD => "array_to_device",
+        MemoryKind::DtoA => "device_to_array",
+        MemoryKind::DtoD => "device_to_device",
+        MemoryKind::HtoH => "host_to_host",
+        MemoryKind::PtoP => "peer_to_peer",
+        MemoryKind::Set => "set",
+    }
+}
+
+/// Nanoseconds as seconds, exactly.
+fn seconds(ns: u64) -> String {
+    let text = format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    let short = text.trim_end_matches('0');
+    if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
+}
+
+/// A value of a label: both formats escape these three.
+fn escape(text: &str, out: &mut String) {
+    for letter in text.chars() {
+        match letter {
+            '\\' => *out += "\\\\",
+            '"' => *out += "\\\"",
+            '\n' => *out += "\\n",
+            _ => out.push(letter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
