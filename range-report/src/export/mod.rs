@@ -23,6 +23,8 @@ pub(crate) mod html;
 #[cfg(feature = "json")]
 pub(crate) mod json;
 mod origin;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
@@ -32,5 +34,7 @@ pub use csv::CsvFlavor;
 pub use gpu_trace::GpuTrace;
 #[cfg(feature = "html")]
 pub use html::{HtmlSink, Limits as HtmlLimits};
+#[cfg(feature = "parquet")]
+pub use parquet::Parquet;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
