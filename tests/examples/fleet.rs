@@ -1,4 +1,5 @@
-//! Made runs of many ranks, as datasets, for `tests/fleet/run`: `fleet FOLDER RANKS RANGES`.
+//! Made runs of many ranks, as datasets, for `tests/fleet/run`: `fleet FOLDER RANKS RANGES [ranges]`.
+//! With `ranges` there are no kernels: then it measures how fast ranges are written.
 //!
 //! A run of a day trains in steps of a forward pass, a backward pass, an exchange by NCCL, and an optimizer. Rank
 //! [`STRAGGLER`] takes longer in each forward pass, so all others wait for it in the exchange. In hour [`SLOW_HOUR`]
@@ -38,6 +39,7 @@ struct Run<'a> {
     ranges: u64,
     start_ns: u64,
     optimizer: f64,
+    with_kernels: bool,
 }
 
 /// Number, total and longest of the ranges of one name.
@@ -45,13 +47,24 @@ type Truth = BTreeMap<&'static str, (u64, u64, u64)>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, ranks, ranges] = arguments.as_slice() else { return Err("fleet FOLDER RANKS RANGES".into()) };
+    let ([folder, ranks, ranges], with_kernels) = (match arguments.as_slice() {
+        [folder, ranks, ranges] => ([folder, ranks, ranges], true),
+        [folder, ranks, ranges, only] if only == "ranges" => ([folder, ranks, ranges], false),
+        _ => return Err("fleet FOLDER RANKS RANGES [ranges]".into()),
+    });
     let (folder, ranks, ranges) = (PathBuf::from(folder), ranks.parse::<u32>()?, ranges.parse::<u64>()?);
     let start_ns = MIDNIGHT * 1_000_000_000;
     let second = start_ns + 24 * HOUR;
     let runs = [
-        Run { id: "monday", ranks, ranges, start_ns, optimizer: 1.0 },
-        Run { id: "tuesday", ranks: ranks.min(2), ranges: ranges / 10, start_ns: second, optimizer: 1.25 },
+        Run { id: "monday", ranks, ranges, start_ns, optimizer: 1.0, with_kernels },
+        Run {
+            id: "tuesday",
+            ranks: ranks.min(2),
+            ranges: ranges / 10,
+            start_ns: second,
+            optimizer: 1.25,
+            with_kernels,
+        },
     ];
     let mut truth = "run,rank,name,instances,total_ns,max_ns\n".to_owned();
     let began = Instant::now();
@@ -66,8 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let written = runs.iter().map(|run| u64::from(run.ranks) * (run.ranges / EACH_STEP) * EACH_STEP).sum::<u64>();
     let bytes = bytes_of_ranges(&folder)?;
     println!(
-        "{written} ranges and {} kernels in {:.2} s: {:.2} M ranges/s; {:.1} bytes a range",
-        written / EACH_STEP * 2,
+        "{written} ranges in {:.2} s: {:.2} M ranges/s; {:.1} bytes a range",
         took.as_secs_f64(),
         written as f64 / took.as_secs_f64() / 1e6,
         bytes as f64 / written as f64
@@ -99,9 +111,9 @@ fn rank_of(folder: &Path, run: Run<'_>, rank: u32) -> Result<Truth, Box<dyn Erro
         let start = step * step_ns + own.u64(..1_000);
         let is_slow = start / HOUR == SLOW_HOUR;
         let load = (900_000 + own.u64(..100_000)) * if is_slow { 3 } else { 1 };
-        let straggled = 13_000_000 + shared.u64(..1_000_000);
+        let straggled: u64 = 13_000_000 + shared.u64(..1_000_000);
         let is_outlier = rank + 1 == run.ranks && rank != straggler && step % 50_000 == 25_000;
-        let forward = match rank == straggler {
+        let forward: u64 = match rank == straggler {
             true => straggled,
             false if is_outlier => straggled + 90_000_000,
             false => 10_000_000 + own.u64(..1_000_000),
@@ -152,6 +164,9 @@ fn rank_of(folder: &Path, run: Run<'_>, rank: u32) -> Result<Truth, Box<dyn Erro
             ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", forward_at + forward + backward, reduce - 100_000),
         ] {
             busy += length;
+            if !run.with_kernels {
+                continue;
+            }
             let path = ["step".to_owned(), if start == forward_at { "forward" } else { "ncclAllReduce" }.to_owned()];
             sink.item(&Item::Operation(Operation {
                 start,
@@ -177,12 +192,17 @@ fn summary_of(process: Process, steps: u64, busy: u64, waited: u64) -> Summary {
     let mut summary = Summary::default();
     let wall = 24 * HOUR;
     let mut call = CallStats::new("step", Times::new(steps, wall));
-    call.states = Some(CallStates { gpu_work_ns: busy, otherwise_ns: wall - busy, ..CallStates::default() });
+    let mut states = CallStates::default();
+    (states.gpu_work_ns, states.otherwise_ns) = (busy, wall - busy);
+    call.states = Some(states);
     summary.calls = vec![call];
-    let mut device = DeviceIdle { wall_ns: wall, busy_ns: busy, gaps: steps, ..DeviceIdle::default() };
+    let mut device = DeviceIdle::default();
+    (device.wall_ns, device.busy_ns, device.gaps) = (wall, busy, steps);
     device.causes.add(IdleCause::Host, (wall - busy) / 4 * 3);
     device.causes.add(IdleCause::Launching, wall - busy - (wall - busy) / 4 * 3);
-    summary.idle = Some(GpuIdle { devices: vec![device], ..GpuIdle::default() });
+    let mut idle = GpuIdle::default();
+    idle.devices = vec![device];
+    summary.idle = Some(idle);
     summary.waits = vec![
         WaitStats::new("step", Some("ncclAllReduce".to_owned()), steps, waited, waited / steps.max(1) * 2),
         WaitStats::new("step", None, 3, 1_000_000, 500_000),

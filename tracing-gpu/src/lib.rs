@@ -228,6 +228,12 @@ pub use range_report::JsonError;
 pub use range_report::MergedTable;
 #[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
+#[cfg(feature = "parquet")]
+#[doc(hidden)]
+pub use range_report::export::Parquet;
+#[cfg(feature = "import")]
+#[doc(hidden)]
+pub use range_report::import;
 #[cfg(feature = "compare")]
 pub use range_report::{Comparison, compare};
 pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
