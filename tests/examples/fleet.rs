@@ -1,5 +1,6 @@
 //! Made runs of many ranks, as datasets, for `tests/fleet/run`: `fleet FOLDER RANKS RANGES [ranges]`.
-//! With `ranges` there are no kernels: then it measures how fast ranges are written.
+//! With `ranges` there are no kernels: then it measures how fast ranges are written. `fleet FOLDER endless` writes
+//! ranges into files of a tenth of a second until it is killed.
 //!
 //! A run of a day trains in steps of a forward pass, a backward pass, an exchange by NCCL, and an optimizer. Rank
 //! [`STRAGGLER`] takes longer in each forward pass, so all others wait for it in the exchange. In hour [`SLOW_HOUR`]
@@ -47,11 +48,16 @@ type Truth = BTreeMap<&'static str, (u64, u64, u64)>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let ([folder, ranks, ranges], with_kernels) = (match arguments.as_slice() {
+    if let [folder, word] = arguments.as_slice()
+        && word == "endless"
+    {
+        return endless(Path::new(folder));
+    }
+    let ([folder, ranks, ranges], with_kernels) = match arguments.as_slice() {
         [folder, ranks, ranges] => ([folder, ranks, ranges], true),
         [folder, ranks, ranges, only] if only == "ranges" => ([folder, ranks, ranges], false),
         _ => return Err("fleet FOLDER RANKS RANGES [ranges]".into()),
-    });
+    };
     let (folder, ranks, ranges) = (PathBuf::from(folder), ranks.parse::<u32>()?, ranges.parse::<u64>()?);
     let start_ns = MIDNIGHT * 1_000_000_000;
     let second = start_ns + 24 * HOUR;
@@ -88,6 +94,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Writes ranges whose spans count from 1.
+fn endless(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let began = Instant::now();
+    let sink = Parquet::new(folder, move || began.elapsed());
+    let mut sink = sink.limits(Duration::from_millis(100), usize::MAX);
+    let mut process = Process::default();
+    process.run_id = "killed".to_owned();
+    sink.begin(&process)?;
+    for span in 1.. {
+        sink.item(&Item::Range(Range { name: "step", start: span, end: span + 1, span, ..Range::default() }))?;
+        if span % 1_000 == 0 {
+            sink.flush()?;
+        }
+    }
+    Ok(())
+}
+
 fn rank_of(folder: &Path, run: Run<'_>, rank: u32) -> Result<Truth, Box<dyn Error>> {
     let mut process = Process::default();
     process.pid = 1_000 + rank;
@@ -112,7 +135,7 @@ fn rank_of(folder: &Path, run: Run<'_>, rank: u32) -> Result<Truth, Box<dyn Erro
         let is_slow = start / HOUR == SLOW_HOUR;
         let load = (900_000 + own.u64(..100_000)) * if is_slow { 3 } else { 1 };
         let straggled: u64 = 13_000_000 + shared.u64(..1_000_000);
-        let is_outlier = rank + 1 == run.ranks && rank != straggler && step % 50_000 == 25_000;
+        let is_outlier = rank + 1 == run.ranks && rank != straggler && step % (steps / 4).max(1) == steps / 8;
         let forward: u64 = match rank == straggler {
             true => straggled,
             false if is_outlier => straggled + 90_000_000,
