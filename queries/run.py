@@ -48,6 +48,7 @@ class DuckDb:
 
         self.connection = duckdb.connect()
         self.connection.execute("SET preserve_insertion_order = false")
+        self.connection.execute("SET enable_progress_bar = false")  # it goes to standard output
         if threads:
             self.connection.execute(f"SET threads = {int(threads)}")
         types = ", ".join(f"'{part}': {kind}" for part, kind in PARTS.items()).replace("STRING", "VARCHAR")

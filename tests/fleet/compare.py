@@ -142,7 +142,7 @@ def duckdb(folder):
 def main():
     folder, ranks, engines, master = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(), sys.argv[4]
     print("| ranks | ranges | engine | seconds | of it the slowest | MB |\n|--:|--:|---|--:|---|--:|")
-    counts = sorted({1, 4, 16, ranks} & set(range(1, ranks + 1)))
+    counts = sorted({1, 8, ranks} & set(range(1, ranks + 1)))
     for count in counts:
         with tempfile.TemporaryDirectory() as linked:
             place = folder if count == ranks else part(folder, count, linked)
