@@ -93,7 +93,7 @@ impl Parquet {
     /// Concludes findings in the words, and without the kinds, that a reader has chosen.
     #[must_use]
     pub fn options(self, options: &RenderOptions) -> Self {
-        Self { options: options.clone(), ..self }
+        Self { options: *options, ..self }
     }
 
     /// Closes files after this time, and once they have this many bytes, in place of 10 s and 256 MB.
@@ -112,7 +112,7 @@ impl Parquet {
     }
 
     fn conclude(&mut self, summary: &Summary, lost: u64) -> io::Result<()> {
-        let (now, limits, options) = ((self.now)(), self.limits, self.options.clone());
+        let (now, limits, options) = ((self.now)(), self.limits, self.options);
         self.write(|writer| {
             let end = writer.started_unix_ns.saturating_add(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
             let start_ns = end.saturating_sub(summary.elapsed_ns).max(writer.started_unix_ns);

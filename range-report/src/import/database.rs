@@ -65,8 +65,7 @@ pub fn database(path: &Path, identity: &Identity, new: NewSink<'_>) -> Result<Im
         import.calls_of_spans()?;
         import.operations()?;
         imported.processes += 1;
-        let mut summary = Summary::default();
-        summary.process = process;
+        let summary = Summary { process, ..Summary::default() };
         sink.end(&summary, 0)?;
     }
     Ok(imported)
