@@ -3,6 +3,7 @@
 import csv
 import math
 import os
+import pickle
 import resource
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import run  # noqa: E402
 # What tests/examples/fleet.rs plants.
 STRAGGLER, SLOW_HOUR, MIDNIGHT = 5, 17, 1_764_115_200
 SECOND = 1_000_000_000
+CHILD = "--duckdb"
 
 
 def same(left, right):
@@ -124,19 +126,16 @@ def results_of(engine):
 
 
 def child(folder):
-    """DuckDB in a process of its own, so that its memory is known."""
+    """DuckDB in this process, whose memory is therefore known: the results go to standard output."""
     results, seconds = results_of(run.engine("duckdb", folder))
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return results, seconds, most
+    pickle.dump((results, seconds, most), sys.stdout.buffer)
 
 
 def duckdb(folder):
-    import pickle
-
-    code = "import sys, pickle; sys.argv = ['compare']; sys.path[:0] = {!r}; import compare; pickle.dump(compare.child({!r}), sys.stdout.buffer)"
-    here = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(run.__file__))]
-    out = subprocess.run([sys.executable, "-c", code.format(here, folder)], stdout=subprocess.PIPE, check=True).stdout
-    return pickle.loads(out)
+    """DuckDB in a process of its own."""
+    command = [sys.executable, os.path.abspath(__file__), CHILD, folder]
+    return pickle.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
 def main():
@@ -175,4 +174,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    child(sys.argv[2]) if sys.argv[1] == CHILD else main()

@@ -19,7 +19,10 @@ while len(glob.glob(closed)) < FILES or not glob.glob(opened):
     os.kill(writer, 0)
     time.sleep(0.01)
 os.kill(writer, signal.SIGKILL)
-while os.path.exists(f"/proc/{writer}") and "Z" not in open(f"/proc/{writer}/stat").read().rsplit(")", 1)[1].split()[:1]:
+while os.path.exists(f"/proc/{writer}"):
+    with open(f"/proc/{writer}/stat", encoding="utf-8") as state:
+        if state.read().rsplit(")", 1)[1].split()[0] == "Z":  # ended, and nobody has asked how
+            break
     time.sleep(0.01)
 spans = []
 for path in sorted(glob.glob(closed)):

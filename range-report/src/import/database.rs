@@ -11,8 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value as Json;
 
 use super::fields::Names;
+use super::outcome::{Identity, ImportError, Imported, NewSink};
 use super::tables::Tables;
-use super::{Identity, ImportError, Imported, NewSink};
 use crate::summary::{MemoryKind, Process, RangeStyle, Summary};
 use crate::text::names::in_domain;
 use crate::timeline::{Api, ApiCall, Call, Ending, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};

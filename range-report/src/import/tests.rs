@@ -1,9 +1,11 @@
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::Summary;
-use crate::timeline::Item;
+use crate::summary::Process;
+use crate::timeline::{Item, Sink};
 
 /// A sink that keeps what it gets, as text.
 struct Kept(Arc<Mutex<Vec<String>>>);

@@ -349,7 +349,7 @@ fn folders_are_those_of_hive() {
     assert_eq!(of("é=1%", "."), "runs/run=%C3%A9%3D1%25/host=%2E/rank=0");
 }
 
-/// The engines and the readers of the documentation have the columns of the code. `BLESS=1` writes those of the engines.
+/// The engines and the documentation have the columns of the code. `BLESS=1` writes those of the engines.
 #[test]
 fn the_columns_are_documented() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
