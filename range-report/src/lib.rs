@@ -35,6 +35,8 @@ pub mod analysis;
 #[cfg(feature = "compare")]
 pub mod compare;
 pub mod export;
+#[cfg(feature = "import")]
+pub mod import;
 pub mod report;
 pub mod stats;
 pub mod summary;

@@ -25,6 +25,7 @@ page!(Nsight, "docs/nsight.md");
 page!(Nvprof, "docs/nvprof.md");
 page!(OpenAcc, "docs/openacc.md");
 page!(Options, "docs/options.md");
+page!(Parquet, "docs/parquet.md");
 page!(Python, "docs/python.md");
 page!(Reliability, "docs/reliability.md");
 page!(Security, "docs/security.md");

@@ -17,7 +17,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
         "range-report/src",
         &[
             &["lib"],
-            &["export"],
+            &["export", "import"],
             &["report"],
             &["compare"],
             &["analysis", "timeline"],

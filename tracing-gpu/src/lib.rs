@@ -144,6 +144,7 @@
 //! - `flamegraph`: the SVG of a flame graph, drawn by the crate `inferno`. **inferno is under the CDDL-1.0**, a
 //!   copyleft licence for its own files, not under MIT or Apache-2.0 as this crate is. Without the feature inferno is
 //!   not built; [`Summary::write_folded`] writes the files that inferno's programs read.
+//! - `parquet`: `ProfilerBuilder::parquet`, datasets for DuckDB and Spark. Takes `parquet`, without arrow.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 //! - `tower`: `tower::FollowLayer`, [`follow()`] for each request of a server on axum, tonic or hyper. Takes
 //!   `tower-layer` and `tower-service`.
@@ -234,6 +235,12 @@ pub use range_report::JsonError;
 pub use range_report::MergedTable;
 #[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
+#[cfg(feature = "parquet")]
+#[doc(hidden)]
+pub use range_report::export::Parquet;
+#[cfg(feature = "import")]
+#[doc(hidden)]
+pub use range_report::import;
 #[cfg(feature = "compare")]
 pub use range_report::{Comparison, compare};
 pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};

@@ -24,6 +24,8 @@ pub(crate) mod html;
 pub(crate) mod json;
 mod openmetrics;
 mod origin;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
@@ -35,5 +37,7 @@ pub use gpu_trace::GpuTrace;
 pub use html::{HtmlSink, Limits as HtmlLimits};
 pub use openmetrics::{MOST_ROWS, Metrics, openmetrics, prometheus};
 pub use origin::utc;
+#[cfg(feature = "parquet")]
+pub use parquet::Parquet;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;

@@ -54,6 +54,11 @@ impl Files {
                 continue;
             }
             taken.insert(path.clone(), key);
+            if key == "parquet" {
+                // A folder in which each process has files of its own, also beside those of earlier runs.
+                files.by_process.insert(key, (path.clone(), path));
+                continue;
+            }
             if let Err(error) = may_write(&path) {
                 complain(&format!("cannot write `{}`: {error}", path.display()));
             } else if key == "json" {

@@ -1,6 +1,8 @@
 //! The command: it starts the program with itself injected, waits, and prints the results of the processes.
 
 mod compare;
+#[cfg(feature = "parquet")]
+mod convert;
 mod files;
 mod nvprof;
 mod open;
@@ -46,6 +48,8 @@ pub fn run() -> u8 {
         Some(Other::Merge { folder, print }) => merge(&folder, &print),
         Some(Other::Compare(asked)) => compare(&asked),
         Some(Other::Page { summary, output, without }) => page(&summary, output, without),
+        #[cfg(feature = "parquet")]
+        Some(Other::Convert(asked)) => ended(convert::convert(&asked).map(|()| SUCCESS), FAILURE),
         Some(Other::Completions { shell }) => {
             clap_complete::generate(shell, &mut CommandLine::command(), "tracing-gpu", &mut io::stdout());
             SUCCESS

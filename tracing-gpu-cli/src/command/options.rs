@@ -73,6 +73,9 @@ pub(super) enum Other {
         #[arg(long, value_name = "LIST", value_parser = findings)]
         without: Option<String>,
     },
+    /// Writes datasets of Parquet files, for DuckDB and Spark, from the database of a run
+    #[cfg(feature = "parquet")]
+    Convert(Convert),
     /// Prints what a shell needs to complete options
     #[command(hide = true)]
     Completions { shell: Shell },
@@ -109,6 +112,27 @@ pub(super) struct Print {
     /// Whose tables: Nsight Systems' of today or of 2021
     #[arg(long, value_parser = PossibleValuesParser::new(["current", "legacy"]))]
     pub(super) style: Option<String>,
+}
+
+/// What is converted.
+#[cfg(feature = "parquet")]
+#[derive(Args, Clone, Debug)]
+pub(super) struct Convert {
+    /// A database of `--sqlite`, or of `nsys export --type sqlite`
+    #[arg(value_name = "RUN.sqlite", value_hint = ValueHint::FilePath)]
+    pub(super) input: PathBuf,
+    /// The folder of the datasets, in which those of other runs may be
+    #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(super) folder: PathBuf,
+    /// The run's name, in place of the one in the database
+    #[arg(long, value_name = "NAME")]
+    pub(super) run: Option<String>,
+    /// The host, in place of the one in the database
+    #[arg(long, value_name = "NAME")]
+    pub(super) host: Option<String>,
+    /// The rank, in place of the one in the database
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) rank: Option<u32>,
 }
 
 /// What is compared, and what fails.

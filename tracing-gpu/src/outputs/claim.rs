@@ -38,7 +38,7 @@ pub(crate) fn claim(config: &mut Config, process: &Process) -> (Claim, Vec<Strin
     stay_here(config);
     let (mut own, mut complaints) = (Claim { files: Vec::new(), pid: process.pid }, Vec::new());
     let mut claimed = CLAIMED.lock();
-    for row in TABLE.iter().filter(|row| !matches!(row.how, Some(How::Read))) {
+    for row in TABLE.iter().filter(|row| !matches!(row.how, Some(How::Read)) && !row.is_shared()) {
         let Some(given) = row.path(config) else { continue };
         if let Some(unknown) = path::unknown(given) {
             complaints.push(format!(

@@ -13,7 +13,7 @@ use range_report::timeline::Sink;
 use range_report::{Process, RenderOptions, Summary};
 
 use super::lasting::LastingFile;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "parquet", feature = "sqlite"))]
 use super::shared;
 use super::{path, replace};
 use crate::config::{Config, Output};
@@ -29,6 +29,7 @@ pub(crate) const TABLE: &[Row] = &[
     REPORT,
     Row { key: "trace",      label: "the trace",          needs: "",                            how: TRACE },
     Row { key: "sqlite",     label: "the database",       needs: "feature `sqlite`",            how: SQLITE },
+    Row { key: "parquet",    label: "the datasets",       needs: "feature `parquet`",           how: PARQUET },
     Row { key: "gpu_trace",  label: "the GPU trace",      needs: "",                            how: GPU_TRACE },
     Row { key: "html",       label: "the page",           needs: "feature `html`",              how: HTML },
     Row { key: "baseline",   label: "the baseline",       needs: "features `html` and `json`",  how: BASELINE },
@@ -84,6 +85,15 @@ const SQLITE: Option<How> =
     Some(How::Timeline(|path, _| Ok(Box::new(range_report::export::Sqlite::new(shared::for_database(path)?)))));
 #[cfg(not(feature = "sqlite"))]
 const SQLITE: Option<How> = None;
+
+#[cfg(feature = "parquet")]
+const PARQUET: Option<How> = Some(How::Timeline(|path, opening| {
+    let began = std::time::Instant::now();
+    let sink = range_report::export::Parquet::new(shared::resolved(path)?, move || began.elapsed());
+    Ok(Box::new(sink.options(&opening.config.render_options())))
+}));
+#[cfg(not(feature = "parquet"))]
+const PARQUET: Option<How> = None;
 
 #[cfg(feature = "html")]
 const HTML: Option<How> = Some(How::Timeline(|path, opening| {
@@ -143,6 +153,11 @@ impl Row {
     /// The same, unless its files are those of windows.
     fn path_of_run<'a>(&self, config: &'a Config) -> Option<&'a PathBuf> {
         self.path(config).filter(|_| self.of_windows(config).is_none())
+    }
+
+    /// Whether it is a folder in which each process and profiler has files of its own.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.key == "parquet"
     }
 
     /// Writes a file of the end.

@@ -441,6 +441,15 @@ impl ProfilerBuilder {
         self.file("sqlite", path)
     }
 
+    /// Writes datasets for DuckDB, Spark and other engines while the program runs: Parquet files in
+    /// `run=.../host=.../rank=.../` below the folder `path`, in which those of other processes, hosts and runs may lie,
+    /// too. A file is closed after 10 s or 256 MB. A program that is killed leaves the closed files. The name of the
+    /// folder may hold `%h`, `%p` and `%r`. A span costs as much as with [`trace`](Self::trace).
+    #[cfg(feature = "parquet")]
+    pub fn parquet(self, path: impl Into<PathBuf>) -> Self {
+        self.file("parquet", path)
+    }
+
     /// Writes a page at the end: one file that needs no network, with the timeline, flame graphs and the tables of the
     /// run. Its name may hold `%h`, `%p` and `%r`. A span costs as much as with [`trace`](Self::trace). If a report or
     /// [`Gpu::Cupti`](crate::Gpu::Cupti) records the GPU's work, CUDA calls are recorded too, and the summary and the

@@ -1,0 +1,203 @@
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::Summary;
+use crate::summary::Process;
+use crate::timeline::{Item, Sink};
+
+/// A sink that keeps what it gets, as text.
+struct Kept(Arc<Mutex<Vec<String>>>);
+
+impl Sink for Kept {
+    fn begin(&mut self, process: &Process) -> io::Result<()> {
+        self.0.lock().unwrap().push(format!("{process:?}"));
+        Ok(())
+    }
+
+    fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+        self.0.lock().unwrap().push(format!("{item:?}"));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, summary: &Summary, _: u64) -> io::Result<()> {
+        self.0.lock().unwrap().push(format!("end {}", summary.process.pid));
+        Ok(())
+    }
+}
+
+fn imported(path: &Path, identity: &Identity) -> Result<(Imported, Vec<String>), ImportError> {
+    let kept = Arc::<Mutex<Vec<String>>>::default();
+    let counts = database(path, identity, &mut |_| Box::new(Kept(kept.clone())))?;
+    let kept = kept.lock().unwrap().clone();
+    Ok((counts, kept))
+}
+
+fn golden() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/attribution/run.sqlite");
+    path.is_file().then_some(path) // not in a package of this crate alone
+}
+
+/// A database that Nsight Systems made: all rows, and the spans of operations by the ranges around their launches.
+#[test]
+fn a_database_of_nsight_systems() {
+    let Some(path) = golden() else { return };
+    let identity = Identity { run_id: Some("7".into()), host: Some("a".into()), rank: Some(2) };
+    let (counts, items) = imported(&path, &identity).unwrap();
+    assert_eq!((counts.processes, counts.calls, counts.lost_fields), (1, 0, 0));
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let count = |query: &str| connection.query_row(query, [], |row| row.get::<_, i64>(0)).unwrap() as u64;
+    let rows = |table: &str| count(&format!("SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_{table}"));
+    assert_eq!(counts.ranges, count("SELECT COUNT(*) FROM NVTX_EVENTS WHERE eventType IN (59, 60)"));
+    assert_eq!(counts.api_calls, rows("RUNTIME"));
+    assert_eq!(counts.operations, rows("KERNEL") + rows("MEMCPY") + rows("MEMSET"));
+    for expected in ["host: \"a\"", "rank: Some(2)", "run_id: \"7\""] {
+        assert!(items[0].contains(expected), "{}", items[0]);
+    }
+    // The reports of Nsight Systems attribute a kernel to the innermost range around its launch.
+    let innermost = count(
+        "SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE EXISTS (
+            SELECT 1 FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN NVTX_EVENTS n ON n.globalTid = r.globalTid
+            WHERE r.correlationId = k.correlationId AND n.eventType = 59 AND n.start <= r.start AND n.end > r.start)",
+    );
+    let with_span = items.iter().filter(|item| item.contains("work: Kernel") && item.contains("span: Some("));
+    assert_eq!(with_span.count() as u64, innermost);
+    assert!(innermost > 0);
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn our_database_comes_back() {
+    use crate::RangeStyle;
+    use crate::export::Sqlite;
+    use crate::summary::MemoryKind;
+    use crate::timeline::{Api, ApiCall, Call, Ending, Kernel, Memory, Operation, Range, Value, Work};
+
+    let path = std::env::temp_dir().join(format!("tracing-gpu-import-{}.sqlite", std::process::id()));
+    let mut process = Process::default();
+    (process.pid, process.rank, process.started_unix_ns) = (42, Some(3), 1_700_000_000_000_000_000);
+    (process.host, process.run_id) = ("node7".to_owned(), "77".to_owned());
+    let fields = [("size", Value::Integer(9)), ("uri", Value::Text("/a \"b\""))];
+    let outer = Range {
+        thread: 7,
+        start: 10,
+        end: 100,
+        domain: Some("app"),
+        name: "request",
+        category: Some("io"),
+        payload: Some(Value::Float(0.5)),
+        fields: &fields,
+        span: 1,
+        call: 1,
+        ..Range::default()
+    };
+    let inner = Range {
+        thread: 7,
+        start: 20,
+        end: 90,
+        name: "step",
+        depth: 1,
+        span: 2,
+        call: 2,
+        parent: 1,
+        ..Range::default()
+    };
+    let other = Range {
+        thread: 8,
+        start: 5,
+        end: 50,
+        name: "job",
+        style: RangeStyle::StartEnd,
+        span: 3,
+        call: 3,
+        ..Range::default()
+    };
+    let call = Call {
+        call: 9,
+        span: 8,
+        parent: 1,
+        thread: 7,
+        start: 3,
+        end: 99,
+        name: "wait",
+        ending: Ending::Cancelled,
+        fields: &fields[..1],
+        ..Call::default()
+    };
+    let api = ApiCall {
+        api: Api::Runtime,
+        name: "cudaLaunchKernel",
+        thread: 7,
+        start: 30,
+        end: 33,
+        correlation: 5,
+        result: 2,
+    };
+    let path_of_launch = ["app:request".to_owned(), "step".to_owned()];
+    let kernel = Operation {
+        start: 40,
+        end: 60,
+        device: 1,
+        context: 2,
+        stream: 3,
+        correlation: 5,
+        work: Work::Kernel(Kernel { grid: [1, 2, 3], block: [4, 5, 6], registers: 7, ..Kernel::default() }),
+        kernel: "sgemm",
+        symbol: "_Z5sgemm",
+        launch: Some((7, 30)),
+        span: Some("step"),
+        path: &path_of_launch,
+        call: 2,
+        ..Operation::default()
+    };
+    let copied = Memory { kind: MemoryKind::HtoD, bytes: 4096, source: 1, destination: 3, value: 0 };
+    let copy = Operation { start: 70, end: 80, work: Work::Memory(copied), ..Operation::default() };
+    let set = Memory { kind: MemoryKind::Set, bytes: 64, source: 0, destination: 3, value: 9 };
+    let set = Operation { start: 81, end: 82, work: Work::Memory(set), ..Operation::default() };
+    // In the order in which the import has them: by start.
+    let items = [
+        Item::Thread { thread: 7, name: "main" },
+        Item::Range(other),
+        Item::Range(outer),
+        Item::Range(inner),
+        Item::ApiCall(api),
+        Item::Call(call),
+        Item::Operation(kernel),
+        Item::Operation(copy),
+        Item::Operation(set),
+    ];
+    let mut file = Sqlite::new(&path);
+    file.begin(&process).unwrap();
+    items.iter().for_each(|item| file.item(item).unwrap());
+    file.end(&Summary::default(), 0).unwrap();
+    let (counts, found) = imported(&path, &Identity::default()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let expected: Vec<String> = std::iter::once(format!("{process:?}"))
+        .chain(items.iter().map(|item| format!("{item:?}")))
+        .chain(["end 42".to_owned()])
+        .collect();
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(found.len(), expected.len());
+    let expected = Imported { processes: 1, ranges: 3, calls: 1, operations: 3, api_calls: 1, lost_fields: 0 };
+    assert_eq!(counts, expected);
+}
+
+#[test]
+fn other_files_are_errors() {
+    let path = std::env::temp_dir().join(format!("tracing-gpu-import-other-{}", std::process::id()));
+    let said = |path: &Path| imported(path, &Identity::default()).unwrap_err().to_string();
+    assert_eq!(said(Path::new("/no/such/file")), "cannot be read: unable to open database file: /no/such/file");
+    std::fs::write(&path, "no database, and longer than a page of one".repeat(100)).unwrap();
+    assert_eq!(said(&path), "cannot be read: file is not a database");
+    std::fs::remove_file(&path).unwrap();
+    rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE Other (a INTEGER)").unwrap();
+    assert_eq!(said(&path), "has no ranges and no GPU work: no timeline of tracing-gpu or nsys export");
+    std::fs::remove_file(&path).unwrap();
+}
