@@ -35,9 +35,10 @@ enum Kind {
     Lock,
     ReadLock,
     Permit,
-    /// A lock of threads, held in one long poll; workers wait for it in polls. Where processors are few, a thread that
-    /// is woken may take the processor of the one that wakes it, so that the holder's poll ends later: that proves
-    /// nothing.
+    /// A lock of threads, held in one long poll; workers wait for it in polls. Before it takes the lock, the holder works
+    /// for a while: who waits from the begin of its poll on may as well wait for the same as it. Where processors are
+    /// few, a thread that is woken may take the processor of the one that wakes it, so that the holder's poll ends
+    /// later: that proves nothing.
     OfThreads,
     /// Nothing: calls that begin together sleep in their polls for nearly as long, those of one path the shortest.
     Sleep,
@@ -100,6 +101,13 @@ fn between(least: u64, most: u64) -> Duration {
     Duration::from_micros(random().u64(least..most))
 }
 
+fn spin(time: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
 struct Server {
     plan: Plan,
     lock: AsyncMutex<()>,
@@ -149,14 +157,14 @@ impl Server {
                     use_it().await;
                 }
                 Kind::OfThreads => {
+                    if held.is_some() {
+                        spin(between(400, 900));
+                    }
                     let _held = self.of_threads.lock().expect("no panic");
                     count();
                     if let Some(time) = held {
                         self.is_held.store(true, Relaxed);
-                        let begun = Instant::now();
-                        while begun.elapsed() < time / 2 {
-                            std::hint::spin_loop();
-                        }
+                        spin(time / 2);
                         self.is_held.store(false, Relaxed);
                     }
                 }
