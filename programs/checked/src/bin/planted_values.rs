@@ -35,9 +35,9 @@ enum Kind {
     Lock,
     ReadLock,
     Permit,
-    /// A lock of threads, held in one long poll; workers wait for it in polls. Before it takes the lock, the holder works
-    /// for a while: who waits from the begin of its poll on may as well wait for the same as it. Where processors are
-    /// few, a thread that is woken may take the processor of the one that wakes it, so that the holder's poll ends
+    /// A lock of threads, held in one long poll; workers wait for it in polls. Before it takes the lock, the holder
+    /// works for a while: who waits from the begin of its poll on may as well wait for the same as it. Where processors
+    /// are few, a thread that is woken may take the processor of the one that wakes it, so that the holder's poll ends
     /// later: that proves nothing.
     OfThreads,
     /// Nothing: calls that begin together sleep in their polls for nearly as long, those of one path the shortest.
