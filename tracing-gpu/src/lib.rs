@@ -203,7 +203,8 @@ mod thread;
 mod tier;
 mod timeline;
 
-/// Metrics for Prometheus and others that read OpenMetrics.
+/// Metrics for Prometheus and others that read OpenMetrics (feature `metrics`).
+#[cfg(feature = "metrics")]
 pub mod metrics {
     pub use crate::profiler::Scraped;
     pub use range_report::export::{MOST_ROWS, Metrics, openmetrics, prometheus};

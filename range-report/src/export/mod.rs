@@ -22,6 +22,7 @@ mod gpu_trace;
 pub(crate) mod html;
 #[cfg(feature = "json")]
 pub(crate) mod json;
+#[cfg(feature = "metrics")]
 mod openmetrics;
 mod origin;
 #[cfg(feature = "parquet")]
@@ -35,6 +36,7 @@ pub use csv::CsvFlavor;
 pub use gpu_trace::GpuTrace;
 #[cfg(feature = "html")]
 pub use html::{HtmlSink, Limits as HtmlLimits};
+#[cfg(feature = "metrics")]
 pub use openmetrics::{MOST_ROWS, Metrics, openmetrics, prometheus};
 pub use origin::utc;
 #[cfg(feature = "parquet")]

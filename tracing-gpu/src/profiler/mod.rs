@@ -8,6 +8,7 @@ mod identity;
 #[cfg(feature = "cuda")]
 mod ingest;
 mod init;
+#[cfg(feature = "metrics")]
 mod metrics;
 mod rejected;
 mod windows;
@@ -28,6 +29,7 @@ use ending::finish_all;
 #[cfg(feature = "cuda")]
 pub use ingest::{ClockPair, Submission, TimedQueue};
 pub use init::{Guard, InstallError, init};
+#[cfg(feature = "metrics")]
 pub use metrics::Scraped;
 use windows::Periodic;
 pub use windows::Windows;
