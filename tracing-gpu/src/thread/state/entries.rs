@@ -315,8 +315,9 @@ impl ThreadState {
         created: Option<&Created>,
     ) {
         let known = self.session.calls.get(call);
-        // Not at the drop of a future, which follows its last poll at once.
-        if self.looks_again() && call != 0 && self.stack.just_left(call).is_none() {
+        // Not at the drop of a future, which follows its last poll at once. A new call may have the number of that one.
+        let is_dropped = |known: &Call| self.stack.just_left(call).is_some_and(|start| start >= known.created());
+        if self.looks_again() && known.is_some_and(|known| !is_dropped(known)) {
             self.look_again(self.now());
         }
         known.into_iter().for_each(|known| _ = self.start_after_wait(place, known, self.now()));
