@@ -290,5 +290,7 @@ mod tests {
         assert_eq!(with(100, 12, 90, 1, 200), claimed, "nearly half of who waited has it");
         assert_eq!(with(100, 12, 95, 1, 205), [], "more of them");
         assert_eq!(with(100, 12, 40, 16, 150), [], "by chance");
+        let began_with = |began_with: u64| is_telling(&Sums { began_with, ..sums(100, 12, 1) }, &sums(110, 0, 0));
+        assert!(began_with(50) && !began_with(51), "it began with the waits");
     }
 }
