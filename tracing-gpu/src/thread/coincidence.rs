@@ -183,6 +183,8 @@ pub(crate) struct Coincidences {
     /// When the pauses are over that the looks so far have asked for. A wait that is longer than what is left of them
     /// is looked at all the same: else short waits, which are many, would leave no time for long ones.
     paused_until: AtomicU64,
+    /// The same for waits in polls: they leave the looks at waits of calls their time.
+    polls_paused_until: AtomicU64,
     looks: AtomicU64,
     /// When there is one more look at a wait; 0 for none.
     late_at: AtomicU64,
@@ -251,13 +253,23 @@ impl Coincidences {
             state.late = Some(wait);
             self.late_at.store(wait.until + DELAY, Relaxed);
         }
-        self.pause(clock.now().saturating_sub(began), paused_until);
+        let cost = clock.now().saturating_sub(began);
+        if matches!(kind, Waiter::Thread(_, Some(_))) {
+            self.polls_paused_until.store(now + cost * PAUSE_PER_COST, Relaxed);
+            state.late = None;
+            self.late_at.store(0, Relaxed);
+        } else {
+            self.pause(cost, paused_until);
+        }
         Mark::new(waiter, wait.until)
     }
 
     /// A thread has waited in a poll. The first look is at its next poll of another call, or at the end of a range: the
     /// drop of a future follows its poll at once.
     pub(crate) fn look_later(&self, wait: PollWait) {
+        if self.polls_paused_until.load(Relaxed) >= wait.time[1] {
+            return;
+        }
         self.state.lock().of_poll = Some(wait);
         self.late_at.store(LONG_PAST, Relaxed);
     }
