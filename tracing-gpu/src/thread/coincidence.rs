@@ -48,7 +48,7 @@ const MOST: usize = 4_096;
 /// Rows of values, which are many where each call has its own.
 const MOST_VALUES: usize = 1_024;
 /// A look asks for so many times its own time without another one: looks take at most 0.4 % of a thread's time, and
-/// once there were many, 0.1 %.
+/// once there were many, 0.1 %; those at waits in polls take as much again.
 const PAUSE_PER_COST: u64 = 250;
 const PAUSE_PER_LATER_COST: u64 = 1_000;
 /// Looks of one thread that know its waits well.
@@ -146,6 +146,7 @@ struct Wait {
     until: Ticks,
     is_new_moment: bool,
     is_of_thread: bool,
+    is_in_poll: bool,
 }
 
 /// A wait of a thread in a poll.
@@ -180,12 +181,9 @@ pub(crate) enum Waiter<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Coincidences {
     state: Mutex<State>,
-    /// When the pauses are over that the looks so far have asked for. A wait that is longer than what is left of them
-    /// is looked at all the same: else short waits, which are many, would leave no time for long ones.
-    paused_until: AtomicU64,
-    /// The same for waits in polls: they leave the looks at waits of calls their time.
-    polls_paused_until: AtomicU64,
-    looks: AtomicU64,
+    pause: Pause,
+    /// Waits in polls leave the looks at waits of calls their time.
+    pause_in_polls: Pause,
     /// When there is one more look at a wait; 0 for none.
     late_at: AtomicU64,
     /// When the pauses are over that the values asked for which were read.
@@ -194,11 +192,33 @@ pub(crate) struct Coincidences {
     lost: AtomicU64,
 }
 
-impl Coincidences {
-    /// Whether a wait of this length that ends now is passed over.
+/// Keeps the cost of looks small.
+#[derive(Debug, Default)]
+pub(crate) struct Pause {
+    /// When the pauses are over that the looks so far have asked for.
+    until: AtomicU64,
+    looks: AtomicU64,
+}
+
+impl Pause {
+    /// Whether a wait of this length that ends now is passed over. One that is longer than what is left of the pauses is
+    /// looked at all the same: else short waits, which are many, would leave no time for long ones.
     #[inline]
-    pub(crate) fn is_paused(&self, now: Ticks, waited: u64) -> bool {
-        self.paused_until.load(Relaxed).saturating_sub(now) >= waited
+    pub(crate) fn passes_over(&self, now: Ticks, waited: u64) -> bool {
+        self.until.load(Relaxed).saturating_sub(now) >= waited
+    }
+
+    fn lengthen(&self, now: Ticks, cost: u64) {
+        let looks = self.looks.load(Relaxed);
+        self.looks.store(looks + 1, Relaxed);
+        let per_cost = if looks < MANY { PAUSE_PER_COST } else { PAUSE_PER_LATER_COST };
+        self.until.store(self.until.load(Relaxed).max(now) + cost * per_cost, Relaxed);
+    }
+}
+
+impl Coincidences {
+    pub(crate) fn pause(&self, is_in_poll: bool) -> &Pause {
+        if is_in_poll { &self.pause_in_polls } else { &self.pause }
     }
 
     /// A wait has ended. Returns when the first of its queue went on.
@@ -208,13 +228,12 @@ impl Coincidences {
         (waiter, kind): (u32, Waiter<'_>),
         [since, now]: [Ticks; 2],
     ) -> Option<Mark> {
-        if self.is_paused(now, now - since) {
+        let is_in_poll = matches!(kind, Waiter::Thread(_, Some(_)));
+        if self.pause(is_in_poll).passes_over(now, now - since) {
             return Mark::new(waiter, now);
         }
-        let mut paused_until = self.paused_until.load(Relaxed).max(now);
         if let Waiter::Thread(own, _) = kind {
             self.look_late((endings, clock), own, now);
-            paused_until = self.paused_until.load(Relaxed).max(now); // that look asks for a pause, too
         }
         let began = clock.now();
         let state = &mut *self.state.lock();
@@ -222,14 +241,14 @@ impl Coincidences {
         // A range that was off the CPU is among them, since it ends with its wait.
         state.seen.retain(|seen| (seen.label, seen.age) != (waiter, 0));
         let known = known(endings, now);
-        if known == 0 && matches!(kind, Waiter::Thread(_, Some(_))) {
+        if known == 0 && is_in_poll {
             return Mark::new(waiter, now); // the worker has polled nothing for so long that nothing is known any more
         }
         let (is_thread, held_by, task) = match kind {
             Waiter::Thread(_, task) => (true, None, task),
             Waiter::Call(held_by, task) => (false, held_by, task),
         };
-        let mut wait = Wait { waiter, since, until: now, is_new_moment: false, is_of_thread: is_thread };
+        let mut wait = Wait { waiter, since, until: now, is_new_moment: false, is_of_thread: is_thread, is_in_poll };
         for (window, &ticks) in (0..LATE).zip(&WINDOWS) {
             let before = head_of_queue(&state.seen, waiter, units(now - since), units(ticks));
             // The last window is the longest, which finds the most of a queue.
@@ -253,23 +272,13 @@ impl Coincidences {
             state.late = Some(wait);
             self.late_at.store(wait.until + DELAY, Relaxed);
         }
-        let cost = clock.now().saturating_sub(began);
-        if matches!(kind, Waiter::Thread(_, Some(_))) {
-            self.polls_paused_until.store(now + cost * PAUSE_PER_COST, Relaxed);
-            state.late = None;
-            self.late_at.store(0, Relaxed);
-        } else {
-            self.pause(cost, paused_until);
-        }
+        self.pause(is_in_poll).lengthen(now, clock.now().saturating_sub(began));
         Mark::new(waiter, wait.until)
     }
 
     /// A thread has waited in a poll. The first look is at its next poll of another call, or at the end of a range: the
     /// drop of a future follows its poll at once.
     pub(crate) fn look_later(&self, wait: PollWait) {
-        if self.polls_paused_until.load(Relaxed) >= wait.time[1] {
-            return;
-        }
         self.state.lock().of_poll = Some(wait);
         self.late_at.store(LONG_PAST, Relaxed);
     }
@@ -323,14 +332,7 @@ impl Coincidences {
             state.ended.extend(ended.filter(|(_, age, _)| age + 1 < span));
             self.add(state, &wait, window, (ticks, span));
         }
-        self.pause(clock.now().saturating_sub(began), self.paused_until.load(Relaxed).max(now));
-    }
-
-    fn pause(&self, cost: u64, paused_until: Ticks) {
-        let looks = self.looks.load(Relaxed);
-        self.looks.store(looks + 1, Relaxed);
-        let per_cost = if looks < MANY { PAUSE_PER_COST } else { PAUSE_PER_LATER_COST };
-        self.paused_until.store(paused_until + cost * per_cost, Relaxed);
+        self.pause(wait.is_in_poll).lengthen(now, clock.now().saturating_sub(began));
     }
 
     /// Adds a look at a wait to the rows of what ended within the window, and to that of all. In units.
@@ -353,7 +355,9 @@ impl Coincidences {
     pub(crate) fn clear(&self) {
         let state = &mut *self.state.lock();
         (state.rows, state.values, state.late, state.of_poll) = (Keyed::default(), Keyed::default(), None, None);
-        [&self.late_at, &self.looks, &self.lost].into_iter().for_each(|word| word.store(0, Relaxed));
+        [&self.late_at, &self.pause.looks, &self.pause_in_polls.looks, &self.lost]
+            .into_iter()
+            .for_each(|word| word.store(0, Relaxed));
     }
 
     pub(crate) fn copy(&self) -> Vec<(Key, Sums)> {

@@ -144,7 +144,7 @@ impl ThreadState {
                 values: &self.session.values,
             })
         };
-        let is_paused = self.coincidences.get().is_some_and(|all| all.is_paused(now, waited));
+        let is_paused = self.coincidences.get().is_some_and(|all| all.pause(false).passes_over(now, waited));
         let went_on = match is_paused {
             true => self.identity(place).and_then(|identity| Mark::new(identity.key.label, now)),
             false => self.look(place, now, waited, Waiter::Call(self.held_by(now, waited), who())),
@@ -186,7 +186,7 @@ impl ThreadState {
     fn look_later(&self, place: Place, call: CallId, [since, end]: [Ticks; 2]) -> Option<Mark> {
         let waiter = self.identity(place)?.key.label;
         let coincidences = self.coincidences.get_or_init(Box::default);
-        if !coincidences.is_paused(end, end - since) {
+        if !coincidences.pause(true).passes_over(end, end - since) {
             let (outermost, task) = match self.stack.at(0) {
                 Some((outermost, _)) => (outermost, if outermost.is_called() { self.stack.call_of(0) } else { 0 }),
                 None => (place, call),
