@@ -30,6 +30,8 @@ mod fold;
 pub mod forks;
 pub mod join;
 #[doc(hidden)]
+pub mod nvml;
+#[doc(hidden)]
 pub mod own_calls;
 pub mod record;
 pub mod source;

@@ -99,6 +99,7 @@ const UNSAFE: &[&str] = &[
     "gpu-activity/src/cupti/session.rs",
     "gpu-activity/src/driver.rs",
     "gpu-activity/src/forks.rs",
+    "gpu-activity/src/nvml.rs",
     "tracing-gpu/src/chunked.rs",
     "tracing-gpu/src/clock.rs",
     "tracing-gpu/src/openacc/receive.rs",

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use super::interval::LEAST_PAIRS;
+use crate::compare::Reason;
+use crate::summary::IdleCause;
 use crate::text::escaped;
 use crate::text::names::label_or_none;
 use crate::text::number::{human_inline, ratio};
@@ -12,8 +14,37 @@ use crate::{RangeStyle, Times};
 const LEAST_NS: u64 = 100_000;
 /// By default, the median and the 99th percentile of fewer instances are not judged.
 const LEAST_INSTANCES: u64 = 30;
+/// What is judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Figure {
+    /// Durations of a range.
+    #[default]
+    Range,
+    /// Latencies of calls that wait: from the creation of the span to its end.
+    Latency,
+    /// Durations of the polls of such calls.
+    Poll,
+    /// Time in which a GPU ran anything.
+    GpuBusy,
+    /// Time in which a GPU was idle for this cause, between its first operation and its last.
+    GpuIdle(IdleCause),
+}
+
+impl Figure {
+    /// What the growth in a [`Reason`] is of.
+    pub(crate) const fn each(self) -> &'static str {
+        match self {
+            Self::Latency => " a call",
+            Self::Range | Self::Poll => " each",
+            Self::GpuBusy | Self::GpuIdle(_) => "",
+        }
+    }
+}
+
 /// Which time of a range is judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub enum Basis {
@@ -30,7 +61,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    pub(super) fn of(self, times: &Times) -> Option<f64> {
+    pub(crate) fn of(self, times: &Times) -> Option<f64> {
         match self {
             Self::Median => times.median_ns,
             Self::Total => Some(times.total_ns as f64),
@@ -59,13 +90,19 @@ impl Basis {
 
 /// What counts as a regression.
 ///
-/// A range of a run is a regression if it takes longer than in the first run by more than `threshold_percent` and by at
+/// Ranges are judged, the latencies of calls that wait, and what GPUs did: together they are figures.
+///
+/// A figure of a run is a regression if it takes longer than in the first run by more than `threshold_percent` and by at
 /// least `least_ns`, and if that is no noise: the interval of the change is above 0. The intervals come from what the
-/// repeats of the runs differ by ([`of_sides`]); those of all ranges together hold the true changes in 99 of 100
-/// comparisons. Where fewer than `least_repeats` pairs of repeats have the range, noise is not known. Then only
+/// repeats of the runs differ by ([`of_sides`]); those of all figures together hold the true changes in 99 of 100
+/// comparisons. Where fewer than `least_repeats` pairs of repeats have the figure, noise is not known. Then only
 /// a rough change is a regression: 25 % of a median, 100 % of a total or 99th percentile.
 ///
 /// The median or the 99th percentile of a range with fewer than `least_instances` says little: its total is judged.
+/// Calls that wait are judged by the median of their latencies, with `least_instances`, and by the 99th percentile, with
+/// 100 calls in each run; the polls of their futures second, as ranges. Of a GPU, the time is judged in which it was
+/// busy, and in which it was idle by each cause, in parts of the time from its first operation to its last.
+///
 /// A range that the first run does not have is no regression: there is nothing to compare it with (its time is in the
 /// ranges around it, and [`added`] lists it).
 ///
@@ -114,7 +151,7 @@ impl Gate {
     }
 }
 
-/// How a range changed from the first run to another. Its text is the change with its interval.
+/// How a figure changed from the first run to another. Its text is the change with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -171,7 +208,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// A range that became slower than the gate allows. Its text is one line.
+/// A figure that became slower than the gate allows. Its text is one line.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -180,16 +217,14 @@ pub struct Regression {
     pub run: String,
     /// The run it is compared with: the first.
     pub base: String,
-    /// NVTX domain of the range; `None` for the default domain.
+    /// What was judged.
+    pub figure: Figure,
+    /// NVTX domain of the range or the calls; `None` for the default domain.
     pub domain: Option<String>,
-    /// Name of the range.
+    /// Name of the range or the calls, or `GPU 0`.
     pub name: String,
     /// Push/pop or start/end.
     pub style: RangeStyle,
-    /// Total in the first run, in nanoseconds.
-    pub base_total_ns: u64,
-    /// Total in this run, in nanoseconds.
-    pub total_ns: u64,
     /// Instances in the first run.
     pub base_instances: u64,
     /// Instances in this run.
@@ -198,8 +233,11 @@ pub struct Regression {
     /// a range became slower through others inside of it. `None` where own times are not known, and where no total was
     /// judged.
     pub self_grown_ns: Option<i64>,
-    /// What was judged, and how much slower it is.
+    /// How much slower it is.
     pub change: Change,
+    /// What of it grew, where that is known.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub reason: Option<Reason>,
 }
 
 impl fmt::Display for Regression {
@@ -207,6 +245,12 @@ impl fmt::Display for Regression {
         let Change { basis, base_ns, ns, percent, allowed_percent, .. } = self.change;
         let (run, base) = (escaped(&self.run), escaped(&self.base));
         let range = named(self.domain.as_deref(), &self.name, self.style);
+        let range = match self.figure {
+            Figure::Range | Figure::Latency => range,
+            Figure::Poll => format!("a poll of {range}"),
+            Figure::GpuBusy => format!("the work of {range}"),
+            Figure::GpuIdle(cause) => return self.fmt_idle(f, &range, cause),
+        };
         let base_time = human_inline(base_ns as u64);
         let allowed = (100.0 * allowed_percent).round() / 100.0;
         match self.change.interval_text() {
@@ -230,9 +274,31 @@ impl fmt::Display for Regression {
         }
         match self.self_grown_ns {
             Some(own) if own.unsigned_abs() != self.change.grown_ns => {
-                write!(f, ", itself {} {}", human_inline(own.unsigned_abs()), if own < 0 { "less" } else { "more" })
+                write!(f, ", itself {} {}", human_inline(own.unsigned_abs()), if own < 0 { "less" } else { "more" })?;
             }
-            _ => Ok(()),
+            _ => {}
+        }
+        self.fmt_reason(f)
+    }
+}
+
+impl Regression {
+    fn fmt_idle(&self, f: &mut fmt::Formatter<'_>, device: &str, cause: IdleCause) -> fmt::Result {
+        let Change { base_ns, ns, .. } = self.change;
+        let (run, base, cause) = (escaped(&self.run), escaped(&self.base), cause.name());
+        let [base_time, time] = [base_ns, ns].map(|ns| human_inline(ns as u64));
+        write!(f, "{run}: {device} was idle for {time}, {base_time} in {base} ({cause}: ")?;
+        match self.change.interval_text() {
+            Some(interval) => write!(f, "{interval} of its time)")?,
+            None => write!(f, "{} of its time)", self.change.percent_text())?,
+        }
+        self.fmt_reason(f)
+    }
+
+    fn fmt_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            Some(reason) => write!(f, "; {reason}{}", self.figure.each()),
+            None => Ok(()),
         }
     }
 }

@@ -25,7 +25,7 @@ mod waits;
 
 pub use finding::{Evidence, Finding, FindingKind};
 #[cfg(feature = "compare")]
-pub use gate::{Added, Basis, Change, Gate, Regression};
+pub use gate::{Added, Basis, Change, Figure, Gate, Regression};
 pub(crate) use gpu::on_gpu;
 pub(crate) use hot::enough;
 #[cfg(feature = "html")]
@@ -33,7 +33,7 @@ pub(crate) use hot::{Hot, hottest};
 #[cfg(feature = "compare")]
 pub(crate) use interval::LEAST_PAIRS;
 #[cfg(feature = "compare")]
-pub(crate) use judge::{Repeats, confidence};
+pub(crate) use judge::{Judged, Repeats, confidence};
 pub(crate) use losses::{losses, nothing_enqueued};
 pub(crate) use phase::{OnGpu, Phase, WAYS, Way, either};
 pub(crate) use phases::Phases;

@@ -1,8 +1,10 @@
 //! The ranges of a comparison at which a gate fails.
 
 use super::comparison::{ComparedRange, Comparison};
-use crate::analysis::{Added, Basis, Change, Gate, Regression, Repeats};
-use crate::stats::order;
+use super::figures::ComparedFigure;
+use crate::RangeStyle;
+use crate::analysis::{Added, Basis, Change, Figure, Gate, Regression, Repeats};
+use crate::stats::{Lean, order};
 
 impl Comparison {
     /// Ranges of later runs that the first run does not have, with a total of at least `least_ns` nanoseconds, the
@@ -41,64 +43,92 @@ impl Comparison {
         self.check(&Gate::new(threshold_percent))
     }
 
-    /// Ranges that became slower by more than the gate allows, in any run. Medians and 99th percentiles come first, the
-    /// surest changes before others. Totals follow in two groups: first ranges whose own time grew by
-    /// [`Gate::least_ns`] or more, the largest growth first; then ranges with unknown own time and ranges slowed by
-    /// others inside them, the largest loss first.
+    /// Figures that became slower by more than the gate allows, in any run. Medians and 99th percentiles come first, the
+    /// surest changes before others, those of polls after those of latencies. Totals follow in two groups: first ranges
+    /// whose own time grew by [`Gate::least_ns`] or more, the largest growth first; then GPUs, ranges with unknown own
+    /// time and ranges slowed by others inside them, the largest loss first.
     #[must_use]
     pub fn check(&self, gate: &Gate) -> Vec<Regression> {
         let mut found: Vec<Regression> = Vec::new();
-        for (range, changes) in self.ranges.iter().zip(self.changes(gate)) {
-            found.extend(changes.into_iter().enumerate().filter_map(|(run, change)| {
-                let change = change.filter(|change| change.slower)?;
-                self.regression(range, run, change)
-            }));
+        for run in 1..self.runs.len() {
+            let [of_ranges, of_figures] = self.changes(gate, run);
+            let slower = |change: Option<Change>| change.filter(|change| change.slower);
+            for (range, change) in self.ranges.iter().zip(of_ranges) {
+                found.extend(slower(change).and_then(|change| self.slower_range(range, run, change)));
+            }
+            for (figure, change) in self.figures.iter().zip(of_figures) {
+                found.extend(slower(change).and_then(|change| self.slower_figure(figure, run, change)));
+            }
         }
         order::by_key(&mut found, |regression| gate.place(regression)); // stable
         found
     }
 
-    /// The same comparison with the [`change`](crate::InRun::change) of each range filled in, so that reports and files
-    /// show it.
+    /// The same comparison with the [`change`](crate::InRun::change) of each range and figure filled in, so that reports
+    /// and files show it.
     #[must_use]
     pub fn judged(mut self, gate: &Gate) -> Self {
-        let changes = self.changes(gate);
-        for (range, changes) in self.ranges.iter_mut().zip(changes) {
-            for (place, change) in range.in_runs.iter_mut().zip(changes) {
-                place.iter_mut().for_each(|place| place.change = change);
+        for run in 1..self.runs.len() {
+            let [of_ranges, of_figures] = self.changes(gate, run);
+            for (range, change) in self.ranges.iter_mut().zip(of_ranges) {
+                range.in_runs.get_mut(run).into_iter().flatten().for_each(|place| place.change = change);
+            }
+            for (figure, change) in self.figures.iter_mut().zip(of_figures) {
+                figure.in_runs.get_mut(run).into_iter().flatten().for_each(|place| place.change = change);
             }
         }
         self.gate = Some(*gate);
         self
     }
 
-    /// The change of each range in each run.
-    fn changes(&self, gate: &Gate) -> Vec<Vec<Option<Change>>> {
-        let mut changes = vec![vec![None; self.runs.len()]; self.ranges.len()];
-        for run in 1..self.runs.len() {
-            let sides = self.ranges.iter().map(|range| Some([range.repeats(0)?, range.repeats(run)?]));
-            let ranges: Vec<_> = sides.collect();
-            for (changes, change) in changes.iter_mut().zip(gate.changes(&ranges)) {
-                changes.get_mut(run).into_iter().for_each(|place| *place = change);
-            }
-        }
-        changes
+    /// The change of each range and of each other figure in a run.
+    pub(super) fn changes(&self, gate: &Gate, run: usize) -> [Vec<Option<Change>>; 2] {
+        let ranges = self.ranges.iter().map(|range| gate.range([range.repeats(0)?, range.repeats(run)?]));
+        let figures = self.figures.iter().map(|figure| figure.judged(run, gate));
+        let mut changes = gate.changes(&ranges.chain(figures).in_vec());
+        let of_figures = changes.split_off(self.ranges.len());
+        [changes, of_figures]
     }
 
-    fn regression(&self, range: &ComparedRange, run: usize, change: Change) -> Option<Regression> {
+    /// What a range is judged as: calls that wait have latencies, and their ranges are polls.
+    pub(crate) fn figure_of(&self, range: &ComparedRange) -> Figure {
+        let is_of = |row: &ComparedFigure| {
+            row.figure == Figure::Latency && (&row.domain, &row.name) == (&range.domain, &range.name)
+        };
+        if self.figures.iter().any(is_of) { Figure::Poll } else { Figure::Range }
+    }
+
+    fn slower_range(&self, range: &ComparedRange, run: usize, change: Change) -> Option<Regression> {
         let (base, new) = (range.in_runs.first()?.as_ref()?, range.in_runs.get(run)?.as_ref()?);
         Some(Regression {
             run: self.runs.get(run)?.clone(),
             base: self.runs.first()?.clone(),
+            figure: self.figure_of(range),
             domain: range.domain.clone(),
             name: range.name.clone(),
             style: range.style,
-            base_total_ns: base.times.total_ns,
-            total_ns: new.times.total_ns,
             base_instances: base.times.instances,
             instances: new.times.instances,
             self_grown_ns: range.self_difference_ns(run).filter(|_| change.basis == Basis::Total),
             change,
+            reason: new.reason.clone(),
+        })
+    }
+
+    fn slower_figure(&self, row: &ComparedFigure, run: usize, change: Change) -> Option<Regression> {
+        let (base, new) = (row.in_runs.first()?.as_ref()?, row.in_runs.get(run)?.as_ref()?);
+        Some(Regression {
+            run: self.runs.get(run)?.clone(),
+            base: self.runs.first()?.clone(),
+            figure: row.figure,
+            domain: row.domain.clone(),
+            name: row.name.clone(),
+            style: RangeStyle::PushPop,
+            base_instances: base.instances,
+            instances: new.instances,
+            self_grown_ns: None,
+            change,
+            reason: new.reason.clone(),
         })
     }
 }

@@ -3,8 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::analysis::{Change, Gate};
-use crate::stats::order;
+use super::figures::{self, ComparedFigure};
+use super::reason::{Facts, Reason};
+use super::verdict::Side;
+use crate::analysis::{Change, Figure, Gate};
+use crate::stats::{Lean, order};
 use crate::text::names::in_domain;
 use crate::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
 
@@ -61,6 +64,8 @@ pub struct Comparison {
     pub repeats: Vec<usize>,
     /// The process of each run, from [`Summary::process`]; of repeated runs, the first.
     pub processes: Vec<Process>,
+    /// The machines of each run.
+    pub sides: Vec<Side>,
     /// The gate of [`judged`](Self::judged).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub gate: Option<Gate>,
@@ -70,6 +75,9 @@ pub struct Comparison {
     /// [`ComparedRange::largest_difference_ns`]) descending, then by their largest total descending, then by name and
     /// style.
     pub ranges: Vec<ComparedRange>,
+    /// Latencies of calls that wait, by name, then what GPUs did, by number.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub figures: Vec<ComparedFigure>,
 }
 
 /// One range in all runs.
@@ -105,6 +113,9 @@ pub struct InRun {
     /// the first run itself, and in a comparison that was not judged.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub change: Option<Change>,
+    /// What of its mean grew from the first run, where that is known.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub reason: Option<Reason>,
     /// Its durations in each repeat, by start of the process.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) each: Vec<Option<Times>>,
@@ -119,7 +130,7 @@ impl InRun {
             [only] => only.clone(),
             _ => typical(&known),
         };
-        Some(Self { times, percent: 0.0, ratio: None, self_ns: middle(own), change: None, each })
+        Some(Self { times, percent: 0.0, ratio: None, self_ns: middle(own), change: None, reason: None, each })
     }
 }
 
@@ -149,7 +160,7 @@ fn typical(runs: &[&Times]) -> Times {
     }
 }
 
-fn middle(values: &[u64]) -> Option<u64> {
+pub(super) fn middle(values: &[u64]) -> Option<u64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     Some(u64::midpoint(*sorted.get(sorted.len().checked_sub(1)? / 2)?, *sorted.get(sorted.len() / 2)?))
@@ -311,7 +322,38 @@ impl Comparison {
         }
         let process = |side: &Vec<&Summary>| side.first().map_or_else(Process::default, |run| run.process.clone());
         let (processes, repeats) = (sides.iter().map(process).collect(), sides.iter().map(Vec::len).collect());
-        Self { runs: names, repeats, processes, gate: None, quantiles, ranges }
+        let figures = figures::of_sides(&sides);
+        let machines = |side: &[&Summary]| side.iter().map(|summary| summary.machine.clone()).in_vec();
+        let mut machines = names.iter().zip(&sides).map(|(name, side)| Side::of(name, &machines(side))).in_vec();
+        if let Some((base, others)) = machines.split_first_mut() {
+            others.iter_mut().for_each(|side| side.notes.extend(side.differs(base)));
+        }
+        let mut comparison =
+            Self { runs: names, repeats, processes, sides: machines, gate: None, quantiles, ranges, figures };
+        if let Some((base, others)) = sides.split_first() {
+            (1..).zip(others).for_each(|(run, new)| comparison.explain(run, &Facts::of(base, new)));
+        }
+        comparison
+    }
+
+    /// Says of each row of a run what of it grew.
+    fn explain(&mut self, run: usize, facts: &Facts<'_>) {
+        for row in &mut self.figures {
+            let label = row.label();
+            let reason = match row.figure {
+                Figure::GpuBusy | Figure::GpuIdle(_) => facts.of_device(row.figure),
+                _ => facts.of_row(&label, row.figure),
+            };
+            row.in_runs.get_mut(run).into_iter().flatten().for_each(|place| place.reason = reason.clone());
+        }
+        // The times of polls say nothing of waits.
+        let of_polls: Vec<String> = self.figures.iter().map(ComparedFigure::label).collect();
+        let is_plain =
+            |range: &&mut ComparedRange| range.style == RangeStyle::PushPop && !of_polls.contains(&range.label());
+        for range in self.ranges.iter_mut().filter(is_plain) {
+            let reason = facts.of_row(&range.label(), Figure::Range);
+            range.in_runs.get_mut(run).into_iter().flatten().for_each(|place| place.reason = reason.clone());
+        }
     }
 }
 

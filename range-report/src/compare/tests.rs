@@ -1,5 +1,6 @@
 use super::*;
-use crate::{Quantile, RangeStats, RangeStyle, RenderOptions, Summary, Times, TreeNode};
+use crate::summary::{CallStates, DeviceIdle, GpuClocks, GpuIdle, IdleCauses, Machine, SpanIdle, WaitStats};
+use crate::{CallStats, Quantile, RangeStats, RangeStyle, RenderOptions, Summary, Times, TreeNode};
 
 fn range(name: &str, instances: u64, total_ns: u64) -> RangeStats {
     let times = Times { instances, total_ns, ..Times::default() };
@@ -526,4 +527,117 @@ fn ranges_beyond_the_bound_are_summed_up() {
         "   (4 more)  10.00 us   47.6%  20.00 us   47.6%   +10.00 us    x2.00",
     ];
     assert_eq!(rows, expected, "{out}");
+}
+
+/// A run of a server: 200 calls of `GET /orders`, each with one of `append_ledger`, which waits for `by`.
+fn server(at: u64, waited_ns: u64, by: &str) -> Summary {
+    let latency = |ns: u64| {
+        let quantiles = vec![Quantile::new(0.99, 2.0 * ns as f64, true)];
+        Times { median_ns: Some(ns as f64), quantiles, ..Times::new(200, 200 * ns) }
+    };
+    let call = |name: &str, own_ns: u64, awaited_ns: u64, states: CallStates| {
+        let mut call = CallStats::new(name, latency(own_ns + awaited_ns));
+        (call.busy_ns, call.awaited_ns, call.states) = (200 * own_ns, 200 * awaited_ns, Some(states));
+        call
+    };
+    let own = 1_000_000 + at % 3;
+    let mut outer = CallStates::default();
+    (outer.on_cpu_ns, outer.child_call_ns) = (200 * own, 200 * waited_ns);
+    let mut inner = CallStates::default();
+    inner.otherwise_ns = 200 * waited_ns;
+    let mut run = run(&[("GET /orders", 400, 200 * own)]);
+    run.ranges[0].times.median_ns = Some(own as f64 / 2.0);
+    run.process.started_unix_ns = at;
+    run.calls = vec![call("GET /orders", own, waited_ns, outer), call("append_ledger", 0, waited_ns, inner)];
+    let mut child = TreeNode::new("append_ledger");
+    (child.instances, child.awaited_ns) = (400, Some(200 * waited_ns));
+    let mut root = TreeNode::new("GET /orders");
+    (root.instances, root.total_ns, root.on_cpu_ns, root.children) = (400, 200 * own, 200 * own, vec![child]);
+    run.tree = vec![root];
+    run.waits = vec![WaitStats::new("append_ledger", Some(by.to_owned()), 200, 200 * waited_ns, 0)];
+    run
+}
+
+/// Ten runs.
+fn servers(waited_ns: u64, by: &str) -> Vec<Summary> {
+    (0..10).map(|at| server(at, waited_ns + 1_000 * (at % 4), by)).collect()
+}
+
+#[test]
+fn a_wait_that_grew_is_named_with_its_cause() {
+    let ms = 1_000_000;
+    let lines = between(&servers(4 * ms, "compact"), &servers(28 * ms, "compact"), Gate::new(2.0));
+    let of = |row: &str| lines.iter().find(|line| line.contains(row)).unwrap().as_str();
+    let outer = "new: GET /orders took 5.80 times as long as in base";
+    assert!(of("GET /orders took").starts_with(&outer.replace("base", "old")), "{lines:#?}");
+    let reason = "; in append_ledger: waiting for compact, +24.00 ms a call";
+    assert!(of("GET /orders took").ends_with(reason), "{lines:#?}");
+    assert!(of("at the 99th").ends_with("waiting for compact, +24.00 ms a call"), "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("poll")), "polls are what they were: {lines:#?}");
+    assert_eq!(lines.len(), 4, "{lines:#?}");
+
+    // Equal runs pass, and who is only inferred is named as such.
+    assert_eq!(between(&servers(4 * ms, "compact"), &servers(4 * ms, "compact"), Gate::new(2.0)), [""; 0]);
+    let mut inferred = servers(28 * ms, "compact");
+    inferred.iter_mut().for_each(|run| run.waits[0].of_waits = Some(200));
+    let lines = between(&servers(4 * ms, "other"), &inferred, Gate::new(2.0));
+    assert!(
+        lines.iter().all(|line| line.ends_with(": waiting, probably for compact, +24.00 ms a call")
+            || line.ends_with("; waiting, probably for compact, +24.00 ms a call")),
+        "{lines:#?}"
+    );
+    // In less than half of the runs, it is not said.
+    inferred.iter_mut().take(6).for_each(|run| run.waits.clear());
+    let lines = between(&servers(4 * ms, "other"), &inferred, Gate::new(2.0));
+    assert!(lines.iter().all(|line| line.ends_with("waiting, +24.00 ms a call")), "{lines:#?}");
+}
+
+/// A run with one GPU, which was busy for 60 ms and idle for 40 ms, `copying` of them in `upload`.
+fn with_gpu(at: u64, copying_ns: u64) -> Summary {
+    let ms = 1_000_000;
+    let mut run = run(&[("upload", 1, 1)]);
+    run.process.started_unix_ns = at;
+    let mut causes = IdleCauses::default();
+    (causes.copying_ns, causes.host_ns) = (copying_ns, 40 * ms);
+    let mut device = DeviceIdle::default();
+    (device.wall_ns, device.busy_ns, device.causes) = (100 * ms + copying_ns, 60 * ms + at % 3, causes);
+    let mut span = SpanIdle::default();
+    (span.name, span.causes) = (Some("upload".to_owned()), causes);
+    let mut idle = GpuIdle::default();
+    (idle.devices, idle.spans) = (vec![device], vec![span]);
+    run.idle = Some(idle);
+    run
+}
+
+#[test]
+fn idle_time_of_a_gpu_is_judged_in_parts_of_its_time() {
+    let gpus = |copying_ns: u64| (0..10).map(|at| with_gpu(at, copying_ns + at % 2)).collect::<Vec<_>>();
+    let line = "new: GPU 0 was idle for 5.000 ms, 0 ns in old (copying: +5.0 to +5.0 % of its time); in upload: most of \
+                it, +5.000 ms";
+    assert_eq!(between(&gpus(0), &gpus(5_000_000), Gate::new(2.0)), [line]);
+    assert_eq!(between(&gpus(0), &gpus(1_000_000), Gate::new(2.0)), [""; 0], "1 % of the time");
+    assert_eq!(between(&gpus(5_000_000), &gpus(0), Gate::new(2.0)), [""; 0]);
+}
+
+#[cfg(feature = "json")]
+#[test]
+fn a_verdict_is_small_and_says_how_far_the_sides_can_be_compared() {
+    let names: Vec<String> = (0..200).map(|at| format!("{at} of many phases with long names")).collect();
+    let runs = |ns: u64| run(&names.iter().map(|name| (name.as_str(), 40, ns)).collect::<Vec<_>>());
+    let (mut old, mut new) = (runs(1_000_000_000), runs(9_000_000_000));
+    let mut machine = Machine { cpu: "A".to_owned(), cpus: 2, load: Some(1.5), ..Machine::default() };
+    old.machine = Some(machine.clone());
+    machine.gpus = vec![GpuClocks { held_by: 0x40, sm_mhz: 1_200, ..GpuClocks::default() }];
+    (machine.cpu, machine.load) = ("B".to_owned(), Some(2.5));
+    new.machine = Some(machine);
+    let verdict = Comparison::of([("old", &old), ("new", &new)]).verdict(&strict(2.0));
+    let mut out = Vec::new();
+    verdict.write_json(&mut out).unwrap();
+    assert!(out.len() <= 2_048 && out.len() > 1_500, "{}", out.len());
+    let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let listed = value["slower"].as_array().unwrap().len() as u64;
+    assert_eq!((value["passes"].as_bool(), listed + value["more"].as_u64().unwrap()), (Some(false), 200));
+    assert!(listed > 0);
+    let notes = ["more threads than processors in 1 of 1 runs", "a GPU was throttled in 1 of 1 runs", "B, not A"];
+    assert_eq!((verdict.sides[0].notes.len(), &verdict.sides[1].notes[..]), (0, &notes.map(str::to_owned)[..]));
 }

@@ -9,8 +9,8 @@ use super::gpu_work::printable;
 use super::nsys::{quantile_cell, style_name};
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
-use crate::analysis::{Basis, Change, Gate, LEAST_PAIRS, confidence};
-use crate::compare::{InRun, by_self_time, with_ratios};
+use crate::analysis::{Basis, Change, Figure, Gate, LEAST_PAIRS, confidence};
+use crate::compare::{InRun, Reason, by_self_time, with_ratios};
 use crate::stats::order;
 use crate::text::names;
 use crate::text::number::{average, human, human_inline, integer, percent, ratio, rounded};
@@ -86,8 +86,11 @@ fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<
     const FIXED: usize = 3 + 2 + 6 + 3 * (2 + 8) + 2 + INTERVAL;
     let judged_by = comparison.gate.as_ref()?;
     let mut changes = judged(comparison, run);
-    order::by(&mut changes, |(_, a), (_, b)| b.slower.cmp(&a.slower).then(b.percent.total_cmp(&a.percent)));
-    let longest = changes.iter().map(|(range, _)| width_of(&label(range, options))).max().unwrap_or(0).max(5);
+    order::by(&mut changes, |a, b| {
+        let (a, b) = ((&a.change, a.is_second()), (&b.change, b.is_second()));
+        b.0.slower.cmp(&a.0.slower).then(a.1.cmp(&b.1)).then(b.0.percent.total_cmp(&a.0.percent))
+    });
+    let longest = changes.iter().map(|row| width_of(&row.label(options))).max().unwrap_or(0).max(5);
     let width = longest.min(options.columns().saturating_sub(FIXED)).max(8);
     let [base, new] = [0, run].map(|run| shorten(&shown(&comparison.runs[run], options), 8, 4));
     let mut out = String::new();
@@ -101,17 +104,26 @@ fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<
     line("  ", "Range", ["Of", &base, &new, "Change", "Interval"]);
     let dashes = "-".repeat(8);
     line("  ", &"-".repeat(width), ["------", &dashes, &dashes, &dashes, &"-".repeat(INTERVAL)]);
-    for (range, change) in changes.iter().take(options.rows) {
+    for row in changes.iter().take(options.rows) {
+        let change = &row.change;
         let [base, new] = [change.base_ns, change.ns].map(|ns| human(ns as u64));
         let interval = change.interval_text().unwrap_or_else(|| "-".to_owned());
         let mark = if change.slower { ">>" } else { "  " };
-        line(mark, &label(range, options), [change.basis.name(), &base, &new, &change.percent_text(), &interval]);
+        line(mark, &row.label(options), [change.basis.name(), &base, &new, &change.percent_text(), &interval]);
     }
     let more = changes.len().saturating_sub(options.rows);
     if more > 0 {
         push(&mut out, &format!("   ({more} more)"));
     }
     out.push('\n');
+    for row in changes.iter().filter(|row| row.change.slower).take(SLOWEST) {
+        if let Some(reason) = row.reason {
+            push(&mut out, &format!(" >> {}: {reason}{}", row.label(options), row.each()));
+        }
+    }
+    for side in comparison.sides.iter().take(1).chain(comparison.sides.get(run)) {
+        side.notes.iter().for_each(|note| push(&mut out, &format!("    {}: {note}", shown(&side.run, options))));
+    }
     for sentence in judged_in_words(comparison, judged_by, run, &changes) {
         push(&mut out, &format!("    {sentence}"));
     }
@@ -119,29 +131,71 @@ fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<
     Some(section(&title(&format!("Gate ({new} against {base})"), "", options), &out))
 }
 
-fn judged(comparison: &Comparison, run: usize) -> Vec<(&ComparedRange, Change)> {
-    let ranges = comparison.ranges.iter();
-    ranges.filter_map(|range| Some((range, range.in_runs.get(run)?.as_ref()?.change?))).collect()
+/// A figure that was judged.
+struct Judged<'a> {
+    figure: Figure,
+    domain: Option<&'a str>,
+    name: &'a str,
+    style: RangeStyle,
+    change: Change,
+    reason: Option<&'a Reason>,
+}
+
+impl Judged<'_> {
+    fn label(&self, options: &RenderOptions) -> String {
+        let label = options.wording().label(self.domain, self.name);
+        match self.figure {
+            Figure::Range if self.style == RangeStyle::StartEnd => label + " (start/end)",
+            Figure::Range => label,
+            Figure::Latency => label + " (latency)",
+            Figure::Poll => label + " (poll)",
+            Figure::GpuBusy => label + " busy",
+            Figure::GpuIdle(cause) => format!("{label} idle: {}", cause.name()),
+        }
+    }
+
+    /// What a reason's growth is of.
+    const fn each(&self) -> &'static str {
+        self.figure.each()
+    }
+
+    /// Polls come after latencies.
+    fn is_second(&self) -> bool {
+        self.figure == Figure::Poll
+    }
+}
+
+fn judged(comparison: &Comparison, run: usize) -> Vec<Judged<'_>> {
+    let ranges = comparison.ranges.iter().filter_map(|range| {
+        let place = range.in_runs.get(run)?.as_ref()?;
+        let figure = comparison.figure_of(range);
+        let (domain, name, style) = (range.domain.as_deref(), range.name.as_str(), range.style);
+        Some(Judged { figure, domain, name, style, change: place.change?, reason: place.reason.as_ref() })
+    });
+    let figures = comparison.figures.iter().filter_map(|row| {
+        let place = row.in_runs.get(run)?.as_ref()?;
+        let change = place.change.filter(|change| change.base_ns > 0.0 || change.ns > 0.0)?;
+        let (domain, name, style) = (row.domain.as_deref(), row.name.as_str(), RangeStyle::PushPop);
+        Some(Judged { figure: row.figure, domain, name, style, change, reason: place.reason.as_ref() })
+    });
+    ranges.chain(figures).collect()
 }
 
 /// Whether a run's repeats tell its changes from noise, which totals do not.
 fn knows_noise(comparison: &Comparison, run: usize) -> bool {
-    judged(comparison, run).iter().any(|(_, change)| change.low_percent.is_some())
+    judged(comparison, run).iter().any(|row| row.change.low_percent.is_some())
 }
 
 /// A sentence on how much was judged, and with which certainty.
-fn judged_in_words(
-    comparison: &Comparison,
-    gate: &Gate,
-    run: usize,
-    changes: &[(&ComparedRange, Change)],
-) -> Vec<String> {
+fn judged_in_words(comparison: &Comparison, gate: &Gate, run: usize, changes: &[Judged<'_>]) -> Vec<String> {
     let repeats = |run: usize| comparison.repeats.get(run).copied().unwrap_or(0);
     let (base, new) = (repeats(0), repeats(run));
-    let slower = changes.iter().filter(|(_, change)| change.slower).count();
-    let totals = changes.iter().filter(|(_, change)| change.basis == Basis::Total).count();
+    let slower = changes.iter().filter(|row| row.change.slower).count();
+    let ranges = || changes.iter().filter(|row| matches!(row.figure, Figure::Range | Figure::Poll));
+    let totals = ranges().filter(|row| row.change.basis == Basis::Total).count();
+    let what = if ranges().count() == changes.len() { "ranges" } else { "figures" };
     let mut words = vec![format!(
-        "{slower} of {} ranges slower than allowed ({} %)",
+        "{slower} of {} {what} slower than allowed ({} %)",
         changes.len(),
         (100.0 * gate.threshold_percent.max(0.0)).round() / 100.0
     )];
@@ -157,7 +211,7 @@ fn judged_in_words(
         words.push("and 100 % of a total or p99; 20 runs a side, recorded alternately, show 5 %".to_owned());
         return words;
     }
-    let known = changes.iter().filter(|(_, change)| change.low_percent.is_some()).count();
+    let known = changes.iter().filter(|row| row.change.low_percent.is_some()).count();
     if known > 0 {
         words.push(format!(
             "{} pairs of runs; all intervals together hold in {} % of comparisons",
@@ -176,9 +230,14 @@ fn judged_in_words(
 pub(crate) fn gate_verdict(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<Verdict> {
     let gate = comparison.gate.as_ref()?;
     let changes = judged(comparison, run);
-    let mut slower: Vec<_> = changes.iter().filter(|(_, change)| change.slower).collect();
-    order::by(&mut slower, |(_, a), (_, b)| b.percent.total_cmp(&a.percent));
-    let named = slower.iter().map(|(range, change)| format!("{} {change}", label(range, options)));
+    let mut slower: Vec<_> = changes.iter().filter(|row| row.change.slower).collect();
+    order::by(&mut slower, |a, b| {
+        a.is_second().cmp(&b.is_second()).then(b.change.percent.total_cmp(&a.change.percent))
+    });
+    let named = slower.iter().map(|row| {
+        let reason = row.reason.map_or_else(String::new, |reason| format!(" ({reason}{})", row.each()));
+        format!("{} {}{reason}", row.label(options), row.change)
+    });
     let text = judged_in_words(comparison, gate, run, &changes).join("; ");
     let text = named.map(|name| name + "; ").chain([text]).collect();
     Some(Verdict { slower: !slower.is_empty(), text })

@@ -22,6 +22,7 @@ mod gpu;
 mod idle;
 mod interference;
 mod kernel_exec;
+mod machine;
 #[cfg(feature = "merge")]
 mod merge;
 mod off_cpu;
@@ -38,6 +39,7 @@ pub use gpu::{
 pub use idle::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanCalls, SpanIdle};
 pub use interference::InterferenceStats;
 pub use kernel_exec::{KernelExecStats, KernelExecution, RangeExecStats};
+pub use machine::{GpuClocks, Machine};
 #[cfg(feature = "merge")]
 pub use merge::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,

@@ -6,6 +6,7 @@ use super::gpu::{ActivityLosses, GpuActivity, NodeWork};
 use super::idle::GpuIdle;
 use super::interference::InterferenceStats;
 use super::kernel_exec::{KernelExecStats, RangeExecStats};
+use super::machine::Machine;
 use super::off_cpu::OffCpuStats;
 use super::openacc::OpenAccStats;
 #[cfg(feature = "serde")]
@@ -462,6 +463,9 @@ figures! {
     pub struct Summary {
         /// Where it was taken.
         process: Process;
+        /// The machine of a whole run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        machine: Option<Machine>;
         /// Length of the window: since the profiler was built, or since the last reset. The last window ends before the
         /// files are written.
         elapsed_ns: u64;

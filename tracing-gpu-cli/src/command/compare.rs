@@ -23,6 +23,9 @@ pub(super) fn compare(asked: &Compare, options: &RenderOptions) -> io::Result<bo
     let gate = asked.gate();
     let comparison = Comparison::of_sides(summaries).judged(&gate);
     // The files first, because they help to examine a failure.
+    if let Some(path) = &asked.verdict {
+        files::write(path, |out| comparison.verdict(&gate).write_json(out))?;
+    }
     if let Some(path) = &asked.json {
         files::write(path, |out| Ok(comparison.write_json(out)?))?;
     }

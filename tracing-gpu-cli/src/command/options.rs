@@ -164,6 +164,9 @@ pub(super) struct Compare {
     /// Print comma-separated values
     #[arg(long)]
     pub(super) csv: bool,
+    /// Write the result as JSON of at most 2 KB: what is slower, by how much and why
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(super) verdict: Option<PathBuf>,
     /// Write the comparison as JSON, too
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) json: Option<PathBuf>,

@@ -8,6 +8,8 @@ mod identity;
 #[cfg(feature = "cuda")]
 mod ingest;
 mod init;
+#[cfg(feature = "json")]
+mod machine;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod rejected;
@@ -500,6 +502,10 @@ impl Inner {
                 .push("GPU timing: no span was entered under a named stream (`with_stream`, `gpu.stream`).".to_owned());
         }
         summary.process = self.identity.clone();
+        #[cfg(feature = "json")]
+        if end.is_some() {
+            summary.machine = Some(machine::read(summary.gpu.is_some()));
+        }
         if self.nvtx_taken {
             summary
                 .notes

@@ -26,6 +26,7 @@ impl MergedSummary {
             ..StreamStats::of_totals(&row.all)
         });
         Summary {
+            machine: None,
             process,
             elapsed_ns: self.elapsed_ns,
             ended_unix_ns: None,

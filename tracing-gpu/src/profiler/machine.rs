@@ -1,0 +1,67 @@
+//! The machine at the end of a run: read once, for files that are compared.
+
+use std::fs::File;
+use std::io::Read;
+
+use range_report::summary::Machine;
+
+/// The first bytes of the system's list of processors: the first of them is in there. The system writes the whole list
+/// only where all of it is read, which takes long with many processors.
+const FIRST: u64 = 2_048;
+
+/// The machine now. `with_gpus`: the process has used CUDA.
+pub(super) fn read(with_gpus: bool) -> Machine {
+    let mut machine = Machine::default();
+    let cpus = start_of("/proc/cpuinfo");
+    machine.cpu = field(&cpus, "model name").unwrap_or_default().to_owned();
+    machine.cpu_mhz = field(&cpus, "cpu MHz").and_then(|mhz| mhz.parse().ok());
+    machine.cpus = std::thread::available_parallelism().map_or(0, |cpus| u32::try_from(cpus.get()).unwrap_or(u32::MAX));
+    machine.load = start_of("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok());
+    if with_gpus {
+        machine.gpus = gpus();
+    }
+    machine
+}
+
+#[cfg(feature = "cuda")]
+fn gpus() -> Vec<range_report::summary::GpuClocks> {
+    let clocks = gpu_activity::nvml::clocks().into_iter().map(|of| {
+        let mut clocks = range_report::summary::GpuClocks::default();
+        (clocks.name, clocks.uuid) = (of.name, of.uuid);
+        (clocks.sm_mhz, clocks.memory_mhz, clocks.most_sm_mhz) = (of.sm_mhz, of.memory_mhz, of.most_sm_mhz);
+        clocks.held_by = of.held_by;
+        clocks
+    });
+    clocks.collect()
+}
+
+#[cfg(not(feature = "cuda"))]
+fn gpus() -> Vec<range_report::summary::GpuClocks> {
+    Vec::new()
+}
+
+/// Empty where it cannot be read, as on other systems than Linux.
+fn start_of(path: &str) -> String {
+    let mut bytes = Vec::new();
+    // An error leaves what was read before it.
+    let _ = File::open(path).and_then(|file| file.take(FIRST).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The value of the first line `name : value`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+    fields.find(|(field, _)| field.trim() == name).map(|(_, value)| value.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_processor_is_read() {
+        let text = "processor\t: 0\nmodel name\t: Some: CPU @ 2.00GHz\ncpu MHz\t\t: 2000.5\n\nmodel name\t: other\n";
+        assert_eq!([field(text, "model name"), field(text, "cpu MHz")], [Some("Some: CPU @ 2.00GHz"), Some("2000.5")]);
+        assert_eq!(field(text, "flags"), None);
+    }
+}
