@@ -543,8 +543,7 @@ fn server(at: u64, waited_ns: u64, by: &str) -> Summary {
     let own = 1_000_000 + at % 3;
     let mut outer = CallStates::default();
     (outer.on_cpu_ns, outer.child_call_ns) = (200 * own, 200 * waited_ns);
-    let mut inner = CallStates::default();
-    inner.otherwise_ns = 200 * waited_ns;
+    let inner = CallStates { otherwise_ns: 200 * waited_ns, ..CallStates::default() };
     let mut run = run(&[("GET /orders", 400, 200 * own)]);
     run.ranges[0].times.median_ns = Some(own as f64 / 2.0);
     run.process.started_unix_ns = at;
