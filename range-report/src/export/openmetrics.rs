@@ -223,9 +223,7 @@ impl Family<'_> {
 }
 
 /// All metrics of a summary, in the order in which they are written. Each has at least one row.
-#[doc(hidden)]
-#[must_use]
-pub fn families(summary: &Summary) -> Vec<Family<'_>> {
+fn families(summary: &Summary) -> Vec<Family<'_>> {
     let mut families = Families::default();
     let one = |value: u64| std::iter::once((["".into(), "".into()], value));
     let about = "Time in which was measured.";

@@ -14,7 +14,7 @@ fn times(durations: &[u64], kept: usize) -> Times {
 
 /// Bounds of the buckets that are not empty, and their counts.
 fn buckets(point: &ExponentialHistogramDataPoint) -> Vec<(f64, f64, u64)> {
-    let bound = |number: i32| f64::from(number).mul_add(0.125, 0.0).exp2();
+    let bound = |number: i32| (f64::from(number) / 8.0).exp2();
     let Buckets { offset, bucket_counts } = point.positive.as_ref().unwrap();
     let all = (*offset..).zip(bucket_counts).filter(|(_, count)| **count > 0);
     all.map(|(number, count)| (bound(number), bound(number + 1), *count)).collect()
