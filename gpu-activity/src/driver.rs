@@ -238,12 +238,12 @@ impl Driver {
 
     /// Identities of all devices that the process sees, as `nvidia-smi -L` prints them; empty unless the driver is
     /// initialised.
+    #[must_use]
     pub fn device_uuids(&self) -> Vec<String> {
         let Some(found) = function(&self._library, c"cuDeviceGetUuid") else { return Vec::new() };
         // SAFETY: the signature is that of the function of this name in its documentation.
-        let ask = unsafe {
-            std::mem::transmute::<AnyFunction, unsafe extern "C" fn(*mut [u8; 16], c_int) -> c_int>(found)
-        };
+        let ask =
+            unsafe { std::mem::transmute::<AnyFunction, unsafe extern "C" fn(*mut [u8; 16], c_int) -> c_int>(found) };
         let uuid_of = |device| {
             let mut uuid = [0_u8; 16];
             // SAFETY: writes 16 bytes.

@@ -106,7 +106,10 @@ fn metric(family: Family<'_>, times: [u64; 2], is_delta: bool) -> Metric {
     let data = match rows {
         Rows::Histogram(rows) => {
             let data_points = rows.iter().map(|(values, row)| histogram(attributes(labels, values), row, times));
-            Data::ExponentialHistogram(ExponentialHistogram { data_points: data_points.in_vec(), aggregation_temporality })
+            Data::ExponentialHistogram(ExponentialHistogram {
+                data_points: data_points.in_vec(),
+                aggregation_temporality,
+            })
         }
         Rows::Counter(rows) => {
             let value = |value: u64| match unit {
