@@ -147,8 +147,8 @@
 //!   not built; [`Summary::write_folded`] writes the files that inferno's programs read.
 //! - `parquet`: `ProfilerBuilder::parquet`, datasets for DuckDB and Spark. Takes `parquet`, without arrow.
 //! - `metrics`: `metrics`, figures for a `/metrics` route.
-//! - `otlp`: `ProfilerBuilder::otlp`, the same figures pushed to an OpenTelemetry collector. Takes `opentelemetry-otlp`,
-//!   `opentelemetry-proto`, `opentelemetry_sdk`, `prost`, and `ureq` without TLS. Sets `metrics`.
+//! - `otlp`: `ProfilerBuilder::otlp`, the same figures pushed to an OpenTelemetry collector. Sets `metrics`. Takes
+//!   `opentelemetry-otlp`, `opentelemetry-proto`, `opentelemetry_sdk`, `prost`, and `ureq` without TLS.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 //! - `tower`: `tower::FollowLayer`, [`follow()`] for each request of a server on axum, tonic or hyper. Takes
 //!   `tower-layer` and `tower-service`.

@@ -305,8 +305,8 @@ impl ProfilerBuilder {
 
     /// Pushes the metrics of [`metrics`](crate::metrics) to an OpenTelemetry collector while the program runs, and once
     /// more at the end: with OTLP, as protobuf over HTTP, to `/v1/metrics` at `address`, such as
-    /// `http://localhost:4318`. `None` is the address that OpenTelemetry's variables give (`OTEL_EXPORTER_OTLP_ENDPOINT`
-    /// and others), or else that one. Default: no pushes.
+    /// `http://localhost:4318`. `None` is the address that OpenTelemetry's variables give, for example
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`, or else that one. Default: no pushes.
     ///
     /// A thread of the profiler pushes each minute, or as often as [`every`](Self::every) or
     /// `OTEL_METRIC_EXPORT_INTERVAL` say. A push that fails harms nothing: its figures are in the next one, and the

@@ -81,7 +81,7 @@ fn gpu_uuids() -> Vec<String> {
     Vec::new()
 }
 
-/// The message. `times` are when the metrics begin and when they end; with `is_delta`, they are no sums since the start.
+/// The message. `times` are when the metrics begin and end. With `is_delta`, they are no sums since the start.
 pub(super) fn encode(resource: &Resource, metrics: &Metrics, times: [u64; 2], is_delta: bool) -> Vec<u8> {
     let attributes = resource.all.iter().map(Attribute::from).in_vec();
     let resource = ResourceMessage { attributes, ..ResourceMessage::default() };
