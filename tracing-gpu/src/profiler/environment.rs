@@ -246,9 +246,9 @@ fn otlp(config: &mut Config, value: &str) -> Result<(), Refused> {
         Ok(())
     }
     #[cfg(not(feature = "otlp"))]
-    match (address, config) {
-        (None, _) => Ok(()),
-        (Some(_), _) => Err(Refused::Needs { features: "feature `otlp`", with_value: false }),
+    {
+        let _without_it = config;
+        address.map_or(Ok(()), |_| Err(Refused::Needs { features: "feature `otlp`", with_value: false }))
     }
 }
 
