@@ -236,6 +236,26 @@ impl Driver {
         Ok(text.unwrap_or_default())
     }
 
+    /// Identities of all devices that the process sees, as `nvidia-smi -L` prints them; empty unless the driver is
+    /// initialised.
+    #[must_use]
+    pub fn device_uuids(&self) -> Vec<String> {
+        let Some(found) = function(&self._library, c"cuDeviceGetUuid") else { return Vec::new() };
+        // SAFETY: the signature is that of the function of this name in its documentation.
+        let ask =
+            unsafe { std::mem::transmute::<AnyFunction, unsafe extern "C" fn(*mut [u8; 16], c_int) -> c_int>(found) };
+        let uuid_of = |device| {
+            let mut uuid = [0_u8; 16];
+            // SAFETY: writes 16 bytes.
+            answer(unsafe { ask(&raw mut uuid, device) }).ok()?;
+            let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+            let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
+            let parts = [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)];
+            Some(format!("GPU-{}", parts.join("-")))
+        };
+        (0..self.device_count().unwrap_or(0)).filter_map(uuid_of).collect()
+    }
+
     /// Runs `body` with `context` current, then restores the former context.
     pub fn in_context<T>(&self, context: Handle, body: impl FnOnce() -> Result<T, CudaError>) -> Result<T, CudaError> {
         let pushed = self.enter_context(context)?;

@@ -300,6 +300,9 @@ settings! {
     files: Vec<(&'static str, PathBuf)> = Vec::new();
     /// How long a window is of which files are written whose name has `%t`.
     every: Option<Duration> = None;
+    /// The collector that metrics are pushed to; empty for the one of the environment.
+    #[cfg(feature = "otlp")]
+    otlp: Option<String> = None;
     /// `None` where it is not set: then yes for a profiler that `init` or `install` installs, else no.
     on_signal: Option<bool> = None;
     /// Whether threads are looked at, to know what they wait for. `None` where it is not set: then yes for a profiler

@@ -113,6 +113,7 @@
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
 //! - `trace=PATH`, and so each file by the name of its method of [`ProfilerBuilder`]. In a path `%h` is the host, `%p`
 //!   the process id, `%r` the rank, `%t` the time, `%q{NAME}` a variable and `%%` a percent sign;
+//! - `otlp=http://HOST:4318|on|off`;
 //! - `every=60s`: JSON, pages and stacks whose name has `%t` are written for each minute.
 //!
 //! `TRACING_GPU_FILTER` holds a filter such as `info,my_crate=debug`. For each unknown key, each bad value and each key
@@ -145,6 +146,9 @@
 //!   copyleft licence for its own files, not under MIT or Apache-2.0 as this crate is. Without the feature inferno is
 //!   not built; [`Summary::write_folded`] writes the files that inferno's programs read.
 //! - `parquet`: `ProfilerBuilder::parquet`, datasets for DuckDB and Spark. Takes `parquet`, without arrow.
+//! - `metrics`: `metrics`, figures for a `/metrics` route.
+//! - `otlp`: `ProfilerBuilder::otlp`, the same figures pushed to an OpenTelemetry collector. Sets `metrics`. Takes
+//!   `opentelemetry-otlp`, `opentelemetry-proto`, `opentelemetry_sdk`, `prost`, and `ureq` without TLS.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 //! - `tower`: `tower::FollowLayer`, [`follow()`] for each request of a server on axum, tonic or hyper. Takes
 //!   `tower-layer` and `tower-service`.

@@ -37,6 +37,9 @@ pub use gpu_trace::GpuTrace;
 #[cfg(feature = "html")]
 pub use html::{HtmlSink, Limits as HtmlLimits};
 #[cfg(feature = "metrics")]
+#[doc(hidden)]
+pub use openmetrics::{Family, Labels, Rows};
+#[cfg(feature = "metrics")]
 pub use openmetrics::{MOST_ROWS, Metrics, openmetrics, prometheus};
 pub use origin::utc;
 #[cfg(feature = "parquet")]

@@ -87,6 +87,13 @@ impl Metrics {
     pub fn prometheus(&self, out: impl Write) -> io::Result<()> {
         prometheus(&self.all, out)
     }
+
+    /// All metrics.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn families(&self) -> Vec<Family<'_>> {
+        families(&self.all)
+    }
 }
 
 fn join(all: &Times, more: &Times) -> Times {
@@ -157,25 +164,9 @@ pub fn prometheus(summary: &Summary, mut out: impl Write) -> io::Result<()> {
 }
 
 fn text(summary: &Summary, format: Format) -> String {
-    let mut writer = Writer { out: String::new(), format, in_other: Vec::new() };
-    writer.process(&summary.process, summary.elapsed_ns);
-    let ranges = summary.ranges.iter().map(|row| ([row.label().into(), "".into()], &row.times));
-    writer.histogram("range_duration_seconds", "Durations of ranges.", ["span", ""], ranges);
-    writer.calls(&summary.calls);
-    let streams = summary.stream_ranges.iter().map(|row| {
-        let span = crate::text::names::in_domain(row.domain.as_deref(), &row.name);
-        ([span.into(), row.stream.as_str().into()], &row.times)
-    });
-    let about = "Times of ranges on a stream, by CUDA events.";
-    writer.histogram("stream_duration_seconds", about, ["span", "stream"], streams);
-    if let Some(gpu) = &summary.gpu {
-        writer.activity(gpu);
-    }
-    writer.waits(&summary.waits);
-    writer.losses(&summary.losses);
-    let in_other = std::mem::take(&mut writer.in_other);
-    let rows = in_other.iter().map(|(metric, rows)| ([(*metric).into(), "".into()], *rows as f64));
-    writer.gauges("rows_in_other", "", "Rows beyond the limit, which are in the row `other`.", ["metric", ""], rows);
+    let mut writer = Writer { out: String::new(), format };
+    writer.process(&summary.process);
+    families(summary).iter().for_each(|family| writer.family(family));
     if format == Format::OpenMetrics {
         writer.out += "# EOF\n";
     }
@@ -183,13 +174,84 @@ fn text(summary: &Summary, format: Format) -> String {
 }
 
 /// Values of at most two labels.
-type Labels<'a> = [Cow<'a, str>; 2];
+#[doc(hidden)]
+pub type Labels<'a> = [Cow<'a, str>; 2];
+
+/// A metric, for writers of other formats.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Family<'a> {
+    /// Words with dots between them, without the unit.
+    pub name: &'static str,
+    /// `s`, `By`, or empty.
+    pub unit: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Names of labels; empty where there is none.
+    pub labels: [&'static str; 2],
+    /// Rows with different values of the labels.
+    pub rows: Rows<'a>,
+}
+
+/// The rows of a metric.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub enum Rows<'a> {
+    /// Durations.
+    Histogram(Vec<(Labels<'a>, Times)>),
+    /// Sums that never become smaller; nanoseconds if the unit is seconds.
+    Counter(Vec<(Labels<'a>, u64)>),
+    /// What there is now.
+    Gauge(Vec<(Labels<'a>, f64)>),
+}
+
+impl Family<'_> {
+    /// The last part of its name in text, or empty.
+    fn unit_in_text(&self) -> &'static str {
+        match self.unit {
+            "s" => "seconds",
+            "By" => "bytes",
+            _ => "",
+        }
+    }
+
+    /// Its name in text, without that of the crate.
+    fn name_in_text(&self) -> String {
+        let name = self.name.replace('.', "_");
+        if self.unit.is_empty() { name } else { format!("{name}_{}", self.unit_in_text()) }
+    }
+}
+
+/// All metrics of a summary, in the order in which they are written. Each has at least one row.
+fn families(summary: &Summary) -> Vec<Family<'_>> {
+    let mut families = Families::default();
+    let one = |value: u64| std::iter::once((["".into(), "".into()], value));
+    let about = "Time in which was measured.";
+    families.counters("measured", "s", about, ["", ""], one(summary.elapsed_ns));
+    let ranges = summary.ranges.iter().map(|row| ([row.label().into(), "".into()], &row.times));
+    families.histogram("range.duration", "Durations of ranges.", ["span", ""], ranges);
+    families.calls(&summary.calls);
+    let streams = summary.stream_ranges.iter().map(|row| {
+        let span = crate::text::names::in_domain(row.domain.as_deref(), &row.name);
+        ([span.into(), row.stream.as_str().into()], &row.times)
+    });
+    let about = "Times of ranges on a stream, by CUDA events.";
+    families.histogram("stream.duration", about, ["span", "stream"], streams);
+    if let Some(gpu) = &summary.gpu {
+        families.activity(gpu);
+    }
+    families.waits(&summary.waits);
+    families.losses(&summary.losses);
+    let in_other = std::mem::take(&mut families.in_other);
+    let rows = in_other.into_iter().map(|(metric, rows)| ([metric.into(), "".into()], rows as f64));
+    let about = "Rows beyond the limit, which are in the row `other`.";
+    families.gauges("rows_in_other", about, ["metric", ""], rows);
+    families.all
+}
 
 struct Writer {
     out: String,
     format: Format,
-    /// How many rows of a metric are in `other`.
-    in_other: Vec<(&'static str, usize)>,
 }
 
 impl Writer {
@@ -209,10 +271,10 @@ impl Writer {
         self.out += &format!("# HELP tracing_gpu_{name} {about}\n");
     }
 
-    fn sample(&mut self, name: &str, names: [&str; 2], values: [&str; 2], le: &str, value: &str) {
+    fn sample(&mut self, name: &str, names: [&str; 2], values: &Labels<'_>, le: &str, value: &str) {
         self.out += "tracing_gpu_";
         self.out += name;
-        let labels = names.into_iter().zip(values).chain([("le", le)]);
+        let labels = names.into_iter().zip(values.iter().map(|value| &**value)).chain([("le", le)]);
         let mut before = '{';
         for (label, text) in labels.filter(|(label, text)| !label.is_empty() && (*label != "le" || !text.is_empty())) {
             self.out.extend([before]);
@@ -227,13 +289,73 @@ impl Writer {
         self.out += "\n";
     }
 
-    /// The first rows, and the sum of the others. Rows with the same labels are one.
-    fn bounded<'a, T>(
+    fn process(&mut self, process: &Process) {
+        self.head("process", "info", "", "The process, and the run that it is a part of.");
+        let rank = process.rank.map(|rank| rank.to_string()).unwrap_or_default();
+        self.out += "tracing_gpu_process_info{";
+        let labels = [("host", &process.host), ("rank", &rank), ("run", &process.run_id)];
+        for (number, (label, text)) in labels.into_iter().enumerate() {
+            self.out += if number > 0 { "," } else { "" };
+            self.out += label;
+            self.out += "=\"";
+            escape(text, &mut self.out);
+            self.out += "\"";
+        }
+        self.out += "} 1\n";
+    }
+
+    fn family(&mut self, family: &Family<'_>) {
+        let (name, unit, labels) = (family.name_in_text(), family.unit_in_text(), family.labels);
+        match &family.rows {
+            Rows::Histogram(rows) => {
+                self.head(&name, "histogram", unit, family.about);
+                rows.iter().for_each(|(values, times)| self.histogram(&name, labels, values, times));
+            }
+            Rows::Counter(rows) => {
+                self.head(&name, "counter", unit, family.about);
+                let total = format!("{name}_total");
+                for (values, value) in rows {
+                    let value = if unit == "seconds" { seconds(*value) } else { value.to_string() };
+                    self.sample(&total, labels, values, "", &value);
+                }
+            }
+            Rows::Gauge(rows) => {
+                self.head(&name, "gauge", unit, family.about);
+                rows.iter().for_each(|(values, value)| self.sample(&name, labels, values, "", &value.to_string()));
+            }
+        }
+    }
+
+    fn histogram(&mut self, name: &str, names: [&str; 2], values: &Labels<'_>, times: &Times) {
+        let [bucket, count, sum] = ["bucket", "count", "sum"].map(|end| format!("{name}_{end}"));
+        for bound in BOUNDS {
+            let below = times.histogram.iter().filter(|(at, _)| *at <= bound * HISTOGRAM_SCALE);
+            let below: u64 = below.map(|(_, count)| *count).fold(0, u64::saturating_add);
+            self.sample(&bucket, names, values, &seconds(1 << bound), &below.to_string());
+        }
+        self.sample(&bucket, names, values, "+Inf", &times.instances.to_string());
+        self.sample(&count, names, values, "", &times.instances.to_string());
+        self.sample(&sum, names, values, "", &seconds(times.total_ns));
+    }
+}
+
+/// The metrics so far.
+#[derive(Default)]
+struct Families<'a> {
+    all: Vec<Family<'a>>,
+    /// How many rows of a metric are in `other`.
+    in_other: Vec<(String, usize)>,
+}
+
+impl<'a> Families<'a> {
+    /// Adds a metric of the first rows, and of the sum of the others. Rows with the same labels are one.
+    fn push<T>(
         &mut self,
-        metric: &'static str,
+        mut family: Family<'a>,
         rows: impl Iterator<Item = (Labels<'a>, T)>,
         add: impl Fn(&mut T, T),
-    ) -> Vec<(Labels<'a>, T)> {
+        kind: impl Fn(Vec<(Labels<'a>, T)>) -> Rows<'a>,
+    ) {
         let (mut all, mut places): (Vec<(Labels<'a>, T)>, HashMap<Labels<'a>, usize>) = Default::default();
         let (mut first, mut left) = (HashSet::new(), 0);
         for (mut labels, value) in rows {
@@ -255,99 +377,53 @@ impl Writer {
             }
         }
         if left > 0 {
-            self.in_other.push((metric, left));
+            self.in_other.push((family.name_in_text(), left));
         }
-        all
+        if !all.is_empty() {
+            family.rows = kind(all);
+            self.all.push(family);
+        }
     }
 
-    fn histogram<'a>(
+    fn histogram(
         &mut self,
         name: &'static str,
-        about: &str,
-        names: [&str; 2],
+        about: &'static str,
+        labels: [&'static str; 2],
         rows: impl Iterator<Item = (Labels<'a>, &'a Times)>,
     ) {
         let rows = rows.filter(|(_, times)| times.instances > 0).map(|(labels, times)| (labels, times.clone()));
-        let rows = self.bounded(name, rows, |all, more| *all = join(all, &more));
-        if rows.is_empty() {
-            return;
-        }
-        self.head(name, "histogram", "seconds", about);
-        let [bucket, count, sum] = ["bucket", "count", "sum"].map(|end| format!("{name}_{end}"));
-        for (labels, times) in rows {
-            let values = [&*labels[0], &*labels[1]];
-            for bound in BOUNDS {
-                let below = times.histogram.iter().filter(|(at, _)| *at <= bound * HISTOGRAM_SCALE);
-                let below: u64 = below.map(|(_, count)| *count).fold(0, u64::saturating_add);
-                self.sample(&bucket, names, values, &seconds(1 << bound), &below.to_string());
-            }
-            self.sample(&bucket, names, values, "+Inf", &times.instances.to_string());
-            self.sample(&count, names, values, "", &times.instances.to_string());
-            self.sample(&sum, names, values, "", &seconds(times.total_ns));
-        }
+        let family = Family { name, unit: "s", about, labels, rows: Rows::Histogram(Vec::new()) };
+        self.push(family, rows, |all, more| *all = join(all, &more), Rows::Histogram);
     }
 
-    /// A metric of numbers, which are nanoseconds if the unit is seconds.
-    fn counters<'a>(
+    fn counters(
         &mut self,
         name: &'static str,
-        unit: &str,
-        about: &str,
-        names: [&str; 2],
+        unit: &'static str,
+        about: &'static str,
+        labels: [&'static str; 2],
         rows: impl Iterator<Item = (Labels<'a>, u64)>,
     ) {
-        let rows = self.bounded(name, rows, |all, more| *all = all.saturating_add(more));
-        if rows.is_empty() {
-            return;
-        }
-        self.head(name, "counter", unit, about);
-        let total = format!("{name}_total");
-        for (labels, value) in rows {
-            let value = if unit == "seconds" { seconds(value) } else { value.to_string() };
-            self.sample(&total, names, [&*labels[0], &*labels[1]], "", &value);
-        }
+        let family = Family { name, unit, about, labels, rows: Rows::Counter(Vec::new()) };
+        self.push(family, rows, |all, more| *all = all.saturating_add(more), Rows::Counter);
     }
 
-    fn gauges<'a>(
+    fn gauges(
         &mut self,
         name: &'static str,
-        unit: &str,
-        about: &str,
-        names: [&str; 2],
+        about: &'static str,
+        labels: [&'static str; 2],
         rows: impl Iterator<Item = (Labels<'a>, f64)>,
     ) {
-        let rows = self.bounded(name, rows, |all, more| *all += more);
-        if rows.is_empty() {
-            return;
-        }
-        self.head(name, "gauge", unit, about);
-        for (labels, value) in rows {
-            self.sample(name, names, [&*labels[0], &*labels[1]], "", &value.to_string());
-        }
+        let family = Family { name, unit: "", about, labels, rows: Rows::Gauge(Vec::new()) };
+        self.push(family, rows, |all, more| *all += more, Rows::Gauge);
     }
 
-    fn process(&mut self, process: &Process, elapsed_ns: u64) {
-        self.head("process", "info", "", "The process, and the run that it is a part of.");
-        let rank = process.rank.map(|rank| rank.to_string()).unwrap_or_default();
-        self.out += "tracing_gpu_process_info{";
-        let labels = [("host", &process.host), ("rank", &rank), ("run", &process.run_id)];
-        for (number, (label, text)) in labels.into_iter().enumerate() {
-            self.out += if number > 0 { "," } else { "" };
-            self.out += label;
-            self.out += "=\"";
-            escape(text, &mut self.out);
-            self.out += "\"";
-        }
-        self.out += "} 1\n";
-        let one = |value: u64| std::iter::once((["".into(), "".into()], value));
-        let about = "Time in which was measured.";
-        self.counters("measured_seconds", "seconds", about, ["", ""], one(elapsed_ns));
-    }
-
-    fn calls(&mut self, calls: &[CallStats]) {
+    fn calls(&mut self, calls: &'a [CallStats]) {
         let about = "Latencies of calls: uses of spans that are futures, or that are entered more than once.";
         let rows = calls.iter().map(|row| ([row.label().into(), "".into()], &row.latency));
-        self.histogram("call_duration_seconds", about, ["span", ""], rows);
+        self.histogram("call.duration", about, ["span", ""], rows);
         let states = calls.iter().filter_map(|row| Some((row.label(), row.states?))).flat_map(|(label, states)| {
             let all = [
                 ("in_cuda", states.in_cuda_ns),
@@ -363,40 +439,40 @@ impl Writer {
             all.map(|(state, ns)| ([label.clone().into(), state.into()], ns))
         });
         let about = "What the latencies of calls are made of.";
-        self.counters("call_state_seconds", "seconds", about, ["span", "state"], states);
+        self.counters("call.state", "s", about, ["span", "state"], states);
         let cancelled = calls.iter().map(|row| ([row.label().into(), "".into()], row.cancelled));
-        self.counters("calls_cancelled", "", "Calls that were cancelled.", ["span", ""], cancelled);
+        self.counters("calls.cancelled", "", "Calls that were cancelled.", ["span", ""], cancelled);
     }
 
-    fn activity(&mut self, gpu: &GpuActivity) {
+    fn activity(&mut self, gpu: &'a GpuActivity) {
         let of = |row: &ProjectionStats| crate::text::names::in_domain(row.domain.as_deref(), &row.name);
         let rows = gpu.projections.iter().map(|row| ([of(row).into(), "".into()], &row.projected));
         let about = "GPU time of ranges, each from the start of its first operation to the end of its last.";
-        self.histogram("gpu_range_duration_seconds", about, ["span", ""], rows);
+        self.histogram("gpu_range.duration", about, ["span", ""], rows);
         let rows = gpu.kernels.iter().map(|row| ([row.name.as_str().into(), "".into()], &row.times));
-        self.histogram("kernel_duration_seconds", "Execution times of kernels.", ["kernel", ""], rows);
+        self.histogram("kernel.duration", "Execution times of kernels.", ["kernel", ""], rows);
         let rows = gpu.memory.iter().map(|row| ([direction(row.kind).into(), "".into()], &row.times));
-        self.histogram("copy_duration_seconds", "Times of copies and sets.", ["kind", ""], rows);
+        self.histogram("copy.duration", "Times of copies and sets.", ["kind", ""], rows);
         let rows = gpu.memory.iter().map(|row| ([direction(row.kind).into(), "".into()], row.sizes.total_bytes));
-        self.counters("copied_bytes", "bytes", "Bytes copied or set.", ["kind", ""], rows);
+        self.counters("copied", "By", "Bytes copied or set.", ["kind", ""], rows);
         let one = |value: u64| std::iter::once((["".into(), "".into()], value));
         let about = "Time in which a GPU ran an operation, summed over GPUs.";
-        self.counters("gpu_busy_seconds", "seconds", about, ["", ""], one(gpu.total.busy_ns));
-        self.counters("gpu_operations", "", "Kernels, copies and sets.", ["", ""], one(gpu.total.operations));
+        self.counters("gpu.busy", "s", about, ["", ""], one(gpu.total.busy_ns));
+        self.counters("gpu.operations", "", "Kernels, copies and sets.", ["", ""], one(gpu.total.operations));
     }
 
-    fn waits(&mut self, waits: &[WaitStats]) {
+    fn waits(&mut self, waits: &'a [WaitStats]) {
         let waits = waits.iter().filter(|row| row.of_waits.is_none()).in_vec();
         let labels =
             |row: &WaitStats| [row.waiter.clone().into(), row.by.clone().unwrap_or("(none)".to_owned()).into()];
         let rows = waits.iter().map(|row| (labels(row), row.time_ns));
         let about = "Waits of calls, by the span that ended them.";
-        self.counters("wait_seconds", "seconds", about, ["span", "by"], rows);
+        self.counters("wait", "s", about, ["span", "by"], rows);
     }
 
-    fn losses(&mut self, losses: &Losses) {
+    fn losses(&mut self, losses: &'a Losses) {
         let open = losses.open.iter().map(|row| ([row.label.as_str().into(), "".into()], row.count as f64));
-        self.gauges("open_ranges", "", "Ranges that are open.", ["span", ""], open);
+        self.gauges("open_ranges", "Ranges that are open.", ["span", ""], open);
         let activity = &losses.activity;
         let lost = [
             ("spans", losses.spans_dropped),

@@ -178,7 +178,11 @@ pub(crate) fn has_windows(config: &Config) -> bool {
 
 /// Lines for settings that have no effect.
 pub(crate) fn without_effect(config: &Config) -> Vec<String> {
-    let every = config.every.filter(|_| !has_windows(config)).map(|_| {
+    #[cfg(feature = "otlp")]
+    let has_pushes = config.otlp.is_some();
+    #[cfg(not(feature = "otlp"))]
+    let has_pushes = false;
+    let every = config.every.filter(|_| !has_windows(config) && !has_pushes).map(|_| {
         "`every` has no effect without an output of windows: name one with `json`, `html` or `folded`, with %t in its \
          name"
             .to_owned()

@@ -303,6 +303,30 @@ impl ProfilerBuilder {
         self
     }
 
+    /// Pushes the metrics of [`metrics`](crate::metrics) to an OpenTelemetry collector while the program runs, and once
+    /// more at the end: with OTLP, as protobuf over HTTP, to `/v1/metrics` at `address`, such as
+    /// `http://localhost:4318`. `None` is the address that OpenTelemetry's variables give, for example
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT`, or else that one. Default: no pushes.
+    ///
+    /// A thread of the profiler pushes each minute, or as often as [`every`](Self::every) or
+    /// `OTEL_METRIC_EXPORT_INTERVAL` say. A push that fails harms nothing: its figures are in the next one, and the
+    /// report has a note. The end of the profiler waits at most 2 s for the last push.
+    ///
+    /// An address that begins with `https://` needs the crate `ureq` with its feature `rustls` or `native-tls` in the
+    /// program.
+    ///
+    /// ```no_run
+    /// use tracing_gpu::Profiler;
+    ///
+    /// let profiler = Profiler::builder().otlp(Some("http://localhost:4318")).build()?;
+    /// # Ok::<(), tracing_gpu::ConfigError>(())
+    /// ```
+    #[cfg(feature = "otlp")]
+    pub fn otlp(mut self, address: Option<&str>) -> Self {
+        self.config.otlp = Some(address.unwrap_or_default().to_owned());
+        self
+    }
+
     /// Additional percentiles of durations: columns of the tree and of the calls, and quantiles that
     /// [`Times::quantile`](crate::summary::Times::quantile) finds. The 50th, 90th and 99th are always kept, and the
     /// calls always show them. Nsight's tables do not change. Default: no additional ones.

@@ -164,6 +164,8 @@ impl Inner {
         self.engine.session.gate.close();
         self.sampler.get().inspect(|sampler| sampler.finish());
         self.periodic.get().inspect(|periodic| periodic.stop());
+        #[cfg(feature = "otlp")]
+        self.pusher.get().inspect(|pusher| pusher.stop());
         if let Some(collector) = self.collector() {
             collector.finish(false);
         }
@@ -249,6 +251,8 @@ impl Inner {
         let mut summary = self.summarise(Some(&end), None);
         let _first = self.ended.set(at);
         self.write_last_window(&end);
+        #[cfg(feature = "otlp")]
+        summary.notes.extend(self.push_last(&end));
         if let Some(recorder) = self.recorder.get() {
             recorder.finish_folds(&mut summary);
         }

@@ -56,7 +56,7 @@ enum Refused {
 }
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 18] = [
+const SETTINGS: [(&str, Set); 19] = [
     ("report", |config, value| reports(value).map(|reports| config.reports = reports)),
     ("style", |config, value| parsed(value).map(|style| config.style = style)),
     ("name_from", |config, value| names(value).map(|names| config.fields.name_from = Some(names))),
@@ -74,6 +74,7 @@ const SETTINGS: [(&str, Set); 18] = [
     ("domain", |config, value| parsed(value).map(|domain| config.domain = domain)),
     ("parents", |config, value| parsed(value).map(|parents| config.parents = parents)),
     ("every", |config, value| duration(value).map(|every| config.every = Some(every))),
+    ("otlp", otlp),
     ("signals", |config, value| signals(value).map(|on| config.on_signal = Some(on))),
 ];
 
@@ -229,6 +230,26 @@ fn duration(value: &str) -> Result<Duration, Refused> {
     let ms = unit_ms.zip(number.parse::<u64>().ok()).and_then(|(unit, number)| number.checked_mul(unit));
     let duration = ms.map(Duration::from_millis).filter(|duration| *duration >= LEAST_EVERY);
     duration.ok_or_else(|| refused(value, "a time of at least 10ms: a whole number with ms, s, m or h"))
+}
+
+/// Where metrics are pushed to.
+fn otlp(config: &mut Config, value: &str) -> Result<(), Refused> {
+    let address = match value {
+        "on" => Some(String::new()),
+        "off" => None,
+        _ if ["http://", "https://"].iter().any(|start| value.starts_with(start)) => Some(value.to_owned()),
+        _ => return Err(refused(value, "on, off or an address that begins with http:// or https://")),
+    };
+    #[cfg(feature = "otlp")]
+    {
+        config.otlp = address;
+        Ok(())
+    }
+    #[cfg(not(feature = "otlp"))]
+    {
+        let _without_it = config;
+        address.map_or(Ok(()), |_| Err(Refused::Needs { features: "feature `otlp`", with_value: false }))
+    }
 }
 
 fn signals(value: &str) -> Result<bool, Refused> {

@@ -12,6 +12,8 @@ mod init;
 mod machine;
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod rejected;
 mod windows;
 
@@ -129,6 +131,9 @@ struct Inner {
     cursor: Mutex<Cursor>,
     /// Writes windows at regular intervals, where the settings ask for it.
     periodic: OnceCell<Periodic>,
+    /// Pushes metrics, where the settings ask for it.
+    #[cfg(feature = "otlp")]
+    pusher: OnceCell<otlp::Pusher>,
     ending: ending::Ending,
 }
 
@@ -354,6 +359,8 @@ impl Inner {
             ended: OnceCell::new(),
             cursor: Mutex::default(),
             periodic: OnceCell::new(),
+            #[cfg(feature = "otlp")]
+            pusher: OnceCell::new(),
             ending: ending::Ending::default(),
             config,
         }));
@@ -377,6 +384,8 @@ impl Inner {
                 let _once = sampler.map(|sampler| inner.sampler.set(sampler));
             }
             inner.start_periodic();
+            #[cfg(feature = "otlp")]
+            inner.start_pushing();
             process::at_exit();
             if inner.config.on_signal == Some(true) {
                 watch_signals();

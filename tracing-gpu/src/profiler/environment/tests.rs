@@ -79,6 +79,14 @@ fn what_a_feature_has_is_read_where_it_is_there() {
         (config.on_signal, complaints),
         (there.then_some(true), if there { vec![] } else { needs("signals", "signals") })
     );
+    assert!(
+        applied("otlp=localhost").1[0].ends_with("expected on, off or an address that begins with http:// or https://")
+    );
+    let (config, complaints) = applied("otlp=http://localhost:4318");
+    #[cfg(feature = "otlp")]
+    assert_eq!((config.otlp.as_deref(), complaints), (Some("http://localhost:4318"), vec![]));
+    #[cfg(not(feature = "otlp"))]
+    assert_eq!((config.every, complaints), (None, needs("otlp", "otlp")));
     let mut config = Config { on_signal: Some(true), ..Config::default() };
     assert_eq!((apply(&mut config, "signals=off"), config.on_signal), (Vec::new(), Some(false)), "off needs nothing");
 }
@@ -125,7 +133,7 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
             &*format!(
                 "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, names, bare_fields, nvtx, \
                  gpu, on_cpu, off_cpu, hot, percentiles, without, rows, notes, domain, parents, every, \
-                 {} and signals",
+                 otlp, {} and signals",
                 files.trim_end_matches(", ")
             ),
             "TRACING_GPU: `domain` cannot be ``: expected default, target or a name",
