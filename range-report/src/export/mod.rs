@@ -22,6 +22,8 @@ mod gpu_trace;
 pub(crate) mod html;
 #[cfg(feature = "json")]
 pub(crate) mod json;
+#[cfg(any(feature = "html", feature = "parquet"))]
+mod memory;
 #[cfg(feature = "metrics")]
 mod openmetrics;
 mod origin;
@@ -43,17 +45,3 @@ pub use origin::utc;
 pub use parquet::Parquet;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
-
-/// CUPTI's memory kinds.
-#[cfg(any(feature = "html", feature = "parquet"))]
-const fn memory_name(kind: u8) -> Option<&'static str> {
-    match kind {
-        1 => Some("pageable"),
-        2 => Some("pinned"),
-        3 => Some("device"),
-        4 => Some("array"),
-        5 => Some("managed"),
-        6 | 7 => Some("static"),
-        _ => None,
-    }
-}

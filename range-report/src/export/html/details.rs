@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::texts::presentable;
 use crate::MemoryKind;
-use crate::export::memory_name;
+use crate::export::memory::memory_name;
 use crate::timeline::{Api, ApiCall, Call, Ending, Mark, Operation, Range, Value, Work};
 
 /// The largest length of a field's name or value in bytes.

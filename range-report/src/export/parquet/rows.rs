@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::group::Cell::{self, Fields, Nothing, Number, Text, Truth};
 use super::schema::Dataset;
-use crate::export::memory_name;
+use crate::export::memory::memory_name;
 use crate::summary::RangeStyle;
 use crate::timeline::{Api, ApiCall, Call, Ending, Item, Operation, Range, Work};
 

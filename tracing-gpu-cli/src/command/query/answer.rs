@@ -64,8 +64,10 @@ struct Cell {
 enum Kind {
     /// No value.
     Nothing,
-    /// Text as JSON has it without quotation marks: numbers, truth values, fields.
+    /// A number or a truth value.
     Plain,
+    /// Fields, as an object of JSON.
+    Fields,
     Text,
 }
 
@@ -132,7 +134,7 @@ impl<W: Write> Answer<W> {
                     let comma = if place == 0 { "" } else { ", " };
                     let value = match cell.kind {
                         Kind::Nothing => "null".to_owned(),
-                        Kind::Plain => cell.text,
+                        Kind::Plain | Kind::Fields => cell.text,
                         Kind::Text => quoted(&cell.text),
                     };
                     write!(self.out, "{comma}{}: {value}", quoted(name))?;
@@ -182,7 +184,7 @@ impl<'a> Column<'a> {
                 number if is_short => (format!("{number:.3}"), Kind::Plain),
                 number => (format!("{number:?}"), Kind::Plain),
             },
-            DataType::Map(..) => (fields(&self.array.as_map().value(row)), Kind::Plain),
+            DataType::Map(..) => (fields(&self.array.as_map().value(row)), Kind::Fields),
             DataType::Boolean => (text(), Kind::Plain),
             kind if kind.is_integer() || kind.is_floating() => (text(), Kind::Plain),
             _ => (text(), Kind::Text),
@@ -230,8 +232,9 @@ fn csv(out: &mut impl Write, cells: &[Cell]) -> io::Result<()> {
 /// A table in so many columns of the terminal, if the texts can be shortened as much. Its first row is the header.
 fn table(out: &mut impl Write, rows: &[Vec<Cell>], most: usize) -> io::Result<()> {
     let Some((header, body)) = rows.split_first() else { return Ok(()) };
-    let is_text: Vec<bool> =
-        (0..header.len()).map(|column| body.iter().any(|row| row[column].kind == Kind::Text)).collect();
+    let is_text: Vec<bool> = (0..header.len())
+        .map(|column| body.iter().any(|row| matches!(row[column].kind, Kind::Text | Kind::Fields)))
+        .collect();
     let mut widths: Vec<usize> =
         (0..header.len()).map(|column| rows.iter().map(|row| row[column].text.width()).max().unwrap_or(0)).collect();
     // The widest column gets narrower, until all fit.
@@ -334,8 +337,7 @@ mod tests {
         let json = "[\n{\"name\": \"a,b\", \"count\": 1, \"mean\": 0.30000000000000004, \"fields\": {\"uri\": \"/a \\\"b\\\"\"}},\n\
                     {\"name\": null, \"count\": 20000, \"mean\": null, \"fields\": null}";
         assert_eq!(printed(Form::Json, 9), json);
-        let table =
-            "name  count   mean              fields\na,b       1  0.300  {\"uri\": \"/a \\\"b\\\"\"}\n      20000\n";
+        let table = "name  count   mean  fields\na,b       1  0.300  {\"uri\": \"…\n      20000\n";
         assert_eq!(printed(Form::Table(Vec::new()), 9), table);
         assert_eq!(printed(Form::Csv, 1).lines().count(), 2);
     }
