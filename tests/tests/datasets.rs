@@ -43,7 +43,7 @@ impl Sink for Kept {
     }
 
     fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
-        // A trace does not say of a number of what kind it was, and has a large one as a text. Datasets have all as texts.
+        // A trace does not say of a number of what kind it was, and has a large one as a text. Datasets have texts.
         let text = format!("{item:?}").replace("Unsigned(", "Integer(");
         let text = text.replace(&format!("Text(\"{}\")", u64::MAX), &format!("Integer({})", u64::MAX));
         self.0.lock().expect("no test has failed").push(text);

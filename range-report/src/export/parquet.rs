@@ -79,8 +79,8 @@ impl fmt::Debug for Parquet {
 }
 
 impl Parquet {
-    /// Writes below this folder. `now` tells the time since the process began: a file is closed by it, and the window of
-    /// a summary that does not know its end ends at it.
+    /// Writes below this folder. `now` tells the time since the process began: a file is closed by it, and the window
+    /// of a summary that does not know its end ends at it.
     pub fn new(folder: impl Into<PathBuf>, now: impl Fn() -> Duration + Send + 'static) -> Self {
         Self {
             folder: folder.into(),

@@ -1,7 +1,7 @@
 //! Traces of [`Chrome`](crate::export::Chrome), which have an event a line.
 //!
-//! A trace has its ranges in the order of their ends, and neither their depths nor the paths of operations. So its events
-//! go into a database, which has no less, and the rest is the import of that.
+//! A trace has its ranges in the order of their ends, and neither their depths nor the paths of operations. So its
+//! events go into a database, which has no less, and the rest is the import of that.
 
 use std::io::{BufRead, ErrorKind};
 use std::path::{Path, PathBuf};
