@@ -1,4 +1,4 @@
--- Blame: which spans make calls wait, over all ranks of a run. `waited_for` is NULL where a call was woken from no span.
+-- Which spans make calls wait: over all ranks of a run. `waited_for` is NULL where a call was woken from no span.
 SELECT run, waiter, waited_for, resource,
     CAST(SUM(waits) AS BIGINT) AS waits,
     CAST(SUM(time_ns) AS BIGINT) AS time_ns,

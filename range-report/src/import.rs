@@ -1,6 +1,7 @@
 //! Reads timelines that were written before, and passes them on as items: to write them in another format.
 //!
-//! [`database`] reads the databases of `export::Sqlite` and of `nsys export --type sqlite`.
+//! [`timeline`] reads databases of `export::Sqlite` and of `nsys export --type sqlite`, and traces of
+//! [`Chrome`](crate::export::Chrome).
 
 mod database;
 mod fields;
@@ -8,6 +9,29 @@ mod outcome;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod trace;
 
-pub use database::database;
+use std::fs::File;
+use std::io::{BufReader, Read as _, Seek as _};
+use std::path::Path;
+
 pub use outcome::{Identity, ImportError, Imported, NewSink};
+
+/// Passes all ranges, calls, operations and API calls in a file to sinks: one for each process in it. Those of a trace,
+/// plain or compressed, go through a database in `scratch`, a folder with room for it, which is removed.
+///
+/// # Errors
+///
+/// If the file cannot be read or has no timeline, and those of the sinks.
+pub fn timeline(path: &Path, identity: &Identity, scratch: &Path, new: NewSink<'_>) -> Result<Imported, ImportError> {
+    let unreadable = |error: std::io::Error| ImportError::Unreadable(error.to_string());
+    let mut file = File::open(path).map_err(unreadable)?;
+    let mut start = Vec::new();
+    (&mut file).take(2).read_to_end(&mut start).map_err(unreadable)?;
+    file.rewind().map_err(unreadable)?;
+    match start.as_slice() {
+        [0x1F, 0x8B] => trace::trace(BufReader::new(flate2::read::MultiGzDecoder::new(file)), identity, scratch, new),
+        [b'[', ..] => trace::trace(BufReader::new(file), identity, scratch, new),
+        _ => database::database(path, identity, new),
+    }
+}

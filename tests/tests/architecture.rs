@@ -17,7 +17,8 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
         "range-report/src",
         &[
             &["lib"],
-            &["export", "import"],
+            &["import"],
+            &["export"],
             &["report"],
             &["compare"],
             &["analysis", "timeline"],

@@ -23,10 +23,10 @@
 mod batches;
 mod color;
 mod destination;
-mod device;
+pub(crate) mod device;
 #[cfg(feature = "gzip")]
 mod gzip;
-mod host;
+pub(crate) mod host;
 mod lanes;
 mod line;
 #[cfg(test)]
@@ -106,7 +106,21 @@ impl<W: Write + Send> Sink for Chrome<W> {
         let track = Track { pid: process.pid, tid: process.pid };
         self.lines.metadata(track, "process_name", program(process));
         let labels = [origin::labels(process), process.command.clone()].into_iter().filter(|label| !label.is_empty());
-        self.lines.metadata(track, "process_labels", &crate::text::joined(labels, ", "));
+        let mut event = self.lines.event("M", track, "process_labels");
+        event.args().text("labels", &crate::text::joined(labels, ", "));
+        // The same for programs, such as our import.
+        for (key, text) in [("run", &process.run_id), ("host", &process.host)] {
+            if !text.is_empty() {
+                event.text(key, text);
+            }
+        }
+        for (key, number) in [("rank", process.rank.map(u64::from)), ("started_unix_ns", Some(process.started_unix_ns))]
+        {
+            if let Some(number) = number {
+                event.integer(key, number);
+            }
+        }
+        event.end();
         self.lines.order(track, "process_sort_index", 0);
         self.write()
     }

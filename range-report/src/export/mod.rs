@@ -22,6 +22,8 @@ mod gpu_trace;
 pub(crate) mod html;
 #[cfg(feature = "json")]
 pub(crate) mod json;
+#[cfg(any(feature = "html", feature = "parquet"))]
+mod memory;
 #[cfg(feature = "metrics")]
 mod openmetrics;
 mod origin;

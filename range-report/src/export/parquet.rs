@@ -9,7 +9,7 @@
 //!   the open ones. The name of an open file, `.ranges-PID-NNNN.parquet.open`, shows that it is open: engines ignore
 //!   names that begin with a dot.
 //! - Ranges, calls, operations and API calls are written while the program runs; states, waits and findings are those
-//!   of a [`Summary`].
+//!   of a [`Summary`], or of the windows of a run and of what only the whole run has. So no time is there twice.
 //! - All times are nanoseconds, and moments count from 1970, so that rows of several processes are on one clock.
 //! - Marks, projections and what batches serve are in no dataset.
 //!
@@ -60,6 +60,7 @@ pub struct Parquet {
     now: Box<dyn Fn() -> Duration + Send>,
     options: RenderOptions,
     limits: Limits,
+    has_windows: bool,
     writer: Option<Writer>,
 }
 
@@ -78,14 +79,15 @@ impl fmt::Debug for Parquet {
 }
 
 impl Parquet {
-    /// Writes below this folder. `now` tells the time since the process began: a file is closed by it, and the windows
-    /// of summaries end at it.
+    /// Writes below this folder. `now` tells the time since the process began: a file is closed by it, and the window
+    /// of a summary that does not know its end ends at it.
     pub fn new(folder: impl Into<PathBuf>, now: impl Fn() -> Duration + Send + 'static) -> Self {
         Self {
             folder: folder.into(),
             now: Box::new(now),
             options: RenderOptions::default(),
             limits: Limits { age: Duration::from_secs(10), bytes: 256 << 20 },
+            has_windows: false,
             writer: None,
         }
     }
@@ -102,26 +104,19 @@ impl Parquet {
         Self { limits: Limits { age, bytes }, ..self }
     }
 
-    /// Writes the states, waits and findings of a window that ends now.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be written.
-    pub fn window(&mut self, summary: &Summary) -> io::Result<()> {
-        self.conclude(summary, 0)
-    }
-
-    fn conclude(&mut self, summary: &Summary, lost: u64) -> io::Result<()> {
+    /// Writes the states, waits and findings of a window that ends now. `is_rest`: only those that windows do not have.
+    fn conclude(&mut self, summary: &Summary, lost: u64, is_rest: bool) -> io::Result<()> {
         let (now, limits, options) = ((self.now)(), self.limits, self.options);
         self.write(|writer| {
-            let end = writer.started_unix_ns.saturating_add(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+            let now_unix = || writer.started_unix_ns.saturating_add(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX));
+            let end = summary.ended_unix_ns.unwrap_or_else(now_unix);
             let start_ns = end.saturating_sub(summary.elapsed_ns).max(writer.started_unix_ns);
             let files = &mut writer.files;
             let add = |dataset: schema::Dataset, cells: &[group::Cell<'_>]| match files.get_mut(dataset as usize) {
                 Some(files) => files.add(cells, now, limits),
                 None => Ok(()),
             };
-            Window { summary, options: &options, start_ns, lost, add }.write()
+            Window { summary, options: &options, start_ns, lost, is_rest, add }.write()
         })
     }
 
@@ -139,7 +134,7 @@ impl Parquet {
 
 impl Sink for Parquet {
     fn begin(&mut self, process: &Process) -> io::Result<()> {
-        self.writer = None;
+        (self.writer, self.has_windows) = (None, false);
         let folder = files::folder(&self.folder, process);
         std::fs::create_dir_all(&folder)?; // what is wrong with the folder is known now
         let files = schema::ALL
@@ -169,8 +164,13 @@ impl Sink for Parquet {
         })
     }
 
+    fn window(&mut self, summary: &Summary) -> io::Result<()> {
+        self.has_windows = true;
+        self.conclude(summary, 0, false)
+    }
+
     fn end(&mut self, summary: &Summary, lost: u64) -> io::Result<()> {
-        self.conclude(summary, lost)?;
+        self.conclude(summary, lost, self.has_windows)?;
         self.write(|writer| writer.files.iter_mut().try_for_each(Files::close))?;
         self.writer = None;
         Ok(())

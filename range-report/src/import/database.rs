@@ -34,11 +34,7 @@ const DOMAIN: i64 = 75;
 const BATCH: u64 = 1 << 20;
 
 /// Passes all ranges, calls, operations and API calls in a database to sinks: one for each process in it.
-///
-/// # Errors
-///
-/// If the file cannot be read or has no timeline, and those of the sinks.
-pub fn database(path: &Path, identity: &Identity, new: NewSink<'_>) -> Result<Imported> {
+pub(super) fn database(path: &Path, identity: &Identity, new: NewSink<'_>) -> Result<Imported> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     let tables = Tables::of(&connection)?;

@@ -39,7 +39,7 @@ pub struct Imported {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// It cannot be read, or is no database.
+    /// It cannot be read, or is neither a database nor a trace.
     Unreadable(String),
     /// It has no table of a timeline.
     NoTimeline,

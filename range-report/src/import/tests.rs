@@ -33,7 +33,7 @@ impl Sink for Kept {
 
 fn imported(path: &Path, identity: &Identity) -> Result<(Imported, Vec<String>), ImportError> {
     let kept = Arc::<Mutex<Vec<String>>>::default();
-    let counts = database(path, identity, &mut |_| Box::new(Kept(kept.clone())))?;
+    let counts = timeline(path, identity, &std::env::temp_dir(), &mut |_| Box::new(Kept(kept.clone())))?;
     let kept = kept.lock().unwrap().clone();
     Ok((counts, kept))
 }
@@ -70,15 +70,13 @@ fn a_database_of_nsight_systems() {
     assert!(innermost > 0);
 }
 
-#[cfg(feature = "sqlite")]
 #[test]
-fn our_database_comes_back() {
+fn our_database_and_our_trace_come_back() {
     use crate::RangeStyle;
-    use crate::export::Sqlite;
+    use crate::export::{Chrome, Sqlite};
     use crate::summary::MemoryKind;
     use crate::timeline::{Api, ApiCall, Call, Ending, Kernel, Memory, Operation, Range, Value, Work};
 
-    let path = std::env::temp_dir().join(format!("tracing-gpu-import-{}.sqlite", std::process::id()));
     let mut process = Process::default();
     (process.pid, process.rank, process.started_unix_ns) = (42, Some(3), 1_700_000_000_000_000_000);
     (process.host, process.run_id) = ("node7".to_owned(), "77".to_owned());
@@ -171,29 +169,66 @@ fn our_database_comes_back() {
         Item::Operation(copy),
         Item::Operation(set),
     ];
-    let mut file = Sqlite::new(&path);
-    file.begin(&process).unwrap();
-    items.iter().for_each(|item| file.item(item).unwrap());
-    file.end(&Summary::default(), 0).unwrap();
-    let (counts, found) = imported(&path, &Identity::default()).unwrap();
-    std::fs::remove_file(&path).unwrap();
     let expected: Vec<String> = std::iter::once(format!("{process:?}"))
         .chain(items.iter().map(|item| format!("{item:?}")))
         .chain(["end 42".to_owned()])
         .collect();
-    for (found, expected) in found.iter().zip(&expected) {
-        assert_eq!(found, expected);
+    let write = |file: &mut dyn Sink| {
+        file.begin(&process).unwrap();
+        items.iter().for_each(|item| file.item(item).unwrap());
+        file.end(&Summary::default(), 0).unwrap();
+    };
+    for kind in ["sqlite", "json", "json.gz"] {
+        let path = std::env::temp_dir().join(format!("tracing-gpu-import-{}.{kind}", std::process::id()));
+        let create = || std::fs::File::create(&path).unwrap();
+        match kind {
+            "sqlite" => write(&mut Sqlite::new(&path)),
+            "json" => write(&mut Chrome::new(create())),
+            _ => write(&mut Chrome::gzip(create())),
+        }
+        let (counts, found) = imported(&path, &Identity::default()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found, expected, "{kind}");
+        }
+        assert_eq!(found.len(), expected.len(), "{kind}");
+        let expected = Imported { processes: 1, ranges: 3, calls: 1, operations: 3, api_calls: 1, lost_fields: 0 };
+        assert_eq!(counts, expected, "{kind}");
     }
-    assert_eq!(found.len(), expected.len());
-    let expected = Imported { processes: 1, ranges: 3, calls: 1, operations: 3, api_calls: 1, lost_fields: 0 };
-    assert_eq!(counts, expected);
+}
+
+/// A trace of a process that was killed is read to its last whole line; any other damage is an error.
+#[test]
+fn a_trace_that_is_cut_off_is_read_up_to_there() {
+    use crate::export::Chrome;
+    use crate::timeline::Range;
+
+    let path = std::env::temp_dir().join(format!("tracing-gpu-import-cut-{}.json", std::process::id()));
+    let mut text = Vec::new();
+    let mut file = Chrome::new(&mut text);
+    file.begin(&Process { pid: 42, ..Process::default() }).unwrap();
+    let range = |start| Item::Range(Range { thread: 7, start, end: start + 5, name: "step", ..Range::default() });
+    (0..9).for_each(|at| file.item(&range(10 * at)).unwrap());
+    file.end(&Summary::default(), 0).unwrap();
+    drop(file);
+    let text = String::from_utf8(text).unwrap();
+    let last = text.rfind("\"X\"").unwrap();
+    std::fs::write(&path, &text[..last + 9]).unwrap();
+    assert_eq!(imported(&path, &Identity::default()).unwrap().0.ranges, 8);
+    std::fs::write(&path, text.replacen("\"X\"", "X", 1)).unwrap();
+    let said = imported(&path, &Identity::default()).unwrap_err().to_string();
+    assert!(said.starts_with("cannot be read: line 5 is no event of a trace: "), "{said}");
+    std::fs::write(&path, "[\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"of others\",\"ts\":1,\"dur\":2}\n]\n")
+        .unwrap();
+    assert!(matches!(imported(&path, &Identity::default()), Err(ImportError::NoTimeline)));
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]
 fn other_files_are_errors() {
     let path = std::env::temp_dir().join(format!("tracing-gpu-import-other-{}", std::process::id()));
     let said = |path: &Path| imported(path, &Identity::default()).unwrap_err().to_string();
-    assert_eq!(said(Path::new("/no/such/file")), "cannot be read: unable to open database file: /no/such/file");
+    assert_eq!(said(Path::new("/no/such/file")), "cannot be read: No such file or directory (os error 2)");
     std::fs::write(&path, "no database, and longer than a page of one".repeat(100)).unwrap();
     assert_eq!(said(&path), "cannot be read: file is not a database");
     std::fs::remove_file(&path).unwrap();

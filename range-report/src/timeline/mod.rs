@@ -307,6 +307,16 @@ pub trait Sink: Send {
     /// As for `begin`.
     fn flush(&mut self) -> io::Result<()>;
 
+    /// Takes the summary of a window that ends now, where files of windows are asked for. The last one comes before the
+    /// end, whose summary is that of the whole run.
+    ///
+    /// # Errors
+    ///
+    /// As for `begin`.
+    fn window(&mut self, _: &Summary) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Ends the timeline, in which `lost` items are missing.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ mod nvprof;
 mod open;
 mod options;
 mod program;
+mod query;
 mod report;
 mod wait;
 
@@ -50,6 +51,7 @@ pub fn run() -> u8 {
         Some(Other::Page { summary, output, without }) => page(&summary, output, without),
         #[cfg(feature = "parquet")]
         Some(Other::Convert(asked)) => ended(convert::convert(&asked).map(|()| SUCCESS), FAILURE),
+        Some(Other::Query(asked)) => ended(query::query(&asked).map(|()| SUCCESS), FAILURE),
         Some(Other::Completions { shell }) => {
             clap_complete::generate(shell, &mut CommandLine::command(), "tracing-gpu", &mut io::stdout());
             SUCCESS

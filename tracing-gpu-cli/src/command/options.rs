@@ -73,9 +73,13 @@ pub(super) enum Other {
         #[arg(long, value_name = "LIST", value_parser = findings)]
         without: Option<String>,
     },
-    /// Writes datasets of Parquet files, for DuckDB and Spark, from the database of a run
+    /// Writes datasets of Parquet files, for DuckDB and Spark, from the database or the trace of a run
     #[cfg(feature = "parquet")]
     Convert(Convert),
+    /// Asks datasets of Parquet files, of one run or of many: which ranks are slow, who waits for whom
+    ///
+    /// Without a name it lists the queries.
+    Query(Query),
     /// Prints what a shell needs to complete options
     #[command(hide = true)]
     Completions { shell: Shell },
@@ -118,21 +122,41 @@ pub(super) struct Print {
 #[cfg(feature = "parquet")]
 #[derive(Args, Clone, Debug)]
 pub(super) struct Convert {
-    /// A database of `--sqlite`, or of `nsys export --type sqlite`
-    #[arg(value_name = "RUN.sqlite", value_hint = ValueHint::FilePath)]
+    /// A database of `--sqlite` or of `nsys export --type sqlite`, or a timeline of `--trace`
+    #[arg(value_name = "RUN", value_hint = ValueHint::FilePath)]
     pub(super) input: PathBuf,
     /// The folder of the datasets, in which those of other runs may be
     #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(super) folder: PathBuf,
-    /// The run's name, in place of the one in the database
+    /// The run's name, in place of the one in the file
     #[arg(long, value_name = "NAME")]
     pub(super) run: Option<String>,
-    /// The host, in place of the one in the database
+    /// The host, in place of the one in the file
     #[arg(long, value_name = "NAME")]
     pub(super) host: Option<String>,
-    /// The rank, in place of the one in the database
+    /// The rank, in place of the one in the file
     #[arg(long, value_name = "NUMBER")]
     pub(super) rank: Option<u32>,
+}
+
+/// What is asked.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Query {
+    /// A query, or a file that ends in .sql, whose tables are the datasets
+    #[arg(value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// The folder of the datasets
+    #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(super) folder: Option<PathBuf>,
+    /// How many rows are printed; 0 for all [default: 20; with --csv and --json all]
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) rows: Option<usize>,
+    /// Print comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    pub(super) csv: bool,
+    /// Print JSON: a list with an object for each row
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// What is compared, and what fails.

@@ -171,9 +171,9 @@ pub(crate) fn has_timeline(config: &Config) -> bool {
     TABLE.iter().any(|row| matches!(row.how, Some(How::Timeline(_))) && row.path_of_run(config).is_some())
 }
 
-/// Whether files of windows are asked for.
+/// Whether an output is asked for that has windows: files of their own, or rows among others.
 pub(crate) fn has_windows(config: &Config) -> bool {
-    TABLE.iter().any(|row| row.of_windows(config).is_some())
+    TABLE.iter().any(|row| row.of_windows(config).is_some() || row.is_shared() && row.path(config).is_some())
 }
 
 /// Lines for settings that have no effect.
@@ -184,7 +184,7 @@ pub(crate) fn without_effect(config: &Config) -> Vec<String> {
     let has_pushes = false;
     let every = config.every.filter(|_| !has_windows(config) && !has_pushes).map(|_| {
         "`every` has no effect without an output of windows: name one with `json`, `html` or `folded`, with %t in its \
-         name"
+         name, or with `parquet`"
             .to_owned()
     });
     baseline_without_page(config).into_iter().chain(every).collect()

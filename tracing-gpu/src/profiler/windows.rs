@@ -130,6 +130,9 @@ impl Inner {
 
     fn write_window(&'static self, periodic: &Periodic, end: Option<&End>) {
         let summary = self.window(&periodic.cursor, end);
+        if let Some(recorder) = self.recorder.get() {
+            recorder.window(&summary);
+        }
         let errors = outputs::write_window(&self.config, &summary);
         let complaint = errors.iter().map(|error| format!("{error}\n")).collect::<String>();
         let last = &mut *periodic.complaint.lock();

@@ -339,6 +339,11 @@ impl Recorder {
         takers.folds.clear();
     }
 
+    /// Passes a window to the files. The end reports their errors.
+    pub(crate) fn window(&self, summary: &Summary) {
+        without_write_signals(|| self.state.lock().takers.each_file(&mut |sink| sink.window(summary)));
+    }
+
     /// To be called next: closes the files. Returns the errors of each.
     pub(crate) fn finish(&self, summary: &Summary) -> Vec<io::Error> {
         let takers = &mut self.state.lock().takers;

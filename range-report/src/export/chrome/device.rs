@@ -8,9 +8,11 @@ use crate::summary::MemoryKind;
 use crate::timeline::{Kernel, Memory, Work};
 use crate::timeline::{Operation, Projection};
 
+/// The category and the name of launches and their arrows.
+pub(crate) const LAUNCH: &str = "launch";
 /// The process ids of two neighbouring devices differ by this number. The id of the process is added, so that files of
 /// several processes can be joined.
-const APART: u32 = 10_000_000;
+pub(crate) const APART: u32 = 10_000_000;
 /// Numbers of tracks for one stream: those of its ranges by level, then that of its operations.
 const PLACES: u32 = 100;
 const OPERATIONS: u32 = 50;
@@ -117,15 +119,15 @@ impl Devices {
         if self.anchor.replace((thread, at)) != Some((thread, at)) {
             // Perfetto starts an arrow at the slice that began last, even if that slice has ended. So a slice must
             // begin at the launch.
-            let mut event = lines.slice(launch, "launch", at, at);
-            event.text("cat", "launch").args().integer("correlation", u64::from(operation.correlation)).end();
+            let mut event = lines.slice(launch, LAUNCH, at, at);
+            event.text("cat", LAUNCH).args().integer("correlation", u64::from(operation.correlation)).end();
         }
         let id = self.next_flow;
         self.next_flow += 1;
-        let mut event = lines.event("s", launch, "launch");
-        event.time("ts", at).text("cat", "launch").hex("id", id, 0).end();
-        let mut event = lines.event("f", track, "launch");
-        event.time("ts", operation.start).text("cat", "launch").hex("id", id, 0).text("bp", "e").end();
+        let mut event = lines.event("s", launch, LAUNCH);
+        event.time("ts", at).text("cat", LAUNCH).hex("id", id, 0).end();
+        let mut event = lines.event("f", track, LAUNCH);
+        event.time("ts", operation.start).text("cat", LAUNCH).hex("id", id, 0).text("bp", "e").end();
     }
 
     pub(super) fn projection(&mut self, lines: &mut Lines, projection: &Projection<'_>) {
@@ -212,7 +214,7 @@ fn memory_name(memory: Memory) -> (String, &'static str) {
 }
 
 /// The names of CUPTI's `CUpti_ActivityMemoryKind`.
-const fn memory_kind(kind: u8) -> &'static str {
+pub(crate) const fn memory_kind(kind: u8) -> &'static str {
     match kind {
         1 => "Pageable",
         2 => "Pinned",

@@ -9,14 +9,14 @@ use crate::summary::RangeStyle;
 use crate::timeline::{Api, ApiCall, Call, Ending, Link, Mark, Range, Value};
 
 /// The first number of tracks that are no threads. Linux's numbers of threads end at 2^22.
-const OWN_TRACKS: u32 = 10_000_000;
+pub(crate) const OWN_TRACKS: u32 = 10_000_000;
 /// The category of calls.
-const CALL: &str = "call";
+pub(crate) const CALL: &str = "call";
 /// What the names of a thread's tracks begin with: of those for ranges, and of those for calls of CUDA.
 const RANGES: &str = "";
 const API_CALLS: &str = "CUDA API of ";
 /// The number of places for the tracks of one thread in the order of tracks.
-const PLACES: u32 = 100;
+pub(crate) const PLACES: u32 = 100;
 
 /// The threads of the process.
 #[derive(Debug)]
@@ -254,6 +254,10 @@ impl Alike {
         if let Some(color) = range.color {
             event.text("cname", self.nearest.name(color));
             event.args().hex("color", color.into(), 8);
+        }
+        // One word in the list is a domain, unless it is said to be a category.
+        if let (None, Some(category)) = (range.domain, range.category) {
+            event.args().text("category", category);
         }
         let common = (range.domain.map(Box::from), range.category.map(Box::from), range.color);
         let known = (common, event.since(from));

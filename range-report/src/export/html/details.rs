@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::texts::presentable;
 use crate::MemoryKind;
+use crate::export::memory::memory_name;
 use crate::timeline::{Api, ApiCall, Call, Ending, Mark, Operation, Range, Value, Work};
 
 /// The largest length of a field's name or value in bytes.
@@ -75,19 +76,6 @@ pub(super) fn of_operation(operation: &Operation<'_>) -> Detail {
         }
     };
     work.with("graph_node", (operation.graph_node != 0).then_some(operation.graph_node))
-}
-
-/// CUPTI's memory kinds.
-const fn memory_name(kind: u8) -> Option<&'static str> {
-    match kind {
-        1 => Some("pageable"),
-        2 => Some("pinned"),
-        3 => Some("device"),
-        4 => Some("array"),
-        5 => Some("managed"),
-        6 | 7 => Some("static"),
-        _ => None,
-    }
 }
 
 pub(super) fn of_call(call: &Call<'_>) -> Detail {

@@ -16,6 +16,8 @@ pub(super) struct Window<'a, F> {
     pub(super) start_ns: u64,
     /// Items that are missing in the other datasets.
     pub(super) lost: u64,
+    /// Whether the window is a run whose windows have been written: what they have is left out.
+    pub(super) is_rest: bool,
     /// Takes the rows.
     pub(super) add: F,
 }
@@ -36,7 +38,9 @@ struct Subject<'a> {
 impl<F: FnMut(Dataset, &[Cell<'_>]) -> io::Result<()>> Window<'_, F> {
     /// Writes all rows.
     pub(super) fn write(&mut self) -> io::Result<()> {
-        self.calls()?;
+        if !self.is_rest {
+            self.calls()?;
+        }
         self.idle()?;
         self.waits()?;
         self.findings()
@@ -134,7 +138,8 @@ impl<F: FnMut(Dataset, &[Cell<'_>]) -> io::Result<()>> Window<'_, F> {
     }
 
     fn waits(&mut self) -> io::Result<()> {
-        for wait in &self.summary.waits {
+        // Windows have the waits that were told. Only the whole run has those that are inferred.
+        for wait in self.summary.waits.iter().filter(|wait| !self.is_rest || wait.of_waits.is_some()) {
             let [pid, start, window] = self.head();
             let maybe = |value: Option<u64>| value.map_or(Nothing, number);
             let cells = [

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::group::Cell::{self, Fields, Nothing, Number, Text, Truth};
 use super::schema::Dataset;
+use crate::export::memory::memory_name;
 use crate::summary::RangeStyle;
 use crate::timeline::{Api, ApiCall, Call, Ending, Item, Operation, Range, Work};
 
@@ -188,17 +189,4 @@ pub(super) fn known(value: impl Into<u64>) -> Cell<'static> {
 /// A text that may be missing or empty.
 pub(super) fn optional(text: Option<&str>) -> Cell<'_> {
     text.filter(|text| !text.is_empty()).map_or(Nothing, Text)
-}
-
-/// CUPTI's memory kinds.
-const fn memory_name(kind: u8) -> Option<&'static str> {
-    match kind {
-        1 => Some("pageable"),
-        2 => Some("pinned"),
-        3 => Some("device"),
-        4 => Some("array"),
-        5 => Some("managed"),
-        6 | 7 => Some("static"),
-        _ => None,
-    }
 }

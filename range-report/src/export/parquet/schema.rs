@@ -129,52 +129,46 @@ const WAITS: &[Column] = &[
     number("p99_without_ns").optional(),
 ];
 
-const KERNELS: &[Column] = &[
-    PID,
-    code("device"),
-    code("context"),
-    code("stream"),
-    START,
-    DURATION,
-    text("name"),
-    text("symbol").optional(),
-    number("correlation").optional(),
-    number("graph_node").optional(),
-    code("grid_x"),
-    code("grid_y"),
-    code("grid_z"),
-    code("block_x"),
-    code("block_y"),
-    code("block_z"),
-    code("registers"),
-    code("static_shared_bytes"),
-    code("dynamic_shared_bytes"),
-    code("launch_thread").optional(),
-    number("launch_ns").optional(),
-    text("span").optional(),
-    text("path").optional(),
-    number("call_id").optional(),
-];
+/// The columns of operations on a GPU, with those of one kind before and after their numbers.
+macro_rules! of_operation {
+    ([$($before:expr),*], [$($after:expr),*]) => {
+        &[
+            PID,
+            code("device"),
+            code("context"),
+            code("stream"),
+            START,
+            DURATION,
+            $($before,)*
+            number("correlation").optional(),
+            number("graph_node").optional(),
+            $($after,)*
+            code("launch_thread").optional(),
+            number("launch_ns").optional(),
+            text("span").optional(),
+            text("path").optional(),
+            number("call_id").optional(),
+        ]
+    };
+}
 
-const COPIES: &[Column] = &[
-    PID,
-    code("device"),
-    code("context"),
-    code("stream"),
-    START,
-    DURATION,
-    text("kind"),
-    code("bytes"),
-    text("source").optional(),
-    text("destination").optional(),
-    number("correlation").optional(),
-    number("graph_node").optional(),
-    code("launch_thread").optional(),
-    number("launch_ns").optional(),
-    text("span").optional(),
-    text("path").optional(),
-    number("call_id").optional(),
-];
+const KERNELS: &[Column] = of_operation!(
+    [text("name"), text("symbol").optional()],
+    [
+        code("grid_x"),
+        code("grid_y"),
+        code("grid_z"),
+        code("block_x"),
+        code("block_y"),
+        code("block_z"),
+        code("registers"),
+        code("static_shared_bytes"),
+        code("dynamic_shared_bytes")
+    ]
+);
+
+const COPIES: &[Column] =
+    of_operation!([text("kind"), code("bytes"), text("source").optional(), text("destination").optional()], []);
 
 const API: &[Column] = &[
     PID,

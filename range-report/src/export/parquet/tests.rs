@@ -230,6 +230,53 @@ fn a_summary_is_states_waits_and_findings() {
     );
 }
 
+/// Of a run with windows, no time of calls and waits is there twice: the end adds what no window has.
+#[test]
+fn windows_have_rows_of_their_own() {
+    let place = Place::new("windows");
+    let mut sink = place.sink();
+    let of = |instances, told, inferred| {
+        let mut summary = Summary { process: process(), elapsed_ns: 2_000_000_000, ..Summary::default() };
+        summary.calls = vec![CallStats::new("request", Times::new(instances, 10 * instances))];
+        summary.waits = vec![WaitStats::new("request", Some("compact".to_owned()), told, 90, 50)];
+        if inferred > 0 {
+            let mut row = WaitStats::new("request", Some("flush".to_owned()), inferred, 70, 60);
+            (row.of_waits, row.by_chance) = (Some(9), Some(1));
+            summary.waits.push(row);
+        }
+        summary
+    };
+    for instances in [3, 4] {
+        place.wait(2);
+        sink.window(&of(instances, instances, 0)).unwrap();
+    }
+    let mut whole = of(7, 7, 5);
+    whole.elapsed_ns = 4_000_000_000;
+    let mut device = DeviceIdle { device: 1, wall_ns: 100, busy_ns: 60, ..DeviceIdle::default() };
+    device.causes.add(IdleCause::Host, 40);
+    whole.idle = Some(GpuIdle { devices: vec![device], ..GpuIdle::default() });
+    sink.end(&whole, 0).unwrap();
+    let busy = |start: u64, instances: u64| {
+        let times = format!("time_ns: {0}, of_ns: {0}, instances: {instances}", 10 * instances);
+        format!(
+            "pid: 42, window_start_ns: {start}, window_ns: 2000000000, subject: \"call\", name: \"request\", \
+             state: \"on thread\", {times}"
+        )
+    };
+    let states = place.rows("states-42-0000.parquet");
+    assert_eq!(states.len(), 3 + 3 + 11);
+    assert_eq!((&states[0], &states[3]), (&busy(1_000_000, 3), &busy(2_001_000_000, 4)));
+    let of_run = "pid: 42, window_start_ns: 1000000, window_ns: 4000000000";
+    assert!(
+        states[6].starts_with(&format!("{of_run}, subject: \"device\", device: 1, state: \"busy\"")),
+        "{states:#?}"
+    );
+    let waits = place.rows("waits-42-0000.parquet");
+    let told: Vec<&String> = waits.iter().filter(|row| row.contains("compact")).collect();
+    assert!(told.len() == 2 && told.iter().all(|row| row.contains("window_ns: 2000000000")), "{waits:#?}");
+    assert!(waits.len() == 3 && waits[2].starts_with(of_run) && waits[2].contains("flush"), "{waits:#?}");
+}
+
 /// Whenever the process is killed, all files that have their names are whole, and only rows of the last 10 s are in
 /// others.
 #[test]
