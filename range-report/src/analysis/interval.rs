@@ -8,6 +8,10 @@
 //! each error a random sign, and looks how far the mean of the errors is from 0, in units of its own spread. A pair has
 //! one sign for all ranges, because a slow machine is slow for all of them. The worst range decides. So the intervals
 //! of *all* ranges together hold the true change in 99 of 100 comparisons, however many ranges there are.
+//!
+//! Where most differences are equal, as of a cause of idle time that few runs have, random signs may leave hardly any
+//! spread, and the mean would be infinitely many spreads from 0. So a drawn spread counts as at least a part of the
+//! measured one, and a figure without spread decides nothing.
 
 use crate::stats::Lean;
 
@@ -17,6 +21,10 @@ pub(crate) const LEAST_PAIRS: usize = 8;
 pub(super) const CONFIDENCE: f64 = 0.99;
 /// How often the signs of all pairs are drawn.
 const ROUNDS: usize = 1_000;
+/// A spread that comes from rounding.
+const NO_SPREAD: f64 = 1e-9;
+/// The least part of the measured spread that a drawn one counts as.
+const LEAST_SPREAD: f64 = 0.25;
 /// One in this many differences is left out at either end.
 const TRIMMED: usize = 5;
 
@@ -35,10 +43,11 @@ pub(super) fn intervals(ranges: &[Vec<Option<f64>>]) -> Vec<Option<Interval>> {
     let mut buffer = Vec::new();
     let estimates: Vec<Option<Estimate>> =
         ranges.iter().map(|pairs| Estimate::of(pairs.iter().copied().flatten(), &mut buffer)).in_vec();
-    let errors: Vec<Vec<(usize, f64)>> = (ranges.iter().zip(&estimates))
+    let errors: Vec<(f64, Vec<(usize, f64)>)> = (ranges.iter().zip(&estimates))
         .filter_map(|(pairs, estimate)| {
-            let change = estimate.as_ref()?.change;
-            Some(pairs.iter().enumerate().filter_map(|(at, pair)| Some((at, (*pair)? - change))).in_vec())
+            let &Estimate { change, spread } = estimate.as_ref().filter(|estimate| estimate.spread > NO_SPREAD)?;
+            let errors = pairs.iter().enumerate().filter_map(|(at, pair)| Some((at, (*pair)? - change)));
+            Some((LEAST_SPREAD * spread, errors.in_vec()))
         })
         .in_vec();
     let mut signs = vec![1.0; ranges.iter().map(Vec::len).max().unwrap_or(0)];
@@ -46,9 +55,9 @@ pub(super) fn intervals(ranges: &[Vec<Option<f64>>]) -> Vec<Option<Interval>> {
     let mut worst: Vec<f64> = (0..ROUNDS)
         .map(|_| {
             signs.fill_with(|| random.sign());
-            let of_range = errors.iter().filter_map(|errors| {
+            let of_range = errors.iter().filter_map(|(least, errors)| {
                 let signed = errors.iter().filter_map(|&(at, error)| Some(error * signs.get(at)?));
-                Some(Estimate::of(signed, &mut buffer)?.in_spreads())
+                Some(Estimate::of(signed, &mut buffer)?.in_spreads(*least))
             });
             of_range.fold(0.0, f64::max)
         })
@@ -88,8 +97,8 @@ impl Estimate {
         Some(Self { change, spread })
     }
 
-    fn in_spreads(&self) -> f64 {
-        if self.spread > 0.0 { (self.change / self.spread).abs() } else { 0.0 }
+    fn in_spreads(&self, least: f64) -> f64 {
+        (self.change / self.spread.max(least)).abs()
     }
 }
 
@@ -173,6 +182,23 @@ mod tests {
         assert!(failed == 0 && found >= 38, "{failed} of 40 equal runs failed, {found} of 40 were found");
     }
 
+    /// Of a figure that few runs have, most differences are equal. It must not widen the intervals of others.
+    #[test]
+    fn rare_differences_widen_no_other_interval() {
+        let mut machine = Machine::new(7);
+        for seed in 0..200 {
+            machine.random = Random(seed);
+            let common = (0..20).map(|_| Some(0.05 + 0.01 * machine.normal())).in_vec();
+            let alone = intervals(&[common.clone()])[0].unwrap();
+            for few in 1..8 {
+                let rare = (0..20).map(|at| Some(if at % 20 < few { 0.002 * machine.uniform() } else { 0.0 })).in_vec();
+                let beside = intervals(&[common.clone(), rare])[0].unwrap();
+                let width = |interval: Interval| interval.high - interval.low;
+                assert!(width(beside) < 2.0 * width(alone), "{few}: {beside:?}, alone {alone:?}");
+            }
+        }
+    }
+
     #[test]
     fn an_interval_holds_the_change() {
         let alike = vec![Some(0.5); LEAST_PAIRS];
@@ -182,8 +208,7 @@ mod tests {
         let mut disturbed = vec![Some(0.1); 10];
         (disturbed[0], disturbed[4], disturbed[7]) = (Some(9.0), Some(-3.0), None);
         let found = intervals(&[disturbed.clone()])[0].unwrap();
-        assert_eq!((found.change * 1e9).round(), 1e8);
-        assert!(found.low <= 0.1 && found.high >= 0.1, "{found:?}");
+        assert_eq!([found.change, found.low, found.high].map(|log| (log * 1e9).round()), [1e8; 3]);
         assert_eq!(intervals(&[disturbed.clone()]), intervals(&[disturbed]));
     }
 }

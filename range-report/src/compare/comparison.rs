@@ -341,7 +341,7 @@ impl Comparison {
         for row in &mut self.figures {
             let label = row.label();
             let reason = match row.figure {
-                Figure::GpuBusy | Figure::GpuIdle(_) => facts.of_device(row.figure),
+                Figure::GpuBusy | Figure::GpuIdle(_) => facts.of_device(row.figure, &row.name),
                 _ => facts.of_row(&label, row.figure),
             };
             row.in_runs.get_mut(run).into_iter().flatten().for_each(|place| place.reason = reason.clone());

@@ -100,7 +100,7 @@ fn latencies(summary: &Summary) -> impl Iterator<Item = (Key, One)> + '_ {
 fn devices(summary: &Summary) -> impl Iterator<Item = (Key, One)> + '_ {
     let devices = summary.idle.iter().flat_map(|idle| &idle.devices);
     devices.flat_map(|device: &DeviceIdle| {
-        let name = format!("GPU {}", device.device);
+        let name = name_of(device);
         let busy = (Figure::GpuBusy, device.busy_ns, device.busy_ns);
         let idle = IdleCause::ALL.map(|cause| (Figure::GpuIdle(cause), device.causes.of(cause), device.wall_ns));
         [busy].into_iter().chain(idle).map(move |(figure, ns, of_ns)| {
@@ -108,6 +108,10 @@ fn devices(summary: &Summary) -> impl Iterator<Item = (Key, One)> + '_ {
             (key, One { ns: ns as f64, of_ns: of_ns as f64, instances: 1 })
         })
     })
+}
+
+pub(super) fn name_of(device: &DeviceIdle) -> String {
+    format!("GPU {}", device.device)
 }
 
 impl FigureInRun {
@@ -125,7 +129,8 @@ impl ComparedFigure {
         in_domain(self.domain.as_deref(), &self.name)
     }
 
-    /// How it is judged in a run; `None` where it is in one of the two runs alone, or has too few calls.
+    /// How it is judged in a run; `None` where it is in one of the two runs alone, has too few calls, or is an idle time
+    /// that is too short in both to have grown by what is allowed.
     pub(super) fn judged(&self, run: usize, gate: &Gate) -> Option<Judged> {
         let [base, new] = [0, run].map(|run| self.in_runs.get(run).and_then(Option::as_ref));
         let (base, new) = (base?, new?);
@@ -143,10 +148,12 @@ impl ComparedFigure {
             (ratio > 0.0).then(|| ratio.ln())
         };
         let of_ns = base.each.iter().flatten().map(|one| one.of_ns as u64).in_vec();
-        (enough(base) && enough(new)).then(|| Judged {
+        let of_ns = middle(&of_ns).unwrap_or(0) as f64;
+        let is_long = base.ns.max(new.ns) > of_ns * gate.threshold_percent.max(0.0) / 200.0;
+        (enough(base) && enough(new) && (is_long || !matches!(self.figure, Figure::GpuIdle(_)))).then(|| Judged {
             basis: self.basis,
             ns: [base.ns, new.ns],
-            of_ns: middle(&of_ns).unwrap_or(0) as f64,
+            of_ns,
             as_many: new.instances as f64,
             pairs: base.each.iter().zip(&new.each).map(|(base, new)| change(base, new)).in_vec(),
         })

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::figures::name_of;
 use crate::analysis::Figure;
 use crate::stats::{Lean, order};
 use crate::summary::{CallKind, CallStates, CallStats, IdleCause, WaitStats};
@@ -264,12 +265,19 @@ impl<'a> Facts<'a> {
     }
 
     /// Why a GPU was busy or idle for longer.
-    pub(super) fn of_device(&self, figure: Figure) -> Option<Reason> {
+    pub(super) fn of_device(&self, figure: Figure, device: &str) -> Option<Reason> {
         let one = |_: &Run<'a>| Some(1.0);
-        let (name, by) = match figure {
-            Figure::GpuIdle(cause) => self.most(|run| idle_spans(run.summary, cause), one)?,
-            _ => self.most(|run| kernels(run.summary), one)?,
+        let time = |run: &Run<'a>| {
+            let mut devices = run.summary.idle.iter().flat_map(|idle| &idle.devices);
+            let row = devices.find(|row| name_of(row) == device)?;
+            Some(if let Figure::GpuIdle(cause) = figure { row.causes.of(cause) } else { row.busy_ns } as f64)
         };
+        let grown = self.growth(time).filter(|grown| *grown > 0.0)?;
+        let most = match figure {
+            Figure::GpuIdle(cause) => self.most(|run| idle_spans(run.summary, cause), one),
+            _ => self.most(|run| operations(run.summary), one),
+        };
+        let (name, by) = most.filter(|(_, by)| *by >= LEAST_PART * grown)?;
         let part = if let Figure::GpuIdle(_) = figure { "most of it" } else { "executing" };
         Some(Reason { inside: vec![name], part: part.to_owned(), cause: None, is_inferred: false, grown_ns: by as u64 })
     }
@@ -282,7 +290,10 @@ fn idle_spans(summary: &Summary, cause: IdleCause) -> Vec<(String, f64)> {
     named.in_vec()
 }
 
-fn kernels(summary: &Summary) -> Vec<(String, f64)> {
+/// Kernels by name, and copies as `HtoD`.
+fn operations(summary: &Summary) -> Vec<(String, f64)> {
     let kernels = summary.gpu.iter().flat_map(|gpu| &gpu.kernels);
-    kernels.map(|row| (row.name.clone(), row.times.total_ns as f64)).in_vec()
+    let copies = summary.gpu.iter().flat_map(|gpu| &gpu.memory);
+    let kernels = kernels.map(|row| (row.name.clone(), row.times.total_ns as f64));
+    kernels.chain(copies.map(|row| (format!("{:?}", row.kind), row.times.total_ns as f64))).in_vec()
 }
