@@ -8,12 +8,16 @@ mod alike;
 mod baseline;
 #[path = "browser/batches.rs"]
 mod batches;
+#[path = "browser/causes.rs"]
+mod causes;
 #[path = "browser/chromium.rs"]
 mod chromium;
 #[path = "browser/compared.rs"]
 mod compared;
 #[path = "browser/drawn.rs"]
 mod drawn;
+#[path = "browser/honest.rs"]
+mod honest;
 #[path = "browser/idle.rs"]
 mod idle;
 #[path = "browser/invented.rs"]

@@ -67,12 +67,27 @@ fn why_a_request_was_slow_is_said() {
     let mut browser = served();
     let slowest = texts(&mut browser, "#hot-calls a");
     let expected = [
-        ["GET /orders id 7777", "781.8 ms", "waiting in query > wait for a connection (99.8 %)"],
-        ["POST /predict id 12111", "310.2 ms", "waiting for its GPU work in infer (100.0 %)"],
+        [
+            "GET /orders id 7777",
+            "781.8 ms",
+            "99.8 % waiting in query > wait for a connection; 779.4 ms over its median",
+        ],
+        [
+            "GET /orders id 11500",
+            "30.34 ms",
+            "98.9 % waiting in query > fetch rows, 1.0 % waiting in query > wait for a connection; 27.99 ms over its \
+             median; the slowest of 99 alike",
+        ],
+        [
+            "POST /predict id 12111",
+            "310.2 ms",
+            "100.0 % waiting for its GPU work in infer, reindex(float*, int); 309.5 ms over its median",
+        ],
         [
             "POST /predict id 12121",
             "309.8 ms",
-            "waiting for a busy GPU in infer (99.8 %), the slowest of 98 with this reason",
+            "99.8 % waiting for a busy GPU in infer, behind reindex(float*, int); 309.1 ms over its median; the slowest \
+             of 99 alike",
         ],
     ];
     assert_eq!(slowest, expected.map(|parts| parts.join("\n")));
@@ -80,7 +95,7 @@ fn why_a_request_was_slow_is_said() {
     let details = "document.getElementById('details').innerText";
     for (index, number, why) in [
         (0, SLOW_QUERY, "780.0 ms (99.8 %) waiting in query > wait for a connection, usually 2"),
-        (2, SLOW_KERNEL, "(99.8 %) waiting for a busy GPU in infer, usually 5"),
+        (3, SLOW_KERNEL, "(99.8 %) waiting for a busy GPU in infer, usually 5"),
     ] {
         browser.click_on(&format!("document.querySelectorAll('#hot-calls a')[{index}]"));
         browser.wait_for(&format!("{details}.includes('times the median')"));
@@ -494,5 +509,59 @@ fn odd_names_of_calls_do_no_harm() {
     browser.eval("page.select(page.find('fetch rows')[0] ?? 0)");
     let value: Value = browser.eval("window.harmed === undefined");
     assert_eq!(value, true);
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn filters_select_by_length_field_and_state() {
+    let mut browser = served();
+    let mut found = |query: &str| {
+        search(&mut browser, query);
+        browser.text("document.getElementById('found').innerText")
+    };
+    let (server, _) = server();
+    let count = |is_selected: &dyn Fn(&Call<'_>) -> bool| server.calls.iter().filter(|call| is_selected(call)).count();
+    let slow = count(&|call| call.end - call.start >= 300_000_000 && call.name == "GET /orders");
+    assert_eq!((slow, found("get >300ms")), (1, "1 of 1".to_owned()));
+    let of_tenant = count(&|call| call.end - call.start >= 300_000_000 && !call.fields.is_empty());
+    assert_eq!(found(">300ms tenant=acme"), format!("1 of {of_tenant}"));
+    assert_eq!(found(">300ms tenant=globex"), "no match");
+    let between = count(&|call| (290_000_000..=300_000_000).contains(&(call.end - call.start)) && call.name == "infer");
+    assert!(found("\"infer\" >290ms <300ms").ends_with(&format!("of {between}")), "{between}");
+    assert_eq!(found("state=waiting GET >300ms"), "1 of 1");
+    assert_eq!(found("state=on-cpu"), "no match");
+    // A field alone is looked for as before, and so is a text that has no filter in it.
+    assert_eq!(found("id=701"), "1 of 1");
+    assert!(found("nothing>100").starts_with("no match"));
+    // p50 and p99 of all calls of the name by a field of the selected one.
+    browser.click_on("document.querySelector('#hot-calls a')");
+    browser.wait_for("[...document.querySelectorAll('#details .by')].length === 2");
+    browser.eval("[...document.querySelectorAll('#details .by')].find((one) => one.textContent === 'tenant').focus()");
+    browser.key("Enter", 0);
+    let row = texts(&mut browser, "#details tbody tr");
+    assert_eq!(row.len(), 1);
+    assert!(row[0].starts_with("acme\t24,300\t2.355 ms\t"), "{row:?}");
+    browser.key("Enter", 0);
+    assert_eq!(browser.text("page.search.query"), "get /orders tenant=acme");
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn sums_count_nested_calls_once() {
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    let small = Server::of(40);
+    browser.open(&written("nested.html", &small.page()));
+    browser.eval("scrollTo(0, 0)");
+    browser.key("m", 0);
+    let rows = browser.eval(
+        "[...document.querySelectorAll('#details tbody tr')].map((row) => [...row.children].slice(0, 3).map((cell) => cell.innerText))",
+    );
+    let rows: Vec<[String; 3]> = serde_json::from_value(rows).expect("texts");
+    for name in ["GET /orders", "query", "fetch rows"] {
+        let calls = small.calls.iter().filter(|call| call.name == name).count();
+        let expected = [name.to_owned(), "call".to_owned(), calls.to_string()];
+        assert!(rows.contains(&expected), "{expected:?} in {rows:?}");
+    }
     assert_eq!(browser.complaints(), NOTHING);
 }

@@ -54,6 +54,7 @@ document.addEventListener('keydown', (event) => {
 byId('keys').addEventListener('click', EVERYWHERE['?']);
 
 byId('unfinished').hidden = true;
+byId('unscripted').remove();
 byId('page').hidden = false;
 document.documentElement.lang = 'en';
 applyTheme();
