@@ -218,3 +218,51 @@ fn keys_lead_from_a_wait_to_its_cause_and_back() {
         assert_eq!(browser.complaints(), NOTHING);
     }
 }
+
+/// A real profiler: a followed future waits for a span.
+#[test]
+fn a_profiler_tells_who_ended_a_wait() {
+    use std::cell::Cell;
+    use std::future::{Future as _, poll_fn};
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+    use std::time::{Duration, Instant};
+
+    use tracing::{Instrument as _, info_span};
+    use tracing_gpu::{Output, Profiler, follow};
+
+    let path = folder().join("told.html");
+    let profiler = Profiler::builder().output(Output::None).html(&path).build().expect("it can be built");
+    let runs_for = |ms: u64| {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(ms) {}
+    };
+    tracing::subscriber::with_default(profiler.subscriber(), || {
+        let waker = Cell::new(None::<Waker>);
+        let mut polls = 0;
+        let waits = poll_fn(|context: &mut Context<'_>| {
+            polls += 1;
+            waker.set(Some(context.waker().clone()));
+            if polls > 1 { Poll::Ready(()) } else { Poll::Pending }
+        });
+        let mut future = pin!(follow(waits.instrument(info_span!("request"))));
+        let context = &mut Context::from_waker(Waker::noop());
+        assert!(future.as_mut().poll(context).is_pending());
+        info_span!("compact ledger").in_scope(|| {
+            runs_for(20);
+            waker.take().expect("it waits").wake();
+            runs_for(1);
+        });
+        assert!(future.as_mut().poll(context).is_ready());
+    });
+    profiler.finish().expect("the page can be written");
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&path);
+    select(&mut browser, "request");
+    assert!(browser.text(SAYS).contains("waiting for compact ledger"), "{}", browser.text(SAYS));
+    browser.eval("document.querySelector('#details .states [tabindex=\"0\"]').focus()");
+    browser.key("Enter", 0);
+    assert_eq!(browser.text(SELECTED), "compact ledger");
+    assert_eq!(browser.complaints(), NOTHING);
+}

@@ -565,3 +565,50 @@ fn sums_count_nested_calls_once() {
     }
     assert_eq!(browser.complaints(), NOTHING);
 }
+
+#[test]
+fn what_is_brushed_is_compared_with_the_rest() {
+    for (width, height, scheme) in [(1_440, 900, "light"), (1_024, 700, "dark")] {
+        let mut browser = served();
+        browser.prefer(scheme);
+        browser.size(width, height);
+        browser.wait_for("document.querySelectorAll('#heat-of option').length === 2");
+        let rows = "[...document.querySelectorAll('#populations tbody tr')].map((row) => row.innerText)";
+        // With keys: the upper half of the latencies of the first name, in all of the run.
+        browser.eval("document.getElementById('heat').focus()");
+        browser.key("ArrowUp", 0);
+        let found: Vec<String> = serde_json::from_value(browser.eval(rows)).expect("texts");
+        assert_eq!(found[0], "mostly waiting in query > wait for a connection\t100.0 % of 1\t0.0 % of 300");
+        assert!(
+            found.iter().any(|row| row.starts_with("mostly waiting in query > fetch rows\t0.0 % of 1\t")),
+            "{found:?}"
+        );
+        browser.screenshot(&folder().join(format!("heat-{scheme}.png")));
+        browser.key("Enter", 0);
+        browser.key("Enter", 0);
+        browser.wait_for("page.timeline.selected >= 0");
+        assert_eq!(browser.number("page.run.start[page.timeline.selected]"), slowest_start("GET /orders"));
+        // With the mouse: requests to the GPU at the time of the long kernel, against all others.
+        browser.eval("document.getElementById('heat-of').value = 'POST /predict'");
+        browser.eval("document.getElementById('heat-of').dispatchEvent(new Event('change'))");
+        browser.eval("document.getElementById('heat').scrollIntoView({ block: 'center' })");
+        browser.settle();
+        let place = "document.getElementById('heat').getBoundingClientRect()";
+        let (left, top) = (browser.number(&format!("{place}.left")), browser.number(&format!("{place}.top")));
+        let right = browser.number(&format!("{place}.right"));
+        browser.mouse("mousePressed", (left + 200.0, top + 4.0), json!({ "button": "left", "clickCount": 1 }));
+        browser.mouse("mouseMoved", (right - 30.0, top + 20.0), json!({ "buttons": 1 }));
+        browser.mouse("mouseReleased", (right - 30.0, top + 20.0), json!({ "button": "left", "clickCount": 1 }));
+        let found: Vec<String> = serde_json::from_value(browser.eval(rows)).expect("texts");
+        let is_of_kernel = |row: &&String| row.starts_with("held up by reindex(float*, int)\t");
+        let row = found.iter().find(is_of_kernel).unwrap_or_else(|| panic!("{found:?}"));
+        assert!(row.ends_with("% of 300\t0.0 % of 300") && !row.contains("\t0.0 % of 300\t"), "{row}");
+        assert_eq!(browser.complaints(), NOTHING);
+    }
+}
+
+/// When the slowest call of a name began.
+fn slowest_start(name: &str) -> f64 {
+    let calls = server().0.calls.iter().filter(|call| call.name == name);
+    calls.max_by_key(|call| call.end - call.start).expect("a call").start as f64
+}

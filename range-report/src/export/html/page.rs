@@ -13,7 +13,7 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: [&str; 3] =
     [include_str!("page/style.css"), include_str!("page/charts.css"), include_str!("page/tables.css")];
 /// One program: later files use earlier ones.
-const SCRIPTS: [&str; 27] = [
+const SCRIPTS: [&str; 28] = [
     include_str!("page/units.js"),
     include_str!("page/data.js"),
     include_str!("page/theme.js"),
@@ -39,6 +39,7 @@ const SCRIPTS: [&str; 27] = [
     include_str!("page/tables.js"),
     include_str!("page/search.js"),
     include_str!("page/overview.js"),
+    include_str!("page/heat.js"),
     include_str!("page/comparison.js"),
     include_str!("page/main.js"),
 ];

@@ -53,7 +53,7 @@ function sayMore(one, root) {
 /** The strip of an item: a button for each segment. Arrows go from one to the next. */
 function stripOf(item) {
   const shown = shownStates(item);
-  if (shown.length === 1 && shown[0].state !== 'held' && leadsTo(shown[0], item) < 0) return [];
+  if (shown.length === 1 && !chain.links.length && leadsTo(shown[0], item) < 0) return [];
   const says = element('p', 'state-says');
   const whole = Math.max(1, lengthOf(item));
   const buttons = shown.map((one) => {

@@ -114,7 +114,7 @@ function drawTicks(context) {
   context.stroke();
 }
 
-/** Steps of the height of a pixel, so that many beside each other are drawn as one. */
+/** Steps of the height of a pixel. Those beside each other that differ by one are drawn as one. */
 const STEPS = 6;
 /** Items of which the sum of lengths is remembered as one. */
 const SUMMED = 64;
@@ -155,6 +155,7 @@ function drawRow(context, line, y, { alpha = 1, fades = search.active, whole = f
   context.font = line.part === 'api' ? SMALL_FONT : FONT;
   let index = firstIndex(line.first, last, (index) => end[at(index)] > timeline.from);
   const steps = Math.min(STEPS, height);
+  const alike = height > 3 ? height / steps : 0;
   let [from, to, color, strength, high] = [0, 0, '', alpha, height];
   const flush = () => {
     if (to <= from) return;
@@ -182,7 +183,7 @@ function drawRow(context, line, y, { alpha = 1, fades = search.active, whole = f
     const faint = fades && !found ? theme.dim * alpha : alpha;
     const part = whole || found ? 1 : Math.min(1, lengthOfAll(ids, index, next) * scale);
     const rise = Math.max(1, (Math.ceil(part * steps) * height) / steps);
-    if (pixel !== to || fill !== color || faint !== strength || rise !== high) {
+    if (pixel !== to || fill !== color || faint !== strength || Math.abs(rise - high) > alike) {
       flush();
       [from, color, strength, high] = [pixel, fill, faint, rise];
     }

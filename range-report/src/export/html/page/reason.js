@@ -249,7 +249,8 @@ function fillSelected(target, item) {
   target.querySelector('strong').after(...strip);
   if (!isCall) return;
   const hasInside = calls.long[call] || calls.size[call] > 1 || itemsInside(call).length > 1;
-  const outer = callsAround(call).map((above) => calls.item[above]);
+  const launches = item >= firstOnStream ? [call] : [];
+  const outer = [...callsAround(call), ...launches].map((above) => calls.item[above]);
   const linked = [linkedLine('in batch', links.batches, call), linkedLine('serves', links.served, call)];
   const reason = hasInside && item < firstOnStream ? showReason(call) : '';
   target.querySelector('strong').after(trail(outer), ...strip, reason, ...linked);

@@ -133,7 +133,8 @@ function layOutCalls(group, put) {
   if (!traced.suspects.length) return;
   timeline.nextY += 5;
   group.labels.push({ text: 'held it up', y: timeline.nextY + 9, accent: true });
-  for (const ids of traced.suspects) put({ part: 'ranges', level: 0, group, ids, first: 0, last: ids.length, height: HIGH_LANE });
+  for (const ids of traced.suspects)
+    put({ part: 'ranges', level: 0, group, ids, first: 0, last: ids.length, height: HIGH_LANE });
 }
 
 /** The line on which an item is drawn, or null. */

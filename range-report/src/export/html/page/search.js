@@ -10,8 +10,11 @@ const search = {
   exact: 0,
   at: -1,
   /** In quotation marks: the whole text. */
-  matches: (text) =>
-    search.text !== '' && (search.whole === null ? text.toLowerCase().includes(search.text) : text.toLowerCase() === search.whole),
+  matches: (text) => {
+    if (search.text === '') return false;
+    return search.whole === null ? text.toLowerCase().includes(search.text) : text.toLowerCase() === search.whole;
+  },
+  /** The query without its filters. */
   text: '',
   whole: null,
   /** What selects items beside or in place of a text; see `readFilters`. */
@@ -25,8 +28,12 @@ const SELECTED_STATES = {
   'off-cpu': (item) => cpuOfAll(item)[1] >= lengthOf(item) / 2,
   'on-thread': (item) => timeOf(spanOf(rangesOf(item))) >= lengthOf(item) / 2,
   waiting: (item) => timeOf(spanOf(rangesOf(item))) < lengthOf(item) / 2,
-  gpu: (item) => item >= firstOnStream || (isCall(item) && timeOf(spanOf(operationsOf(callOf(item)))) >= lengthOf(item) / 2),
+  gpu: (item) => item >= firstOnStream || (isCall(item) && gpuTimeOf(item) >= lengthOf(item) / 2),
 };
+
+function gpuTimeOf(item) {
+  return timeOf(spanOf(operationsOf(callOf(item))));
+}
 
 /** Whether an item stands for a call. */
 function isCall(item) {
@@ -44,13 +51,14 @@ function cpuOfAll(item) {
 
 /**
  * `GET >100ms <2s tenant=globex state=off-cpu`: bounds of the length, fields and a state that all apply, and the text
- * that is left. Null where there is neither a length nor a state, nor a field beside something else.
+ * that is left. Null where there is neither a length nor a state, nor a field beside something else; and where a name is
+ * such a text.
  */
 function readFilters(query) {
   const filters = { least: 0, most: Infinity, fields: [], state: null };
   const words = query.split(/\s+/).filter((word) => {
     const [, than, number, unit] = /^([<>])=?(\d+(?:\.\d+)?)(ns|us|\u00b5s|ms|s)$/.exec(word) ?? [];
-    const [, field, value] = /^([^\s=<>]+)=(\S+)$/.exec(word) ?? [];
+    const [, field, value] = /^([\w.-]+)=(\S+)$/.exec(word) ?? [];
     if (than === '>') filters.least = Math.max(filters.least, number * UNITS[unit]);
     else if (than) filters.most = Math.min(filters.most, number * UNITS[unit]);
     else if (field === 'state' && Object.hasOwn(SELECTED_STATES, value)) filters.state = SELECTED_STATES[value];
@@ -60,7 +68,9 @@ function readFilters(query) {
   });
   const isPlain = filters.least === 0 && filters.most === Infinity && !filters.state;
   filters.text = words.join(' ');
-  return query === '' || (isPlain && (!filters.fields.length || query.split(/\s+/).length === 1)) ? null : filters;
+  const isField = !filters.fields.length || query.split(/\s+/).length === 1;
+  const isText = () => run.texts.some((text) => text.toLowerCase().includes(query));
+  return isPlain && (isField || isText()) ? null : filters;
 }
 
 /** Whether an item is selected: a call, or a range, operation or API call that stands for none. */
