@@ -222,8 +222,8 @@ mod tests {
             });
             columns.collect::<Vec<_>>()
         };
-        // In page numbers: links from 3 to 1; a wait of 3 from 6 on for 3 ns, for text 5 on its thread; calls 1, 3, 3, 0; parents 2, 1, 1, 0; spans: as the call, 1, as the call,
-        // none.
+        // In page numbers: links from 3 to 1; a wait of 3 from 6 on, for 3 ns, for text 5 on its thread. Calls 1, 3, 3,
+        // 0; parents 2, 1, 1, 0; spans: as the call, 1, as the call, none.
         let bars = [bar(1 << 40, 5, 1 << 40), bar(70, 1 << 40, 1 << 40), bar(70, 1 << 40, 70), bar(0, 0, 0)];
         let columns = [
             vec![3],

@@ -142,18 +142,20 @@ function showSlowCalls() {
   const entries = shown.map(({ item, count, most }) => {
     const parts = largestParts(item, SLOW_PARTS).filter(({ time }) => time * 200 >= lengthOf(item));
     const madeOf = parts.map((part) => percent(part.time, lengthOf(item)) + ' ' + part.says).join(', ');
-    const over = excess(item) > 0 ? '; ' + human(excess(item)) + ' over its median' : '';
-    const others = count > 1 ? '; the slowest of ' + integer(count) + ' alike' : '';
-    const says = madeOf + over + others;
+    const says = madeOf + (count > 1 ? '; slowest of ' + integer(count) + ' alike' : '');
+    const over = excess(item) > 0 ? '+' + human(excess(item)) : '';
     const made = linkTo(
       item,
       element('span', 'bar-name', nameOf(item), element('span', 'quiet', ' ' + tells(item))),
       element('span', 'bar-time', human(lengthOf(item))),
       element('span', 'bar-why', says),
+      element('span', 'bar-share quiet', over),
       most ? element('span', 'bar-why', 'most of p99: ' + most) : '',
     );
     made.style.setProperty('--color', colorOfName(nameOf(item)));
-    made.title = nameOf(item).slice(0, 500) + ': ' + human(lengthOf(item)) + ', ' + says + '. Click to follow it.';
+    const median = over && ', ' + over + ' over its median';
+    made.title =
+      nameOf(item).slice(0, 500) + ': ' + human(lengthOf(item)) + median + ', ' + says + '. Click to follow it.';
     return element('li', '', made);
   });
   if (loops.length) entries.push(element('li', 'quiet', 'apart, as loops that wait for work: ' + listed(loops)));

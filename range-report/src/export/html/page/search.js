@@ -51,8 +51,7 @@ function cpuOfAll(item) {
 
 /**
  * `GET >100ms <2s tenant=globex state=off-cpu`: bounds of the length, fields and a state that all apply, and the text
- * that is left. Null where there is neither a length nor a state, nor a field beside something else; and where a name is
- * such a text.
+ * that is left. Null where there is neither a length nor a state, and a field stands alone, or is part of a name.
  */
 function readFilters(query) {
   const filters = { least: 0, most: Infinity, fields: [], state: null };
