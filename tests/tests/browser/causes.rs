@@ -20,6 +20,7 @@ const JOB: u64 = 3;
 const EXPORT: u64 = 4;
 const OTHER: u64 = 5;
 const LOAD: u64 = 6;
+const NEXT: u64 = 7;
 
 fn range(thread: u32, [start, end]: [u64; 2], name: &'static str, call: u64) -> Item<'static> {
     let (start, end) = (start * MS, end * MS);
@@ -98,6 +99,10 @@ fn items() -> Vec<Item<'static>> {
         range(104, [300, 301], "load", LOAD),
         range(104, [389, 390], "load", LOAD),
         range(105, [330, 388], "flush", 9),
+        // The next in the queue.
+        call(NEXT, 0, [310, 394], "load"),
+        range(105, [310, 311], "load", NEXT),
+        range(105, [391, 394], "load", NEXT),
     ]);
     items
 }
@@ -129,6 +134,13 @@ fn select(browser: &mut Browser, name: &str) {
     browser.eval(&format!(
         "page.select(page.find('{name}').find((item) => page.run.rows.find((row) => row.last > item).part === 'calls'))"
     ));
+    browser.settle();
+}
+
+/// The one that began last.
+fn select_last(browser: &mut Browser, name: &str) {
+    let is_call = "(item) => page.run.rows.find((row) => row.last > item).part === 'calls'";
+    browser.eval(&format!("page.select(page.find('{name}').filter({is_call}).sort((a, b) => page.run.start[a] - page.run.start[b]).at(-1))"));
     browser.settle();
 }
 
@@ -169,6 +181,11 @@ fn a_strip_says_what_a_call_did_and_who_made_it_wait() {
     let says = "88.00 ms (97.8 %) waiting, most likely for flush. 68 of 69 such waits ended right after one, 1 would by \
                 chance. Enter leads to flush.";
     assert_eq!(browser.text(SAYS), says);
+    // A queue is followed to its head.
+    select_last(&mut browser, "load");
+    let states =
+        json!(["on a thread", "waiting, most likely for flush", "waiting in a queue, behind load", "on a thread"]);
+    assert_eq!(browser.eval(SEGMENTS), states);
     assert_eq!(browser.complaints(), NOTHING);
 }
 

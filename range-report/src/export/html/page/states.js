@@ -5,6 +5,8 @@ const LEAST_PART = 1 / 2000;
 /** Segments of one call, and how deep calls inside it are followed. */
 const MOST_SEGMENTS = 3000;
 const MOST_DEPTH = 40;
+/** Calls of one name in a queue that are followed to its head. */
+const MOST_QUEUED = 200;
 
 /** Of each state its words, those before who is to blame, the look of its segment, and where a chain of causes ends. */
 const STATES = {
@@ -18,6 +20,7 @@ const STATES = {
   worker: { says: 'ready for a thread', cause: ', held by ', look: 'held' },
   held: { says: 'waiting', cause: ' for ', look: 'held' },
   likely: { says: 'waiting', cause: ', most likely for ', look: 'held' },
+  behind: { says: 'waiting', cause: ' in a queue, behind ', look: 'held' },
   woken: { says: 'waiting for a timer, I/O or the end of a task', look: 'waits', ends: 'what has no span' },
   queued: { says: 'waiting for a busy GPU', cause: ', behind ', look: 'held' },
   gpu: { says: 'waiting for its GPU work', cause: ', ', look: 'gpu', ends: 'the GPU' },
@@ -68,20 +71,52 @@ function wholeOf(item) {
   return call >= 0 && calls.long[call] ? calls.item[call] : item;
 }
 
-/** The ranges of a name by when they ended. */
+/** The ranges, or the calls, of a name by when they ended. */
 const byEnd = remembered((name) => namedItems('ranges', name).slice().sort((a, b) => run.end[a] - run.end[b]));
+const callsByEnd = remembered((name) => callsNamed(name).slice().sort((a, b) => run.end[a] - run.end[b]));
+
+/** The last of these items, by their ends, that ended between two moments. */
+function lastBetween(items, from, to) {
+  const after = firstIndex(0, items.length, (index) => run.end[items[index]] > to);
+  return after > 0 && run.end[items[after - 1]] >= from ? items[after - 1] : undefined;
+}
 
 /** Who probably ended a wait of a name that took so long and ended between two moments: many such waits did so. */
 function likelyCause(name, length, [from, to]) {
   for (const pattern of run.patterns) {
     if (pattern.waiter !== name || length < pattern.over_ns) continue;
-    const ends = byEnd(pattern.by);
-    const after = firstIndex(0, ends.length, (index) => run.end[ends[index]] > to + pattern.before_ns);
-    const target = ends[after - 1];
-    if (target !== undefined && run.end[target] >= from - pattern.within_ns)
-      return { by: pattern.by, target: wholeOf(target), among: 1, evidence: evidenceOf(pattern) };
+    const target = lastBetween(byEnd(pattern.by), from - pattern.within_ns, to + pattern.before_ns);
+    if (target === undefined) continue;
+    return { by: pattern.by, target: wholeOf(target), among: 1, evidence: evidenceOf(pattern) };
   }
   return null;
+}
+
+/**
+ * The likely causes of a wait of a call, one after the other: of a queue, whoever made its head wait until that went on,
+ * and then those of its own name in front of it, each of which ended right before the next went on.
+ */
+function likelyCauses(call, from, to) {
+  const name = nameOf(calls.item[call]);
+  const within = Math.max(0, ...run.patterns.filter(({ waiter }) => waiter === name).map((one) => one.within_ns));
+  const found = [];
+  for (let at = to; within > 0 && found.length < MOST_QUEUED;) {
+    const cause = likelyCause(name, at - from, [at, at]);
+    if (cause) return [{ from, to: at, state: 'likely', ...cause }, ...found];
+    const before = lastBetween(callsByEnd(name), at - within, at);
+    const wait = before === undefined || !calls.long[callOf(before)] ? null : longestWait(callOf(before));
+    if (!wait || wait[1] >= at || wait[1] <= from) break;
+    found.unshift({ from: wait[1], to: at, state: 'behind', by: name, target: before, among: 1 });
+    at = wait[1];
+  }
+  return [];
+}
+
+/** From the end of a poll to the start of the next, where that takes longest; null where there is none. */
+function longestWait(call) {
+  const polls = pollsOf(call);
+  const waits = Array.from(polls.subarray(1), (poll, index) => [run.end[polls[index]], run.start[poll]]);
+  return waits.reduce((a, b) => (a && a[1] - a[0] >= b[1] - b[0] ? a : b), null);
 }
 
 function evidenceOf({ waits, of, by_chance: chance, value }) {
@@ -236,10 +271,8 @@ function waitsIn(call, [from, to], state, inside) {
 
 function ownWait(call, from, to, state, path) {
   const own = cut([{ from, to, state, path }], [...toldOf(call), ...forGpu(call, from, to)]);
-  return own.map((one) => {
-    const likely = one.state === 'wait' && likelyCause(nameOf(calls.item[call]), one.to - one.from, [one.to, one.to]);
-    return likely && one.to === to ? { ...one, state: 'likely', ...likely } : one;
-  });
+  const last = own.at(-1);
+  return last.state === 'wait' ? [...own.slice(0, -1), ...cut([last], likelyCauses(call, last.from, to))] : own;
 }
 
 /**
