@@ -8,12 +8,16 @@ mod alike;
 mod baseline;
 #[path = "browser/batches.rs"]
 mod batches;
+#[path = "browser/causes.rs"]
+mod causes;
 #[path = "browser/chromium.rs"]
 mod chromium;
 #[path = "browser/compared.rs"]
 mod compared;
 #[path = "browser/drawn.rs"]
 mod drawn;
+#[path = "browser/honest.rs"]
+mod honest;
 #[path = "browser/idle.rs"]
 mod idle;
 #[path = "browser/invented.rs"]
@@ -99,7 +103,7 @@ fn pictures_of_the_documentation() {
     for scheme in ["light", "dark"] {
         browser.prefer(scheme);
         browser.size(1_280, 940);
-        browser.click_on("document.querySelector('#hot-calls a')");
+        browser.click_on("document.querySelectorAll('#hot-calls a')[3]");
         browser.wait_for("page.timeline.selected >= 0");
         browser.eval("scrollTo(0, 0)");
         browser.settle();

@@ -149,7 +149,7 @@ impl<W: Write + Send> Sink for Chrome<W> {
             Item::ApiCall(call) => host.api_call(lines, call),
             Item::Projection(projection) => devices.projection(lines, projection),
             Item::Link(link) => host.link(lines, *link),
-            Item::Detail(_) | Item::Idle(_) => {}
+            Item::Detail(_) | Item::Idle(_) | Item::Wait(_) => {}
         }
         if self.lines.bytes().len() >= CHUNK { self.write() } else { Ok(()) }
     }

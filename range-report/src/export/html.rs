@@ -16,9 +16,11 @@ mod idle;
 mod items;
 mod lay_out;
 mod page;
+mod spreads;
 mod tables;
 mod texts;
 mod tree;
+mod waits;
 
 use std::io::{self, BufWriter, Write};
 

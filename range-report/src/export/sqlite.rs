@@ -124,7 +124,7 @@ impl Writer {
             Item::Call(call) => events.call(file, call),
             Item::ApiCall(call) => gpu.api_call(file, call),
             Item::Projection(_) => Ok(()), // the reports project by themselves
-            Item::Detail(_) | Item::Idle(_) | Item::Link(_) => Ok(()),
+            Item::Detail(_) | Item::Idle(_) | Item::Link(_) | Item::Wait(_) => Ok(()),
         }
     }
 

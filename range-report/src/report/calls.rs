@@ -201,6 +201,29 @@ fn is_slow(row: &CallStats, slowest: &SlowestCalls) -> bool {
 /// `slowest 12 of 1,200 calls of request, 552.9 ms each: 91.9% in child calls, 5.1% ready`. `None` where they did
 /// nothing but wait, which the table says.
 fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, options: &RenderOptions) -> Option<String> {
+    let parts = slowest_parts(summary, row, slowest)?;
+    let name = options.wording().label(row.domain.as_deref(), &row.name);
+    let (mean, all) = (slowest.latency_ns / slowest.calls.max(1), integer(row.latency.instances, options.thousands));
+    let (which, each) = match slowest.calls {
+        1 => ("the slowest".to_owned(), ""),
+        slow => (format!("slowest {}", integer(slow, options.thousands)), " each"),
+    };
+    let (name, mean) = (escaped(&name), human_inline(mean));
+    Some(format!("{which} of {all} calls of {name}, {mean}{each}: {parts}"))
+}
+
+/// Of each name of calls whose slowest are slow, its label and what they are made of.
+#[cfg(feature = "html")]
+pub(crate) fn slowest_calls(summary: &Summary) -> impl Iterator<Item = (String, String)> {
+    summary.calls.iter().filter_map(|row| {
+        let slowest = row.slowest.as_ref().filter(|slow| is_slow(row, slow))?;
+        let label = crate::text::label(row.domain.as_deref(), &row.name)?;
+        Some((label, slowest_parts(summary, row, slowest)?))
+    })
+}
+
+/// `91.9% in child calls, 5.1% ready`
+fn slowest_parts(summary: &Summary, row: &CallStats, slowest: &SlowestCalls) -> Option<String> {
     let mut parts = parts_of(&slowest.states);
     if are_workers_busy(summary) && !are_wakes_known(summary, row) {
         parts.iter_mut().filter(|(_, state)| *state == WAITING).for_each(|(_, state)| *state = READY_OR_WAITING);
@@ -213,14 +236,7 @@ fn slowest_text(summary: &Summary, row: &CallStats, slowest: &SlowestCalls, opti
         return None;
     }
     let parts: Vec<String> = parts.iter().map(|(ns, state)| format!("{} {state}", share(*ns, all.into()))).in_vec();
-    let name = options.wording().label(row.domain.as_deref(), &row.name);
-    let (mean, all) = (slowest.latency_ns / slowest.calls.max(1), integer(row.latency.instances, options.thousands));
-    let (which, each) = match slowest.calls {
-        1 => ("the slowest".to_owned(), ""),
-        slow => (format!("slowest {}", integer(slow, options.thousands)), " each"),
-    };
-    let (name, mean) = (escaped(&name), human_inline(mean));
-    Some(format!("{which} of {all} calls of {name}, {mean}{each}: {}", parts.join(", ")))
+    Some(parts.join(", "))
 }
 
 /// Whether it is known when calls of this name were woken, since nearly all of their waits were told. tokio's events

@@ -127,6 +127,23 @@ pub struct Link {
     pub weight: f64,
 }
 
+/// A part of a call's wait, and the span to which it is owed. [`Summary::waits`] has the sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CallWait<'a> {
+    /// Number of the call.
+    pub call: u64,
+    /// When it began.
+    pub start: u64,
+    /// When it ended: the span let the call go on, or the next one in a queue.
+    pub end: u64,
+    /// Domain of the span; `None` for the default one.
+    pub domain: Option<&'a str>,
+    /// Name of the span. `None` if the call was woken from no span: by a timer, a device, the end of a task.
+    pub by: Option<&'a str>,
+    /// Whether the call was ready, and the span ran on its thread.
+    pub is_for_worker: bool,
+}
+
 /// A moment: an event of `tracing`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mark<'a> {
@@ -279,6 +296,8 @@ pub enum Item<'a> {
     Detail(PlacedDetail<'a>),
     /// Time in which a device was idle. Only a page shows it.
     Idle(IdleTime<'a>),
+    /// A part of a call's wait. Only a page shows it. It may come before the call's item.
+    Wait(CallWait<'a>),
     /// What a batch serves. It may come before or after the items of both.
     Link(Link),
 }

@@ -105,7 +105,7 @@ fn a_call_waits_where_the_run_does() {
     let reason = browser.text("document.querySelector('#details .reason').innerText");
     assert!(reason.contains(&format!("{time} (64.0 %) waiting in {way}")), "{reason}");
     let slowest = browser.text("document.querySelector('#hot-calls .bar-why').innerText");
-    assert!(slowest.starts_with(&format!("waiting in {way} ")), "{slowest}");
+    assert!(slowest.starts_with(&format!("64.0 % waiting in {way}, ")), "{slowest}");
     // The first list shows latencies if the report begins with waiting, and so names the same phase.
     let hot = browser.text("document.querySelector('#hot-cpu li').innerText");
     assert!(hot.starts_with(finding.span.last().expect("a phase")), "{hot}");

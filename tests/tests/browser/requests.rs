@@ -67,12 +67,24 @@ fn why_a_request_was_slow_is_said() {
     let mut browser = served();
     let slowest = texts(&mut browser, "#hot-calls a");
     let expected = [
-        ["GET /orders id 7777", "781.8 ms", "waiting in query > wait for a connection (99.8 %)"],
-        ["POST /predict id 12111", "310.2 ms", "waiting for its GPU work in infer (100.0 %)"],
+        ["GET /orders id 7777", "781.8 ms", "99.8 % waiting in query > wait for a connection", "+779.4 ms"],
+        [
+            "GET /orders id 11500",
+            "30.34 ms",
+            "98.9 % waiting in query > fetch rows, 1.0 % waiting in query > wait for a connection; slowest of 99 alike",
+            "+27.99 ms",
+        ],
+        [
+            "POST /predict id 12111",
+            "310.2 ms",
+            "100.0 % waiting for its GPU work in infer, reindex(float*, int)",
+            "+309.5 ms",
+        ],
         [
             "POST /predict id 12121",
             "309.8 ms",
-            "waiting for a busy GPU in infer (99.8 %), the slowest of 98 with this reason",
+            "99.8 % waiting for a busy GPU in infer, behind reindex(float*, int); slowest of 99 alike",
+            "+309.1 ms",
         ],
     ];
     assert_eq!(slowest, expected.map(|parts| parts.join("\n")));
@@ -80,7 +92,7 @@ fn why_a_request_was_slow_is_said() {
     let details = "document.getElementById('details').innerText";
     for (index, number, why) in [
         (0, SLOW_QUERY, "780.0 ms (99.8 %) waiting in query > wait for a connection, usually 2"),
-        (2, SLOW_KERNEL, "(99.8 %) waiting for a busy GPU in infer, usually 5"),
+        (3, SLOW_KERNEL, "(99.8 %) waiting for a busy GPU in infer, usually 5"),
     ] {
         browser.click_on(&format!("document.querySelectorAll('#hot-calls a')[{index}]"));
         browser.wait_for(&format!("{details}.includes('times the median')"));
@@ -495,4 +507,105 @@ fn odd_names_of_calls_do_no_harm() {
     let value: Value = browser.eval("window.harmed === undefined");
     assert_eq!(value, true);
     assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn filters_select_by_length_field_and_state() {
+    let mut browser = served();
+    let mut found = |query: &str| {
+        search(&mut browser, query);
+        browser.text("document.getElementById('found').innerText")
+    };
+    let (server, _) = server();
+    let count = |is_selected: &dyn Fn(&Call<'_>) -> bool| server.calls.iter().filter(|call| is_selected(call)).count();
+    let slow = count(&|call| call.end - call.start >= 300_000_000 && call.name == "GET /orders");
+    assert_eq!((slow, found("get >300ms")), (1, "1 of 1".to_owned()));
+    let of_tenant = count(&|call| call.end - call.start >= 300_000_000 && !call.fields.is_empty());
+    assert_eq!(found(">300ms tenant=acme"), format!("1 of {of_tenant}"));
+    assert_eq!(found(">300ms tenant=globex"), "no match");
+    let between = count(&|call| (290_000_000..=300_000_000).contains(&(call.end - call.start)) && call.name == "infer");
+    assert!(found("\"infer\" >290ms <300ms").ends_with(&format!("of {between}")), "{between}");
+    assert_eq!(found("state=waiting GET >300ms"), "1 of 1");
+    assert_eq!(found("state=on-cpu"), "no match");
+    // A field alone is looked for as before, and so is a text that has no filter in it.
+    assert_eq!(found("id=701"), "1 of 1");
+    assert!(found("nothing>100").starts_with("no match"));
+    // p50 and p99 of all calls of the name by a field of the selected one.
+    browser.click_on("document.querySelector('#hot-calls a')");
+    browser.wait_for("[...document.querySelectorAll('#details .by')].length === 2");
+    browser.eval("[...document.querySelectorAll('#details .by')].find((one) => one.textContent === 'tenant').focus()");
+    browser.key("Enter", 0);
+    let row = texts(&mut browser, "#details tbody tr");
+    assert_eq!(row.len(), 1);
+    assert!(row[0].starts_with("acme\t24,300\t2.355 ms\t"), "{row:?}");
+    browser.key("Enter", 0);
+    assert_eq!(browser.text("page.search.query"), "get /orders tenant=acme");
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn sums_count_nested_calls_once() {
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    let small = Server::of(40);
+    browser.open(&written("nested.html", &small.page()));
+    browser.eval("scrollTo(0, 0)");
+    browser.key("m", 0);
+    let rows = browser.eval(
+        "[...document.querySelectorAll('#details tbody tr')].map((row) => [...row.children].slice(0, 3).map((cell) => cell.innerText))",
+    );
+    let rows: Vec<[String; 3]> = serde_json::from_value(rows).expect("texts");
+    for name in ["GET /orders", "query", "fetch rows"] {
+        let calls = small.calls.iter().filter(|call| call.name == name).count();
+        let expected = [name.to_owned(), "call".to_owned(), calls.to_string()];
+        assert!(rows.contains(&expected), "{expected:?} in {rows:?}");
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn what_is_brushed_is_compared_with_the_rest() {
+    for (width, height, scheme) in [(1_440, 900, "light"), (1_024, 700, "dark")] {
+        let mut browser = served();
+        browser.prefer(scheme);
+        browser.size(width, height);
+        browser.wait_for("document.querySelectorAll('#heat-of option').length === 2");
+        let rows = "[...document.querySelectorAll('#populations tbody tr')].map((row) => row.innerText)";
+        // With keys: the upper half of the latencies of the first name, in all of the run.
+        browser.eval("document.getElementById('heat').focus()");
+        browser.key("ArrowUp", 0);
+        let found: Vec<String> = serde_json::from_value(browser.eval(rows)).expect("texts");
+        assert_eq!(found[0], "mostly waiting in query > wait for a connection\t100.0 % of 1\t0.0 % of 300");
+        assert!(
+            found.iter().any(|row| row.starts_with("mostly waiting in query > fetch rows\t0.0 % of 1\t")),
+            "{found:?}"
+        );
+        browser.screenshot(&folder().join(format!("heat-{scheme}.png")));
+        browser.key("Enter", 0);
+        browser.key("Enter", 0);
+        browser.wait_for("page.timeline.selected >= 0");
+        assert_eq!(browser.number("page.run.start[page.timeline.selected]"), slowest_start("GET /orders"));
+        // With the mouse: requests to the GPU at the time of the long kernel, against all others.
+        browser.eval("document.getElementById('heat-of').value = 'POST /predict'");
+        browser.eval("document.getElementById('heat-of').dispatchEvent(new Event('change'))");
+        browser.eval("document.getElementById('heat').scrollIntoView({ block: 'center' })");
+        browser.settle();
+        let place = "document.getElementById('heat').getBoundingClientRect()";
+        let (left, top) = (browser.number(&format!("{place}.left")), browser.number(&format!("{place}.top")));
+        let right = browser.number(&format!("{place}.right"));
+        browser.mouse("mousePressed", (left + 200.0, top + 4.0), json!({ "button": "left", "clickCount": 1 }));
+        browser.mouse("mouseMoved", (right - 30.0, top + 20.0), json!({ "buttons": 1 }));
+        browser.mouse("mouseReleased", (right - 30.0, top + 20.0), json!({ "button": "left", "clickCount": 1 }));
+        let found: Vec<String> = serde_json::from_value(browser.eval(rows)).expect("texts");
+        let is_of_kernel = |row: &&String| row.starts_with("held up by reindex(float*, int)\t");
+        let row = found.iter().find(is_of_kernel).unwrap_or_else(|| panic!("{found:?}"));
+        assert!(row.ends_with("% of 300\t0.0 % of 300") && !row.contains("\t0.0 % of 300\t"), "{row}");
+        assert_eq!(browser.complaints(), NOTHING);
+    }
+}
+
+/// When the slowest call of a name began.
+fn slowest_start(name: &str) -> f64 {
+    let calls = server().0.calls.iter().filter(|call| call.name == name);
+    calls.max_by_key(|call| call.end - call.start).expect("a call").start as f64
 }

@@ -431,6 +431,11 @@ impl Call {
         Some(RangeNumbers { span: call, call, parent, has_fields })
     }
 
+    /// The number that it has in a timeline, if one is written.
+    pub(crate) fn number_in_timeline(&self) -> Option<u64> {
+        self.numbers().map(|numbers| numbers.call)
+    }
+
     /// Notes that it was entered as the call with this number.
     pub(crate) fn enter_numbered(&self, number: u64, under: u64) {
         if self.number.load(Relaxed) == number {

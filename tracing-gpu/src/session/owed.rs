@@ -131,6 +131,15 @@ impl Owed {
         names.into_iter().take(count)
     }
 
+    /// The same with the start and the end of each part.
+    pub(crate) fn spans_of_names(&self, since: Ticks) -> impl Iterator<Item = (u32, [Ticks; 2])> {
+        let mut end = since.max(self.from);
+        self.of_names(since).map(move |(label, part)| {
+            end += part;
+            (label, [end - part, end])
+        })
+    }
+
     /// What a call that began then owes to each other name in all.
     pub(crate) fn of_others(&self, since: Ticks) -> impl Iterator<Item = (u32, u64)> {
         let parts = move || self.of_wait(since).filter(|(by, _)| *by != ITSELF);
@@ -171,6 +180,7 @@ mod tests {
         assert_eq!(of_wait(&of_third, 10), [(2, 10), (1, 80), (2, 10)], "before it waited, the second did something");
         assert_eq!(of_wait(&of_third, 105), [(2, 5)], "it came after the head had gone");
         assert_eq!(of_wait(&of_third, 110), []);
+        assert_eq!(of_third.spans_of_names(50).collect::<Vec<_>>(), [(1, [50, 100]), (2, [100, 110])]);
     }
 
     #[test]

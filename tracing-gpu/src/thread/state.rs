@@ -26,7 +26,7 @@ use super::row::{Row, RowIdentity};
 use super::rows::{CallRows, Rows};
 use super::slab::Slab;
 use super::stack::{Frame, Ranges, Stack};
-use super::tape::{Record, Tape};
+use super::tape::{Record, Tape, WaitRecord};
 use super::waits::{Followed, Waits};
 use crate::clock::{Moment, Ticks};
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
@@ -336,6 +336,15 @@ impl ThreadState {
     pub(crate) fn record(&self, record: impl FnOnce() -> Record) {
         if self.tape.is_open() {
             self.record_with_fields(record(), &Fields::default());
+        }
+    }
+
+    /// Records a wait of a call that began then and is owed to these, if a timeline is written.
+    pub(super) fn record_wait(&self, call: &Call, since: Ticks, owed: &Owed, is_for_worker: bool) {
+        if let Some(call) = call.number_in_timeline().filter(|_| self.tape.is_open()) {
+            for (by, [start, end]) in owed.spans_of_names(since) {
+                self.tape.record_wait(self.thread_id(), &WaitRecord { call, by, start, end, is_for_worker });
+            }
         }
     }
 

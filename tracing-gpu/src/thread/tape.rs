@@ -74,6 +74,18 @@ pub(crate) struct CallRecord {
     pub(crate) numbers: RangeNumbers,
 }
 
+/// A part of a call's wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct WaitRecord {
+    pub(crate) call: u64,
+    /// The label of the span to which it is owed.
+    pub(crate) by: u32,
+    pub(crate) start: Ticks,
+    pub(crate) end: Ticks,
+    /// Whether the call was ready, and the span ran on its thread.
+    pub(crate) is_for_worker: bool,
+}
+
 /// Flags beside the depth, which has 28 bits (see `chunked.rs`).
 const CUT: u64 = 1 << 31;
 const START_END: u64 = 1 << 30;
@@ -90,6 +102,10 @@ const ON_CPU: u64 = OTHER | CUT | START_END;
 /// numbers follow.
 const CALL: u64 = OTHER | NUMBERED;
 const CANCELLED: u64 = 1;
+/// Marks a part of a call's wait, beside [`CALL`]. The words are its start and end; label of the span to which it is
+/// owed, and thread; these marks.
+const WAIT: u64 = 2;
+const FOR_WORKER: u64 = 4;
 /// Marks the fields of a span. The words are its number; its call site; number of fields, and thread; number of lines
 /// that follow, with this mark and [`UPDATE`].
 const FIELDS: u64 = OTHER | START_END;
@@ -143,6 +159,16 @@ fn line_of_call(call: &CallRecord, thread: u32) -> Line {
 fn call_of(&[start, end, label, bits]: &Line, numbers: &Line) -> CallRecord {
     let numbers = numbers_of(numbers);
     CallRecord { label: (label >> 32) as u32, start, end, is_cancelled: bits & CANCELLED != 0, numbers }
+}
+
+fn line_of_wait(wait: &WaitRecord, thread: u32) -> Line {
+    let worker = if wait.is_for_worker { FOR_WORKER } else { 0 };
+    [wait.start, wait.end, u64::from(wait.by) << 32 | u64::from(thread), CALL | WAIT | worker]
+}
+
+fn wait_of(&[start, end, by, bits]: &Line, numbers: &Line) -> WaitRecord {
+    let call = numbers_of(numbers).call;
+    WaitRecord { call, by: (by >> 32) as u32, start, end, is_for_worker: bits & FOR_WORKER != 0 }
 }
 
 fn numbers_of(&[span, call, parent, has_fields]: &Line) -> RangeNumbers {
@@ -236,6 +262,7 @@ pub(crate) struct FieldsRecord<'a> {
 pub(crate) enum Recorded<'a> {
     Range(RangeRecord),
     Call(CallRecord),
+    Wait(WaitRecord),
     Values(ValuesRecord),
     /// What is known of the processor time of the range that starts then on this thread: the next record there.
     OnCpu(Ticks, OnCpu),
@@ -281,6 +308,7 @@ impl Records {
                     Recorded::Values(ValuesRecord { fields: fields.next(count), ..values })
                 }
                 [.., bits] if bits & FIELDS == FIELDS => Recorded::Fields(fields_of(line, following)?),
+                [.., bits] if bits & (CALL | WAIT) == CALL | WAIT => Recorded::Wait(wait_of(line, following.first()?)),
                 [.., bits] if bits & CALL == CALL => Recorded::Call(call_of(line, following.first()?)),
                 line => Recorded::Range(range_of(line, following.first())),
             };
@@ -419,6 +447,13 @@ impl Tape {
     pub(super) fn record_call(&self, thread: u32, call: &CallRecord) {
         let Some(page) = self.open_page() else { return };
         self.record_numbered(page, [line_of_call(call, thread), line_of_numbers(call.numbers)]);
+    }
+
+    /// Records a part of a call's wait that ends on this thread, if a timeline is written.
+    pub(super) fn record_wait(&self, thread: u32, wait: &WaitRecord) {
+        let Some(page) = self.open_page() else { return };
+        let numbers = RangeNumbers { call: wait.call, ..RangeNumbers::default() };
+        self.record_numbered(page, [line_of_wait(wait, thread), line_of_numbers(numbers)]);
     }
 
     #[inline(always)]

@@ -28,7 +28,7 @@ use std::time::Duration;
 use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
 use range_report::stats::{Keyed, Lean};
-use range_report::timeline::{Call, Details, Ending, Item, Mark, Range, Sink, Value};
+use range_report::timeline::{Call, CallWait, Details, Ending, Item, Mark, Range, Sink, Value};
 use range_report::{Process, RangeStyle, Summary};
 
 use gpu::{GpuRecords, GpuTracks};
@@ -43,9 +43,10 @@ use crate::process::{spawn, without_write_signals};
 use crate::record::{OnCpu, RangeNumbers};
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
+use crate::session::owed::NOBODY;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
-use crate::thread::tape::{CallRecord, RangeRecord, Record, Recorded, Records, ValuesRecord};
+use crate::thread::tape::{CallRecord, RangeRecord, Record, Recorded, Records, ValuesRecord, WaitRecord};
 
 /// The fraction of the timeline memory in which fields of spans are remembered.
 const FIELDS_PART: usize = 4;
@@ -400,6 +401,12 @@ fn write_records(state: &mut State, lists: &[Records], at: usize, places: &mut O
                 find(numbers, &mut state.fields);
                 let ending = if is_cancelled { Ending::Cancelled } else { Ending::Closed };
                 give_call(state, thread, label, (start, end), numbers, ending);
+            }
+            Recorded::Wait(WaitRecord { call, by, start, end, is_for_worker }) => {
+                let (domain, name) = state.labels.label(by);
+                let by = (by != NOBODY).then_some(name);
+                let [start, end] = [start, end].map(|at| state.moments.ns(at));
+                state.takers.give(&Item::Wait(CallWait { call, start, end, domain, by, is_for_worker }));
             }
             Recorded::Values(record) => values.push((thread, record)),
             Recorded::OnCpu(start, cpu) => on_cpu = Some((thread, start, cpu)),

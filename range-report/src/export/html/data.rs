@@ -10,9 +10,11 @@ use super::hot::{HotLists, hot_lists};
 use super::idle;
 use super::items::{Bar, Items, Launch, Part, Track, launch_of};
 use super::lay_out::lay_out;
+use super::spreads::{Spreads, spreads};
 use super::tables::{Column, Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable};
 use super::tree::{Node, nodes};
+use super::waits::{Pattern, WaitPart, patterns, slowest};
 use crate::analysis::Phases;
 use crate::report::{Explained, RenderOptions, Report, appended_figures, escaped, explained, notes};
 use crate::summary::{Process, Summary, TreeNode};
@@ -52,8 +54,15 @@ pub(super) struct Shown<'a> {
     gpu: Option<Gpu>,
     idle: Option<idle::Shown>,
     left_out: LeftOut,
-    /// Number of links of batches.
+    /// Number of links of batches, and of parts of waits.
     linked: usize,
+    waited: usize,
+    /// Where items are missing on this page.
+    spreads: Spreads<'a>,
+    /// What many waits showed.
+    patterns: Vec<Pattern>,
+    /// Of names of calls, what the slowest hundredth is made of.
+    slowest: Vec<(String, String)>,
     pub(super) notes: Vec<String>,
     #[serde(skip)]
     pub(super) bars: Vec<Bar>,
@@ -64,6 +73,8 @@ pub(super) struct Shown<'a> {
     pub(super) launches: Vec<Launch>,
     #[serde(skip)]
     pub(super) links: Vec<Link>,
+    #[serde(skip)]
+    pub(super) waits: Vec<WaitPart>,
     /// Number of bars on each row.
     #[serde(skip)]
     pub(super) rows: Vec<u32>,
@@ -111,6 +122,8 @@ struct LeftOut {
     /// Marks beyond their limit, and links of batches.
     marks: u64,
     links: u64,
+    /// Parts of waits beyond their limit: the shortest.
+    waits: u64,
     /// Items beyond the limit on rows.
     deep: u64,
     /// Texts beyond their limit.
@@ -146,9 +159,11 @@ pub(super) fn shown<'a>(
 ) -> Shown<'a> {
     let mut items = items;
     items.finish();
-    let Items { texts, tracks, mut bars, launches, marks, mut links, threads, devices, .. } = items;
-    let shown: HashSet<u64> = if links.is_empty() { HashSet::new() } else { bars.iter().map(|bar| bar.call).collect() };
+    let Items { texts, tracks, mut bars, launches, marks, mut links, mut waits, threads, devices, .. } = items;
+    let is_asked = !links.is_empty() || !waits.all.is_empty();
+    let shown: HashSet<u64> = if is_asked { bars.iter().map(|bar| bar.call).collect() } else { HashSet::new() };
     links.retain(|link| shown.contains(&link.batch) && shown.contains(&link.served));
+    waits.all.retain(|wait| shown.contains(&wait.call));
     bars.extend(marks);
     let in_order = renumber(&tracks, &mut bars, summary.process.pid);
     let calls = (0..).zip(&in_order).find_map(|(number, track)| (*track == Track::Calls).then_some(number));
@@ -161,6 +176,7 @@ pub(super) fn shown<'a>(
     let idle = summary.idle.as_ref().map(|idle| idle::shown(idle, drawn_idle));
     let launches = in_order_of(&laid.bars, &launches);
     let texts_left_out = texts.left_out;
+    let is_whole = lost + items.left_out + laid.left_out == 0;
     let phases = Phases::of(summary);
     let Explained { whole, sentences } = explained(summary, &phases, without);
     let appended = appended_figures(all_nodes(&summary.tree));
@@ -205,13 +221,19 @@ pub(super) fn shown<'a>(
             shortest_ns: items.shortest,
             marks: items.marks_left_out,
             links: items.links_left_out,
+            waits: waits.left_out,
             deep: laid.left_out,
             texts: texts_left_out,
             nodes: nodes_left_out,
         },
         linked: links.len(),
+        waited: waits.all.len(),
+        spreads: if is_whole { Spreads::new() } else { spreads(summary) },
+        patterns: patterns(summary),
+        slowest: slowest(summary),
         notes: all_notes(summary),
         links,
+        waits: waits.all,
         bars: laid.bars,
         bar_colors,
         launches,

@@ -19,6 +19,8 @@ pub(super) struct HotLists {
     /// Kernels and copies; and API calls, if no range explains them.
     gpu: Hot,
     api: Hot,
+    /// Names of calls that live as long as the run and wait for work.
+    loops: Vec<String>,
     /// Whether more time was awaited than run: then the page begins with latencies.
     waits: bool,
 }
@@ -43,6 +45,7 @@ pub(super) fn hot_lists(summary: &Summary, phases: &Phases) -> HotLists {
             .then(|| phase_times(|phase| [phase.own_ns, wait(phase)])),
         gpu: hottest(kernels.chain(memory), MOST_NAMES),
         api: hottest(calls.map(|row| named(nsys_call(&row.name), &row.times)), MOST_NAMES),
+        loops: phases.all().iter().filter(|phase| phase.is_loop()).map(|phase| name_of(phase.node)).collect(),
         waits: phases.waits_more_than_runs(),
     }
 }

@@ -7,16 +7,19 @@ use serde::Serialize;
 use super::details::{Detail, LONGEST_VALUE, of_api_call, of_call, of_mark, of_operation, of_range};
 use super::idle::words;
 use super::texts::{Texts, presentable};
+use super::waits::{WaitPart, WaitParts};
 use crate::TableStyle;
 use crate::report::{bracketed, nsys_call};
 use crate::summary::RangeStyle;
-use crate::timeline::{ApiCall, Call, IdleTime, Item, Link, Mark, Operation, OperationName, Projection, Range, Work};
+use crate::timeline::{
+    ApiCall, Call, CallWait, IdleTime, Item, Link, Mark, Operation, OperationName, Projection, Range, Work,
+};
 
 /// The capacity of a page. Items beyond it are counted, and the page says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The number of ranges, operations and calls; the shortest are dropped first. Besides these, a tenth as many
-    /// marks, and as many links of batches.
+    /// marks, as many links of batches, and as many parts of waits.
     pub items: usize,
     /// Bytes of names, fields and messages.
     pub text: usize,
@@ -98,6 +101,7 @@ pub(super) struct Items {
     pub(super) launches: Vec<Launch>,
     pub(super) marks: Vec<Bar>,
     pub(super) links: Vec<Link>,
+    pub(super) waits: WaitParts,
     pub(super) threads: BTreeMap<u32, String>,
     pub(super) devices: BTreeMap<u32, String>,
     /// Number of items that arrived, without marks.
@@ -129,6 +133,7 @@ impl Items {
             Item::ApiCall(call) if self.accepts(call.start, call.end) => self.api_call(call),
             Item::Projection(of) if self.accepts(of.start, of.end) => self.projection(of),
             Item::Idle(idle) if self.accepts(idle.start, idle.end) => self.idle(idle),
+            Item::Wait(wait) => self.wait(wait),
             Item::Link(link) if self.links.len() < self.limit / 10 => self.links.push(*link),
             Item::Link(_) => self.links_left_out = self.links_left_out.saturating_add(1),
             _ => {}
@@ -197,6 +202,11 @@ impl Items {
         self.push(Track::Calls, start, end, Bar { name, detail, call, span, parent, ..Bar::default() });
     }
 
+    fn wait(&mut self, &CallWait { call, start, end, domain, by, is_for_worker }: &CallWait<'_>) {
+        let by = by.map_or(0, |by| named(&mut self.texts, domain, by));
+        self.waits.push(WaitPart { call, start, end: end.max(start), by, is_for_worker }, self.limit / 10);
+    }
+
     fn api_call(&mut self, call: &ApiCall<'_>) {
         let (detail, name) = (self.detail(of_api_call(call)), self.texts.shown(nsys_call(call.name)));
         let track = Track::Thread { thread: call.thread, part: Part::Api };
@@ -239,6 +249,7 @@ impl Items {
     /// Drops exactly the items beyond the limit: the shortest ones. Among items of equal length, the dropped ones are
     /// spread over the run instead of being the latest.
     pub(super) fn finish(&mut self) {
+        self.waits.keep(self.limit / 10);
         let surplus = self.bars.len().saturating_sub(self.limit);
         let Some(last) = surplus.checked_sub(1) else { return };
         let mut ranks: Vec<(u64, u64)> = self.bars.iter().map(rank).collect();

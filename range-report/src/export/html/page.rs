@@ -6,13 +6,14 @@ use std::io::{self, Write};
 use super::columns::{self, folded};
 use super::data::Shown;
 use super::items::{Bar, Launch};
+use super::waits::WaitPart;
 use crate::timeline::Link;
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: [&str; 3] =
     [include_str!("page/style.css"), include_str!("page/charts.css"), include_str!("page/tables.css")];
 /// One program: later files use earlier ones.
-const SCRIPTS: [&str; 25] = [
+const SCRIPTS: [&str; 28] = [
     include_str!("page/units.js"),
     include_str!("page/data.js"),
     include_str!("page/theme.js"),
@@ -22,6 +23,8 @@ const SCRIPTS: [&str; 25] = [
     include_str!("page/stats.js"),
     include_str!("page/details.js"),
     include_str!("page/reason.js"),
+    include_str!("page/states.js"),
+    include_str!("page/chain.js"),
     include_str!("page/timeline.js"),
     include_str!("page/lanes.js"),
     include_str!("page/trace.js"),
@@ -36,9 +39,16 @@ const SCRIPTS: [&str; 25] = [
     include_str!("page/tables.js"),
     include_str!("page/search.js"),
     include_str!("page/overview.js"),
+    include_str!("page/heat.js"),
     include_str!("page/comparison.js"),
     include_str!("page/main.js"),
 ];
+/// Stands between the data and the scripts: what is seen where scripts do not run, as in a sandboxed frame.
+const UNSCRIPTED: &str = "<style>#unfinished { display: none }</style>
+<p id=\"unscripted\" class=\"notice\">This page is complete, but draws its content by scripts, which do not run here: \
+                          in a sandboxed frame, under a strict policy, or where they are switched off. Save the file, \
+                          and open it in a browser.</p>
+";
 /// Placeholders of the page.
 const STYLE_HERE: &str = "/* style */";
 const TITLE_HERE: &str = "{{title}}";
@@ -64,8 +74,9 @@ pub(super) fn end(shown: &Shown<'_>, out: &mut impl Write) -> io::Result<()> {
     column("detail", shown.bars.iter().map(|bar| bar.detail.into()), out)?;
     column("cpu", unless_zero(&shown.bars.iter().map(|bar| bar.cpu).collect::<Vec<_>>()), out)?;
     column("color", unless_zero(&shown.bar_colors), out)?;
-    calls(&shown.bars, &shown.links, out)?;
+    calls(&shown.bars, &shown.links, &shown.waits, out)?;
     launches(&shown.bars, &shown.launches, out)?;
+    out.write_all(UNSCRIPTED.as_bytes())?;
     out.write_all(b"<script>\n'use strict';\n(() => {\n")?;
     for script in SCRIPTS {
         out.write_all(script.as_bytes())?;
@@ -97,8 +108,9 @@ fn starts<'a>(bars: &'a [Bar], rows: &'a [u32]) -> impl Iterator<Item = u64> + '
 
 /// The calls of bars, the calls around them, and their spans, numbered for the page from 1 in the order of first use.
 /// The first two are each written as the difference from the previous bar, so that most take a byte. A span is 0 if it
-/// has the call's number. If no bar has a call, all columns are empty. The links are between such calls.
-fn calls(bars: &[Bar], links: &[Link], out: &mut impl Write) -> io::Result<()> {
+/// has the call's number. If no bar has a call, all columns are empty. The links are between such calls, and the parts
+/// of waits are of such calls.
+fn calls(bars: &[Bar], links: &[Link], waits: &[WaitPart], out: &mut impl Write) -> io::Result<()> {
     let bars = if bars.iter().all(|bar| bar.call == 0) { &[] } else { bars };
     let mut known: HashMap<u64, u64> = HashMap::from([(0, 0)]);
     let mut numbers: [Vec<u64>; 3] = std::array::from_fn(|_| Vec::with_capacity(bars.len()));
@@ -114,6 +126,12 @@ fn calls(bars: &[Bar], links: &[Link], out: &mut impl Write) -> io::Result<()> {
     let number = |raw: &u64| known.get(raw).copied().unwrap_or(0);
     column("link-batch", links.iter().map(|link| number(&link.batch)), out)?;
     column("link-served", links.iter().map(|link| number(&link.served)), out)?;
+    let mut waits: Vec<&WaitPart> = waits.iter().collect();
+    waits.sort_unstable_by_key(|wait| wait.start);
+    column("wait-call", waits.iter().map(|wait| number(&wait.call)), out)?;
+    column("wait-start", differences(&waits.iter().map(|wait| wait.start).collect::<Vec<_>>()), out)?;
+    column("wait-length", waits.iter().map(|wait| wait.end - wait.start), out)?;
+    column("wait-by", waits.iter().map(|wait| u64::from(wait.by) << 1 | u64::from(wait.is_for_worker)), out)?;
     column("call", differences(&calls), out)?;
     column("parent", differences(&parents), out)?;
     column("span", unless_zero(&spans), out)
@@ -195,7 +213,8 @@ mod tests {
         let bar = |call, parent, span| Bar { call, span, parent, ..Bar::default() };
         let written = |bars: &[Bar], links: &[Link]| {
             let mut out = Vec::new();
-            calls(bars, links, &mut out).unwrap();
+            let wait = WaitPart { call: 70, start: 6, end: 9, by: 5, is_for_worker: true };
+            calls(bars, links, if links.is_empty() { &[] } else { std::slice::from_ref(&wait) }, &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
             let columns = text.lines().map(|line| {
                 let (_, column) = line.split_once('>').unwrap();
@@ -203,12 +222,22 @@ mod tests {
             });
             columns.collect::<Vec<_>>()
         };
-        // In page numbers: links from 3 to 1; calls 1, 3, 3, 0; parents 2, 1, 1, 0; spans: as the call, 1, as the call,
-        // none.
+        // In page numbers: links from 3 to 1; a wait of 3 from 6 on, for 3 ns, for text 5 on its thread. Calls 1, 3, 3,
+        // 0; parents 2, 1, 1, 0; spans: as the call, 1, as the call, none.
         let bars = [bar(1 << 40, 5, 1 << 40), bar(70, 1 << 40, 1 << 40), bar(70, 1 << 40, 70), bar(0, 0, 0)];
-        let columns = [vec![3], vec![1], vec![2, 4, 0, 5], vec![4, 1, 0, 1], vec![0, 1, 0, 0]];
+        let columns = [
+            vec![3],
+            vec![1],
+            vec![3],
+            vec![12],
+            vec![3],
+            vec![11],
+            vec![2, 4, 0, 5],
+            vec![4, 1, 0, 1],
+            vec![0, 1, 0, 0],
+        ];
         assert_eq!(written(&bars, &[Link { batch: 70, served: 1 << 40, weight: 1.0 }]), columns);
-        assert_eq!(written(&bars[3..], &[]), [const { Vec::<u8>::new() }; 5]);
+        assert_eq!(written(&bars[3..], &[]), [const { Vec::<u8>::new() }; 9]);
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Rows {
                 Ok(())
             }
             Item::Device { .. } | Item::Mark(_) | Item::Projection(_) | Item::Detail(_) | Item::Idle(_) => Ok(()),
-            Item::Link(_) => Ok(()),
+            Item::Link(_) | Item::Wait(_) => Ok(()),
         }
     }
 

@@ -79,7 +79,7 @@ impl ThreadState {
             ready = ready.max(self.enter_in_task(call, known == BY_TASK));
         }
         if ready >= coincidence::LEAST && self.stack.depth() == 1 {
-            self.blame_worker(place, start, ready);
+            self.blame_worker(place, call, start, ready);
         }
     }
 
@@ -110,7 +110,7 @@ impl ThreadState {
     /// The task of a call was ready for so long. If another ran on this thread for most of that, it held the thread.
     #[cold]
     #[inline(never)]
-    pub(super) fn blame_worker(&self, place: Place, now: Ticks, ready: u64) {
+    pub(super) fn blame_worker(&self, place: Place, call: &Call, now: Ticks, ready: u64) {
         let [holder, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
         let since = now.saturating_sub(ready).max(start);
         let held = end.saturating_sub(since);
@@ -119,7 +119,9 @@ impl ThreadState {
         }
         let label = |place| self.identity(place).map(|identity| identity.key.label);
         if let Some((waiter, holder)) = label(place).zip(label(Place::from_bits(holder))) {
-            self.held_up.get_or_init(Box::default).add(waiter, since, &Owed::to(holder, end));
+            let owed = Owed::to(holder, end);
+            self.held_up.get_or_init(Box::default).add(waiter, since, &owed);
+            self.record_wait(call, since, &owed, true);
         }
     }
 
@@ -254,6 +256,7 @@ impl ThreadState {
                 let mainly = followed.waits.add(waiter.label, since, &owed);
                 let is_own = mainly == Some(waiter.label);
                 followed.values.add(waiter, (since, is_own), &owed, &self.session.values);
+                self.record_wait(call, since, &owed, false);
             }
         }
         woken

@@ -117,6 +117,7 @@ impl ThreadState {
             let waiter = Creditor { label: identity.key.label, codes: call.codes() };
             let is_own = followed.waits.add(waiter.label, since, &given.owed) == Some(waiter.label);
             followed.values.add(waiter, (since, is_own), &given.owed, &session.values);
+            self.record_wait(call, since, &given.owed, false);
         }
     }
 }

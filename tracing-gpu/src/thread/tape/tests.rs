@@ -34,12 +34,19 @@ fn call(number: u64) -> CallRecord {
     CallRecord { label: !number as u32, start: number, end: number << 30, is_cancelled, numbers }
 }
 
-/// Every seventh record is an event, and another seventh a call.
+fn wait(number: u64) -> WaitRecord {
+    let is_for_worker = number.is_multiple_of(4);
+    WaitRecord { call: !number, by: !number as u32, start: number, end: number << 30, is_for_worker }
+}
+
+/// Every seventh record is an event, another seventh a call, and another a part of a wait.
 fn record(tape: &Tape, number: u64) {
     if number.is_multiple_of(7) {
         tape.record(THREAD, event(number), &Fields::default());
     } else if number % 7 == 3 {
         tape.record_call(THREAD, &call(number));
+    } else if number % 7 == 4 {
+        tape.record_wait(THREAD, &wait(number));
     } else {
         tape.record_range(THREAD, &range(number));
     }
@@ -56,6 +63,10 @@ fn numbers(records: &Records) -> Vec<u64> {
             }
             Recorded::Call(read) => {
                 assert_eq!(read, call(read.start));
+                read.start
+            }
+            Recorded::Wait(read) => {
+                assert_eq!(read, wait(read.start));
                 read.start
             }
             Recorded::Other(Record::Mark { at, .. }, none) => {
@@ -227,7 +238,9 @@ fn values_come_before_their_range_with_their_fields() {
                 found.push((start, color, payload, format!("{fields:?}")));
             }
             Recorded::Range(range) => assert_eq!(range.start >> 20, found.last().unwrap().0),
-            Recorded::Call(call) => assert_eq!(call.start, found.last().unwrap().0),
+            Recorded::Call(CallRecord { start, .. }) | Recorded::Wait(WaitRecord { start, .. }) => {
+                assert_eq!(start, found.last().unwrap().0);
+            }
             other @ (Recorded::Fields(_) | Recorded::OnCpu(..)) => panic!("{other:?}"),
             Recorded::Other(other, fields) => {
                 let number = found.last().unwrap().0;

@@ -16,10 +16,21 @@ function markedArea() {
   };
 }
 
-/** The rows of items of a group: of calls, those that no other contains. */
+/** The rows of items of a group: of calls, those that no other contains, and then those inside them. */
 function rowsIn(group) {
-  if (group.kind === 'calls') return group.lanes.map((ids) => ({ ids, first: 0, last: ids.length, part: 'calls' }));
+  if (group.kind === 'calls')
+    return group.lanes.flatMap((ids) => {
+      const nested = [...ids].flatMap((item) => callsInside(callOf(item)).filter((call) => calls.long[call]));
+      const inner = Uint32Array.from(nested, (call) => calls.item[call]).sort();
+      const row = (ids, isNested) => ({ ids, isNested, first: 0, last: ids.length, part: 'calls' });
+      return [row(ids, false), row(inner, true)];
+    });
   return group.parts.flatMap((part) => part.tracks.flatMap((track) => (track.part === 'marks' ? [] : track.rows)));
+}
+
+/** Whether a call is inside one of its own name. */
+function isInItsName(item) {
+  return callsAround(callOf(item)).some((above) => run.name[calls.item[above]] === run.name[item]);
 }
 
 /** Adds up by part and name: how many items reach into the area, their time in it, and how long each took in all. */
@@ -29,15 +40,17 @@ function sumUp() {
   const parts = Object.keys(KINDS);
   for (const row of groups.flatMap(rowsIn)) {
     const at = row.ids ? (index) => row.ids[index] : (index) => index;
-    const first = firstIndex(row.first, row.last, (index) => run.end[at(index)] > from);
-    for (let index = first; index < row.last && run.start[at(index)] < to; index++) {
+    const first = row.isNested ? 0 : firstIndex(row.first, row.last, (index) => run.end[at(index)] > from);
+    for (let index = first; index < row.last && (row.isNested || run.start[at(index)] < to); index++) {
       const item = at(index);
+      if (run.start[item] >= to || run.end[item] <= from) continue;
       const key = parts.indexOf(row.part) * run.texts.length + run.name[item];
       let sum = sums.get(key);
       if (!sum) sums.set(key, (sum = { part: row.part, name: run.name[item], count: 0, inside: 0, lengths: [] }));
       sum.count++;
-      sum.inside += Math.min(run.end[item], to) - Math.max(run.start[item], from);
       sum.lengths.push(run.end[item] - run.start[item]);
+      if (row.isNested && isInItsName(item)) continue; // its time is in that of the outer one
+      sum.inside += Math.min(run.end[item], to) - Math.max(run.start[item], from);
     }
   }
   return [...sums.values()].sort((a, b) => b.inside - a.inside);

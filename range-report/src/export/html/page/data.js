@@ -74,6 +74,16 @@ function readRun() {
     batch: numbersIn('link-batch', new Uint32Array(run.linked)),
     served: numbersIn('link-served', new Uint32Array(run.linked)),
   };
+  // Of parts of waits, the call, and the text of who is to blame, or 0; whether that held its thread.
+  const start = differencesIn('wait-start', new Float64Array(run.waited));
+  const by = numbersIn('wait-by', new Uint32Array(run.waited));
+  run.waits = {
+    call: numbersIn('wait-call', new Uint32Array(run.waited)),
+    start,
+    end: numbersIn('wait-length', new Float64Array(run.waited)).map((length, index) => start[index] + length),
+    by: by.map((number) => number >> 1),
+    isForWorker: by.map((number) => number & 1),
+  };
   run.span = numbersIn('span', new Uint32Array(count)).map((span, item) => span || run.call[item]);
   let last = 0;
   for (const row of run.rows) {

@@ -24,6 +24,7 @@ function factsOf(item) {
   add('start', human(run.start[item]));
   if (row.part !== 'calls') add(run.groups[row.group].kind, run.groups[row.group].label);
   if (row.part !== 'idle') add('kind', kindOf(item, row) + (detail.cut ? ', open at the end and cut there' : ''));
+  add('began', utcOf(run.start[item]));
   if (detail.cancelled) add('ended', 'cancelled: dropped while it waited');
   if (row.part === 'marks') add('level', LEVELS[row.level]);
   add('category', detail.category);

@@ -71,8 +71,8 @@ function drawTimeline() {
   for (const line of seen) {
     if (line.part === 'marks') drawMarks(context, line, line.y - top);
     else if (line.part === 'flight') drawFlight(context, line, line.y - top);
-    else if (line.part === 'idle') drawIdle(context, line, line.y - top, traced ? 0.2 : 1);
-    else drawRow(context, line, line.y - top, traced ? 0.2 : 1);
+    else if (line.part === 'idle') drawIdle(context, line, line.y - top, traced ? theme.dim : 1);
+    else drawRow(context, line, line.y - top, { alpha: traced ? theme.dim : 1 });
   }
   if (traced) drawTraced(context, top, seen);
   drawLaunch(context, top);
@@ -82,7 +82,8 @@ function drawTimeline() {
   context.restore();
   drawGutter(context, top);
   drawStrip();
-  byId('span').textContent = human(Math.round(timeline.to - timeline.from)) + ' shown';
+  const from = utcOf(Math.max(0, timeline.from));
+  byId('span').textContent = human(Math.round(timeline.to - timeline.from)) + ' shown' + (from && ', from ' + from);
   timeline.firstDrawn ??= performance.now();
 }
 
@@ -113,11 +114,39 @@ function drawTicks(context) {
   context.stroke();
 }
 
+/** Steps of the height of a pixel. Those beside each other that differ by one are drawn as one. */
+const STEPS = 6;
+/** Items of which the sum of lengths is remembered as one. */
+const SUMMED = 64;
+
+/** The lengths of all items before each `SUMMED` of them. */
+const lengthsBefore = remembered(() => {
+  const sums = new Float64Array(Math.ceil(run.count / SUMMED) + 1);
+  let sum = 0;
+  for (let item = 0; item < run.count; item++) {
+    if (item % SUMMED === 0) sums[item / SUMMED] = sum;
+    sum += run.end[item] - run.start[item];
+  }
+  return sums;
+});
+
+/** The sum of the lengths of some items of a line. */
+function lengthOfAll(ids, first, last) {
+  let sum = 0;
+  if (!ids && last - first > 2 * SUMMED) {
+    const [from, to] = [Math.ceil(first / SUMMED), Math.floor(last / SUMMED)];
+    sum = lengthsBefore()[to] - lengthsBefore()[from];
+    return sum + lengthOfAll(ids, first, from * SUMMED) + lengthOfAll(ids, to * SUMMED, last);
+  }
+  for (let index = first; index < last; index++) sum += lengthOf(ids ? ids[index] : index);
+  return sum;
+}
+
 /**
- * Draws the items of a line. Neighbours within a pixel are one, and pixels of one colour beside each other, too. What a
- * search does not find fades.
+ * Draws the items of a line. Neighbours within a pixel are one, as high as the part of the pixel that they take, and
+ * pixels alike beside each other, too. What a search does not find fades; what is `whole` is as high as the line.
  */
-function drawRow(context, line, y, alpha, fades = search.active) {
+function drawRow(context, line, y, { alpha = 1, fades = search.active, whole = false } = {}) {
   const { start, end } = run;
   const { ids, last, height } = line;
   const scale = scaleNow();
@@ -125,12 +154,14 @@ function drawRow(context, line, y, alpha, fades = search.active) {
   const at = ids ? (index) => ids[index] : (index) => index;
   context.font = line.part === 'api' ? SMALL_FONT : FONT;
   let index = firstIndex(line.first, last, (index) => end[at(index)] > timeline.from);
-  let [from, to, color, strength] = [0, 0, '', alpha];
+  const steps = Math.min(STEPS, height);
+  const alike = height > 3 ? height / steps : 0;
+  let [from, to, color, strength, high] = [0, 0, '', alpha, height];
   const flush = () => {
     if (to <= from) return;
     context.globalAlpha = strength;
     context.fillStyle = color;
-    context.fillRect(from, y, to - from, height);
+    context.fillRect(from, y + height - high, to - from, high);
     to = from;
   };
   while (index < last && start[at(index)] <= timeline.to) {
@@ -139,7 +170,7 @@ function drawRow(context, line, y, alpha, fades = search.active) {
     const width = end[item] * scale + offset - x;
     if (width >= 1.5) {
       flush();
-      drawBar(context, line, item, x, width, y, fades && !isMatch(item) ? 0.2 * alpha : alpha);
+      drawBar(context, line, item, x, width, y, fades && !isMatch(item) ? theme.dim * alpha : alpha);
       index++;
       continue;
     }
@@ -148,10 +179,13 @@ function drawRow(context, line, y, alpha, fades = search.active) {
     let next = nextIndex(index + 1, last, (index) => start[at(index)] >= until);
     if (next > index + 1 && lengthOf(at(next - 1)) * scale >= 1.5) next--; // it goes on beyond this pixel
     const fill = line.part === 'api' ? theme.call : colorOf(item);
-    const faint = fades && !anyOn(ids, index, next) ? 0.2 * alpha : alpha;
-    if (pixel !== to || fill !== color || faint !== strength) {
+    const found = fades && anyOn(ids, index, next);
+    const faint = fades && !found ? theme.dim * alpha : alpha;
+    const part = whole || found ? 1 : Math.min(1, lengthOfAll(ids, index, next) * scale);
+    const rise = Math.max(1, (Math.ceil(part * steps) * height) / steps);
+    if (pixel !== to || fill !== color || faint !== strength || Math.abs(rise - high) > alike) {
       flush();
-      [from, color, strength] = [pixel, fill, faint];
+      [from, color, strength, high] = [pixel, fill, faint, rise];
     }
     to = pixel + 1;
     index = next;
@@ -249,7 +283,7 @@ function drawMarks(context, line, y) {
     const x = Math.round(xOf(run.start[item]));
     const next = firstIndex(item + 1, line.last, (index) => run.start[index] > timeAt(x + 1));
     if (x - drawn >= 1) {
-      context.globalAlpha = traced || (search.active && !anyMatch(item, next)) ? 0.2 : 1;
+      context.globalAlpha = traced || (search.active && !anyMatch(item, next)) ? theme.dim : 1;
       context.fillStyle = theme.severities[line.level] || theme.quiet;
       context.beginPath();
       context.moveTo(x, middle - 5);

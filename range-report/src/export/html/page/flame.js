@@ -48,8 +48,11 @@ function readTree() {
   for (const index of stack) flame.ends[index] = run.tree.length;
   flame.graphs.cpu = graphOf((node) => node.own);
   flame.graphs.gpu = graphOf((node) => (node.gpu ? node.gpu.busy_own : 0));
+  const waited = (node) => (run.hot.loops.includes(node.name) ? 0 : (node.awaited_own ?? 0));
+  flame.graphs.latency = graphOf((node) => node.own + waited(node));
   byId('flame-gpu').hidden = flame.graphs.gpu.total === 0;
-  byId('flame-cpu').hidden = flame.graphs.gpu.total === 0;
+  byId('flame-latency').hidden = flame.graphs.latency.total === flame.graphs.cpu.total;
+  byId('flame-cpu').hidden = byId('flame-gpu').hidden && byId('flame-latency').hidden;
   if (flame.graphs.cpu.total === 0 && flame.graphs.gpu.total > 0) showFlame('gpu');
   byId('flames').hidden = flame.graphs.cpu.total + flame.graphs.gpu.total === 0;
 }
@@ -93,7 +96,7 @@ function drawFlame() {
     }
     if (box) {
       const { name } = run.tree[node];
-      context.globalAlpha = search.active && !search.matches(name) ? 0.25 : isUnder(node, flame.root) ? 1 : 0.6;
+      context.globalAlpha = search.text && !search.matches(name) ? 0.25 : isUnder(node, flame.root) ? 1 : 0.6;
       drawFlameBar(context, node, box, name, colorOfName(name), theme['on-color']);
       context.globalAlpha = 1;
     }
@@ -114,7 +117,7 @@ function drawFlame() {
 function drawFlameBar(context, node, box, name, color, textColor) {
   context.fillStyle = color;
   context.fillRect(box.x, box.y, Math.max(box.width - (box.width > 3 ? 1 : 0), 0.5), FLAME_ROW - 1);
-  if (search.active && node >= 0 && search.matches(name)) {
+  if (search.text && node >= 0 && search.matches(name)) {
     context.fillStyle = theme.found;
     context.fillRect(box.x, box.y + FLAME_ROW - 4, Math.max(box.width - 1, 1), 3);
   }
@@ -183,15 +186,20 @@ function zoomFlame(node) {
   selectPhase(node);
 }
 
+/** What a phase is as wide as. */
+const FLAME_SAYS = {
+  cpu: 'time in spans, of all threads together',
+  latency: 'time in spans and waiting, of all calls together; loops that wait for work do not count',
+  gpu: 'time the GPU was busy with what a phase launched; what overlaps counts for each',
+};
+
 function showFlame(mode) {
   flame.mode = mode;
   flame.root = -1;
   byId('flame-all').hidden = true;
-  for (const other of ['cpu', 'gpu']) byId('flame-' + other).setAttribute('aria-pressed', String(other === mode));
-  byId('flame-says').textContent =
-    mode === 'cpu'
-      ? 'width: time in spans, of all threads together'
-      : 'width: time the GPU was busy with what a phase launched; what overlaps counts for each';
+  for (const other of Object.keys(FLAME_SAYS))
+    byId('flame-' + other).setAttribute('aria-pressed', String(other === mode));
+  byId('flame-says').textContent = 'width: ' + FLAME_SAYS[mode];
   resizeFlame();
 }
 
@@ -234,6 +242,5 @@ flame.box.addEventListener('keydown', (event) => {
   else return;
   event.preventDefault();
 });
-byId('flame-cpu').addEventListener('click', () => showFlame('cpu'));
-byId('flame-gpu').addEventListener('click', () => showFlame('gpu'));
+for (const mode of Object.keys(FLAME_SAYS)) byId('flame-' + mode).addEventListener('click', () => showFlame(mode));
 byId('flame-all').addEventListener('click', () => zoomFlame(-1));

@@ -122,7 +122,7 @@ function drawIdle(context, line, y, alpha) {
       }
       height = Math.max(1, Math.min(1, all * scale) * height);
     }
-    const strength = search.active && !anyMatch(first, index) ? 0.2 * alpha : alpha;
+    const strength = search.active && !anyMatch(first, index) ? theme.dim * alpha : alpha;
     if (width >= 1.5) drawBar(context, line, item, x, width, y, strength);
     else hatch(context, item, Math.floor(x), y + line.height - height, 1, height, strength);
   }

@@ -24,7 +24,11 @@ function writeView() {
   clearTimeout(link.timer);
   const text = viewAsText();
   if (text === location.hash) return;
-  history.replaceState(null, '', location.href.split('#')[0] + text);
+  try {
+    history.replaceState(null, '', location.href.split('#')[0] + text);
+  } catch {
+    // A frame without an address of its own.
+  }
 }
 
 /** Shows what the end of an address says; what it does not say stays. */

@@ -3,6 +3,7 @@
 function resizeAll() {
   resizeTimeline();
   resizeFlame();
+  if (heat.items.length) drawHeat();
 }
 
 function isTyping(target) {
@@ -54,6 +55,7 @@ document.addEventListener('keydown', (event) => {
 byId('keys').addEventListener('click', EVERYWHERE['?']);
 
 byId('unfinished').hidden = true;
+byId('unscripted').remove();
 byId('page').hidden = false;
 document.documentElement.lang = 'en';
 applyTheme();
@@ -82,12 +84,14 @@ if (location.hash) readView(location.hash);
 later(() => {
   if (!anyLong) Object.assign(calls, readCalls());
   showSlowCalls();
+  showHeat();
 });
 theme.listeners.push(() => {
   showHotLists();
   showIdle();
   showSlowCalls();
   showTables();
+  if (heat.items.length) drawHeat();
   redraw();
   drawFlame();
 });

@@ -1,8 +1,10 @@
 // The first screen: what was measured, and where the time went.
 
-/** Of so many of the slowest calls it is found out why; so many that differ are shown. */
+/** Names of calls that are shown, the slowest of each that are looked at, and what of them is shown. */
+const SLOW_NAMES = 4;
 const SLOW_LOOKED_AT = 100;
-const SLOW_SHOWN = 4;
+const SLOW_REASONS = 2;
+const SLOW_PARTS = 3;
 /** What the first list is by, and what it is by at first. */
 const overview = { list: ['self', 'latency'], atFirst: run.hot.waits ? 'latency' : 'self' };
 overview.by = overview.atFirst;
@@ -119,31 +121,44 @@ function showHotBy(by) {
   keepView();
 }
 
-/** The slowest of the calls that no other contains: of those alike, that spent their time in one place, the first. */
+/**
+ * Of each name of calls that no other contains the slowest, by how much it exceeds the median of its name: each with
+ * its largest parts. Of calls alike, whose largest part is the same, the first. Loops that wait for work are apart.
+ */
 function showSlowCalls() {
-  const kinds = new Map();
-  const requests = calls.roots.filter((item) => !calls.whole[callOf(item)]);
-  for (const item of slowestOf(requests, SLOW_LOOKED_AT)) {
-    const { share, text } = reasonOf(callOf(item));
-    const key = nameOf(item) + '\n' + text;
-    if (!kinds.has(key)) kinds.set(key, { item, says: text + ' (' + percent(share, 1) + ')', count: 0 });
-    kinds.get(key).count++;
-  }
-  const shown = [...kinds.values()].slice(0, SLOW_SHOWN);
+  const byName = Map.groupBy(calls.roots, nameOf);
+  const loops = run.hot.loops.filter((name) => byName.delete(name));
+  for (const [name, items] of byName) if (items.every((item) => calls.whole[callOf(item)])) byName.delete(name);
+  const excess = (item) => lengthOf(item) - typicalOf(nameOf(item));
+  const names = [...byName].map(([name, items]) => ({ name, slowest: slowestOf(items, SLOW_LOOKED_AT) }));
+  names.sort(({ slowest: [a] }, { slowest: [b] }) => excess(b) - excess(a) || lengthOf(b) - lengthOf(a));
+  const shown = names.slice(0, SLOW_NAMES).flatMap(({ name, slowest }) => {
+    const kinds = Map.groupBy(slowest, (item) => largestParts(item, 1)[0]?.says);
+    const most = run.slowest.find(([other]) => other === name)?.[1];
+    const worst = [...kinds.values()].slice(0, SLOW_REASONS);
+    return worst.map(([item, ...others], index) => ({ item, count: others.length + 1, most: index ? '' : most }));
+  });
   const tells = tellingField(shown.map(({ item }) => item));
-  const entries = shown.map(({ item, says, count }) => {
-    const others = count > 1 ? ', the slowest of ' + integer(count) + ' with this reason' : '';
+  const entries = shown.map(({ item, count, most }) => {
+    const parts = largestParts(item, SLOW_PARTS).filter(({ time }) => time * 200 >= lengthOf(item));
+    const madeOf = parts.map((part) => percent(part.time, lengthOf(item)) + ' ' + part.says).join(', ');
+    const says = madeOf + (count > 1 ? '; slowest of ' + integer(count) + ' alike' : '');
+    const over = excess(item) > 0 ? '+' + human(excess(item)) : '';
     const made = linkTo(
       item,
       element('span', 'bar-name', nameOf(item), element('span', 'quiet', ' ' + tells(item))),
       element('span', 'bar-time', human(lengthOf(item))),
-      element('span', 'bar-why', says + others),
+      element('span', 'bar-why', says),
+      element('span', 'bar-share quiet', over),
+      most ? element('span', 'bar-why', 'most of p99: ' + most) : '',
     );
     made.style.setProperty('--color', colorOfName(nameOf(item)));
+    const median = over && ', ' + over + ' over its median';
     made.title =
-      nameOf(item).slice(0, 500) + ': ' + human(lengthOf(item)) + ', ' + says + others + '. Click to follow it.';
+      nameOf(item).slice(0, 500) + ': ' + human(lengthOf(item)) + median + ', ' + says + '. Click to follow it.';
     return element('li', '', made);
   });
+  if (loops.length) entries.push(element('li', 'quiet', 'apart, as loops that wait for work: ' + listed(loops)));
   byId('hot-calls')
     .querySelector('ol')
     .replaceChildren(...entries);

@@ -243,11 +243,59 @@ function fillSelected(target, item) {
   const isCall = call >= 0 && calls.item[call] >= 0;
   fill(target, { name, facts: isCall && calls.long[call] ? [...facts, ...factsOfCall(call)] : facts, around });
   if (part === 'ranges' || part === 'calls') target.append(idleOfRange(name));
+  target.prepend(crumbs());
+  const own = isCall ? calls.item[call] : item;
+  const strip = part === 'ranges' || part === 'calls' ? stripOf(own) : [];
+  target.querySelector('strong').after(...strip);
   if (!isCall) return;
   const hasInside = calls.long[call] || calls.size[call] > 1 || itemsInside(call).length > 1;
-  const outer = callsAround(call).map((above) => calls.item[above]);
+  const launches = item >= firstOnStream ? [call] : [];
+  const outer = [...callsAround(call), ...launches].map((above) => calls.item[above]);
   const linked = [linkedLine('in batch', links.batches, call), linkedLine('serves', links.served, call)];
-  target.firstChild.after(trail(outer), hasInside && item < firstOnStream ? showReason(call) : '', ...linked);
+  const reason = hasInside && item < firstOnStream ? showReason(call) : '';
+  target.querySelector('strong').after(trail(outer), ...strip, reason, ...linked);
+  compareByFields(target, calls.item[call]);
+}
+
+/** Makes the names of fields buttons that compare the calls of a name by each. */
+function compareByFields(target, item) {
+  const fields = new Set((detailOf(item).fields ?? []).map(([name]) => name));
+  if (callsNamed(nameOf(item)).length < 2) return;
+  for (const label of target.querySelectorAll('dt')) {
+    const field = label.textContent;
+    if (!fields.has(field)) continue;
+    const button = buttonFor(() => showValues(item, field), 'by', field);
+    button.title = 'p50 and p99 of all calls of this name by ' + field;
+    label.replaceChildren(button);
+  }
+}
+
+/** How long the calls of a name took, by the values of a field: those with the highest p99 first. */
+function showValues(item, field) {
+  const name = nameOf(item);
+  const valueOf = remembered((text) => {
+    const pair = (detailOf(text).fields ?? []).find(([other]) => other === field);
+    return pair ? pair[1] : 'none';
+  });
+  const firstWith = new Map(); // equal details have one text: each is read once
+  const keyOf = (one) => firstWith.get(run.detail[one]) ?? (firstWith.set(run.detail[one], one), one);
+  const values = [...Map.groupBy(callsNamed(name), (one) => valueOf(keyOf(one)))].map(([value, items]) => {
+    const lengths = lengthsOf(items);
+    return { value, count: items.length, p50: quantileOf(lengths, 0.5), p99: quantileOf(lengths, 0.99) };
+  });
+  values.sort((a, b) => b.p99 - a.p99);
+  const rows = values.slice(0, AREA_ROWS).map(({ value, count, p50, p99 }) => {
+    const button = buttonFor(() => searchFor(name + ' ' + field + '=' + value), 'name', value);
+    const cells = [integer(count), human(p50), human(p99)].map((cell) => element('td', 'figure', cell));
+    return element('tr', '', element('th', '', button), ...cells);
+  });
+  const titles = [field, 'Calls', 'p50', 'p99'].map((title, index) => element('th', index ? 'figure' : '', title));
+  const table = element('table', '', element('thead', '', element('tr', '', ...titles)), element('tbody', '', ...rows));
+  const more = values.length - rows.length;
+  const rest = more > 0 ? [element('p', 'quiet', 'and ' + counted(more, 'more value', 'more values'))] : [];
+  const head = element('strong', '', name + ' by ' + field + ', as far as its calls are on this page');
+  byId('details').replaceChildren(head, table, ...rest);
+  table.querySelector('button').focus({ preventScroll: true });
 }
 
 /** Batches and what they serve that are listed. */

@@ -124,12 +124,17 @@ function layOutCalls(group, put) {
   } else {
     for (const ids of group.lanes) lane(ids, group.height);
   }
-  if (!isFirst || !traced?.open.length) return;
+  if (!isFirst || !(traced?.open.length || traced?.suspects.length)) return;
   timeline.nextY = Math.max(timeline.nextY + 5, group.y + HEADER);
   group.labels.push({ text: 'the selected call', y: timeline.nextY + 9, accent: true });
   const own = calls.item[traced.call];
   if (timeline.lines[timeline.lanes[own]]?.part !== 'calls') lane([own], HIGH_LANE);
   for (const ids of traced.open) lane(ids, HIGH_LANE);
+  if (!traced.suspects.length) return;
+  timeline.nextY += 5;
+  group.labels.push({ text: 'held it up', y: timeline.nextY + 9, accent: true });
+  for (const ids of traced.suspects)
+    put({ part: 'ranges', level: 0, group, ids, first: 0, last: ids.length, height: HIGH_LANE });
 }
 
 /** The line on which an item is drawn, or null. */

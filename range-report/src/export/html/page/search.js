@@ -10,10 +10,77 @@ const search = {
   exact: 0,
   at: -1,
   /** In quotation marks: the whole text. */
-  matches: (text) =>
-    search.whole === null ? text.toLowerCase().includes(search.query) : text.toLowerCase() === search.whole,
+  matches: (text) => {
+    if (search.text === '') return false;
+    return search.whole === null ? text.toLowerCase().includes(search.text) : text.toLowerCase() === search.whole;
+  },
+  /** The query without its filters. */
+  text: '',
   whole: null,
+  /** What selects items beside or in place of a text; see `readFilters`. */
+  filters: null,
 };
+
+const UNITS = { ns: 1, us: 1e3, '\u00b5s': 1e3, ms: 1e6, s: 1e9 };
+/** Whether at least half of an item's time went like this: of a call, by its polls and its GPU work. */
+const SELECTED_STATES = {
+  'on-cpu': (item) => cpuOfAll(item)[0] >= lengthOf(item) / 2,
+  'off-cpu': (item) => cpuOfAll(item)[1] >= lengthOf(item) / 2,
+  'on-thread': (item) => timeOf(spanOf(rangesOf(item))) >= lengthOf(item) / 2,
+  waiting: (item) => timeOf(spanOf(rangesOf(item))) < lengthOf(item) / 2,
+  gpu: (item) => item >= firstOnStream || (isCall(item) && gpuTimeOf(item) >= lengthOf(item) / 2),
+};
+
+function gpuTimeOf(item) {
+  return timeOf(spanOf(operationsOf(callOf(item))));
+}
+
+/** Whether an item stands for a call. */
+function isCall(item) {
+  return callOf(item) >= 0 && calls.item[callOf(item)] === item;
+}
+
+/** Of a call its polls; else itself. */
+function rangesOf(item) {
+  return isCall(item) && calls.long[callOf(item)] ? pollsOf(callOf(item)) : [item];
+}
+
+function cpuOfAll(item) {
+  return [...rangesOf(item)].reduce(([on, off], range) => [on + cpuOf(range)[0], off + cpuOf(range)[1]], [0, 0]);
+}
+
+/**
+ * `GET >100ms <2s tenant=globex state=off-cpu`: bounds of the length, fields and a state that all apply, and the text
+ * that is left. Null where there is neither a length nor a state, and a field stands alone, or is part of a name.
+ */
+function readFilters(query) {
+  const filters = { least: 0, most: Infinity, fields: [], state: null };
+  const words = query.split(/\s+/).filter((word) => {
+    const [, than, number, unit] = /^([<>])=?(\d+(?:\.\d+)?)(ns|us|\u00b5s|ms|s)$/.exec(word) ?? [];
+    const [, field, value] = /^([\w.-]+)=(\S+)$/.exec(word) ?? [];
+    if (than === '>') filters.least = Math.max(filters.least, number * UNITS[unit]);
+    else if (than) filters.most = Math.min(filters.most, number * UNITS[unit]);
+    else if (field === 'state' && Object.hasOwn(SELECTED_STATES, value)) filters.state = SELECTED_STATES[value];
+    else if (field) filters.fields.push(',' + JSON.stringify([field, value]), '[' + JSON.stringify([field, value]));
+    else return true;
+    return false;
+  });
+  const isPlain = filters.least === 0 && filters.most === Infinity && !filters.state;
+  filters.text = words.join(' ');
+  const isField = !filters.fields.length || query.split(/\s+/).length === 1;
+  const isText = () => run.texts.some((text) => text.toLowerCase().includes(query));
+  return isPlain && (isField || isText()) ? null : filters;
+}
+
+/** Whether an item is selected: a call, or a range, operation or API call that stands for none. */
+function isSelected(item, part, { least, most, fields, state }) {
+  const length = lengthOf(item);
+  if (part === 'marks' || part === 'idle' || part === 'projections' || length < least || length > most) return false;
+  const text = fields.length ? run.texts[run.detail[item]].toLowerCase() : '';
+  const has = (index) => text.includes(fields[index]) || text.includes(fields[index + 1]);
+  for (let index = 0; index < fields.length; index += 2) if (!has(index)) return false;
+  return !state || (part !== 'api' && (item < firstOnStream || state === SELECTED_STATES.gpu) && state(item));
+}
 
 function isMatch(item) {
   return search.before[item + 1] > search.before[item];
@@ -27,7 +94,9 @@ function runSearch() {
   const query = byId('search').value.trim().toLowerCase();
   if (query === search.query) return;
   search.query = query;
-  search.whole = /^".+"$/s.test(query) ? query.slice(1, -1) : null;
+  search.filters = readFilters(query);
+  search.text = search.filters ? search.filters.text : query;
+  search.whole = /^".+"$/s.test(search.text) ? search.text.slice(1, -1) : null;
   search.active = query !== '';
   search.at = -1;
   search.found = [];
@@ -44,6 +113,7 @@ function runSearch() {
 
 /** As details have a field whose value is what is looked for, or a field and its value: `id=950` or `id 950`. */
 function exactFields() {
+  if (search.filters) return [];
   const [, field, value] = /^([^\s=]+)(?:=|\s+)(.+)$/.exec(search.query) ?? [];
   const pair = field ? [JSON.stringify([field, value])] : [];
   return [',' + JSON.stringify(search.query) + ']', ...pair];
@@ -53,13 +123,16 @@ function exactFields() {
 function findItems() {
   const fields = exactFields();
   const isExact = (text) => text.startsWith('{') && fields.some((field) => text.toLowerCase().includes(field));
-  const texts = Uint8Array.from(run.texts, (text) => (isExact(text) ? 2 : search.matches(text)));
+  const texts = Uint8Array.from(run.texts, (text) => (isExact(text) ? 2 : search.text === '' || search.matches(text)));
   const before = new Uint32Array(run.count + 1);
   const found = [];
-  for (let item = 0; item < run.count; item++) {
-    const matches = texts[run.name[item]] | (run.detail[item] > 0 ? texts[run.detail[item]] : 0);
-    before[item + 1] = before[item] + (matches > 0);
-    if (matches) found.push(item);
+  for (const { part, first, last } of run.rows) {
+    for (let item = first; item < last; item++) {
+      const text = texts[run.name[item]] | (run.detail[item] > 0 ? texts[run.detail[item]] : 0);
+      const matches = text > 0 && (!search.filters || isSelected(item, part, search.filters));
+      before[item + 1] = before[item] + matches;
+      if (matches) found.push(item);
+    }
   }
   const isLater = (item) => texts[run.detail[item]] !== 2;
   search.before = before;

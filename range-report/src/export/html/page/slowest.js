@@ -31,8 +31,9 @@ function fillSpreads(table, cells) {
 /** A small picture of how often times lie where, the short ones left; it opens the list of the slowest. */
 function fillSpread(table, { cell, row, line }) {
   const items = itemsOfRow(table, row);
-  if (!items.length) return;
-  const { counts, least, most } = bucketsOf(lengthsOf(items));
+  const all = run.spreads[table.title]?.[String(row[0])] ?? [];
+  if (!items.length && !all.length) return;
+  const { counts, least, most } = all.length ? bucketsOfAll(all) : bucketsOf(lengthsOf(items));
   const highest = counts.reduce((a, b) => Math.max(a, b), 1);
   const bars = [...counts].map((count, index) => {
     const height = count && Math.max(1.5, (15 * count) / highest);
@@ -43,8 +44,10 @@ function fillSpread(table, { cell, row, line }) {
   button.tabIndex = -1; // the right arrow leads from the name to it
   button.setAttribute('aria-expanded', 'false');
   button.setAttribute('aria-label', 'The slowest of ' + String(row[0]).slice(0, 200));
-  const range = ' on this page, from ' + human(least) + ' to ' + human(most) + '. Click for the slowest.';
-  button.title = counted(items.length, 'time', 'times') + range;
+  const count = all.length ? all.reduce((sum, [, count]) => sum + count, 0) : items.length;
+  const range = ' from ' + human(least) + ' to ' + human(most) + '. Click for the slowest.';
+  const here = count > items.length ? ', ' + integer(items.length) + ' of them on this page,' : '';
+  button.title = counted(count, 'time', 'times') + here + range;
   cell.append(button);
 }
 
@@ -65,7 +68,7 @@ function slowSays(item) {
   const fields = (detailOf(item).fields ?? []).slice(0, 3).map(([name, value]) => name + '=' + value);
   const at = ['at ' + human(run.start[item]), ...fields];
   const call = callOf(item);
-  if (call >= 0 && calls.long[call] && calls.item[call] === item) at.push(plainReason(call));
+  if (call >= 0 && calls.long[call] && calls.item[call] === item) at.push(saidParts(item, 1));
   else at.push('on ' + run.groups[rowOf(item).group].label);
   return element('span', 'quiet', ' ' + at.join(', '));
 }

@@ -64,6 +64,14 @@ function bucketsOf(lengths) {
   return { counts, least, most };
 }
 
+/** The same of all times in the summary: so many took at most 2^(step/8) ns, and longer than the step before. */
+function bucketsOfAll(steps) {
+  const [low, high] = [steps[0][0] - 1, steps.at(-1)[0]];
+  const counts = new Uint32Array(BUCKETS);
+  for (const [step, count] of steps) counts[Math.floor(((step - 1 - low) / (high - low)) * BUCKETS)] += count;
+  return { counts, least: Math.round(2 ** (low / 8)), most: Math.round(2 ** (high / 8)) };
+}
+
 /** The longest first. */
 function slowestOf(items, count) {
   const lengths = lengthsOf(items);

@@ -223,8 +223,8 @@ function showTable(sheet) {
   const body = element('tbody', '');
   let after = 0;
   table.rows.forEach((row, index) => {
-    const matches = search.active && rowMatches(table, row);
-    if (tables.only && search.active && !matches) return;
+    const matches = search.text && rowMatches(table, row);
+    if (tables.only && search.text && !matches) return;
     if (body.childElementCount >= sheet.shown) {
       after++;
       return;
@@ -259,15 +259,15 @@ function showTables() {
 
 function showTabs() {
   const tabs = tables.list.map((table, index) => {
-    const found = search.active ? table.rows.reduce((sum, row) => sum + rowMatches(table, row), 0) : 0;
-    const count = element('span', 'count', integer(search.active ? found : table.rows.length));
+    const found = search.text ? table.rows.reduce((sum, row) => sum + rowMatches(table, row), 0) : 0;
+    const count = element('span', 'count', integer(search.text ? found : table.rows.length));
     const tab = buttonFor(() => openTable(index), '', table.title, count);
     tab.id = 'tab-' + index;
     tab.setAttribute('role', 'tab');
     tab.setAttribute('aria-selected', String(index === tables.open));
     tab.setAttribute('aria-controls', 'panel');
     tab.tabIndex = index === tables.open ? 0 : -1;
-    if (search.active && found) tab.classList.add('found');
+    if (search.text && found) tab.classList.add('found');
     return tab;
   });
   const focused = byId('tabs').contains(document.activeElement);

@@ -35,16 +35,18 @@ function applyTheme() {
   theme.name = chosen || (darkPreferred.matches ? 'dark' : 'light');
   theme.palette = PALETTES[theme.name];
   theme.severities = SEVERITIES[theme.name];
+  theme.dim = theme.name === 'dark' ? 0.4 : 0.25;
   const root = document.documentElement;
   const style = getComputedStyle(root);
   const names = [
     'ground', 'panel', 'text', 'quiet', 'line', 'edge', 'accent', 'on-color', 'call', 'found', 'cpu', 'gpu',
   ];
+  root.style.forcedColorAdjust = 'none'; // canvases keep their colours
   for (const name of names) {
     root.style.color = `var(--${name})`; // computed, it is one colour of the two
     theme[name] = style.color;
   }
-  root.style.color = '';
+  root.style.color = root.style.forcedColorAdjust = '';
   byId('theme').textContent = theme.name === 'dark' ? 'Light' : 'Dark';
   byId('theme').setAttribute('aria-label', 'Switch to the ' + (theme.name === 'dark' ? 'light' : 'dark') + ' theme');
   for (const listener of theme.listeners) listener();

@@ -108,12 +108,23 @@ function bringUp(item) {
   if (line && line.y < scroller.scrollTop + RULER) scroller.scrollTop = line.y - RULER - 8;
   if (line && line.y + line.height > scroller.scrollTop + timeline.height)
     scroller.scrollTop = line.y + line.height + 16 - timeline.height;
+  if (line) bringAbove(line);
+}
+
+/** Scrolls the window as far as a line is hidden below what is said of it, or above. */
+function bringAbove(line) {
+  const top = timeline.canvas.getBoundingClientRect().top + line.y - timeline.scroller.scrollTop;
+  const below = top + line.height + 8 - Math.min(byId('details').getBoundingClientRect().top, innerHeight);
+  const above = top - RULER - document.querySelector('.bar').getBoundingClientRect().bottom;
+  if (below > 0) scrollBy(0, below);
+  else if (above < 0) scrollBy(0, above);
 }
 
 /** Selects an item and what belongs to its call; -1 for nothing. */
 function select(item) {
   timeline.selected = item;
   timeline.marked = null;
+  if (!chain.following) chain.links = [];
   trace(item);
   const details = byId('details');
   if (item < 0) details.replaceChildren();

@@ -18,9 +18,10 @@ function trace(item) {
   const before = traced;
   if (call < 0 || calls.item[call] < 0) traced = null;
   else if (!traced || traced.call !== call) traced = followed(call);
-  const isAlone = traced && !calls.long[call] && traced.items.length < 2 && !traced.linked.length;
+  const isShort = traced && !calls.long[call] && traced.items.length < 2;
+  const isAlone = isShort && !traced.linked.length && !traced.suspects.length;
   if (isAlone) traced = null;
-  if (traced !== before && (traced?.open.length || before?.open.length)) layOutAgain(item);
+  if (traced !== before && [traced, before].some((one) => one?.open.length || one?.suspects.length)) layOutAgain(item);
 }
 
 function followed(call) {
@@ -45,6 +46,7 @@ function followed(call) {
     links: [...linksOf(call), ...toBatches.map(linkOfBatch)],
     open: isLong ? lanesInside(call) : [],
     linked: linked.map((one) => calls.item[one]),
+    suspects: packed(suspectsOf(calls.item[call])),
   };
 }
 
@@ -94,18 +96,20 @@ function among(items, row) {
   return { ids: items, first, last: firstIndex(first, items.length, (index) => items[index] >= row.last) };
 }
 
+/** As what belongs to the selected call is drawn. */
+const WHOLE = { fades: false, whole: true };
+
 /** Draws over the dim timeline what belongs to the selected call, whatever a search finds. */
 function drawTraced(context, top, lines) {
   const item = calls.item[traced.call];
   for (const line of lines) {
     const y = line.y - top;
-    if (traced.open.includes(line.ids)) drawRow(context, line, y, 1, false);
+    if (traced.open.includes(line.ids) || traced.suspects.includes(line.ids)) drawRow(context, line, y, WHOLE);
     else if (line.part === 'calls') {
       const ids = [item, ...traced.linked].filter((one) => lineOf(one) === line);
       ids.sort((a, b) => run.start[a] - run.start[b]);
-      drawRow(context, { ...line, ids, first: 0, last: ids.length }, y, 1, false);
-    }
-    else for (const row of line.rows ?? []) drawRow(context, { ...line, ...among(traced.items, row) }, y, 1, false);
+      drawRow(context, { ...line, ids, first: 0, last: ids.length }, y, WHOLE);
+    } else for (const row of line.rows ?? []) drawRow(context, { ...line, ...among(traced.items, row) }, y, WHOLE);
   }
   drawLinks(context, top);
 }

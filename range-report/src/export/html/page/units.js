@@ -57,6 +57,11 @@ function moment(ns, step) {
   return integer(whole) + (decimal ? '.' + decimal : '') + ' ' + unit;
 }
 
+/** A moment of the run on the world's clock, if that is known: `12:03:04.567 UTC`. */
+function utcOf(ns) {
+  return run.started_ms ? new Date(run.started_ms + ns / 1e6).toISOString().slice(11, 23) + ' UTC' : '';
+}
+
 /** After the page has been drawn. */
 function later(work) {
   requestAnimationFrame(() => setTimeout(work));

@@ -1,0 +1,97 @@
+//! Who ended the waits of calls: parts of single waits as they arrive, and the patterns that many waits showed.
+
+use serde::Serialize;
+
+use super::texts::{LONGEST, presentable};
+use crate::report::calls::slowest_calls;
+use crate::summary::Summary;
+
+/// A part of a wait. The span to which it is owed is a text; 0 if no span ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WaitPart {
+    pub(super) call: u64,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) by: u32,
+    pub(super) is_for_worker: bool,
+}
+
+/// Parts of waits, the longest up to a limit.
+#[derive(Debug, Default)]
+pub(super) struct WaitParts {
+    pub(super) all: Vec<WaitPart>,
+    pub(super) left_out: u64,
+}
+
+impl WaitParts {
+    pub(super) fn push(&mut self, part: WaitPart, limit: usize) {
+        self.all.push(part);
+        if self.all.len() > limit.saturating_mul(2) {
+            self.keep(limit);
+        }
+    }
+
+    pub(super) fn keep(&mut self, limit: usize) {
+        let Some(surplus) = self.all.len().checked_sub(limit).filter(|surplus| *surplus > 0) else { return };
+        self.all.select_nth_unstable_by_key(surplus - 1, |part| part.end.saturating_sub(part.start));
+        self.all.drain(..surplus);
+        self.left_out = self.left_out.saturating_add(surplus as u64);
+    }
+}
+
+/// Calls of one name, or ranges, whose waits mostly ended right after a range of another name.
+#[derive(Debug, Serialize)]
+pub(super) struct Pattern {
+    waiter: String,
+    by: String,
+    /// The field of the ranges that ended the waits, with its value.
+    value: Option<String>,
+    waits: u64,
+    of: u64,
+    by_chance: u64,
+    /// The length of the shortest waits that were looked at.
+    over_ns: u64,
+    within_ns: u64,
+    before_ns: u64,
+}
+
+pub(super) fn patterns(summary: &Summary) -> Vec<Pattern> {
+    let shown = |text: &str| presentable(text, LONGEST).into_owned();
+    let rows = summary.waits.iter().filter_map(|row| {
+        Some(Pattern {
+            waiter: shown(&row.waiter),
+            by: shown(row.by.as_deref()?),
+            value: row.by_value.as_deref().map(shown),
+            waits: row.waits,
+            of: row.of_waits?,
+            by_chance: row.by_chance.unwrap_or(0),
+            over_ns: row.over_ns.unwrap_or(0),
+            within_ns: row.within_ns.unwrap_or(0),
+            before_ns: row.before_ns.unwrap_or(0),
+        })
+    });
+    rows.collect()
+}
+
+/// Of names of calls, what the slowest hundredth is made of.
+pub(super) fn slowest(summary: &Summary) -> Vec<(String, String)> {
+    let shown = |label: String| presentable(&label, LONGEST).into_owned();
+    slowest_calls(summary).map(|(label, says)| (shown(label), says)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_parts_are_kept() {
+        let mut parts = WaitParts::default();
+        for end in [5, 90, 7, 80, 3, 70, 60] {
+            parts.push(WaitPart { call: 1, start: 0, end, by: 0, is_for_worker: false }, 3);
+        }
+        parts.keep(3);
+        let mut ends: Vec<u64> = parts.all.iter().map(|part| part.end).collect();
+        ends.sort_unstable();
+        assert_eq!((ends, parts.left_out), (vec![70, 80, 90], 4));
+    }
+}

@@ -1,0 +1,156 @@
+//! What is drawn and said is as much as there is: lanes of many short ranges, dim items, colours that a user forces,
+//! places without scripts.
+
+use range_report::export::{HtmlLimits, HtmlSink};
+use serde_json::json;
+
+use crate::chromium::Browser;
+use crate::invented::{PID, Run};
+use crate::training::training;
+use crate::{NOTHING, folder, showing, written};
+
+/// A thread with this number of ranges, each for 7.5 % of the time until the next.
+fn ticks(count: u64) -> Run {
+    let mut run = Run { threads: vec![(PID, "main")], ..Run::default() };
+    (0..count).for_each(|number| _ = run.leaf(PID, number * 100_000, 7_500, "tick", None));
+    run
+}
+
+/// The part of the pixels of the lane of `tick` that are coloured.
+const COLOURED: &str = "(() => {
+    page.draw();
+    const line = page.lineOf(page.find('tick')[0]);
+    const { canvas, gutter, width, scroller } = page.timeline;
+    const context = canvas.getContext('2d');
+    const top = line.y - scroller.scrollTop;
+    const { data } = context.getImageData(gutter + 20, top, width - gutter - 60, line.height);
+    const free = context.getImageData(gutter + 3, top, 1, 1).data;
+    let used = 0;
+    for (let at = 0; at < data.length; at += 4)
+        used += [0, 1, 2].some((channel) => Math.abs(data[at + channel] - free[channel]) > 40);
+    return used / (data.length / 4);
+})()";
+
+#[test]
+fn pixels_are_as_high_as_they_are_used() {
+    let (many, summary) = (ticks(40_000), ticks(10).summary());
+    let mut page = Vec::new();
+    many.write(&mut HtmlSink::new(&mut page), &summary, 0).expect("memory takes it");
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        browser.open(&written("mostly-idle.html", &page));
+        let coloured = browser.number(COLOURED);
+        assert!((0.05..0.2).contains(&coloured), "{coloured} of the pixels are coloured at 7.5 % use, {scheme}");
+        browser.screenshot(&folder().join(format!("mostly-idle-{scheme}.png")));
+        // What is looked for can be seen.
+        browser.eval("document.getElementById('search').value = 'tick'");
+        let enter = "new KeyboardEvent('keydown', { key: 'Enter' })";
+        browser.eval(&format!("document.getElementById('search').dispatchEvent({enter})"));
+        browser.key("0", 0);
+        assert!(browser.number(COLOURED) > 0.9);
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn spreads_count_what_is_not_on_the_page() {
+    let (many, mut summary) = (ticks(2_000), ticks(10).summary());
+    summary.ranges[0].times.histogram = vec![(100, 1_500), (108, 400), (124, 100)];
+    let mut page = Vec::new();
+    let limits = HtmlLimits { items: 500, ..HtmlLimits::default() };
+    many.write(&mut HtmlSink::with_limits(&mut page, limits), &summary, 0).expect("memory takes it");
+    let mut browser = Browser::start();
+    browser.open(&written("thinned-spread.html", &page));
+    let button = "document.querySelector('#panel .spread button')";
+    browser.wait_for(&format!("{button} !== null"));
+    let title = "2,000 times, 500 of them on this page, from 5.312 \u{b5}s to 46.34 \u{b5}s. Click for the slowest.";
+    assert_eq!(browser.text(&format!("{button}.title")), title);
+    assert_eq!(browser.text(&format!("{button}.querySelector('path').getAttribute('d')")).matches('M').count(), 24);
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn a_match_comes_into_sight_above_what_is_said_of_it() {
+    for (width, height) in [(1_440, 900), (1_024, 700)] {
+        let mut browser = showing("hits.html", &training());
+        browser.size(width, height);
+        browser.settle();
+        for query in ["adam", "load batch", "[CUDA memcpy HtoD]", "events"] {
+            browser.eval(&format!("document.getElementById('search').value = '{query}'"));
+            let enter = "new KeyboardEvent('keydown', { key: 'Enter' })";
+            browser.eval(&format!("document.getElementById('search').dispatchEvent({enter})"));
+            browser.settle();
+            if browser.number("page.timeline.selected") < 0.0 {
+                continue;
+            }
+            let y = browser.number("page.point(page.timeline.selected).y");
+            let box_of = |edge: &str, id: &str| format!("document.{id}.getBoundingClientRect().{edge}");
+            let above = browser.number(&box_of("bottom", "querySelector('.bar')"));
+            let below = browser.number(&box_of("top", "getElementById('details')"));
+            assert!(above < y && y < below, "{query} at {y}, from {above} to {below}, {width} x {height}");
+        }
+        assert_eq!(browser.complaints(), NOTHING);
+    }
+}
+
+#[test]
+fn forced_colours_keep_bars_and_lanes() {
+    let mut browser = Browser::start();
+    browser.size(1_440, 900);
+    let features = json!([{ "name": "forced-colors", "value": "active" }]);
+    browser.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+    browser.open(&written("forced.html", &training().page(0)));
+    assert_eq!(browser.eval("matchMedia('(forced-colors: active)').matches"), true);
+    let fills = "new Set([...document.querySelectorAll('.bar-fill')].map((bar) => getComputedStyle(bar).backgroundImage + getComputedStyle(bar).backgroundColor)).size";
+    assert!(browser.number(fills) > 3.0, "bars have colours");
+    // The lanes have a ground on which their colours can be seen.
+    let ground = "[...page.timeline.canvas.getContext('2d').getImageData(2, 2, 1, 1).data]";
+    assert_eq!(browser.eval(ground), json!([255, 255, 255, 255]));
+    browser.screenshot(&folder().join("forced.png"));
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+#[test]
+fn a_place_without_scripts_says_so() {
+    let page = training().page(0);
+    let text = String::from_utf8(page.clone()).expect("text");
+    let policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"script-src 'none'\"><title>";
+    let strict = written("strict.html", text.replacen("<title>", policy, 1).as_bytes());
+    for (path, is_disabled) in [(strict, false), (written("unscripted.html", &page), true)] {
+        let mut browser = Browser::start();
+        browser.size(1_280, 800);
+        browser.call("Emulation.setScriptExecutionDisabled", json!({ "value": is_disabled }));
+        browser.call("Page.navigate", json!({ "url": format!("file://{}", path.display()) }));
+        browser.wait_for("document.readyState === 'complete' && document.getElementById('unscripted') !== null");
+        let displays =
+            "['unscripted', 'unfinished', 'page'].map((id) => getComputedStyle(document.getElementById(id)).display)";
+        assert_eq!(browser.eval(displays), json!(["block", "none", "none"]));
+        let says = browser.text("document.getElementById('unscripted').textContent");
+        assert!(says.starts_with("This page is complete, but draws its content by scripts"), "{says}");
+    }
+    // A page whose scripts run has no such notice.
+    let mut browser = showing("scripted.html", &training());
+    assert_eq!(browser.eval("document.getElementById('unscripted')"), serde_json::Value::Null);
+}
+
+#[test]
+fn moments_are_on_the_clock_of_the_world_too() {
+    let run = training();
+    let mut summary = run.summary();
+    summary.process.started_unix_ns = 1_700_000_000_250_000_000;
+    let mut page = Vec::new();
+    run.write(&mut HtmlSink::new(&mut page), &summary, 0).expect("memory takes it");
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&written("utc.html", &page));
+    browser.eval("page.show(5e7, 7e7); page.draw()");
+    assert_eq!(browser.text("document.getElementById('span').textContent"), "20.00 ms shown, from 22:13:20.300 UTC");
+    let facts =
+        "(page.select(page.find('step')[3]), document.getElementById('details').innerText.replace(/\\n/g, ' '))";
+    let began = browser
+        .text("new Date(1700000000250 + page.run.start[page.find('step')[3]] / 1e6).toISOString().slice(11, 23)");
+    let facts = browser.text(facts);
+    assert!(facts.contains(&format!("began {began} UTC")), "{began} in {facts}");
+}
