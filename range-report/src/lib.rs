@@ -44,10 +44,10 @@ mod text;
 pub mod timeline;
 
 #[cfg(feature = "compare")]
-pub use analysis::{Added, Basis, Change, Figure, Gate, Regression};
+pub use analysis::{Added, Basis, Change, Figure, Gate, Reason, Regression};
 pub use analysis::{Evidence, Finding, FindingKind};
 #[cfg(feature = "compare")]
-pub use compare::{ComparedFigure, ComparedRange, Comparison, FigureInRun, InRun, Reason, Verdict};
+pub use compare::{ComparedFigure, ComparedRange, Comparison, FigureInRun, InRun, Verdict};
 #[cfg(feature = "json")]
 pub use export::json::JsonError;
 #[cfg(feature = "merge")]

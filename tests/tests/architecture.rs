@@ -36,6 +36,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["totals"],
             &["fold"],
             &["source"],
+            &["nvml"],
             &["driver", "forks", "own_calls", "record"],
         ],
     ),

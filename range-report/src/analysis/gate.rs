@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use super::figure::Figure;
 use super::interval::LEAST_PAIRS;
-use crate::compare::Reason;
+use super::reason::Reason;
 use crate::summary::IdleCause;
 use crate::text::escaped;
 use crate::text::names::label_or_none;
@@ -14,35 +15,6 @@ use crate::{RangeStyle, Times};
 const LEAST_NS: u64 = 100_000;
 /// By default, the median and the 99th percentile of fewer instances are not judged.
 const LEAST_INSTANCES: u64 = 30;
-/// What is judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Figure {
-    /// Durations of a range.
-    #[default]
-    Range,
-    /// Latencies of calls that wait: from the creation of the span to its end.
-    Latency,
-    /// Durations of the polls of such calls.
-    Poll,
-    /// Time in which a GPU ran anything.
-    GpuBusy,
-    /// Time in which a GPU was idle for this cause, between its first operation and its last.
-    GpuIdle(IdleCause),
-}
-
-impl Figure {
-    /// What the growth in a [`Reason`] is of.
-    pub(crate) const fn each(self) -> &'static str {
-        match self {
-            Self::Latency => " a call",
-            Self::Range | Self::Poll => " each",
-            Self::GpuBusy | Self::GpuIdle(_) => "",
-        }
-    }
-}
-
 /// Which time of a range is judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -92,15 +64,15 @@ impl Basis {
 ///
 /// Ranges are judged, the latencies of calls that wait, and what GPUs did: together they are figures.
 ///
-/// A figure of a run is a regression if it takes longer than in the first run by more than `threshold_percent` and by at
-/// least `least_ns`, and if that is no noise: the interval of the change is above 0. The intervals come from what the
+/// A figure of a run is a regression if it takes longer than in the first run by more than `threshold_percent` and by
+/// at least `least_ns`, and if that is no noise: the interval of the change is above 0. The intervals come from what the
 /// repeats of the runs differ by ([`of_sides`]); those of all figures together hold the true changes in 99 of 100
 /// comparisons. Where fewer than `least_repeats` pairs of repeats have the figure, noise is not known. Then only
 /// a rough change is a regression: 25 % of a median, 100 % of a total or 99th percentile.
 ///
 /// The median or the 99th percentile of a range with fewer than `least_instances` says little: its total is judged.
-/// Calls that wait are judged by the median of their latencies, with `least_instances`, and by the 99th percentile, with
-/// 100 calls in each run; the polls of their futures second, as ranges. Of a GPU, the time is judged in which it was
+/// Calls that wait are judged by the median of their latencies, with `least_instances`, and by the 99th percentile,
+/// with 100 calls in each run; the polls of their futures second, as ranges. Of a GPU, the time is judged in which it was
 /// busy, and in which it was idle by each cause, in parts of the time from its first operation to its last.
 ///
 /// A range that the first run does not have is no regression: there is nothing to compare it with (its time is in the

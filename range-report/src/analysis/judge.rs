@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::gate::{Basis, Change, Figure, Gate, Regression};
+use super::figure::Figure;
+use super::gate::{Basis, Change, Gate, Regression};
 use super::interval::{CONFIDENCE, Interval, intervals};
 use crate::Times;
 use crate::stats::Lean;

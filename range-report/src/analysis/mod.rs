@@ -5,6 +5,8 @@
 //! `losses.rs`. [`Gate`] judges what became slower between runs. What a reader selects on a page is answered there.
 
 mod causes;
+#[cfg(feature = "compare")]
+mod figure;
 mod finding;
 #[cfg(feature = "compare")]
 mod gate;
@@ -18,14 +20,20 @@ mod losses;
 mod path;
 mod phase;
 mod phases;
+#[cfg(feature = "compare")]
+mod reason;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod waits;
 
+#[cfg(feature = "compare")]
+pub use figure::Figure;
+#[cfg(feature = "compare")]
+pub(crate) use figure::device_name;
 pub use finding::{Evidence, Finding, FindingKind};
 #[cfg(feature = "compare")]
-pub use gate::{Added, Basis, Change, Figure, Gate, Regression};
+pub use gate::{Added, Basis, Change, Gate, Regression};
 pub(crate) use gpu::on_gpu;
 pub(crate) use hot::enough;
 #[cfg(feature = "html")]
@@ -37,6 +45,10 @@ pub(crate) use judge::{Judged, Repeats, confidence};
 pub(crate) use losses::{losses, nothing_enqueued};
 pub(crate) use phase::{OnGpu, Phase, WAYS, Way, either};
 pub(crate) use phases::Phases;
+#[cfg(feature = "compare")]
+pub(crate) use reason::Facts;
+#[cfg(feature = "compare")]
+pub use reason::Reason;
 pub(crate) use rules::{are_workers_busy, awaited_for, in_phases, lived};
 
 use std::cmp::Reverse;

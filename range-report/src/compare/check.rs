@@ -43,8 +43,8 @@ impl Comparison {
         self.check(&Gate::new(threshold_percent))
     }
 
-    /// Figures that became slower by more than the gate allows, in any run. Medians and 99th percentiles come first, the
-    /// surest changes before others, those of polls after those of latencies. Totals follow in two groups: first ranges
+    /// Figures that became slower by more than the gate allows, in any run. Medians and 99th percentiles come first,
+    /// the surest changes before others, those of polls after those of latencies. Totals follow in two groups: first ranges
     /// whose own time grew by [`Gate::least_ns`] or more, the largest growth first; then GPUs, ranges with unknown own
     /// time and ranges slowed by others inside them, the largest loss first.
     #[must_use]
@@ -64,8 +64,8 @@ impl Comparison {
         found
     }
 
-    /// The same comparison with the [`change`](crate::InRun::change) of each range and figure filled in, so that reports
-    /// and files show it.
+    /// The same comparison with the [`change`](crate::InRun::change) of each range and figure filled in, so that
+    /// reports and files show it.
     #[must_use]
     pub fn judged(mut self, gate: &Gate) -> Self {
         for run in 1..self.runs.len() {

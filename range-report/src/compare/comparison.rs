@@ -3,10 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::figures::{self, ComparedFigure};
-use super::reason::{Facts, Reason};
-use super::verdict::Side;
-use crate::analysis::{Change, Figure, Gate};
+use super::figures::{self, ComparedFigure, middle};
+use super::sides::Side;
+use crate::analysis::{Change, Facts, Figure, Gate, Reason};
 use crate::stats::{Lean, order};
 use crate::text::names::in_domain;
 use crate::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
@@ -158,12 +157,6 @@ fn typical(runs: &[&Times]) -> Times {
         quantiles: quantiles.collect(),
         histogram: Vec::new(),
     }
-}
-
-pub(super) fn middle(values: &[u64]) -> Option<u64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    Some(u64::midpoint(*sorted.get(sorted.len().checked_sub(1)? / 2)?, *sorted.get(sorted.len() / 2)?))
 }
 
 impl ComparedRange {

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::comparison::middle;
-use super::reason::Reason;
 use crate::Summary;
-use crate::analysis::{Basis, Change, Figure, Gate, Judged};
+use crate::analysis::{Basis, Change, Figure, Gate, Judged, Reason, device_name};
 use crate::stats::Lean;
 use crate::summary::{DeviceIdle, IdleCause};
 use crate::text::names::in_domain;
@@ -100,7 +98,7 @@ fn latencies(summary: &Summary) -> impl Iterator<Item = (Key, One)> + '_ {
 fn devices(summary: &Summary) -> impl Iterator<Item = (Key, One)> + '_ {
     let devices = summary.idle.iter().flat_map(|idle| &idle.devices);
     devices.flat_map(|device: &DeviceIdle| {
-        let name = name_of(device);
+        let name = device_name(device);
         let busy = (Figure::GpuBusy, device.busy_ns, device.busy_ns);
         let idle = IdleCause::ALL.map(|cause| (Figure::GpuIdle(cause), device.causes.of(cause), device.wall_ns));
         [busy].into_iter().chain(idle).map(move |(figure, ns, of_ns)| {
@@ -108,10 +106,6 @@ fn devices(summary: &Summary) -> impl Iterator<Item = (Key, One)> + '_ {
             (key, One { ns: ns as f64, of_ns: of_ns as f64, instances: 1 })
         })
     })
-}
-
-pub(super) fn name_of(device: &DeviceIdle) -> String {
-    format!("GPU {}", device.device)
 }
 
 impl FigureInRun {
@@ -129,8 +123,8 @@ impl ComparedFigure {
         in_domain(self.domain.as_deref(), &self.name)
     }
 
-    /// How it is judged in a run; `None` where it is in one of the two runs alone, has too few calls, or is an idle time
-    /// that is too short in both to have grown by what is allowed.
+    /// How it is judged in a run; `None` where it is in one of the two runs alone, has too few calls, or is an idle
+    /// time that is too short in both to have grown by what is allowed.
     pub(super) fn judged(&self, run: usize, gate: &Gate) -> Option<Judged> {
         let [base, new] = [0, run].map(|run| self.in_runs.get(run).and_then(Option::as_ref));
         let (base, new) = (base?, new?);
@@ -162,3 +156,10 @@ impl ComparedFigure {
 
 /// With fewer calls in a run, their 99th percentile is that of one or two calls.
 const LEAST_FOR_P99: u64 = 100;
+
+/// The median.
+pub(super) fn middle(values: &[u64]) -> Option<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    Some(u64::midpoint(*sorted.get(sorted.len().checked_sub(1)? / 2)?, *sorted.get(sorted.len() / 2)?))
+}

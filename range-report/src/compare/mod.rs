@@ -3,14 +3,14 @@
 mod check;
 mod comparison;
 mod figures;
-mod reason;
+mod sides;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
-pub use crate::analysis::{Added, Basis, Change, Figure, Gate, Regression};
+pub use crate::analysis::{Added, Basis, Change, Figure, Gate, Reason, Regression};
 pub use comparison::{ComparedRange, Comparison, InRun};
 pub(crate) use comparison::{by_self_time, with_ratios};
 pub use figures::{ComparedFigure, FigureInRun};
-pub use reason::Reason;
-pub use verdict::{Side, Verdict};
+pub use sides::Side;
+pub use verdict::{Slower, Verdict};

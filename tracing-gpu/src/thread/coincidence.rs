@@ -201,8 +201,8 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// Whether a wait of this length that ends now is passed over. One that is longer than what is left of the pauses is
-    /// looked at all the same: else short waits, which are many, would leave no time for long ones.
+    /// Whether a wait of this length that ends now is passed over. One that is longer than what is left of the pauses
+    /// is looked at all the same: else short waits, which are many, would leave no time for long ones.
     #[inline]
     pub(crate) fn passes_over(&self, now: Ticks, waited: u64) -> bool {
         self.until.load(Relaxed).saturating_sub(now) >= waited

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::figures::name_of;
-use crate::analysis::Figure;
+use super::figure::{Figure, device_name};
 use crate::stats::{Lean, order};
 use crate::summary::{CallKind, CallStates, CallStats, IdleCause, WaitStats};
 use crate::text::escaped;
@@ -52,7 +51,7 @@ const LEAST_PART: f64 = 0.5;
 const DEEPEST: usize = 32;
 
 /// What runs say of the rows of a comparison, repeat by repeat.
-pub(super) struct Facts<'a> {
+pub(crate) struct Facts<'a> {
     sides: [Vec<Run<'a>>; 2],
 }
 
@@ -172,7 +171,7 @@ fn by(row: &WaitStats) -> Option<String> {
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn of(base: &[&'a Summary], new: &[&'a Summary]) -> Self {
+    pub(crate) fn of(base: &[&'a Summary], new: &[&'a Summary]) -> Self {
         Self { sides: [base, new].map(|side| side.iter().map(|summary| Run::of(summary)).in_vec()) }
     }
 
@@ -211,7 +210,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Why calls take longer, or the instances of a range.
-    pub(super) fn of_row(&self, label: &str, figure: Figure) -> Option<Reason> {
+    pub(crate) fn of_row(&self, label: &str, figure: Figure) -> Option<Reason> {
         let times = |run: &Run<'a>| run.mean(label, figure).map(|(times, _)| times);
         let mut grown =
             self.growth(|run| run.mean(label, figure).map(|(_, mean)| mean)).filter(|grown| *grown > 0.0)?;
@@ -265,11 +264,11 @@ impl<'a> Facts<'a> {
     }
 
     /// Why a GPU was busy or idle for longer.
-    pub(super) fn of_device(&self, figure: Figure, device: &str) -> Option<Reason> {
+    pub(crate) fn of_device(&self, figure: Figure, device: &str) -> Option<Reason> {
         let one = |_: &Run<'a>| Some(1.0);
         let time = |run: &Run<'a>| {
             let mut devices = run.summary.idle.iter().flat_map(|idle| &idle.devices);
-            let row = devices.find(|row| name_of(row) == device)?;
+            let row = devices.find(|row| device_name(row) == device)?;
             Some(if let Figure::GpuIdle(cause) = figure { row.causes.of(cause) } else { row.busy_ns } as f64)
         };
         let grown = self.growth(time).filter(|grown| *grown > 0.0)?;
