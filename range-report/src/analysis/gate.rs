@@ -65,15 +65,15 @@ impl Basis {
 /// Ranges are judged, the latencies of calls that wait, and what GPUs did: together they are figures.
 ///
 /// A figure of a run is a regression if it takes longer than in the first run by more than `threshold_percent` and by
-/// at least `least_ns`, and if that is no noise: the interval of the change is above 0. The intervals come from what the
-/// repeats of the runs differ by ([`of_sides`]); those of all figures together hold the true changes in 99 of 100
-/// comparisons. Where fewer than `least_repeats` pairs of repeats have the figure, noise is not known. Then only
-/// a rough change is a regression: 25 % of a median, 100 % of a total or 99th percentile.
+/// at least `least_ns`, and if that is no noise: the interval of the change is above 0. The intervals come from what
+/// the repeats of the runs differ by ([`of_sides`]); those of all figures together hold the true changes in 99 of 100
+/// comparisons. Where fewer than `least_repeats` pairs of repeats have the figure, noise is not known. Then only a
+/// rough change is a regression: 25 % of a median, 100 % of a total or 99th percentile.
 ///
 /// The median or the 99th percentile of a range with fewer than `least_instances` says little: its total is judged.
 /// Calls that wait are judged by the median of their latencies, with `least_instances`, and by the 99th percentile,
-/// with 100 calls in each run; the polls of their futures second, as ranges. Of a GPU, the time is judged in which it was
-/// busy, and in which it was idle by each cause, in parts of the time from its first operation to its last.
+/// with 100 calls in each run; the polls of their futures second, as ranges. Of a GPU, the time is judged in which it
+/// was busy, and in which it was idle by each cause, in parts of the time from its first operation to its last.
 ///
 /// A range that the first run does not have is no regression: there is nothing to compare it with (its time is in the
 /// ranges around it, and [`added`] lists it).

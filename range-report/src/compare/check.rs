@@ -44,9 +44,9 @@ impl Comparison {
     }
 
     /// Figures that became slower by more than the gate allows, in any run. Medians and 99th percentiles come first,
-    /// the surest changes before others, those of polls after those of latencies. Totals follow in two groups: first ranges
-    /// whose own time grew by [`Gate::least_ns`] or more, the largest growth first; then GPUs, ranges with unknown own
-    /// time and ranges slowed by others inside them, the largest loss first.
+    /// the surest changes before others, those of polls after those of latencies. Totals follow in two groups: first
+    /// ranges whose own time grew by [`Gate::least_ns`] or more, the largest growth first; then GPUs, ranges with
+    /// unknown own time and ranges slowed by others inside them, the largest loss first.
     #[must_use]
     pub fn check(&self, gate: &Gate) -> Vec<Regression> {
         let mut found: Vec<Regression> = Vec::new();
