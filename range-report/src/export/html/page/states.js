@@ -93,8 +93,8 @@ function likelyCause(name, length, [from, to]) {
 }
 
 /**
- * The likely causes of a wait of a call, one after the other: of a queue, whoever made its head wait until that went on,
- * and then those of its own name in front of it, each of which ended right before the next went on.
+ * The likely causes of a wait of a call, one after the other: of a queue, whoever made its head wait until that went
+ * on, and then those of its own name in front of it, each of which ended right before the next went on.
  */
 function likelyCauses(call, from, to) {
   const name = nameOf(calls.item[call]);
