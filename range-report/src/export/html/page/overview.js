@@ -175,7 +175,7 @@ function tellingField(items) {
 
 /** What this page does not have; a sentence each. */
 function showLeftOut() {
-  const { lost, came, short, shortest_ns, marks, links, deep, texts } = run.left_out;
+  const { lost, came, short, shortest_ns, marks, links, waits, deep, texts } = run.left_out;
   const lines = [];
   if (lost)
     lines.push(
@@ -192,6 +192,7 @@ function showLeftOut() {
     );
   if (marks) lines.push(counted(marks, 'event', 'events') + ' came beyond the bound and are not drawn.');
   if (links) lines.push(counted(links, 'link of a batch', 'links of batches') + ' came beyond the bound.');
+  if (waits) lines.push(counted(waits, 'part of a wait', 'parts of waits') + ' came beyond the bound: the shortest.');
   if (deep) lines.push(counted(deep, 'item', 'items') + ' would need more rows than there are, and are not drawn.');
   if (texts)
     lines.push(counted(texts, 'name or field', 'names or fields') + ' came when the memory for texts was spent.');
