@@ -189,7 +189,7 @@ mod tests {
         for seed in 0..200 {
             machine.random = Random(seed);
             let common = (0..20).map(|_| Some(0.05 + 0.01 * machine.normal())).in_vec();
-            let alone = intervals(&[common.clone()])[0].unwrap();
+            let alone = intervals(std::slice::from_ref(&common))[0].unwrap();
             for few in 1..8 {
                 let rare = (0..20).map(|at| Some(if at % 20 < few { 0.002 * machine.uniform() } else { 0.0 })).in_vec();
                 let beside = intervals(&[common.clone(), rare])[0].unwrap();
