@@ -262,7 +262,7 @@ impl Regression {
         write!(f, "{run}: {device} was idle for {time}, {base_time} in {base} ({cause}: ")?;
         match self.change.interval_text() {
             Some(interval) => write!(f, "{interval} of its time)")?,
-            None => write!(f, "{} of its time)", self.change.percent_text())?,
+            None => write!(f, "{} % of its time)", signed(self.change.percent))?,
         }
         self.fmt_reason(f)
     }

@@ -1,7 +1,11 @@
 //! Why a row became slower: which part of its time grew, and who caused it.
 //!
-//! Parts are those of the mean: of all calls or instances, or of the slowest calls. The growth of a part is the median
-//! of its growth over the pairs of runs, so that a disturbed run names nothing.
+//! Parts are those of the mean: of all calls or instances, or for a 99th percentile of the slowest calls. The growth of
+//! a part is the median of its growth over the pairs of runs, so that a disturbed run names nothing.
+//!
+//! Rows are found by their names, so a part may also come from other callers, and what runs at the same time may grow
+//! by more than the row. So a part is named only if it makes half of the row's growth or more, and not much more than
+//! all of it; and the mean must have grown about as much as what was judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -45,8 +49,12 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A part of a row's time must be so large a part of its growth to be named.
+/// A part of a row's time must be so large a part of its growth to be named: half of it or more, and not more than all
+/// of it, with some room for noise.
 const LEAST_PART: f64 = 0.5;
+const MOST_PART: f64 = 1.2;
+/// How many times the growth of a mean may differ from that of the figure that was judged.
+const ALIKE: f64 = 3.0;
 /// Rows inside of rows.
 const DEEPEST: usize = 32;
 
@@ -109,8 +117,8 @@ impl<'a> Run<'a> {
         let Some(states) = self.calls.get(label).and_then(|row| row.states.as_ref()) else {
             let Some(node) = self.nodes.get(label) else { return Vec::new() };
             let mut parts = vec![
-                (ON_CPU.to_owned(), node.self_on_cpu_ns as f64),
-                (OFF_CPU.to_owned(), node.self_off_cpu_ns as f64),
+                (ON_CPU.to_owned(), node.self_on_cpu_ns.max(0) as f64),
+                (OFF_CPU.to_owned(), node.self_off_cpu_ns.max(0) as f64),
             ];
             parts.extend(self.cuda_calls(label));
             return parts;
@@ -126,9 +134,10 @@ impl<'a> Run<'a> {
         of_label.filter_map(|row| Some((words(row.kind, &row.function)?, row.ns as f64)))
     }
 
-    /// Told waits of calls, by the words for their cause.
-    fn waits(&self, label: &str) -> impl Iterator<Item = (String, f64)> {
+    /// Told waits of calls, by the words for their cause: for a worker, or others.
+    fn waits(&self, label: &str, is_for_worker: bool) -> impl Iterator<Item = (String, f64)> {
         let rows = self.summary.waits.iter().filter(move |row| row.waiter == label && row.of_waits.is_none());
+        let rows = rows.filter(move |row| (row.resource.as_deref() == Some(WaitStats::WORKER)) == is_for_worker);
         rows.filter_map(|row| Some((by(row)?, row.time_ns as f64)))
     }
 }
@@ -178,9 +187,7 @@ impl<'a> Facts<'a> {
     /// The median growth over the pairs of repeats.
     fn growth(&self, figure: impl Fn(&Run<'a>) -> Option<f64>) -> Option<f64> {
         let [base, new] = &self.sides;
-        let mut grown = base.iter().zip(new).filter_map(|(base, new)| Some(figure(new)? - figure(base)?)).in_vec();
-        grown.sort_by(f64::total_cmp);
-        grown.get(grown.len() / 2).copied()
+        middle(base.iter().zip(new).filter_map(|(base, new)| Some(figure(new)? - figure(base)?)).in_vec())
     }
 
     /// The part that grew most, each part divided by what `per` gives. A part that a run lacks is 0 there.
@@ -200,20 +207,22 @@ impl<'a> Facts<'a> {
             known().flat_map(|((base, _), (new, _))| base.keys().chain(new.keys())).collect();
         let grown = names.into_iter().filter_map(|name| {
             let value = |(sums, per): &(BTreeMap<String, f64>, f64)| sums.get(name).copied().unwrap_or(0.0) / per;
-            let mut grown = known().map(|(base, new)| value(new) - value(base)).in_vec();
-            grown.sort_by(f64::total_cmp);
-            Some((name.clone(), *grown.get(grown.len() / 2)?))
+            Some((name.clone(), middle(known().map(|(base, new)| value(new) - value(base)).in_vec())?))
         });
         let mut grown = grown.filter(|(_, grown)| *grown > 0.0).in_vec();
         order::by(&mut grown, |(_, a), (_, b)| b.total_cmp(a));
         grown.into_iter().next()
     }
 
-    /// Why calls take longer, or the instances of a range.
-    pub(crate) fn of_row(&self, label: &str, figure: Figure) -> Option<Reason> {
+    /// Why calls take longer, or the instances of a range, that are judged by their median or total and grew by so
+    /// much.
+    pub(crate) fn of_row(&self, label: &str, figure: Figure, judged: Option<f64>) -> Option<Reason> {
         let times = |run: &Run<'a>| run.mean(label, figure).map(|(times, _)| times);
         let mut grown =
             self.growth(|run| run.mean(label, figure).map(|(_, mean)| mean)).filter(|grown| *grown > 0.0)?;
+        if judged.is_some_and(|judged| grown > ALIKE * judged || grown < judged / ALIKE) {
+            return None;
+        }
         let mut inside: Vec<String> = Vec::new();
         while inside.len() < DEEPEST {
             let at = inside.last().map_or(label, String::as_str);
@@ -225,42 +234,72 @@ impl<'a> Facts<'a> {
             if child == label || inside.contains(&child) {
                 break;
             }
+            if by > MOST_PART * grown {
+                return None; // it ran beside the row, or for others
+            }
             (grown, _) = (by, inside.push(child));
         }
         let at = inside.last().map_or(label, String::as_str);
-        let part = self.most(|run| run.parts(at), times).filter(|(_, by)| *by >= LEAST_PART * grown);
+        let part = self.most(|run| run.parts(at), times).filter(|(_, by)| is_most_of(*by, grown));
         let Some((part, by)) = part else {
             // The row itself, and nobody knows why: that says nothing.
             let part = "longer".to_owned();
             let known = (!inside.is_empty()).then_some(());
             return known.map(|()| Reason { inside, part, cause: None, is_inferred: false, grown_ns: grown as u64 });
         };
-        let waits = [WAITING, READY, OFF_CPU].contains(&part.as_str());
-        let cause = if waits { self.cause(at, times, LEAST_PART * by) } else { None };
-        let is_inferred = cause.as_ref().is_some_and(|(_, is_inferred)| *is_inferred);
-        let cause = cause.map(|(cause, is_inferred)| match (part.as_str(), is_inferred) {
-            (_, true) => cause,
-            (READY, _) => format!("because of {cause}"),
-            _ => format!("for {cause}"),
-        });
+        let told = |is_for_worker| {
+            let found = self.most(|run| run.waits(at, is_for_worker).in_vec(), times);
+            found.filter(|(_, grown)| is_most_of(*grown, by)).map(|(cause, _)| cause)
+        };
+        let (told, may_be_inferred) = match part.as_str() {
+            WAITING => (told(false).map(|cause| format!("for {cause}")), true),
+            READY => (told(true).map(|cause| format!("because of {cause}")), false),
+            OFF_CPU => (None, true),
+            _ => (None, false),
+        };
+        let is_above = |cause: &str| cause == label || inside.iter().any(|inside| inside == cause);
+        let inferred = || self.inferred(at, by).filter(|cause| may_be_inferred && !is_above(cause));
+        let (cause, is_inferred) = match told {
+            Some(told) => (Some(told), false),
+            None => inferred().map_or((None, false), |cause| (Some(cause), true)),
+        };
         Some(Reason { inside, part, cause, is_inferred, grown_ns: by as u64 })
     }
 
-    /// Who made these calls wait longer: told for at least so long, or inferred in half of the new runs. And whether it
-    /// is inferred, which is said of a part of all waits, so that its times cannot be compared.
-    fn cause(&self, at: &str, times: impl Fn(&Run<'a>) -> Option<f64>, least: f64) -> Option<(String, bool)> {
-        if let Some((cause, _)) = self.most(|run| run.waits(at).in_vec(), times).filter(|(_, by)| *by >= least) {
-            return Some((cause, false));
-        }
-        let [_, new] = &self.sides;
+    /// Why the slowest calls take longer: the state in which they are for longer.
+    pub(crate) fn of_slowest(&self, label: &str) -> Option<Reason> {
+        let slowest =
+            |run: &Run<'a>| run.calls.get(label).and_then(|row| row.slowest).filter(|slowest| slowest.calls > 0);
+        let calls = |run: &Run<'a>| slowest(run).map(|slowest| slowest.calls as f64);
+        let grown = self.growth(|run| slowest(run).map(|slowest| slowest.latency_ns as f64 / slowest.calls as f64))?;
+        let parts = |run: &Run<'a>| {
+            let states = slowest(run).into_iter().flat_map(|slowest| {
+                let child = ("waiting for calls inside".to_owned(), slowest.states.child_call_ns as f64);
+                states_of(&slowest.states).chain([child]).in_vec()
+            });
+            states.in_vec()
+        };
+        let (part, by) = self.most(parts, calls).filter(|(_, by)| is_most_of(*by, grown))?;
+        Some(Reason { inside: Vec::new(), part, cause: None, is_inferred: false, grown_ns: by as u64 })
+    }
+
+    /// Who probably made these calls wait longer by so much each: inferred in most of the new runs. Only a part of all
+    /// waits was looked at, so their times cannot be compared; but whoever made them longer takes longer itself, or
+    /// made nobody wait before.
+    fn inferred(&self, at: &str, least: f64) -> Option<String> {
+        let [base, new] = &self.sides;
+        // The first of them has the most time.
+        let row = |run: &Run<'a>| run.summary.waits.iter().find(|row| row.waiter == at && row.of_waits.is_some());
         let mut inferred: BTreeMap<String, usize> = BTreeMap::new();
-        for run in new {
-            // The first of them has the most time.
-            let row = run.summary.waits.iter().find(|row| row.waiter == at && row.of_waits.is_some());
-            row.and_then(by).into_iter().for_each(|by| *inferred.entry(by).or_default() += 1);
-        }
-        let most = inferred.into_iter().max_by_key(|(_, runs)| *runs).filter(|(_, runs)| 2 * runs > new.len())?;
-        Some((most.0, true))
+        new.iter().filter_map(row).filter_map(by).for_each(|by| *inferred.entry(by).or_default() += 1);
+        let (cause, _) = inferred.into_iter().max_by_key(|(_, runs)| *runs).filter(|(_, runs)| 2 * runs > new.len())?;
+        let label = new.iter().filter_map(row).find(|row| by(row).as_ref() == Some(&cause))?.by.clone()?;
+        let has_it =
+            |run: &&Run<'a>| run.summary.waits.iter().any(|row| row.waiter == at && row.by.as_ref() == Some(&label));
+        let is_new = 2 * base.iter().filter(has_it).count() < base.len();
+        let mean = |run: &Run<'a>| run.mean(&label, Figure::Latency).or_else(|| run.mean(&label, Figure::Range));
+        let grew = self.growth(|run| mean(run).map(|(_, mean)| mean)).is_some_and(|grown| grown >= LEAST_PART * least);
+        (is_new || grew).then_some(cause)
     }
 
     /// Why a GPU was busy or idle for longer.
@@ -272,14 +311,33 @@ impl<'a> Facts<'a> {
             Some(if let Figure::GpuIdle(cause) = figure { row.causes.of(cause) } else { row.busy_ns } as f64)
         };
         let grown = self.growth(time).filter(|grown| *grown > 0.0)?;
+        let has_several = |run: &Run<'a>| run.summary.idle.as_ref().is_some_and(|idle| idle.devices.len() > 1);
+        if self.sides.iter().flatten().any(has_several) {
+            return None; // spans and kernels are not told apart by device
+        }
         let most = match figure {
             Figure::GpuIdle(cause) => self.most(|run| idle_spans(run.summary, cause), one),
             _ => self.most(|run| operations(run.summary), one),
         };
-        let (name, by) = most.filter(|(_, by)| *by >= LEAST_PART * grown)?;
+        let (name, by) = most.filter(|(_, by)| is_most_of(*by, grown))?;
         let part = if let Figure::GpuIdle(_) = figure { "most of it" } else { "executing" };
         Some(Reason { inside: vec![name], part: part.to_owned(), cause: None, is_inferred: false, grown_ns: by as u64 })
     }
+}
+
+/// Whether a part explains a growth.
+fn is_most_of(part: f64, grown: f64) -> bool {
+    (LEAST_PART * grown..=MOST_PART * grown).contains(&part)
+}
+
+/// The median, of an even number the lower one, so that of two the disturbed one does not count. `None` for two or
+/// none: two pairs do not tell which is disturbed.
+fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    if values.len() == 2 {
+        return None;
+    }
+    values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
 fn idle_spans(summary: &Summary, cause: IdleCause) -> Vec<(String, f64)> {

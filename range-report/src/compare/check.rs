@@ -83,6 +83,13 @@ impl Comparison {
 
     /// The change of each range and of each other figure in a run.
     pub(super) fn changes(&self, gate: &Gate, run: usize) -> [Vec<Option<Change>>; 2] {
+        if self.gate == Some(*gate) {
+            let of_ranges = self.ranges.iter().map(|range| range.in_runs.get(run)?.as_ref()?.change);
+            return [
+                of_ranges.in_vec(),
+                self.figures.iter().map(|row| row.in_runs.get(run)?.as_ref()?.change).in_vec(),
+            ];
+        }
         let ranges = self.ranges.iter().map(|range| gate.range([range.repeats(0)?, range.repeats(run)?]));
         let figures = self.figures.iter().map(|figure| figure.judged(run, gate));
         let mut changes = gate.changes(&ranges.chain(figures).in_vec());

@@ -1,11 +1,11 @@
 //! The comparison of runs, range by range.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::figures::{self, ComparedFigure, middle};
 use super::sides::Side;
-use crate::analysis::{Change, Facts, Figure, Gate, Reason};
+use crate::analysis::{Basis, Change, Facts, Figure, Gate, Reason};
 use crate::stats::{Lean, order};
 use crate::text::names::in_domain;
 use crate::{Process, Quantile, RangeStats, RangeStyle, Summary, Times, TreeNode};
@@ -335,16 +335,17 @@ impl Comparison {
             let label = row.label();
             let reason = match row.figure {
                 Figure::GpuBusy | Figure::GpuIdle(_) => facts.of_device(row.figure, &row.name),
-                _ => facts.of_row(&label, row.figure),
+                _ if row.basis == Basis::P99 => facts.of_slowest(&label),
+                _ => facts.of_row(&label, row.figure, row.grown(run)),
             };
             row.in_runs.get_mut(run).into_iter().flatten().for_each(|place| place.reason = reason.clone());
         }
         // The times of polls say nothing of waits.
-        let of_polls: Vec<String> = self.figures.iter().map(ComparedFigure::label).collect();
+        let of_polls: BTreeSet<String> = self.figures.iter().map(ComparedFigure::label).collect();
         let is_plain =
             |range: &&mut ComparedRange| range.style == RangeStyle::PushPop && !of_polls.contains(&range.label());
         for range in self.ranges.iter_mut().filter(is_plain) {
-            let reason = facts.of_row(&range.label(), Figure::Range);
+            let reason = facts.of_row(&range.label(), Figure::Range, None);
             range.in_runs.get_mut(run).into_iter().flatten().for_each(|place| place.reason = reason.clone());
         }
     }

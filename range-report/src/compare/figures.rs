@@ -123,6 +123,12 @@ impl ComparedFigure {
         in_domain(self.domain.as_deref(), &self.name)
     }
 
+    /// By how much it grew from the first run.
+    pub(super) fn grown(&self, run: usize) -> Option<f64> {
+        let [base, new] = [0, run].map(|run| self.in_runs.get(run).and_then(Option::as_ref));
+        Some(new?.ns - base?.ns)
+    }
+
     /// How it is judged in a run; `None` where it is in one of the two runs alone, has too few calls, or is an idle
     /// time that is too short in both to have grown by what is allowed.
     pub(super) fn judged(&self, run: usize, gate: &Gate) -> Option<Judged> {

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::figures::middle;
+use crate::analysis::LEAST_PAIRS;
 use crate::stats::Lean;
-use crate::summary::{GpuClocks, Machine};
+use crate::summary::Machine;
 
 /// The runs of one side.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,11 +34,12 @@ const ALIKE_PER_CENT: u64 = 3;
 impl Side {
     pub(super) fn of(run: &str, machines: &[Option<Machine>]) -> Self {
         let known = || machines.iter().flatten();
-        let gpus = || known().flat_map(|machine| &machine.gpus);
+        // Of several GPUs it is not known which one the program used.
+        let gpus = || known().filter_map(|machine| machine.gpus.first().filter(|_| machine.gpus.len() == 1));
         let one = |values: Vec<f64>| middle(&values.into_iter().map(|value| value as u64).in_vec());
         let cpus: BTreeSet<&str> = known().map(|machine| machine.cpu.as_str()).filter(|cpu| !cpu.is_empty()).collect();
         let busy = known().filter(|machine| machine.load.is_some_and(|load| load > f64::from(machine.cpus))).count();
-        let throttled = known().filter(|machine| machine.gpus.iter().any(GpuClocks::is_throttled)).count();
+        let throttled = gpus().filter(|gpu| gpu.is_throttled()).count();
         let of =
             |count: usize, what: &str| (count > 0).then(|| format!("{what} in {count} of {} runs", machines.len()));
         let notes = [of(busy, "more threads than processors"), of(throttled, "a GPU was throttled")];
@@ -64,7 +66,9 @@ impl Side {
                 notes.push(format!("{what} at {own} MHz, not {base}"));
             }
         };
-        clocks("the processor", self.cpu_mhz, base.cpu_mhz);
+        if self.repeats.min(base.repeats) >= LEAST_PAIRS {
+            clocks("the processor", self.cpu_mhz, base.cpu_mhz); // which changes from moment to moment
+        }
         clocks("GPUs", self.sm_mhz, base.sm_mhz);
         notes
     }

@@ -1,5 +1,7 @@
 use super::*;
-use crate::summary::{CallStates, DeviceIdle, GpuClocks, GpuIdle, IdleCauses, Machine, SpanIdle, WaitStats};
+use crate::summary::{
+    CallStates, DeviceIdle, GpuClocks, GpuIdle, IdleCauses, Machine, SlowestCalls, SpanIdle, WaitStats,
+};
 use crate::{CallStats, Quantile, RangeStats, RangeStyle, RenderOptions, Summary, Times, TreeNode};
 
 fn range(name: &str, instances: u64, total_ns: u64) -> RangeStats {
@@ -538,6 +540,7 @@ fn server(at: u64, waited_ns: u64, by: &str) -> Summary {
     let call = |name: &str, own_ns: u64, awaited_ns: u64, states: CallStates| {
         let mut call = CallStats::new(name, latency(own_ns + awaited_ns));
         (call.busy_ns, call.awaited_ns, call.states) = (200 * own_ns, 200 * awaited_ns, Some(states));
+        call.slowest = Some(SlowestCalls { calls: 200, latency_ns: 200 * (own_ns + awaited_ns), states });
         call
     };
     let own = 1_000_000 + at % 3;
@@ -571,24 +574,52 @@ fn a_wait_that_grew_is_named_with_its_cause() {
     assert!(of("GET /orders took").starts_with(&outer.replace("base", "old")), "{lines:#?}");
     let reason = "; in append_ledger: waiting for compact, +24.00 ms a call";
     assert!(of("GET /orders took").ends_with(reason), "{lines:#?}");
-    assert!(of("at the 99th").ends_with("waiting for compact, +24.00 ms a call"), "{lines:#?}");
+    let of_slowest =
+        lines.iter().filter(|line| line.contains("at the 99th")).map(|line| line.split("; ").last().unwrap());
+    assert_eq!(
+        of_slowest.collect::<Vec<_>>(),
+        ["waiting, +24.00 ms a call", "waiting for calls inside, +24.00 ms a call"]
+    );
     assert!(!lines.iter().any(|line| line.contains("poll")), "polls are what they were: {lines:#?}");
     assert_eq!(lines.len(), 4, "{lines:#?}");
 
-    // Equal runs pass, and who is only inferred is named as such.
     assert_eq!(between(&servers(4 * ms, "compact"), &servers(4 * ms, "compact"), Gate::new(2.0)), [""; 0]);
-    let mut inferred = servers(28 * ms, "compact");
-    inferred.iter_mut().for_each(|run| run.waits[0].of_waits = Some(200));
-    let lines = between(&servers(4 * ms, "other"), &inferred, Gate::new(2.0));
-    assert!(
-        lines.iter().all(|line| line.ends_with(": waiting, probably for compact, +24.00 ms a call")
-            || line.ends_with("; waiting, probably for compact, +24.00 ms a call")),
-        "{lines:#?}"
-    );
-    // In less than half of the runs, it is not said.
-    inferred.iter_mut().take(6).for_each(|run| run.waits.clear());
-    let lines = between(&servers(4 * ms, "other"), &inferred, Gate::new(2.0));
-    assert!(lines.iter().all(|line| line.ends_with("waiting, +24.00 ms a call")), "{lines:#?}");
+}
+
+/// Nobody is named who did not make the waits longer.
+#[test]
+fn who_is_inferred_must_have_grown() {
+    let ms = 1_000_000;
+    let reasons = |old: &[Summary], new: &[Summary]| {
+        let found = Comparison::of_sides([("old", old), ("new", new)]).check(&Gate::new(2.0));
+        let of_outer = found.into_iter().filter(|found| found.name == "GET /orders");
+        of_outer.map(|found| found.reason.map(|reason| reason.to_string())).collect::<Vec<_>>()
+    };
+    let with = |waited: u64, held: u64, is_known: bool| {
+        let mut runs = servers(waited, "compact");
+        for run in &mut runs {
+            run.waits[0].of_waits = Some(200);
+            run.waits.truncate(usize::from(is_known));
+            let mut holder = TreeNode::new("compact");
+            (holder.instances, holder.total_ns) = (10, 10 * held);
+            run.tree.push(holder);
+        }
+        runs
+    };
+    let slowest = Some("waiting for calls inside, +24.00 ms".to_owned());
+    let outer = |reason: &str| vec![Some(format!("in append_ledger: waiting{reason}, +24.00 ms")), slowest.clone()];
+    let named = outer(", probably for compact");
+    assert_eq!(reasons(&with(4 * ms, 5 * ms, true), &with(28 * ms, 40 * ms, true)), named);
+    assert_eq!(reasons(&with(4 * ms, 5 * ms, false), &with(28 * ms, 5 * ms, true)), named, "it is new");
+    assert_eq!(reasons(&with(4 * ms, 5 * ms, true), &with(28 * ms, 5 * ms, true)), outer(""), "as it was");
+    let mut few = with(28 * ms, 40 * ms, true);
+    few.iter_mut().take(6).for_each(|run| run.waits.clear());
+    assert_eq!(reasons(&with(4 * ms, 5 * ms, true), &few), outer(""), "in less than half of the runs");
+
+    // What ran beside the row grew by more than it: a child that nobody waited for.
+    let mut beside = servers(28 * ms, "compact");
+    beside.iter_mut().for_each(|run| run.tree[0].children[0].awaited_ns = Some(200 * 99 * ms));
+    assert_eq!(reasons(&servers(4 * ms, "compact"), &beside), [None, slowest]);
 }
 
 /// A run with one GPU, which was busy for 60 ms and idle for 40 ms, `copying` of them in `upload`.

@@ -62,6 +62,9 @@ pub struct Slower {
 /// The largest size of a verdict in JSON.
 #[cfg(feature = "json")]
 const LARGEST: usize = 2_048;
+/// The most regressions and sides in it.
+#[cfg(feature = "json")]
+const MOST: usize = 16;
 impl Comparison {
     /// The result of a gate.
     #[must_use]
@@ -85,7 +88,7 @@ impl Slower {
         let Regression { run, figure, change, .. } = regression;
         let label = label_or_none(regression.domain.as_deref(), &regression.name);
         Self {
-            run: run.clone(),
+            run: run.chars().take(80).collect(),
             row: label.chars().take(80).collect(),
             figure: *figure,
             basis: change.basis,
@@ -106,18 +109,31 @@ impl Verdict {
     ///
     /// Errors of `out`.
     pub fn write_json(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        let mut part = self.clone();
-        for side in &mut part.sides {
+        let sides = self.sides.iter().take(MOST).cloned().map(|mut side| {
             side.run = side.run.chars().take(80).collect();
             side.cpu = side.cpu.chars().take(80).collect();
-        }
+            side.notes.truncate(3);
+            side.notes.iter_mut().for_each(|note| *note = note.chars().take(120).collect());
+            side
+        });
+        let slower = self.slower.iter().take(MOST).cloned().in_vec();
+        let mut part = Self { sides: sides.in_vec(), slower, ..self.clone() };
         loop {
+            part.more = self.slower.len() - part.slower.len();
             let mut text = serde_json::to_vec(&part)?;
             text.push(b'\n');
-            if text.len() <= LARGEST || (part.slower.pop().is_none() && part.sides.pop().is_none()) {
+            if text.len() <= LARGEST {
                 return out.write_all(&text);
             }
-            part.more = self.slower.len() - part.slower.len();
+            // The first regressions and the first two sides stay longest.
+            let is_dropped = if part.slower.len() > 3 {
+                part.slower.pop().is_some()
+            } else {
+                part.sides.len() > 2 && part.sides.pop().is_some()
+            };
+            if !is_dropped && part.slower.pop().is_none() && part.sides.pop().is_none() {
+                return out.write_all(&text);
+            }
         }
     }
 }

@@ -166,7 +166,7 @@ impl Trace {
     /// A range, a call of CUDA, or the place where an arrow begins.
     fn slice(&mut self, event: &Json) -> Result<()> {
         let start = time(&event["ts"]);
-        let end = start + time(&event["dur"]);
+        let end = start.saturating_add(time(&event["dur"]));
         let args = &event["args"];
         let api = match text(&event["cat"]) {
             _ if args.get("correlation").is_none() => return self.range(event, end, None),
@@ -262,7 +262,7 @@ impl Trace {
         };
         Ok(self.sink.item(&Item::Operation(Operation {
             start,
-            end: start + time(&event["dur"]),
+            end: start.saturating_add(time(&event["dur"])),
             device: (whole(&event["pid"]).saturating_sub(self.pid) / u64::from(APART)).saturating_sub(1) as u32,
             context: whole(&args["context"]) as u32,
             stream: whole(&args["stream"]) as u32,

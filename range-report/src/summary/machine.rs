@@ -9,7 +9,7 @@ figures! {
         /// Model of the processor; empty where it is not known.
         #[serde(default)]
         cpu: String;
-        /// Processors that the process may use.
+        /// Processors of the machine; 0 where it is not known.
         #[serde(default)]
         cpus: u32;
         /// Clock of the first processor, in MHz. `None` where it is not known, as on most virtual machines of Arm.
@@ -18,14 +18,14 @@ figures! {
         /// Average number of threads of all programs that ran or could run, over the last minute.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         load: Option<f64>;
-        /// The GPUs, by their numbers in NVML. Empty where the process did not use CUDA.
+        /// The GPUs of the machine, by their numbers in NVML. Empty where the process did not measure a GPU.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         gpus: Vec<GpuClocks>;
     }
 }
 
 figures! {
-    /// A GPU and its clocks, read from NVML right after the process stopped to measure.
+    /// A GPU and its clocks, read from NVML at the end of the run.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct GpuClocks {
         /// Name of the product.

@@ -35,7 +35,7 @@ figures! {
         /// The longest part of a wait that is owed to it.
         longest_ns: u64 = most;
         /// Of an inferred row: all waits of these calls that are no shorter than `over_ns` and were looked at, which
-        /// takes at most 0.4 % of a thread's time.
+        /// takes at most 0.8 % of a thread's time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of_waits: Option<u64> = sum;
         /// Of an inferred row: how many of them would end right after it by chance.

@@ -512,8 +512,8 @@ impl Inner {
         }
         summary.process = self.identity.clone();
         #[cfg(feature = "json")]
-        if end.is_some() {
-            summary.machine = Some(machine::read(summary.gpu.is_some()));
+        if end.is_some() && !is_window {
+            summary.machine = Some(machine::at_end(self.collector().is_some()).clone());
         }
         if self.nvtx_taken {
             summary

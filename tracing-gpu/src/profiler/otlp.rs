@@ -17,6 +17,7 @@ use tracing_core::dispatcher::{self, Dispatch};
 
 use super::environment::variable;
 use super::{Inner, complain};
+use crate::config::LEAST_EVERY;
 use crate::drain::{Cursor, End};
 use crate::process::{spawn, without_signals};
 use message::Resource;
@@ -92,6 +93,7 @@ impl Inner {
 
     fn push_every(&'static self, pusher: &'static Pusher) {
         let every = self.config.every.or_else(|| millis(&["OTEL_METRIC_EXPORT_INTERVAL"])).unwrap_or(EVERY);
+        let every = every.max(LEAST_EVERY);
         let mut sender = Sender::new(self).map_err(|error| error.to_string());
         let mut next = Instant::now() + every;
         loop {
