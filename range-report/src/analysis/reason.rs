@@ -220,7 +220,7 @@ impl<'a> Facts<'a> {
         let times = |run: &Run<'a>| run.mean(label, figure).map(|(times, _)| times);
         let mut grown =
             self.growth(|run| run.mean(label, figure).map(|(_, mean)| mean)).filter(|grown| *grown > 0.0)?;
-        if judged.is_some_and(|judged| grown > ALIKE * judged || grown < judged / ALIKE) {
+        if !judged.is_none_or(|judged| is_alike(grown, judged)) {
             return None;
         }
         let mut inside: Vec<String> = Vec::new();
@@ -266,12 +266,13 @@ impl<'a> Facts<'a> {
         Some(Reason { inside, part, cause, is_inferred, grown_ns: by as u64 })
     }
 
-    /// Why the slowest calls take longer: the state in which they are for longer.
-    pub(crate) fn of_slowest(&self, label: &str) -> Option<Reason> {
+    /// Why the slowest calls take longer, whose fastest grew by so much: the state in which they are for longer.
+    pub(crate) fn of_slowest(&self, label: &str, judged: f64) -> Option<Reason> {
         let slowest =
             |run: &Run<'a>| run.calls.get(label).and_then(|row| row.slowest).filter(|slowest| slowest.calls > 0);
         let calls = |run: &Run<'a>| slowest(run).map(|slowest| slowest.calls as f64);
-        let grown = self.growth(|run| slowest(run).map(|slowest| slowest.latency_ns as f64 / slowest.calls as f64))?;
+        let grown = self.growth(|run| slowest(run).map(|slowest| slowest.latency_ns as f64 / slowest.calls as f64));
+        let grown = grown.filter(|grown| is_alike(*grown, judged))?;
         let parts = |run: &Run<'a>| {
             let states = slowest(run).into_iter().flat_map(|slowest| {
                 let child = ("waiting for calls inside".to_owned(), slowest.states.child_call_ns as f64);
@@ -323,6 +324,11 @@ impl<'a> Facts<'a> {
         let part = if let Figure::GpuIdle(_) = figure { "most of it" } else { "executing" };
         Some(Reason { inside: vec![name], part: part.to_owned(), cause: None, is_inferred: false, grown_ns: by as u64 })
     }
+}
+
+/// Whether a mean grew about as much as what was judged.
+fn is_alike(grown: f64, judged: f64) -> bool {
+    (judged / ALIKE..=ALIKE * judged).contains(&grown)
 }
 
 /// Whether a part explains a growth.

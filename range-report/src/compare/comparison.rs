@@ -335,7 +335,7 @@ impl Comparison {
             let label = row.label();
             let reason = match row.figure {
                 Figure::GpuBusy | Figure::GpuIdle(_) => facts.of_device(row.figure, &row.name),
-                _ if row.basis == Basis::P99 => facts.of_slowest(&label),
+                _ if row.basis == Basis::P99 => row.grown(run).and_then(|grown| facts.of_slowest(&label, grown)),
                 _ => facts.of_row(&label, row.figure, row.grown(run)),
             };
             row.in_runs.get_mut(run).into_iter().flatten().for_each(|place| place.reason = reason.clone());
