@@ -75,10 +75,10 @@ struct Run<'a> {
 struct Node {
     instances: u64,
     total_ns: u64,
-    self_on_cpu_ns: i64,
-    self_off_cpu_ns: i64,
+    self_on_cpu_ns: f64,
+    self_off_cpu_ns: f64,
     /// Time of the rows directly below: on their threads, and waiting.
-    inside: BTreeMap<String, u64>,
+    inside: BTreeMap<String, f64>,
 }
 
 impl<'a> Run<'a> {
@@ -90,13 +90,14 @@ impl<'a> Run<'a> {
             let label = |node: &TreeNode| in_domain(node.domain.as_deref(), &node.name);
             let sum = nodes.entry(label(node)).or_default();
             let below = |of: fn(&TreeNode) -> u64| node.children.iter().map(of).fold(0, u64::saturating_add);
-            let own = |of: fn(&TreeNode) -> u64| of(node).cast_signed() - below(of).cast_signed();
-            sum.instances += node.instances;
-            sum.total_ns += node.total_ns;
+            let own = |of: fn(&TreeNode) -> u64| of(node) as f64 - below(of) as f64;
+            sum.instances = sum.instances.saturating_add(node.instances);
+            sum.total_ns = sum.total_ns.saturating_add(node.total_ns);
             sum.self_on_cpu_ns += own(|node| node.on_cpu_ns);
             sum.self_off_cpu_ns += own(|node| node.off_cpu_ns);
             for child in &node.children {
-                *sum.inside.entry(label(child)).or_default() += child.total_ns + child.awaited_ns.unwrap_or(0);
+                let time = child.total_ns as f64 + child.awaited_ns.unwrap_or(0) as f64;
+                *sum.inside.entry(label(child)).or_default() += time;
             }
             waiting.extend(&node.children);
         }
@@ -117,8 +118,8 @@ impl<'a> Run<'a> {
         let Some(states) = self.calls.get(label).and_then(|row| row.states.as_ref()) else {
             let Some(node) = self.nodes.get(label) else { return Vec::new() };
             let mut parts = vec![
-                (ON_CPU.to_owned(), node.self_on_cpu_ns.max(0) as f64),
-                (OFF_CPU.to_owned(), node.self_off_cpu_ns.max(0) as f64),
+                (ON_CPU.to_owned(), node.self_on_cpu_ns.max(0.0)),
+                (OFF_CPU.to_owned(), node.self_off_cpu_ns.max(0.0)),
             ];
             parts.extend(self.cuda_calls(label));
             return parts;
@@ -228,7 +229,7 @@ impl<'a> Facts<'a> {
             let at = inside.last().map_or(label, String::as_str);
             let below = |run: &Run<'a>| {
                 let node = run.nodes.get(at);
-                node.into_iter().flat_map(|node| &node.inside).map(|(label, ns)| (label.clone(), *ns as f64)).in_vec()
+                node.into_iter().flat_map(|node| &node.inside).map(|(label, ns)| (label.clone(), *ns)).in_vec()
             };
             let Some((child, by)) = self.most(below, times).filter(|(_, by)| *by >= LEAST_PART * grown) else { break };
             if child == label || inside.contains(&child) {
