@@ -172,14 +172,16 @@ fn a_strip_says_what_a_call_did_and_who_made_it_wait() {
     assert_eq!(browser.eval(SEGMENTS), expected);
     assert_eq!(
         browser.text(SAYS),
-        "178.0 ms (45.6 %) waiting in save for compact ledger. Enter leads to compact ledger."
+        "178.0 ms (45.6 %) waiting in save for compact ledger. A click leads to compact ledger."
     );
     browser.screenshot(&folder().join("causes.png"));
+    let blamed = "[...document.querySelectorAll('#hot-blamed li')].map((one) => one.textContent)";
+    assert_eq!(browser.eval(blamed), json!(["load, most likely for flush4.000 s68 waits"]));
     // What nobody told is inferred, with the evidence.
     select(&mut browser, "load");
     assert_eq!(browser.eval(SEGMENTS), json!(["on a thread", "waiting, most likely for flush", "on a thread"]));
     let says = "88.00 ms (97.8 %) waiting, most likely for flush. 68 of 69 such waits ended right after one, 1 would by \
-                chance. Enter leads to flush.";
+                chance. A click leads to flush.";
     assert_eq!(browser.text(SAYS), says);
     // A queue is followed to its head.
     select_last(&mut browser, "load");
@@ -199,7 +201,7 @@ fn keys_lead_from_a_wait_to_its_cause_and_back() {
         let low = browser.number(folded);
         browser.eval("document.querySelector('#details .states [tabindex=\"0\"]').focus()");
         browser.key("ArrowRight", 0);
-        assert_eq!(browser.text(SAYS), "3.000 ms (0.8 %) ready for a thread in save. Enter leads to save.");
+        assert_eq!(browser.text(SAYS), "3.000 ms (0.8 %) ready for a thread in save. A click leads to save.");
         browser.key("ArrowLeft", 0);
         browser.key("Enter", 0);
         assert_eq!(browser.text(SELECTED), "compact ledger");

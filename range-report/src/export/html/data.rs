@@ -14,7 +14,7 @@ use super::spreads::{Spreads, spreads};
 use super::tables::{Column, Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable};
 use super::tree::{Node, nodes};
-use super::waits::{Pattern, WaitPart, patterns, slowest};
+use super::waits::{Blamed, Pattern, WaitPart, blamed, patterns, slowest};
 use crate::analysis::Phases;
 use crate::report::{Explained, RenderOptions, Report, appended_figures, escaped, explained, notes};
 use crate::summary::{Process, Summary, TreeNode};
@@ -61,6 +61,7 @@ pub(super) struct Shown<'a> {
     spreads: Spreads<'a>,
     /// What many waits showed.
     patterns: Vec<Pattern>,
+    blamed: Vec<Blamed>,
     /// Of names of calls, what the slowest hundredth is made of.
     slowest: Vec<(String, String)>,
     pub(super) notes: Vec<String>,
@@ -230,6 +231,7 @@ pub(super) fn shown<'a>(
         waited: waits.all.len(),
         spreads: if is_whole { Spreads::new() } else { spreads(summary) },
         patterns: patterns(summary),
+        blamed: blamed(summary),
         slowest: slowest(summary),
         notes: all_notes(summary),
         links,

@@ -1,4 +1,5 @@
-//! Who ended the waits of calls: parts of single waits as they arrive, and the patterns that many waits showed.
+//! Who ended the waits of calls: parts of single waits as they arrive, the patterns that many waits showed, and who is
+//! to blame.
 
 use serde::Serialize;
 
@@ -71,6 +72,39 @@ pub(super) fn patterns(summary: &Summary) -> Vec<Pattern> {
         })
     });
     rows.collect()
+}
+
+/// A span that made others wait.
+#[derive(Debug, Serialize)]
+pub(super) struct Blamed {
+    by: String,
+    /// The field with its value that tells those who made others wait from others of their name.
+    value: Option<String>,
+    /// Who waited most for it.
+    waiter: String,
+    waits: u64,
+    ns: u64,
+    is_inferred: bool,
+}
+
+/// Pairs of names on the first screen.
+const MOST_BLAMED: usize = 4;
+
+/// Who made others wait, the longest time first.
+pub(super) fn blamed(summary: &Summary) -> Vec<Blamed> {
+    let shown = |text: &str| presentable(text, LONGEST).into_owned();
+    let rows = summary.waits.iter().filter_map(|row| {
+        let by = row.by.as_deref().filter(|by| *by != row.waiter || row.by_value.is_some())?;
+        Some(Blamed {
+            by: shown(by),
+            value: row.by_value.as_deref().map(shown),
+            waiter: shown(&row.waiter),
+            waits: row.waits,
+            ns: row.time_ns,
+            is_inferred: row.of_waits.is_some(),
+        })
+    });
+    rows.take(MOST_BLAMED).collect()
 }
 
 /// Of names of calls, what the slowest hundredth is made of.

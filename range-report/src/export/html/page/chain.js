@@ -46,7 +46,7 @@ function sayMore(one, root) {
   const evidence = one.evidence ? '. ' + one.evidence : '';
   const { ends } = STATES[one.state];
   const target = leadsTo(one, root);
-  const next = target >= 0 ? '. Enter leads to ' + nameOf(target) : ends ? '. It ends at ' + ends : '';
+  const next = target >= 0 ? '. A click leads to ' + nameOf(target) : ends ? '. It ends at ' + ends : '';
   return time + one.says + others + evidence + next + '.';
 }
 
@@ -123,6 +123,11 @@ function goAlong(links, item) {
   unfoldFor(item);
   select(item);
   chain.following = false;
+  focusStrip();
+}
+
+/** So that Enter follows what the strip says. */
+function focusStrip() {
   const next = byId('details').querySelector('.states [tabindex="0"]');
   (next ?? byId('details').querySelector('.crumbs button:last-of-type'))?.focus({ preventScroll: true });
 }

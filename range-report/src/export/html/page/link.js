@@ -66,4 +66,5 @@ function linkTo(item, ...content) {
 addEventListener('hashchange', ({ newURL }) => {
   readView(new URL(newURL).hash);
   byId('timeline').scrollIntoView();
+  focusStrip();
 });

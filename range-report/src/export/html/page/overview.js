@@ -110,9 +110,27 @@ function showHotLists() {
   else showHot(byId('hot-cpu'), own, 'all time that is ranked');
   byId('hot-cpu-title').textContent = byLatency ? 'Most latency of their own' : 'Most time of their own (in spans)';
   for (const by of overview.list) byId('by-' + by).setAttribute('aria-pressed', String(by === overview.by));
+  showBlamed();
   byId('hot-calls').hidden = calls.roots.length === 0;
   showHot(byId('hot-gpu'), gpu, 'all time of kernels and copies');
   showHot(byId('hot-api'), api, 'all time in calls of CUDA');
+}
+
+/** Who made others wait. */
+function showBlamed() {
+  byId('hot-blamed').hidden = run.blamed.length === 0;
+  const entries = run.blamed.map(({ by, value, waiter, waits, ns, is_inferred: isInferred }) => {
+    const label = waiter + (isInferred ? ', most likely for ' : ' for ') + by + (value ? ' with ' + value : '');
+    const figures = [human(ns), counted(waits, 'wait', 'waits')];
+    return barEntry(by, ns / run.blamed[0].ns, figures, ' of ' + waiter, paintName, label);
+  });
+  byId('hot-blamed')
+    .querySelector('ol')
+    .replaceChildren(...entries);
+}
+
+function paintName(bar, name) {
+  bar.style.background = colorOfName(name);
 }
 
 function showHotBy(by) {

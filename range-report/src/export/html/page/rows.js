@@ -126,9 +126,11 @@ function layOutCalls(group, put) {
   }
   if (!isFirst || !(traced?.open.length || traced?.suspects.length)) return;
   timeline.nextY = Math.max(timeline.nextY + 5, group.y + HEADER);
-  group.labels.push({ text: 'the selected call', y: timeline.nextY + 9, accent: true });
   const own = calls.item[traced.call];
-  if (timeline.lines[timeline.lanes[own]]?.part !== 'calls') lane([own], HIGH_LANE);
+  const isApart = timeline.lines[timeline.lanes[own]]?.part !== 'calls';
+  if (isApart || traced.open.length)
+    group.labels.push({ text: 'the selected call', y: timeline.nextY + 9, accent: true });
+  if (isApart) lane([own], HIGH_LANE);
   for (const ids of traced.open) lane(ids, HIGH_LANE);
   if (!traced.suspects.length) return;
   timeline.nextY += 5;
