@@ -12,7 +12,7 @@ use std::fmt;
 
 use super::figure::{Figure, device_name};
 use crate::stats::{Lean, order};
-use crate::summary::{CallKind, CallStates, CallStats, IdleCause, WaitStats};
+use crate::summary::{CallKind, CallStates, CallStats, IdleCause, MemoryKind, WaitStats};
 use crate::text::escaped;
 use crate::text::names::in_domain;
 use crate::text::number::human_inline;
@@ -25,7 +25,7 @@ use crate::{Summary, TreeNode};
 pub struct Reason {
     /// Labels from the row to what grew inside of it; empty if that is the row itself.
     pub inside: Vec<String>,
-    /// What grew: `waiting`, `on the CPU`.
+    /// What grew: `waiting`, `on the CPU`; of a busy GPU the kernel, or the kind of copies.
     pub part: String,
     /// Label of the span that it waited for, or what the thread did.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
@@ -41,7 +41,7 @@ impl fmt::Display for Reason {
         if let Some(inside) = self.inside.last() {
             write!(f, "in {}: ", escaped(inside))?;
         }
-        f.write_str(&self.part)?;
+        f.write_str(&escaped(&self.part))?;
         if let Some(cause) = &self.cause {
             write!(f, "{} {}", if self.is_inferred { ", probably for" } else { "" }, escaped(cause))?;
         }
@@ -322,8 +322,11 @@ impl<'a> Facts<'a> {
             _ => self.most(|run| operations(run.summary), one),
         };
         let (name, by) = most.filter(|(_, by)| is_most_of(*by, grown))?;
-        let part = if let Figure::GpuIdle(_) = figure { "most of it" } else { "executing" };
-        Some(Reason { inside: vec![name], part: part.to_owned(), cause: None, is_inferred: false, grown_ns: by as u64 })
+        let (inside, part) = match figure {
+            Figure::GpuIdle(_) => (vec![name], "most of it".to_owned()),
+            _ => (Vec::new(), name),
+        };
+        Some(Reason { inside, part, cause: None, is_inferred: false, grown_ns: by as u64 })
     }
 }
 
@@ -354,10 +357,14 @@ fn idle_spans(summary: &Summary, cause: IdleCause) -> Vec<(String, f64)> {
     named.in_vec()
 }
 
-/// Kernels by name, and copies as `HtoD`.
+fn memory_name(kind: MemoryKind) -> String {
+    if kind == MemoryKind::Set { "[CUDA memset]".to_owned() } else { format!("[CUDA memcpy {kind:?}]") }
+}
+
+/// Kernels by name, and copies by kind.
 fn operations(summary: &Summary) -> Vec<(String, f64)> {
     let kernels = summary.gpu.iter().flat_map(|gpu| &gpu.kernels);
     let copies = summary.gpu.iter().flat_map(|gpu| &gpu.memory);
     let kernels = kernels.map(|row| (row.name.clone(), row.times.total_ns as f64));
-    kernels.chain(copies.map(|row| (format!("{:?}", row.kind), row.times.total_ns as f64))).in_vec()
+    kernels.chain(copies.map(|row| (memory_name(row.kind), row.times.total_ns as f64))).in_vec()
 }

@@ -94,6 +94,15 @@ fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<
     let width = longest.min(options.columns().saturating_sub(FIXED)).max(8);
     let [base, new] = [0, run].map(|run| shorten(&shown(&comparison.runs[run], options), 8, 4));
     let mut out = String::new();
+    // The cause comes first.
+    for row in changes.iter().filter(|row| row.change.slower).take(SLOWEST) {
+        if let Some(reason) = row.reason {
+            push(&mut out, &format!(" >> {}: {reason}{}", row.label(options), row.each()));
+        }
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
     let mut line = |mark: &str, name: &str, cells: [&str; 5]| {
         let name = shorten(name, width, width / 2);
         let [of, cells @ .., interval] = cells;
@@ -116,11 +125,6 @@ fn gate(comparison: &Comparison, run: usize, options: &RenderOptions) -> Option<
         push(&mut out, &format!("   ({more} more)"));
     }
     out.push('\n');
-    for row in changes.iter().filter(|row| row.change.slower).take(SLOWEST) {
-        if let Some(reason) = row.reason {
-            push(&mut out, &format!(" >> {}: {reason}{}", row.label(options), row.each()));
-        }
-    }
     for side in comparison.sides.iter().take(1).chain(comparison.sides.get(run)) {
         side.notes.iter().for_each(|note| push(&mut out, &format!("    {}: {note}", shown(&side.run, options))));
     }
