@@ -28,6 +28,7 @@ pub mod driver;
 mod fold;
 #[doc(hidden)]
 pub mod forks;
+pub mod graph;
 pub mod join;
 #[doc(hidden)]
 pub mod nvml;

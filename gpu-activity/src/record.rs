@@ -2,8 +2,8 @@
 
 use range_report::RangeStyle;
 pub use range_report::timeline::{
-    Api, Detail, Details, EventRecord, GraphNode, Kernel, Memory, MemoryOperation, NewGraph, NewStream, Overhead,
-    OverheadKind, StreamKind, Wait, WaitKind, Work,
+    Api, Detail, Details, EventRecord, Kernel, Memory, MemoryOperation, NewStream, Overhead, OverheadKind, StreamKind,
+    Wait, WaitKind, Work,
 };
 
 /// An operation that ran on a GPU. Times are nanoseconds of the clock of [`ApiCall`]s; 0 if CUPTI had none.
@@ -28,6 +28,11 @@ pub struct GpuOp {
 }
 
 impl GpuOp {
+    /// The number of the graph, if it is a whole one.
+    pub(crate) fn graph(&self) -> Option<u32> {
+        if let Work::Graph(graph) = self.work { Some(graph) } else { None }
+    }
+
     /// Whether it has a time.
     pub(crate) fn is_timed(&self) -> bool {
         self.start != 0 && self.end >= self.start

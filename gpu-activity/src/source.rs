@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::graph::GraphChange;
 use crate::record::{Api, ApiCall, Detail, GpuOp};
 
 /// A decoded record.
@@ -14,6 +15,8 @@ pub enum Recorded {
     Call(ApiCall),
     /// A detail, if asked for.
     Detail(Detail),
+    /// A change of a graph.
+    Graph(GraphChange),
 }
 
 /// Records that are only counted.

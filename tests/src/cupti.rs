@@ -8,8 +8,10 @@ use parking_lot::Mutex;
 use gpu_activity::cupti::decode::{Record, Records, Step};
 use gpu_activity::cupti::library::Library;
 use gpu_activity::cupti::{ENQUEUE, Filled, Options, PROFILER, Session, Sink, Strides, start};
+use gpu_activity::graph::GraphChange;
 use gpu_activity::record::{Api, ApiCall, Detail, Details, GpuOp};
 use gpu_activity::source::{Lost, Recorded, Source};
+use range_report::timeline::Graphs;
 
 /// A loaded libcupti.
 pub struct Cupti {
@@ -144,9 +146,11 @@ impl Sink for Collector {
         self.0.lock().1.push(buffer);
     }
 
-    fn made(&self, detail: Detail) {
-        panic!("nobody asked for {detail:?}");
+    fn span(&self) -> u32 {
+        0
     }
+
+    fn changed(&self, _: GraphChange) {}
 
     fn lost(&self, records: Lost) {
         let seen = &mut self.0.lock().0;
@@ -159,8 +163,11 @@ impl Recording {
     /// Starts a session, or returns the reason why it cannot start.
     pub fn start(api_records: bool, buffer_bytes: usize) -> Result<Self, String> {
         let seen: &'static Collector = Box::leak(Box::default());
-        let session = start(Options { api_records, details: Details::NONE, buffer_bytes, in_init: false }, seen)
-            .map_err(|reason| reason.to_string())?;
+        let session = start(
+            Options { api_records, details: Details::NONE, graphs: Graphs::Nodes, buffer_bytes, in_init: false },
+            seen,
+        )
+        .map_err(|reason| reason.to_string())?;
         Ok(Self { session, seen })
     }
 
@@ -173,6 +180,7 @@ impl Recording {
                 Recorded::Op(op) => seen.ops.push(op),
                 Recorded::Call(call) => seen.calls.push(call),
                 Recorded::Detail(detail) => panic!("nobody asked for {detail:?}"),
+                Recorded::Graph(_) => {}
             });
         }
         seen

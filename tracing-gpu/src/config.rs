@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use range_report::stats::{Lean, order};
+use range_report::timeline::Graphs;
 use range_report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
@@ -310,6 +311,7 @@ settings! {
     off_cpu: Option<bool> = None;
     sample_budget: usize = 64 << 20;
     gpu_memory: usize = 256 << 20;
+    graphs: Graphs = Graphs::Whole;
     timeline_memory: usize = 128 << 20;
     hot_percent: f64 = 90.0;
     /// Additional folds.

@@ -111,6 +111,7 @@
 //! - `name_from=FIELD+FIELD|off`; `bare_fields=on|off`; `names=cut|whole`; `without=FINDING+FINDING`;
 //! - `out=stderr|stdout|none|PATH`; `signals=on|off`; `off_cpu=on|off`;
 //! - `nvtx=on|off`; `domain=default|target|NAME`; `gpu=auto|events|cupti|off`;
+//!   `graphs=whole|nodes|off`;
 //! - `trace=PATH`, and so each file by the name of its method of [`ProfilerBuilder`]. In a path `%h` is the host, `%p`
 //!   the process id, `%r` the rank, `%t` the time, `%q{NAME}` a variable and `%%` a percent sign;
 //! - `otlp=http://HOST:4318|on|off`;
@@ -246,10 +247,11 @@ pub use range_report::export::Parquet;
 #[cfg(feature = "import")]
 #[doc(hidden)]
 pub use range_report::import;
+#[doc(inline)]
+pub use range_report::timeline::Graphs;
 #[cfg(feature = "compare")]
 pub use range_report::{Comparison, compare};
 pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
-#[doc(inline)]
 pub use range_report::{analysis, summary};
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), feature = "row-file"))]
 #[doc(hidden)]

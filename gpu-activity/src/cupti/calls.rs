@@ -4,6 +4,7 @@
 //! table has launches, copies and sets, because their records are read. Prefetches, host functions and stream-ordered
 //! allocations are enqueued too, but produce no such record.
 
+use crate::graph::NodeKind;
 use crate::record::Details;
 
 /// Numbers are below this.
@@ -133,6 +134,35 @@ pub(crate) fn enqueues(cbid: u32) -> bool {
     cbid == LAUNCH_KERNEL || BITS.get(cbid as usize / 64).is_some_and(|word| word >> (cbid % 64) & 1 == 1)
 }
 
+/// Name of a function that puts work on a GPU.
+pub(crate) fn enqueue_name(cbid: u32) -> Option<&'static str> {
+    let place = ENQUEUE.binary_search_by_key(&cbid, |(number, _)| *number).ok()?;
+    ENQUEUE.get(place).map(|(_, name)| *name)
+}
+
+/// Whether the function of this name adds a node to a graph.
+pub(crate) fn adds_node(name: &str) -> bool {
+    name.starts_with("cuGraphAdd") && !name.starts_with("cuGraphAddDependencies")
+}
+
+/// What a node does that the function of this name creates, in a capture or in a graph that the program builds.
+pub(crate) fn node_kind(name: &str) -> NodeKind {
+    let is_of = |parts: [&str; 2]| parts.iter().any(|part| name.starts_with(part));
+    if is_of(["cuLaunchHostFunc", "cuGraphAddHostNode"]) {
+        NodeKind::Other
+    } else if is_of(["cuLaunch", "cuGraphAddKernelNode"]) {
+        NodeKind::Kernel
+    } else if is_of(["cuMemcpy", "cuGraphAddMemcpyNode"]) {
+        NodeKind::Copy
+    } else if is_of(["cuMemset", "cuGraphAddMemsetNode"]) {
+        NodeKind::Set
+    } else if is_of(["cuGraphLaunch", "cuGraphAddChildGraphNode"]) {
+        NodeKind::Child
+    } else {
+        NodeKind::Other
+    }
+}
+
 /// Whether this function of the driver launches a graph. The operations of a graph share one correlation id.
 #[inline]
 #[must_use]
@@ -151,6 +181,27 @@ mod tests {
         let bits: Vec<u32> = (0..5000).filter(|number| enqueues(*number)).collect();
         assert_eq!(bits, listed);
         assert!(!enqueues(u32::MAX));
+    }
+
+    #[test]
+    fn a_node_does_what_its_function_does() {
+        for (name, kind) in [
+            ("cuLaunchKernelEx_ptsz", NodeKind::Kernel),
+            ("cuMemcpyHtoDAsync_v2", NodeKind::Copy),
+            ("cuMemsetD8Async", NodeKind::Set),
+            ("cuGraphAddKernelNode_v2", NodeKind::Kernel),
+            ("cuGraphAddMemsetNode", NodeKind::Set),
+            ("cuGraphAddChildGraphNode", NodeKind::Child),
+            ("cuGraphAddHostNode", NodeKind::Other),
+            ("cuLaunchHostFunc", NodeKind::Other),
+            ("cuGraphAddNode_v2", NodeKind::Other),
+        ] {
+            assert_eq!(node_kind(name), kind, "{name}");
+        }
+        assert_eq!((enqueue_name(307), enqueue_name(308)), (Some("cuLaunchKernel"), None));
+        assert!(
+            adds_node("cuGraphAddNode_v2") && !adds_node("cuGraphAddDependencies_v2") && !adds_node("cuGraphCreate")
+        );
     }
 
     #[test]

@@ -195,7 +195,22 @@ fn read(kind: Kind, fields: Fields<'_>) -> Record {
         Kind::MemoryOperation => Record::Detail(Detail::Memory(memory_operation(fields))),
         Kind::Stream => Record::Detail(Detail::Stream(stream(fields))),
         Kind::Overhead => Record::Detail(Detail::Overhead(overhead(fields))),
+        Kind::Graph => graph(fields),
     }
+}
+
+fn graph(fields: Fields<'_>) -> Record {
+    let op = GpuOp {
+        start: fields.long(8),
+        end: fields.long(16),
+        correlation: fields.word(4),
+        device: fields.word(24),
+        context: fields.word(32),
+        stream: fields.word(36),
+        graph_node: 0,
+        work: Work::Graph(fields.word(28)),
+    };
+    Record::Op { op, name: 0 }
 }
 
 fn kernel(fields: Fields<'_>) -> Record {

@@ -56,6 +56,7 @@ driver::functions! {
     /// Functions that an older library lacks.
     NewerFunctions -> Code, optional:
     graph_node_id = c"cuptiGetGraphNodeId": fn(*mut c_void, *mut u64),
+    graph_id = c"cuptiGetGraphId": fn(*mut c_void, *mut u32),
     graph_exec_id = c"cuptiGetGraphExecId": fn(*mut c_void, *mut u32),
     time_events = c"cuptiActivityEnableCudaEventDeviceTimestamps": fn(u8),
 }
@@ -307,12 +308,23 @@ impl Library {
         answer(unsafe { self.newer.graph_node_id?(node, &raw mut number) }).ok().map(|()| number)
     }
 
-    /// Number of an executable graph.
+    /// Number of a graph.
     ///
     /// # Safety
     ///
     /// As for [`graph_node`](Self::graph_node).
     pub(crate) unsafe fn graph(&self, graph: *mut c_void) -> Option<u32> {
+        let mut number = 0;
+        // SAFETY: the caller vouches for the graph; writes one integer.
+        answer(unsafe { self.newer.graph_id?(graph, &raw mut number) }).ok().map(|()| number)
+    }
+
+    /// Number of an executable graph, which is that of the graph into which its nodes were cloned.
+    ///
+    /// # Safety
+    ///
+    /// As for [`graph_node`](Self::graph_node).
+    pub(crate) unsafe fn executable_graph(&self, graph: *mut c_void) -> Option<u32> {
         let mut number = 0;
         // SAFETY: the caller vouches for the graph; writes one integer.
         answer(unsafe { self.newer.graph_exec_id?(graph, &raw mut number) }).ok().map(|()| number)

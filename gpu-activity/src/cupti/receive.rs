@@ -4,9 +4,12 @@
 //! CUPTI, and on the thread that flushes.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use once_cell::sync::OnceCell;
 
 use super::buffers::{Pool, Role};
 use super::calls;
@@ -18,7 +21,8 @@ use super::names::Names;
 use super::sink::Sink;
 use super::strides::Strides;
 use crate::forks;
-use crate::record::{Detail, GraphNode, NewGraph, Work};
+use crate::graph::{GraphChange, NodeKind};
+use crate::record::{Api, Work};
 use crate::source::{Lost, Recorded};
 
 /// The source of all buffers.
@@ -33,6 +37,8 @@ pub(super) struct Receiver {
     pub(super) strides: Strides,
     pub(super) names: Names,
     pub(super) delivery: Delivery,
+    /// Functions that are watched only to know what the nodes do that they create. Their calls are not noted.
+    pub(super) adds_nodes: OnceCell<Vec<u32>>,
 }
 
 /// The receiver of buffers; null between sessions.
@@ -215,7 +221,7 @@ pub(super) unsafe fn site(data: *const c_void) -> Option<Site> {
     Some(if site == 0 { Site::Entry } else { Site::Exit })
 }
 
-/// A call begins or ends, a context is about to be destroyed, or part of a graph was made. The sink ignores calls in
+/// A call begins or ends, a context is about to be destroyed, or a graph changed. The sink ignores calls in
 /// forked children itself: see [`forked`].
 ///
 /// # Safety
@@ -256,9 +262,12 @@ unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32,
         let (context, correlation) = unsafe {
             (data.byte_add(CONTEXT).cast::<*const c_void>().read(), data.byte_add(CORRELATION).cast::<u32>().read())
         };
+        FUNCTION.set(number);
         let enqueues = calls::enqueues(number);
         if enqueues {
             receiver.contexts.saw(context.expose_provenance());
+        } else if receiver.adds_nodes.get().is_some_and(|functions| functions.contains(&number)) {
+            return;
         }
         // SAFETY: the caller vouches for the type of the sink. The cast avoids a dynamic call, because each launch
         // comes here.
@@ -267,7 +276,7 @@ unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32,
     });
 }
 
-/// A context is about to be destroyed, or part of a graph was made.
+/// A context is about to be destroyed, or a graph changed.
 ///
 /// # Safety
 ///
@@ -292,27 +301,33 @@ unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const 
     });
 }
 
-/// Callbacks of the resource domain: a context is about to be destroyed, a node of a graph was created or cloned, an
-/// executable graph was created.
+/// Callbacks of the resource domain. A context is about to be destroyed; a graph was created, or is about to be
+/// destroyed; a node was created, or is a clone; a graph becomes executable, and is.
 pub(super) const CONTEXT_ENDS: u32 = 2;
-pub(super) const GRAPHS: [u32; 3] = [NODE_CREATED, NODE_CLONED, GRAPH_CREATED];
+pub(super) const GRAPHS: [u32; 6] = [GRAPH_CREATED, GRAPH_ENDS, NODE_CREATED, EXEC_BEGINS, EXEC_CREATED, NODE_CLONED];
+const GRAPH_CREATED: u32 = 9;
+const GRAPH_ENDS: u32 = 10;
 const NODE_CREATED: u32 = 13;
+const EXEC_BEGINS: u32 = 17;
+const EXEC_CREATED: u32 = 18;
 const NODE_CLONED: u32 = 20;
-const GRAPH_CREATED: u32 = 18;
 
 /// Offsets in the data of a graph callback, and in the descriptor to which it points.
 const DESCRIPTOR: usize = 16;
+const GRAPH: usize = 0;
 const NODE: usize = 16;
 const ORIGINAL: usize = 24;
-const GRAPH: usize = 48;
+const NODE_TYPE: usize = 32;
+const EXEC: usize = 48;
 
-/// The number of the next creation. CUPTI counts calls up from 1, and the program's own operations count up from 2^31.
-/// After 2^30 creations a number repeats; two creations are confused only if both are made within a second.
-static NEXT_CREATION: AtomicU32 = AtomicU32::new(0);
-const FIRST_CREATION: u32 = 3 << 30;
+thread_local! {
+    /// The driver's function that this thread called last; 0 once a node was created in it.
+    static FUNCTION: Cell<u32> = const { Cell::new(0) };
+    /// The graph that this thread is making executable; 0 for none.
+    static MAKING: Cell<u32> = const { Cell::new(0) };
+}
 
-/// A node of a graph was created or cloned, or an executable graph was created. The sink notes it as a call of this
-/// thread, which places its detail.
+/// A graph changed. CUPTI calls this on the thread that changes it.
 ///
 /// # Safety
 ///
@@ -324,26 +339,53 @@ unsafe fn on_graph(receiver: &Receiver, number: u32, data: *const c_void) {
         let graph = data.byte_add(DESCRIPTOR).cast::<*const c_void>().read();
         if graph.is_null() { std::ptr::null_mut() } else { graph.byte_add(place).cast::<*mut c_void>().read() }
     };
-    let correlation = NEXT_CREATION.fetch_add(1, Ordering::Relaxed) | FIRST_CREATION;
-    // SAFETY: CUPTI has just passed the node.
-    let number_of = |place| unsafe { receiver.library.graph_node(word(place)) };
-    let detail = match number {
-        // SAFETY: as above.
-        GRAPH_CREATED => unsafe { receiver.library.graph(word(GRAPH)) }
-            .or(Some(0))
-            .map(|graph| Detail::Graph(NewGraph { correlation, graph })),
-        NODE_CREATED => number_of(NODE).map(|node| Detail::Node(GraphNode { correlation, node, original: 0 })),
-        _ => number_of(NODE)
-            .zip(number_of(ORIGINAL))
-            .map(|(node, original)| Detail::Node(GraphNode { correlation, node, original })),
+    // SAFETY: CUPTI has just passed the handles that the three read.
+    let (node, graph, executable) = unsafe {
+        (
+            |place| receiver.library.graph_node(word(place)),
+            || receiver.library.graph(word(GRAPH)),
+            || receiver.library.executable_graph(word(EXEC)),
+        )
     };
-    let Some(detail) = detail else { return receiver.sink.lost(Lost { unreadable: 1, over_budget: 0 }) };
-    receiver.sink.entered(NO_FUNCTION, correlation, false);
-    receiver.sink.made(detail);
+    let change = match number {
+        GRAPH_CREATED => graph().map(|graph| GraphChange::Created { graph, span: receiver.sink.span() }),
+        GRAPH_ENDS => graph().map(|graph| match MAKING.get() {
+            0 => GraphChange::Ended { graph },
+            into => GraphChange::Embedded { graph, into },
+        }),
+        EXEC_BEGINS => return MAKING.set(executable().unwrap_or(0)),
+        EXEC_CREATED => {
+            MAKING.set(0);
+            executable().map(|graph| GraphChange::Instantiated { graph })
+        }
+        NODE_CREATED => {
+            let kind = match (word(NODE_TYPE).addr() as u32, FUNCTION.take()) {
+                (0, 0) => NodeKind::Other,
+                (0, function) => receiver.node_kind(function), // CUPTI before 13.4 has 0 for every type
+                (1, _) => NodeKind::Copy,
+                (2, _) => NodeKind::Set,
+                (4, _) => NodeKind::Child,
+                _ => NodeKind::Other,
+            };
+            node(NODE).map(|node| GraphChange::Node { node, span: receiver.sink.span(), kind })
+        }
+        _ => node(NODE).zip(node(ORIGINAL)).map(|(node, original)| GraphChange::Cloned { node, original }),
+    };
+    match change {
+        Some(change) => receiver.sink.changed(change),
+        None => receiver.sink.lost(Lost { unreadable: 1, over_budget: 0 }),
+    }
 }
 
-/// A number that no function has.
-const NO_FUNCTION: u32 = 0;
+impl Receiver {
+    /// What a node does that this function of the driver creates.
+    fn node_kind(&self, function: u32) -> NodeKind {
+        if let Some(name) = calls::enqueue_name(function) {
+            return calls::node_kind(name);
+        }
+        self.library.function_name(Api::Driver, function).map_or(NodeKind::Other, |name| calls::node_kind(&name))
+    }
+}
 
 #[cfg(test)]
 mod tests {

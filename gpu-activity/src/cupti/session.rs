@@ -20,10 +20,12 @@ use super::sink::Sink;
 use super::strides::Kind;
 use super::unavailable::{Unavailable, cuda_version};
 use crate::forks;
+use crate::graph::GraphChange;
 use crate::own_calls::{self, within};
-use crate::record::{Api, Detail, Details};
+use crate::record::{Api, Details};
 use crate::source::{Lost, Recorded, Source};
 use range_report::stats::Lean;
+use range_report::timeline::Graphs;
 
 /// What to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub struct Options {
     pub api_records: bool,
     /// Kinds of details to record.
     pub details: Details,
+    /// What of CUDA graphs to record.
+    pub graphs: Graphs,
     /// Host memory for buffers. Beyond it, buffers are small, and their records are lost and counted.
     pub buffer_bytes: usize,
     /// Whether the driver is calling us inside `cuInit` (`InitializeInjection`). Then only the driver's version is
@@ -40,9 +44,8 @@ pub struct Options {
     pub in_init: bool,
 }
 
-/// The largest number of unread details without records: as many as nodes of a large graph that is created between two
-/// reads.
-const MOST_DETAILS: usize = 1 << 16;
+/// The largest number of unread changes of graphs: as many as of all large graphs that are made between two reads.
+const MOST_CHANGES: usize = 1 << 18;
 
 /// How long the end of the process waits for the GPU (`PATIENCE`), and then for CUPTI's last buffers (`LAST_PATIENCE`).
 const PATIENCE: Duration = Duration::from_millis(1_500);
@@ -50,6 +53,9 @@ const LAST_PATIENCE: Duration = Duration::from_millis(400);
 
 /// Whether a session is running.
 static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Whether a session of this process has recorded graphs by their nodes. Then all later ones do.
+static BY_NODES: AtomicBool = AtomicBool::new(false);
 
 /// Whether the last session records API calls and does not watch slight functions yet.
 static UNWATCHED: AtomicBool = AtomicBool::new(false);
@@ -91,7 +97,7 @@ pub struct Session {
 /// Buffers in order of arrival, and losses.
 #[derive(Debug, Default)]
 struct Arrived {
-    details: Vec<Detail>,
+    changes: Vec<GraphChange>,
     buffers: Vec<Filled>,
     lost: Lost,
 }
@@ -146,6 +152,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
             strides,
             names: Names::new(),
             delivery: Delivery::default(),
+            adds_nodes: OnceCell::new(),
         },
         device,
         subscriber: OnceCell::new(),
@@ -192,11 +199,21 @@ impl Session {
         let Some(subscriber) = self.subscriber.get().copied() else { return Ok(()) };
         self.enable_callbacks(subscriber, options).map_err(refused("cuptiEnableCallback"))?;
         for kind in Kind::ALL {
-            let is_asked = options.api_records || !matches!(kind, Kind::Driver | Kind::Runtime);
-            if is_asked && kind.is_asked(options.details) && self.receiver.strides.readable(kind) {
-                self.receiver.library.kind(kind as u32, true).map_err(refused("cuptiActivityEnable"))?;
-                self.enabled.lock().push(kind);
+            let is_asked = match kind {
+                Kind::Driver | Kind::Runtime => options.api_records,
+                Kind::Graph => options.graphs != Graphs::Nodes && !BY_NODES.load(Ordering::Relaxed),
+                _ => kind.is_asked(options.details),
+            };
+            if is_asked && self.receiver.strides.readable(kind) {
+                match self.receiver.library.kind(kind as u32, true) {
+                    Ok(()) => self.enabled.lock().push(kind),
+                    Err(_) if kind == Kind::Graph => {} // then their nodes are recorded
+                    Err(code) => return Err(refused("cuptiActivityEnable")(code)),
+                }
             }
+        }
+        if !self.enabled.lock().contains(&Kind::Graph) {
+            BY_NODES.store(true, Ordering::Relaxed);
         }
         if options.details.has(Details::EVENT_TIMES) {
             let _without_them = self.receiver.library.time_events(true);
@@ -206,7 +223,7 @@ impl Session {
 
     fn enable_callbacks(&self, subscriber: Subscriber, options: Options) -> Result<(), Code> {
         self.receiver.library.callback(subscriber, Domain::Resource, receive::CONTEXT_ENDS, true)?;
-        if options.details.has(Details::NODES) {
+        if options.graphs != Graphs::Off {
             for number in receive::GRAPHS {
                 self.receiver.library.callback(subscriber, Domain::Resource, number, true)?;
             }
@@ -217,6 +234,13 @@ impl Session {
                 self.receiver.library.callback(subscriber, Domain::Driver, number, false)?;
             }
             return Ok(());
+        }
+        if options.graphs != Graphs::Off {
+            let adds_nodes = self.numbers_of(calls::adds_node).in_vec();
+            for number in &adds_nodes {
+                let _known_to_be_there = self.receiver.library.callback(subscriber, Domain::Driver, *number, true);
+            }
+            let _first = self.receiver.adds_nodes.set(adds_nodes);
         }
         if !options.details.is_empty() {
             for number in self.numbers_of(|name| calls::is_detailed(name, options.details)) {
@@ -277,11 +301,25 @@ impl Session {
         self.arrived.lock().buffers.push(buffer);
     }
 
-    /// Keeps a detail from the sink for [`Source::read`], or counts it as lost.
-    pub fn keep_detail(&self, detail: Detail) {
+    /// Records each node of graphs from now on. There is no way back in this process: CUPTI 13.0 crashes, and 13.5
+    /// records nothing, if a graph that was launched so is to be recorded as a whole (measured on an H100).
+    pub fn record_nodes(&self) {
+        let is_whole = |kind: &Kind| *kind == Kind::Graph;
+        let mut enabled = self.enabled.lock();
+        if self.usable()
+            && let Some(place) = enabled.iter().position(is_whole)
+            && self.receiver.library.kind(Kind::Graph as u32, false).is_ok()
+        {
+            enabled.remove(place);
+            BY_NODES.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Keeps a change of a graph from the sink for [`Source::read`], or counts it as lost.
+    pub fn keep_change(&self, change: GraphChange) {
         let mut arrived = self.arrived.lock();
-        if arrived.details.len() < MOST_DETAILS {
-            arrived.details.push(detail);
+        if arrived.changes.len() < MOST_CHANGES {
+            arrived.changes.push(change);
         } else {
             arrived.lost.over_budget += 1;
         }
@@ -318,7 +356,8 @@ impl Session {
 
     /// Stops records and callbacks.
     fn stop(&self) {
-        for kind in std::mem::take(&mut *self.enabled.lock()) {
+        // Whole graphs last: a graph that is launched meanwhile must not be recorded by its nodes.
+        for kind in std::mem::take(&mut *self.enabled.lock()).into_iter().rev() {
             let _nothing_to_be_done = self.receiver.library.kind(kind as u32, false);
         }
         if self.details.has(Details::EVENT_TIMES) {
@@ -359,18 +398,18 @@ impl Source for Session {
     fn hold(&self) {
         let arrived = std::mem::take(&mut *self.arrived.lock());
         let mut held = self.held.lock();
-        held.details.extend(arrived.details);
+        held.changes.extend(arrived.changes);
         held.buffers.extend(arrived.buffers);
         held.lost.unreadable += arrived.lost.unreadable;
         held.lost.over_budget += arrived.lost.over_budget;
     }
 
     fn read(&self, each: &mut dyn FnMut(Recorded)) -> Lost {
-        let Arrived { details, buffers, mut lost } = std::mem::take(&mut *self.held.lock());
+        let Arrived { changes, buffers, mut lost } = std::mem::take(&mut *self.held.lock());
         if !buffers.is_empty() {
             POOL.prepare(); // memory for CUPTI's next request
         }
-        details.into_iter().for_each(|detail| each(Recorded::Detail(detail)));
+        changes.into_iter().for_each(|change| each(Recorded::Graph(change)));
         for mut buffer in buffers {
             lost.unreadable += self.read_buffer(&mut buffer, &mut *each);
         }
@@ -414,7 +453,8 @@ impl Source for Session {
 
     /// Names the library and the driver.
     fn describe(&self) -> String {
-        let is_missing = |kind: &Kind| kind.is_asked(self.details) && !self.receiver.strides.readable(*kind);
+        let is_missing =
+            |kind: &Kind| *kind != Kind::Graph && kind.is_asked(self.details) && !self.receiver.strides.readable(*kind);
         let left_out: Vec<&str> = Kind::ALL.into_iter().filter(is_missing).map(Kind::name).in_vec();
         let driver = cuda_version(self.device.driver_version);
         let without = if left_out.is_empty() {

@@ -1,17 +1,19 @@
 //! The receiver of calls and records.
 
 use super::buffers::Filled;
-use crate::record::Detail;
+use crate::graph::GraphChange;
 use crate::source::Lost;
 
 /// Receives calls and records. CUPTI calls it, so no method may panic.
 pub trait Sink: Sync {
-    /// Called at the entry of a driver call, on the calling thread, or when part of a graph is made (function 0).
+    /// Called at the entry of a driver call, on the calling thread.
     /// `enqueues`: the call puts work on a GPU. Must not call CUDA nor take a lock that is held during calls of CUPTI.
     fn entered(&self, function: u32, correlation: u32, enqueues: bool);
-    /// Receives a detail without a record, for [`Session::keep_detail`](super::Session::keep_detail), right after its
-    /// [`entered`](Self::entered).
-    fn made(&self, detail: Detail);
+    /// The innermost span on the calling thread, as a node of the lineage tree; 0 for none. The rules of
+    /// [`entered`](Self::entered) hold here, too.
+    fn span(&self) -> u32;
+    /// A graph changed, for [`Session::keep_change`](super::Session::keep_change). On the thread that changes it.
+    fn changed(&self, change: GraphChange);
     /// Called at the start of a forked child of the process that started the session. Must not allocate nor take a
     /// lock.
     fn forked(&self);

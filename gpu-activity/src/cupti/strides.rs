@@ -19,10 +19,12 @@ pub(crate) enum Kind {
     Stream = 37,
     Synchronization = 38,
     MemoryOperation = 49,
+    Graph = 51,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Graph,
         Self::Kernel,
         Self::Memcpy,
         Self::MemcpyPeer,
@@ -63,7 +65,7 @@ impl Kind {
             Self::Kernel => 112,
             Self::Memcpy | Self::Memset => 48,
             Self::MemcpyPeer => 64,
-            Self::Driver | Self::Runtime | Self::Synchronization | Self::Overhead => 40,
+            Self::Driver | Self::Runtime | Self::Synchronization | Self::Overhead | Self::Graph => 40,
             Self::Event | Self::Stream => 24,
             Self::MemoryOperation => 80,
         }
@@ -82,6 +84,7 @@ impl Kind {
             Self::MemoryOperation => "allocations of memory",
             Self::Stream => "creations of streams",
             Self::Overhead => "overheads",
+            Self::Graph => "whole graphs",
         }
     }
 }

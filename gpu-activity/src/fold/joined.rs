@@ -1,5 +1,6 @@
 //! Records of a GPU, joined with the calls that launched them.
 
+use crate::join::OfGraph;
 use crate::record::{Api, ApiCall, GpuOp, Ticks};
 
 /// Where a call was made.
@@ -25,6 +26,8 @@ pub(crate) struct Operation<'a> {
     pub(crate) instance: u32,
     /// Slots of the start/end ranges around the launch, sorted.
     pub(crate) within: &'a [u32],
+    /// The graph that it is, or is a node of.
+    pub(crate) graph: OfGraph<'a>,
     /// Whether it is the first of its launch.
     pub(crate) is_first: bool,
     /// Whether it belongs to the window. If not, it was over or launched before.

@@ -1,18 +1,18 @@
 //! The events for timelines: a fold that keeps all that it gets, windows or not, until it is taken.
 
+use super::{Capture, OfGraph, PERIOD};
 use crate::fold::{Context, Fold, InstanceState, Instances, Launch, MadeCall, Operation, StreamSpan};
 use crate::record::{ApiCall, Detail, GpuOp};
 
 /// A joined event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An operation, with its launch if known.
-    Operation(GpuOp, Option<Launch>),
+    /// An operation, with its launch if known, and for a node of a graph the spans that captured it.
+    Operation(GpuOp, Option<Launch>, Option<Capture>),
     /// A call of the program (neither a driver call made by the runtime nor a call of the profiler), with the operating
     /// system's number of its thread; 0 if that is not known.
     Call(ApiCall, u32),
-    /// A detail that the program caused, with its launch if known. The launch of a cloned graph node is that of the
-    /// first original.
+    /// A detail that the program caused, with its launch if known.
     Detail(Detail, Option<Launch>),
     /// An instance of a range on a thread's stack with GPU work, once the instance is over and its work has arrived. If
     /// more work may arrive (of a graph or a long kernel), a minute or two after the last arrival; at the bound on
@@ -26,9 +26,6 @@ pub enum Event {
         streams: Vec<StreamSpan>,
     },
 }
-
-/// Number of drains in a period: a minute, at ten drains a second.
-const PERIOD: u32 = 600;
 
 /// The events that wait to be taken.
 #[derive(Debug, Default)]
@@ -69,7 +66,8 @@ impl Fold for Events {
             }
             slot = instance.parent;
         }
-        self.list.push(Event::Operation(*ran.op, ran.launch));
+        let capture = if let OfGraph::Node(capture) = ran.graph { Some(capture) } else { None };
+        self.list.push(Event::Operation(*ran.op, ran.launch, capture));
     }
 
     fn call(&mut self, made: &MadeCall, _: &Context<'_>) {

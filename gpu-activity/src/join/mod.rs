@@ -21,9 +21,9 @@
 //! The join is pure: data in, data out.
 
 mod events;
+mod graphs;
 mod mere_calls;
 mod nested;
-mod nodes;
 mod open_ranges;
 mod pending;
 mod pending_call;
@@ -33,19 +33,25 @@ mod tests;
 
 pub use self::events::Event;
 use self::events::Events;
+use self::graphs::GraphNodes;
+pub use self::graphs::{Capture, UNKNOWN};
+pub(crate) use self::graphs::{OfGraph, Part};
 use self::nested::NestedCalls;
-use self::nodes::GraphNodes;
 use self::open_ranges::OpenRanges;
 use self::pending::Pending;
 use self::pending_call::{Expected, PendingCall, Progress};
 pub use crate::fold::{Context, Launch, StreamSpan};
 use crate::fold::{Fold, Instances, MadeCall, NO_SLOT, Operation, REFUSED};
+use crate::graph::GraphChange;
 use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks};
 use crate::totals::{RunningTotals, Totals};
 use range_report::RangeStyle;
 
 /// The node of the lineage tree that stands for no span.
 pub const OUTSIDE: u32 = 0;
+
+/// Number of drains in a period: a minute, at ten drains a second.
+const PERIOD: u32 = 600;
 
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +81,9 @@ pub struct Join {
     instances: Instances,
     open_ranges: OpenRanges,
     nested: NestedCalls,
-    nodes: GraphNodes,
+    graphs: GraphNodes,
+    /// Counting drains in this period.
+    drains: u32,
     /// Operations and calls of the window without a time, which no fold gets.
     without_time: u64,
     folds: (RunningTotals, Events),
@@ -90,7 +98,8 @@ impl Join {
             instances: Instances::new(limits.instances),
             open_ranges: OpenRanges::default(),
             nested: NestedCalls::new(limits.launches),
-            nodes: GraphNodes::default(),
+            graphs: GraphNodes::default(),
+            drains: 0,
             without_time: 0,
             folds: Default::default(),
         }
@@ -104,16 +113,19 @@ impl Join {
     /// Collects details from now on. A noted call without expected operations is remembered until its detail has
     /// arrived, or its record if calls are recorded. A detail that arrives later has no launch. If calls are recorded,
     /// the [`Event::Call`] of its correlation id has the thread.
-    ///
-    /// Nodes of graphs are remembered: as many as launches, at most 80 bytes each.
     pub fn ask_for_details(&mut self) {
         self.pending.has_details = true;
     }
 
-    /// Number of graph nodes without room. Their clones have no launch.
+    /// Takes a change of a graph. Nodes of graphs are remembered: as many as launches, 20 bytes each.
+    pub fn graph(&mut self, change: &GraphChange) {
+        self.graphs.change(change, self.pending.limit);
+    }
+
+    /// Number of graph nodes without room. The span that captured them is not known.
     #[must_use]
     pub fn forgotten_nodes(&self) -> u64 {
-        self.nodes.forgotten
+        self.graphs.forgotten
     }
 
     /// The events since the last call.
@@ -173,7 +185,8 @@ impl Join {
     /// operation may have been noted in the window, and stops waiting for it.
     pub fn operation(&mut self, op: &GpuOp, of_window: bool, context: &Context<'_>) {
         let timed = op.is_timed();
-        let pending = self.pending.came(op.correlation, timed && of_window);
+        let correlation = self.graphs.correlation(op);
+        let pending = self.pending.came(correlation, timed && of_window);
         let of_window = of_window && pending.is_none_or(|pending| !pending.is_dropped());
         if !timed {
             self.without_time += u64::from(of_window);
@@ -186,7 +199,8 @@ impl Join {
             op,
             launch: pending.map(|pending| pending.launch),
             instance: pending.map_or(NO_SLOT, |pending| pending.instance),
-            within: self.pending.within(op.correlation),
+            within: self.pending.within(correlation),
+            graph: self.graphs.of(op),
             is_first: pending.is_none_or(|pending| pending.came != Progress::Operation),
             of_window,
         };
@@ -223,11 +237,7 @@ impl Join {
         if pending.is_some_and(|pending| pending.is_own()) {
             return;
         }
-        let mut launch = pending.map(|pending| pending.launch);
-        if let Detail::Node(node) = detail {
-            launch = self.nodes.made(node, launch, self.pending.limit);
-        }
-        self.folds.detail(detail, launch);
+        self.folds.detail(detail, pending.map(|pending| pending.launch));
     }
 
     /// Ends a drain: finished instances go into the totals. If the drain `counts`, old calls are forgotten, and driver
@@ -240,6 +250,11 @@ impl Join {
                 folds.call(&made, context);
             }
             pending.drained(&mut |slot| instances.release(slot));
+            self.drains += 1;
+            if self.drains == PERIOD {
+                self.drains = 0;
+                self.graphs.next_period();
+            }
         }
         folds.drained(instances, counts, context);
         instances.fold(|instance| folds.instance(instance, context));

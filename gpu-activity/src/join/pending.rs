@@ -224,7 +224,7 @@ impl Pending {
     pub(super) fn detailed(&mut self, detail: &Detail) -> Option<PendingCall> {
         let (id, kind) = (detail.correlation(), detail.kind());
         let known = self.known.get(&id).copied().or_else(|| self.mere_calls.get(id))?;
-        let is_all = kind == Details::NODES || (!self.has_records && kind != Details::OVERHEADS);
+        let is_all = !self.has_records && kind != Details::OVERHEADS;
         if is_all && known.expected == Expected::Record {
             self.record(id, Recorded::Yes);
         }

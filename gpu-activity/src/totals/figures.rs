@@ -3,6 +3,7 @@
 use std::hash::Hash;
 
 use crate::fold::{InstanceState, MadeCall, Range};
+use crate::join::Capture;
 use crate::record::{Api, Ticks};
 use range_report::stats::{Distribution, Keyed};
 use range_report::summary::Since as _;
@@ -29,10 +30,56 @@ pub struct Totals {
     pub unmatched: GpuWork,
     /// Instances with GPU work by range.
     pub projections: Keyed<Range, Projection>,
+    /// Replays of graphs, by the node that launched them.
+    pub replays: Keyed<u32, Replays>,
+    /// What was replayed, by the node that launched it and the place of its capture.
+    pub captured: Keyed<(u32, Capture), Captured>,
     /// Kernels by launching thread (0: not known), range (`None`: outside of any) and number of the kernel's name.
     pub range_kernels: Keyed<(u32, Option<Range>, u32), RangeKernel>,
     /// What the other figures lack, except for records that a source lost.
     pub losses: ActivityLosses,
+}
+
+/// Replays of graphs in one node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Replays {
+    /// Number of replays.
+    pub count: u64,
+    /// Those that were recorded as a whole.
+    pub whole: u64,
+    /// Sum of the durations of these, in nanoseconds.
+    pub whole_ns: u64,
+}
+
+/// What one place captured, as often as it was replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Captured {
+    /// Kernels.
+    pub kernels: u64,
+    /// Copies.
+    pub copies: u64,
+    /// Sets.
+    pub sets: u64,
+    /// Other nodes: of replays that were recorded as a whole.
+    pub others: u64,
+    /// Kernels, copies and sets with a time.
+    pub timed: u64,
+    /// Sum of their durations, in nanoseconds.
+    pub sum_ns: u64,
+}
+
+impl Captured {
+    /// Adds what another place captured, or the same one in another node.
+    pub fn add(&mut self, more: &Self) {
+        self.kernels += more.kernels;
+        self.copies += more.copies;
+        self.sets += more.sets;
+        self.others += more.others;
+        self.timed += more.timed;
+        self.sum_ns = self.sum_ns.saturating_add(more.sum_ns);
+    }
 }
 
 /// Work and calls of one node.
@@ -105,6 +152,19 @@ impl Totals {
                 operations: now.operations.saturating_sub(before.operations),
                 level_sum: now.level_sum.saturating_sub(before.level_sum),
                 children_sum: now.children_sum.saturating_sub(before.children_sum),
+            }),
+            replays: rows_since(&self.replays, &before.replays, |now, before| Replays {
+                count: now.count.saturating_sub(before.count),
+                whole: now.whole.saturating_sub(before.whole),
+                whole_ns: now.whole_ns.saturating_sub(before.whole_ns),
+            }),
+            captured: rows_since(&self.captured, &before.captured, |now, before| Captured {
+                kernels: now.kernels.saturating_sub(before.kernels),
+                copies: now.copies.saturating_sub(before.copies),
+                sets: now.sets.saturating_sub(before.sets),
+                others: now.others.saturating_sub(before.others),
+                timed: now.timed.saturating_sub(before.timed),
+                sum_ns: now.sum_ns.saturating_sub(before.sum_ns),
             }),
             range_kernels: rows_since(&self.range_kernels, &before.range_kernels, |now, before| RangeKernel {
                 range_instances: now.range_instances.saturating_sub(before.range_instances),

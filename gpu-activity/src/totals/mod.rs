@@ -7,14 +7,16 @@ mod kernels;
 mod lineage;
 mod undecided;
 
-pub use self::figures::{Function, NodeTotals, Projection, RangeKernel, Totals};
+pub use self::figures::{Captured, Function, NodeTotals, Projection, RangeKernel, Replays, Totals};
 use self::kernels::{Execution, RangeKernels};
 pub use self::lineage::add_work;
 use self::lineage::{Lineage, UNMATCHED};
 use self::undecided::{Undecided, insert};
 pub use crate::fold::Range;
 use crate::fold::{Context, Fold, InstanceState, Instances, MadeCall, Operation, REFUSED};
+use crate::join::{OfGraph, Part};
 use crate::record::{Ticks, Work};
+use range_report::MemoryKind;
 
 /// What is counted so far.
 #[derive(Debug, Default)]
@@ -37,6 +39,38 @@ impl RunningTotals {
         totals.projections = totals.projections.into_iter().filter(|(_, row)| row.projected.count > 0).collect();
         totals.range_kernels = self.undecided.totals(instances, &self.range_kernels);
         totals
+    }
+}
+
+impl RunningTotals {
+    /// Counts an operation that is a graph or part of one, launched in this node.
+    fn graph(&mut self, node: u32, ran: &Operation<'_>, duration: u64) {
+        let sums = &mut self.sums;
+        match ran.graph {
+            OfGraph::No => {}
+            OfGraph::Node(capture) => {
+                sums.replays.row(node).count += u64::from(ran.is_first);
+                let captured = sums.captured.row((node, capture));
+                captured.timed += 1;
+                captured.sum_ns = captured.sum_ns.saturating_add(duration);
+                *match ran.op.work {
+                    Work::Memory(memory) if memory.kind == MemoryKind::Set => &mut captured.sets,
+                    Work::Memory(_) => &mut captured.copies,
+                    Work::Kernel(_) | Work::Graph(_) => &mut captured.kernels,
+                } += 1;
+            }
+            OfGraph::Whole(parts) => {
+                let replays = sums.replays.row(node);
+                replays.count += 1;
+                replays.whole += 1;
+                replays.whole_ns = replays.whole_ns.saturating_add(duration);
+                for &(capture, Part { kernels, copies, sets, others }) in parts {
+                    let [kernels, copies, sets, others] = [kernels, copies, sets, others].map(u64::from);
+                    let all = Captured { kernels, copies, sets, others, ..Captured::default() };
+                    sums.captured.row((node, capture)).add(&all);
+                }
+            }
+        }
     }
 }
 
@@ -63,7 +97,9 @@ impl Fold for RunningTotals {
                 sizes.add(memory.bytes, keep);
                 None
             }
+            Work::Graph(_) => None,
         };
+        self.graph(node, ran, duration);
         // The instance of the launch, and the instances below on the stack.
         let (mut late, mut on_stack, mut slot) = (ran.instance == REFUSED, false, ran.instance);
         while let Some(instance) = instances.get_mut(slot) {

@@ -156,7 +156,8 @@ fn rhythm(part: &InstancesUse, wording: Wording) -> String {
     let (operations, times) = (part.operations.max(1), part.instances.max(1));
     let [each, run] = [part.devices_ns / operations, part.operations_ns / operations].map(human_inline);
     let (count, time) = if times > 1 { (operations / times, " each time") } else { (operations, "") };
-    format!("{} operations{time}, one each {each}, that run {run}", wording.count(count))
+    let (plural, runs) = if count == 1 { ("", "runs") } else { ("s", "run") };
+    format!("{} operation{plural}{time}, one each {each}, that {runs} {run}", wording.count(count))
 }
 
 /// What a device waited for.

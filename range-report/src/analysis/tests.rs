@@ -182,7 +182,7 @@ fn time_in_no_range_is_exact_on_one_thread() {
 fn time_on_the_gpu_is_a_part_of_all_that_it_was_busy() {
     let busy = |ns: u64| GpuWork { operations: 1, sum_ns: ns, busy_ns: ns, ..GpuWork::default() };
     let mut step = leaf("step", 10, MS);
-    step.gpu = Some(NodeWork { own: busy(6 * MS), total: busy(6 * MS), calls: vec![] });
+    step.gpu = Some(NodeWork { own: busy(6 * MS), total: busy(6 * MS), calls: vec![], ..NodeWork::default() });
     (step.stream_total_ns, step.stream_self_ns) = (Some(7 * MS), Some(7 * MS));
     let mut run = summary(vec![step]);
     run.gpu = Some(GpuActivity {

@@ -8,7 +8,7 @@ use crate::report::gpu_work::bracketed;
 use crate::report::{TableStyle, escaped, nvprof_bytes, nvprof_time};
 use crate::stats::order;
 use crate::summary::{MemoryKind, Process, Summary};
-use crate::timeline::{Item, Kernel, Memory, Operation, Sink, Work};
+use crate::timeline::{Item, Kernel, Memory, Operation, Sink, Work, graph_name};
 
 /// The largest number of operations, some 100 MB. They are kept until the end, because they arrive in any order.
 const MOST: usize = 1 << 20;
@@ -135,6 +135,7 @@ impl<W: Write + Send> GpuTrace<W> {
                     format!("{} [{}]", escaped(name), row.correlation)
                 }
                 Work::Memory(Memory { kind, .. }) => bracketed(kind, TableStyle::Legacy),
+                Work::Graph(graph) => format!("{} [{}]", graph_name(graph), row.correlation),
             };
             let line = if self.is_csv { comma_separated(row, &device, &name) } else { in_columns(row, &device, name) };
             out.write_all(line.as_bytes())?;
@@ -231,6 +232,7 @@ fn in_columns(row: &Row, device: &str, name: String) -> String {
             let size = nvprof_bytes(memory.bytes as f64, "");
             [none(), none(), none(), none(), none(), size, rate, word(from), word(to)]
         }
+        Work::Graph(_) => std::array::from_fn(|_| none()),
     };
     let device = device.chars().take(DEVICE).collect();
     let (start, duration) = (nvprof_time(row.start), nvprof_time(row.ns));
@@ -254,6 +256,7 @@ fn comma_separated(row: &Row, device: &str, name: &str) -> String {
             let rate = rate(&memory, row.ns).map_or_else(String::new, |rate| format!("{:.6}", rate / GIB));
             format!(",,,,,,,,,{:.6},{rate},{},{}", memory.bytes as f64 / KIB, word(from), word(to))
         }
+        Work::Graph(_) => ",".repeat(12),
     };
     let [start, duration] = [row.start, row.ns].map(|ns| ns as f64 / 1e3);
     let (context, stream) = (row.context, row.stream);

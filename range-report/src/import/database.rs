@@ -21,8 +21,12 @@ type Result<T, E = ImportError> = std::result::Result<T, E>;
 
 /// Tables with a thread or a process in each row.
 const OF_THREADS: [&str; 3] = ["NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME", "TRACING_GPU_CALLS"];
-const OF_PROCESSES: [&str; 3] =
-    ["CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"];
+const OF_PROCESSES: [&str; 4] = [
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMSET",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+];
 
 /// `ENUM_NSYS_EVENT_TYPE`: ranges, with texts of their own or registered ones.
 const RANGES: &str = "eventType IN (59, 60, 70, 71)";
@@ -434,7 +438,7 @@ impl Import<'_> {
         ];
         let copies = ["bytes", "copyKind", "srcKind", "dstKind"];
         let sets = ["bytes", "value", "memKind"];
-        for (table, own) in OF_PROCESSES.into_iter().zip([&kernels[..], &copies, &sets]) {
+        for (table, own) in OF_PROCESSES.into_iter().zip([&kernels[..], &copies, &sets, &["graphExecId"]]) {
             let database = self.database;
             let columns = [&common[..], own].concat();
             let only = format!("WHERE {} ORDER BY \"start\"", self.own("globalPid"));
@@ -450,7 +454,7 @@ impl Import<'_> {
     fn operation(&mut self, row: &Row<'_>, table: &str) -> Result<()> {
         let database = self.database;
         let own = |index: usize| number(row, 8 + index);
-        let [kernels, copies, _] = OF_PROCESSES;
+        let [kernels, copies, sets, _] = OF_PROCESSES;
         let (mut kernel, mut symbol) = ("", "");
         let work = if table == kernels {
             kernel = database.string(Some(own(0)?)).unwrap_or_default();
@@ -467,9 +471,11 @@ impl Import<'_> {
         } else if table == copies {
             let (kind, [source, destination]) = (copy_kind(own(1)?), [memory(own(2)?), memory(own(3)?)]);
             Work::Memory(Memory { kind, bytes: own(0)? as u64, source, destination, value: 0 })
-        } else {
+        } else if table == sets {
             let (value, destination) = (own(1)? as u32, memory(own(2)?));
             Work::Memory(Memory { kind: MemoryKind::Set, bytes: own(0)? as u64, source: 0, destination, value })
+        } else {
+            Work::Graph(own(0)? as u32)
         };
         let correlation = number(row, 5)?;
         let launch = self.launches.get(&correlation).cloned();
@@ -489,6 +495,7 @@ impl Import<'_> {
             launch,
             span: path.last().map(String::as_str),
             path,
+            captured: &[],
             call: number(row, 7)? as u64,
         }))
     }

@@ -257,9 +257,13 @@ impl Trace {
                 static_shared: size(&args["static_shared"]),
                 dynamic_shared: size(&args["dynamic_shared"]),
             })
+        } else if event["cat"] == "graph" {
+            Work::Graph(whole(&args["graph"]) as u32)
         } else {
             Work::Memory(memory(name, args))
         };
+        let captured =
+            args["captured_in"].as_str().map(|path| path.split(" > ").map(str::to_owned).collect::<Vec<_>>());
         Ok(self.sink.item(&Item::Operation(Operation {
             start,
             end: start.saturating_add(time(&event["dur"])),
@@ -274,6 +278,7 @@ impl Trace {
             launch,
             span: args["span"].as_str(),
             path: &[],
+            captured: captured.as_deref().unwrap_or_default(),
             call: whole(&args["call"]),
         }))?)
     }

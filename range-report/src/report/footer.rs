@@ -1,6 +1,7 @@
 //! The text below the reports: losses, legends of marks, and the notes of the summary.
 
 use super::envelope::{section, title};
+use super::graphs;
 use super::kinds::Report;
 use super::options::RenderOptions;
 use crate::analysis::{Finding, FindingKind, losses, nothing_enqueued};
@@ -74,6 +75,7 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
         lines.push("~ marks a median from a histogram: within 0.2 % of the true one.".to_owned());
     }
     lines.extend(host_copies(summary, reports, options));
+    lines.extend(graphs::left_out(summary, reports, options));
     if reports.contains(&Report::Ranges) {
         lines.extend(sentences(&found, &[FindingKind::EmptyStreamTimes]));
         if summary.stream_ranges.iter().any(|row| nothing_enqueued(row) && row.floor_ns > 0) {

@@ -86,6 +86,8 @@ pub enum Report {
     /// Whose operations made operations of other requests wait in a stream of a GPU, by the spans of both. Needs CUPTI,
     /// and a record of all ranges of the run.
     Interference,
+    /// Replays of CUDA graphs, by the spans that launch them and the spans that captured what runs. Needs CUPTI.
+    Graphs,
 }
 
 impl Report {
@@ -160,6 +162,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::OffCpu, "off_cpu", Needs::Spans),
     (Report::Waits, "waits", Needs::Spans),
     (Report::Interference, "interference", Needs::Stream),
+    (Report::Graphs, "graphs", Needs::Activity),
 ];
 
 /// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).

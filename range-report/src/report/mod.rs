@@ -23,6 +23,7 @@ mod envelope;
 mod fitted;
 mod footer;
 pub(crate) mod gpu_work;
+mod graphs;
 mod hot;
 mod idle;
 mod interference;
@@ -156,6 +157,9 @@ const MAKERS: &[Maker] = &[
     Maker::table(Report::Waits, [""; 2], ["Waits", waits::ABOUT], waits::table).with_text(waits::waits),
     Maker::table(Report::Interference, [""; 2], ["Interference", interference::ABOUT], interference::table)
         .with_text(interference::interference),
+    Maker::table(Report::Graphs, [" ** CUDA Graph Summary (graphs):", "CUDA Graph Statistics:"],
+        ["CUDA graphs", "Replays by the spans that launch them, and what runs by the spans that captured it."],
+        graphs::table),
 ];
 
 const _: () = {

@@ -28,6 +28,66 @@ figures! {
         outside: GpuWork;
         /// Operations whose launch is not known.
         unmatched: GpuWork;
+        /// Replays of CUDA graphs outside of any range.
+        #[serde(default, skip_serializing_if = "GraphWork::is_empty")]
+        outside_graphs: GraphWork;
+    }
+}
+
+figures! {
+    /// Replays of CUDA graphs. Their operations count for the spans that launch the replay; the spans that captured
+    /// them are told here.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct GraphWork {
+        /// Number of replays.
+        replays: u64 = sum;
+        /// Those that were recorded as one operation each: what is in them has no times.
+        whole: u64 = sum;
+        /// Sum of the durations of these, in nanoseconds.
+        whole_ns: u64 = sum;
+        /// What was replayed, by the spans that captured it.
+        captured: Vec<CapturedWork> = joined;
+    }
+}
+
+impl GraphWork {
+    /// Whether nothing was replayed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+figures! {
+    /// What one span captured of CUDA graphs, as often as it was replayed.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct CapturedWork {
+        /// Names of the spans that were entered after the capture began, outermost first, separated by ` > `; empty for
+        /// what was captured outside of these. [`NOT_SEEN`](Self::NOT_SEEN) if the creation of the nodes was not seen.
+        captured_in: String = key;
+        /// Kernels.
+        kernels: u64 = sum;
+        /// Copies.
+        copies: u64 = sum;
+        /// Sets of memory.
+        sets: u64 = sum;
+        /// Other nodes, such as calls of host functions; known only for replays that were recorded as a whole.
+        others: u64 = sum;
+        /// Kernels, copies and sets with a time.
+        timed: u64 = sum;
+        /// Sum of their durations, in nanoseconds.
+        sum_ns: u64 = sum;
+    }
+}
+
+impl CapturedWork {
+    /// Stands for the spans that captured nodes whose creation was not seen.
+    pub const NOT_SEEN: &'static str = "(captured before measuring began)";
+
+    /// What was captured in these spans, without figures.
+    #[must_use]
+    pub fn new(captured_in: impl Into<String>) -> Self {
+        Self { captured_in: captured_in.into(), ..Self::default() }
     }
 }
 
@@ -285,6 +345,9 @@ figures! {
         /// Calls of the CUDA API made directly in these spans, by name; empty where no report asked for them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<NodeCalls> = joined;
+        /// Replays of CUDA graphs that were launched directly in these spans.
+        #[serde(default, skip_serializing_if = "GraphWork::is_empty")]
+        graphs: GraphWork = joined;
     }
 }
 
@@ -292,7 +355,7 @@ impl NodeWork {
     /// The row of a node: work launched in it, and work launched in it and below it; without calls.
     #[must_use]
     pub fn new(own: GpuWork, total: GpuWork) -> Self {
-        Self { own, total, calls: Vec::new() }
+        Self { own, total, calls: Vec::new(), graphs: GraphWork::default() }
     }
 }
 
@@ -349,6 +412,7 @@ figures! {
 lists! {
     MemoryWork: |work| work.kind;
     NodeCalls: |calls| calls.name.clone();
+    CapturedWork: |captured| captured.captured_in.clone();
 }
 
 /// Busy times: with the nodes below, and of the node itself.

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 use super::schema::Join;
 use super::{
-    CallTotals, GpuActivity, GpuIdle, GpuWork, InterferenceStats, Losses, MemoryKind, NodeTotals, OffCpuStats, Process,
-    Sizes, StreamTimes, Summary, Times, WaitStats,
+    CallTotals, GpuActivity, GpuIdle, GpuWork, GraphWork, InterferenceStats, Losses, MemoryKind, NodeTotals,
+    OffCpuStats, Process, Sizes, StreamTimes, Summary, Times, WaitStats,
 };
 use crate::stats::order;
 use rows::Rows;
@@ -106,6 +106,9 @@ pub struct MergedActivity {
     /// All operations, those launched outside of any range, and those without a known launch; empty parts are left out.
     /// Totals of processes are busy times. GPU time of several processes is added, although they may share a GPU.
     pub work: Vec<Merged<WorkPart, GpuWork>>,
+    /// Replays of CUDA graphs outside of any range.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "GraphWork::is_empty"))]
+    pub outside_graphs: GraphWork,
 }
 
 impl Summary {
@@ -193,6 +196,7 @@ struct GpuTables {
     calls: Option<Rows<String, Times>>,
     projections: Rows<RangeLabel, Projected>,
     work: Rows<WorkPart, GpuWork>,
+    outside_graphs: Vec<GraphWork>,
 }
 
 impl Tables {
@@ -242,7 +246,18 @@ impl Tables {
 
 impl GpuTables {
     fn add(&mut self, process: usize, gpu: GpuActivity) {
-        let GpuActivity { kernels, memory, calls, projections, range_kernels: _, total, outside, unmatched } = gpu;
+        let GpuActivity {
+            kernels,
+            memory,
+            calls,
+            projections,
+            range_kernels: _,
+            total,
+            outside,
+            unmatched,
+            outside_graphs,
+        } = gpu;
+        self.outside_graphs.push(outside_graphs);
         for row in kernels {
             self.kernels.add(process, row.name, row.times);
         }
@@ -280,6 +295,7 @@ impl GpuTables {
             calls: self.calls.map(|calls| calls.together(places)),
             projections: self.projections.together(places),
             work,
+            outside_graphs: GraphWork::join(&self.outside_graphs.iter().collect::<Vec<_>>()),
         }
     }
 }

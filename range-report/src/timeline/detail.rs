@@ -19,22 +19,19 @@ impl Details {
     /// [`EventRecord`]s.
     pub const EVENTS: Self = Self(1 << 1);
     /// The same with [`EventRecord::at`], which costs each record more.
-    pub const EVENT_TIMES: Self = Self(1 << 6);
+    pub const EVENT_TIMES: Self = Self(1 << 4);
     /// [`MemoryOperation`]s.
     pub const MEMORY: Self = Self(1 << 2);
     /// [`NewStream`]s.
     pub const STREAMS: Self = Self(1 << 3);
-    /// [`GraphNode`]s, and the [`NewGraph`]s around them.
-    pub const NODES: Self = Self(1 << 4);
     /// [`Overhead`]s.
     pub const OVERHEADS: Self = Self(1 << 5);
     /// Each kind, with the name of its records.
-    pub const EACH: [(Self, &str); 6] = [
+    pub const EACH: [(Self, &str); 5] = [
         (Self::WAITS, "synchronisations"),
         (Self::EVENTS, "event records"),
         (Self::MEMORY, "allocations and releases of memory"),
         (Self::STREAMS, "creations of streams"),
-        (Self::NODES, "nodes of graphs"),
         (Self::OVERHEADS, "overheads"),
     ];
 
@@ -69,10 +66,6 @@ pub enum Detail {
     Memory(MemoryOperation),
     /// A stream is created.
     Stream(NewStream),
-    /// A node of a graph is created or cloned.
-    Node(GraphNode),
-    /// An executable graph is created.
-    Graph(NewGraph),
     /// The tracing library, or the driver, takes time for itself.
     Overhead(Overhead),
 }
@@ -187,26 +180,6 @@ pub enum StreamKind {
     Default,
 }
 
-/// A node of a graph is created, or cloned from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GraphNode {
-    /// Number of this creation.
-    pub correlation: u32,
-    /// Number of the node, as [`Operation::graph_node`](super::Operation::graph_node).
-    pub node: u64,
-    /// The node from which it was cloned; 0 for a new one.
-    pub original: u64,
-}
-
-/// An executable graph is created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewGraph {
-    /// Number of this creation.
-    pub correlation: u32,
-    /// Number of the graph; 0 if unknown.
-    pub graph: u32,
-}
-
 /// The tracing library, or the driver, takes time for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
@@ -254,12 +227,11 @@ impl Detail {
             Self::Event(_) => Details::EVENTS,
             Self::Memory(_) => Details::MEMORY,
             Self::Stream(_) => Details::STREAMS,
-            Self::Node(_) | Self::Graph(_) => Details::NODES,
             Self::Overhead(_) => Details::OVERHEADS,
         }
     }
 
-    /// Number of the API call that produced it, or of the creation.
+    /// Number of the API call that produced it.
     #[must_use]
     pub const fn correlation(&self) -> u32 {
         match self {
@@ -267,8 +239,6 @@ impl Detail {
             | Self::Event(EventRecord { correlation, .. })
             | Self::Memory(MemoryOperation { correlation, .. })
             | Self::Stream(NewStream { correlation, .. })
-            | Self::Node(GraphNode { correlation, .. })
-            | Self::Graph(NewGraph { correlation, .. })
             | Self::Overhead(Overhead { correlation, .. }) => *correlation,
         }
     }
@@ -283,7 +253,7 @@ impl Detail {
                 convert(end);
             }
             Self::Event(EventRecord { at, .. }) | Self::Memory(MemoryOperation { at, .. }) => convert(at),
-            Self::Stream(_) | Self::Node(_) | Self::Graph(_) => {}
+            Self::Stream(_) => {}
         }
         self
     }
@@ -294,7 +264,7 @@ impl Detail {
 pub struct PlacedDetail<'a> {
     /// The detail.
     pub detail: Detail,
-    /// Thread and time of the call, if known. For a cloned node, those of the first creation.
+    /// Thread and time of the call, if known.
     pub launch: Option<(u32, u64)>,
     /// Name of the span that made it.
     pub span: Option<&'a str>,

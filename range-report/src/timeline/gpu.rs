@@ -1,5 +1,9 @@
 //! Types of GPU work that timelines and CUPTI's records share.
 
+use std::fmt;
+use std::str::FromStr;
+
+use crate::report::UnknownName;
 use crate::summary::MemoryKind;
 
 /// What an operation does.
@@ -9,6 +13,19 @@ pub enum Work {
     Kernel(Kernel),
     /// It copies memory, or sets it ([`MemoryKind::Set`]).
     Memory(Memory),
+    /// It is a whole CUDA graph of this number that was replayed: the kernels, copies and sets in it have no times of
+    /// their own.
+    Graph(u32),
+}
+
+/// The name that files give to a whole graph of this number: `CUDA graph 7`.
+///
+/// ```
+/// assert_eq!(range_report::timeline::graph_name(7), "CUDA graph 7");
+/// ```
+#[must_use]
+pub fn graph_name(number: u32) -> String {
+    format!("CUDA graph {number}")
 }
 
 impl Default for Work {
@@ -79,4 +96,49 @@ pub enum Api {
     Driver,
     /// The runtime API, `cuda...`.
     Runtime,
+}
+
+/// How much of a CUDA graph is recorded when it is replayed.
+///
+/// ```
+/// use range_report::timeline::Graphs;
+///
+/// assert_eq!("nodes".parse(), Ok(Graphs::Nodes));
+/// assert_eq!(Graphs::default().to_string(), "whole");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Graphs {
+    /// Each replay as one operation, with the number of kernels, copies and sets that each span captured. Costs a
+    /// replay less than 1 %.
+    #[default]
+    Whole,
+    /// Each kernel, copy and set of a replay, with its time and the span that captured it. Costs some 20 % of a replay
+    /// with 200 empty kernels.
+    Nodes,
+    /// Each replay as one operation, and nothing about its nodes: captures cost nothing.
+    Off,
+}
+
+impl fmt::Display for Graphs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Whole => "whole",
+            Self::Nodes => "nodes",
+            Self::Off => "off",
+        })
+    }
+}
+
+impl FromStr for Graphs {
+    type Err = UnknownName;
+
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
+        match word {
+            "whole" => Ok(Self::Whole),
+            "nodes" => Ok(Self::Nodes),
+            "off" => Ok(Self::Off),
+            _ => Err(UnknownName::new("level of graphs", word, "whole, nodes or off")),
+        }
+    }
 }

@@ -13,10 +13,10 @@ mod gpu;
 use std::io;
 
 pub use detail::{
-    Detail, Details, EventRecord, GraphNode, MemoryOperation, NewGraph, NewStream, Overhead, OverheadKind,
-    PlacedDetail, StreamKind, Wait, WaitKind,
+    Detail, Details, EventRecord, MemoryOperation, NewStream, Overhead, OverheadKind, PlacedDetail, StreamKind, Wait,
+    WaitKind,
 };
-pub use gpu::{Api, Kernel, Memory, Work};
+pub use gpu::{Api, Graphs, Kernel, Memory, Work, graph_name};
 
 use crate::summary::{IdleCause, MemoryKind, Process, RangeStyle, Summary};
 
@@ -190,6 +190,9 @@ pub struct Operation<'a> {
     pub span: Option<&'a str>,
     /// Labels of the spans of the tree around its launch (`domain:name`), from the root down to that span.
     pub path: &'a [String],
+    /// For a node of a graph, labels of the spans that captured it, from those around its graph down; empty if they are
+    /// not known.
+    pub captured: &'a [String],
     /// Number of the call that launched it.
     pub call: u64,
 }

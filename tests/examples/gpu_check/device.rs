@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 use tracing_gpu::summary::StreamStats;
-use tracing_gpu::{Gpu, Output, Profiler, Report, Summary};
+use tracing_gpu::{Gpu, Graphs, Output, Profiler, Report, Summary};
 use tracing_subscriber::prelude::*;
 
 const SOURCE: &str = r#"
@@ -59,7 +59,8 @@ pub(crate) fn profiler() -> Profiler {
 
 /// The same without output, for a program that examines the summary of these reports itself.
 pub(crate) fn install(gpu: Gpu, reports: &[Report]) -> Profiler {
-    let builder = Profiler::builder().gpu(gpu).report(reports.iter().copied()).output(Output::None);
+    let builder = Profiler::builder().gpu(gpu).graphs(Graphs::Nodes).report(reports.iter().copied());
+    let builder = builder.output(Output::None);
     install_built(builder.build().expect("a profiler"))
 }
 

@@ -1,5 +1,5 @@
-//! Details that a fold asks for: events and waits for them, memory, streams, overheads, and the nodes of a captured
-//! graph.
+//! Details that a fold asks for: events and waits for them, memory, streams, overheads. And a captured graph, as a whole
+//! and by its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -8,7 +8,8 @@ use cudarc::driver::result::{free_async, malloc_async};
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use range_report::timeline::{Detail, Details, Item, MemoryOperation, StreamKind, WaitKind};
 use tracing::info_span;
-use tracing_gpu::{Gpu, Output, Profiler, Report};
+use tracing_gpu::summary::GraphWork;
+use tracing_gpu::{Gpu, Output, Profiler, Report, Summary};
 
 use crate::device::{Device, check, install_built, us};
 
@@ -26,7 +27,10 @@ type Placed = (Detail, String);
 /// A kernel: stream, start, end, node of a graph.
 type Kernel = (u32, u64, u64, u64);
 
-static SEEN: Mutex<(Vec<Placed>, Vec<Kernel>)> = Mutex::new((Vec::new(), Vec::new()));
+/// The details, the kernels, and the spans that captured nodes of graphs.
+type Seen = (Vec<Placed>, Vec<Kernel>, Vec<(u64, Vec<String>)>);
+
+static SEEN: Mutex<Seen> = Mutex::new((Vec::new(), Vec::new(), Vec::new()));
 
 fn see(item: &Item<'_>) {
     let mut seen = SEEN.lock().expect("no panic");
@@ -34,6 +38,9 @@ fn see(item: &Item<'_>) {
         Item::Detail(placed) => seen.0.push((placed.detail, placed.span.unwrap_or_default().to_owned())),
         Item::Operation(run) if !run.kernel.is_empty() => {
             seen.1.push((run.stream, run.start, run.end, run.graph_node));
+            if run.graph_node != 0 {
+                seen.2.push((run.graph_node, run.captured.to_vec()));
+            }
         }
         _ => {}
     }
@@ -43,22 +50,35 @@ pub(crate) fn run() {
     let all = Details::EACH.iter().fold(Details::EVENT_TIMES, |all, (kind, _)| all.and(*kind));
     let builder = Profiler::builder().gpu(Gpu::Cupti).report([Report::Kernels]).output(Output::None);
     let profiler = install_built(builder.watch(all, see).build().expect("a profiler"));
-    work();
-    let losses = profiler.summary().losses.activity;
+    let replay = work();
+    replay();
+    let whole = graphs(&profiler.summary());
+    profiler.record_graph_nodes();
+    replay();
+    let summary = profiler.summary();
+    let (both, losses) = (graphs(&summary), summary.losses.activity);
     profiler.finish().expect("nothing to be written");
     println!("{losses:?}");
     let lost = losses.dropped_records + losses.over_budget_records + losses.unreadable_records;
     check("nothing is lost", lost == 0);
-    let (mut details, mut kernels) = std::mem::take(&mut *SEEN.lock().expect("no panic"));
+    let (mut details, mut kernels, captured) = std::mem::take(&mut *SEEN.lock().expect("no panic"));
     details.sort_by_key(|(detail, _)| detail.correlation());
     kernels.sort_by_key(|kernel| kernel.1);
     events(&details, &kernels);
     others(&details);
-    nodes(&details, &kernels);
+    nodes(&captured);
+    levels(&whole, &both);
 }
 
-/// Two streams, the second of which waits for the first in each round; memory; a graph, captured in two spans.
-fn work() {
+/// The replays that were launched in the span `replay`.
+fn graphs(summary: &Summary) -> GraphWork {
+    let replay = summary.tree.iter().find(|node| node.name == "replay");
+    replay.and_then(|node| node.gpu.as_ref()).map_or_else(GraphWork::default, |work| work.graphs.clone())
+}
+
+/// Two streams, the second of which waits for the first in each round; memory; a graph, captured in two spans. Returns
+/// what replays the graph.
+fn work() -> impl Fn() {
     let device = Device::open();
     // SAFETY: the kernels that run here use no memory.
     #[allow(unsafe_code)]
@@ -89,8 +109,10 @@ fn work() {
         let flags = CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
         a.end_capture(flags).expect("the capture is whole").expect("a graph")
     });
-    info_span!("replay").in_scope(|| (0..REPLAYS).for_each(|_| graph.launch().expect("a launch")));
-    a.synchronize().expect("the device");
+    move || {
+        info_span!("replay").in_scope(|| (0..REPLAYS).for_each(|_| graph.launch().expect("a launch")));
+        a.synchronize().expect("the device");
+    }
 }
 
 /// The details of a kind that were made in this span.
@@ -165,20 +187,31 @@ fn others(details: &[Placed]) {
     check("there are overheads", !overheads.is_empty());
 }
 
-fn nodes(details: &[Placed], kernels: &[Kernel]) {
-    let made = details.iter().filter_map(|(detail, span)| match detail {
-        Detail::Node(node) => Some((node.node, span.as_str())),
-        _ => None,
-    });
-    let made: BTreeMap<u64, &str> = made.collect();
-    let mut runs: BTreeMap<(&str, u64), usize> = BTreeMap::new();
-    for kernel in kernels.iter().filter(|kernel| kernel.3 != 0) {
-        *runs.entry((made.get(&kernel.3).copied().unwrap_or("unknown"), kernel.3)).or_default() += 1;
+fn nodes(captured: &[(u64, Vec<String>)]) {
+    let mut runs: BTreeMap<(Option<&str>, u64), usize> = BTreeMap::new();
+    for (node, path) in captured {
+        *runs.entry((path.last().map(String::as_str), *node)).or_default() += 1;
     }
-    println!("{} nodes made; that ran: {runs:?}", made.len());
-    let of = |span: &str| runs.iter().filter(|((of, _), count)| *of == span && **count == REPLAYS).count();
+    println!("nodes that ran: {runs:?}");
+    let of = |span: &str| runs.iter().filter(|((of, _), count)| *of == Some(span) && **count == REPLAYS).count();
     check("each node leads to the span of its capture", (of("encoder"), of("decoder")) == (NODES / 2, NODES / 2));
     check("and no other ran", runs.len() == NODES);
-    let graphs = details.iter().filter(|(detail, span)| matches!(detail, Detail::Graph(_)) && span == "instantiate");
-    check("one graph was instantiated", graphs.count() == 1);
+}
+
+/// The replays as a whole alone, and with as many by their nodes.
+fn levels(whole: &GraphWork, both: &GraphWork) {
+    println!("{whole:?}\n{both:?}");
+    let replays = REPLAYS as u64;
+    check("whole replays are counted", (whole.replays, whole.whole) == (replays, replays));
+    check("then replays by nodes", (both.replays, both.whole, both.whole_ns) == (2 * replays, replays, whole.whole_ns));
+    let each = (NODES * REPLAYS / 2) as u64;
+    let parts = |of: &GraphWork| -> Vec<(String, u64, u64)> {
+        of.captured.iter().map(|part| (part.captured_in.clone(), part.kernels, part.timed)).collect()
+    };
+    let expected = |kernels, timed| ["decoder", "encoder"].map(|span| (span.to_owned(), kernels, timed)).to_vec();
+    check("both spans captured half of the kernels", parts(whole) == expected(each, 0));
+    check("whose nodes have times at the level of nodes", parts(both) == expected(2 * each, each));
+    let nodes = both.captured.iter().map(|part| part.sum_ns).sum::<u64>();
+    println!("{REPLAYS} replays: {} ns as a whole, {nodes} ns in their kernels", whole.whole_ns);
+    check("a whole replay is at least as long as its kernels", whole.whole_ns * 10 > nodes * 9);
 }

@@ -1,5 +1,5 @@
-// What a launch costs the program, or a pair of NVTX calls, or two readings of the clock: `cost launch`, `cost nvtx`,
-// `cost clock`. In ns, the median of batches.
+// What a launch costs the program, a replay of a graph of 200 kernels, a pair of NVTX calls, or two readings of the
+// clock: `cost launch`, `cost graph`, `cost nvtx`, `cost clock`. In ns, the median of batches.
 #include "common.h"
 #include <algorithm>
 #include <chrono>
@@ -34,6 +34,16 @@ int main(int count, char **names) {
     measure(10 * BATCH, [] { last = __rdtsc(), last = __rdtsc(); }, [] {});
   } else if (count == 2 && !std::strcmp(names[1], "launch")) {
     measure(BATCH, [] { nothing<<<1, 1>>>(); }, [] { CHECK(cudaDeviceSynchronize()); });
+  } else if (count == 2 && !std::strcmp(names[1], "graph")) {
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t made;
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int each = 0; each < 200; each++) nothing<<<1, 1, 0, stream>>>();
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&made, graph, 0));
+    measure(20, [&] { CHECK(cudaGraphLaunch(made, stream)); CHECK(cudaStreamSynchronize(stream)); }, [] {});
   } else {
     return 2;
   }

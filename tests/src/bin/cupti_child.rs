@@ -21,6 +21,8 @@ mod details;
 mod fake;
 #[path = "../../tests/cupti/files.rs"]
 mod files;
+#[path = "../../tests/cupti/graphs.rs"]
+mod graphs;
 #[path = "../../tests/cupti/injected.rs"]
 mod injected;
 #[path = "../../tests/cupti/library.rs"]

@@ -22,7 +22,7 @@ impl Run {
         for (number, op) in operations.iter().enumerate() {
             let (thread, launched) = op.launch;
             let ended_by = match op.work {
-                Work::Kernel(_) => OperationName::Kernel(op.kernel),
+                Work::Kernel(_) | Work::Graph(_) => OperationName::Kernel(op.kernel),
                 Work::Memory(memory) => OperationName::Memory(memory.kind),
             };
             let called = launched + 3_000;

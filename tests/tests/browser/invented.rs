@@ -98,6 +98,7 @@ impl Run {
         let call = match work {
             Work::Kernel(_) => "cuLaunchKernel",
             Work::Memory(_) => "cuMemcpyHtoDAsync_v2",
+            Work::Graph(_) => "cuGraphLaunch",
         };
         let returned = at + self.about(4_200);
         self.calls.push((thread, at, returned, call));
@@ -295,6 +296,7 @@ impl Run {
                 launch: Some(op.launch),
                 span: Some(&self.spans[op.span].name),
                 path: &[],
+                captured: &[],
                 call: number(Some(op.span)),
             }))?;
         }

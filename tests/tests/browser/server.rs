@@ -103,6 +103,7 @@ impl Server {
                     launch: Some((thread, launched)),
                     span: Some(name),
                     path: &[],
+                    captured: &[],
                     call: path.last().map_or(0, |(call, ..)| *call),
                 });
             }

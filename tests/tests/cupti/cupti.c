@@ -64,6 +64,7 @@ static size_t stride(uint32_t kind) {
     case 17: case 36: case 38: return 56;
     case 37: return 24;
     case 49: return 128;
+    case 51: return 56;
     case 77: return 32; /* beyond the kinds that are measured */
     default: return 0;
   }
@@ -82,7 +83,7 @@ int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
   static const struct { uint32_t domain, number; const char *name; } named[] = {
     { 1, 5, "cuDeviceGetName" }, { 1, 17, "cuCtxSynchronize" }, { 1, 119, "cuEventRecord" },
     { 1, 249, "cuMemsetD8_v2" }, { 1, 277, "cuMemcpyHtoDAsync_v2" }, { 1, 295, "cuStreamWaitEvent" },
-    { 1, 304, "cuCtxGetCurrent" }, { 1, 307, "cuLaunchKernel" },
+    { 1, 304, "cuCtxGetCurrent" }, { 1, 689, "cuGraphAddKernelNode_v2" }, { 1, 307, "cuLaunchKernel" },
     { 1, 308, "cuProfilerStart" }, { 1, 309, "cuProfilerStop" }, { 1, 324, "cuCtxPushCurrent_v2" },
     { 2, 211, "cudaLaunchKernel_v7000" },
   };
@@ -132,17 +133,28 @@ int cuptiActivityRegisterTimestampCallback(void *clock) {
     if (kinds[kind]) return OUT_OF_ORDER;
   return on_call ? OK : OUT_OF_ORDER;
 }
+/* Whether whole graphs are no longer recorded, while kernels are. */
+static int nodes_recorded;
 int cuptiActivityEnable(uint32_t kind) {
   FAILS(0);
   if (!on_call || !request || now == no_clock) return OUT_OF_ORDER;
   if (kind == (uint32_t)setting("FAKE_REFUSED", 0)) return 35;
+  /* As the real one of 13.0 does at the next launch of a graph whose nodes were recorded. */
+  if (kind == 51 && nodes_recorded) abort();
   return kinds[kind] = 1, OK;
 }
-/* Newer ones have these. A node of a graph is its own number. */
+/* Newer ones have these. A graph, and a node of a graph, is its own number. */
 static int times_events;
 int cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t on) {
   FAILS(0);
   return times_events = on, OK;
+}
+int cuptiGetGraphId(void *graph, uint32_t *number) {
+  FAILS(1);
+  return *number = (uint32_t)(uint64_t)graph, OK;
+}
+int cuptiGetGraphExecId(void *graph, uint32_t *number) {
+  return cuptiGetGraphId(graph, number);
 }
 int cuptiGetGraphNodeId(void *node, uint64_t *number) {
   FAILS(1);
@@ -153,6 +165,7 @@ static int has_launched;
 int cuptiActivityDisable(uint32_t kind) {
   FAILS(0);
   if (setting("FAKE_CRASHES", 0) && !has_launched) abort();
+  if (kind == 51 && on_call && kinds[10]) nodes_recorded = 1;
   return kinds[kind] = 0, OK;
 }
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *count) {
@@ -360,9 +373,9 @@ void fake_record(uint32_t kind, const void *record) {
   if (kinds[kind]) put(kind, record, stride(kind));
 }
 
-/* A node of a graph was made, or something else of this number. */
-void fake_graph(uint32_t number, void *node, void *original) {
-  void *graph[7] = { 0, 0, node, original, 0, 0, 0 }, *data[3] = { 0, 0, graph };
+/* Something of this number happened to a graph. */
+void fake_graph(uint32_t number, void *graph, void *node, void *original) {
+  void *of[7] = { graph, 0, node, original, 0, 0, graph }, *data[3] = { 0, 0, of };
   if (on_call && calls[3][number]) on_call(user, 3, number, data);
 }
 

@@ -10,6 +10,8 @@ pub(crate) const COPY: u32 = 277;
 /// `cuMemsetD8_v2`.
 pub(crate) const SET: u32 = 249;
 pub(crate) const GRAPH: u32 = 514;
+/// `cuGraphAddKernelNode_v2`.
+pub(crate) const ADD_KERNEL: u32 = 689;
 pub(crate) const SYNCHRONIZE: u32 = 17;
 /// `cuEventRecord` and `cuStreamWaitEvent`.
 pub(crate) const RECORD: u32 = 119;
@@ -130,9 +132,10 @@ impl Fake {
     }
 
     /// Sends a resource callback about a graph.
-    pub(crate) fn graph(&self, number: u32, node: usize, original: usize) {
+    pub(crate) fn graph(&self, number: u32, graph: usize, node: usize, original: usize) {
+        let send = self.function::<unsafe extern "C" fn(u32, usize, usize, usize)>("fake_graph");
         // SAFETY: the type is right.
-        unsafe { self.function::<unsafe extern "C" fn(u32, usize, usize)>("fake_graph")(number, node, original) };
+        unsafe { send(number, graph, node, original) };
     }
 
     /// The kinds of records that are enabled, or the callbacks of a domain.

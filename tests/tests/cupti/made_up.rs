@@ -123,6 +123,11 @@ fn a_fold_gets_the_details_that_it_asks_for_and_nothing_else_is_enabled() {
 }
 
 #[test]
+fn a_graph_belongs_to_the_span_that_replays_it_and_those_that_captured_it() {
+    profiler("graphs", &[]);
+}
+
+#[test]
 fn all_outputs_have_the_same_counts_and_sums() {
     profiler("outputs", &[]);
 }

@@ -30,6 +30,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
     match scenario {
         "attribution" => crate::attribution::attribution(fake, tier),
         "calls" => calls(fake, tier),
+        "graphs" => crate::graphs::graphs(fake, tier),
         "details" => crate::details::details(fake, tier),
         "outputs" => outputs(fake, tier),
         "flood" => flood(fake, tier),

@@ -64,7 +64,7 @@ fn whole(fake: &Fake) {
         assert_eq!((seen.ops[0].end - seen.ops[0].start, seen.ops[2].start, seen.ops[2].end), (500, 0, 0));
         let names = seen.ops.iter().map(|op| match op.work {
             Work::Kernel(kernel) => session.kernel_name(kernel.name),
-            Work::Memory(_) => None,
+            Work::Memory(_) | Work::Graph(_) => None,
         });
         let expected = ["void scale<float>(float*, float, int)", "spin", "spin"];
         assert_eq!(names.collect::<Vec<_>>(), expected.map(|name| Some(name.to_owned())));

@@ -52,6 +52,7 @@ fn shown(call: &str) -> String {
 const fn made_up(operation: &Operation<'_>) -> &'static str {
     match operation.work {
         _ if operation.graph_node != 0 => "cuGraphLaunch",
+        Work::Graph(_) => "cuGraphLaunch",
         Work::Kernel(_) => "cuLaunchKernel",
         Work::Memory(memory) => match memory.kind {
             MemoryKind::HtoD => "cuMemcpyHtoDAsync_v2",

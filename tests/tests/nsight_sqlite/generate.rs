@@ -235,6 +235,7 @@ impl Workload {
                 launch,
                 span: None,
                 path: &[],
+                captured: &[],
                 call: 0,
             });
             at += duration + random.below(100);

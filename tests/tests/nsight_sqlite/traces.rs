@@ -242,10 +242,12 @@ pub(crate) fn operations(rows: &[Row], expected: &Expected<'_>) {
                     let (from, to) = if is_set { (to, "None") } else { (KINDS[usize::from(copy.source)], to) };
                     format!("{}{}|{from}|{to}", "None|".repeat(9), megabytes(copy.bytes as i64))
                 }
+                Work::Graph(graph) => panic!("graph {graph} is in no generated run"),
             };
             let name = match operation.work {
                 Work::Kernel(_) => operation.kernel.to_owned(),
                 Work::Memory(done) => memory(done.kind),
+                Work::Graph(graph) => panic!("graph {graph} is in no generated run"),
             };
             let (start, duration, device) = (operation.start, operation.end - operation.start, operation.device);
             let place = format!("Synthetic GPU ({device})|{}|{}", operation.context, operation.stream);

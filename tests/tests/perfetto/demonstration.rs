@@ -35,6 +35,7 @@ const OPERATION: Operation<'static> = Operation {
     launch: None,
     span: None,
     path: &[],
+    captured: &[],
     call: 0,
 };
 

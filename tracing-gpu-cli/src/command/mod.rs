@@ -186,6 +186,7 @@ fn settings(print: &Print, run: Option<&Run>) -> String {
         ("without", print.without.as_deref()),
         ("style", print.style.as_deref()),
         ("gpu", run.and_then(|run| run.gpu.as_deref())),
+        ("graphs", run.and_then(|run| run.graphs.as_deref())),
         ("off_cpu", run.and_then(|run| run.off_cpu.as_deref())),
         ("on_cpu", run.and_then(|run| run.on_cpu.as_deref())),
     ];

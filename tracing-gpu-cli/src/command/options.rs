@@ -234,6 +234,9 @@ pub(super) struct Run {
     /// Whether kernels, copies and CUDA calls are recorded
     #[arg(long, value_parser = PossibleValuesParser::new(["auto", "off"]))]
     pub(super) gpu: Option<String>,
+    /// What is recorded of a CUDA graph that is replayed: one operation, or each kernel, which costs more
+    #[arg(long, value_parser = PossibleValuesParser::new(["whole", "nodes", "off"]))]
+    pub(super) graphs: Option<String>,
     /// Whether the command looks at threads inside of ranges, to know what they wait for
     #[arg(long, value_parser = PossibleValuesParser::new(["on", "off"]))]
     pub(super) off_cpu: Option<String>,

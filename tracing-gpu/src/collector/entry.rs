@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use gpu_activity::cupti::{self, Filled, Sink};
-use gpu_activity::record::Detail;
+use gpu_activity::graph::GraphChange;
 use gpu_activity::source::Lost;
 use gpu_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
 
 use super::Collector;
 use crate::process;
+use crate::session::catalog::ROOT;
 use crate::thread::engine::Engine;
 
 /// The data that each call needs, in one cache line. Nothing happens before the session is known.
@@ -76,9 +77,16 @@ impl Sink for Entry {
         }
     }
 
-    fn made(&self, detail: Detail) {
+    fn span(&self) -> u32 {
+        if self.collector.get().is_none() || forks::is_child() {
+            return ROOT;
+        }
+        self.engine.calling_thread().map_or(ROOT, |thread| thread.innermost_node())
+    }
+
+    fn changed(&self, change: GraphChange) {
         if let Some((_, session)) = self.collector.get() {
-            session.keep_detail(detail);
+            session.keep_change(change);
         }
     }
 

@@ -23,6 +23,7 @@ use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use range_report::stats::{Keyed, Lean};
+use range_report::timeline::Graphs;
 
 use crate::clock::Ticks;
 use crate::samples::KEPT;
@@ -62,9 +63,8 @@ impl Shares {
         if calls || !details.is_empty() { Self::CALLS } else { Self::LAUNCHES }
     }
 
-    fn limits(self, calls: bool, details: Details, memory: usize) -> Limits {
-        let nodes = if details.has(Details::NODES) { NODE_BYTES } else { 0 };
-        let launch_bytes = LAUNCH_BYTES + nodes + if calls { NESTED_BYTES } else { 0 };
+    fn limits(self, calls: bool, memory: usize) -> Limits {
+        let launch_bytes = LAUNCH_BYTES + NODE_BYTES + if calls { NESTED_BYTES } else { 0 };
         Limits {
             launches: share(memory, self.launches) / launch_bytes,
             calls: share(memory, self.calls).saturating_sub(TABLE_BYTES) / CALL_BYTES,
@@ -89,8 +89,8 @@ const NESTED_BYTES: usize = 163;
 const CALL_BYTES: usize = 44;
 const TABLE_BYTES: usize = 1_100_000;
 const INSTANCE_BYTES: usize = 280 * 5 / 2;
-/// Memory of a graph node, one for each launch that can be remembered, if nodes are asked for.
-const NODE_BYTES: usize = 80;
+/// Memory of a graph node, one for each launch that can be remembered.
+const NODE_BYTES: usize = 20;
 
 /// The profiler that owns CUPTI, by id; 0 for none. Taken (`AcqRel`) at `start`, returned at the end of `finish`.
 static OWNER: AtomicU64 = AtomicU64::new(0);
@@ -102,6 +102,7 @@ pub(crate) struct Collector {
     session: &'static Session,
     /// CUPTI, if this collector has it, then the operations that the program has timed itself.
     sources: Vec<&'static dyn Source>,
+    cupti: Option<&'static cupti::Session>,
     timed: &'static TimedOperations,
     calls: bool,
     /// Notes of threads without a state.
@@ -167,7 +168,7 @@ impl Collector {
     pub(crate) fn start(
         engine: &'static Engine,
         calls: bool,
-        details: Details,
+        (details, graphs): (Details, Graphs),
         memory: usize,
         in_init: bool,
     ) -> Result<&'static Self, String> {
@@ -177,7 +178,8 @@ impl Collector {
         let start = || {
             let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
             let Shares { buffers, .. } = Shares::of(calls, details);
-            let options = cupti::Options { api_records: calls, details, buffer_bytes: share(memory, buffers), in_init };
+            let options =
+                cupti::Options { api_records: calls, details, graphs, buffer_bytes: share(memory, buffers), in_init };
             let session = cupti::start(options, entry).map_err(|unavailable| unavailable.to_string())?;
             Self::begin(engine, Some((session, entry)), calls, details, memory)
         };
@@ -198,7 +200,7 @@ impl Collector {
         memory: usize,
     ) -> Result<&'static Self, String> {
         let shares = Shares::of(calls, details);
-        let limits = shares.limits(calls, details, memory);
+        let limits = shares.limits(calls, memory);
         let mut join = Join::new(limits);
         if !details.is_empty() {
             join.ask_for_details();
@@ -209,6 +211,7 @@ impl Collector {
             engine,
             session: &engine.session,
             sources: sources.in_vec(),
+            cupti: cupti.map(|(session, _)| session),
             timed,
             calls,
             strays: Mutex::default(),
@@ -348,6 +351,7 @@ impl Collector {
                     Recorded::Op(op) => join.operation(&op, of_window(op.end), &context),
                     Recorded::Call(call) => join.call(&call, of_window(call.start), &context),
                     Recorded::Detail(detail) => join.detail(&detail),
+                    Recorded::Graph(change) => join.graph(&change),
                 }
                 events_wait += 1;
                 if events_wait % EVENTS == 0 {
@@ -440,6 +444,13 @@ impl Collector {
         let _not_ours = OWNER.compare_exchange(self.session.id, 0, Release, Relaxed);
     }
 
+    /// Records each node of graphs from now on.
+    pub(crate) fn record_graph_nodes(&'static self) {
+        if let Some(session) = self.cupti.filter(|_| !self.forked()) {
+            own::during(|| session.record_nodes());
+        }
+    }
+
     /// Number of graph nodes without room.
     pub(crate) fn forgotten_nodes(&'static self) -> u64 {
         if self.forked() { 0 } else { self.state.lock().join.forgotten_nodes() }
@@ -475,7 +486,7 @@ mod tests {
             assert_eq!(buffers + launches + instances + calls + notes, PARTS);
         }
         let (memory, shares) = (Config::default().gpu_memory, Shares::of(true, Details::NONE));
-        let limits = shares.limits(true, Details::NONE, memory);
+        let limits = shares.limits(true, memory);
         assert!(limits.calls >= 1_000_000 && limits.launches >= 100_000, "{limits:?}");
         assert!(share(memory, shares.notes) / PIECE_BYTES * PAGE >= 1_000_000);
         assert!(share(memory, shares.buffers) >= 1_000_000 * 2 * 40, "a record of the driver and one of the runtime");

@@ -64,7 +64,7 @@ impl GpuRecords {
             return;
         }
         match &event {
-            Event::Operation(op, _) => {
+            Event::Operation(op, ..) => {
                 // The program's source goes first: CUPTI's source asks the driver about any number.
                 let device = || sources.iter().rev().find_map(|source| source.device(op.device));
                 self.devices.row_or(op.device, || device().unwrap_or_default());

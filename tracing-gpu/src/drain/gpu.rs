@@ -1,11 +1,11 @@
 //! Converts attributed GPU work from numbers to the named part of a summary.
 
-use gpu_activity::join;
-use gpu_activity::totals::{self, add_work};
+use gpu_activity::join::{self, Capture, UNKNOWN};
+use gpu_activity::totals::{self, Captured, add_work};
 use range_report::stats::{Distribution, Lean, Named, order};
 use range_report::{
-    ActivityLosses, ApiCallStats, GpuActivity, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, ProjectionStats,
-    RangeKernelStats, Sizes,
+    ActivityLosses, ApiCallStats, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats, MemoryStats, NodeCalls,
+    NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
 
 use super::{Shown, label_shown, label_text, times};
@@ -28,6 +28,16 @@ pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
             *calls = (calls.0.saturating_add(count), calls.1.saturating_add(total));
         }
     }
+    for (node, other) in std::mem::take(&mut all.totals.replays) {
+        let sum = all.totals.replays.row(joined.node(node));
+        sum.count += other.count;
+        sum.whole += other.whole;
+        sum.whole_ns = sum.whole_ns.saturating_add(other.whole_ns);
+    }
+    for ((node, Capture { span, base }), other) in std::mem::take(&mut all.totals.captured) {
+        let [node, span, base] = [node, span, base].map(|node| joined.node(node));
+        all.totals.captured.row((node, Capture { span, base })).add(&other);
+    }
     for ((tid, range, kernel), other) in std::mem::take(&mut all.totals.range_kernels) {
         let range = range.map(|(label, style)| (joined.label(label), style));
         let sum = all.totals.range_kernels.row((tid, range, kernel));
@@ -39,7 +49,7 @@ pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
 
 /// The GPU work of a node of the lineage tree and of the nodes below. `None` if there is none.
 #[inline(never)]
-pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
+pub(super) fn node(all: &ActivityTotals, names: &Names, node: u32) -> Option<NodeWork> {
     let work = all.totals.nodes.get(&node)?;
     let mut calls: Named<Shown, (u64, u64)> = Named::default();
     for (&function, &(count, total)) in work.calls.iter() {
@@ -48,7 +58,37 @@ pub(super) fn node(all: &ActivityTotals, node: u32) -> Option<NodeWork> {
     }
     let mut work = NodeWork::new(work.own.clone(), work.total.clone());
     work.calls = calls.into_iter().map(|((name, _), (calls, total_ns))| NodeCalls::new(name, calls, total_ns)).in_vec();
+    work.graphs = graphs(all, names, node);
     Some(work)
+}
+
+/// Replays that were launched directly in a node, and what they ran by the names of the spans that captured it.
+#[inline(never)]
+fn graphs(all: &ActivityTotals, names: &Names, node: u32) -> GraphWork {
+    let mut work = GraphWork::default();
+    let Some(replays) = all.totals.replays.get(&node) else { return work };
+    (work.replays, work.whole, work.whole_ns) = (replays.count, replays.whole, replays.whole_ns);
+    let mut merged: Named<String, Captured> = Named::default();
+    for ((_, capture), captured) in all.totals.captured.iter().filter(|((of, _), _)| *of == node) {
+        merged.row(captured_in(names, *capture)).add(captured);
+    }
+    let part = |(captured_in, all): (String, Captured)| {
+        let mut part = CapturedWork::new(captured_in);
+        (part.kernels, part.copies, part.sets, part.others) = (all.kernels, all.copies, all.sets, all.others);
+        (part.timed, part.sum_ns) = (all.timed, all.sum_ns);
+        part
+    };
+    work.captured = merged.into_iter().map(part).in_vec();
+    work
+}
+
+/// Names of the spans that captured a node, below those in which its graph was created.
+fn captured_in(names: &Names, capture: Capture) -> String {
+    if capture.span == UNKNOWN {
+        return CapturedWork::NOT_SEEN.to_owned();
+    }
+    let path = names.catalog.path_below(capture.span, capture.base);
+    path.into_iter().map(|label| label_shown(names, label)).in_vec().join(" > ")
 }
 
 /// All GPU work. `pid` is the id of this process.
@@ -63,6 +103,7 @@ pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &
     activity.total = all.totals.total.clone();
     activity.outside = all.totals.nodes.get(&join::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone());
     activity.unmatched = all.totals.unmatched.clone();
+    activity.outside_graphs = graphs(all, names, join::OUTSIDE);
     activity
 }
 

@@ -11,7 +11,7 @@ pub(super) fn activity(all: &ActivityTotals, _: &Names, _: Rate, _: &[f64], _: u
     match *all {}
 }
 
-pub(super) fn node(all: &ActivityTotals, _: u32) -> Option<NodeWork> {
+pub(super) fn node(all: &ActivityTotals, _: &Names, _: u32) -> Option<NodeWork> {
     match *all {}
 }
 

@@ -554,7 +554,7 @@ fn tree(
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
         let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
-        let work = activity.and_then(|all| gpu::node(all, id as u32));
+        let work = activity.and_then(|all| gpu::node(all, names, id as u32));
         let is_used = |own: &&NodeTotals| own.calls() + own.instances > 0 || own.stream.is_some();
         let Some(own) = totals.get(id).filter(|own| is_used(own) || work.is_some() || !below.is_empty()) else {
             continue;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use range_report::stats::{Lean, order};
-use range_report::timeline::{Details, Item};
+use range_report::timeline::{Details, Graphs, Item};
 use range_report::{FindingKind, FindingKinds, Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
@@ -138,6 +138,9 @@ setters! {
     /// Memory for single durations, in bytes, for all ranges and threads together. Medians are exact while there is
     /// room; when the memory is used up, further rows have no median and print `-`. Default: 64 MiB.
     sample_budget: usize;
+    /// How much of a CUDA graph is recorded when it is replayed. [`Profiler::record_graph_nodes`] raises it later.
+    /// Default: [`Graphs::Whole`].
+    graphs: Graphs;
     /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's
     /// buffers, filled buffers that wait to be read, launches and range instances with outstanding operations, other
     /// API calls until they are counted, and the launch notes of threads, which are collected ten times a second. The

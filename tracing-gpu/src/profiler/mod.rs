@@ -284,6 +284,24 @@ impl Profiler {
         }
     }
 
+    /// Records each kernel, copy and set of CUDA graphs from now on, with its time, where [`Graphs::Whole`] recorded
+    /// replays as one operation each. There is no way back for a run: CUPTI crashes, or falls silent, if a graph that
+    /// was recorded so is then recorded as a whole. Without CUPTI's records, and if nodes are recorded already, it does
+    /// nothing.
+    ///
+    /// ```
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// let profiler = Profiler::builder().output(Output::None).build()?;
+    /// profiler.record_graph_nodes(); // after the warm-up, for example
+    /// # Ok::<(), tracing_gpu::ConfigError>(())
+    /// ```
+    pub fn record_graph_nodes(&self) {
+        if let Some(collector) = self.inner.collector() {
+            collector.record_graph_nodes();
+        }
+    }
+
     /// Begins to measure anew, for example after a warm-up, and discards all counts so far. Ranges that are open count
     /// from now on. The windows of all cursors begin anew, too: what none of them has read yet is in no window.
     pub fn reset(&self) {
@@ -413,7 +431,7 @@ impl Inner {
 
     /// Starts recording kernels, copies and API calls, if the settings ask for it. Only the first call has an effect.
     fn start_collector(&'static self) {
-        let Config { statistics, gpu_memory, gpu_when_injected, .. } = self.config;
+        let Config { statistics, gpu_memory, graphs, gpu_when_injected, .. } = self.config;
         if self.config.wants_activity() && statistics {
             #[cfg(feature = "cuda")]
             let _alone = self.starting.lock();
@@ -425,7 +443,7 @@ impl Inner {
                 self.begin_with_gpu();
                 let details = self.recorder.get().map_or(Details::NONE, |recorder| recorder.details);
                 let calls = self.config.wants_calls();
-                let collector = Collector::start(&self.engine, calls, details, gpu_memory, gpu_when_injected)
+                let collector = Collector::start(&self.engine, calls, (details, graphs), gpu_memory, gpu_when_injected)
                     .inspect_err(|_| self.end_without_gpu())?;
                 if let Some(recorder) = self.recorder.get() {
                     collector.record_to(&recorder.gpu);
@@ -534,8 +552,8 @@ impl Inner {
         let forgotten = self.collector().map_or(0, |collector| collector.forgotten_nodes());
         if forgotten > 0 {
             summary.notes.push(format!(
-                "Of {forgotten} nodes of graphs nobody knows where they were captured: the memory limit (`gpu_memory`) \
-                 was reached."
+                "For {forgotten} nodes of graphs it is not known which span captured them: the memory limit \
+                 (`gpu_memory`) was reached."
             ));
         }
         let extra = self.extra_tiers.load(Relaxed);

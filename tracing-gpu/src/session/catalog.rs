@@ -260,6 +260,17 @@ impl Catalog {
         id
     }
 
+    /// Labels of the nodes from below `base` down to `node`; from the root if `base` is not above it.
+    pub(crate) fn path_below(&self, node: u32, base: u32) -> Vec<u32> {
+        let (mut path, mut at) = (Vec::new(), node);
+        while let Some(node) = self.nodes.get(at as usize).filter(|_| at != ROOT && at != base) {
+            path.push(node.label);
+            at = node.parent; // has a lower number
+        }
+        path.reverse();
+        path
+    }
+
     /// The number of the first label with the same text.
     pub(crate) fn shared_label(&mut self, label: u32) -> u32 {
         match self.label_of(label).cloned() {

@@ -2,9 +2,9 @@
 
 use range_report::stats::Keyed;
 
-use gpu_activity::join::{Event, Launch, StreamSpan};
+use gpu_activity::join::{Capture, Event, Launch, StreamSpan};
 use gpu_activity::record::{self, Work};
-use range_report::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection};
+use range_report::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection, graph_name};
 
 use super::Labels;
 use super::moments::Moments;
@@ -18,10 +18,10 @@ impl Labels {
         Some(self.label(*label).1)
     }
 
-    /// Labels of the spans from the root down to a node.
-    fn path(&self, node: u32) -> Vec<String> {
+    /// Labels of the spans from below `base` down to a node; from the root if `base` is not above it.
+    fn path(&self, node: u32, base: u32) -> Vec<String> {
         let (mut path, mut at) = (Vec::new(), node);
-        while let Some(&(parent, label)) = self.nodes.get(at as usize).filter(|_| at != ROOT) {
+        while let Some(&(parent, label)) = self.nodes.get(at as usize).filter(|_| at != ROOT && at != base) {
             path.push(match self.label(label) {
                 (Some(domain), name) => format!("{domain}:{name}"),
                 (None, name) => name.to_owned(),
@@ -41,18 +41,23 @@ pub(super) struct GpuTracks {
     devices: Keyed<u32, ()>,
     /// Paths of nodes that have launched operations.
     paths: Keyed<u32, Vec<String>>,
+    /// Paths of the captures of graph nodes.
+    captured: Keyed<Capture, Vec<String>>,
+    /// Names of graphs.
+    graphs: Keyed<u32, String>,
 }
 
 type Give<'a> = &'a mut dyn FnMut(&Item<'_>);
 
 impl GpuTracks {
     pub(super) fn new(origin: u64) -> Self {
-        Self { origin, devices: Keyed::default(), paths: Keyed::default() }
-    }
-
-    /// Nanoseconds since the profiler's start, as for all times of a timeline.
-    fn moment(&self, ns: u64) -> u64 {
-        ns.saturating_sub(self.origin).max(1)
+        Self {
+            origin,
+            devices: Keyed::default(),
+            paths: Keyed::default(),
+            captured: Keyed::default(),
+            graphs: Keyed::default(),
+        }
     }
 
     pub(super) fn write(&mut self, records: &GpuRecords, moments: &Moments, labels: &Labels, give: Give<'_>) {
@@ -61,21 +66,25 @@ impl GpuTracks {
             Some(Launch { thread, node, at, call }) => (Some((thread, moments.ns(at))), labels.node(node), call),
             None => (None, None, 0),
         };
+        let origin = self.origin;
+        let moment = |ns: u64| ns.saturating_sub(origin).max(1); // nanoseconds since the profiler's start
         for event in &records.events {
             match event {
-                Event::Operation(op, launch) => {
+                Event::Operation(op, launch, capture) => {
                     if self.devices.insert(op.device, ()) {
                         let name: &str = records.devices.get(&op.device).map_or("", |name| name);
                         give(&Item::Device { device: op.device, name });
                     }
-                    let names = match op.work {
-                        Work::Kernel(kernel) => records.kernels.get(&kernel.name),
-                        Work::Memory(_) => None,
+                    let (kernel, symbol): (&str, &str) = match op.work {
+                        Work::Kernel(kernel) => {
+                            records.kernels.get(&kernel.name).map_or(("", ""), |(shown, symbol)| (shown, symbol))
+                        }
+                        Work::Memory(_) => ("", ""),
+                        Work::Graph(graph) => (self.graphs.row_or(graph, || graph_name(graph)), ""),
                     };
-                    let (kernel, symbol) = names.map_or(("", ""), |(shown, symbol)| (shown, symbol));
                     let node = launch.filter(|launch| launch.thread != 0).map_or(ROOT, |launch| launch.node);
                     let (launch, span, call) = place(*launch);
-                    let (start, end) = (self.moment(op.start), self.moment(op.end));
+                    let (start, end) = (moment(op.start), moment(op.end));
                     give(&Item::Operation(Operation {
                         start,
                         end,
@@ -89,25 +98,28 @@ impl GpuTracks {
                         symbol,
                         launch,
                         span,
-                        path: self.paths.row_or(node, || labels.path(node)),
+                        path: self.paths.row_or(node, || labels.path(node, ROOT)),
+                        captured: capture.map_or(&[], |capture| {
+                            self.captured.row_or(capture, || labels.path(capture.span, capture.base))
+                        }),
                         call,
                     }));
                 }
                 Event::Call(call, thread) => {
                     let record::ApiCall { api, function, correlation, result, .. } = *call;
-                    let (start, end) = (self.moment(call.start), self.moment(call.end));
+                    let (start, end) = (moment(call.start), moment(call.end));
                     let name = records.functions.get(&(api, function)).map_or("", |name| name);
                     give(&Item::ApiCall(ApiCall { api, name, thread: *thread, start, end, correlation, result }));
                 }
                 Event::Detail(detail, launch) => {
                     let (launch, span, call) = place(*launch);
-                    let detail = detail.on_clock(|ns| self.moment(ns));
+                    let detail = detail.on_clock(|ns| moment(ns));
                     give(&Item::Detail(PlacedDetail { detail, launch, span, call }));
                 }
                 Event::Projection { label, level, streams } => {
                     let (domain, name) = labels.label(*label);
                     for &StreamSpan { device, context, stream, start, end } in streams {
-                        let (start, end, level) = (self.moment(start), self.moment(end), *level);
+                        let (start, end, level) = (moment(start), moment(end), *level);
                         let range = Projection { device, context, stream, start, end, domain, name, level };
                         give(&Item::Projection(range));
                     }

@@ -1,7 +1,7 @@
-//! Details: where their calls were made, how long the join remembers it, and nodes of graphs.
+//! Details: where their calls were made, and how long the join remembers it.
 
 use super::*;
-use crate::record::{EventRecord, GraphNode};
+use crate::record::EventRecord;
 
 fn with_details(launches: usize, has_calls: bool) -> Join {
     let mut all = Join::new(Limits { launches, calls: 100, has_calls, instances: 100 });
@@ -12,10 +12,6 @@ fn with_details(launches: usize, has_calls: bool) -> Join {
 
 fn event(correlation: u32) -> Detail {
     Detail::Event(EventRecord { at: 0, correlation, context: 1, stream: 7, event: 3, record: 9, graph_node: 0 })
-}
-
-fn node(correlation: u32, node: u64, original: u64) -> Detail {
-    Detail::Node(GraphNode { correlation, node, original })
 }
 
 impl Join {
@@ -65,34 +61,4 @@ fn without_details_nothing_is_remembered_for_them() {
     assert_eq!(all.remembered(), 1);
     all.detail(&event(1));
     assert_eq!(all.take_events().count(), 0);
-}
-
-#[test]
-fn clones_of_a_node_lead_to_where_it_was_captured() {
-    const MADE: u32 = 3 << 30;
-    for has_calls in [false, true] {
-        let mut all = with_details(100, has_calls);
-        all.notes(&[waits(MADE, 2), waits(MADE + 1, 3), waits(MADE + 2, 1), waits(MADE + 3, 1), waits(MADE + 4, 1)]);
-        assert_eq!(all.comes(&node(MADE, 101, 0)), Some(Some(2)));
-        assert_eq!(all.comes(&node(MADE + 1, 102, 0)), Some(Some(3)));
-        all.drain(5);
-        assert_eq!(all.comes(&node(MADE + 2, 201, 101)), Some(Some(2)));
-        assert_eq!(all.comes(&node(MADE + 3, 301, 201)), Some(Some(2)), "a clone of a clone");
-        assert_eq!(all.comes(&node(MADE + 4, 302, 99)), Some(None), "a node of before the measuring");
-        all.notes(&[waits(1, 1)]); // the thread makes another call
-        all.drain(3);
-        assert_eq!((all.remembered(), all.forgotten_nodes()), (1, 0));
-    }
-}
-
-#[test]
-fn nodes_beyond_the_bound_are_counted() {
-    let mut all = with_details(4, false);
-    for number in 0..6 {
-        all.notes(&[waits(100 + number, 2)]);
-        assert_eq!(all.comes(&node(100 + number, 1 + u64::from(number), 0)), Some(Some(2)));
-    }
-    assert_eq!(all.forgotten_nodes(), 2);
-    all.notes(&[waits(106, 1), waits(107, 1)]);
-    assert_eq!((all.comes(&node(106, 9, 6)), all.comes(&node(107, 4, 3))), (Some(None), Some(Some(2))));
 }

@@ -31,7 +31,7 @@ impl Join {
     /// The new operations and calls, as text: `call 5 on 42`.
     fn said(&mut self) -> Vec<String> {
         let say = |event| match event {
-            Event::Operation(op, launch) => {
+            Event::Operation(op, launch, _) => {
                 format!("operation {} of {}", op.correlation, launch.map_or(0, |it| it.call))
             }
             Event::Call(call, thread) => format!("call {} on {thread}", call.correlation),
@@ -212,7 +212,7 @@ fn an_operation_has_the_number_of_the_call_that_launched_it() {
     let launch = |call| Some(Launch { thread: 42, node: 0, at: 9, call });
     let launches: Vec<Option<Launch>> = all
         .take_events()
-        .filter_map(|event| if let Event::Operation(_, launch) = event { Some(launch) } else { None })
+        .filter_map(|event| if let Event::Operation(_, launch, _) = event { Some(launch) } else { None })
         .collect();
     assert_eq!(launches, [None, launch((1 << 52) - 1), launch(77)]);
 }
@@ -289,7 +289,7 @@ proptest! {
         let mut projected: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for event in events {
             match event {
-                Event::Operation(op, launch) => {
+                Event::Operation(op, launch, _) => {
                     operations += 1;
                     matched += u64::from(launch.is_some());
                     busy += op.end - op.start;

@@ -11,6 +11,7 @@ use range_report::{ActivityLosses, MemoryKind, RangeStyle};
 mod calls;
 mod details;
 mod events;
+mod graphs;
 mod late;
 mod program;
 mod reference;

@@ -75,6 +75,7 @@ impl Program {
                     row.0.add(op.end - op.start, |_| true);
                     row.1.add(memory.bytes, |_| true);
                 }
+                Work::Graph(_) => {} // the programs have none
             }
         }
         totals.total = work(&all);

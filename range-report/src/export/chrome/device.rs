@@ -5,8 +5,7 @@ use super::line::{Event, Lines, Track};
 use crate::report::gpu_work::direction;
 use crate::stats::Keyed;
 use crate::summary::MemoryKind;
-use crate::timeline::{Kernel, Memory, Work};
-use crate::timeline::{Operation, Projection};
+use crate::timeline::{Kernel, Memory, Operation, Projection, Work, graph_name};
 
 /// The category and the name of launches and their arrows.
 pub(crate) const LAUNCH: &str = "launch";
@@ -82,12 +81,14 @@ impl Devices {
             Work::Kernel(_) if operation.kernel.is_empty() => (operation.symbol.to_owned(), "kernel"),
             Work::Kernel(_) => (operation.kernel.to_owned(), "kernel"),
             Work::Memory(memory) => memory_name(memory),
+            Work::Graph(graph) => (graph_name(graph), "graph"),
         };
         let mut event = lines.slice(track, &name, operation.start, operation.end);
         event.text("cat", category).args();
         match operation.work {
             Work::Kernel(kernel) => kernel_args(&mut event, kernel, operation),
             Work::Memory(memory) => memory_args(&mut event, memory, operation.end.saturating_sub(operation.start)),
+            Work::Graph(graph) => _ = event.integer("graph", u64::from(graph)),
         }
         for (key, number) in
             [("correlation", operation.correlation), ("context", operation.context), ("stream", operation.stream)]
@@ -99,6 +100,9 @@ impl Devices {
         }
         if let Some(span) = operation.span {
             event.text("span", span);
+        }
+        if !operation.captured.is_empty() {
+            event.text("captured_in", &operation.captured.join(" > "));
         }
         if operation.call != 0 {
             event.integer("call", operation.call);

@@ -43,6 +43,7 @@ const KERNEL: Operation<'static> = Operation {
     launch: None,
     span: None,
     path: &[],
+    captured: &[],
     call: 0,
 };
 

@@ -74,7 +74,10 @@ pub(super) fn of_operation(operation: &Operation<'_>) -> Detail {
         Work::Memory(memory) => {
             nothing.with("from", memory_name(memory.source)).with("to", memory_name(memory.destination))
         }
+        Work::Graph(_) => nothing,
     };
+    let captured = (!operation.captured.is_empty()).then(|| operation.captured.join(" > "));
+    let work = work.with("captured_in", captured);
     work.with("graph_node", (operation.graph_node != 0).then_some(operation.graph_node))
 }
 

@@ -12,7 +12,7 @@ use crate::TableStyle;
 use crate::report::{bracketed, nsys_call};
 use crate::summary::RangeStyle;
 use crate::timeline::{
-    ApiCall, Call, CallWait, IdleTime, Item, Link, Mark, Operation, OperationName, Projection, Range, Work,
+    ApiCall, Call, CallWait, IdleTime, Item, Link, Mark, Operation, OperationName, Projection, Range, Work, graph_name,
 };
 
 /// The capacity of a page. Items beyond it are counted, and the page says so.
@@ -182,6 +182,7 @@ impl Items {
             Work::Kernel(_) if !operation.kernel.is_empty() => (self.texts.shown(operation.kernel), 0),
             Work::Kernel(_) => (self.texts.shown(operation.symbol), 0),
             Work::Memory(memory) => (self.texts.shown(&bracketed(memory.kind, TableStyle::Current)), memory.bytes),
+            Work::Graph(graph) => (self.texts.shown(&graph_name(graph)), 0),
         };
         let detail = self.detail(of_operation(operation));
         self.launches.push(Launch {

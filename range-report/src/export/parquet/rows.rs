@@ -9,7 +9,7 @@ use super::group::Cell::{self, Fields, Nothing, Number, Text, Truth};
 use super::schema::Dataset;
 use crate::export::memory::memory_name;
 use crate::summary::RangeStyle;
-use crate::timeline::{Api, ApiCall, Call, Ending, Item, Operation, Range, Work};
+use crate::timeline::{Api, ApiCall, Call, Ending, Item, Kernel, Operation, Range, Work, graph_name};
 
 /// What takes a row.
 pub(super) trait Add: FnOnce(Dataset, &[Cell<'_>]) -> io::Result<()> {}
@@ -25,13 +25,14 @@ pub(super) struct Rows {
     threads: FxHashMap<u32, Box<str>>,
     /// Memory for texts that are made for a row.
     path: String,
+    captured: String,
     kind: String,
 }
 
 impl Rows {
     pub(super) fn new(pid: u32, origin: u64) -> Self {
-        let (path, kind) = (String::new(), String::new());
-        Self { pid: pid.into(), origin, threads: FxHashMap::default(), path, kind }
+        let [path, captured, kind] = [const { String::new() }; 3];
+        Self { pid: pid.into(), origin, threads: FxHashMap::default(), path, captured, kind }
     }
 
     /// Passes the row of an item to `add`. Items that no dataset has are ignored.
@@ -109,10 +110,12 @@ impl Rows {
     }
 
     fn operation(&mut self, operation: &Operation<'_>, add: impl Add) -> io::Result<()> {
-        self.path.clear();
-        for (index, label) in operation.path.iter().enumerate() {
-            self.path.push_str(if index == 0 { "" } else { ";" });
-            self.path.push_str(label);
+        for (text, path) in [(&mut self.path, operation.path), (&mut self.captured, operation.captured)] {
+            text.clear();
+            for (index, label) in path.iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { ";" });
+                text.push_str(label);
+            }
         }
         if let Work::Memory(memory) = operation.work {
             self.kind.clear();
@@ -127,10 +130,13 @@ impl Rows {
             optional(Some(&*self.path)),
             known(operation.call),
         ];
-        let numbers = [known(operation.correlation), known(operation.graph_node)];
+        let captured = Some(&*self.captured).filter(|captured| !captured.is_empty());
+        let numbers = [known(operation.correlation), known(operation.graph_node), optional(captured)];
+        let graph = if let Work::Graph(graph) = operation.work { graph_name(graph) } else { String::new() };
         match operation.work {
-            Work::Kernel(kernel) => {
-                let name = [operation.kernel, operation.symbol].into_iter().find(|name| !name.is_empty());
+            Work::Kernel(_) | Work::Graph(_) => {
+                let kernel = if let Work::Kernel(kernel) = operation.work { kernel } else { Kernel::default() };
+                let name = [operation.kernel, operation.symbol, &graph].into_iter().find(|name| !name.is_empty());
                 let names = [Text(name.unwrap_or("(unnamed kernel)")), optional(Some(operation.symbol))];
                 let [grid, block] = [kernel.grid, kernel.block].map(|sizes| sizes.map(|size| Number(size.into())));
                 let sizes = [

@@ -142,6 +142,7 @@ macro_rules! of_operation {
             $($before,)*
             number("correlation").optional(),
             number("graph_node").optional(),
+            text("captured").optional(),
             $($after,)*
             code("launch_thread").optional(),
             number("launch_ns").optional(),

@@ -23,6 +23,9 @@ const COPY: &str =
 const SET: &str =
     "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET(start,end,deviceId,contextId,streamId,correlationId,globalPid,graphNodeId,
     bytes,value,memKind,callId)VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
+const GRAPH: &str =
+    "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE(start,end,deviceId,contextId,streamId,correlationId,globalPid,
+    graphId,graphExecId,callId)VALUES(?,?,?,?,?,?,?,?,?,?)";
 const DEVICE: &str = "INSERT INTO TARGET_INFO_GPU(vmId,id,name,cuDevice)VALUES(?,?,?,?)";
 const CUDA_DEVICE: &str = "INSERT INTO TARGET_INFO_CUDA_DEVICE(gpuId,cudaId,pid)VALUES(?,?,?)";
 
@@ -83,6 +86,10 @@ impl Gpu {
                     }
                     None => file.run(SET, &*[common, params![bytes, memory.value, to, call]].concat()),
                 }
+            }
+            // The number of the graph from which it was made is not known: its own stands there, too.
+            Work::Graph(graph) => {
+                file.run(GRAPH, params![start, end, device, context, stream, launched, process, graph, graph, call])
             }
         }
     }

@@ -20,6 +20,7 @@ pub(super) const fn memory(cupti: u8) -> i64 {
 pub(super) const fn launcher(work: &Work, in_graph: bool) -> &'static str {
     match work {
         _ if in_graph => "cuGraphLaunch",
+        Work::Graph(_) => "cuGraphLaunch",
         Work::Kernel(_) => "cuLaunchKernel",
         Work::Memory(memory) => match memory.kind {
             MemoryKind::HtoD => "cuMemcpyHtoDAsync_v2",

@@ -52,7 +52,7 @@ fn rank(rank: u32, slower: u64) -> Summary {
         outside: busy(1_000),
         ..GpuActivity::default()
     };
-    let work = NodeWork { own: busy(5), total: busy(9), calls: Vec::new() };
+    let work = NodeWork { own: busy(5), total: busy(9), calls: Vec::new(), ..NodeWork::default() };
     let child = TreeNode { name: "a,b".to_owned(), calls: 1, total_ns: 10 * slower, ..TreeNode::default() };
     let tree = vec![TreeNode {
         name: "step".to_owned(),

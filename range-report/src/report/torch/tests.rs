@@ -84,6 +84,7 @@ fn summary() -> Summary {
             own: GpuWork { operations: 1, sum_ns: own, ..GpuWork::default() },
             total: GpuWork { operations: 1, sum_ns: all, ..GpuWork::default() },
             calls: vec![NodeCalls { name: "cudaLaunchKernel_v7000".to_owned(), calls: 1, total_ns: in_calls }],
+            ..NodeWork::default()
         }),
         ..TreeNode::default()
     };

@@ -9,6 +9,7 @@ mod verdict;
 use super::calls::{percentile, quantile_text};
 use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work;
+use super::graphs;
 use super::nodes::appended_figures;
 use super::options::RenderOptions;
 use super::table::{Column, Unit};
@@ -66,6 +67,7 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     below += &verdict::marks(summary, &phases, &entries, options);
     below += if busy { BUSY_MEANS } else { "" };
     below += &summary.gpu.as_ref().map_or_else(String::new, |gpu| copies(&gpu.total.memory, options));
+    below += &graphs::below_tree(summary, options);
     if !below.is_empty() {
         body += &format!("\n{below}");
     }

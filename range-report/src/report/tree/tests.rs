@@ -203,7 +203,7 @@ fn recorded(mut of_streams: Summary) -> Summary {
     let work = |operations, busy_ns| GpuWork { operations, sum_ns: busy_ns, busy_ns, ..GpuWork::default() };
     let launch = |node: &mut TreeNode, own: [u64; 2], total: [u64; 2]| {
         let (own, total) = (work(own[0], own[1]), work(total[0], total[1]));
-        node.gpu = Some(NodeWork { own, total, calls: vec![] });
+        node.gpu = Some(NodeWork { own, total, calls: vec![], ..NodeWork::default() });
     };
     launch(&mut of_streams.tree[0], [2, 500_000], [2, 500_000]);
     launch(&mut of_streams.tree[1], [0, 0], [400, 14_900_000]);
@@ -309,7 +309,7 @@ fn work_outside_of_any_span_has_a_row() {
 fn the_phase_that_is_slowest_on_both_has_one_mark() {
     let mut roots = vec![node("a", 1, 10, 10, vec![]), node("b", 1, 5, 5, vec![])];
     let own = GpuWork { operations: 1, busy_ns: 7, ..GpuWork::default() };
-    roots[0].gpu = Some(NodeWork { total: own.clone(), own, calls: vec![] });
+    roots[0].gpu = Some(NodeWork { total: own.clone(), own, calls: vec![], ..NodeWork::default() });
     let text = tree(&summary(roots), &RenderOptions::default());
     assert!(text.contains(">> 10 ns") && text.contains(" GPU: most busy time of its own: a 7 ns (100.0%)"), "{text}");
 }

@@ -93,6 +93,7 @@ fn activity(gpu: &MergedActivity) -> GpuActivity {
         total: work(WorkPart::All),
         outside: work(WorkPart::Outside),
         unmatched: work(WorkPart::Unmatched),
+        outside_graphs: gpu.outside_graphs.clone(),
     }
 }
 

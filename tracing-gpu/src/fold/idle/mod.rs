@@ -216,7 +216,7 @@ impl Fold for Idle {
         let (name, is_first) = match operation.work {
             Work::Memory(memory) if memory.kind == MemoryKind::HtoH => return, // host memory only
             Work::Memory(memory) => (Name::Memory(memory.kind), false),
-            Work::Kernel(_) => {
+            Work::Kernel(_) | Work::Graph(_) => {
                 let (number, is_first) = self.kernels.number(operation);
                 (Name::Kernel(number), is_first)
             }

@@ -6,6 +6,8 @@ use gpu_activity::record::Note;
 use super::ThreadState;
 use crate::clock::Ticks;
 use crate::record::InstanceId;
+#[cfg(feature = "cuda")]
+use crate::session::catalog::ROOT;
 use crate::thread::launch_log::Around;
 use crate::thread::lifetimes::OpenLifetimes;
 #[cfg(feature = "cuda")]
@@ -39,6 +41,11 @@ impl ThreadState {
         let at = if self.is_taped { self.session.clock.now() } else { 0 };
         let call = self.numbers.as_ref().map_or(0, |numbers| numbers.innermost(self.stack.depth()));
         self.launches.note(&self.around(), correlation, graph, enqueues, (at, call));
+    }
+
+    /// The innermost open range, as a node of the tree.
+    pub(crate) fn innermost_node(&self) -> u32 {
+        self.stack.top().map_or(ROOT, |top| top.place().node())
     }
 
     /// Notes a call of the profiler itself.

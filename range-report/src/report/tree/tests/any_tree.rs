@@ -15,7 +15,7 @@ fn any_tree() -> impl Strategy<Value = Vec<TreeNode>> {
                     children| {
         let (stream_total_ns, stream_self_ns) = stream.unzip();
         let work = |busy_ns| GpuWork { operations: 1, busy_ns, ..GpuWork::default() };
-        let gpu = busy.map(|ns| NodeWork { own: work(ns / 2), total: work(ns), calls: vec![] });
+        let gpu = busy.map(|ns| NodeWork { own: work(ns / 2), total: work(ns), calls: vec![], ..NodeWork::default() });
         let instances = calls + again;
         let (awaited_ns, awaited_self_ns) = (awaited, awaited.map(|ns| ns / 2));
         let node = node(name.trim_end(), calls, total, own, children);

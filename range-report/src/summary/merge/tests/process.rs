@@ -108,6 +108,7 @@ pub(super) fn summary(rank: u32, raw: &Instances) -> Summary {
             own: work(&durations[1..]),
             total: work(durations),
             calls: vec![NodeCalls { name: "cuLaunchKernel".to_owned(), calls: 1, total_ns: durations[0] }],
+            ..NodeWork::default()
         });
     }
     let projection = |(number, projected): (u8, Times)| ProjectionStats {

@@ -166,6 +166,7 @@ fn nodes_of(raw: &Instances) -> BTreeMap<Vec<String>, NodeTotals> {
             own: work(&durations[1..]),
             total: work(durations),
             calls: vec![NodeCalls { name: "cuLaunchKernel".to_owned(), calls: 1, total_ns: durations[0] }],
+            ..NodeWork::default()
         });
     }
     all

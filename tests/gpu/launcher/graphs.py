@@ -1,0 +1,45 @@
+"""Each kernel of graphs.cu: it ran in the range of its replay, and leads to the range of its capture.
+
+    graphs.py TRACE.json SUMMARY.json
+"""
+import collections
+import json
+import re
+import sys
+
+trace, summary = (json.load(open(path)) for path in sys.argv[1:3])
+events = trace["traceEvents"] if isinstance(trace, dict) else trace
+kernels = [event for event in events if event.get("cat") == "kernel"]
+updated = {3: 1, 4: 2}  # by an update, in place of kernels 1 and 2
+wrong, counts = [], collections.Counter()
+for event in kernels:
+    number = int(re.search(r"kernel<(?:\(int\))?(\d+)>", event["name"]).group(1))
+    span, captured = event["args"].get("span"), event["args"].get("captured_in", "")
+    counts[span] += 1
+    if captured.split(" > ")[-1] != f"capture {updated.get(number, number)}" or not span.startswith("replay "):
+        wrong.append((number, span, captured))
+expected = {"flat": 40, "updated": 40, "nested": 140, "conditional": 80, "one": 400, "two": 400}
+expected = {f"replay {form}": count for form, count in expected.items()}
+print(len(kernels), "kernels;", dict(counts), "wrong:", wrong[:5], len(wrong))
+assert not wrong and dict(counts) == expected, expected
+
+
+def replays(nodes, found):
+    for node in nodes:
+        graphs = (node.get("gpu") or {}).get("graphs")
+        if graphs:
+            parts = [(part["captured_in"], part["kernels"] + part["copies"] + part["sets"]) for part in graphs["captured"]]
+            found[node["name"]] = (graphs["replays"], graphs["whole"], sorted(parts))
+        replays(node["children"], found)
+    return found
+
+
+# The same program recorded as a whole has the same numbers of kernels, copies and sets by capture.
+found = replays(summary["tree"], {})
+for form, (count, whole, parts) in sorted(found.items()):
+    print(form, count, whole, parts)
+    assert whole == count, "each replay is recorded as a whole"
+    kernels = sum(number for captured, number in parts if captured.split(" > ")[-1].startswith("capture "))
+    # The children of the condition are there once, whether or not they run.
+    assert kernels == expected[form], (form, kernels)
+assert set(found) == set(expected)
