@@ -52,7 +52,7 @@ pub use compare::{ComparedFigure, ComparedRange, Comparison, FigureInRun, InRun,
 pub use export::json::JsonError;
 #[cfg(feature = "merge")]
 pub use report::MergedTable;
-pub use report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
+pub use report::{FindingKinds, RenderOptions, Report, TableStyle};
 pub use summary::{
     ActivityLosses, ApiCallStats, CallStats, CallTotals, CapturedWork, CategoryStats, GpuActivity, GpuWork, GraphWork,
     KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeTotals, NodeWork, OpenAccStats, OpenRange,
@@ -64,4 +64,5 @@ pub use summary::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
     StreamLabel, WorkPart,
 };
+pub use text::UnknownName;
 pub use text::joined;

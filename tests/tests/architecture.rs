@@ -37,7 +37,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["fold"],
             &["source"],
             &["nvml"],
-            &["driver", "forks", "own_calls", "record"],
+            &["driver", "forks", "graph", "own_calls", "record"],
         ],
     ),
     (

@@ -1,6 +1,5 @@
 //! Records of a GPU, joined with the calls that launched them.
 
-use crate::join::OfGraph;
 use crate::record::{Api, ApiCall, GpuOp, Ticks};
 
 /// Where a call was made.
@@ -14,6 +13,44 @@ pub struct Launch {
     pub at: Ticks,
     /// Number of the span's call in which it was made; 0 if it was not noted.
     pub call: u64,
+}
+
+/// Where a node was captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Capture {
+    /// The spans around the creation of the node, as a node of the lineage tree; [`UNKNOWN`] where it was created before
+    /// measuring began, or was forgotten.
+    pub span: u32,
+    /// The spans around the creation of its graph. What a tree shows below a replay are the spans between both.
+    pub base: u32,
+}
+
+/// Stands for the span of a node whose creation was not seen.
+pub const UNKNOWN: u32 = u32::MAX;
+
+impl Capture {
+    /// Of a node whose creation was not seen.
+    pub(crate) const UNKNOWN: Self = Self { span: UNKNOWN, base: UNKNOWN };
+}
+
+/// What one place captured of a graph: numbers of nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) kernels: u32,
+    pub(crate) copies: u32,
+    pub(crate) sets: u32,
+    pub(crate) others: u32,
+}
+
+/// How an operation belongs to a graph.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OfGraph<'a> {
+    /// It does not.
+    No,
+    /// It is a node of a graph.
+    Node(Capture),
+    /// It is a whole graph, with these parts.
+    Whole(&'a [(Capture, Part)]),
 }
 
 /// An operation that ran at a known time, joined with its launch.

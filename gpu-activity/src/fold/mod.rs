@@ -6,8 +6,8 @@ mod joined;
 
 pub(crate) use self::instances::{InstanceState, Instances, NO_SLOT, REFUSED};
 pub use self::instances::{Range, StreamSpan};
-pub use self::joined::Launch;
-pub(crate) use self::joined::{MadeCall, Operation};
+pub use self::joined::{Capture, Launch, UNKNOWN};
+pub(crate) use self::joined::{MadeCall, OfGraph, Operation, Part};
 use crate::record::Detail;
 
 /// The caller's knowledge at the time of a drain.

@@ -1,7 +1,7 @@
 //! The events for timelines: a fold that keeps all that it gets, windows or not, until it is taken.
 
-use super::{Capture, OfGraph, PERIOD};
-use crate::fold::{Context, Fold, InstanceState, Instances, Launch, MadeCall, Operation, StreamSpan};
+use super::graphs::PERIOD;
+use crate::fold::{Capture, Context, Fold, InstanceState, Instances, Launch, MadeCall, OfGraph, Operation, StreamSpan};
 use crate::record::{ApiCall, Detail, GpuOp};
 
 /// A joined event.

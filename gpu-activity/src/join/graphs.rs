@@ -4,45 +4,9 @@ use std::collections::VecDeque;
 
 use range_report::stats::{Keyed, Lean};
 
+use crate::fold::{Capture, OfGraph, Part};
 use crate::graph::{GraphChange, NodeKind};
 use crate::record::GpuOp;
-
-/// Where a node was captured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Capture {
-    /// The spans around the creation of the node, as a node of the lineage tree; [`UNKNOWN`] where it was created before
-    /// measuring began, or was forgotten.
-    pub span: u32,
-    /// The spans around the creation of its graph. What a tree shows below a replay are the spans between both.
-    pub base: u32,
-}
-
-/// Stands for the span of a node whose creation was not seen.
-pub const UNKNOWN: u32 = u32::MAX;
-
-impl Capture {
-    const UNKNOWN: Self = Self { span: UNKNOWN, base: UNKNOWN };
-}
-
-/// What one place captured of a graph: numbers of nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) kernels: u32,
-    pub(crate) copies: u32,
-    pub(crate) sets: u32,
-    pub(crate) others: u32,
-}
-
-/// How an operation belongs to a graph.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum OfGraph<'a> {
-    /// It does not.
-    No,
-    /// It is a node of a graph.
-    Node(Capture),
-    /// It is a whole graph, with these parts.
-    Whole(&'a [(Capture, Part)]),
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
@@ -61,6 +25,9 @@ struct Graph {
     /// Starts and correlation ids of its latest replays.
     replays: VecDeque<(u64, u32)>,
 }
+
+/// Number of drains in a period: a minute, at ten drains a second.
+pub(super) const PERIOD: u32 = 600;
 
 /// Number of replays that are remembered by graph.
 const REPLAYS: usize = 64;

@@ -33,14 +33,12 @@ mod tests;
 
 pub use self::events::Event;
 use self::events::Events;
-use self::graphs::GraphNodes;
-pub use self::graphs::{Capture, UNKNOWN};
-pub(crate) use self::graphs::{OfGraph, Part};
+use self::graphs::{GraphNodes, PERIOD};
 use self::nested::NestedCalls;
 use self::open_ranges::OpenRanges;
 use self::pending::Pending;
 use self::pending_call::{Expected, PendingCall, Progress};
-pub use crate::fold::{Context, Launch, StreamSpan};
+pub use crate::fold::{Capture, Context, Launch, StreamSpan, UNKNOWN};
 use crate::fold::{Fold, Instances, MadeCall, NO_SLOT, Operation, REFUSED};
 use crate::graph::GraphChange;
 use crate::record::{Api, ApiCall, Detail, GpuOp, Note, Ticks};
@@ -49,9 +47,6 @@ use range_report::RangeStyle;
 
 /// The node of the lineage tree that stands for no span.
 pub const OUTSIDE: u32 = 0;
-
-/// Number of drains in a period: a minute, at ten drains a second.
-const PERIOD: u32 = 600;
 
 /// Bounds on memory.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,7 @@
 
 use std::hash::Hash;
 
-use crate::fold::{InstanceState, MadeCall, Range};
-use crate::join::Capture;
+use crate::fold::{Capture, InstanceState, MadeCall, Range};
 use crate::record::{Api, Ticks};
 use range_report::stats::{Distribution, Keyed};
 use range_report::summary::Since as _;

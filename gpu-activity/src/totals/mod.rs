@@ -13,8 +13,7 @@ pub use self::lineage::add_work;
 use self::lineage::{Lineage, UNMATCHED};
 use self::undecided::{Undecided, insert};
 pub use crate::fold::Range;
-use crate::fold::{Context, Fold, InstanceState, Instances, MadeCall, Operation, REFUSED};
-use crate::join::{OfGraph, Part};
+use crate::fold::{Context, Fold, InstanceState, Instances, MadeCall, OfGraph, Operation, Part, REFUSED};
 use crate::record::{Ticks, Work};
 use range_report::MemoryKind;
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::analysis::FindingKind;
 use crate::stats::Lean;
-use crate::text::names;
+use crate::text::UnknownName;
 
 /// A report.
 ///
@@ -322,43 +322,8 @@ impl FromStr for FindingKinds {
     }
 }
 
-/// A word that is no setting. The message lists the words that are.
-///
-/// ```
-/// let error = "old".parse::<range_report::TableStyle>().unwrap_err();
-/// assert_eq!(error.to_string(), "unknown table style `old`: expected current or legacy");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownName {
-    kind: &'static str,
-    name: String,
-    expected: String,
-}
-
-impl UnknownName {
-    /// The error of a parser of `kind` that was given `name`.
-    #[must_use]
-    pub fn new(kind: &'static str, name: &str, expected: &str) -> Self {
-        Self { kind, name: name.to_owned(), expected: expected.to_owned() }
-    }
-
-    /// The allowed words: `current or legacy`.
-    #[must_use]
-    pub fn expected(&self) -> &str {
-        &self.expected
-    }
-}
-
 /// `a, b or c`.
 fn one_of(mut names: Vec<&str>) -> String {
     let last = names.pop().unwrap_or_default();
     if names.is_empty() { last.to_owned() } else { format!("{} or {last}", crate::text::joined(names, ", ")) }
 }
-
-impl fmt::Display for UnknownName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown {} `{}`: expected {}", self.kind, names::escaped(&self.name), self.expected)
-    }
-}
-
-impl std::error::Error for UnknownName {}

@@ -55,7 +55,7 @@ use envelope::{NO_RANGE, printed};
 pub(crate) use gpu_work::{bracketed, nsys_call};
 #[cfg(feature = "merge")]
 pub use kinds::MergedTable;
-pub use kinds::{FindingKinds, Report, TableStyle, UnknownName};
+pub use kinds::{FindingKinds, Report, TableStyle};
 #[cfg(all(feature = "csv", feature = "merge"))]
 pub(crate) use merged::merged_table;
 #[cfg(feature = "html")]

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::report::UnknownName;
 use crate::summary::MemoryKind;
+use crate::text::UnknownName;
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Graphs: which spans captured what, as CUPTI 13.0 told it of graphs on an H100.
 
 use super::*;
+use crate::fold::{OfGraph, Part};
 use crate::graph::{GraphChange, NodeKind};
 use crate::totals::{Captured, Replays};
 
