@@ -71,7 +71,8 @@ fn why_a_request_was_slow_is_said() {
         [
             "GET /orders id 11500",
             "30.34 ms",
-            "98.9 % waiting in query > fetch rows, 1.0 % waiting in query > wait for a connection; slowest of 99 alike",
+            "98.9 % waiting in query > fetch rows, 1.0 % waiting in query > wait for a connection; the same largest part \
+             in 99 of the 100 slowest",
             "+27.99 ms",
         ],
         [
@@ -83,7 +84,8 @@ fn why_a_request_was_slow_is_said() {
         [
             "POST /predict id 12121",
             "309.8 ms",
-            "99.8 % waiting for a busy GPU in infer, behind reindex(float*, int); slowest of 99 alike",
+            "99.8 % waiting for a busy GPU in infer, behind reindex(float*, int); the same largest part in 99 of the \
+             100 slowest",
             "+309.1 ms",
         ],
     ];
