@@ -161,7 +161,7 @@ function showSlowCalls() {
     const most = run.slowest.find(([other]) => other === name)?.[1];
     const worst = [...kinds.values()].slice(0, SLOW_REASONS);
     const share = (count) => integer(count) + ' of the ' + integer(slowest.length) + ' slowest';
-    const alike = (count) => (count > 1 ? '; the same largest part in ' + share(count) : '');
+    const alike = (count) => (count > 1 ? '; mostly so: ' + share(count) : '');
     return worst.map((items, index) => ({ item: items[0], alike: alike(items.length), most: index ? '' : most }));
   });
   const tells = tellingField(shown.map(({ item }) => item));

@@ -339,7 +339,8 @@ function sayState({ state, by, item, path, pattern }, root) {
   const isOwn = item === undefined || item === root || (callOf(item) >= 0 && callOf(item) === path.at(-1));
   if (!isOwn) places.push(nameOf(item));
   const { says, cause } = STATES[state];
-  return says + (places.length ? ' in ' + places.join(' > ') : '') + (pattern ? ', ' + surely(pattern) : '') + (cause ? cause + by : '');
+  const place = places.length ? ' in ' + places.join(' > ') : '';
+  return says + place + (pattern ? ', ' + surely(pattern) : '') + (cause ? cause + by : '');
 }
 
 /** `780.1 ms (96.0 %) waiting in query for compact ledger` */
