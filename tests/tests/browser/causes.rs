@@ -4,7 +4,7 @@ use range_report::export::HtmlSink;
 use range_report::timeline::{Api, ApiCall, Call, CallWait, Item, Operation, Range, Sink, Value};
 use serde_json::json;
 use tracing_gpu::Summary;
-use tracing_gpu::summary::WaitStats;
+use tracing_gpu::summary::{OffCpuStats, WaitStats};
 
 use crate::chromium::Browser;
 use crate::invented::kernel;
@@ -107,16 +107,25 @@ fn items() -> Vec<Item<'static>> {
     items
 }
 
+fn inferred(waiter: &str, by: &str, waits: u64, of: u64, by_chance: u64) -> WaitStats {
+    let mut row = WaitStats::new(waiter, Some(by.to_owned()), waits, 4_000 * MS, 90 * MS);
+    (row.of_waits, row.by_chance, row.over_ns, row.within_ns) =
+        (Some(of), Some(by_chance), Some(20 * MS), Some(2 * MS));
+    row
+}
+
 fn page() -> Vec<u8> {
+    let mut summary = Summary::default();
+    summary.waits = vec![inferred("load", "flush", 68, 69, 1)];
+    page_of(&items(), summary)
+}
+
+fn page_of(items: &[Item<'static>], mut summary: Summary) -> Vec<u8> {
     let mut page = Vec::new();
     let mut sink = HtmlSink::new(&mut page);
-    let mut summary = Summary::default();
-    let mut row = WaitStats::new("load", Some("flush".to_owned()), 68, 4_000 * MS, 90 * MS);
-    (row.of_waits, row.by_chance, row.over_ns, row.within_ns) = (Some(69), Some(1), Some(20 * MS), Some(2 * MS));
-    summary.waits = vec![row];
     summary.elapsed_ns = 420 * MS;
     sink.begin(&summary.process).expect("memory takes it");
-    items().iter().for_each(|item| sink.item(item).expect("memory takes it"));
+    items.iter().for_each(|item| sink.item(item).expect("memory takes it"));
     sink.end(&summary, 0).expect("memory takes it");
     page
 }
@@ -176,7 +185,15 @@ fn a_strip_says_what_a_call_did_and_who_made_it_wait() {
     );
     browser.screenshot(&folder().join("causes.png"));
     let blamed = "[...document.querySelectorAll('#hot-blamed li')].map((one) => one.textContent)";
-    assert_eq!(browser.eval(blamed), json!(["load, most likely for flush4.000 s68 waits"]));
+    let expected = "flush4.000 sload most likely waited for it: 68 of 69 such waits ended right after one, 1 would by \
+                    chance68 waits";
+    assert_eq!(browser.eval(blamed), json!([expected]));
+    // The name of who is to blame is seen whole.
+    let is_whole = "[...document.querySelectorAll('#hot-blamed .bar-name')].every((one) => one.scrollWidth <= one.clientWidth && one.clientWidth >= 150)";
+    for width in [1_440, 1_024] {
+        browser.size(width, 900);
+        assert_eq!(browser.eval(is_whole), json!(true), "{width}");
+    }
     // What nobody told is inferred, with the evidence.
     select(&mut browser, "load");
     assert_eq!(browser.eval(SEGMENTS), json!(["on a thread", "waiting, most likely for flush", "on a thread"]));
@@ -236,6 +253,92 @@ fn keys_lead_from_a_wait_to_its_cause_and_back() {
         assert!(browser.number(folded) > 2.0 * low);
         assert_eq!(browser.complaints(), NOTHING);
     }
+}
+
+/// Few waits, or many by chance, are told in other words than many that are no chance.
+#[test]
+fn weak_evidence_has_words_of_its_own() {
+    let mut browser = Browser::start();
+    for (waits, by_chance, word) in [(68, 1, "most likely"), (68, 9, "probably"), (20, 0, "probably")] {
+        let mut summary = Summary::default();
+        summary.waits = vec![inferred("load", "flush", waits, waits, by_chance)];
+        browser.open(&written("weak.html", &page_of(&items(), summary)));
+        let blamed = browser.text("document.querySelector('#hot-blamed .bar-why').textContent");
+        assert!(blamed.starts_with(&format!("load {word} waited for it: {waits} of {waits}")), "{blamed}");
+        select(&mut browser, "load");
+        let waiting = format!("waiting, {word} for flush");
+        assert_eq!(browser.eval(SEGMENTS), json!(["on a thread", waiting, "on a thread"]));
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// Where nothing is known of a wait, what threads did meanwhile and mostly do not is said, as no proof.
+#[test]
+fn what_threads_did_meanwhile_is_said_of_unknown_waits() {
+    let with_cpu = |item: Item<'static>, on: u64, off: u64| {
+        let Item::Range(range) = item else { panic!("{item:?}") };
+        Item::Range(Range { on_cpu_ns: on * MS, off_cpu_ns: off * MS, ..range })
+    };
+    let items = [
+        call(REQUEST, 0, [100, 200], "GET /health"),
+        range(101, [100, 101], "GET /health", REQUEST),
+        range(101, [199, 200], "GET /health", REQUEST),
+        // It holds two threads: it runs on one, and makes another wait.
+        with_cpu(range(102, [102, 199], "compact ledger", 0), 97, 0),
+        with_cpu(range(103, [105, 198], "append_ledger", 0), 0, 93),
+        // This one always runs.
+        range(104, [0, 1_000], "poll", 0),
+        // Nothing happens in the second.
+        call(NEXT, 0, [400, 500], "GET /users"),
+        range(101, [400, 401], "GET /users", NEXT),
+        range(101, [499, 500], "GET /users", NEXT),
+    ];
+    let mut summary = Summary::default();
+    let off_cpu = |call: &str, ms: u64| OffCpuStats::new("append_ledger", call, ms, ms * MS);
+    summary.off_cpu = vec![off_cpu("futex (lock or condition)", 90), off_cpu("read", 10)];
+    let mut browser = Browser::start();
+    browser.size(1_440, 900);
+    browser.open(&written("meanwhile.html", &page_of(&items, summary)));
+    select(&mut browser, "GET /health");
+    let says = "98.00 ms (98.0 %) waiting. It ends at what no record names. What made it wait is not known; meanwhile, \
+                on other threads: compact ledger on the CPU for 99.0 % of it (in 9.7 % of the run), append_ledger off \
+                the CPU for 94.9 % of it (in 9.3 % of the run).";
+    assert_eq!(browser.text(SAYS), says);
+    select(&mut browser, "GET /users");
+    assert_eq!(browser.text(SAYS), "98.00 ms (98.0 %) waiting. It ends at what no record names.");
+    // The system call behind time off the CPU is known of all ranges of a name together.
+    browser.eval("page.select(page.find('append_ledger')[0])");
+    browser.settle();
+    let says = "93.00 ms (100.0 %) off the CPU. Of append_ledger off the CPU, 90.0 % is futex (lock or condition), by \
+                samples. It ends at a lock, a system call or a busy processor. What made it wait is not known; meanwhile, \
+                on other threads: compact ledger on the CPU for 100.0 % of it (in 9.7 % of the run).";
+    assert_eq!(browser.text(SAYS), says);
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// A stream that waits for an event of another stream: the work there that ended right before.
+#[test]
+fn work_of_another_stream_that_ended_right_before_is_named() {
+    let elsewhere = |start: u64, end: u64| {
+        let Item::Operation(it) = operation(OTHER, [0, 0], 99, "reindex(float*)") else { panic!("an operation") };
+        Item::Operation(Operation { stream: 8, start, end, ..it })
+    };
+    let state = |ends: u64| {
+        let items = [
+            call(REQUEST, 0, [100, 200], "infer"),
+            range(101, [100, 102], "infer", REQUEST),
+            range(101, [199, 200], "infer", REQUEST),
+            operation(REQUEST, [150, 198], 101, "gemm(float*)"),
+            elsewhere(100 * MS, ends),
+        ];
+        let mut browser = Browser::start();
+        browser.open(&written("across.html", &page_of(&items, Summary::default())));
+        select(&mut browser, "infer");
+        assert_eq!(browser.complaints(), NOTHING);
+        browser.eval(&format!("{SEGMENTS}[1]"))
+    };
+    assert_eq!(state(150 * MS - 5_000), json!("waiting for a busy GPU, probably behind reindex(float*)"));
+    assert_eq!(state(149 * MS), json!("waiting"), "it ended long before");
 }
 
 /// A real profiler: a followed future waits for a span.

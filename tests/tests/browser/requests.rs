@@ -71,7 +71,8 @@ fn why_a_request_was_slow_is_said() {
         [
             "GET /orders id 11500",
             "30.34 ms",
-            "98.9 % waiting in query > fetch rows, 1.0 % waiting in query > wait for a connection; slowest of 99 alike",
+            "98.9 % waiting in query > fetch rows, 1.0 % waiting in query > wait for a connection; mostly so: 99 of \
+             the 100 slowest",
             "+27.99 ms",
         ],
         [
@@ -83,7 +84,8 @@ fn why_a_request_was_slow_is_said() {
         [
             "POST /predict id 12121",
             "309.8 ms",
-            "99.8 % waiting for a busy GPU in infer, behind reindex(float*, int); slowest of 99 alike",
+            "99.8 % waiting for a busy GPU in infer, behind reindex(float*, int); mostly so: 99 of the 100 \
+             slowest",
             "+309.1 ms",
         ],
     ];
@@ -292,6 +294,7 @@ fn threads_of_one_name_fold() {
     assert_eq!(browser.eval(labels), whole);
     let workers = "page.timeline.lines.filter((line) => line.group.thread !== undefined)";
     assert_eq!(browser.eval(&format!("{workers}.length")), 8, "one low line each");
+    assert_eq!(browser.number(&format!("{workers}[0].height")), 10.0, "high enough for a pointer");
     // A click on the name in the margin unfolds the lanes. The browser shows a pointer there.
     let y = browser.number("page.timeline.groups[2].y - page.timeline.scroller.scrollTop + document.getElementById('lanes').getBoundingClientRect().top + 8");
     browser.click((60.0, y));

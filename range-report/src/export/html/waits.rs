@@ -84,7 +84,9 @@ pub(super) struct Blamed {
     waiter: String,
     waits: u64,
     ns: u64,
-    is_inferred: bool,
+    /// Where it is inferred: of how many waits, and how many of them by chance.
+    of: Option<u64>,
+    by_chance: u64,
 }
 
 /// Pairs of names on the first screen.
@@ -101,7 +103,8 @@ pub(super) fn blamed(summary: &Summary) -> Vec<Blamed> {
             waiter: shown(&row.waiter),
             waits: row.waits,
             ns: row.time_ns,
-            is_inferred: row.of_waits.is_some(),
+            of: row.of_waits,
+            by_chance: row.by_chance.unwrap_or(0),
         })
     });
     rows.take(MOST_BLAMED).collect()

@@ -2,6 +2,12 @@
 
 /** Segments of a strip, and the part of it that the shortest takes. */
 const MOST_SHOWN = 60;
+/** Of a wait for what is not known: ranges of a thread that are looked at, names that are said, their least part. */
+const MOST_MEANWHILE = 2000;
+const SAID_MEANWHILE = 2;
+const LEAST_MEANWHILE = 0.5;
+/** A name that was on threads meanwhile is said if its part of the whole run is so many times smaller. */
+const RARER = 1.5;
 
 /** What was followed to get here: items, and in what state each led to the next. */
 const chain = { links: [], following: false };
@@ -43,17 +49,67 @@ function sayMore(one, root) {
     return time + 'in ' + integer(one.several.length) + ' short states, the longest ' + longest.says;
   }
   const others = one.among > 1 ? '. ' + integer(one.among) + ' of this name were open then: this is one' : '';
-  const evidence = one.evidence ? '. ' + one.evidence : '';
+  const evidence = one.pattern ? '. ' + evidenceOf(one.pattern) : '';
   const { ends } = STATES[one.state];
   const target = leadsTo(one, root);
   const next = target >= 0 ? '. A click leads to ' + nameOf(target) : ends ? '. It ends at ' + ends : '';
-  return time + one.says + others + evidence + next + '.';
+  const off = one.state.startsWith('off') ? systemCall(nameOf(one.item ?? root)) : '';
+  return time + one.says + others + evidence + off + next + '.';
+}
+
+/** The system call in which threads mostly were, in a range of a name off the CPU: samples of all of its name. */
+const systemCall = remembered((name) => {
+  const rows = (run.tables.find(({ title }) => title === 'Off CPU')?.rows ?? []).filter(([other]) => other === name);
+  if (!rows.length) return '';
+  const all = rows.reduce((sum, [, , , time]) => sum + time, 0);
+  const [, call, of, time] = rows.reduce((a, b) => (b[3] > a[3] ? b : a));
+  const said = call + (of ? ' of ' + of : '');
+  return '. Of ' + name + ' off the CPU, ' + percent(time, all) + ' is ' + said + ', by samples';
+});
+
+/** For which part of the run a name was on any thread. */
+const usualPart = remembered((name) => timeOf(spanOf(namedItems('ranges', name))) / Math.max(1, run.until));
+
+/**
+ * What threads did while something waited for what is not known: names that were there for most of that time, and for
+ * less of the run. That proves nothing.
+ */
+function meanwhile({ from, to, state, several, item, path }, root) {
+  if (several || !['wait', 'off', 'fresh', 'ready'].includes(state)) return '';
+  const own = [root, item ?? root, ...[...path, ...callsAround(callOf(root))].map((call) => calls.item[call])];
+  const names = new Set(own.filter((one) => one >= 0).map(nameOf));
+  const found = new Map();
+  for (const { tracks } of run.groups) {
+    const row = tracks.find(({ part }) => part === 'ranges')?.rows[0];
+    if (!row || (state === 'off' && row.group === rowOf(item ?? root).group)) continue;
+    const first = firstIndex(row.first, row.last, (index) => run.end[index] > from);
+    for (let index = first; index < row.last && run.start[index] < to; index++) {
+      if (index - first > MOST_MEANWHILE) return '';
+      const [begin, end] = [Math.max(from, run.start[index]), Math.min(to, run.end[index])];
+      for (const part of onThread(index, begin, end, [], (to - from) / 100)) {
+        const name = nameOf(part.item ?? index);
+        if (names.has(name)) continue;
+        const says = name + ' ' + STATES[part.state].says;
+        if (!found.has(says)) found.set(says, { name, says, isOff: part.state.startsWith('off'), times: [] });
+        found.get(says).times.push([part.from, part.to]);
+      }
+    }
+  }
+  const all = [...found.values()].map((one) => ({ ...one, part: timeOf(merged(one.times)) / (to - from) }));
+  const most = all.filter(({ name, part }) => part >= LEAST_MEANWHILE && part >= RARER * usualPart(name));
+  most.sort((a, b) => a.isOff - b.isOff || b.part - a.part);
+  const said = most.slice(0, SAID_MEANWHILE).map(({ name, says, part }) => {
+    const usually = ' of it (in ' + percent(usualPart(name), 1) + ' of the run)';
+    return says + ' for ' + percent(part, 1) + usually;
+  });
+  return said.length ? ' What made it wait is not known; meanwhile, on other threads: ' + said.join(', ') + '.' : '';
 }
 
 /** The strip of an item: a button for each segment. Arrows go from one to the next. */
 function stripOf(item) {
   const shown = shownStates(item);
-  if (shown.length === 1 && !chain.links.length && leadsTo(shown[0], item) < 0) return [];
+  const isPlain = shown.length === 1 && shown[0].state !== 'off' && leadsTo(shown[0], item) < 0;
+  if (isPlain && !chain.links.length) return [];
   const says = element('p', 'state-says');
   const whole = Math.max(1, lengthOf(item));
   const buttons = shown.map((one) => {
@@ -64,7 +120,7 @@ function stripOf(item) {
     button.title = sayMore(one, item);
     button.setAttribute('aria-label', sayMore(one, item));
     const tell = () => {
-      says.textContent = sayMore(one, item);
+      says.textContent = sayMore(one, item) + meanwhile(one, item);
       timeline.hovered = leadsTo(one, item);
       redraw();
     };
@@ -74,7 +130,7 @@ function stripOf(item) {
   });
   const most = shown.reduce((best, one, index) => (weightOf(one) > weightOf(shown[best]) ? index : best), 0);
   buttons[most].tabIndex = 0;
-  says.textContent = sayMore(shown[most], item);
+  says.textContent = sayMore(shown[most], item) + meanwhile(shown[most], item);
   const strip = element('div', 'states', ...buttons);
   strip.setAttribute('role', 'toolbar');
   strip.setAttribute('aria-label', 'What ' + nameOf(item).slice(0, 200) + ' did, from its start to its end');

@@ -116,21 +116,27 @@ function showHotLists() {
   showHot(byId('hot-api'), api, 'all time in calls of CUDA');
 }
 
-/** Who made others wait. */
+/** Who made others wait, and how that is known. */
 function showBlamed() {
   byId('hot-blamed').hidden = run.blamed.length === 0;
-  const entries = run.blamed.map(({ by, value, waiter, waits, ns, is_inferred: isInferred }) => {
-    const label = waiter + (isInferred ? ', most likely for ' : ' for ') + by + (value ? ' with ' + value : '');
-    const figures = [human(ns), counted(waits, 'wait', 'waits')];
-    return barEntry(by, ns / run.blamed[0].ns, figures, ' of ' + waiter, paintName, label);
+  const entries = run.blamed.map((row) => {
+    const { by, value, waiter, waits, ns, of } = row;
+    const how = of === null ? ' waited for it, as recorded' : ' ' + surely(row) + ' waited for it: ' + evidenceOf(row);
+    const made = buttonFor(
+      () => searchForName(by),
+      'entry',
+      element('span', 'bar-name', by, element('span', 'quiet', value ? ' with ' + value : '')),
+      element('span', 'bar-time', human(ns)),
+      element('span', 'bar-why', waiter + how),
+      element('span', 'bar-share quiet', counted(waits, 'wait', 'waits')),
+    );
+    made.style.setProperty('--color', colorOfName(by));
+    made.title = (by + ': ' + waiter + how).slice(0, 700) + '. Click to search for it.';
+    return element('li', '', made);
   });
   byId('hot-blamed')
     .querySelector('ol')
     .replaceChildren(...entries);
-}
-
-function paintName(bar, name) {
-  bar.style.background = colorOfName(name);
 }
 
 function showHotBy(by) {
@@ -141,7 +147,7 @@ function showHotBy(by) {
 
 /**
  * Of each name of calls that no other contains the slowest, by how much it exceeds the median of its name: each with
- * its largest parts. Of calls alike, whose largest part is the same, the first. Loops that wait for work are apart.
+ * its largest parts. Of calls whose largest part is the same, the first. Loops that wait for work are apart.
  */
 function showSlowCalls() {
   const byName = Map.groupBy(calls.roots, nameOf);
@@ -154,13 +160,15 @@ function showSlowCalls() {
     const kinds = Map.groupBy(slowest, (item) => largestParts(item, 1)[0]?.says);
     const most = run.slowest.find(([other]) => other === name)?.[1];
     const worst = [...kinds.values()].slice(0, SLOW_REASONS);
-    return worst.map(([item, ...others], index) => ({ item, count: others.length + 1, most: index ? '' : most }));
+    const share = (count) => integer(count) + ' of the ' + integer(slowest.length) + ' slowest';
+    const alike = (count) => (count > 1 ? '; mostly so: ' + share(count) : '');
+    return worst.map((items, index) => ({ item: items[0], alike: alike(items.length), most: index ? '' : most }));
   });
   const tells = tellingField(shown.map(({ item }) => item));
-  const entries = shown.map(({ item, count, most }) => {
+  const entries = shown.map(({ item, alike, most }) => {
     const parts = largestParts(item, SLOW_PARTS).filter(({ time }) => time * 200 >= lengthOf(item));
     const madeOf = parts.map((part) => percent(part.time, lengthOf(item)) + ' ' + part.says).join(', ');
-    const says = madeOf + (count > 1 ? '; slowest of ' + integer(count) + ' alike' : '');
+    const says = madeOf + alike;
     const over = excess(item) > 0 ? '+' + human(excess(item)) : '';
     const made = linkTo(
       item,
@@ -170,6 +178,7 @@ function showSlowCalls() {
       element('span', 'bar-share quiet', over),
       most ? element('span', 'bar-why', 'most of p99: ' + most) : '',
     );
+    made.className = 'entry';
     made.style.setProperty('--color', colorOfName(nameOf(item)));
     const median = over && ', ' + over + ' over its median';
     made.title =

@@ -92,7 +92,7 @@ function layOutTracks(group, part, put) {
 /** Threads of one name: folded, a low line for the outermost ranges of each. */
 function layOutThreads(group, put) {
   if (!isFolded(group)) timeline.nextY += HEADER;
-  const height = Math.max(2, Math.min(6, Math.floor(160 / group.parts.length)));
+  const height = Math.max(2, Math.min(10, Math.floor(160 / group.parts.length)));
   for (const part of group.parts) {
     if (!isFolded(group)) {
       layOutTracks(group, part, put);

@@ -7,22 +7,27 @@ const MOST_SEGMENTS = 3000;
 const MOST_DEPTH = 40;
 /** Calls of one name in a queue that are followed to its head. */
 const MOST_QUEUED = 200;
+/** An operation that another stream waited for ended at most so long before that went on. */
+const SOON_NS = 20_000;
+/** Fewer waits alike are weak evidence. */
+const FEW_WAITS = 30;
 
 /** Of each state its words, those before who is to blame, the look of its segment, and where a chain of causes ends. */
 const STATES = {
   cuda: { says: 'in CUDA', cause: ': ', look: 'cuda', ends: 'a call of the API of the GPU' },
   cpu: { says: 'on the CPU', look: 'runs', ends: 'the CPU' },
   off: { says: 'off the CPU', look: 'off', ends: 'a lock, a system call or a busy processor' },
-  offLikely: { says: 'off the CPU', cause: ', most likely for ', look: 'held' },
+  offLikely: { says: 'off the CPU', cause: ' for ', look: 'held' },
   thread: { says: 'on a thread', look: 'runs', ends: 'a thread' },
   fresh: { says: 'ready, not polled yet', look: 'ready' },
   ready: { says: 'ready for a thread', look: 'ready' },
   worker: { says: 'ready for a thread', cause: ', held by ', look: 'held' },
   held: { says: 'waiting', cause: ' for ', look: 'held' },
-  likely: { says: 'waiting', cause: ', most likely for ', look: 'held' },
+  likely: { says: 'waiting', cause: ' for ', look: 'held' },
   behind: { says: 'waiting', cause: ' in a queue, behind ', look: 'held' },
   woken: { says: 'waiting for a timer, I/O or the end of a task', look: 'waits', ends: 'what has no span' },
   queued: { says: 'waiting for a busy GPU', cause: ', behind ', look: 'held' },
+  across: { says: 'waiting for a busy GPU', cause: ', probably behind ', look: 'held' },
   gpu: { says: 'waiting for its GPU work', cause: ', ', look: 'gpu', ends: 'the GPU' },
   wait: { says: 'waiting', look: 'waits', ends: 'what no record names' },
   late: { says: 'after its last poll', look: 'waits', ends: 'another handle of its span, or a call inside it' },
@@ -87,7 +92,7 @@ function likelyCause(name, length, [from, to]) {
     if (pattern.waiter !== name || length < pattern.over_ns) continue;
     const target = lastBetween(byEnd(pattern.by), from - pattern.within_ns, to + pattern.before_ns);
     if (target === undefined) continue;
-    return { by: pattern.by, target: wholeOf(target), among: 1, evidence: evidenceOf(pattern) };
+    return { by: pattern.by, target: wholeOf(target), among: 1, pattern };
   }
   return null;
 }
@@ -117,6 +122,11 @@ function longestWait(call) {
   const polls = pollsOf(call);
   const waits = Array.from(polls.subarray(1), (poll, index) => [run.end[polls[index]], run.start[poll]]);
   return waits.reduce((a, b) => (a && a[1] - a[0] >= b[1] - b[0] ? a : b), null);
+}
+
+/** Few waits, or many of them by chance, are weak evidence. */
+function surely({ waits, by_chance: chance }) {
+  return waits < FEW_WAITS || chance * 10 > waits ? 'probably' : 'most likely';
 }
 
 function evidenceOf({ waits, of, by_chance: chance, value }) {
@@ -211,10 +221,26 @@ function forGpu(call, from, to) {
       const [begin, until] = [Math.max(at, run.start[before]), Math.min(start, run.end[before])];
       found.push({ from: begin, to: until, state: 'queued', by: nameOf(before), target: before, among: 1 });
     }
+    const free = first < item ? Math.max(at, run.end[item - 1]) : at;
+    const other = start - free > SOON_NS ? endedAcross(row, free, start) : undefined;
+    if (other !== undefined)
+      found.push({ from: free, to: start, state: 'across', by: nameOf(other), target: other, among: 1 });
     if (found.length > MOST_SEGMENTS) break;
   }
   const rank = ({ state }) => (state === 'gpu' ? 0 : 1);
   return found.filter((one) => one.to > one.from).sort((a, b) => rank(a) - rank(b) || a.from - b.from);
+}
+
+/** The operation of another stream that ended right before one began, and ran for most of the time it could have. */
+function endedAcross({ group, part }, from, to) {
+  const deviceOf = (group) => run.groups[group].label.split('stream')[0];
+  const isBeside = (row) => row.part === part && row.group !== group && deviceOf(row.group) === deviceOf(group);
+  const others = run.rows.filter(isBeside);
+  const last = others.map((row) => {
+    const item = firstIndex(row.first, row.last, (index) => run.end[index] > to) - 1;
+    return item >= row.first && run.end[item] >= to - SOON_NS ? item : -1;
+  });
+  return last.find((item) => item >= 0 && (to - Math.max(from, run.start[item])) * 2 > to - from);
 }
 
 /** What a call did between two moments, in segments. `path`: from the call that is asked for to it. */
@@ -308,12 +334,13 @@ function joined(segments, root) {
 }
 
 /** `waiting in save > append_ledger for compact ledger` */
-function sayState({ state, by, item, path }, root) {
+function sayState({ state, by, item, path, pattern }, root) {
   const places = path.slice(1).map((call) => nameOf(calls.item[call]));
   const isOwn = item === undefined || item === root || (callOf(item) >= 0 && callOf(item) === path.at(-1));
   if (!isOwn) places.push(nameOf(item));
   const { says, cause } = STATES[state];
-  return says + (places.length ? ' in ' + places.join(' > ') : '') + (cause ? cause + by : '');
+  const place = places.length ? ' in ' + places.join(' > ') : '';
+  return says + place + (pattern ? ', ' + surely(pattern) : '') + (cause ? cause + by : '');
 }
 
 /** `780.1 ms (96.0 %) waiting in query for compact ledger` */
