@@ -18,8 +18,8 @@ pub struct Launch {
 /// Where a node was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Capture {
-    /// The spans around the creation of the node, as a node of the lineage tree; [`UNKNOWN`] where it was created before
-    /// measuring began, or was forgotten.
+    /// The spans around the creation of the node, as a node of the lineage tree; [`UNKNOWN`] where it was created
+    /// before measuring began, or was forgotten.
     pub span: u32,
     /// The spans around the creation of its graph. What a tree shows below a replay are the spans between both.
     pub base: u32,

@@ -1,5 +1,5 @@
-//! Details that a fold asks for: events and waits for them, memory, streams, overheads. And a captured graph, as a whole
-//! and by its nodes.
+//! Details that a fold asks for: events and waits for them, memory, streams, overheads. And a captured graph, as a
+//! whole and by its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;

@@ -28,8 +28,9 @@ def replays(nodes, found):
     for node in nodes:
         graphs = (node.get("gpu") or {}).get("graphs")
         if graphs:
-            parts = [(part["captured_in"], part["kernels"] + part["copies"] + part["sets"]) for part in graphs["captured"]]
-            found[node["name"]] = (graphs["replays"], graphs["whole"], sorted(parts))
+            number = lambda part: part["kernels"] + part["copies"] + part["sets"]
+            parts = sorted((part["captured_in"], number(part)) for part in graphs["captured"])
+            found[node["name"]] = (graphs["replays"], graphs["whole"], parts)
         replays(node["children"], found)
     return found
 
