@@ -110,6 +110,7 @@ fn work() -> impl Fn() {
         a.end_capture(flags).expect("the capture is whole").expect("a graph")
     });
     move || {
+        let _its_kernels = &device;
         info_span!("replay").in_scope(|| (0..REPLAYS).for_each(|_| graph.launch().expect("a launch")));
         a.synchronize().expect("the device");
     }

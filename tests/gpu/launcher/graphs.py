@@ -31,7 +31,7 @@ def replays(nodes, found):
             number = lambda part: part["kernels"] + part["copies"] + part["sets"]
             parts = sorted((part["captured_in"], number(part)) for part in graphs["captured"])
             found[node["name"]] = (graphs["replays"], graphs["whole"], parts)
-        replays(node["children"], found)
+        replays(node.get("children", []), found)
     return found
 
 
