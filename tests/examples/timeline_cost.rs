@@ -1,13 +1,13 @@
-//! The cost of a timeline: `cargo run --release -p tests --example timeline_cost`.
+//! The cost of a timeline: `cargo run --release -p tests --features parquet --example timeline_cost`.
 //!
-//! A million ranges on one thread, without a timeline, with a trace, with a database, and with both; each in a process
-//! of its own. Prints the program's cost of a range, in its thread's processor time (median of the rounds) and by the
-//! clock (the quickest round); the time from the first range until the files are complete (the quickest round); and the
-//! number of missing ranges. By the clock the program also waits while the writing thread has its core.
+//! A million ranges on one thread, without a timeline, with a trace, with a database, and with datasets; each in a
+//! process of its own, in turns. Prints the program's cost of a range, in its thread's processor time, and that of all
+//! threads until the files are complete (the least and the median of the rounds, beyond those without a timeline); the
+//! time from the first range until then (the quickest round); the size; and the number of missing ranges.
 #![allow(unsafe_code)] // the time of a thread
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -16,7 +16,8 @@ use tracing_gpu::{Output, Profiler, Summary};
 use tracing_subscriber::prelude::*;
 
 const RANGES: u64 = 1_000_000;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 7;
+const FILES: [&str; 5] = ["none", "trace", "trace.gz", "sqlite", "parquet"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,65 +25,68 @@ fn main() -> Result<(), Box<dyn Error>> {
         return measured(tier, files);
     }
     println!(
-        "| {RANGES} ranges | ns of CPU a range | more than without | by the clock | more | ms until complete | M ranges/s | missing |"
+        "| {RANGES} ranges | ns of its thread a range: least, median | ns of all threads | s until complete | bytes a range | missing |"
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|");
+    println!("|---|--:|--:|--:|--:|--:|");
     for tier in ["subscriber", "layer"] {
-        let mut without = [0.0; 2];
-        for files in ["none", "trace", "trace.gz", "sqlite", "trace+sqlite"] {
-            let rounds: Vec<[f64; 4]> = (0..ROUNDS).map(|_| round(tier, files)).collect::<Result<_, _>>()?;
-            let sorted = |index: usize| {
-                let mut figures: Vec<f64> = rounds.iter().map(|round| round[index]).collect();
-                figures.sort_by(f64::total_cmp);
-                figures
-            };
-            let (cpu, clock, complete) = (sorted(0)[ROUNDS / 2], sorted(1)[0], sorted(2)[0]);
-            if files == "none" {
-                without = [cpu, clock];
+        let mut rounds = FILES.map(|_| Vec::new());
+        for _ in 0..ROUNDS {
+            for (files, rounds) in FILES.iter().zip(&mut rounds) {
+                rounds.push(round(tier, files)?);
             }
-            println!(
-                "| {tier}, {files} | {cpu:.0} | {:+.0} | {clock:.0} | {:+.0} | {:.0} | {:.2} | {} |",
-                cpu - without[0],
-                clock - without[1],
-                complete * 1e3,
-                RANGES as f64 / complete / 1e6,
-                sorted(3)[ROUNDS - 1]
-            );
+        }
+        let sorted = |rounds: &[[f64; 5]], index: usize| {
+            let mut figures: Vec<f64> = rounds.iter().map(|round| round[index]).collect();
+            figures.sort_by(f64::total_cmp);
+            figures
+        };
+        let least_and_median = |rounds: &[[f64; 5]], index| {
+            let figures = sorted(rounds, index);
+            [figures[0], figures[ROUNDS / 2]]
+        };
+        let without = [0, 1].map(|index| least_and_median(&rounds[0], index));
+        for (files, rounds) in FILES.iter().zip(&rounds) {
+            let own = [0, 1].map(|index| {
+                let [least, median] = least_and_median(rounds, index);
+                match *files {
+                    "none" => format!("{least:.0}, {median:.0} in all"),
+                    _ => format!("{:+.0}, {:+.0}", least - without[index][0], median - without[index][1]),
+                }
+            });
+            let (complete, bytes, missing) = (sorted(rounds, 2)[0], rounds[0][3], sorted(rounds, 4)[ROUNDS - 1]);
+            println!("| {tier}, {files} | {} | {} | {complete:.2} | {bytes:.1} | {missing} |", own[0], own[1]);
         }
     }
     Ok(())
 }
 
-/// Nanoseconds a range, of processor time and by the clock; seconds until the files are complete; missing ranges.
-fn round(tier: &str, files: &str) -> Result<[f64; 4], Box<dyn Error>> {
+/// Nanoseconds a range, of its thread and of all; seconds until the files are complete; bytes a range; missing ranges.
+fn round(tier: &str, files: &str) -> Result<[f64; 5], Box<dyn Error>> {
     let output = Command::new(std::env::current_exe()?).args([tier, files]).env_remove("TRACING_GPU").output()?;
     let said = String::from_utf8(output.stdout)?;
     let figures: Vec<f64> = said.split_whitespace().filter_map(|figure| figure.parse().ok()).collect();
-    let figures = <[f64; 4]>::try_from(figures).map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    let figures = <[f64; 5]>::try_from(figures).map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())?;
     Ok(figures)
 }
 
 fn measured(tier: &str, files: &str) -> Result<(), Box<dyn Error>> {
-    let at =
-        |end: &str| -> PathBuf { std::env::temp_dir().join(format!("timeline-cost-{}.{end}", std::process::id())) };
-    let summary = at("summary");
-    let mut builder = Profiler::builder().output(Output::None).json(&summary);
-    let mut written = Vec::new();
-    for file in files.split('+').filter(|file| *file != "none") {
-        let path = at(match file {
-            "trace" => "json",
-            "trace.gz" => "json.gz",
-            _ => "sqlite",
-        });
-        builder = if file == "sqlite" { builder.sqlite(&path) } else { builder.trace(&path) };
-        written.push(path);
-    }
+    let folder = std::env::temp_dir().join(format!("timeline-cost-{}", std::process::id()));
+    let (summary, timeline) = (folder.join("summary.json"), folder.join("timeline"));
+    std::fs::create_dir_all(&timeline)?;
+    let builder = Profiler::builder().output(Output::None).json(&summary);
+    let builder = match files {
+        "trace" => builder.trace(timeline.join("trace.json")),
+        "trace.gz" => builder.trace(timeline.join("trace.json.gz")),
+        "sqlite" => builder.sqlite(timeline.join("run.sqlite")),
+        "parquet" => builder.parquet(&timeline),
+        _ => builder,
+    };
     let profiler = builder.build()?;
     match tier {
         "layer" => set_global_default(tracing_subscriber::registry().with(profiler.layer()))?,
         _ => set_global_default(profiler.subscriber())?,
     }
-    let (begun, begun_cpu) = (Instant::now(), thread_ns()?);
+    let (begun, begun_own, begun_all) = (Instant::now(), cpu_ns(OWN)?, cpu_ns(ALL)?);
     // Two within a third.
     for _ in 0..RANGES / 3 {
         info_span!("outer").in_scope(|| {
@@ -91,31 +95,35 @@ fn measured(tier: &str, files: &str) -> Result<(), Box<dyn Error>> {
         });
     }
     info_span!("last").in_scope(|| ());
-    let (clock, cpu) = (begun.elapsed(), thread_ns()? - begun_cpu);
+    let own = cpu_ns(OWN)? - begun_own;
     profiler.finish()?;
-    let complete = begun.elapsed();
+    let (complete, all) = (begun.elapsed().as_secs_f64(), cpu_ns(ALL)? - begun_all);
     let notes = Summary::read_json(std::fs::File::open(&summary)?)?.notes;
-    written.push(summary);
     let missing = notes.iter().find_map(|note| note.split_once(" ranges, events")?.0.parse::<f64>().ok());
-    let a_range = |ns: u128| ns as f64 / RANGES as f64;
-    println!(
-        "{} {} {} {}",
-        a_range(cpu.into()),
-        a_range(clock.as_nanos()),
-        complete.as_secs_f64(),
-        missing.unwrap_or(0.0)
-    );
-    for path in written {
-        std::fs::remove_file(path)?;
-    }
+    let [own, all, bytes] = [own, all, bytes_below(&timeline)?].map(|sum| sum as f64 / RANGES as f64);
+    println!("{own} {all} {complete} {bytes} {}", missing.unwrap_or(0.0));
+    std::fs::remove_dir_all(folder)?;
     Ok(())
 }
 
-/// Processor time of this thread, in nanoseconds.
-fn thread_ns() -> std::io::Result<u64> {
+fn bytes_below(folder: &Path) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { bytes_below(&entry.path())? } else { metadata.len() };
+    }
+    Ok(bytes)
+}
+
+const OWN: libc::clockid_t = libc::CLOCK_THREAD_CPUTIME_ID;
+const ALL: libc::clockid_t = libc::CLOCK_PROCESS_CPUTIME_ID;
+
+/// Processor time of this thread or of the process, in nanoseconds.
+fn cpu_ns(clock: libc::clockid_t) -> std::io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a live timespec.
-    match unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) } {
+    match unsafe { libc::clock_gettime(clock, &raw mut time) } {
         0 => Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64),
         _ => Err(std::io::Error::last_os_error()),
     }

@@ -105,6 +105,7 @@ fn command_by(binary: &Path, options: &[&str]) -> Command {
     for variable in ["TRACING_GPU", "TRACING_GPU_FILTER", "TRACING_GPU_RUN", "RANK", "SLURM_PROCID", "SLURM_JOB_ID"] {
         command.env_remove(variable);
     }
+    command.env_remove("TRACING_GPU_RUN_ID");
     command
 }
 

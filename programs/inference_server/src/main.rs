@@ -5,7 +5,8 @@
 //! ```
 //!
 //! It calls itself with 300 requests, 20 at a time, and ends. `RUST_LOG=debug` shows the log of tower-http, too: the
-//! log and the profiler (`TRACING_GPU_FILTER`) have separate filters.
+//! log and the profiler (`TRACING_GPU_FILTER`) have separate filters. With an address, as `127.0.0.1:9464`, it calls
+//! itself without an end, and Prometheus can scrape its route `/metrics` there.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -13,17 +14,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::{Json, Router, routing::post};
+use axum::http::{HeaderMap, header};
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, oneshot};
 use tower_http::trace::{DefaultMakeSpan, TraceLayer};
 use tracing::{Instrument, Level, Span, info, info_span, instrument};
 use tracing_gpu::Profiler;
+use tracing_gpu::metrics::Scraped;
 use tracing_subscriber::{EnvFilter, fmt, prelude::*};
 
 const REQUESTS: usize = 300;
 const CLIENTS: usize = 20;
 const WORKERS: usize = 2;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Question {
@@ -86,9 +94,21 @@ async fn classify(State(model): State<Arc<Model>>, Json(question): Json<Question
     Json(Answer { class: pass.await.expect("no panic") })
 }
 
-async fn client(address: SocketAddr) -> Result<(), reqwest::Error> {
+/// What the profiler has measured so far, for a scraper.
+async fn metrics(State(scraped): State<Arc<Scraped>>, headers: HeaderMap) -> impl IntoResponse {
+    let accepts = headers.get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok()).unwrap_or_default();
+    let (mut body, is_open) = (Vec::new(), accepts.contains("application/openmetrics-text"));
+    let (kind, written) = match is_open {
+        true => (OPEN_METRICS, scraped.openmetrics(&mut body)),
+        false => (TEXT, scraped.prometheus(&mut body)),
+    };
+    written.expect("memory can be written");
+    ([(header::CONTENT_TYPE, kind)], body)
+}
+
+async fn client(address: SocketAddr, requests: usize) -> Result<(), reqwest::Error> {
     let client = reqwest::Client::new();
-    for number in 0..REQUESTS / CLIENTS {
+    for number in 0..requests {
         let question = Question { text: format!("question {number}: where does the time go?") };
         let answer = client.post(format!("http://{address}/classify")).json(&question).send().await?;
         let Answer { class } = answer.error_for_status()?.json().await?;
@@ -104,15 +124,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::registry().with(profiler.layer()).with(fmt::layer().with_filter(log)).init();
 
     let requests = TraceLayer::new_for_http().make_span_with(DefaultMakeSpan::new().level(Level::INFO));
-    let app = Router::new().route("/classify", post(classify)).with_state(Arc::new(Model::load())).layer(requests);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let app = Router::new()
+        .route("/classify", post(classify))
+        .with_state(Arc::new(Model::load()))
+        .layer(requests)
+        .route("/metrics", get(metrics))
+        .with_state(Arc::new(Scraped::new(&profiler)));
+    let asked = std::env::args().nth(1);
+    let listener = tokio::net::TcpListener::bind(asked.as_deref().unwrap_or("127.0.0.1:0")).await?;
     let address = listener.local_addr()?;
     let (stop, stopped) = oneshot::channel::<()>();
     let server = axum::serve(listener, app).with_graceful_shutdown(async { stopped.await.unwrap_or_default() });
     let server = tokio::spawn(async { server.await });
     info!(%address, "listening");
 
-    let clients: Vec<_> = (0..CLIENTS).map(|_| tokio::spawn(client(address))).collect();
+    let requests = if asked.is_some() { usize::MAX } else { REQUESTS / CLIENTS };
+    let clients: Vec<_> = (0..CLIENTS).map(|_| tokio::spawn(client(address, requests))).collect();
     for client in clients {
         client.await??;
     }

@@ -431,7 +431,8 @@ figures! {
         #[serde(default)]
         started_unix_ns: u64;
         /// What the processes of one run have in common: `TRACING_GPU_RUN_ID` in the environment, else `SLURM_JOB_ID`.
-        /// Where there is neither, the start in seconds and the process id: then each process is a run of its own.
+        /// Where there is neither, the start in seconds and the process id: those of the command `tracing-gpu` for all
+        /// processes that it measures; without it, each process is a run of its own.
         #[serde(default)]
         run_id: String;
     }

@@ -122,6 +122,22 @@ fn ranks_have_files_of_their_own_and_launchers_have_none() {
     assert!(ranks.len() == 3 && ranks[0] == "run-0.trace" && ranks[1..].iter().all(is_rank_1), "{ranks:?}");
 }
 
+#[test]
+fn the_processes_of_a_command_are_one_run() {
+    let ids = |variables: &[(&str, &str)], way: &str| {
+        let ran = run(&[], |command| command.envs(variables.iter().copied()).arg(program()).arg(way));
+        let mut ids: Vec<String> = ran.summaries.iter().map(|summary| summary.process.run_id.clone()).collect();
+        assert!(ids.len() > 1, "{}", ran.stderr);
+        ids.dedup();
+        ids
+    };
+    let all = ["ranks", "twice", "twice"].map(|way| ids(&[], way));
+    assert!(all.iter().all(|ids| ids.len() == 1), "{all:?}");
+    assert!(all[0] != all[1] && all[1] != all[2], "{all:?}");
+    assert_eq!(ids(&[("SLURM_JOB_ID", "77")], "ranks"), ["77"]);
+    assert_eq!(ids(&[("SLURM_JOB_ID", "77"), ("TRACING_GPU_RUN_ID", "nightly")], "ranks"), ["nightly"]);
+}
+
 /// Not UTF-8, with placeholders of file names or special characters of `TRACING_GPU`.
 #[test]
 fn any_name_is_the_name_of_a_file() {

@@ -233,6 +233,8 @@ fn injected(
         openacc.push(tools);
     }
     command.env("ACC_PROFLIB", openacc).env(folder::VARIABLE, folder.path());
+    // All processes are of one run, in files that runs share.
+    command.env("TRACING_GPU_RUN_ID", Chosen::process().run_id);
     command.env("TSAN_OPTIONS", tsan_options(std::env::var_os("TSAN_OPTIONS")));
     Some(folder)
 }
