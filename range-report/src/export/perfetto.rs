@@ -86,7 +86,7 @@ impl<W: Write + Seek> Perfetto<W> {
             rotation: None,
             packets: Packets::default(),
             drawing: Drawing::default(),
-            encoder: ZlibEncoder::new(Vec::new(), Compression::new(LEVEL)),
+            encoder: ZlibEncoder::new(Vec::new(), Compression::fast()),
             plain: Vec::new(),
             block: Vec::new(),
             is_changed: false,

@@ -71,7 +71,8 @@ impl Packets {
             let trusted_packet_sequence_id = Some(OF_TRACE);
             put(&TracePacket { chrome_events, trusted_packet_sequence_id, ..TracePacket::default() }, out);
         }
-        let mut order: Vec<usize> = (0..self.sequences.len()).filter(|&at| self.sequences[at].is_shown()).collect();
+        let mut order: Vec<usize> =
+            (0..self.sequences.len()).filter(|&at| is_first || self.sequences[at].is_shown()).collect();
         // Threads before devices: an arrow begins before it ends.
         order.sort_by_key(|&at| (self.sequences[at].track, at));
         let mut last = None;
@@ -150,6 +151,8 @@ impl Packets {
         if key == "labels" {
             let process = self.processes.row(self.open.track.pid);
             process.process_labels = vec![text.to_owned()];
+            let pid = self.open.track.pid;
+            self.integer("pid", pid.into());
         } else {
             let (name, string_value) = (Some(key.to_owned()), Some(text.to_owned()));
             self.metadata.push(ChromeMetadata { name, string_value, int_value: None });
