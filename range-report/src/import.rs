@@ -6,6 +6,8 @@
 mod database;
 mod fields;
 mod outcome;
+#[cfg(all(feature = "perfetto", feature = "html"))]
+mod page;
 #[cfg(feature = "perfetto")]
 mod perfetto;
 mod tables;
@@ -18,6 +20,8 @@ use std::io::{BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 pub use outcome::{Identity, ImportError, Imported, NewSink};
+#[cfg(all(feature = "perfetto", feature = "html"))]
+pub use page::page;
 
 /// Passes all ranges, calls, operations and API calls in a file to sinks: one for each process in it. Those of a trace,
 /// plain or compressed, go through a database in `scratch`, a folder with room for it, which is removed.

@@ -13,6 +13,8 @@ use serde_json::{Value as Json, json};
 
 #[path = "perfetto/demonstration.rs"]
 mod demonstration;
+#[path = "perfetto/native.rs"]
+mod native;
 use demonstration::{PID, STEPS};
 
 fn processor() -> PathBuf {
@@ -171,7 +173,9 @@ fn a_timeline_is_read_as_it_was_meant() {
     }
     assert_eq!(answers.len(), expected.len());
     // In Perfetto's own format all is the same, but for a text with an escape, and for where arguments are.
-    let queries = queries.each_ref().map(|query| query.replace("args.", "debug.").replace("s.name", "replace(s.name, '\t', '\\t')"));
+    let queries = queries
+        .each_ref()
+        .map(|query| query.replace("args.", "debug.").replace("s.name", "replace(s.name, '\t', '\\t')"));
     let own = ask(&temporary("timeline.pftrace", &native()), &queries.each_ref().map(String::as_str));
     for ((query, answer), expected) in queries.iter().zip(&own).zip(&expected) {
         assert_eq!(answer, expected, "{query}");

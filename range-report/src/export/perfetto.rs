@@ -107,9 +107,6 @@ impl<W: Write + Seek> Perfetto<W> {
     }
 }
 
-/// Others gain little: a block is short.
-const LEVEL: u32 = 6;
-
 impl<W: Write> Perfetto<W> {
     /// Writes the block. Unless it is whole, the next write overwrites it.
     fn write(&mut self, is_whole: bool) -> io::Result<()> {
@@ -176,6 +173,9 @@ impl<W: Write> Perfetto<W> {
             ..InternedData::default()
         };
         self.plain.clear();
+        if self.written == 0 {
+            self.packets.write(true, &mut self.plain); // a file with nothing else
+        }
         put(
             &TracePacket {
                 trusted_packet_sequence_id: Some(OF_TRACE),

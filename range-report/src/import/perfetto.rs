@@ -3,7 +3,7 @@
 //! Both formats are drawn by the same code. So each event becomes that of a trace, which [`Trace`] takes.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read as _};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read as _};
 use std::path::Path;
 
 use flate2::read::ZlibDecoder;
@@ -13,13 +13,14 @@ use serde_json::{Map, Value as Json, json};
 
 use super::outcome::{Identity, ImportError, Imported, NewSink};
 use super::trace::Trace;
-use crate::Summary;
 use crate::export::chrome::device::LAUNCH;
 use crate::export::perfetto::SUMMARY;
 use crate::export::perfetto::schema::{
     BOOTTIME, CLEARED, DebugAnnotation, InternedData, InternedString, OWN_CLOCK, PACKET, SLICE_BEGIN, SLICE_END,
     TracePacket, TrackDescriptor, TrackEvent,
 };
+use crate::summary::{Process, Summary};
+use crate::timeline::{Item, Sink};
 
 type Result<T, E = ImportError> = std::result::Result<T, E>;
 
@@ -37,19 +38,25 @@ pub(super) fn perfetto(from: File, identity: &Identity, scratch: &Path, new: New
         sequences: FxHashMap::default(),
         tracks: FxHashMap::default(),
         launches: FxHashMap::default(),
+        summary: None,
         begun: FxHashMap::default(),
     };
     let cut = blocks(BufReader::new(from), &mut |block| read.block(block))?;
-    let mut imported = read.trace.finish(identity, new)?;
+    let mut found = read.summary.as_deref().and_then(of_json).unwrap_or_default();
+    found.notes.extend(cut.map(|at| {
+        format!("The timeline was cut at byte {at}: it has what was written before, and the tables are missing.")
+    }));
+    let mut found = Some(found);
+    let mut imported = read.trace.finish(identity, &mut |process| {
+        let summary = Summary { process: process.clone(), ..found.take().unwrap_or_default() };
+        Box::new(Ended { sink: new(process), summary })
+    })?;
     imported.cut = cut;
     Ok(imported)
 }
 
 /// The summary in a timeline; `None` if there is none, as in that of a process that was killed.
-///
-/// # Errors
-///
-/// If the file cannot be read.
+#[cfg(feature = "json")]
 pub(super) fn summary(from: File) -> Result<Option<Summary>> {
     let mut last = None;
     blocks(BufReader::new(from), &mut |block| {
@@ -57,23 +64,53 @@ pub(super) fn summary(from: File) -> Result<Option<Summary>> {
         Ok(())
     })?;
     let Some(packets) = last.as_deref().and_then(unpacked) else { return Ok(None) };
-    for packet in packets {
-        let data = packet.interned_data.unwrap_or_default();
-        if let ([key], [text]) = (&*data.debug_annotation_names, &*data.debug_annotation_string_values)
-            && key.text.as_deref() == Some(SUMMARY)
-        {
-            let json = text.text.as_deref().unwrap_or_default();
-            return Summary::read_json(json.as_bytes())
-                .map(Some)
-                .map_err(|error| ImportError::Unreadable(error.to_string()));
-        }
+    let json = packets.iter().filter_map(|packet| packet.interned_data.as_ref()).find_map(summary_in);
+    Ok(json.as_deref().and_then(of_json))
+}
+
+/// The text of a summary.
+fn summary_in(data: &InternedData) -> Option<String> {
+    let ([key], [json]) = (&*data.debug_annotation_names, &*data.debug_annotation_string_values) else { return None };
+    json.text.clone().filter(|_| key.text.as_deref() == Some(SUMMARY))
+}
+
+#[cfg(feature = "json")]
+fn of_json(json: &str) -> Option<Summary> {
+    Summary::read_json(json.as_bytes()).ok()
+}
+
+#[cfg(not(feature = "json"))]
+fn of_json(_: &str) -> Option<Summary> {
+    None
+}
+
+/// A sink that ends with the summary of the file.
+struct Ended {
+    sink: Box<dyn Sink>,
+    summary: Summary,
+}
+
+impl Sink for Ended {
+    fn begin(&mut self, process: &Process) -> io::Result<()> {
+        self.sink.begin(process)
     }
-    Ok(None)
+
+    fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+        self.sink.item(item)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+
+    fn end(&mut self, _: &Summary, lost: u64) -> io::Result<()> {
+        self.sink.end(&self.summary, lost)
+    }
 }
 
 /// Gives each whole block to a function. Returns the place of what could not be read: the file was cut there.
 fn blocks(mut from: impl BufRead, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Option<u64>> {
-    let unreadable = |error: std::io::Error| ImportError::Unreadable(error.to_string());
+    let unreadable = |error: io::Error| ImportError::Unreadable(error.to_string());
     let (mut at, mut block) = (0, Vec::new());
     loop {
         let (mut head, mut bytes, mut shift) = (Vec::new(), 0_u64, 0);
@@ -141,6 +178,7 @@ struct Read {
     tracks: FxHashMap<u64, (i32, i32)>,
     /// Where arrows begin, by the number of the flow, or by that of an event of its own.
     launches: FxHashMap<(bool, u64), Json>,
+    summary: Option<String>,
     /// The begins of asynchronous events, whose ends may follow in a later block.
     begun: FxHashMap<u64, Json>,
 }
@@ -232,7 +270,9 @@ impl Read {
         if packet.sequence_flags.unwrap_or_default() & CLEARED != 0 {
             *sequence = Sequence::default();
         }
-        sequence.take(packet.interned_data.unwrap_or_default());
+        let data = packet.interned_data.unwrap_or_default();
+        self.summary = self.summary.take().or_else(|| summary_in(&data));
+        sequence.take(data);
         if let Some(defaults) = packet.trace_packet_defaults {
             let track = defaults.track_event_defaults.unwrap_or_default().track_uuid.unwrap_or_default();
             sequence.track = self.tracks.get(&track).copied().unwrap_or_default();

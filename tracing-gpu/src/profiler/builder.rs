@@ -10,6 +10,8 @@ use range_report::{FindingKind, FindingKinds, Process, RenderOptions, Report, Ta
 use tracing_subscriber::filter::Targets;
 
 use super::{Inner, Profiler, complain, environment, identity};
+#[cfg(feature = "perfetto")]
+use crate::config::LEAST_ROTATED;
 use crate::config::{Config, ConfigError, Domain, Gpu, Output, Parents};
 use crate::fold::Watch;
 use crate::outputs;
