@@ -344,7 +344,7 @@ impl Read {
                 let phase = legacy.phase.and_then(|phase| u8::try_from(phase).ok()).map_or('?', char::from);
                 let mut begun = sequence.event(event, time);
                 let is_launch = begun["cat"] == LAUNCH;
-                let id = legacy.local_id.unwrap_or_default();
+                let id = legacy.local_id.or(legacy.unscoped_id).unwrap_or_default();
                 match phase {
                     's' if is_launch => _ = self.launches.insert((false, id), begun),
                     'f' if is_launch => {

@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::{fs, process};
 
 use rustc_hash::FxHashMap;
@@ -80,7 +81,9 @@ pub(super) struct Trace {
 impl Trace {
     /// With a folder for a database, which has all events until the end.
     pub(super) fn new(scratch: &Path) -> Self {
-        let scratch = Scratch(scratch.join(format!(".convert-{}.sqlite", process::id())));
+        static IMPORTS: AtomicU64 = AtomicU64::new(0); // of this process, which may be several at once
+        let number = IMPORTS.fetch_add(1, Relaxed);
+        let scratch = Scratch(scratch.join(format!(".convert-{}-{number}.sqlite", process::id())));
         let (sink, names) = (Sqlite::new(&scratch.0), Names::default());
         let (places, tracks) = (FxHashMap::default(), FxHashMap::default());
         let (begun, operation) = (Json::Null, Json::Null);

@@ -38,6 +38,8 @@ pub(super) struct Packets {
 /// An event that is not complete.
 #[derive(Debug, Default)]
 struct Open {
+    /// The process of the timeline.
+    pid: u32,
     event: TrackEvent,
     phase: &'static str,
     track: Track,
@@ -152,6 +154,7 @@ impl Packets {
             let process = self.processes.row(self.open.track.pid);
             process.process_labels = vec![text.to_owned()];
             let pid = self.open.track.pid;
+            self.open.pid = pid;
             self.integer("pid", pid.into());
         } else {
             let (name, string_value) = (Some(key.to_owned()), Some(text.to_owned()));
@@ -163,10 +166,13 @@ impl Packets {
     fn end_of_arrow(&mut self, phase: u8, name: &'static str, number: u64, at: At) {
         let event = self.event(INSTANT_PHASE, at.track, name);
         event.text("cat", name).time("ts", at.time);
-        let bind_to_enclosing = (phase == b'f').then_some(true);
         event.open.event.kind = None;
-        event.open.event.legacy_event =
-            Some(LegacyEvent { phase: Some(phase.into()), local_id: Some(number), bind_to_enclosing });
+        event.open.event.legacy_event = Some(LegacyEvent {
+            phase: Some(phase.into()),
+            unscoped_id: Some(u64::from(event.open.pid) << PROCESS_AT | number),
+            local_id: None,
+            bind_to_enclosing: (phase == b'f').then_some(true),
+        });
         event.end();
     }
 }
@@ -215,7 +221,7 @@ impl Draw for Packets {
             return self.end_of_arrow(b'f', name, number, to);
         };
         self.flows += 1;
-        let flow = u64::from(self.open.track.pid) << PROCESS_AT | self.flows;
+        let flow = u64::from(self.open.pid) << PROCESS_AT | self.flows;
         for (place, at, ends) in [(first, from, false), (second, to, true)] {
             let sequence = self.sequence(at.track);
             self.sequences[sequence].flow(place, flow, ends);
@@ -245,7 +251,7 @@ impl Draw for Packets {
             self.processes.row(track.pid).legacy_sort_index = Some(index as i32);
         } else {
             let sequence = self.sequence(track);
-            self.sequences[sequence].sort_index = index;
+            self.sequences[sequence].sort_index = Some(index as i32);
         }
     }
 }

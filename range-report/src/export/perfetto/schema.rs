@@ -193,6 +193,8 @@ pub(crate) struct TrackEvent {
 pub(crate) struct LegacyEvent {
     #[prost(int32, optional, tag = "2")]
     pub(crate) phase: Option<i32>,
+    #[prost(uint64, optional, tag = "6")]
+    pub(crate) unscoped_id: Option<u64>,
     #[prost(uint64, optional, tag = "10")]
     pub(crate) local_id: Option<u64>,
     #[prost(bool, optional, tag = "12")]

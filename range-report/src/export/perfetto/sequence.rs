@@ -30,7 +30,7 @@ pub(super) struct Sequence {
     /// Its number among counters, and its name, if it is one.
     pub(super) counter: Option<(u32, String)>,
     pub(super) name: Option<String>,
-    pub(super) sort_index: u32,
+    pub(super) sort_index: Option<i32>,
     /// Whether something about the track changed in this block.
     pub(super) is_new: bool,
     pub(super) used: Used,
@@ -49,7 +49,7 @@ impl Sequence {
             track,
             counter,
             name: None,
-            sort_index: 0,
+            sort_index: None,
             is_new: false,
             used: Used::default(),
             bodies: Vec::new(),
@@ -108,7 +108,7 @@ impl Sequence {
                 descriptor.thread = Some(ThreadDescriptor {
                     pid: Some(pid as i32),
                     tid: Some(tid as i32),
-                    legacy_sort_index: Some(self.sort_index as i32),
+                    legacy_sort_index: self.sort_index,
                     thread_name: self.name.clone(),
                 });
             }
