@@ -213,6 +213,51 @@ fn a_range_takes_24_bytes_at_most() {
     assert_eq!(ask(own, &[sums]), ask(&files[0], &[sums]));
 }
 
+/// Of several files, the latest are kept, and each is read by itself.
+#[test]
+fn files_follow_one_another() {
+    use tracing_gpu::{Output, Profiler};
+    const SIZE: u64 = 100_000;
+
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rotated");
+    let _of_an_earlier_run = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("run.pftrace");
+    let settings = format!("perfetto={},rotate=100KB*3", path.display());
+    let (builder, complaints) = Profiler::builder().output(Output::None).settings(&settings);
+    assert_eq!(complaints, [""; 0]);
+    let profiler = builder.build().expect("a profiler");
+    tracing::subscriber::with_default(profiler.subscriber(), || work(0, 60_000));
+    profiler.finish().expect("written");
+    let mut names: Vec<_> = std::fs::read_dir(&folder).expect("a folder").flatten().map(|entry| entry.path()).collect();
+    names.sort();
+    let number = |path: &Path| path.to_string_lossy().rsplit('.').nth(1).and_then(|number| number.parse().ok());
+    let numbers: Vec<u64> = names.iter().filter_map(|path| number(path)).collect();
+    assert!(numbers.len() == 3 && names.len() == 3 && numbers[0] > 1, "{names:?}");
+    assert!(numbers.is_sorted_by(|one, next| next - one == 1), "{numbers:?}");
+    let mut last = 0;
+    for path in &names {
+        let bytes = std::fs::metadata(path).expect("a file").len();
+        assert!(bytes < SIZE * 3 / 2 && (bytes >= SIZE || *path == names[2]), "{bytes}");
+        let queries = [
+            FAULTS,
+            "select min(ts), max(ts), count(*) from slice s join thread_track k on k.id = s.track_id \
+             join thread t using (utid) where s.name = 'mlp' and t.name is not null",
+        ];
+        let answers = ask(path, &queries);
+        assert_eq!(answers[0], json!([]));
+        let of = |column: usize| answers[1][0][column].as_u64().expect("a number");
+        assert!(of(0) > last && of(1) > of(0) && of(2) > 100, "{}", answers[1]);
+        last = of(1);
+        let pages = tracing_gpu::import::timeline(path, &Default::default(), &folder, &mut |process| {
+            assert_eq!(process.pid, std::process::id());
+            Box::new(Chrome::new(std::io::sink()))
+        });
+        assert!(pages.expect("a timeline").ranges > 1_000);
+    }
+    assert_eq!(names.iter().filter(|path| tracing_gpu::import::summary(path).expect("read").is_some()).count(), 1);
+}
+
 /// A step has ten spans: layers with their parts, of which some have fields.
 fn work(thread: u64, ranges: u64) {
     let spin = |turns: u64| (0..turns).fold(0, |sum: u64, turn| std::hint::black_box(sum ^ turn));
