@@ -323,8 +323,9 @@ fn both_formats_say_the_same() {
 #[test]
 fn arrows_lead_from_poll_to_poll() {
     let [own, _] = files("polls", &|sink| requests(sink, 300));
-    let polls = "select count(*), count(distinct extract_arg(o.arg_set_id, 'debug.call')), min(i.ts - o.ts - o.dur) from flow f \
-                 join slice o on o.id = f.slice_out join slice i on i.id = f.slice_in where o.name = 'request' and i.name = 'request' \
+    let polls = "select count(*), count(distinct extract_arg(o.arg_set_id, 'debug.call')), min(i.ts - o.ts - o.dur) \
+                 from flow f join slice o on o.id = f.slice_out join slice i on i.id = f.slice_in \
+                 where o.name = 'request' and i.name = 'request' \
                  and extract_arg(o.arg_set_id, 'debug.call') = extract_arg(i.arg_set_id, 'debug.call')";
     let answers = ask(&own, &[polls, FAULTS]);
     assert_eq!((&answers[0][0][0], &answers[0][0][1]), (&json!(3 * 300), &json!(300)));

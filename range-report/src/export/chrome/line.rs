@@ -70,7 +70,8 @@ impl Draw for Lines {
             self.begin("X", track);
             self.beginning.clear();
             if !is_first {
-                self.beginning.extend_from_slice(&self.event.bytes[from..]); // starts with the comma that ends the line above
+                // It starts with the comma that ends the line above.
+                self.beginning.extend_from_slice(&self.event.bytes[from..]);
                 self.track = track;
             }
         }
