@@ -1,10 +1,12 @@
 //! The page of a timeline.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::outcome::{Identity, ImportError};
+use super::perfetto::perfetto;
 use crate::FindingKinds;
 use crate::export::HtmlSink;
 
@@ -22,16 +24,16 @@ impl Write for Shared {
     }
 }
 
-/// The page of the timeline in a file, of one process, without findings of these kinds. Of a timeline of
-/// `export::Perfetto` it has the tables, too, unless the process was killed. `scratch` is as for
-/// [`timeline`](super::timeline()).
+/// The page of a timeline of `export::Perfetto`, without findings of these kinds. It has the tables of the run, too,
+/// unless its process was killed. `scratch` is a folder with room for a database of the items, which is removed.
 ///
 /// # Errors
 ///
-/// Those of [`timeline`](super::timeline()).
+/// If the file cannot be read or has no timeline.
 pub fn page(path: &Path, scratch: &Path, without: FindingKinds) -> Result<Vec<u8>, ImportError> {
     let page = Shared::default();
     let identity = Identity::default();
-    super::timeline(path, &identity, scratch, &mut |_| Box::new(HtmlSink::new(page.clone()).without(without)))?;
+    let file = File::open(path).map_err(|error| ImportError::Unreadable(error.to_string()))?;
+    perfetto(file, &identity, scratch, &mut |_| Box::new(HtmlSink::new(page.clone()).without(without)))?;
     Ok(std::mem::take(&mut *page.0.lock().unwrap_or_else(PoisonError::into_inner)))
 }
