@@ -1,10 +1,10 @@
 //! The speed of writing a timeline, and its cost for the program: `cargo bench -p tests --features perfetto --bench
 //! timeline`.
 //!
-//! First the files alone: a million ranges, two deep, on one thread, to a temporary file; then through gzip, in Perfetto's
-//! format, and with every attribute of a range; then both as a database, and a trace and a database at once. Four results are printed:
-//! the median and the fastest round by the clock; the fastest in processor time (of the process and of the system for
-//! it), which is comparable while other programs run; and the size.
+//! First the files alone: a million ranges, two deep, on one thread, to a temporary file; then through gzip, in
+//! Perfetto's format, and with every attribute of a range; then both as a database, and a trace and a database at once.
+//! Four results are printed: the median and the fastest round by the clock; the fastest in processor time (of the
+//! process and of the system for it), which is comparable while other programs run; and the size.
 //!
 //! Then spans of a program whose profiler writes such files, with 0, 2 and 8 fields: the additional cost of a span for
 //! its thread and for the profiler's own thread; and the same with tracing-chrome. Each runs in a process of its own,
