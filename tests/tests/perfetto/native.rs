@@ -239,21 +239,21 @@ fn files_follow_one_another() {
     for path in &names {
         let bytes = std::fs::metadata(path).expect("a file").len();
         assert!(bytes < SIZE * 3 / 2 && (bytes >= SIZE || *path == names[2]), "{bytes}");
-        let queries = [
-            FAULTS,
-            "select min(ts), max(ts), count(*) from slice s join thread_track k on k.id = s.track_id \
-             join thread t using (utid) where s.name = 'mlp' and t.name is not null",
-        ];
-        let answers = ask(path, &queries);
+        let all = "select min(ts), max(ts), count(*) from slice";
+        let answers = ask(path, &[FAULTS, all]);
+        let of = |column: usize| answers[1][0][column].as_u64().unwrap_or_default();
         assert_eq!(answers[0], json!([]));
-        let of = |column: usize| answers[1][0][column].as_u64().expect("a number");
-        assert!(of(0) > last && of(1) > of(0) && of(2) > 100, "{}", answers[1]);
-        last = of(1);
-        let pages = tracing_gpu::import::timeline(path, &Default::default(), &folder, &mut |process| {
+        if of(2) == 0 {
+            assert_eq!(*path, names[2], "a file begins with a block, and the last one may have none");
+            continue;
+        }
+        assert!(of(0) > last && of(1) > of(0) && (of(2) > 1_000 || *path == names[2]), "{}", answers[1]);
+        last = of(0);
+        let imported = tracing_gpu::import::timeline(path, &Default::default(), &folder, &mut |process| {
             assert_eq!(process.pid, std::process::id());
             Box::new(Chrome::new(std::io::sink()))
         });
-        assert!(pages.expect("a timeline").ranges > 1_000);
+        assert_eq!(imported.expect("a timeline").ranges, of(2));
     }
     assert_eq!(names.iter().filter(|path| tracing_gpu::import::summary(path).expect("read").is_some()).count(), 1);
 }
