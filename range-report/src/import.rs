@@ -1,11 +1,15 @@
 //! Reads timelines that were written before, and passes them on as items: to write them in another format.
 //!
-//! [`timeline`] reads databases of `export::Sqlite` and of `nsys export --type sqlite`, and traces of
-//! [`Chrome`](crate::export::Chrome).
+//! [`timeline`] reads databases of `export::Sqlite` and of `nsys export --type sqlite`, traces of
+//! [`Chrome`](crate::export::Chrome) and, with the feature `perfetto`, timelines of `export::Perfetto`.
 
 mod database;
 mod fields;
 mod outcome;
+#[cfg(all(feature = "perfetto", feature = "html"))]
+mod page;
+#[cfg(feature = "perfetto")]
+mod perfetto;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -16,6 +20,8 @@ use std::io::{BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 pub use outcome::{Identity, ImportError, Imported, NewSink};
+#[cfg(all(feature = "perfetto", feature = "html"))]
+pub use page::page;
 
 /// Passes all ranges, calls, operations and API calls in a file to sinks: one for each process in it. Those of a trace,
 /// plain or compressed, go through a database in `scratch`, a folder with room for it, which is removed.
@@ -32,6 +38,20 @@ pub fn timeline(path: &Path, identity: &Identity, scratch: &Path, new: NewSink<'
     match start.as_slice() {
         [0x1F, 0x8B] => trace::trace(BufReader::new(flate2::read::MultiGzDecoder::new(file)), identity, scratch, new),
         [b'[', ..] => trace::trace(BufReader::new(file), identity, scratch, new),
+        #[cfg(feature = "perfetto")]
+        [perfetto::FIRST, ..] => perfetto::perfetto(file, identity, scratch, new),
         _ => database::database(path, identity, new),
     }
+}
+
+/// The summary in a timeline of `export::Perfetto`. `None` if it has none, because its process was killed or its
+/// profiler was built without the feature `json`, and for any other file.
+///
+/// # Errors
+///
+/// If the file cannot be read.
+#[cfg(all(feature = "perfetto", feature = "json"))]
+pub fn summary(path: &Path) -> Result<Option<crate::Summary>, ImportError> {
+    let unreadable = |error: std::io::Error| ImportError::Unreadable(error.to_string());
+    perfetto::summary(File::open(path).map_err(unreadable)?)
 }

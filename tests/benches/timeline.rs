@@ -1,10 +1,10 @@
 //! The speed of writing a timeline, and its cost for the program: `cargo bench -p tests --features perfetto --bench
 //! timeline`.
 //!
-//! First the files alone: a million ranges, two deep, on one thread, to a temporary file; then through gzip, and with
-//! every attribute of a range; then both as a database, and a trace and a database at once. Four results are printed:
-//! the median and the fastest round by the clock; the fastest in processor time (of the process and of the system for
-//! it), which is comparable while other programs run; and the size.
+//! First the files alone: a million ranges, two deep, on one thread, to a temporary file; then through gzip, in
+//! Perfetto's format, and with every attribute of a range; then both as a database, and a trace and a database at once.
+//! Four results are printed: the median and the fastest round by the clock; the fastest in processor time (of the
+//! process and of the system for it), which is comparable while other programs run; and the size.
 //!
 //! Then spans of a program whose profiler writes such files, with 0, 2 and 8 fields: the additional cost of a span for
 //! its thread and for the profiler's own thread; and the same with tracing-chrome. Each runs in a process of its own,
@@ -18,7 +18,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use range_report::export::{Chrome, Sqlite};
+use range_report::export::{Chrome, Perfetto, Sqlite};
 use range_report::timeline::{Item, Range, Sink, Value};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{Process, RangeStyle};
@@ -84,17 +84,19 @@ fn write(sinks: &mut [Box<dyn Sink>], full: bool, ranges: u64) {
 enum Files {
     Trace,
     Compressed,
+    Perfetto,
     Database,
     Both,
 }
 
 impl Files {
-    const ALL: [Self; 4] = [Self::Trace, Self::Compressed, Self::Database, Self::Both];
+    const ALL: [Self; 5] = [Self::Trace, Self::Compressed, Self::Perfetto, Self::Database, Self::Both];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Trace => "trace",
             Self::Compressed => "trace.gz",
+            Self::Perfetto => "perfetto",
             Self::Database => "database",
             Self::Both => "both",
         }
@@ -105,6 +107,7 @@ impl Files {
         match self {
             Self::Trace => vec![named("json")],
             Self::Compressed => vec![named("json.gz")],
+            Self::Perfetto => vec![named("pftrace")],
             Self::Database => vec![named("sqlite")],
             Self::Both => vec![named("json"), named("sqlite")],
         }
@@ -116,6 +119,7 @@ fn sink(path: &Path) -> Box<dyn Sink> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => Box::new(Chrome::new(file())),
         Some("gz") => Box::new(Chrome::gzip(file())),
+        Some("pftrace") => Box::new(Perfetto::new(file())),
         _ => Box::new(Sqlite::new(path)),
     }
 }

@@ -4,8 +4,20 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-const FEATURES: [&str; 11] =
-    ["cuda", "cudarc", "csv", "flamegraph", "gzip", "html", "json", "openacc", "parquet", "sqlite", "tower"];
+const FEATURES: [&str; 12] = [
+    "cuda",
+    "cudarc",
+    "csv",
+    "flamegraph",
+    "gzip",
+    "html",
+    "json",
+    "openacc",
+    "parquet",
+    "perfetto",
+    "sqlite",
+    "tower",
+];
 
 /// The linked crates, each with its licence if that differs from ours.
 fn crates(arguments: &[&str]) -> BTreeSet<String> {

@@ -301,6 +301,8 @@ settings! {
     files: Vec<(&'static str, PathBuf)> = Vec::new();
     /// How long a window is of which files are written whose name has `%t`.
     every: Option<Duration> = None;
+    /// The bytes of a file of `perfetto`, and how many of its files are kept. `None` for one file.
+    rotate: Option<(u64, u64)> = None;
     /// The collector that metrics are pushed to; empty for the one of the environment.
     #[cfg(feature = "otlp")]
     otlp: Option<String> = None;
@@ -342,6 +344,8 @@ const LEAST_BUDGET: usize = 64 << 10;
 
 /// Shortest window of which files are written.
 pub(crate) const LEAST_EVERY: Duration = Duration::from_millis(10);
+/// The fewest bytes of a file that is followed by another.
+pub(crate) const LEAST_ROTATED: u64 = 100_000;
 
 impl Config {
     /// How reports are printed, wherever that is.

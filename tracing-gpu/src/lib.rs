@@ -150,6 +150,8 @@
 //! - `metrics`: `metrics`, figures for a `/metrics` route.
 //! - `otlp`: `ProfilerBuilder::otlp`, the same figures pushed to an OpenTelemetry collector. Sets `metrics`. Takes
 //!   `opentelemetry-otlp`, `opentelemetry-proto`, `opentelemetry_sdk`, `prost`, and `ureq` without TLS.
+//! - `perfetto`: `ProfilerBuilder::perfetto` and `rotate`, timelines in Perfetto's own format. Takes `flate2` and
+//!   `prost`.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 //! - `tower`: `tower::FollowLayer`, [`follow()`] for each request of a server on axum, tonic or hyper. Takes
 //!   `tower-layer` and `tower-service`.

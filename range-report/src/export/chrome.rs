@@ -24,11 +24,14 @@ mod batches;
 mod color;
 mod destination;
 pub(crate) mod device;
+pub(super) mod draw;
+pub(super) mod drawing;
 #[cfg(feature = "gzip")]
 mod gzip;
 pub(crate) mod host;
 mod lanes;
 mod line;
+mod polls;
 #[cfg(test)]
 mod tests;
 pub(super) mod text;
@@ -39,13 +42,11 @@ use std::io::{self, Write};
 
 pub use destination::is_compressed;
 
-use super::origin;
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
 use destination::Destination;
-use device::Devices;
-use host::Host;
-use line::{Lines, Track};
+use drawing::Drawing;
+use line::Lines;
 
 /// Lines are written when they have this many bytes.
 const CHUNK: usize = 128 * 1024;
@@ -55,11 +56,7 @@ const CHUNK: usize = 128 * 1024;
 pub struct Chrome<W: Write> {
     out: Destination<W>,
     lines: Lines,
-    pid: u32,
-    host: Host,
-    devices: Devices,
-    /// The last moment that was seen.
-    last: u64,
+    drawing: Drawing,
 }
 
 #[cfg(feature = "gzip")]
@@ -80,14 +77,7 @@ impl<W: Write> Chrome<W> {
     }
 
     fn to(out: Destination<W>) -> Self {
-        Self {
-            out,
-            lines: Lines::default(),
-            pid: 0,
-            host: Host::new(0),
-            devices: Devices::new(0, String::new()),
-            last: 0,
-        }
+        Self { out, lines: Lines::default(), drawing: Drawing::default() }
     }
 
     /// Writes whole lines only.
@@ -100,57 +90,12 @@ impl<W: Write> Chrome<W> {
 
 impl<W: Write + Send> Sink for Chrome<W> {
     fn begin(&mut self, process: &Process) -> io::Result<()> {
-        self.pid = process.pid;
-        self.host = Host::new(process.pid);
-        self.devices = Devices::new(process.pid, origin::labels(process));
-        let track = Track { pid: process.pid, tid: process.pid };
-        self.lines.metadata(track, "process_name", program(process));
-        let labels = [origin::labels(process), process.command.clone()].into_iter().filter(|label| !label.is_empty());
-        let mut event = self.lines.event("M", track, "process_labels");
-        event.args().text("labels", &crate::text::joined(labels, ", "));
-        // The same for programs, such as our import.
-        for (key, text) in [("run", &process.run_id), ("host", &process.host)] {
-            if !text.is_empty() {
-                event.text(key, text);
-            }
-        }
-        for (key, number) in [("rank", process.rank.map(u64::from)), ("started_unix_ns", Some(process.started_unix_ns))]
-        {
-            if let Some(number) = number {
-                event.integer(key, number);
-            }
-        }
-        event.end();
-        self.lines.order(track, "process_sort_index", 0);
+        self.drawing = Drawing::begin(&mut self.lines, process);
         self.write()
     }
 
     fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
-        let Self { lines, host, devices, last, .. } = self;
-        match item {
-            Item::Thread { thread, name } => host.thread(lines, *thread, name),
-            Item::Device { device, name } => devices.device(lines, *device, name),
-            Item::Range(range) => {
-                host.range(lines, range);
-                *last = range.end.max(*last);
-            }
-            Item::Mark(mark) => {
-                host.mark(lines, mark);
-                *last = mark.at.max(*last);
-            }
-            Item::Operation(operation) => {
-                devices.operation(lines, operation);
-                *last = operation.end.max(*last);
-            }
-            Item::Call(call) => {
-                host.call(lines, call);
-                *last = call.end.max(*last);
-            }
-            Item::ApiCall(call) => host.api_call(lines, call),
-            Item::Projection(projection) => devices.projection(lines, projection),
-            Item::Link(link) => host.link(lines, *link),
-            Item::Detail(_) | Item::Idle(_) | Item::Wait(_) => {}
-        }
+        self.drawing.item(&mut self.lines, item);
         if self.lines.bytes().len() >= CHUNK { self.write() } else { Ok(()) }
     }
 
@@ -160,21 +105,9 @@ impl<W: Write + Send> Sink for Chrome<W> {
     }
 
     fn end(&mut self, _: &Summary, lost: u64) -> io::Result<()> {
-        if lost > 0 {
-            let text = format!("{lost} items of this timeline are missing");
-            let mut event = self.lines.event("i", Track { pid: self.pid, tid: self.pid }, &text);
-            event.time("ts", self.last).text("s", "g").text("cat", "lost").text("cname", "terrible");
-            event.args().integer("lost", lost).end();
-        }
+        self.drawing.end(&mut self.lines, lost);
         self.lines.finish();
         self.write()?;
         self.out.finish()
     }
-}
-
-/// The name of the program, without its folder and arguments.
-fn program(process: &Process) -> &str {
-    let path = process.command.split(' ').next().unwrap_or_default();
-    let name = path.rsplit('/').next().unwrap_or_default();
-    if name.is_empty() { "process" } else { name }
 }

@@ -29,6 +29,8 @@ mod openmetrics;
 mod origin;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
+#[cfg(feature = "perfetto")]
+pub(crate) mod perfetto;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
@@ -46,5 +48,7 @@ pub use openmetrics::{MOST_ROWS, Metrics, openmetrics, prometheus};
 pub use origin::utc;
 #[cfg(feature = "parquet")]
 pub use parquet::Parquet;
+#[cfg(feature = "perfetto")]
+pub use perfetto::Perfetto;
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;

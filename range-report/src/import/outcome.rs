@@ -33,6 +33,8 @@ pub struct Imported {
     pub api_calls: u64,
     /// Fields that were left out: their text is no JSON, or there are too many names.
     pub lost_fields: u64,
+    /// The byte at which the file was cut: what follows cannot be read.
+    pub cut: Option<u64>,
 }
 
 /// Why a file was not read to its end.

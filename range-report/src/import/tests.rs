@@ -178,12 +178,17 @@ fn our_database_and_our_trace_come_back() {
         items.iter().for_each(|item| file.item(item).unwrap());
         file.end(&Summary::default(), 0).unwrap();
     };
-    for kind in ["sqlite", "json", "json.gz"] {
+    for kind in ["sqlite", "json", "json.gz", "pftrace"] {
+        if kind == "pftrace" && cfg!(not(feature = "perfetto")) {
+            continue;
+        }
         let path = std::env::temp_dir().join(format!("tracing-gpu-import-{}.{kind}", std::process::id()));
         let create = || std::fs::File::create(&path).unwrap();
         match kind {
             "sqlite" => write(&mut Sqlite::new(&path)),
             "json" => write(&mut Chrome::new(create())),
+            #[cfg(feature = "perfetto")]
+            "pftrace" => write(&mut crate::export::Perfetto::new(create())),
             _ => write(&mut Chrome::gzip(create())),
         }
         let (counts, found) = imported(&path, &Identity::default()).unwrap();
@@ -192,7 +197,8 @@ fn our_database_and_our_trace_come_back() {
             assert_eq!(found, expected, "{kind}");
         }
         assert_eq!(found.len(), expected.len(), "{kind}");
-        let expected = Imported { processes: 1, ranges: 3, calls: 1, operations: 3, api_calls: 1, lost_fields: 0 };
+        let expected =
+            Imported { processes: 1, ranges: 3, calls: 1, operations: 3, api_calls: 1, ..Imported::default() };
         assert_eq!(counts, expected, "{kind}");
     }
 }
@@ -221,6 +227,105 @@ fn a_trace_that_is_cut_off_is_read_up_to_there() {
     std::fs::write(&path, "[\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"of others\",\"ts\":1,\"dur\":2}\n]\n")
         .unwrap();
     assert!(matches!(imported(&path, &Identity::default()), Err(ImportError::NoTimeline)));
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// A timeline that is cut anywhere is read up to its last whole block, and says where it was cut.
+#[cfg(all(feature = "perfetto", feature = "json"))]
+#[test]
+fn a_timeline_that_is_cut_at_any_byte_is_read_up_to_its_last_block() {
+    use crate::export::Perfetto;
+    use crate::timeline::Range;
+
+    /// A pipe, in which each flush ends a block.
+    struct Pipe(Arc<Mutex<Vec<u8>>>);
+    impl io::Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    impl io::Seek for Pipe {
+        fn seek(&mut self, _: io::SeekFrom) -> io::Result<u64> {
+            Err(io::ErrorKind::NotSeekable.into())
+        }
+    }
+
+    let text = Arc::<Mutex<Vec<u8>>>::default();
+    let mut file = Perfetto::new(Pipe(text.clone()));
+    file.begin(&Process { pid: 42, ..Process::default() }).unwrap();
+    file.item(&Item::Thread { thread: 7, name: "main" }).unwrap();
+    // The range around all others ends in the last block: it began before the clocks of that block.
+    let mut ends = Vec::new();
+    for block in 0..3 {
+        for step in 0..4 {
+            let start = 1_000 + block * 1_000 + step * 100;
+            let range =
+                Range { thread: 7, start, end: start + 5, name: "step", depth: 1, call: start, ..Range::default() };
+            file.item(&Item::Range(range)).unwrap();
+        }
+        if block == 2 {
+            let around = Range { thread: 7, start: 1_000, end: 9_000, name: "around", ..Range::default() };
+            file.item(&Item::Range(around)).unwrap();
+        }
+        file.flush().unwrap();
+        ends.push((text.lock().unwrap().len(), 4 * (block + 1) + u64::from(block == 2)));
+    }
+    let mut summary = Summary::default();
+    summary.elapsed_ns = 77;
+    file.end(&summary, 0).unwrap();
+    let text = text.lock().unwrap().clone();
+    let path = std::env::temp_dir().join(format!("tracing-gpu-import-cut-{}.pftrace", std::process::id()));
+    for cut in 0..=text.len() {
+        std::fs::write(&path, &text[..cut]).unwrap();
+        let whole = ends.iter().rev().find(|(end, _)| *end <= cut);
+        let is_end = ends.iter().any(|(end, _)| *end == cut) || cut == text.len();
+        match (imported(&path, &Identity::default()), whole) {
+            (Ok((counts, items)), Some(&(end, ranges))) => {
+                assert_eq!((counts.ranges, counts.cut), (ranges, (!is_end).then_some(end as u64)), "{cut}");
+                let around = items.iter().any(|item| item.contains("start: 1000, end: 9000"));
+                assert_eq!(around, ranges == 13, "{cut}");
+            }
+            (Err(error), None) => {
+                assert!(matches!(error, ImportError::NoTimeline | ImportError::Unreadable(_)), "{cut}: {error}")
+            }
+            (other, _) => panic!("{cut}: {other:?}"),
+        }
+        let found = super::summary(&path).unwrap();
+        assert_eq!(found.map(|summary| summary.elapsed_ns), (cut == text.len()).then_some(77), "{cut}");
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// The page of a timeline has the tables of the run, and of one that is cut, a line that says so.
+#[cfg(all(feature = "perfetto", feature = "json", feature = "html"))]
+#[test]
+fn a_page_of_a_timeline() {
+    use crate::export::Perfetto;
+    use crate::timeline::Range;
+
+    let mut step = crate::TreeNode::new("deep step");
+    (step.calls, step.instances, step.total_ns, step.self_ns) = (1, 1, 5, 5);
+    let mut summary = Summary::default();
+    (summary.elapsed_ns, summary.tree) = (10, vec![step]);
+    let mut text = io::Cursor::new(Vec::new());
+    let mut file = Perfetto::new(&mut text);
+    file.begin(&Process { pid: 42, command: "serve".to_owned(), ..Process::default() }).unwrap();
+    let range = Range { thread: 7, start: 1, end: 6, name: "of the timeline", ..Range::default() };
+    file.item(&Item::Range(range)).unwrap();
+    file.end(&summary, 0).unwrap();
+    drop(file);
+    let text = text.into_inner();
+    let path = std::env::temp_dir().join(format!("tracing-gpu-import-page-{}.pftrace", std::process::id()));
+    for (cut, has_tables) in [(text.len(), true), (text.len() - 1, false)] {
+        std::fs::write(&path, &text[..cut]).unwrap();
+        let page = super::page(&path, &std::env::temp_dir(), crate::FindingKinds::default()).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains("of the timeline"));
+        assert_eq!((page.contains("deep step"), page.contains("was cut at byte")), (has_tables, !has_tables));
+    }
     std::fs::remove_file(&path).unwrap();
 }
 

@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::{fs, process};
 
 use rustc_hash::FxHashMap;
@@ -33,8 +34,7 @@ impl Drop for Scratch {
 
 /// Passes all items of a trace on. See [`timeline`](super::timeline).
 pub(super) fn trace(mut from: impl BufRead, identity: &Identity, scratch: &Path, new: NewSink<'_>) -> Result<Imported> {
-    let scratch = Scratch(scratch.join(format!(".convert-{}.sqlite", process::id())));
-    let mut trace = Trace::new(Sqlite::new(&scratch.0));
+    let mut trace = Trace::new(scratch);
     let (mut line, mut number) = (Vec::new(), 0_u64);
     loop {
         line.clear();
@@ -58,19 +58,13 @@ pub(super) fn trace(mut from: impl BufRead, identity: &Identity, scratch: &Path,
             }
         }
     }
-    if !trace.has_begun {
-        return Err(ImportError::NoTimeline);
-    }
-    trace.operation(None)?;
-    trace.sink.end(&Summary::default(), 0)?;
-    let mut imported = database(&scratch.0, identity, new)?;
-    imported.lost_fields += trace.lost_fields;
-    Ok(imported)
+    trace.finish(identity, new)
 }
 
 /// A trace as far as it was read.
-struct Trace {
+pub(super) struct Trace {
     sink: Sqlite,
+    scratch: Scratch,
     has_begun: bool,
     pid: u64,
     names: Names,
@@ -85,13 +79,30 @@ struct Trace {
 }
 
 impl Trace {
-    fn new(sink: Sqlite) -> Self {
+    /// With a folder for a database, which has all events until the end.
+    pub(super) fn new(scratch: &Path) -> Self {
+        static IMPORTS: AtomicU64 = AtomicU64::new(0); // of this process, which may be several at once
+        let number = IMPORTS.fetch_add(1, Relaxed);
+        let scratch = Scratch(scratch.join(format!(".convert-{}-{number}.sqlite", process::id())));
+        let (sink, names) = (Sqlite::new(&scratch.0), Names::default());
         let (places, tracks) = (FxHashMap::default(), FxHashMap::default());
-        let (names, begun, operation) = (Names::default(), Json::Null, Json::Null);
-        Self { sink, has_begun: false, pid: 0, names, lost_fields: 0, places, tracks, begun, operation }
+        let (begun, operation) = (Json::Null, Json::Null);
+        Self { sink, scratch, has_begun: false, pid: 0, names, lost_fields: 0, places, tracks, begun, operation }
     }
 
-    fn event(&mut self, event: &Json) -> Result<()> {
+    /// Passes all items on.
+    pub(super) fn finish(mut self, identity: &Identity, new: NewSink<'_>) -> Result<Imported> {
+        if !self.has_begun {
+            return Err(ImportError::NoTimeline);
+        }
+        self.operation(None)?;
+        self.sink.end(&Summary::default(), 0)?;
+        let mut imported = database(&self.scratch.0, identity, new)?;
+        imported.lost_fields += self.lost_fields;
+        Ok(imported)
+    }
+
+    pub(super) fn event(&mut self, event: &Json) -> Result<()> {
         let is_of_process = self.has_begun && whole(&event["pid"]) == self.pid;
         let phase = text(&event["ph"]);
         if phase != "C" && event["cat"] != LAUNCH {

@@ -31,6 +31,9 @@ fn converted(asked: &Convert) -> io::Result<String> {
     if done.lost_fields > 0 {
         text += &format!("fields that were left out: {}\n", done.lost_fields);
     }
+    if let Some(at) = done.cut {
+        text += &format!("the file was cut at byte {at}: what was written later is missing\n");
+    }
     Ok(text)
 }
 

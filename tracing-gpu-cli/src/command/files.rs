@@ -16,7 +16,14 @@ use crate::{complain, folder, system};
 
 /// The files requested on the command line, by their keys in `TRACING_GPU`.
 pub(super) fn asked_for(run: &Run) -> BTreeMap<String, PathBuf> {
-    let all = [("trace", &run.trace), ("sqlite", &run.sqlite), ("html", &run.html), ("json", &run.json)];
+    let all = [
+        ("trace", &run.trace),
+        #[cfg(feature = "perfetto")]
+        ("perfetto", &run.perfetto),
+        ("sqlite", &run.sqlite),
+        ("html", &run.html),
+        ("json", &run.json),
+    ];
     all.into_iter().filter_map(|(key, path)| Some((key.to_owned(), path.clone()?))).collect()
 }
 
@@ -106,6 +113,10 @@ impl Files {
                     // If a process was killed, SQLite needs the journal beside its database to undo changes.
                     let _there_was_none = fs::remove_file(journal(name));
                     let _there_is_none = fs::rename(journal(own), journal(name));
+                }
+                if *key == "perfetto" && is_alone && own != name && move_numbered(own, name) {
+                    names.push(name.clone());
+                    continue;
                 }
                 match move_to(own, if is_alone { name } else { own }) {
                     Ok(()) if is_alone => names.push(name.clone()),
@@ -228,6 +239,33 @@ fn move_to(own: &Path, asked: &Path) -> io::Result<()> {
     }
     Chosen::write(asked, &fs::read(own)?)?;
     fs::remove_file(own)
+}
+
+/// Moves the files of a timeline that has several, such as `run.4242.0001.pftrace` to `run.0001.pftrace`. Returns false
+/// if there are none.
+fn move_numbered(own: &Path, asked: &Path) -> bool {
+    let (Some(stem), Some(folder)) = (own.file_stem(), own.parent()) else { return false };
+    let (start, kind) = (format!("{}.", stem.to_string_lossy()), own.extension());
+    let mut found = false;
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let Some(number) = name.strip_prefix(&start).filter(|_| path.extension() == kind) else { continue };
+        if number.len() < 4 || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let mut to = asked.file_stem().unwrap_or_default().to_owned();
+        to.push(format!(".{number}"));
+        if let Some(kind) = kind {
+            to.push(".");
+            to.push(kind);
+        }
+        let to = asked.with_file_name(to);
+        found = true;
+        if let Err(error) = move_to(&path, &to) {
+            complain(&format!("cannot write `{}`: {error}", to.display()));
+        }
+    }
+    found
 }
 
 /// The journal in which SQLite keeps unfinished changes of this file.

@@ -10,6 +10,8 @@ mod options;
 mod program;
 mod query;
 mod report;
+#[cfg(feature = "perfetto")]
+mod timeline;
 mod wait;
 
 use std::collections::BTreeMap;

@@ -63,7 +63,7 @@ pub(super) enum Other {
     /// A page that is written during the run (`--html`) has more: the timeline, the slowest calls and requests, and how
     /// the times of each range are spread.
     Page {
-        /// The summary, as `--json` writes it
+        /// The summary, as `--json` writes it, or the timeline of `--perfetto`
         #[arg(value_name = "RUN.json", value_hint = ValueHint::FilePath)]
         summary: PathBuf,
         /// Where the page goes: a file that is there is replaced [default: RUN.html, if there is none]
@@ -122,7 +122,8 @@ pub(super) struct Print {
 #[cfg(feature = "parquet")]
 #[derive(Args, Clone, Debug)]
 pub(super) struct Convert {
-    /// A database of `--sqlite` or of `nsys export --type sqlite`, or a timeline of `--trace`
+    /// A database of `--sqlite` or of `nsys export --type sqlite`, or a timeline of `--trace` or
+    /// `--perfetto`
     #[arg(value_name = "RUN", value_hint = ValueHint::FilePath)]
     pub(super) input: PathBuf,
     /// The folder of the datasets, in which those of other runs may be
@@ -219,6 +220,10 @@ pub(super) struct Run {
     /// Write a timeline for ui.perfetto.dev (.json or .json.gz)
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) trace: Option<PathBuf>,
+    /// Write a timeline in Perfetto's own format, a tenth of the size (.pftrace)
+    #[cfg(feature = "perfetto")]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(super) perfetto: Option<PathBuf>,
     /// Print nvprof's list of all operations on GPUs in the order of time, in place of the default reports
     #[arg(long)]
     pub(super) print_gpu_trace: bool,

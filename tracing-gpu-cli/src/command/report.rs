@@ -1,6 +1,7 @@
 //! Reports on the processes of a run.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ use tracing_gpu::{Chosen, FindingKinds, MergedTable, Output, RenderOptions, Repo
 use super::files::{self, Files};
 use super::options::{Print, Processes, Run};
 use super::program::{self, Program};
+#[cfg(feature = "perfetto")]
+use super::timeline;
 use crate::complain;
 use crate::folder::{CaptureRange, Cut, Folder, Left};
 use crate::system::{self, Taken};
@@ -220,6 +223,10 @@ fn said(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
 
 /// The summary in a file of the user.
 pub(super) fn summary_in(path: &Path) -> io::Result<Summary> {
+    #[cfg(feature = "perfetto")]
+    if timeline::is_one(path)? {
+        return timeline::summary(path);
+    }
     let read = File::open(path).and_then(|file| Ok(Summary::read_json(file)?));
     read.map_err(|error| said(path, &error))
 }
@@ -227,12 +234,18 @@ pub(super) fn summary_in(path: &Path) -> io::Result<Summary> {
 /// Writes the page of a summary, by default beside it. There it replaces no existing file, which may be the run's own
 /// page with more contents.
 pub(super) fn page(summary: &Path, output: Option<PathBuf>, without: FindingKinds) -> io::Result<()> {
-    let read = summary_in(summary)?;
     let beside = summary.with_extension("html");
     if output.is_none() && beside.try_exists()? {
         return Err(said(&beside, &"there is a file: `--output PATH` names the page, and may replace it"));
     }
-    files::write(&output.unwrap_or(beside), |out| read.write_html_without(without, out))
+    let to = output.unwrap_or(beside);
+    #[cfg(feature = "perfetto")]
+    if timeline::is_one(summary)? {
+        let page = timeline::page(summary, to.parent().unwrap_or(Path::new(".")), without)?;
+        return files::write(&to, |out| out.write_all(&page));
+    }
+    let read = summary_in(summary)?;
+    files::write(&to, |out| read.write_html_without(without, out))
 }
 
 /// Writes to standard output, which may have lost its reader.
@@ -260,7 +273,8 @@ fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| said(folder, &error))? {
         let path = entry.map_err(|error| said(folder, &error))?.path();
-        if path.extension().is_some_and(|kind| kind == "json") {
+        let is_timeline = |kind: &OsStr| cfg!(feature = "perfetto") && kind == "pftrace";
+        if path.extension().is_some_and(|kind| kind == "json" || is_timeline(kind)) {
             paths.push(path);
         }
     }
@@ -273,8 +287,7 @@ fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
             complain(&format!("left out: {}: not a regular file", path.display()));
             continue;
         }
-        let file = File::open(path).map_err(|error| said(path, &error))?;
-        match Summary::read_json(file) {
+        match read_summary(path)? {
             Ok(summary) if summary.process.started_unix_ns != 0 && summaries.contains(&summary) => {
                 complain(&format!("left out: {}: a copy of another file here", path.display()));
             }
@@ -283,6 +296,16 @@ fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
         }
     }
     Ok(summaries)
+}
+
+/// The summary in a file of a folder, or why there is none.
+fn read_summary(path: &Path) -> io::Result<Result<Summary, String>> {
+    #[cfg(feature = "perfetto")]
+    if path.extension().is_some_and(|kind| kind == "pftrace") {
+        return Ok(timeline::summary(path).map_err(|error| error.to_string()));
+    }
+    let file = File::open(path).map_err(|error| said(path, &error))?;
+    Ok(Summary::read_json(file).map_err(|error| error.to_string()))
 }
 
 /// Shows on a terminal the progress of reading many files.

@@ -69,6 +69,18 @@ fn expanded(path: &[u8], process: &Process, unix_ns: u64) -> Vec<u8> {
     out
 }
 
+/// For example `run.0007.pftrace` for `run.pftrace`.
+#[cfg(feature = "perfetto")]
+pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{number:04}"));
+    if let Some(kind) = path.extension() {
+        name.push(".");
+        name.push(kind);
+    }
+    path.with_file_name(name)
+}
+
 fn time(unix_ns: u64) -> String {
     let seconds = utc(unix_ns).replace(['-', ':', 'Z'], "");
     format!("{seconds}.{:03}Z", unix_ns / 1_000_000 % 1_000)

@@ -28,6 +28,7 @@ fn lasting(path: &Path) -> io::Result<LastingFile> {
 pub(crate) const TABLE: &[Row] = &[
     REPORT,
     Row { key: "trace",      label: "the trace",          needs: "",                            how: TRACE },
+    Row { key: "perfetto",   label: "the Perfetto trace", needs: "feature `perfetto`",          how: PERFETTO },
     Row { key: "sqlite",     label: "the database",       needs: "feature `sqlite`",            how: SQLITE },
     Row { key: "parquet",    label: "the datasets",       needs: "feature `parquet`",           how: PARQUET },
     Row { key: "gpu_trace",  label: "the GPU trace",      needs: "",                            how: GPU_TRACE },
@@ -73,6 +74,21 @@ const TRACE: Option<How> = Some(How::Timeline(|path, _| {
         _ => Box::new(Chrome::new(lasting(path)?)),
     })
 }));
+
+#[cfg(feature = "perfetto")]
+const PERFETTO: Option<How> = Some(How::Timeline(|path, opening| {
+    use range_report::export::Perfetto;
+    let Some((bytes, files)) = opening.config.rotate else { return Ok(Box::new(Perfetto::new(lasting(path)?))) };
+    let path = std::path::absolute(path)?; // the program may go elsewhere
+    Ok(Box::new(Perfetto::rotating(bytes, move |number| {
+        if let Some(oldest) = number.checked_sub(files).filter(|oldest| *oldest > 0) {
+            let _was_moved = std::fs::remove_file(path::numbered(&path, oldest));
+        }
+        lasting(&path::numbered(&path, number))
+    })?))
+}));
+#[cfg(not(feature = "perfetto"))]
+const PERFETTO: Option<How> = None;
 
 const GPU_TRACE: Option<How> = Some(How::Timeline(|path, _| {
     let file = lasting(path)?;
@@ -187,7 +203,9 @@ pub(crate) fn without_effect(config: &Config) -> Vec<String> {
          name, or with `parquet`"
             .to_owned()
     });
-    baseline_without_page(config).into_iter().chain(every).collect()
+    let rotate = config.rotate.filter(|_| config.file("perfetto").is_none());
+    let rotate = rotate.map(|_| "`rotate` has no effect without `perfetto`, whose files it limits".to_owned());
+    baseline_without_page(config).into_iter().chain(every).chain(rotate).collect()
 }
 
 fn baseline_without_page(config: &Config) -> Option<String> {

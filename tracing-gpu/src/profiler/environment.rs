@@ -10,7 +10,7 @@ use range_report::stats::Lean;
 use range_report::{Report, UnknownName};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use crate::config::{Config, Gpu, LEAST_EVERY};
+use crate::config::{Config, Gpu, LEAST_EVERY, LEAST_ROTATED};
 use crate::outputs::{self, How};
 
 /// Applies both variables, or the filter alone. Returns a line for each rejected part.
@@ -56,7 +56,7 @@ enum Refused {
 }
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 20] = [
+const SETTINGS: [(&str, Set); 21] = [
     ("report", |config, value| reports(value).map(|reports| config.reports = reports)),
     ("style", |config, value| parsed(value).map(|style| config.style = style)),
     ("name_from", |config, value| names(value).map(|names| config.fields.name_from = Some(names))),
@@ -75,6 +75,7 @@ const SETTINGS: [(&str, Set); 20] = [
     ("domain", |config, value| parsed(value).map(|domain| config.domain = domain)),
     ("parents", |config, value| parsed(value).map(|parents| config.parents = parents)),
     ("every", |config, value| duration(value).map(|every| config.every = Some(every))),
+    ("rotate", |config, value| rotation(value).map(|rotate| config.rotate = Some(rotate))),
     ("otlp", otlp),
     ("signals", |config, value| signals(value).map(|on| config.on_signal = Some(on))),
 ];
@@ -231,6 +232,24 @@ fn duration(value: &str) -> Result<Duration, Refused> {
     let ms = unit_ms.zip(number.parse::<u64>().ok()).and_then(|(unit, number)| number.checked_mul(unit));
     let duration = ms.map(Duration::from_millis).filter(|duration| *duration >= LEAST_EVERY);
     duration.ok_or_else(|| refused(value, "a time of at least 10ms: a whole number with ms, s, m or h"))
+}
+
+/// The size and the number of files: `256MB*8`.
+fn rotation(value: &str) -> Result<(u64, u64), Refused> {
+    let part = || {
+        let (size, files) = value.split_once('*')?;
+        let number = size.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = match size.get(number.len()..)? {
+            "KB" => 1_000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            _ => return None,
+        };
+        let bytes = number.parse::<u64>().ok()?.checked_mul(unit)?;
+        let files = files.parse().ok().filter(|files| *files > 0)?;
+        (bytes >= LEAST_ROTATED).then_some((bytes, files))
+    };
+    part().ok_or_else(|| refused(value, "a size of at least 100KB and a number of files, as 256MB*8"))
 }
 
 /// Where metrics are pushed to.

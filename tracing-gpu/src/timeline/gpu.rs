@@ -113,7 +113,7 @@ impl GpuTracks {
                 }
                 Event::Detail(detail, launch) => {
                     let (launch, span, call) = place(*launch);
-                    let detail = detail.on_clock(|ns| moment(ns));
+                    let detail = detail.on_clock(moment);
                     give(&Item::Detail(PlacedDetail { detail, launch, span, call }));
                 }
                 Event::Projection { label, level, streams } => {

@@ -1,6 +1,6 @@
 //! Arrows from the calls that batches serve to the batches.
 
-use super::line::{Lines, Track};
+use super::draw::{At, Draw};
 use crate::stats::Keyed;
 use crate::timeline::Link;
 
@@ -13,7 +13,7 @@ const BATCH: &str = "batch";
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     /// By number, modulo [`CALLS`]: the call, and where its first range begins.
-    first: Vec<(u64, Option<(Track, u64)>)>,
+    first: Vec<(u64, Option<At>)>,
     /// By the call whose first range has not come.
     waiting: Keyed<u64, Vec<Link>>,
     count: usize,
@@ -21,10 +21,7 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    pub(super) fn range(&mut self, lines: &mut Lines, call: u64, at: (Track, u64)) {
-        if call == 0 {
-            return;
-        }
+    pub(super) fn range(&mut self, lines: &mut impl Draw, call: u64, at: At) {
         self.first.resize(CALLS as usize, (0, None));
         let first = &mut self.first[(call % CALLS) as usize];
         if first.0 == call {
@@ -36,7 +33,7 @@ impl Batches {
         links.into_iter().for_each(|link| self.link(lines, link));
     }
 
-    pub(super) fn link(&mut self, lines: &mut Lines, link: Link) {
+    pub(super) fn link(&mut self, lines: &mut impl Draw, link: Link) {
         let first = |call: u64| self.first.get((call % CALLS) as usize).filter(|(of, _)| *of == call)?.1;
         match (first(link.served), first(link.batch)) {
             (Some(from), Some(to)) => self.arrow(lines, from, to),
@@ -55,14 +52,10 @@ impl Batches {
     }
 
     /// An arrow does not go back in time.
-    fn arrow(&mut self, lines: &mut Lines, (from, start): (Track, u64), (to, end): (Track, u64)) {
-        if start > end {
-            return;
+    fn arrow(&mut self, lines: &mut impl Draw, from: At, to: At) {
+        if from.time <= to.time {
+            self.arrows += 1;
+            lines.arrow(BATCH, self.arrows, from, to);
         }
-        self.arrows += 1;
-        let mut event = lines.event("s", from, BATCH);
-        event.time("ts", start).text("cat", BATCH).hex("id", self.arrows, 0).end();
-        let mut event = lines.event("f", to, BATCH);
-        event.time("ts", end).text("cat", BATCH).hex("id", self.arrows, 0).text("bp", "e").end();
     }
 }

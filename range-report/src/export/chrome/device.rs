@@ -1,7 +1,7 @@
 //! Work of the GPUs: each GPU is shown as a process, and its streams as threads.
 
+use super::draw::{At, Describe, Draw, Track};
 use super::lanes::Lanes;
-use super::line::{Event, Lines, Track};
 use crate::report::gpu_work::direction;
 use crate::stats::Keyed;
 use crate::summary::MemoryKind;
@@ -26,8 +26,8 @@ pub(super) struct Devices {
     labels: String,
     devices: Keyed<u32, Device>,
     next_flow: u64,
-    /// Thread and time of the launch at which the last arrow begins.
-    anchor: Option<(u32, u64)>,
+    /// The launch at which the last arrow begins.
+    anchor: Option<At>,
 }
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Devices {
         Self { pid, labels, devices: Keyed::default(), next_flow: 1, anchor: None }
     }
 
-    pub(super) fn device(&mut self, lines: &mut Lines, number: u32, name: &str) {
+    pub(super) fn device(&mut self, lines: &mut impl Draw, number: u32, name: &str) {
         let track = Track { pid: device_pid(self.pid, number), tid: 0 };
         let blank = if name.is_empty() { "" } else { " " };
         lines.metadata(track, "process_name", &format!("GPU {number}{blank}{name}"));
@@ -73,7 +73,7 @@ impl Devices {
         self.devices.row_or(number, || Device::new(track.pid));
     }
 
-    pub(super) fn operation(&mut self, lines: &mut Lines, operation: &Operation<'_>) {
+    pub(super) fn operation(&mut self, lines: &mut impl Draw, operation: &Operation<'_>) {
         let device = self.known(lines, operation.device);
         let stream = (operation.context, operation.stream);
         let track = device.place(lines, stream, OPERATIONS, operation.start, operation.end);
@@ -83,11 +83,11 @@ impl Devices {
             Work::Memory(memory) => memory_name(memory),
             Work::Graph(graph) => (graph_name(graph), "graph"),
         };
-        let mut event = lines.slice(track, &name, operation.start, operation.end);
+        let event = lines.slice(track, &name, operation.start, operation.end);
         event.text("cat", category).args();
         match operation.work {
-            Work::Kernel(kernel) => kernel_args(&mut event, kernel, operation),
-            Work::Memory(memory) => memory_args(&mut event, memory, operation.end.saturating_sub(operation.start)),
+            Work::Kernel(kernel) => kernel_args(event, kernel, operation),
+            Work::Memory(memory) => memory_args(event, memory, operation.end.saturating_sub(operation.start)),
             Work::Graph(graph) => _ = event.integer("graph", u64::from(graph)),
         }
         for (key, number) in
@@ -108,43 +108,45 @@ impl Devices {
             event.integer("call", operation.call);
         }
         event.end();
+        let at = At { track, time: operation.start, slice: lines.slice_of(track) };
         if let Work::Memory(memory @ Memory { bytes: 1.., .. }) = operation.work {
             device.copied(lines, memory, operation);
         }
-        self.flow(lines, operation, track);
+        self.flow(lines, operation, at);
     }
 
     /// Draws an arrow from the launch to the operation. Each arrow has its own id, so that the launch of a graph has an
     /// arrow to each of its operations.
-    fn flow(&mut self, lines: &mut Lines, operation: &Operation<'_>, track: Track) {
+    fn flow(&mut self, lines: &mut impl Draw, operation: &Operation<'_>, to: At) {
         let Some((thread, at)) = operation.launch else { return };
         let launch = Track { pid: self.pid, tid: thread };
         let at = at.min(operation.start); // an arrow does not go back in time
-        if self.anchor.replace((thread, at)) != Some((thread, at)) {
-            // Perfetto starts an arrow at the slice that began last, even if that slice has ended. So a slice must
-            // begin at the launch.
-            let mut event = lines.slice(launch, LAUNCH, at, at);
-            event.text("cat", LAUNCH).args().integer("correlation", u64::from(operation.correlation)).end();
-        }
+        let from = match self.anchor.filter(|anchor| (anchor.track, anchor.time) == (launch, at)) {
+            Some(anchor) => anchor,
+            None => {
+                // Perfetto starts an arrow at the slice that began last, even if that slice has ended. So a slice must
+                // begin at the launch.
+                let event = lines.slice(launch, LAUNCH, at, at);
+                event.text("cat", LAUNCH).args().integer("correlation", u64::from(operation.correlation)).end();
+                *self.anchor.insert(At { track: launch, time: at, slice: lines.slice_of(launch) })
+            }
+        };
         let id = self.next_flow;
         self.next_flow += 1;
-        let mut event = lines.event("s", launch, LAUNCH);
-        event.time("ts", at).text("cat", LAUNCH).hex("id", id, 0).end();
-        let mut event = lines.event("f", track, LAUNCH);
-        event.time("ts", operation.start).text("cat", LAUNCH).hex("id", id, 0).text("bp", "e").end();
+        lines.arrow(LAUNCH, id, from, to);
     }
 
-    pub(super) fn projection(&mut self, lines: &mut Lines, projection: &Projection<'_>) {
+    pub(super) fn projection(&mut self, lines: &mut impl Draw, projection: &Projection<'_>) {
         let device = self.known(lines, projection.device);
         let (stream, row) = ((projection.context, projection.stream), projection.level.min(OPERATIONS - 1));
         let track = device.place(lines, stream, row, projection.start, projection.end);
-        let mut event = lines.slice(track, projection.name, projection.start, projection.end);
+        let event = lines.slice(track, projection.name, projection.start, projection.end);
         event.text("cat", projection.domain.unwrap_or("range"));
         event.args().integer("level", u64::from(projection.level)).end();
     }
 
     /// The device. If it was not announced, announces it by its number.
-    fn known(&mut self, lines: &mut Lines, number: u32) -> &mut Device {
+    fn known(&mut self, lines: &mut impl Draw, number: u32) -> &mut Device {
         if !self.devices.contains_key(&number) {
             self.device(lines, number, "");
         }
@@ -159,7 +161,7 @@ impl Device {
     }
 
     /// The track for a slice of this row of a stream.
-    fn place(&mut self, lines: &mut Lines, id: (u32, u32), row: u32, start: u64, end: u64) -> Track {
+    fn place(&mut self, lines: &mut impl Draw, id: (u32, u32), row: u32, start: u64, end: u64) -> Track {
         let first_context = *self.context.get_or_insert(id.0);
         let number = self.streams.len() as u32 + 1;
         let stream = self.streams.row_or(id, || Stream { number, rows: Keyed::default() });
@@ -190,7 +192,7 @@ impl Device {
 
     /// Counts the bytes copied so far in this direction. The times of a counter never decrease, although the operations
     /// of several streams may arrive out of order.
-    fn copied(&mut self, lines: &mut Lines, memory: Memory, operation: &Operation<'_>) {
+    fn copied(&mut self, lines: &mut impl Draw, memory: Memory, operation: &Operation<'_>) {
         let Some(direction) = direction(memory.kind) else { return };
         let (track, name) = (Track { pid: self.pid, tid: 0 }, format!("Copied {direction}"));
         let first = !self.copied.contains_key(&memory.kind);
@@ -231,7 +233,7 @@ pub(crate) const fn memory_kind(kind: u8) -> &'static str {
     }
 }
 
-fn kernel_args(event: &mut Event<'_>, kernel: Kernel, operation: &Operation<'_>) {
+fn kernel_args(event: &mut impl Describe, kernel: Kernel, operation: &Operation<'_>) {
     event.triple("grid", kernel.grid).triple("block", kernel.block);
     event.integer("registers", u64::from(kernel.registers));
     event.signed_integer("static_shared", i64::from(kernel.static_shared));
@@ -241,7 +243,7 @@ fn kernel_args(event: &mut Event<'_>, kernel: Kernel, operation: &Operation<'_>)
     }
 }
 
-fn memory_args(event: &mut Event<'_>, memory: Memory, ns: u64) {
+fn memory_args(event: &mut impl Describe, memory: Memory, ns: u64) {
     event.integer("bytes", memory.bytes);
     if ns > 0 {
         let gigabytes_per_second = memory.bytes as f64 / ns as f64;

@@ -2,8 +2,9 @@
 
 use super::batches::Batches;
 use super::color::Nearest;
+use super::draw::{At, Describe, Draw, Track, Written};
 use super::lanes::Lanes;
-use super::line::{Event, Lines, Track, Written};
+use super::polls::Polls;
 use crate::stats::Keyed;
 use crate::summary::RangeStyle;
 use crate::timeline::{Api, ApiCall, Call, Ending, Link, Mark, Range, Value};
@@ -29,6 +30,7 @@ pub(super) struct Host {
     next_track: u32,
     next_async: u64,
     batches: Batches,
+    polls: Polls,
     alike: Alike,
 }
 
@@ -50,12 +52,13 @@ impl Host {
             next_track: OWN_TRACKS,
             next_async: 1,
             batches: Batches::default(),
+            polls: Polls::default(),
             alike: Alike::default(),
         }
     }
 
     /// Names a thread. A number may get a second name, because the operating system reuses numbers.
-    pub(super) fn thread(&mut self, lines: &mut Lines, number: u32, name: &str) {
+    pub(super) fn thread(&mut self, lines: &mut impl Draw, number: u32, name: &str) {
         let index = self.index(number);
         let track = Track { pid: self.pid, tid: number };
         let unnamed = format!("thread {number}"); // Perfetto counts an empty name as an error
@@ -65,45 +68,49 @@ impl Host {
         name.clone_into(&mut self.threads[index].name);
     }
 
-    pub(super) fn range(&mut self, lines: &mut Lines, range: &Range<'_>) {
+    pub(super) fn range(&mut self, lines: &mut impl Draw, range: &Range<'_>) {
         if range.style == RangeStyle::StartEnd {
             return self.start_end(lines, range);
         }
         let track = self.track(lines, range.thread, RANGES, range.start, range.end);
-        let mut event = lines.slice(track, range.name, range.start, range.end);
-        describe(&mut event, range, &mut self.alike);
+        let event = lines.slice(track, range.name, range.start, range.end);
+        describe(event, range, &mut self.alike);
         event.end();
-        self.batches.range(lines, range.call, (track, range.start));
+        if range.call != 0 {
+            let at = At { track, time: range.start, slice: lines.slice_of(track) };
+            self.batches.range(lines, range.call, at);
+            self.polls.range(lines, range.call, at);
+        }
     }
 
-    pub(super) fn link(&mut self, lines: &mut Lines, link: Link) {
+    pub(super) fn link(&mut self, lines: &mut impl Draw, link: Link) {
         self.batches.link(lines, link);
     }
 
     /// Start/end ranges do not nest. So each is an asynchronous event: a begin and an end that share an id.
-    fn start_end(&mut self, lines: &mut Lines, range: &Range<'_>) {
+    fn start_end(&mut self, lines: &mut impl Draw, range: &Range<'_>) {
         let (pid, id) = (self.pid, self.next_async);
         self.next_async += 1;
-        let mut event = lines.event("b", Track { pid, tid: range.thread }, range.name);
+        let event = lines.event("b", Track { pid, tid: range.thread }, range.name);
         event.time("ts", range.start).hex("id", id, 0);
-        describe(&mut event, range, &mut self.alike);
+        describe(event, range, &mut self.alike);
         event.end();
         let thread = range.end_thread.unwrap_or(range.thread);
-        let mut event = lines.event("e", Track { pid, tid: thread }, range.name);
+        let event = lines.event("e", Track { pid, tid: thread }, range.name);
         event.time("ts", range.end.max(range.start)).hex("id", id, 0);
-        categories(&mut event, range);
+        categories(event, range);
         event.end();
     }
 
     /// Calls overlap one another and go from thread to thread. So they are asynchronous events, which viewers put on
     /// one track for each name.
-    pub(super) fn call(&mut self, lines: &mut Lines, call: &Call<'_>) {
+    pub(super) fn call(&mut self, lines: &mut impl Draw, call: &Call<'_>) {
         let (track, id) = (Track { pid: self.pid, tid: call.thread }, self.next_async);
         self.next_async += 1;
-        let mut event = lines.event("b", track, call.name);
+        let event = lines.event("b", track, call.name);
         event.time("ts", call.start).text("cat", CALL).hex("id", id, 0);
-        numbers(&mut event, call.span, call.call, call.parent);
-        fields(&mut event, call.fields);
+        numbers(event, call.span, call.call, call.parent);
+        fields(event, call.fields);
         if let Some(domain) = call.domain {
             event.args().text("domain", domain);
         }
@@ -113,11 +120,11 @@ impl Host {
             Ending::Cut => _ = event.args().boolean("cut", true),
         }
         event.end();
-        let mut event = lines.event("e", track, call.name);
+        let event = lines.event("e", track, call.name);
         event.time("ts", call.end.max(call.start)).text("cat", CALL).hex("id", id, 0).end();
     }
 
-    pub(super) fn mark(&self, lines: &mut Lines, mark: &Mark<'_>) {
+    pub(super) fn mark(&self, lines: &mut impl Draw, mark: &Mark<'_>) {
         let (level, color) = match mark.level {
             1 => ("error", Some("terrible")),
             2 => ("warn", Some("bad")),
@@ -125,7 +132,7 @@ impl Host {
             4 => ("debug", None),
             _ => ("trace", None),
         };
-        let mut event = lines.event("i", Track { pid: self.pid, tid: mark.thread }, mark.text);
+        let event = lines.event("i", Track { pid: self.pid, tid: mark.thread }, mark.text);
         event.time("ts", mark.at).text("s", "t");
         match mark.domain {
             Some(domain) => event.list("cat", domain, level),
@@ -134,15 +141,15 @@ impl Host {
         if let Some(color) = color {
             event.text("cname", color);
         }
-        fields(&mut event, mark.fields);
+        fields(event, mark.fields);
         event.end();
     }
 
     /// Calls of CUDA have a track beside that of their thread: they and the ranges are recorded by different means, and
     /// may not nest.
-    pub(super) fn api_call(&mut self, lines: &mut Lines, call: &ApiCall<'_>) {
+    pub(super) fn api_call(&mut self, lines: &mut impl Draw, call: &ApiCall<'_>) {
         let track = self.track(lines, call.thread, API_CALLS, call.start, call.end);
-        let mut event = lines.slice(track, call.name, call.start, call.end);
+        let event = lines.slice(track, call.name, call.start, call.end);
         event.text("cat", if call.api == Api::Runtime { "cuda_runtime" } else { "cuda_driver" });
         if call.result != 0 {
             event.text("cname", "terrible");
@@ -156,7 +163,7 @@ impl Host {
 
     /// The track of a thread for a slice of this kind. If it is a new one, writes its name and place beside those of
     /// the thread.
-    fn track(&mut self, lines: &mut Lines, thread: u32, what: &str, start: u64, end: u64) -> Track {
+    fn track(&mut self, lines: &mut impl Draw, thread: u32, what: &str, start: u64, end: u64) -> Track {
         let (index, pid, tid) = (self.index(thread), self.pid, self.next_track);
         let Thread { name, number, ranges, api_calls } = &mut self.threads[index];
         let lanes = if what == RANGES { ranges } else { api_calls };
@@ -191,7 +198,7 @@ fn place(thread: usize, track: u32) -> u32 {
 }
 
 /// Writes everything about a range except its name and times.
-fn describe(event: &mut Event<'_>, range: &Range<'_>, alike: &mut Alike) {
+fn describe(event: &mut impl Describe, range: &Range<'_>, alike: &mut Alike) {
     alike.describe(event, range);
     numbers(event, range.span, range.call, range.parent);
     if let Some(payload) = range.payload {
@@ -207,7 +214,7 @@ fn describe(event: &mut Event<'_>, range: &Range<'_>, alike: &mut Alike) {
 }
 
 /// Writes the known numbers. The first call of a span has the span's number, which is then written once.
-fn numbers(event: &mut Event<'_>, span: u64, call: u64, parent: u64) {
+fn numbers(event: &mut impl Describe, span: u64, call: u64, parent: u64) {
     for (key, number) in [("call", call), ("parent", parent), ("span_id", if span == call { 0 } else { span })] {
         if number != 0 {
             event.args().integer(key, number);
@@ -216,7 +223,7 @@ fn numbers(event: &mut Event<'_>, span: u64, call: u64, parent: u64) {
 }
 
 /// Writes fields as a member of the arguments, so that their names do not collide with ours.
-fn fields(event: &mut Event<'_>, fields: &[(&str, Value<'_>)]) {
+fn fields(event: &mut impl Describe, fields: &[(&str, Value<'_>)]) {
     if !fields.is_empty() {
         event.args().open("fields");
         for (key, value) in fields {
@@ -242,7 +249,7 @@ type Common = (Option<Box<str>>, Option<Box<str>>, Option<u32>);
 const ALIKE: usize = 8;
 
 impl Alike {
-    fn describe(&mut self, event: &mut Event<'_>, range: &Range<'_>) {
+    fn describe(&mut self, event: &mut impl Describe, range: &Range<'_>) {
         let is_of = |(domain, category, color): &Common| {
             *color == range.color && category.as_deref() == range.category && domain.as_deref() == range.domain
         };
@@ -260,7 +267,8 @@ impl Alike {
             event.args().text("category", category);
         }
         let common = (range.domain.map(Box::from), range.category.map(Box::from), range.color);
-        let known = (common, event.since(from));
+        let Some(written) = event.since(from) else { return };
+        let known = (common, written);
         match self.known.get_mut(self.next) {
             Some(oldest) => *oldest = known,
             None => self.known.push(known),
@@ -270,7 +278,7 @@ impl Alike {
 }
 
 /// Writes the domain and then the category as a list, which must not be empty.
-fn categories(event: &mut Event<'_>, range: &Range<'_>) {
+fn categories(event: &mut impl Describe, range: &Range<'_>) {
     match (range.domain, range.category) {
         (Some(domain), Some(category)) => event.list("cat", domain, category),
         (Some(one), None) | (None, Some(one)) => event.text("cat", one),

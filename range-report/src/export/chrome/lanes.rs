@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::line::Track;
+use super::draw::Track;
 
 /// The number of outermost slices that a lane remembers.
 const REMEMBERED: usize = 4096;

@@ -2,22 +2,18 @@
 
 use std::io::Write as _;
 
+use super::draw::{At, Describe, Draw, Track, Written};
 use super::text::{HEX, integer, is_plain, microseconds, string};
 use crate::timeline::Value;
 
-/// A row of the viewer: a thread of the process, or anything else that is shown like a thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Track {
-    pub(super) pid: u32,
-    pub(super) tid: u32,
-}
-
 /// Integers up to here are exact in every reader; JavaScript's numbers end there.
 const EXACT: u64 = 1 << 53;
+
 /// The lines that have not been written yet.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    bytes: Vec<u8>,
+    /// The lines, and the event at their end.
+    event: Event,
     begun: bool,
     /// The text before the name of the last slice; `track` is its track. The next slice is likely on the same track.
     beginning: Vec<u8>,
@@ -26,129 +22,98 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.event.bytes
     }
 
     pub(super) fn clear(&mut self) {
-        self.bytes.clear();
+        self.event.bytes.clear();
     }
 
     /// Writes the end of the file. Readers also accept a file without it, as a killed process leaves one.
     pub(super) fn finish(&mut self) {
-        self.bytes.extend_from_slice(if self.begun { b"\n]\n" } else { b"[]\n" });
-    }
-
-    /// Begins an event, and first writes the comma that ends the line above.
-    pub(super) fn event(&mut self, phase: &'static str, track: Track, name: &str) -> Event<'_> {
-        self.begin(phase, track);
-        string(&mut self.bytes, &[name]);
-        Event { bytes: &mut self.bytes, in_args: false, comma: true }
+        self.event.bytes.extend_from_slice(if self.begun { b"\n]\n" } else { b"[]\n" });
     }
 
     /// Writes everything before the name.
     fn begin(&mut self, phase: &'static str, track: Track) {
-        self.bytes.extend_from_slice(if self.begun { b",\n{\"ph\":\"" } else { b"[\n{\"ph\":\"" });
+        self.event.bytes.extend_from_slice(if self.begun { b",\n{\"ph\":\"" } else { b"[\n{\"ph\":\"" });
         self.begun = true;
-        self.bytes.extend_from_slice(phase.as_bytes());
-        self.bytes.extend_from_slice(b"\",\"pid\":");
-        integer(&mut self.bytes, u64::from(track.pid));
-        self.bytes.extend_from_slice(b",\"tid\":");
-        integer(&mut self.bytes, u64::from(track.tid));
-        self.bytes.extend_from_slice(b",\"name\":");
+        self.event.bytes.extend_from_slice(phase.as_bytes());
+        self.event.bytes.extend_from_slice(b"\",\"pid\":");
+        integer(&mut self.event.bytes, u64::from(track.pid));
+        self.event.bytes.extend_from_slice(b",\"tid\":");
+        integer(&mut self.event.bytes, u64::from(track.tid));
+        self.event.bytes.extend_from_slice(b",\"name\":");
+    }
+}
+
+impl Draw for Lines {
+    type Event = Event;
+
+    /// A file of text would grow by half.
+    const POLLS: bool = false;
+
+    /// Begins an event, and first writes the comma that ends the line above.
+    fn event(&mut self, phase: &'static str, track: Track, name: &str) -> &mut Event {
+        self.begin(phase, track);
+        string(&mut self.event.bytes, &[name]);
+        (self.event.in_args, self.event.comma) = (false, true);
+        &mut self.event
     }
 
     /// A complete event: a slice of a track.
-    pub(super) fn slice(&mut self, track: Track, name: &str, start: u64, end: u64) -> Event<'_> {
+    fn slice(&mut self, track: Track, name: &str, start: u64, end: u64) -> &mut Event {
         if self.track == track && !self.beginning.is_empty() {
-            self.bytes.extend_from_slice(&self.beginning);
+            self.event.bytes.extend_from_slice(&self.beginning);
         } else {
-            let (from, is_first) = (self.bytes.len(), !self.begun);
+            let (from, is_first) = (self.event.bytes.len(), !self.begun);
             self.begin("X", track);
             self.beginning.clear();
             if !is_first {
-                self.beginning.extend_from_slice(&self.bytes[from..]); // starts with the comma that ends the line above
+                // It starts with the comma that ends the line above.
+                self.beginning.extend_from_slice(&self.event.bytes[from..]);
                 self.track = track;
             }
         }
-        string(&mut self.bytes, &[name]);
-        let mut event = Event { bytes: &mut self.bytes, in_args: false, comma: true };
+        string(&mut self.event.bytes, &[name]);
+        (self.event.in_args, self.event.comma) = (false, true);
+        let event = &mut self.event;
         event.time("ts", start).time("dur", end.saturating_sub(start));
         event
     }
 
+    fn arrow(&mut self, name: &'static str, number: u64, from: At, to: At) {
+        let event = self.event("s", from.track, name);
+        event.time("ts", from.time).text("cat", name).hex("id", number, 0).end();
+        let event = self.event("f", to.track, name);
+        event.time("ts", to.time).text("cat", name).hex("id", number, 0).text("bp", "e").end();
+    }
+
+    fn slice_of(&self, _: Track) -> u64 {
+        0
+    }
+
     /// Writes the name or the labels of a track or a process.
-    pub(super) fn metadata(&mut self, track: Track, what: &str, name: &str) {
+    fn metadata(&mut self, track: Track, what: &str, name: &str) {
         let key = if what == "process_labels" { "labels" } else { "name" };
         self.event("M", track, what).args().text(key, name).end();
     }
 
     /// Writes the position of a process among processes, or of a thread among threads.
-    pub(super) fn order(&mut self, track: Track, what: &str, index: u32) {
+    fn order(&mut self, track: Track, what: &str, index: u32) {
         self.event("M", track, what).args().integer("sort_index", u64::from(index)).end();
     }
 }
 
 /// An event that is being written. It is complete after [`Event::end`].
-#[must_use]
-pub(super) struct Event<'a> {
-    bytes: &'a mut Vec<u8>,
+#[derive(Debug, Default)]
+pub(super) struct Event {
+    bytes: Vec<u8>,
     in_args: bool,
     comma: bool,
 }
 
-impl Event<'_> {
-    /// Writes a time in microseconds, as the format wants it, with three decimals: no nanosecond is lost.
-    pub(super) fn time(&mut self, key: &'static str, ns: u64) -> &mut Self {
-        self.key(key);
-        microseconds(self.bytes, ns);
-        self
-    }
-
-    /// The present position, for [`since`](Self::since).
-    pub(super) fn place(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// A copy of the text from this position on, to be written [again](Self::again) in other events.
-    pub(super) fn since(&self, place: usize) -> Written {
-        Written { bytes: self.bytes.get(place..).unwrap_or_default().into(), in_args: self.in_args }
-    }
-
-    /// Writes a text that was copied from the same position in another event.
-    pub(super) fn again(&mut self, written: &Written) {
-        self.bytes.extend_from_slice(&written.bytes);
-        (self.in_args, self.comma) = (written.in_args, true);
-    }
-
-    /// From here on, keys are arguments.
-    pub(super) fn args(&mut self) -> &mut Self {
-        if !self.in_args {
-            self.open("args");
-            self.in_args = true;
-        }
-        self
-    }
-
-    pub(super) fn text(&mut self, key: &'static str, value: &str) -> &mut Self {
-        self.key(key);
-        string(self.bytes, &[value]);
-        self
-    }
-
-    /// A member with a key and a value that the program chose.
-    pub(super) fn member(&mut self, key: &str, value: Value<'_>) -> &mut Self {
-        self.comma();
-        string(self.bytes, &[key]);
-        self.bytes.push(b':');
-        self.value(value)
-    }
-
-    /// A value that the program chose.
-    pub(super) fn payload(&mut self, key: &'static str, value: Value<'_>) -> &mut Self {
-        self.key(key);
-        self.value(value)
-    }
-
+impl Event {
     fn value(&mut self, value: Value<'_>) -> &mut Self {
         match value {
             Value::Integer(number) => self.signed(number < 0, number.unsigned_abs()),
@@ -156,50 +121,19 @@ impl Event<'_> {
             Value::Float(number) => self.number(number),
             Value::Bool(answer) => self.answer(answer),
             Value::Text(text) => {
-                string(self.bytes, &[text]);
+                string(&mut self.bytes, &[text]);
                 self
             }
         }
-    }
-
-    /// Several texts as one, with commas between them: the form of a list of categories.
-    pub(super) fn list(&mut self, key: &'static str, first: &str, second: &str) -> &mut Self {
-        self.key(key);
-        string(self.bytes, &[first, ",", second]);
-        self
-    }
-
-    /// A number. Beyond 2^53, which not every reader can hold, it is a string of its digits.
-    pub(super) fn integer(&mut self, key: &'static str, value: u64) -> &mut Self {
-        self.key(key);
-        self.signed(false, value)
-    }
-
-    pub(super) fn signed_integer(&mut self, key: &'static str, value: i64) -> &mut Self {
-        self.key(key);
-        self.signed(value < 0, value.unsigned_abs())
     }
 
     fn signed(&mut self, negative: bool, value: u64) -> &mut Self {
         let quoted = value > EXACT;
         self.bytes.extend(quoted.then_some(b'"'));
         self.bytes.extend(negative.then_some(b'-'));
-        integer(self.bytes, value);
+        integer(&mut self.bytes, value);
         self.bytes.extend(quoted.then_some(b'"'));
         self
-    }
-
-    /// A number for counters, which accept no strings. Readers hold it exactly up to 2^53.
-    pub(super) fn count(&mut self, key: &'static str, value: u64) -> &mut Self {
-        self.key(key);
-        integer(self.bytes, value);
-        self
-    }
-
-    /// A number. Infinity and NaN are strings, because JSON has no such numbers.
-    pub(super) fn float(&mut self, key: &'static str, value: f64) -> &mut Self {
-        self.key(key);
-        self.number(value)
     }
 
     fn number(&mut self, value: f64) -> &mut Self {
@@ -210,56 +144,9 @@ impl Event<'_> {
         self
     }
 
-    pub(super) fn boolean(&mut self, key: &'static str, value: bool) -> &mut Self {
-        self.key(key);
-        self.answer(value)
-    }
-
     fn answer(&mut self, value: bool) -> &mut Self {
         self.bytes.extend_from_slice(if value { b"true" } else { b"false" });
         self
-    }
-
-    pub(super) fn triple(&mut self, key: &'static str, values: [i32; 3]) -> &mut Self {
-        self.key(key);
-        for (place, value) in values.into_iter().enumerate() {
-            self.bytes.push(if place == 0 { b'[' } else { b',' });
-            self.signed(value < 0, u64::from(value.unsigned_abs()));
-        }
-        self.bytes.push(b']');
-        self
-    }
-
-    /// A number as a hexadecimal string, which is the format's form of an id.
-    pub(super) fn hex(&mut self, key: &'static str, value: u64, digits: u32) -> &mut Self {
-        self.key(key);
-        self.bytes.extend_from_slice(b"\"0x");
-        let digits = digits.max((64 - value.leading_zeros()).div_ceil(4)).clamp(1, 16);
-        for place in (0..digits).rev() {
-            self.bytes.push(HEX[(value >> (4 * place)) as usize & 15]);
-        }
-        self.bytes.push(b'"');
-        self
-    }
-
-    pub(super) fn open(&mut self, key: &'static str) -> &mut Self {
-        self.key(key);
-        self.bytes.push(b'{');
-        self.comma = false;
-        self
-    }
-
-    pub(super) fn close(&mut self) -> &mut Self {
-        self.bytes.push(b'}');
-        self.comma = true;
-        self
-    }
-
-    pub(super) fn end(&mut self) {
-        if self.in_args {
-            self.close();
-        }
-        self.close();
     }
 
     /// A key of ours, which needs no escaping.
@@ -279,11 +166,137 @@ impl Event<'_> {
     }
 }
 
-/// A part of an event as text, for events that share this part.
-#[derive(Debug, Default)]
-pub(super) struct Written {
-    bytes: Box<[u8]>,
-    in_args: bool,
+impl Describe for Event {
+    /// Writes a time in microseconds, as the format wants it, with three decimals: no nanosecond is lost.
+    fn time(&mut self, key: &'static str, ns: u64) -> &mut Self {
+        self.key(key);
+        microseconds(&mut self.bytes, ns);
+        self
+    }
+
+    /// The present position, for [`since`](Self::since).
+    fn place(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// A copy of the text from this position on, to be written [again](Self::again) in other events.
+    fn since(&self, place: usize) -> Option<Written> {
+        let bytes = self.bytes.get(place..).unwrap_or_default().into();
+        Some(Written { bytes, in_args: self.in_args })
+    }
+
+    /// Writes a text that was copied from the same position in another event.
+    fn again(&mut self, written: &Written) {
+        self.bytes.extend_from_slice(&written.bytes);
+        (self.in_args, self.comma) = (written.in_args, true);
+    }
+
+    /// From here on, keys are arguments.
+    fn args(&mut self) -> &mut Self {
+        if !self.in_args {
+            self.open("args");
+            self.in_args = true;
+        }
+        self
+    }
+
+    fn text(&mut self, key: &'static str, value: &str) -> &mut Self {
+        self.key(key);
+        string(&mut self.bytes, &[value]);
+        self
+    }
+
+    /// A member with a key and a value that the program chose.
+    fn member(&mut self, key: &str, value: Value<'_>) -> &mut Self {
+        self.comma();
+        string(&mut self.bytes, &[key]);
+        self.bytes.push(b':');
+        self.value(value)
+    }
+
+    /// A value that the program chose.
+    fn payload(&mut self, key: &'static str, value: Value<'_>) -> &mut Self {
+        self.key(key);
+        self.value(value)
+    }
+
+    /// Several texts as one, with commas between them: the form of a list of categories.
+    fn list(&mut self, key: &'static str, first: &str, second: &str) -> &mut Self {
+        self.key(key);
+        string(&mut self.bytes, &[first, ",", second]);
+        self
+    }
+
+    /// A number. Beyond 2^53, which not every reader can hold, it is a string of its digits.
+    fn integer(&mut self, key: &'static str, value: u64) -> &mut Self {
+        self.key(key);
+        self.signed(false, value)
+    }
+
+    fn signed_integer(&mut self, key: &'static str, value: i64) -> &mut Self {
+        self.key(key);
+        self.signed(value < 0, value.unsigned_abs())
+    }
+
+    /// A number for counters, which accept no strings. Readers hold it exactly up to 2^53.
+    fn count(&mut self, key: &'static str, value: u64) -> &mut Self {
+        self.key(key);
+        integer(&mut self.bytes, value);
+        self
+    }
+
+    /// A number. Infinity and NaN are strings, because JSON has no such numbers.
+    fn float(&mut self, key: &'static str, value: f64) -> &mut Self {
+        self.key(key);
+        self.number(value)
+    }
+
+    fn boolean(&mut self, key: &'static str, value: bool) -> &mut Self {
+        self.key(key);
+        self.answer(value)
+    }
+
+    fn triple(&mut self, key: &'static str, values: [i32; 3]) -> &mut Self {
+        self.key(key);
+        for (place, value) in values.into_iter().enumerate() {
+            self.bytes.push(if place == 0 { b'[' } else { b',' });
+            self.signed(value < 0, u64::from(value.unsigned_abs()));
+        }
+        self.bytes.push(b']');
+        self
+    }
+
+    /// A number as a hexadecimal string, which is the format's form of an id.
+    fn hex(&mut self, key: &'static str, value: u64, digits: u32) -> &mut Self {
+        self.key(key);
+        self.bytes.extend_from_slice(b"\"0x");
+        let digits = digits.max((64 - value.leading_zeros()).div_ceil(4)).clamp(1, 16);
+        for place in (0..digits).rev() {
+            self.bytes.push(HEX[(value >> (4 * place)) as usize & 15]);
+        }
+        self.bytes.push(b'"');
+        self
+    }
+
+    fn open(&mut self, key: &'static str) -> &mut Self {
+        self.key(key);
+        self.bytes.push(b'{');
+        self.comma = false;
+        self
+    }
+
+    fn close(&mut self) -> &mut Self {
+        self.bytes.push(b'}');
+        self.comma = true;
+        self
+    }
+
+    fn end(&mut self) {
+        if self.in_args {
+            self.close();
+        }
+        self.close();
+    }
 }
 
 #[cfg(test)]
@@ -291,9 +304,9 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn of(write: impl FnOnce(&mut Event<'_>)) -> Value {
+    fn of(write: impl FnOnce(&mut Event)) -> Value {
         let mut lines = Lines::default();
-        let mut event = lines.event("X", Track::default(), "");
+        let event = lines.event("X", Track::default(), "");
         write(event.args());
         event.end();
         lines.finish();

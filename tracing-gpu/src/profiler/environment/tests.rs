@@ -133,7 +133,7 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
             &*format!(
                 "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, names, bare_fields, nvtx, \
                  gpu, on_cpu, off_cpu, hot, percentiles, without, rows, notes, domain, parents, every, \
-                 otlp, {} and signals",
+                 rotate, otlp, {} and signals",
                 files.trim_end_matches(", ")
             ),
             "TRACING_GPU: `domain` cannot be ``: expected default, target or a name",
@@ -293,4 +293,20 @@ fn findings_are_switched_off_by_their_names() {
     let [complaint] = &complaints[..] else { panic!("{complaints:?}") };
     let start = "TRACING_GPU: `without` cannot be `small_copies+loss`: expected most_awaited, busy_threads, ";
     assert!(complaint.starts_with(start) && complaint.ends_with(" or small_copies, joined by +"), "{complaint}");
+}
+
+#[test]
+fn files_of_a_size_follow_one_another() {
+    for (text, rotate) in [("256MB*8", (256_000_000, 8)), ("100KB*1", (100_000, 1)), ("2GB*30", (2_000_000_000, 30))] {
+        let (config, complaints) = applied(&format!("rotate={text}"));
+        assert_eq!((config.rotate, complaints.len()), (Some(rotate), 0), "{text}");
+        let needless = "`rotate` has no effect without `perfetto`, whose files it limits";
+        assert_eq!(outputs::without_effect(&config), [needless]);
+    }
+    let expected = "expected a size of at least 100KB and a number of files, as 256MB*8";
+    for text in ["256MB", "256*8", "MB*8", "99KB*8", "256MB*0", "1.5GB*2", "1TB*2", "99999999999999GB*2", "1GB*-1"] {
+        let (config, complaints) = applied(&format!("rotate={text}"));
+        assert_eq!(config.rotate, None);
+        assert_eq!(complaints, [format!("TRACING_GPU: `rotate` cannot be `{text}`: {expected}")]);
+    }
 }
