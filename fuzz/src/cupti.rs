@@ -72,7 +72,7 @@ fn steps(bytes: &[u8], strides: &Strides) -> Vec<(usize, Step)> {
 /// Every operation with a time is counted once, whatever launched it.
 fn attributed(steps: &[(usize, Step)], notes: &[(u32, u32, u64)]) {
     let context = Context { parents: &[0, 0, 1, 1], keep: &|kept| kept < 8 };
-    let mut all = Join::new(Limits { launches: 8, calls: 8, has_calls: true, instances: 8 });
+    let mut all = Join::new(Limits { launches: 8, nodes: 8, calls: 8, has_calls: true, instances: 8 });
     all.ask_for_events();
     all.ask_for_details();
     for &(thread, correlation, instance) in notes {

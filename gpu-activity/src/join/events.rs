@@ -7,8 +7,9 @@ use crate::record::{ApiCall, Detail, GpuOp};
 /// A joined event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An operation, with its launch if known, and for a node of a graph the spans that captured it.
-    Operation(GpuOp, Option<Launch>, Option<Capture>),
+    /// An operation, with its launch if known, and the spans that captured it, for a node of a graph whose creation was
+    /// seen.
+    Operation(GpuOp, Option<Launch>, Capture),
     /// A call of the program (neither a driver call made by the runtime nor a call of the profiler), with the operating
     /// system's number of its thread; 0 if that is not known.
     Call(ApiCall, u32),
@@ -66,7 +67,7 @@ impl Fold for Events {
             }
             slot = instance.parent;
         }
-        let capture = if let OfGraph::Node(capture) = ran.graph { Some(capture) } else { None };
+        let capture = if let OfGraph::Node(capture) = ran.graph { capture } else { Capture::UNKNOWN };
         self.list.push(Event::Operation(*ran.op, ran.launch, capture));
     }
 

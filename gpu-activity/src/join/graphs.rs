@@ -32,7 +32,7 @@ pub(super) const PERIOD: u32 = 600;
 /// Number of replays that are remembered by graph.
 const REPLAYS: usize = 64;
 
-/// Graphs by number, with a bound on the number of all their nodes: 16 bytes each.
+/// Graphs by number, with a bound on the number of all their nodes: 12 bytes each.
 #[derive(Debug, Default)]
 pub(super) struct GraphNodes {
     graphs: Keyed<u32, Graph>,

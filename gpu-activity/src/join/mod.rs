@@ -55,6 +55,8 @@ pub struct Limits {
     /// 163 bytes more: as many driver calls wait for the runtime's call around them, and as many calls of the runtime
     /// that nobody noted are remembered in each of three drains.
     pub launches: usize,
+    /// Nodes of graphs, 12 bytes each: the span that captured each.
+    pub nodes: usize,
     /// Calls without work that are remembered until their record or detail has arrived, if any is expected: at most
     /// 44 bytes each, and 1.1 MB for a table that grows. They push out no launch.
     pub calls: usize,
@@ -77,6 +79,7 @@ pub struct Join {
     open_ranges: OpenRanges,
     nested: NestedCalls,
     graphs: GraphNodes,
+    most_nodes: usize,
     /// Counting drains in this period.
     drains: u32,
     /// Operations and calls of the window without a time, which no fold gets.
@@ -94,6 +97,7 @@ impl Join {
             open_ranges: OpenRanges::default(),
             nested: NestedCalls::new(limits.launches),
             graphs: GraphNodes::default(),
+            most_nodes: limits.nodes,
             drains: 0,
             without_time: 0,
             folds: Default::default(),
@@ -112,9 +116,9 @@ impl Join {
         self.pending.has_details = true;
     }
 
-    /// Takes a change of a graph. Nodes of graphs are remembered: as many as launches, 20 bytes each.
+    /// Takes a change of a graph.
     pub fn graph(&mut self, change: &GraphChange) {
-        self.graphs.change(change, self.pending.limit);
+        self.graphs.change(change, self.most_nodes);
     }
 
     /// Number of graph nodes without room. The span that captured them is not known.

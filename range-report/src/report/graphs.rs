@@ -85,7 +85,8 @@ fn time(graphs: &GraphWork) -> u64 {
 /// The largest parts first: by time, then by their number of kernels.
 fn by_size(graphs: &GraphWork) -> Vec<&CapturedWork> {
     let mut parts: Vec<&CapturedWork> = graphs.captured.iter().in_vec();
-    let size = |part: &CapturedWork| (part.sum_ns, part.kernels, part.copies + part.sets + part.others);
+    let rest = |part: &CapturedWork| part.copies.saturating_add(part.sets).saturating_add(part.others);
+    let size = |part: &CapturedWork| (part.sum_ns, part.kernels, rest(part));
     order::by(&mut parts, |a, b| size(b).cmp(&size(a)));
     parts
 }
@@ -102,7 +103,7 @@ pub(super) fn left_out(summary: &Summary, reports: &[Report], options: &RenderOp
         return None;
     }
     let all = replayed(summary);
-    let sum = |of: fn(&GraphWork) -> u64| all.iter().map(|(_, graphs)| of(graphs)).sum::<u64>();
+    let sum = |of: fn(&GraphWork) -> u64| all.iter().fold(0_u64, |sum, (_, graphs)| sum.saturating_add(of(graphs)));
     let (count, ns) = (sum(|graphs| graphs.whole), sum(|graphs| graphs.whole_ns));
     let (replays, were) = if count == 1 { ("replay", "was") } else { ("replays", "were") };
     (count > 0).then(|| {

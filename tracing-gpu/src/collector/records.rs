@@ -108,7 +108,7 @@ mod tests {
         let mut records = GpuRecords::new(10_000);
         (0..1_000).for_each(|id| records.add(call(id), &[]));
         let (waiting, bytes) = (records.events.len(), records.events.capacity() * size_of::<Event>());
-        assert!(waiting > 40 && bytes <= 10_000 && records.lost == 1_000 - waiting as u64, "{waiting} in {bytes}");
+        assert!(waiting > 35 && bytes <= 10_000 && records.lost == 1_000 - waiting as u64, "{waiting} in {bytes}");
         assert_eq!(records.functions.len(), 1);
         let taken = records.take();
         assert_eq!((taken.events.len(), records.is_empty()), (waiting, true));

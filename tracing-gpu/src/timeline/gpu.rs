@@ -99,9 +99,7 @@ impl GpuTracks {
                         launch,
                         span,
                         path: self.paths.row_or(node, || labels.path(node, ROOT)),
-                        captured: capture.map_or(&[], |capture| {
-                            self.captured.row_or(capture, || labels.path(capture.span, capture.base))
-                        }),
+                        captured: self.captured.row_or(*capture, || labels.path(capture.span, capture.base)),
                         call,
                     }));
                 }

@@ -74,7 +74,7 @@ fn calls_without_work_have_a_limit_of_their_own() {
 fn a_million_calls_in_one_round_lose_nothing() {
     const CALLS: u32 = 1_000_000;
     const LAUNCHES: u32 = 1_000;
-    let limits = Limits { launches: 10_000, calls: CALLS as usize, has_calls: true, instances: 100 };
+    let limits = Limits { launches: 10_000, nodes: 10_000, calls: CALLS as usize, has_calls: true, instances: 100 };
     let mut all = Join::new(limits);
     (0..LAUNCHES).for_each(|id| all.note(1, &called(id, 2, 0)));
     let calls = 5_000..5_000 + CALLS;

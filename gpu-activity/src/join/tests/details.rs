@@ -4,7 +4,7 @@ use super::*;
 use crate::record::EventRecord;
 
 fn with_details(launches: usize, has_calls: bool) -> Join {
-    let mut all = Join::new(Limits { launches, calls: 100, has_calls, instances: 100 });
+    let mut all = Join::new(Limits { launches, nodes: launches, calls: 100, has_calls, instances: 100 });
     all.ask_for_events();
     all.ask_for_details();
     all

@@ -7,7 +7,7 @@ use super::*;
 use crate::totals::Function;
 
 fn with_events(launches: usize, instances: usize) -> Join {
-    let mut all = Join::new(Limits { launches, calls: launches, has_calls: true, instances });
+    let mut all = Join::new(Limits { launches, nodes: launches, calls: launches, has_calls: true, instances });
     all.ask_for_events();
     all
 }

@@ -61,7 +61,7 @@ fn stories() -> impl Strategy<Value = Vec<Story>> {
 proptest! {
     #[test]
     fn calls_are_remembered_until_all_has_arrived(stories in stories(), has_calls in any::<bool>()) {
-        let mut all = Join::new(Limits { launches: 100, calls: 100, has_calls, instances: 100 });
+        let mut all = Join::new(Limits { launches: 100, nodes: 100, calls: 100, has_calls, instances: 100 });
         let mut forgotten = vec![false; stories.len()];
         let stories: Vec<_> = (1u32..).zip(stories).collect();
         for drain in 0..20 {

@@ -20,12 +20,12 @@ mod start_end;
 pub(super) const KEEP: Context<'_> = Context { parents: &[0, 0, 1, 1], keep: &|_| true };
 
 pub(super) fn join(launches: usize, instances: usize) -> Join {
-    Join::new(Limits { launches, calls: launches, has_calls: false, instances })
+    Join::new(Limits { launches, nodes: launches, calls: launches, has_calls: false, instances })
 }
 
 /// A join with API calls recorded.
 pub(super) fn with_calls(launches: usize) -> Join {
-    Join::new(Limits { launches, calls: launches, has_calls: true, instances: 100 })
+    Join::new(Limits { launches, nodes: launches, calls: launches, has_calls: true, instances: 100 })
 }
 
 pub(super) fn called(correlation: u32, node: u32, instance: u64) -> Note {
@@ -373,7 +373,7 @@ proptest! {
         ),
         launches in 0usize..8, instances in 0usize..6, has_calls in any::<bool>(),
     ) {
-        let mut all = Join::new(Limits { launches, calls: launches, has_calls, instances });
+        let mut all = Join::new(Limits { launches, nodes: launches, calls: launches, has_calls, instances });
         for (kind, note, id, start, end) in steps {
             match kind {
                 0..=3 => all.note(id, &note),

@@ -218,13 +218,14 @@ fn operation(correlation: u32, called: u64, nth: u32, flavour: u32, (a, b, c, d)
 /// Delivers everything in random drains: each thread's notes in order; each record after its note, in any order, some
 /// drains later.
 pub(super) fn delivered(program: &Program, dice: &[u8], peek: bool) -> Totals {
-    let join = Join::new(Limits { launches: 10_000, calls: 10_000, has_calls: true, instances: 10_000 });
+    let join = Join::new(Limits { launches: 10_000, nodes: 10_000, calls: 10_000, has_calls: true, instances: 10_000 });
     deliver(program, dice, peek, join).0
 }
 
 /// Delivers everything to the end. Returns the events, too.
 pub(super) fn delivered_with_events(program: &Program, dice: &[u8]) -> (Totals, Vec<Event>) {
-    let mut join = Join::new(Limits { launches: 10_000, calls: 10_000, has_calls: true, instances: 10_000 });
+    let mut join =
+        Join::new(Limits { launches: 10_000, nodes: 10_000, calls: 10_000, has_calls: true, instances: 10_000 });
     join.ask_for_events();
     let (totals, mut join) = deliver(program, dice, false, join);
     join.finish(&Context { parents: &program.parents, keep: &|_| true });

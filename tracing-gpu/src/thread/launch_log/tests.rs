@@ -44,7 +44,8 @@ impl Listener {
 
     fn on(engine: &'static Engine, dispatch: Dispatch) -> Self {
         assert!(!nvtx_rs::is_tool_attached() && nvtx_rs::is_tool_absent()); // from then on the fast paths apply
-        let join = Join::new(join::Limits { launches: 1_000, calls: 1_000, has_calls: false, instances: 1_000 });
+        let join =
+            Join::new(join::Limits { launches: 1_000, nodes: 1_000, calls: 1_000, has_calls: false, instances: 1_000 });
         Self { engine, dispatch, instances: Vec::new(), join }
     }
 
@@ -408,7 +409,8 @@ fn child_with_a_tool_that_calls() {
     nvtx_rs::tool::attach(Box::new(tool)).unwrap();
     let engine = engine_of(true, true, crate::Domain::Default);
     ENGINE.set(engine).unwrap();
-    let join = Join::new(join::Limits { launches: 1_000, calls: 1_000, has_calls: false, instances: 1_000 });
+    let join =
+        Join::new(join::Limits { launches: 1_000, nodes: 1_000, calls: 1_000, has_calls: false, instances: 1_000 });
     let dispatch = Dispatch::new(GpuSubscriber::new(engine));
     let mut listener = Listener { engine, dispatch, instances: Vec::new(), join };
     listener.run(|| info_span!("a").in_scope(|| call(engine, 2)));

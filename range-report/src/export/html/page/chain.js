@@ -99,10 +99,10 @@ function meanwhile({ from, to, state, several, item, path }, root) {
   const most = all.filter(({ name, part }) => part >= LEAST_MEANWHILE && part >= RARER * usualPart(name));
   most.sort((a, b) => a.isOff - b.isOff || b.part - a.part);
   const said = most.slice(0, SAID_MEANWHILE).map(({ name, says, part }) => {
-    const usually = ' of it (in ' + percent(usualPart(name), 1) + ' of the run)';
+    const usually = ' of it (usually ' + percent(usualPart(name), 1) + ' of the time)';
     return says + ' for ' + percent(part, 1) + usually;
   });
-  return said.length ? ' What made it wait is not known; meanwhile, on other threads: ' + said.join(', ') + '.' : '';
+  return said.length ? ' What made it wait is not known; meanwhile: ' + said.join(', ') + '.' : '';
 }
 
 /** The strip of an item: a button for each segment. Arrows go from one to the next. */
