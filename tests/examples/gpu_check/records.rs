@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use cudarc::driver::result::{free_async, malloc_async};
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use range_report::timeline::{Detail, Details, Item, MemoryOperation, StreamKind, WaitKind};
+use range_report::timeline::{Detail, Details, Item, MemoryOperation, StreamKind, WaitKind, Work};
 use tracing::info_span;
 use tracing_gpu::summary::GraphWork;
 use tracing_gpu::{Gpu, Output, Profiler, Report, Summary};
@@ -36,7 +36,7 @@ fn see(item: &Item<'_>) {
     let mut seen = SEEN.lock().expect("no panic");
     match item {
         Item::Detail(placed) => seen.0.push((placed.detail, placed.span.unwrap_or_default().to_owned())),
-        Item::Operation(run) if !run.kernel.is_empty() => {
+        Item::Operation(run) if matches!(run.work, Work::Kernel(_)) => {
             seen.1.push((run.stream, run.start, run.end, run.graph_node));
             if run.graph_node != 0 {
                 seen.2.push((run.graph_node, run.captured.to_vec()));

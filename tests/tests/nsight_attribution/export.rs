@@ -84,7 +84,7 @@ impl Recording {
         let called: HashMap<u32, u64> = self.calls.iter().map(|call| (call.correlation, call.end)).collect();
         let known = |op: &GpuOp| op.end.max(called.get(&op.correlation).copied().unwrap_or(0));
         let context = Context { parents: &[0], keep: &|_| true };
-        let mut all = Join::new(Limits { launches: 1 << 24, calls: 0, has_calls: false, instances: 1 << 24 });
+        let mut all = Join::new(Limits { launches: 1 << 24, nodes: 0, calls: 0, has_calls: false, instances: 1 << 24 });
         for drain in 0..DRAINS {
             let (from, to) =
                 (last / DRAINS * drain, if drain + 1 == DRAINS { last + 1 } else { last / DRAINS * (drain + 1) });
