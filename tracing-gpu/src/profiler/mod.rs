@@ -284,10 +284,10 @@ impl Profiler {
         }
     }
 
-    /// Records each kernel, copy and set of CUDA graphs from now on, with its time, where [`Graphs::Whole`] recorded
-    /// replays as one operation each. There is no way back for a run: CUPTI crashes, or falls silent, if a graph that
-    /// was recorded so is then recorded as a whole. Without CUPTI's records, and if nodes are recorded already, it does
-    /// nothing.
+    /// Records each kernel, copy and set of CUDA graphs from now on, with its time, where
+    /// [`Graphs::Whole`](crate::Graphs::Whole) recorded replays as one operation each. There is no way back for a run:
+    /// CUPTI crashes, or falls silent, if a graph that was recorded so is then recorded as a whole. Without CUPTI's
+    /// records, and if nodes are recorded already, it does nothing.
     ///
     /// ```
     /// use tracing_gpu::{Output, Profiler};
