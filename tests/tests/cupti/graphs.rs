@@ -124,8 +124,8 @@ fn attributed(fake: &Fake, tier: &str) {
     let mut text = Vec::new();
     summary.render(&[Report::Tree, Report::Graphs], &RenderOptions::default(), &mut text).expect("a text");
     let text = String::from_utf8(text).expect("UTF-8");
-    assert!(text.contains(" generate > replay         2 replays in 2.000 us, recorded as a whole\n"), "{text}");
-    assert!(text.contains("   encoder > attention     4 kernels\n"), "{text}");
+    assert!(text.contains(" generate > replay          2 replays in 2.000 us, recorded as a whole\n"), "{text}");
+    assert!(text.contains("   encoder > attention      4 kernels\n"), "{text}");
     assert!(text.contains("generate > replay  encoder > attention"), "{text}");
 
     profiler.record_graph_nodes();

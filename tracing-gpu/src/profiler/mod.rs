@@ -552,8 +552,8 @@ impl Inner {
         let forgotten = self.collector().map_or(0, |collector| collector.forgotten_nodes());
         if forgotten > 0 {
             summary.notes.push(format!(
-                "For {forgotten} nodes of graphs it is not known which span captured them: the memory limit \
-                 (`gpu_memory`) was reached."
+                "For {forgotten} nodes of graphs it is not known which span captured them: there were more than can be \
+                 remembered."
             ));
         }
         let extra = self.extra_tiers.load(Relaxed);

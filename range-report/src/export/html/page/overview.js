@@ -116,13 +116,9 @@ function showHotLists() {
   showHot(byId('hot-api'), api, 'all time in calls of CUDA');
 }
 
-/** Where nobody is known to have made others wait. */
-const NOBODY_BLAMED =
-  'Nobody stands out: no record says who ended the waits of calls, and no name came before most of them.';
-
 /** Who made others wait, and how that is known. */
 function showBlamed() {
-  byId('hot-blamed').hidden = run.blamed.length === 0 && calls.roots.length === 0;
+  byId('hot-blamed').hidden = run.blamed.length === 0;
   const entries = run.blamed.map((row) => {
     const { by, value, waiter, waits, ns, of } = row;
     const how = of === null ? ' waited for it, as recorded' : ' ' + surely(row) + ' waited for it: ' + evidenceOf(row);
@@ -138,7 +134,6 @@ function showBlamed() {
     made.title = (by + ': ' + waiter + how).slice(0, 700) + '. Click to search for it.';
     return element('li', '', made);
   });
-  if (entries.length === 0) entries.push(element('li', 'quiet', NOBODY_BLAMED));
   byId('hot-blamed')
     .querySelector('ol')
     .replaceChildren(...entries);
