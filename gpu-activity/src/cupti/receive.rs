@@ -327,7 +327,8 @@ thread_local! {
     static MAKING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A graph changed. CUPTI calls this on the thread that changes it.
+/// A graph changed. CUPTI calls this on the thread that changes it. Libraries before CUDA 12.3 have no numbers of
+/// executable graphs: then it is not known what is in a whole graph, and nothing is lost.
 ///
 /// # Safety
 ///
@@ -348,15 +349,23 @@ unsafe fn on_graph(receiver: &Receiver, number: u32, data: *const c_void) {
         )
     };
     let change = match number {
-        GRAPH_CREATED => graph().map(|graph| GraphChange::Created { graph, span: receiver.sink.span() }),
-        GRAPH_ENDS => graph().map(|graph| match MAKING.get() {
-            0 => GraphChange::Ended { graph },
-            into => GraphChange::Embedded { graph, into },
-        }),
+        GRAPH_CREATED => {
+            MAKING.set(0); // CUPTI calls nobody where a graph could not be made executable
+            let Some(graph) = graph() else { return };
+            Some(GraphChange::Created { graph, span: receiver.sink.span() })
+        }
+        GRAPH_ENDS => {
+            let Some(graph) = graph() else { return };
+            Some(match MAKING.get() {
+                0 => GraphChange::Ended { graph },
+                into => GraphChange::Embedded { graph, into },
+            })
+        }
         EXEC_BEGINS => return MAKING.set(executable().unwrap_or(0)),
         EXEC_CREATED => {
             MAKING.set(0);
-            executable().map(|graph| GraphChange::Instantiated { graph })
+            let Some(graph) = executable() else { return };
+            Some(GraphChange::Instantiated { graph })
         }
         NODE_CREATED => {
             let kind = match (word(NODE_TYPE).addr() as u32, FUNCTION.take()) {
