@@ -50,6 +50,7 @@ driver::functions! {
     flush_all = c"cuptiActivityFlushAll": fn(u32),
     next_record = c"cuptiActivityGetNextRecord": fn(*mut u8, usize, *mut *mut u8),
     dropped = c"cuptiActivityGetNumDroppedRecords": fn(*mut c_void, u32, *mut usize),
+    device_of = c"cuptiGetDeviceId": fn(*mut c_void, *mut u32),
 }
 
 driver::functions! {
@@ -295,6 +296,17 @@ impl Library {
     pub(crate) fn time_events(&self, on: bool) -> Option<Result<(), Code>> {
         // SAFETY: takes a boolean.
         self.newer.time_events.map(|time_events| answer(unsafe { time_events(on.into()) }))
+    }
+
+    /// Number of the device of a context.
+    ///
+    /// # Safety
+    ///
+    /// CUPTI has just passed `context` to a callback.
+    pub(crate) unsafe fn device_of(&self, context: *mut c_void) -> Result<u32, Code> {
+        let mut number = 0;
+        // SAFETY: the caller vouches for the context; writes one integer.
+        answer(unsafe { (self.functions.device_of)(context, &raw mut number) }).map(|()| number)
     }
 
     /// Number of a node of a graph.

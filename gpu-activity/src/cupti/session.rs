@@ -15,7 +15,7 @@ use super::delivery::{Delivery, IS_DUE, MAY_COME};
 use super::library::{self, Code, Domain, Library, OnCall, Subscriber};
 use super::names::Names;
 use super::profiler_calls::Watch;
-use super::receive::{self, POOL, Receiver};
+use super::receive::{self, Devices, POOL, Receiver};
 use super::sink::Sink;
 use super::strides::Kind;
 use super::unavailable::{Unavailable, cuda_version};
@@ -152,6 +152,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
             strides,
             names: Names::new(),
             delivery: Delivery::default(),
+            devices: Devices::new(device.are_several == Some(true)),
             adds_nodes: OnceCell::new(),
         },
         device,
@@ -201,6 +202,7 @@ impl Session {
         for kind in Kind::ALL {
             let is_asked = match kind {
                 Kind::Driver | Kind::Runtime => options.api_records,
+                Kind::MemcpyPeer => self.receiver.devices.are_several(),
                 Kind::Graph => options.graphs != Graphs::Nodes && !BY_NODES.load(Ordering::Relaxed),
                 _ => kind.is_asked(options.details),
             };
@@ -222,7 +224,9 @@ impl Session {
     }
 
     fn enable_callbacks(&self, subscriber: Subscriber, options: Options) -> Result<(), Code> {
-        self.receiver.library.callback(subscriber, Domain::Resource, receive::CONTEXT_ENDS, true)?;
+        for number in [receive::CONTEXT_BEGINS, receive::CONTEXT_ENDS] {
+            self.receiver.library.callback(subscriber, Domain::Resource, number, true)?;
+        }
         if options.graphs != Graphs::Off {
             for number in receive::GRAPHS {
                 self.receiver.library.callback(subscriber, Domain::Resource, number, true)?;
@@ -356,8 +360,12 @@ impl Session {
 
     /// Stops records and callbacks.
     fn stop(&self) {
+        let mut enabled = std::mem::take(&mut *self.enabled.lock());
+        if self.receiver.devices.are_several() {
+            enabled.push(Kind::MemcpyPeer); // perhaps since a context began
+        }
         // Whole graphs last: a graph that is launched meanwhile must not be recorded by its nodes.
-        for kind in std::mem::take(&mut *self.enabled.lock()).into_iter().rev() {
+        for kind in enabled.into_iter().rev() {
             let _nothing_to_be_done = self.receiver.library.kind(kind as u32, false);
         }
         if self.details.has(Details::EVENT_TIMES) {

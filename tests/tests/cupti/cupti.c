@@ -149,6 +149,11 @@ int cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t on) {
   FAILS(0);
   return times_events = on, OK;
 }
+/* The device of a context stands in its low bits. */
+int cuptiGetDeviceId(void *context, uint32_t *device) {
+  FAILS(1);
+  return *device = (uint32_t)(uint64_t)context & 3, OK;
+}
 int cuptiGetGraphId(void *graph, uint32_t *number) {
   FAILS(1);
   return *number = (uint32_t)(uint64_t)graph, OK;
@@ -384,6 +389,9 @@ int fake_enabled(uint32_t domain, uint32_t number) {
   return domain ? calls[domain][number] : number ? kinds[number] : times_events;
 }
 
+void fake_begin(void *context) {
+  if (on_call && calls[3][1]) on_call(user, 3, 1, &context);
+}
 void fake_destroy(void *context) {
   if (on_call && calls[3][2]) on_call(user, 3, 2, &context);
 }

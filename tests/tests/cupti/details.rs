@@ -36,8 +36,8 @@ pub(crate) fn details(fake: &Fake, tier: &str) {
     assert_eq!(thread_number(), thread_of_process());
     let all = Details::EACH.iter().fold(Details::EVENT_TIMES, |all, (kind, _)| all.and(*kind));
     // By default only kernels, copies, sets and whole graphs; a fold that asks for details adds their kinds.
-    let usual = [1, 2, 10, 22, 51];
-    let resources = vec![2, 9, 10, 13, 17, 18, 20]; // the end of a context, and changes of graphs
+    let usual = [1, 2, 10, 51];
+    let resources = vec![1, 2, 9, 10, 13, 17, 18, 20]; // contexts, and changes of graphs
     for (asked, kinds, of_driver) in [
         (None, vec![], vec![]),
         (Some(Details::NONE), vec![], vec![]),
@@ -61,6 +61,20 @@ pub(crate) fn details(fake: &Fake, tier: &str) {
     }
     fake.tell("fake_alone", 0);
     placed(fake, tier, all);
+    between_devices(fake);
+}
+
+/// Copies between devices are recorded once a context of a second device begins.
+fn between_devices(fake: &Fake) {
+    const BETWEEN: u32 = 22;
+    let profiler = builder().build().expect("settings that can be used");
+    for (device, expected) in [(1, false), (1 + 4, false), (2, true), (1, true)] {
+        fake.tell("fake_begin", device);
+        assert_eq!(fake.enabled(0).contains(&BETWEEN), expected, "{device}");
+    }
+    fake.tell("fake_together", 0);
+    profiler.finish().expect("nothing to be written");
+    assert_eq!(fake.enabled(0), [0; 0], "all is disabled again");
 }
 
 /// A wait and its event are placed in the spans of their calls.

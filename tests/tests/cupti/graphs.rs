@@ -83,10 +83,10 @@ fn part(captured_in: &str, counts: [u64; 4], timed: u64, sum_ns: u64) -> Capture
 }
 
 pub(crate) fn graphs(fake: &Fake, tier: &str) {
-    levels(fake, &[(Graphs::Whole, true, 7), (Graphs::Off, true, 1)]);
+    levels(fake, &[(Graphs::Whole, true, 8), (Graphs::Off, true, 2)]);
     attributed(fake, tier);
     // There is no way back, not even for another profiler.
-    levels(fake, &[(Graphs::Whole, false, 7), (Graphs::Nodes, false, 7), (Graphs::Off, false, 1)]);
+    levels(fake, &[(Graphs::Whole, false, 8), (Graphs::Nodes, false, 8), (Graphs::Off, false, 2)]);
 }
 
 /// At each level: whether whole graphs are recorded, and the number of callbacks on changes.
