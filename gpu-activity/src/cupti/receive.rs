@@ -343,8 +343,8 @@ unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const 
     });
 }
 
-/// Callbacks of the resource domain. A context was created, or is about to be destroyed; a graph was created, or is about to be
-/// destroyed; a node was created, or is a clone; a graph becomes executable, and is.
+/// Callbacks of the resource domain. A context was created, or is about to be destroyed; a graph was created, or is
+/// about to be destroyed; a node was created, or is a clone; a graph becomes executable, and is.
 pub(super) const CONTEXT_BEGINS: u32 = 1;
 pub(super) const CONTEXT_ENDS: u32 = 2;
 pub(super) const GRAPHS: [u32; 6] = [GRAPH_CREATED, GRAPH_ENDS, NODE_CREATED, EXEC_BEGINS, EXEC_CREATED, NODE_CLONED];
