@@ -145,6 +145,26 @@ pub(crate) fn adds_node(name: &str) -> bool {
     name.starts_with("cuGraphAdd") && !name.starts_with("cuGraphAddDependencies")
 }
 
+/// Offset of the pointer to a node's parameters in those of the function of this name, if it adds nodes of any type.
+pub(crate) fn node_parameters(name: &str) -> Option<usize> {
+    match name {
+        "cuGraphAddNode" => Some(32),
+        "cuGraphAddNode_v2" => Some(40),
+        _ => None,
+    }
+}
+
+/// What a node of this type does (`CUgraphNodeType`).
+pub(crate) const fn node_of_type(number: u32) -> NodeKind {
+    match number {
+        0 => NodeKind::Kernel,
+        1 => NodeKind::Copy,
+        2 => NodeKind::Set,
+        4 => NodeKind::Child,
+        _ => NodeKind::Other,
+    }
+}
+
 /// What a node does that the function of this name creates, in a capture or in a graph that the program builds.
 pub(crate) fn node_kind(name: &str) -> NodeKind {
     let is_of = |parts: [&str; 2]| parts.iter().any(|part| name.starts_with(part));

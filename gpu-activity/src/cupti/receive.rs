@@ -40,6 +40,8 @@ pub(super) struct Receiver {
     pub(super) devices: Devices,
     /// Functions that are watched only to know what the nodes do that they create. Their calls are not noted.
     pub(super) adds_nodes: OnceCell<Vec<u32>>,
+    /// Functions whose parameters have the type of the node that they create, and [where](calls::node_parameters).
+    pub(super) typed_nodes: OnceCell<Vec<(u32, usize)>>,
 }
 
 /// The devices of a process, as far as they matter for copies between devices. Their kind is enabled once a second
@@ -229,6 +231,7 @@ unsafe fn intern(receiver: &Receiver, address: u64) -> u32 {
 
 /// Offsets in CUPTI's data of an API callback.
 const SITE: usize = 0;
+const PARAMETERS: usize = 16;
 const CONTEXT: usize = 40;
 const CORRELATION: usize = 64;
 
@@ -297,14 +300,39 @@ unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32,
         let enqueues = calls::enqueues(number);
         if enqueues {
             receiver.contexts.saw(context.expose_provenance());
-        } else if receiver.adds_nodes.get().is_some_and(|functions| functions.contains(&number)) {
-            return;
+        } else {
+            let place = receiver.typed_nodes.get().and_then(|all| all.iter().find(|(typed, _)| *typed == number));
+            // SAFETY: the caller vouches for `data`, and the driver for the parameters of its function.
+            if let Some(kind) = place.and_then(|(_, place)| unsafe { node_type(data, *place) }) {
+                FUNCTION.set(TYPED | kind);
+            }
+            if receiver.adds_nodes.get().is_some_and(|functions| functions.contains(&number)) {
+                return;
+            }
         }
         // SAFETY: the caller vouches for the type of the sink. The cast avoids a dynamic call, because each launch
         // comes here.
         let sink = unsafe { &*std::ptr::from_ref(receiver.sink).cast::<S>() };
         sink.entered(number, correlation, enqueues);
     });
+}
+
+/// The type of the node that this call of the driver is to create.
+///
+/// # Safety
+///
+/// As for [`on_call`], and `place` is that of the node's parameters in those of the function.
+#[cold]
+unsafe fn node_type(data: *const c_void, place: usize) -> Option<u32> {
+    // SAFETY: the data of an API callback point to the function's parameters; see `site`.
+    let parameters = unsafe { data.byte_add(PARAMETERS).cast::<*const c_void>().read() };
+    if parameters.is_null() {
+        return None;
+    }
+    // SAFETY: the caller vouches for the place.
+    let node = unsafe { parameters.byte_add(place).cast::<*const u32>().read() };
+    // SAFETY: the parameters of a node begin with its type. The program passes them, and the driver reads them next.
+    (!node.is_null()).then(|| unsafe { node.read() } & !TYPED)
 }
 
 /// A context begins or is about to be destroyed, or a graph changed.
@@ -363,8 +391,12 @@ const ORIGINAL: usize = 24;
 const NODE_TYPE: usize = 32;
 const EXEC: usize = 48;
 
+/// Marks a type of nodes where else the number of a function is.
+const TYPED: u32 = 1 << 31;
+
 thread_local! {
-    /// The driver's function that this thread called last; 0 once a node was created in it.
+    /// The driver's function that this thread called last, or [`TYPED`] and the type of the node that it creates; 0
+    /// once a node was created in it.
     static FUNCTION: Cell<u32> = const { Cell::new(0) };
     /// The graph that this thread is making executable; 0 for none.
     static MAKING: Cell<u32> = const { Cell::new(0) };
@@ -413,11 +445,9 @@ unsafe fn on_graph(receiver: &Receiver, number: u32, data: *const c_void) {
         NODE_CREATED => {
             let kind = match (word(NODE_TYPE).addr() as u32, FUNCTION.take()) {
                 (0, 0) => NodeKind::Other,
+                (0, typed) if typed & TYPED != 0 => calls::node_of_type(typed & !TYPED),
                 (0, function) => receiver.node_kind(function), // CUPTI before 13.4 has 0 for every type
-                (1, _) => NodeKind::Copy,
-                (2, _) => NodeKind::Set,
-                (4, _) => NodeKind::Child,
-                _ => NodeKind::Other,
+                (number, _) => calls::node_of_type(number),
             };
             node(NODE).map(|node| GraphChange::Node { node, span: receiver.sink.span(), kind })
         }

@@ -154,6 +154,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
             delivery: Delivery::default(),
             devices: Devices::new(device.are_several == Some(true)),
             adds_nodes: OnceCell::new(),
+            typed_nodes: OnceCell::new(),
         },
         device,
         subscriber: OnceCell::new(),
@@ -231,6 +232,9 @@ impl Session {
             for number in receive::GRAPHS {
                 self.receiver.library.callback(subscriber, Domain::Resource, number, true)?;
             }
+            let place = |number| calls::node_parameters(&self.receiver.library.function_name(Api::Driver, number)?);
+            let typed = (1..calls::NUMBERS).filter_map(|number| Some((number, place(number)?)));
+            let _first = self.receiver.typed_nodes.set(typed.in_vec());
         }
         if options.api_records {
             self.receiver.library.domain(subscriber, Domain::Driver, true)?;

@@ -84,6 +84,7 @@ int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
     { 1, 5, "cuDeviceGetName" }, { 1, 17, "cuCtxSynchronize" }, { 1, 119, "cuEventRecord" },
     { 1, 249, "cuMemsetD8_v2" }, { 1, 277, "cuMemcpyHtoDAsync_v2" }, { 1, 295, "cuStreamWaitEvent" },
     { 1, 304, "cuCtxGetCurrent" }, { 1, 689, "cuGraphAddKernelNode_v2" }, { 1, 307, "cuLaunchKernel" },
+    { 1, 690, "cuGraphAddNode_v2" },
     { 1, 308, "cuProfilerStart" }, { 1, 309, "cuProfilerStop" }, { 1, 324, "cuCtxPushCurrent_v2" },
     { 2, 211, "cudaLaunchKernel_v7000" },
   };
@@ -301,10 +302,12 @@ static void called(uint32_t kind, uint32_t number, uint32_t correlation, uint64_
   put(kind, record, sizeof record);
 }
 
+/* The parameters of the function that is called. */
+static void *parameters;
 void fake_call(uint32_t number, uint32_t correlation, void *context) {
   has_launched = 1;
   struct { uint32_t site; const char *function; void *parameters, *result; const char *symbol; void *context;
-    uint32_t id; uint64_t *own; uint32_t correlation; } data = { 0, "", 0, 0, "", context, 1, 0, correlation };
+    uint32_t id; uint64_t *own; uint32_t correlation; } data = { 0, "", parameters, 0, "", context, 1, 0, correlation };
   uint64_t start = now();
   if (on_call && calls[1][number]) {
     on_call(user, 1, number, &data);
@@ -376,6 +379,14 @@ void fake_other(uint32_t kind) {
 /* Any record of a kind that is enabled. */
 void fake_record(uint32_t kind, const void *record) {
   if (kinds[kind]) put(kind, record, stride(kind));
+}
+
+/* A node of this type is added by the function that adds any. */
+void fake_add_node(uint32_t number, uint32_t correlation, void *context, uint32_t type) {
+  void *of[] = { 0, 0, 0, 0, 0, &type };
+  parameters = of;
+  fake_call(number, correlation, context);
+  parameters = 0;
 }
 
 /* Something of this number happened to a graph. */

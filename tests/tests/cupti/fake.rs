@@ -131,6 +131,13 @@ impl Fake {
         unsafe { put(kind, record.as_ptr()) };
     }
 
+    /// `cuGraphAddNode_v2` of a node of this type.
+    pub(crate) fn add_node(&self, correlation: u32, context: usize, kind: u32) {
+        let add = self.function::<unsafe extern "C" fn(u32, u32, usize, u32)>("fake_add_node");
+        // SAFETY: the type is right.
+        unsafe { add(690, correlation, context, kind) };
+    }
+
     /// Sends a resource callback about a graph.
     pub(crate) fn graph(&self, number: u32, graph: usize, node: usize, original: usize) {
         let send = self.function::<unsafe extern "C" fn(u32, usize, usize, usize)>("fake_graph");

@@ -35,10 +35,14 @@ fn capture(fake: &Fake) {
         captures(fake, LAUNCH, 0);
         info_span!("attention").in_scope(|| (1..3).for_each(|place| captures(fake, LAUNCH, place)));
     });
-    info_span!("decoder").in_scope(|| captures(fake, COPY, 3));
+    info_span!("decoder").in_scope(|| {
+        captures(fake, COPY, 3);
+        fake.add_node(105, HANDLE, 2);
+        fake.graph(NODE, 1, node(1, 5), 0);
+    });
     captures(fake, ADD_KERNEL, 4);
     fake.graph(CREATED, 2, 0, 0);
-    for place in 0..5 {
+    for place in 0..6 {
         fake.graph(NODE, 2, node(2, place), 0);
         fake.graph(CLONED, 2, node(2, place), node(1, place));
     }
@@ -116,7 +120,7 @@ fn attributed(fake: &Fake, tier: &str) {
     let twice = |counts: [u64; 4]| counts.map(|count| 2 * count);
     let expected = [
         part("", twice([1, 0, 0, 0]), 0, 0),
-        part("decoder", twice([0, 1, 0, 0]), 0, 0),
+        part("decoder", twice([0, 1, 1, 0]), 0, 0),
         part("encoder", twice([1, 0, 0, 0]), 0, 0),
         part("encoder > attention", twice([2, 0, 0, 0]), 0, 0),
     ];
@@ -136,7 +140,7 @@ fn attributed(fake: &Fake, tier: &str) {
     assert_eq!((nodes.replays, nodes.whole, nodes.whole_ns), (3, 2, 2_000));
     let expected = [
         part("", [3, 0, 0, 0], 1, 10),
-        part("decoder", [0, 3, 0, 0], 1, 20),
+        part("decoder", [0, 3, 2, 0], 1, 20),
         part("encoder", [3, 0, 0, 0], 1, 10),
         part("encoder > attention", [6, 0, 0, 0], 2, 20),
     ];
