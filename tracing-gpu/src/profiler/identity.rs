@@ -12,6 +12,9 @@ use crate::process;
 const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK"];
 /// Variables that are common to the processes of one run.
 const RUNS: [&str; 2] = ["TRACING_GPU_RUN_ID", "SLURM_JOB_ID"];
+/// The variable with the clock of a run. Without it, the processes of a run would disagree by as much as somebody sets
+/// the system's clock meanwhile.
+pub(crate) const CLOCK: &str = "TRACING_GPU_RUN_CLOCK";
 
 /// The identity of this process, from its environment, its arguments and the clock.
 pub(crate) fn read() -> Process {
@@ -26,6 +29,31 @@ pub(crate) fn read() -> Process {
     process.started_unix_ns = u64::try_from(started.as_nanos()).unwrap_or(0);
     process.run_id = run_id(variable).unwrap_or_else(|| format!("{}-{pid}", started.as_secs()));
     process
+}
+
+/// The clock of a run that begins now, for its processes on this machine: the boot, and how much later 1970 is than it.
+pub(crate) fn run_clock() -> String {
+    format!("{}:{}", boot(), unix_ns(process::monotonic_ns()).wrapping_sub(process::monotonic_ns()))
+}
+
+/// Nanoseconds from 1970 to a moment of CLOCK_MONOTONIC, by the clock of the run.
+pub(crate) fn unix_ns(monotonic_ns: u64) -> u64 {
+    let of_run = || {
+        let clock = variable(CLOCK)?.into_string().ok()?;
+        let (of_boot, since_1970) = clock.split_once(':')?;
+        let since_1970: u64 = since_1970.parse().ok()?;
+        (!of_boot.is_empty() && of_boot == boot()).then(|| since_1970.wrapping_add(monotonic_ns))
+    };
+    of_run().unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let ago = process::monotonic_ns().saturating_sub(monotonic_ns);
+        u64::try_from(now.as_nanos()).unwrap_or(0).saturating_sub(ago)
+    })
+}
+
+/// The id of the machine's last start: CLOCK_MONOTONIC of two processes is the same if theirs is.
+fn boot() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 fn rank(variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
