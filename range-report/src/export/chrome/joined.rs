@@ -129,16 +129,21 @@ fn event(line: &[u8], part: &Part<'_>, text: &mut Vec<u8>) -> Option<()> {
     let ns = whole.parse::<u64>().ok()?.saturating_mul(1000).saturating_add(decimals.parse().ok()?);
     text.extend_from_slice(before);
     microseconds(text, ns.saturating_add(part.later_ns));
-    if part.place == 0 || !matches!(line.get(b"{\"ph\":\"".len())?, b'b' | b'e' | b's' | b'f') {
+    let phase = line.get(b"{\"ph\":\"".len())?;
+    if !matches!(phase, b'b' | b'e' | b's' | b'f') {
         text.extend_from_slice(rest);
         return Some(());
     }
     let (before, rest) = behind(rest, ID)?;
     let (number, rest) = rest.split_at(rest.iter().position(|byte| *byte == b'"')?);
-    text.extend_from_slice(before);
-    // No process has 2^40 of them.
-    text.extend_from_slice(format!("{:x}{:0>10}", part.place, std::str::from_utf8(number).ok()?).as_bytes());
-    text.extend_from_slice(rest);
+    let number = std::str::from_utf8(number).ok()?;
+    text.extend_from_slice(before.strip_suffix(ID)?);
+    text.extend_from_slice(&match phase {
+        b'b' | b'e' => format!(",\"id2\":{{\"local\":\"0x{number}\"}}").into_bytes(),
+        // No process has 2^40 of them.
+        _ => format!(",\"id\":\"0x{:x}{number:0>10}\"", part.place + 1).into_bytes(),
+    });
+    text.extend_from_slice(rest.get(1..)?);
     Some(())
 }
 
