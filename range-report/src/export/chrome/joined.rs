@@ -34,7 +34,7 @@ impl Lines {
         (&mut file).take(2).read_to_end(&mut start)?;
         file.rewind()?;
         let from: Box<dyn BufRead> = match start.as_slice() {
-            [0x1f, 0x8b] => Box::new(BufReader::new(MultiGzDecoder::new(BufReader::new(file)))),
+            [0x1f] | [0x1f, 0x8b] => Box::new(BufReader::new(MultiGzDecoder::new(BufReader::new(file)))),
             [b'[', ..] | [] => Box::new(BufReader::new(file)),
             _ => return Err(io::Error::new(ErrorKind::InvalidData, "it is no trace")),
         };
