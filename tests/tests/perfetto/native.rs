@@ -311,7 +311,7 @@ impl Sink for Other<'_> {
     fn begin(&mut self, process: &Process) -> std::io::Result<()> {
         let mut process = process.clone();
         process.pid += self.number;
-        process.started_unix_ns = 1_763_652_942_007_999_999 + 5_000_000 * u64::from(self.number);
+        process.started_unix_ns = 1_763_652_942_007_999_999 + 5_000 * u64::from(self.number);
         self.sink.begin(&process)
     }
 
@@ -405,7 +405,7 @@ fn joined_timelines_have_the_tracks_of_all_processes() {
                 let of_which = format!("{name} of {} train", 4000 + 1000 * later);
                 assert_eq!(group[1], if number > 4000 { of_which } else { name.to_owned() });
                 let time = |group: &Json| group[2].as_u64().expect("a time");
-                assert_eq!(time(group), time(before) + 5_000_000_000 * later, "{number}");
+                assert_eq!(time(group), time(before) + 5_000_000 * later, "{number}");
             }
         }
         assert!(joined[5][0][0].as_u64() >= Some(3), "each process has tracks of its own for its calls: {}", joined[5]);
