@@ -353,7 +353,8 @@ impl Inner {
             // If the process is killed, only this snapshot is left.
             row_file: config.row_file.as_ref().and_then(|(path, missed)| RowFile::create(path, *missed).ok()),
         });
-        identity.started_unix_ns = identity::unix_ns(engine.session.clock.origin_monotonic_ns()); // where its times begin
+        // Where the times of its files begin.
+        identity.started_unix_ns = identity::unix_ns(engine.session.clock.origin_monotonic_ns());
         engine.session.log_process(&identity);
         if nvtx {
             NVTX_OWNER.store(engine.session.id, std::sync::atomic::Ordering::Release);
