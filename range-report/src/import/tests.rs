@@ -276,8 +276,7 @@ fn a_timeline_that_is_cut_at_any_byte_is_read_up_to_its_last_block() {
         file.flush().unwrap();
         ends.push((text.lock().unwrap().len(), 4 * (block + 1) + u64::from(block == 2)));
     }
-    let mut summary = Summary::default();
-    summary.elapsed_ns = 77;
+    let summary = Summary { elapsed_ns: 77, ..Summary::default() };
     file.end(&summary, 0).unwrap();
     let text = text.lock().unwrap().clone();
     let path = std::env::temp_dir().join(format!("tracing-gpu-import-cut-{}.pftrace", std::process::id()));

@@ -124,9 +124,7 @@ fn write(path: &Path, process: &Process, items: &[Item<'_>]) {
     };
     sink.begin(process).unwrap();
     items.iter().for_each(|item| sink.item(item).unwrap());
-    let mut summary = Summary::default();
-    summary.process = process.clone();
-    sink.end(&summary, 0).unwrap();
+    sink.end(&Summary { process: process.clone(), ..Summary::default() }, 0).unwrap();
 }
 
 const FORMATS: &[(&str, Format)] = &[
