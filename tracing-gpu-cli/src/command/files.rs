@@ -202,6 +202,9 @@ fn join_alike(key: &str, format: Format, written: &mut Vec<(PathBuf, PathBuf)>, 
         if own.len() < 2 || written.iter().filter(|(_, other)| *other == name).count() > own.len() {
             continue;
         }
+        if key == "sqlite" {
+            let _there_was_none = fs::remove_file(journal(&name)); // of an earlier run
+        }
         let joined = with_process(&name, &format!("joined-{}", std::process::id()));
         match joined::join(format, &own, &joined).and_then(|()| move_to(&joined, &name)) {
             Ok(()) => {
