@@ -19,6 +19,8 @@ use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
 use std::path::Path;
 
+#[cfg(feature = "perfetto")]
+use crate::export::perfetto::blocks::FIRST;
 pub use outcome::{Identity, ImportError, Imported, NewSink};
 #[cfg(all(feature = "perfetto", feature = "html"))]
 pub use page::page;
@@ -39,19 +41,19 @@ pub fn timeline(path: &Path, identity: &Identity, scratch: &Path, new: NewSink<'
         [0x1F, 0x8B] => trace::trace(BufReader::new(flate2::read::MultiGzDecoder::new(file)), identity, scratch, new),
         [b'[', ..] => trace::trace(BufReader::new(file), identity, scratch, new),
         #[cfg(feature = "perfetto")]
-        [perfetto::FIRST, ..] => perfetto::perfetto(file, identity, scratch, new),
+        [FIRST, ..] => perfetto::perfetto(file, identity, scratch, new),
         _ => database::database(path, identity, new),
     }
 }
 
-/// The summary in a timeline of `export::Perfetto`. `None` if it has none, because its process was killed or its
-/// profiler was built without the feature `json`, and for any other file.
+/// The summaries in a timeline of `export::Perfetto`, of which a joined one has several. A process has none if it was
+/// killed or its profiler was built without the feature `json`; and any other file has none.
 ///
 /// # Errors
 ///
 /// If the file cannot be read.
 #[cfg(all(feature = "perfetto", feature = "json"))]
-pub fn summary(path: &Path) -> Result<Option<crate::Summary>, ImportError> {
+pub fn summaries(path: &Path) -> Result<Vec<crate::Summary>, ImportError> {
     let unreadable = |error: std::io::Error| ImportError::Unreadable(error.to_string());
-    perfetto::summary(File::open(path).map_err(unreadable)?)
+    perfetto::summaries(File::open(path).map_err(unreadable)?)
 }

@@ -12,6 +12,9 @@ mod ends;
 #[path = "launcher/input.rs"]
 mod input;
 #[cfg(feature = "foreign")]
+#[path = "launcher/joined.rs"]
+mod joined;
+#[cfg(feature = "foreign")]
 #[path = "launcher/killed.rs"]
 mod killed;
 #[cfg(feature = "foreign")]

@@ -246,6 +246,9 @@ pub use range_report::export::CsvFlavor;
 #[cfg(feature = "parquet")]
 #[doc(hidden)]
 pub use range_report::export::Parquet;
+#[cfg(feature = "join")]
+#[doc(hidden)]
+pub use range_report::export::joined;
 #[cfg(feature = "import")]
 #[doc(hidden)]
 pub use range_report::import;

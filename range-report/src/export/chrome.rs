@@ -29,6 +29,8 @@ pub(super) mod drawing;
 #[cfg(feature = "gzip")]
 mod gzip;
 pub(crate) mod host;
+#[cfg(feature = "join")]
+pub(super) mod joined;
 mod lanes;
 mod line;
 mod polls;

@@ -20,6 +20,8 @@ mod folded;
 mod gpu_trace;
 #[cfg(feature = "html")]
 pub(crate) mod html;
+#[cfg(feature = "join")]
+pub mod joined;
 #[cfg(feature = "json")]
 pub(crate) mod json;
 #[cfg(any(feature = "html", feature = "parquet"))]
@@ -29,6 +31,8 @@ mod openmetrics;
 mod origin;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
+#[cfg(feature = "join")]
+mod part;
 #[cfg(feature = "perfetto")]
 pub(crate) mod perfetto;
 #[cfg(feature = "sqlite")]

@@ -14,6 +14,10 @@
 //! | the run, the host, the rank and the time of the start | metadata |
 //! | the summary, with the feature `json` | a text of a sequence without events, at the end: viewers do not show it |
 
+#[cfg(any(feature = "import", feature = "join"))]
+pub(crate) mod blocks;
+#[cfg(feature = "join")]
+pub(super) mod joined;
 mod packets;
 pub(crate) mod schema;
 mod sequence;

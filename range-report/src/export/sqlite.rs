@@ -32,6 +32,8 @@ mod events;
 mod file;
 mod gpu;
 mod ids;
+#[cfg(feature = "join")]
+pub(super) mod joined;
 mod json;
 mod names;
 mod rows;

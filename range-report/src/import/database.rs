@@ -123,7 +123,8 @@ impl Database {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (name, value): (String, String) = (row.get(0)?, row.get::<_, Option<String>>(1)?.unwrap_or_default());
-            match name.as_str() {
+            // Where a database has several processes, their numbers are in the names.
+            match name.strip_suffix(&format!(":{pid}")).unwrap_or(&name) {
                 "TRACING_GPU:COMMAND" => process.command = value,
                 "TRACING_GPU:HOST" => process.host = value,
                 "TRACING_GPU:RANK" => process.rank = value.parse().ok(),

@@ -37,6 +37,18 @@ pub struct Imported {
     pub cut: Option<u64>,
 }
 
+impl std::ops::AddAssign for Imported {
+    fn add_assign(&mut self, other: Self) {
+        self.processes += other.processes;
+        self.ranges += other.ranges;
+        self.calls += other.calls;
+        self.operations += other.operations;
+        self.api_calls += other.api_calls;
+        self.lost_fields += other.lost_fields;
+        self.cut = self.cut.or(other.cut);
+    }
+}
+
 /// Why a file was not read to its end.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -45,6 +57,8 @@ pub enum ImportError {
     Unreadable(String),
     /// It has no table of a timeline.
     NoTimeline,
+    /// It has several processes, where one was expected.
+    Several(u64),
     /// The sink cannot be written.
     Sink(io::Error),
 }
@@ -54,6 +68,9 @@ impl fmt::Display for ImportError {
         match self {
             Self::Unreadable(why) => write!(f, "cannot be read: {why}"),
             Self::NoTimeline => f.write_str("has no ranges and no GPU work: no timeline of tracing-gpu or nsys export"),
+            Self::Several(processes) => {
+                write!(f, "has {processes} processes, and a page shows one: `--processes each` leaves a file of each")
+            }
             Self::Sink(error) => error.fmt(f),
         }
     }

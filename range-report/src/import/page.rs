@@ -29,11 +29,14 @@ impl Write for Shared {
 ///
 /// # Errors
 ///
-/// If the file cannot be read or has no timeline.
+/// If the file cannot be read, has no timeline or those of several processes.
 pub fn page(path: &Path, scratch: &Path, without: FindingKinds) -> Result<Vec<u8>, ImportError> {
     let page = Shared::default();
     let identity = Identity::default();
     let file = File::open(path).map_err(|error| ImportError::Unreadable(error.to_string()))?;
-    perfetto(file, &identity, scratch, &mut |_| Box::new(HtmlSink::new(page.clone()).without(without)))?;
+    let imported = perfetto(file, &identity, scratch, &mut |_| Box::new(HtmlSink::new(page.clone()).without(without)))?;
+    if imported.processes > 1 {
+        return Err(ImportError::Several(imported.processes));
+    }
     Ok(std::mem::take(&mut *page.0.lock().unwrap_or_else(PoisonError::into_inner)))
 }

@@ -3,10 +3,9 @@
 //! Both formats are drawn by the same code. So each event becomes that of a trace, which [`Trace`] takes.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read as _};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use flate2::read::ZlibDecoder;
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value as Json, json};
@@ -15,57 +14,65 @@ use super::outcome::{Identity, ImportError, Imported, NewSink};
 use super::trace::Trace;
 use crate::export::chrome::device::LAUNCH;
 use crate::export::perfetto::SUMMARY;
+use crate::export::perfetto::blocks::Blocks;
 use crate::export::perfetto::schema::{
-    BOOTTIME, CLEARED, DebugAnnotation, InternedData, InternedString, OWN_CLOCK, PACKET, SLICE_BEGIN, SLICE_END,
-    TracePacket, TrackDescriptor, TrackEvent,
+    BOOTTIME, CLEARED, DebugAnnotation, InternedData, InternedString, OWN_CLOCK, SLICE_BEGIN, SLICE_END, TracePacket,
+    TrackDescriptor, TrackEvent,
 };
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
 
 type Result<T, E = ImportError> = std::result::Result<T, E>;
 
-/// What the first byte of a trace is: the key of a packet.
-pub(super) const FIRST: u8 = (PACKET << 3 | 2) as u8;
-/// A block may have this many bytes, and so many when it is not compressed.
-const MOST: u64 = 1 << 30;
-
 /// Passes all items of a timeline on. See [`timeline`](super::timeline).
 pub(super) fn perfetto(from: File, identity: &Identity, scratch: &Path, new: NewSink<'_>) -> Result<Imported> {
-    let mut read = Read {
-        trace: Trace::new(scratch),
-        process: Map::new(),
-        has_begun: false,
-        sequences: FxHashMap::default(),
-        tracks: FxHashMap::default(),
-        launches: FxHashMap::default(),
-        summary: None,
-        begun: FxHashMap::default(),
-    };
-    let cut = blocks(BufReader::new(from), &mut |block| read.block(block))?;
-    let mut found = read.summary.as_deref().and_then(of_json).unwrap_or_default();
-    found.notes.extend(cut.map(|at| {
-        format!("The timeline was cut at byte {at}: it has what was written before, and the tables are missing.")
-    }));
-    let mut found = Some(found);
-    let mut imported = read.trace.finish(identity, &mut |process| {
-        let summary = Summary { process: process.clone(), ..found.take().unwrap_or_default() };
-        Box::new(Ended { sink: new(process), summary })
-    })?;
-    imported.cut = cut;
+    let mut blocks = Blocks::new(BufReader::new(from));
+    let (mut read, mut imported) = (Read::new(scratch), Imported::default());
+    while let Some(packets) = next(&mut blocks)? {
+        if packets.first().is_some_and(begins_process) {
+            let before = std::mem::replace(&mut read, Read::new(scratch));
+            if before.has_begun {
+                imported += before.finish(None, identity, new)?;
+            }
+        }
+        packets.into_iter().try_for_each(|packet| read.packet(packet))?;
+    }
+    if read.has_begun || imported == Imported::default() {
+        imported += read.finish(blocks.cut, identity, new)?;
+    }
+    imported.cut = blocks.cut;
     Ok(imported)
 }
 
-/// The summary in a timeline; `None` if there is none, as in that of a process that was killed.
+/// The summaries in a timeline: one of each process that was not killed.
 #[cfg(feature = "json")]
-pub(super) fn summary(from: File) -> Result<Option<Summary>> {
-    let mut last = None;
-    blocks(BufReader::new(from), &mut |block| {
-        last = Some(block.to_vec());
-        Ok(())
-    })?;
-    let Some(packets) = last.as_deref().and_then(unpacked) else { return Ok(None) };
-    let json = packets.iter().filter_map(|packet| packet.interned_data.as_ref()).find_map(summary_in);
-    Ok(json.as_deref().and_then(of_json))
+pub(super) fn summaries(from: File) -> Result<Vec<Summary>> {
+    let mut blocks = Blocks::new(BufReader::new(from));
+    let (mut all, mut last) = (Vec::new(), Vec::new());
+    let mut end = |block: &[u8]| {
+        let packets = packets(block);
+        let json = packets.iter().filter_map(|packet| packet.interned_data.as_ref()).find_map(summary_in);
+        all.extend(json.as_deref().and_then(of_json));
+    };
+    // The last block of a process has it. Of others, the first packet is looked at.
+    while let Some(block) = blocks.next().map_err(unreadable)? {
+        let first = block.get(1..).and_then(|block| TracePacket::decode_length_delimited(block).ok());
+        if first.as_ref().is_some_and(begins_process) {
+            end(&last);
+        }
+        last = block;
+    }
+    end(&last);
+    Ok(all)
+}
+
+fn unreadable(error: io::Error) -> ImportError {
+    ImportError::Unreadable(error.to_string())
+}
+
+/// Whether a file's packets of another process begin here.
+fn begins_process(packet: &TracePacket) -> bool {
+    packet.chrome_events.is_some()
 }
 
 /// The text of a summary.
@@ -108,63 +115,19 @@ impl Sink for Ended {
     }
 }
 
-/// Gives each whole block to a function. Returns the place of what could not be read: the file was cut there.
-fn blocks(mut from: impl BufRead, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Option<u64>> {
-    let unreadable = |error: io::Error| ImportError::Unreadable(error.to_string());
-    let (mut at, mut block) = (0, Vec::new());
-    loop {
-        let (mut head, mut bytes, mut shift) = (Vec::new(), 0_u64, 0);
-        // The key, and the length: seven bits a byte, the last one below 128.
-        loop {
-            let mut byte = [0];
-            match from.read_exact(&mut byte) {
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok((!head.is_empty()).then_some(at)),
-                read => read.map_err(unreadable)?,
-            }
-            head.push(byte[0]);
-            match head.len() {
-                1 if byte[0] != FIRST => return Ok(Some(at)),
-                1 => continue,
-                _ => bytes |= u64::from(byte[0] & 127) << shift,
-            }
-            shift += 7;
-            if byte[0] < 128 {
-                break;
-            }
-            if shift > 35 {
-                return Ok(Some(at));
-            }
-        }
-        block.clear();
-        if bytes > MOST || from.by_ref().take(bytes).read_to_end(&mut block).map_err(unreadable)? as u64 != bytes {
-            return Ok(Some(at));
-        }
-        if unpacked_bytes(&block).is_none() {
-            return Ok(Some(at));
-        }
-        take(&block)?;
-        at += head.len() as u64 + bytes;
-    }
+/// The packets of the next block.
+fn next(blocks: &mut Blocks<impl BufRead>) -> Result<Option<Vec<TracePacket>>> {
+    Ok(blocks.next().map_err(unreadable)?.map(|block| packets(&block)))
 }
 
-/// The packets in a block, in their form in a file. `None` if it is damaged.
-fn unpacked_bytes(block: &[u8]) -> Option<Vec<u8>> {
-    let packet = TracePacket::decode(block).ok()?;
-    let mut bytes = Vec::new();
-    if let Some(compressed) = packet.compressed_packets {
-        ZlibDecoder::new(&*compressed).take(MOST).read_to_end(&mut bytes).ok()?;
-    }
-    Some(bytes)
-}
-
-/// The packets in a block.
-fn unpacked(block: &[u8]) -> Option<Vec<TracePacket>> {
+/// The packets of a block; none if it is damaged.
+fn packets(block: &[u8]) -> Vec<TracePacket> {
     #[derive(Clone, PartialEq, prost::Message)]
     struct Packets {
         #[prost(message, repeated, tag = "1")]
         packets: Vec<TracePacket>,
     }
-    Packets::decode(&*unpacked_bytes(block)?).ok().map(|all| all.packets)
+    Packets::decode(block).map(|all| all.packets).unwrap_or_default()
 }
 
 /// A timeline as far as it was read.
@@ -250,11 +213,30 @@ fn microseconds(ns: u64) -> f64 {
 }
 
 impl Read {
-    fn block(&mut self, block: &[u8]) -> Result<()> {
-        for packet in unpacked(block).unwrap_or_default() {
-            self.packet(packet)?;
+    fn new(scratch: &Path) -> Self {
+        Self {
+            trace: Trace::new(scratch),
+            process: Map::new(),
+            has_begun: false,
+            sequences: FxHashMap::default(),
+            tracks: FxHashMap::default(),
+            launches: FxHashMap::default(),
+            summary: None,
+            begun: FxHashMap::default(),
         }
-        Ok(())
+    }
+
+    /// Passes the items on, and ends with the summary of the file.
+    fn finish(self, cut: Option<u64>, identity: &Identity, new: NewSink<'_>) -> Result<Imported> {
+        let mut found = self.summary.as_deref().and_then(of_json).unwrap_or_default();
+        found.notes.extend(cut.map(|at| {
+            format!("The timeline was cut at byte {at}: it has what was written before, and the tables are missing.")
+        }));
+        let mut found = Some(found);
+        self.trace.finish(identity, &mut |process| {
+            let summary = Summary { process: process.clone(), ..found.take().unwrap_or_default() };
+            Box::new(Ended { sink: new(process), summary })
+        })
     }
 
     fn packet(&mut self, packet: TracePacket) -> Result<()> {

@@ -1,3 +1,6 @@
+#[cfg(feature = "join")]
+mod joined;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -273,8 +276,7 @@ fn a_timeline_that_is_cut_at_any_byte_is_read_up_to_its_last_block() {
         file.flush().unwrap();
         ends.push((text.lock().unwrap().len(), 4 * (block + 1) + u64::from(block == 2)));
     }
-    let mut summary = Summary::default();
-    summary.elapsed_ns = 77;
+    let summary = Summary { elapsed_ns: 77, ..Summary::default() };
     file.end(&summary, 0).unwrap();
     let text = text.lock().unwrap().clone();
     let path = std::env::temp_dir().join(format!("tracing-gpu-import-cut-{}.pftrace", std::process::id()));
@@ -293,7 +295,7 @@ fn a_timeline_that_is_cut_at_any_byte_is_read_up_to_its_last_block() {
             }
             (other, _) => panic!("{cut}: {other:?}"),
         }
-        let found = super::summary(&path).unwrap();
+        let found = super::summaries(&path).unwrap().pop();
         assert_eq!(found.map(|summary| summary.elapsed_ns), (cut == text.len()).then_some(77), "{cut}");
     }
     std::fs::remove_file(&path).unwrap();

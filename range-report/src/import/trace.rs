@@ -34,7 +34,7 @@ impl Drop for Scratch {
 
 /// Passes all items of a trace on. See [`timeline`](super::timeline).
 pub(super) fn trace(mut from: impl BufRead, identity: &Identity, scratch: &Path, new: NewSink<'_>) -> Result<Imported> {
-    let mut trace = Trace::new(scratch);
+    let (mut trace, mut imported) = (Trace::new(scratch), Imported::default());
     let (mut line, mut number) = (Vec::new(), 0_u64);
     loop {
         line.clear();
@@ -51,14 +51,25 @@ pub(super) fn trace(mut from: impl BufRead, identity: &Identity, scratch: &Path,
             continue;
         }
         match serde_json::from_slice(text) {
-            Ok(event) => trace.event(&event)?,
+            Ok(event) => {
+                if trace.has_begun && is_of_process(&event) {
+                    imported += std::mem::replace(&mut trace, Trace::new(scratch)).finish(identity, new)?;
+                }
+                trace.event(&event)?;
+            }
             Err(_) if !line.ends_with(b"\n") => break, // the last line of a process that was killed
             Err(error) => {
                 return Err(ImportError::Unreadable(format!("line {number} is no event of a trace: {error}")));
             }
         }
     }
-    trace.finish(identity, new)
+    imported += trace.finish(identity, new)?;
+    Ok(imported)
+}
+
+/// Whether a process tells of itself: in a joined trace, the events of another one begin.
+fn is_of_process(event: &Json) -> bool {
+    event["name"] == "process_labels" && event["args"].get("started_unix_ns").is_some()
 }
 
 /// A trace as far as it was read.
@@ -123,7 +134,7 @@ impl Trace {
             }
             "e" if is_of_process => {
                 let begun = std::mem::take(&mut self.begun);
-                match begun["id"] == event["id"] {
+                match (&begun["id"], &begun["id2"]) == (&event["id"], &event["id2"]) {
                     true if begun["cat"] == CALL => self.call(&begun, time(&event["ts"])),
                     true => self.range(&begun, time(&event["ts"]), Some(self.thread(event))),
                     false => Ok(()),

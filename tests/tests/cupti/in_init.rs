@@ -189,6 +189,42 @@ fn a_forked_child_that_uses_cuda_first_has_a_profiler_of_its_own() {
     assert_eq!(both, [(0, 1), (1, 2)]);
 }
 
+/// Two processes used device 0: each has a group for it, and `nsys stats` finds it once.
+#[test]
+fn the_timelines_of_two_processes_with_gpu_work_become_one() {
+    let folder = Folder::new();
+    let [trace, database] = ["run.trace", "run.sqlite"].map(|name| folder.0.join(name));
+    let (trace_to, database_to) = (trace.to_string_lossy(), database.to_string_lossy());
+    let (all, said) = all_measured_with(&["--trace", &trace_to, "--sqlite", &database_to], "fork", &[]);
+    assert_eq!((all.len(), &*said, folder.names()), (2, "", vec!["run.sqlite".to_owned(), "run.trace".to_owned()]));
+    let events: Vec<serde_json::Value> =
+        serde_json::from_slice(&std::fs::read(trace).expect("a trace")).expect("a whole trace");
+    let connection = rusqlite::Connection::open(database).expect("a database");
+    let count = |query: &str| connection.query_row(query, [], |row| row.get::<_, u64>(0)).expect("a count");
+    for summary in &all {
+        let (pid, (_, kernels)) = (summary.process.pid, counts(summary));
+        let of_device = || events.iter().filter(|event| event["pid"] == 10_000_000 + pid);
+        let names = || of_device().filter(|event| event["name"] == "process_name");
+        assert_eq!(names().count(), 1);
+        assert!(names().all(|event| event["args"]["name"] == format!("GPU 0 Made-up GPU A of {pid} cupti_child")));
+        assert_eq!(of_device().filter(|event| event["cat"] == "kernel").count() as u64, kernels);
+        let in_database =
+            format!("SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE globalPid >> 24 & 0xFFFFFF = {pid}");
+        assert_eq!(count(&in_database), kernels);
+    }
+    // No two arrows have one number: each begins once and ends once.
+    let of = |phase: &str| {
+        let mut numbers: Vec<_> =
+            events.iter().filter(|event| event["ph"] == phase).map(|event| event["id"].to_string()).collect();
+        numbers.sort();
+        numbers
+    };
+    let mut distinct = of("s");
+    distinct.dedup();
+    assert_eq!((of("s").len(), of("s"), of("f")), (3, distinct.clone(), distinct));
+    assert_eq!((count("SELECT COUNT(*) FROM TARGET_INFO_GPU"), count("SELECT COUNT(*) FROM PROCESSES")), (1, 2));
+}
+
 /// Only the first part counts. A range that was open at its begin does not belong to it, and is no mistake.
 #[test]
 fn what_the_program_marks_for_profilers_is_measured_alone() {

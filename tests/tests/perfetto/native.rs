@@ -6,7 +6,7 @@ use std::path::Path;
 use fastrand::Rng;
 use range_report::export::{Chrome, Perfetto, Sqlite};
 use range_report::timeline::{Api, ApiCall, Call, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{MemoryKind, Process};
 
@@ -255,7 +255,7 @@ fn files_follow_one_another() {
         });
         assert_eq!(imported.expect("a timeline").ranges, of(2));
     }
-    assert_eq!(names.iter().filter(|path| tracing_gpu::import::summary(path).expect("read").is_some()).count(), 1);
+    assert_eq!(names.iter().filter(|path| tracing_gpu::import::summaries(path).expect("read").len() == 1).count(), 1);
 }
 
 /// A step has ten spans: layers with their parts, of which some have fields.
@@ -301,28 +301,121 @@ fn same(own: &Path, json: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn files(name: &str, write: &dyn Fn(&mut dyn Sink)) -> [std::path::PathBuf; 2] {
+/// Writes what another process wrote, by other numbers of processes and threads, as one that began later.
+struct Other<'a> {
+    sink: &'a mut dyn Sink,
+    number: u32,
+}
+
+impl Sink for Other<'_> {
+    fn begin(&mut self, process: &Process) -> std::io::Result<()> {
+        let mut process = process.clone();
+        process.pid += self.number;
+        process.started_unix_ns = 1_763_652_942_007_999_999 + 5_000 * u64::from(self.number);
+        self.sink.begin(&process)
+    }
+
+    fn item(&mut self, item: &Item<'_>) -> std::io::Result<()> {
+        let of = |thread: u32| thread + self.number;
+        let mut moved = item.clone();
+        match &mut moved {
+            Item::Thread { thread, .. } => *thread = of(*thread),
+            Item::Range(range) => range.thread = of(range.thread),
+            Item::Call(call) => call.thread = of(call.thread),
+            Item::ApiCall(call) => call.thread = of(call.thread),
+            Item::Operation(operation) => operation.launch = operation.launch.map(|(thread, at)| (of(thread), at)),
+            _ => {}
+        }
+        self.sink.item(&moved)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.sink.flush()
+    }
+
+    fn end(&mut self, summary: &Summary, lost: u64) -> std::io::Result<()> {
+        self.sink.end(summary, lost)
+    }
+}
+
+fn files(name: &str, number: u32, write: &dyn Fn(&mut dyn Sink)) -> [std::path::PathBuf; 2] {
     let (mut json, mut own) = (Vec::new(), Cursor::new(Vec::new()));
     for sink in [&mut Chrome::new(&mut json) as &mut dyn Sink, &mut Perfetto::new(&mut own)] {
-        begin(sink);
-        write(sink);
-        end(sink);
+        let mut sink = Other { sink, number };
+        begin(&mut sink);
+        write(&mut sink);
+        end(&mut sink);
     }
     [temporary(&format!("{name}.pftrace"), &own.into_inner()), temporary(&format!("{name}.json"), &json)]
 }
 
 #[test]
 fn both_formats_say_the_same() {
-    let [own, json] = files("launches", &|sink| launches(sink, 2_000));
+    let [own, json] = files("launches", 0, &|sink| launches(sink, 2_000));
     assert_eq!(same(&own, &json), Ok(()));
-    let [own, json] = files("requests", &|sink| requests(sink, 300));
+    let [own, json] = files("requests", 0, &|sink| requests(sink, 300));
     assert_eq!(same(&own, &json), Ok(()));
+}
+
+/// The files of several processes that became one have all their slices and arrows, in both formats, one process
+/// behind the other, and each arrow stays in its process.
+#[test]
+fn joined_timelines_have_the_tracks_of_all_processes() {
+    use range_report::export::joined::{Format, join};
+    let parts = [0, 1000, 2000].map(|number| {
+        files(&format!("part-{number}"), number, &|sink| {
+            launches(sink, 5_000);
+            requests(sink, 100);
+        })
+    });
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let [own, json] = [("pftrace", Format::Perfetto), ("json", Format::Trace)].map(|(kind, format)| {
+        let to = folder.join(format!("joined.{kind}"));
+        let own = parts.iter().map(|[own, json]| if kind == "json" { json } else { own }.clone()).collect::<Vec<_>>();
+        join(format, &own, &to).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        to
+    });
+    assert_eq!(same(&own, &json), Ok(()));
+    let queries = [
+        FAULTS,
+        "select count(*), min(ts) from slice group by (select 1)",
+        "select count(*) from flow",
+        "select count(*) from flow f join slice o on o.id = f.slice_out join slice i on i.id = f.slice_in \
+         join thread_track ok on ok.id = o.track_id join thread ot on ot.utid = ok.utid join process op on op.upid = ot.upid \
+         join thread_track ik on ik.id = i.track_id join thread it on it.utid = ik.utid join process ip on ip.upid = it.upid \
+         where op.pid % 10000000 = ip.pid % 10000000",
+        "select p.pid, p.name, min(s.ts) from slice s join thread_track k on k.id = s.track_id join thread t using (utid) \
+         join process p using (upid) group by 1 order by 1",
+        "select count(distinct track_id) from slice where track_id not in (select id from thread_track)",
+    ];
+    for at in 0..2 {
+        let [joined, first] = [[&own, &json][at], &parts[0][at]].map(|file| ask(file, &queries));
+        assert_eq!(joined[0], json!([]));
+        let times_three = |of: &Json| json!(3 * of.as_u64().expect("a count"));
+        assert_eq!(joined[1][0][0], times_three(&first[1][0][0]));
+        assert_eq!(joined[1][0][1], first[1][0][1]);
+        assert_eq!(joined[2][0][0], times_three(&first[2][0][0]));
+        assert_eq!(joined[3], joined[2], "no arrow leads from process to process");
+        let groups = joined[4].as_array().expect("rows");
+        assert_eq!(groups.len(), 6);
+        for (number, name) in [(4000, "train"), (10_004_000, "GPU 0 NVIDIA H100")] {
+            for later in 0..3 {
+                let group = groups.iter().find(|group| group[0] == number + 1000 * later).expect("a group");
+                let before = groups.iter().find(|group| group[0] == number).expect("a group");
+                let of_which = format!("{name} of {} train", 4000 + 1000 * later);
+                assert_eq!(group[1], if number > 4000 { of_which } else { name.to_owned() });
+                let time = |group: &Json| group[2].as_u64().expect("a time");
+                assert_eq!(time(group), time(before) + 5_000_000 * later, "{number}");
+            }
+        }
+        assert!(joined[5][0][0].as_u64() >= Some(3), "each process has tracks of its own for its calls: {}", joined[5]);
+    }
 }
 
 /// Each poll of a call has an arrow to the next one, also where a block ends between them.
 #[test]
 fn arrows_lead_from_poll_to_poll() {
-    let [own, _] = files("polls", &|sink| requests(sink, 300));
+    let [own, _] = files("polls", 0, &|sink| requests(sink, 300));
     let polls = "select count(*), count(distinct extract_arg(o.arg_set_id, 'debug.call')), min(i.ts - o.ts - o.dur) \
                  from flow f join slice o on o.id = f.slice_out join slice i on i.id = f.slice_in \
                  where o.name = 'request' and i.name = 'request' \

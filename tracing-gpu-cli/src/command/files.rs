@@ -1,17 +1,18 @@
 //! The files of a run. Each process writes its timelines and drawings under a name of its own. If only one process
-//! wrote a file, the file gets the requested name.
+//! wrote a file, the file gets the requested name. The timelines of several processes are joined under that name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use tracing_gpu::joined::{self, Format};
 use tracing_gpu::summary::Process;
 use tracing_gpu::{Chosen, Output, RenderOptions, Summary};
 
-use super::options::Run;
+use super::options::{Processes, Run};
 use crate::{complain, folder, system};
 
 /// The files requested on the command line, by their keys in `TRACING_GPU`.
@@ -40,12 +41,15 @@ pub(super) struct Files {
     by_process: BTreeMap<&'static str, (PathBuf, PathBuf)>,
     json: Option<PathBuf>,
     baseline: Option<PathBuf>,
+    /// Whether the timelines of several processes become one.
+    are_joined: bool,
 }
 
 impl Files {
     /// The requested files, without those that cannot be written, for which it prints a line.
-    pub(super) fn new(chosen: &Chosen) -> Self {
-        let mut files = Self { by_process: BTreeMap::new(), json: None, baseline: None };
+    pub(super) fn new(chosen: &Chosen, processes: Processes) -> Self {
+        let are_joined = processes != Processes::Each;
+        let mut files = Self { by_process: BTreeMap::new(), json: None, baseline: None, are_joined };
         let mut taken = BTreeMap::new();
         if let Output::File(report) = &chosen.output {
             taken.insert(absolute(report), "report");
@@ -107,6 +111,9 @@ impl Files {
                 }
             }
             let mut names = Vec::new();
+            if let Some(format) = format(key).filter(|_| self.are_joined) {
+                join_alike(key, format, &mut written, &mut names);
+            }
             for (own, name) in &written {
                 let is_alone = written.iter().filter(|(_, other)| other == name).count() == 1;
                 if *key == "sqlite" && is_alone && own != name {
@@ -168,6 +175,48 @@ impl Files {
         summary.process = process.clone();
         summary.notes.push(line.to_owned());
         write_summary(&name, &summary, &RenderOptions::default());
+    }
+}
+
+/// The format of the files of a key, if those of several processes can be joined.
+fn format(key: &str) -> Option<Format> {
+    match key {
+        "trace" => Some(Format::Trace),
+        #[cfg(feature = "perfetto")]
+        "perfetto" => Some(Format::Perfetto),
+        "sqlite" => Some(Format::Sqlite),
+        _ => None,
+    }
+}
+
+/// Joins files for which the same name was requested, takes them out of `written`, and adds that name to `names`. Files
+/// that cannot be joined stay as they are, and a line says why. Also takes out what no process has written, so that a
+/// file that is the only one gets the requested name.
+fn join_alike(key: &str, format: Format, written: &mut Vec<(PathBuf, PathBuf)>, names: &mut Vec<PathBuf>) {
+    // Where one process of several wrote a file, it is alone. Numbered files stay those of a process.
+    written.retain(|(own, _)| own.exists() || key == "perfetto" && !numbered(own).is_empty());
+    let asked: BTreeSet<PathBuf> = written.iter().map(|(_, name)| name.clone()).collect();
+    for name in asked {
+        let alike = |(own, other): &(PathBuf, PathBuf)| *other == name && own.exists();
+        let own: Vec<PathBuf> = written.iter().filter(|file| alike(file)).map(|(own, _)| own.clone()).collect();
+        if own.len() < 2 || written.iter().filter(|(_, other)| *other == name).count() > own.len() {
+            continue;
+        }
+        if key == "sqlite" {
+            let _there_was_none = fs::remove_file(journal(&name)); // of an earlier run
+        }
+        let joined = with_process(&name, &format!("joined-{}", std::process::id()));
+        match joined::join(format, &own, &joined).and_then(|()| move_to(&joined, &name)) {
+            Ok(()) => {
+                own.iter().flat_map(|own| [own.clone(), journal(own)]).for_each(|own| drop(fs::remove_file(own)));
+                written.retain(|(_, other)| *other != name);
+                names.push(name);
+            }
+            Err(error) => {
+                let _there_may_be_none = fs::remove_file(joined);
+                complain(&format!("cannot join the files of processes to `{}`: {error}", name.display()));
+            }
+        }
     }
 }
 
@@ -241,31 +290,36 @@ fn move_to(own: &Path, asked: &Path) -> io::Result<()> {
     fs::remove_file(own)
 }
 
+/// The files of a timeline that has several, such as `run.4242.0001.pftrace`, with their numbers.
+fn numbered(own: &Path) -> Vec<(PathBuf, String)> {
+    let (Some(stem), Some(folder)) = (own.file_stem(), own.parent()) else { return Vec::new() };
+    let start = format!("{}.", stem.to_string_lossy());
+    let number = |path: &Path| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let number = name.strip_prefix(&start).filter(|_| path.extension() == own.extension())?;
+        (number.len() >= 4 && number.bytes().all(|byte| byte.is_ascii_digit())).then(|| number.to_owned())
+    };
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    files.filter_map(|path| number(&path).map(|number| (path, number))).collect()
+}
+
 /// Moves the files of a timeline that has several, such as `run.4242.0001.pftrace` to `run.0001.pftrace`. Returns false
 /// if there are none.
 fn move_numbered(own: &Path, asked: &Path) -> bool {
-    let (Some(stem), Some(folder)) = (own.file_stem(), own.parent()) else { return false };
-    let (start, kind) = (format!("{}.", stem.to_string_lossy()), own.extension());
-    let mut found = false;
-    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let Some(number) = name.strip_prefix(&start).filter(|_| path.extension() == kind) else { continue };
-        if number.len() < 4 || !number.bytes().all(|byte| byte.is_ascii_digit()) {
-            continue;
-        }
+    let files = numbered(own);
+    for (path, number) in &files {
         let mut to = asked.file_stem().unwrap_or_default().to_owned();
         to.push(format!(".{number}"));
-        if let Some(kind) = kind {
+        if let Some(kind) = own.extension() {
             to.push(".");
             to.push(kind);
         }
         let to = asked.with_file_name(to);
-        found = true;
-        if let Err(error) = move_to(&path, &to) {
+        if let Err(error) = move_to(path, &to) {
             complain(&format!("cannot write `{}`: {error}", to.display()));
         }
     }
-    found
+    !files.is_empty()
 }
 
 /// The journal in which SQLite keeps unfinished changes of this file.

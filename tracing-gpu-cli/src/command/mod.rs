@@ -84,7 +84,7 @@ fn profile(run: &Run) -> u8 {
     }
     let users = users_settings();
     let chosen = choose(&run.print, files::asked_for(run), Some(run), &users);
-    let files = files::Files::new(&chosen);
+    let files = files::Files::new(&chosen, run.processes);
     let Some((name, arguments)) = run.command.split_first() else { return WRONG_USE };
     let mut command = Command::new(name);
     command.args(arguments);
@@ -237,6 +237,8 @@ fn injected(
     command.env("ACC_PROFLIB", openacc).env(folder::VARIABLE, folder.path());
     // All processes are of one run, in files that runs share.
     command.env("TRACING_GPU_RUN_ID", Chosen::process().run_id);
+    let (clock, now) = Chosen::run_clock();
+    command.env(clock, now);
     command.env("TSAN_OPTIONS", tsan_options(std::env::var_os("TSAN_OPTIONS")));
     Some(folder)
 }

@@ -217,7 +217,7 @@ pub(super) struct Run {
     /// Write the summary, for `tracing-gpu merge`, `compare` and `page`
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) json: Option<PathBuf>,
-    /// Write a timeline for ui.perfetto.dev (.json or .json.gz)
+    /// Write a timeline of all processes for ui.perfetto.dev (.json or .json.gz)
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) trace: Option<PathBuf>,
     /// Write a timeline in Perfetto's own format, a tenth of the size (.pftrace)
@@ -227,7 +227,7 @@ pub(super) struct Run {
     /// Print nvprof's list of all operations on GPUs in the order of time, in place of the default reports
     #[arg(long)]
     pub(super) print_gpu_trace: bool,
-    /// Write a database that `nsys stats` reads
+    /// Write a database of all processes that `nsys stats` reads
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) sqlite: Option<PathBuf>,
     /// Write a page with timeline, flame graphs and tables
@@ -248,7 +248,7 @@ pub(super) struct Run {
     /// Whether the program reads the processor time of ranges of 50 us and more, a system call each [default: off]
     #[arg(long, value_parser = PossibleValuesParser::new(["on", "off"]))]
     pub(super) on_cpu: Option<String>,
-    /// What is printed of several processes
+    /// What is printed of several processes; `each` leaves a timeline of each, too
     #[arg(long, value_name = "WHICH", default_value = "merged")]
     pub(super) processes: Processes,
     /// Whom to wait for
@@ -291,7 +291,7 @@ impl Run {
 pub(super) enum Processes {
     /// One report of all
     Merged,
-    /// A report for each
+    /// A report and a timeline for each
     Each,
     /// The report of the one that began first
     First,

@@ -287,25 +287,30 @@ fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
             complain(&format!("left out: {}: not a regular file", path.display()));
             continue;
         }
-        match read_summary(path)? {
-            Ok(summary) if summary.process.started_unix_ns != 0 && summaries.contains(&summary) => {
-                complain(&format!("left out: {}: a copy of another file here", path.display()));
+        match read_summaries(path)? {
+            Ok(found) => {
+                for summary in found {
+                    if summary.process.started_unix_ns != 0 && summaries.contains(&summary) {
+                        complain(&format!("left out: {}: a copy of another file here", path.display()));
+                    } else {
+                        summaries.push(summary);
+                    }
+                }
             }
-            Ok(summary) => summaries.push(summary),
             Err(error) => complain(&format!("left out: {}: {error}", path.display())),
         }
     }
     Ok(summaries)
 }
 
-/// The summary in a file of a folder, or why there is none.
-fn read_summary(path: &Path) -> io::Result<Result<Summary, String>> {
+/// The summaries in a file of a folder, or why there are none.
+fn read_summaries(path: &Path) -> io::Result<Result<Vec<Summary>, String>> {
     #[cfg(feature = "perfetto")]
     if path.extension().is_some_and(|kind| kind == "pftrace") {
-        return Ok(timeline::summary(path).map_err(|error| error.to_string()));
+        return Ok(timeline::summaries(path).map_err(|error| error.to_string()));
     }
     let file = File::open(path).map_err(|error| said(path, &error))?;
-    Ok(Summary::read_json(file).map_err(|error| error.to_string()))
+    Ok(Summary::read_json(file).map(|summary| vec![summary]).map_err(|error| error.to_string()))
 }
 
 /// Shows on a terminal the progress of reading many files.

@@ -25,10 +25,23 @@ pub(super) fn is_one(path: &Path) -> io::Result<bool> {
     Ok(start == [FIRST])
 }
 
-/// The summary in it.
+/// The summaries in it: one of each process.
+pub(super) fn summaries(path: &Path) -> io::Result<Vec<Summary>> {
+    let summaries = import::summaries(path).map_err(|error| said(path, &error))?;
+    match summaries.is_empty() {
+        true => Err(said(path, &"has no summary: its process was killed, or it is not the last of its files")),
+        false => Ok(summaries),
+    }
+}
+
+/// The summary in it, of the only process.
 pub(super) fn summary(path: &Path) -> io::Result<Summary> {
-    let summary = import::summary(path).map_err(|error| said(path, &error))?;
-    summary.ok_or_else(|| said(path, &"has no summary: its process was killed, or it is not the last of its files"))
+    match <[Summary; 1]>::try_from(summaries(path)?) {
+        Ok([summary]) => Ok(summary),
+        Err(all) => {
+            Err(said(path, &format!("has the summaries of {} processes: `tracing-gpu merge` takes them", all.len())))
+        }
+    }
 }
 
 /// The page of a timeline. `scratch` is a folder with room for a database of its items.

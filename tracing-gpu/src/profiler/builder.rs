@@ -54,6 +54,12 @@ impl Chosen {
         identity::read()
     }
 
+    /// A variable for the processes of a run that begins now, so that they agree on when each of them began.
+    #[must_use]
+    pub fn run_clock() -> (&'static str, String) {
+        (identity::CLOCK, identity::run_clock())
+    }
+
     /// The reports that the process with this id has printed itself, in a run of the command with this folder.
     #[must_use]
     pub fn printed(run: &Path, process: u32) -> Vec<Report> {

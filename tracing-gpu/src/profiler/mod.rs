@@ -322,7 +322,7 @@ pub fn watch_forks() {
 impl Inner {
     fn start(mut config: Config) -> &'static Self {
         watch_forks();
-        let identity = identity::read();
+        let mut identity = identity::read();
         let (claim, complaints) =
             if config.enabled { outputs::claim(&mut config, &identity) } else { Default::default() };
         complaints.iter().for_each(|complaint| complain(complaint));
@@ -353,6 +353,8 @@ impl Inner {
             // If the process is killed, only this snapshot is left.
             row_file: config.row_file.as_ref().and_then(|(path, missed)| RowFile::create(path, *missed).ok()),
         });
+        // Where the times of its files begin.
+        identity.started_unix_ns = identity::unix_ns(engine.session.clock.origin_monotonic_ns());
         engine.session.log_process(&identity);
         if nvtx {
             NVTX_OWNER.store(engine.session.id, std::sync::atomic::Ordering::Release);

@@ -26,13 +26,13 @@ pub fn is_compressed(path: &Path) -> Result<bool, &'static str> {
 pub(super) enum Destination<W: Write> {
     Plain(W),
     #[cfg(feature = "gzip")]
-    Gzip(Gzip<W>),
+    Gzip(Box<Gzip<W>>),
 }
 
 #[cfg(feature = "gzip")]
 impl<W: Write + Seek> Destination<W> {
     pub(super) fn gzip(out: W) -> Self {
-        Self::Gzip(Gzip::new(out))
+        Self::Gzip(Box::new(Gzip::new(out)))
     }
 }
 

@@ -59,6 +59,32 @@ pub(crate) struct EventPacket {
     pub(crate) timestamp_clock_id: Option<u32>,
 }
 
+/// A [`TracePacket`] from which little is read before it is written again.
+#[cfg(feature = "join")]
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PassedPacket {
+    #[prost(message, optional, tag = "5")]
+    pub(crate) chrome_events: Option<ChromeEvents>,
+    #[prost(message, optional, tag = "6")]
+    pub(crate) clock_snapshot: Option<ClockSnapshot>,
+    #[prost(uint64, optional, tag = "8")]
+    pub(crate) timestamp: Option<u64>,
+    #[prost(uint32, optional, tag = "10")]
+    pub(crate) trusted_packet_sequence_id: Option<u32>,
+    #[prost(bytes = "vec", optional, tag = "11")]
+    pub(crate) track_event: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "12")]
+    pub(crate) interned_data: Option<Vec<u8>>,
+    #[prost(uint32, optional, tag = "13")]
+    pub(crate) sequence_flags: Option<u32>,
+    #[prost(uint32, optional, tag = "58")]
+    pub(crate) timestamp_clock_id: Option<u32>,
+    #[prost(bytes = "vec", optional, tag = "59")]
+    pub(crate) trace_packet_defaults: Option<Vec<u8>>,
+    #[prost(message, optional, tag = "60")]
+    pub(crate) track_descriptor: Option<TrackDescriptor>,
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ChromeEvents {
     #[prost(message, repeated, tag = "2")]
