@@ -68,7 +68,7 @@ const systemCall = remembered((name) => {
 });
 
 /** For which part of the run a name was on any thread. */
-const usualPart = remembered((name) => timeOf(spanOf(namedItems('ranges', name))) / Math.max(1, run.until));
+const usualPart = remembered((name) => coveredBy(namedItems('ranges', name)) / Math.max(1, run.until));
 
 /**
  * What threads did while something waited for what is not known: names that were there for most of that time, and for

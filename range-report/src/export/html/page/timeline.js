@@ -13,6 +13,8 @@ const timeline = {
   gutter: 160,
   selected: -1,
   hovered: -1,
+  /** When it was drawn last, in milliseconds since the page began. */
+  drawn: 0,
   /** What Shift and dragging cover: from and to in ns, and heights. */
   marked: null,
 };
@@ -32,8 +34,10 @@ function resizeTimeline() {
 
 function sizeCanvas(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
-  canvas.width = Math.max(1, Math.round(width * ratio));
-  canvas.height = Math.max(1, Math.round(height * ratio));
+  const [across, down] = [width, height].map((side) => Math.max(1, Math.round(side * ratio)));
+  const isSame = canvas.width === across && canvas.height === down && canvas.style.width === width + 'px';
+  if (isSame && canvas.style.height === height + 'px') return;
+  [canvas.width, canvas.height] = [across, down];
   canvas.style.width = width + 'px';
   canvas.style.height = height + 'px';
   canvas.getContext('2d').setTransform(ratio, 0, 0, ratio, 0, 0);
