@@ -14,7 +14,7 @@ use super::spreads::{Spreads, spreads};
 use super::tables::{Column, Table, tables};
 use super::texts::{LONGEST_COMMAND, identity, presentable};
 use super::tree::{Node, nodes};
-use super::waits::{Blamed, Pattern, WaitPart, blamed, patterns, slowest};
+use super::waits::{Blamed, Pattern, WaitPart, blamed, nobody, patterns, slowest};
 use crate::analysis::Phases;
 use crate::report::{Explained, RenderOptions, Report, appended_figures, escaped, explained, notes};
 use crate::summary::{Process, Summary, TreeNode};
@@ -62,6 +62,8 @@ pub(super) struct Shown<'a> {
     /// What many waits showed.
     patterns: Vec<Pattern>,
     blamed: Vec<Blamed>,
+    /// Why nobody is to blame, where that is proved.
+    nobody: Option<&'static str>,
     /// Of names of calls, what the slowest hundredth is made of.
     slowest: Vec<(String, String)>,
     pub(super) notes: Vec<String>,
@@ -232,6 +234,7 @@ pub(super) fn shown<'a>(
         spreads: if is_whole { Spreads::new() } else { spreads(summary) },
         patterns: patterns(summary),
         blamed: blamed(summary),
+        nobody: nobody(summary, &phases),
         slowest: slowest(summary),
         notes: all_notes(summary),
         links,

@@ -2,6 +2,8 @@
 
 const pointers = new Map();
 let pressed = null;
+/** The second click of two may meet another item, because the first has scrolled: it counts for the same. */
+let lastPress = { at: -1e9, x: 0, y: 0 };
 let pinch = 0;
 
 /** How far apart two fingers are, and the middle between them. */
@@ -27,7 +29,9 @@ timeline.canvas.addEventListener('pointerdown', (event) => {
   pointers.set(event.pointerId, event.offsetX);
   timeline.canvas.setPointerCapture(event.pointerId);
   if (pointers.size === 2) pinch = fingers().apart;
-  pressed = { x: event.offsetX, from: timeline.from, to: timeline.to, moved: false };
+  const isAgain = event.timeStamp - lastPress.at < 400 && lastPress.x === event.clientX && lastPress.y === event.clientY;
+  lastPress = { at: event.timeStamp, x: event.clientX, y: event.clientY };
+  pressed = { x: event.offsetX, from: timeline.from, to: timeline.to, moved: false, isAgain };
   if (event.shiftKey) {
     const [time, y] = [timeAt(event.offsetX), event.offsetY + timeline.scroller.scrollTop];
     timeline.marked = { from: time, to: time, y, toY: y };
@@ -62,7 +66,11 @@ function release(event) {
   const still = pressed && !pressed.moved && event.type === 'pointerup';
   if (timeline.marked && pressed?.moved && event.shiftKey) showArea();
   else if (still && event.offsetX < timeline.gutter) foldAt(event.offsetY);
-  else if (still) select(itemAt(event.offsetX, event.offsetY).item);
+  else if (still && !pressed.isAgain) {
+    const { item } = itemAt(event.offsetX, event.offsetY);
+    select(item);
+    if (item >= 0) bringUp(item); // what is said of it may lie over it
+  }
   pressed = null;
   redraw();
 }
@@ -82,8 +90,7 @@ timeline.canvas.addEventListener('pointerleave', () => {
   redraw();
 });
 timeline.canvas.addEventListener('dblclick', (event) => {
-  const { item } = itemAt(event.offsetX, event.offsetY);
-  if (item >= 0) zoomTo(item);
+  if (event.offsetX >= timeline.gutter && timeline.selected >= 0) zoomTo(timeline.selected);
 });
 
 timeline.scroller.addEventListener(

@@ -5,6 +5,8 @@ const SLOW_NAMES = 4;
 const SLOW_LOOKED_AT = 100;
 const SLOW_REASONS = 2;
 const SLOW_PARTS = 3;
+/** Calls that never wait are slow where they take so many times the median of their name. */
+const PLAIN_SLOW = 1.3;
 /** What the first list is by, and what it is by at first. */
 const overview = { list: ['self', 'latency'], atFirst: run.hot.waits ? 'latency' : 'self' };
 overview.by = overview.atFirst;
@@ -17,6 +19,7 @@ function showIdentity() {
   const said = run.command ? [run.command] : [];
   if (run.started_ms) said.push(startOf(run));
   if (run.run_id) said.push('run ' + run.run_id);
+  if (run.nobody) said.push(run.nobody);
   byId('command').textContent = said.join(' \u00b7 ');
   for (const [label, value] of run.identity) {
     const chip = element('li', '', element('span', 'quiet', label + ' '), value);
@@ -59,8 +62,8 @@ function showFigures() {
 }
 
 /**
- * An entry of a list of bars: a button that searches for its name. `part` of 1 is the whole bar; two figures stand
- * beside it.
+ * An entry of a list of bars: a button that goes to the longest of its name. `part` of 1 is the whole bar; two figures
+ * stand beside it.
  */
 function barEntry(name, part, figures, says, paint, label = name) {
   const bar = element('span', 'bar-fill');
@@ -68,14 +71,14 @@ function barEntry(name, part, figures, says, paint, label = name) {
   paint(bar, name);
   const [time, share] = figures;
   const button = buttonFor(
-    () => searchForName(name),
+    () => goToName(name),
     '',
     element('span', 'bar-name', label),
     element('span', 'bar-track', bar),
     element('span', 'bar-time', time),
     element('span', 'bar-share', share),
   );
-  button.title = label.slice(0, 500) + ': ' + time + ', ' + share + says + '. Click to search for it.';
+  button.title = label.slice(0, 500) + ': ' + time + ', ' + share + says + '. Click for the longest.';
   return element('li', '', button);
 }
 
@@ -111,7 +114,7 @@ function showHotLists() {
   byId('hot-cpu-title').textContent = byLatency ? 'Most latency of their own' : 'Most time of their own (in spans)';
   for (const by of overview.list) byId('by-' + by).setAttribute('aria-pressed', String(by === overview.by));
   showBlamed();
-  byId('hot-calls').hidden = calls.roots.length === 0;
+  if (calls.roots.length) byId('hot-calls').hidden = false;
   showHot(byId('hot-gpu'), gpu, 'all time of kernels and copies');
   showHot(byId('hot-api'), api, 'all time in calls of CUDA');
 }
@@ -123,7 +126,7 @@ function showBlamed() {
     const { by, value, waiter, waits, ns, of } = row;
     const how = of === null ? ' waited for it, as recorded' : ' ' + surely(row) + ' waited for it: ' + evidenceOf(row);
     const made = buttonFor(
-      () => searchForName(by),
+      () => goToName(by, culpritOf(row)),
       'entry',
       element('span', 'bar-name', by, element('span', 'quiet', value ? ' with ' + value : '')),
       element('span', 'bar-time', human(ns)),
@@ -131,12 +134,26 @@ function showBlamed() {
       element('span', 'bar-share quiet', counted(waits, 'wait', 'waits')),
     );
     made.style.setProperty('--color', colorOfName(by));
-    made.title = (by + ': ' + waiter + how).slice(0, 700) + '. Click to search for it.';
+    made.title = (by + ': ' + waiter + how).slice(0, 700) + '. Click to see one.';
     return element('li', '', made);
   });
   byId('hot-blamed')
     .querySelector('ol')
     .replaceChildren(...entries);
+}
+
+/** Who ended the longest wait that is told of a name; else the longest of the name, with the value where that counts. */
+function culpritOf({ by, value, of }) {
+  const { start, end, by: names } = run.waits;
+  let longest = -1;
+  for (let part = 0; part < run.waited && of === null; part++) {
+    if (run.texts[names[part]] !== by) continue;
+    if (longest < 0 || end[part] - start[part] > end[longest] - start[longest]) longest = part;
+  }
+  if (longest >= 0) return openAt(by, end[longest]).target;
+  const pair = value && JSON.stringify([value.slice(0, value.indexOf('=')), value.slice(value.indexOf('=') + 1)]);
+  const named = callsNamed(by);
+  return slowestOf(pair ? named.filter((item) => run.texts[run.detail[item]].includes(pair)) : named, 1)[0] ?? -1;
 }
 
 function showHotBy(by) {
@@ -147,10 +164,15 @@ function showHotBy(by) {
 
 /**
  * Of each name of calls that no other contains the slowest, by how much it exceeds the median of its name: each with
- * its largest parts. Of calls whose largest part is the same, the first. Loops that wait for work are apart.
+ * its largest parts. Of calls whose largest part is the same, the first. Loops that wait for work are apart. Calls on
+ * plain threads are among them where they are slow.
  */
 function showSlowCalls() {
   const byName = Map.groupBy(calls.roots, nameOf);
+  for (const [name, items] of Map.groupBy(plainCalls(), nameOf)) {
+    const slow = items.filter((item) => lengthOf(item) > PLAIN_SLOW * typicalOf(name));
+    if (!byName.has(name) && slow.length) byName.set(name, slow);
+  }
   const loops = run.hot.loops.filter((name) => byName.delete(name));
   for (const [name, items] of byName) if (items.every((item) => calls.whole[callOf(item)])) byName.delete(name);
   const excess = (item) => lengthOf(item) - typicalOf(nameOf(item));
@@ -185,6 +207,7 @@ function showSlowCalls() {
       nameOf(item).slice(0, 500) + ': ' + human(lengthOf(item)) + median + ', ' + says + '. Click to follow it.';
     return element('li', '', made);
   });
+  byId('hot-calls').hidden = entries.length + loops.length === 0;
   if (loops.length) entries.push(element('li', 'quiet', 'apart, as loops that wait for work: ' + listed(loops)));
   byId('hot-calls')
     .querySelector('ol')

@@ -2,6 +2,8 @@
 
 const RULER = 24;
 const SHORTEST_SPAN = 20;
+/** As `max-height` of what is said of an item: it grows and shrinks with what the pointer is over. */
+const HIGHEST_DETAILS = 190;
 
 const timeline = {
   scroller: byId('scroller'),
@@ -118,7 +120,9 @@ function bringUp(item) {
 /** Scrolls the window as far as a line is hidden below what is said of it, or above. */
 function bringAbove(line) {
   const top = timeline.canvas.getBoundingClientRect().top + line.y - timeline.scroller.scrollTop;
-  const below = top + line.height + 8 - Math.min(byId('details').getBoundingClientRect().top, innerHeight);
+  const details = byId('details');
+  const free = Math.min(details.getBoundingClientRect().top, innerHeight - (details.firstChild ? HIGHEST_DETAILS : 0));
+  const below = top + line.height + 8 - free;
   const above = top - RULER - document.querySelector('.bar').getBoundingClientRect().bottom;
   if (below > 0) scrollBy(0, below);
   else if (above < 0) scrollBy(0, above);
