@@ -58,7 +58,8 @@ fn pixels_are_as_high_as_they_are_used() {
 const POINTS: &str = "(() => {
     page.draw();
     const [tick, tock] = ['tick', 'tock'].map((name) => page.find(name)[0]);
-    const colors = [tick, tock].map((item) => page.color(item).match(/[0-9a-f]{2}/g).map((part) => parseInt(part, 16)));
+    const bytes = (color) => color.match(/[0-9a-f]{2}/g).map((part) => parseInt(part, 16));
+    const colors = [tick, tock].map((item) => bytes(page.color(item)));
     const line = page.lineOf(tick);
     const { canvas, gutter, width, scroller } = page.timeline;
     const parts = [gutter + 20, line.y - scroller.scrollTop, width - gutter - 60, line.height];

@@ -29,8 +29,9 @@ timeline.canvas.addEventListener('pointerdown', (event) => {
   pointers.set(event.pointerId, event.offsetX);
   timeline.canvas.setPointerCapture(event.pointerId);
   if (pointers.size === 2) pinch = fingers().apart;
-  const isAgain = event.timeStamp - lastPress.at < 400 && lastPress.x === event.clientX && lastPress.y === event.clientY;
-  lastPress = { at: event.timeStamp, x: event.clientX, y: event.clientY };
+  const press = { at: event.timeStamp, x: event.clientX, y: event.clientY };
+  const isAgain = press.at - lastPress.at < 400 && press.x === lastPress.x && press.y === lastPress.y;
+  lastPress = press;
   pressed = { x: event.offsetX, from: timeline.from, to: timeline.to, moved: false, isAgain };
   if (event.shiftKey) {
     const [time, y] = [timeAt(event.offsetX), event.offsetY + timeline.scroller.scrollTop];

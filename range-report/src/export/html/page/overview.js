@@ -142,7 +142,7 @@ function showBlamed() {
     .replaceChildren(...entries);
 }
 
-/** Who ended the longest wait that is told of a name; else the longest of the name, with the value where that counts. */
+/** Who ended the longest wait that is told of a name; else the longest of the name, with the value if there is one. */
 function culpritOf({ by, value, of }) {
   const { start, end, by: names } = run.waits;
   let longest = -1;

@@ -40,7 +40,8 @@ function lengthOfAll(ids, first, last) {
 
 /** A colour of a strength as the bytes of a point of a picture, for each colour. */
 const pointsOf = remembered((color) => {
-  const parts = color.startsWith('#') ? color.match(/[\da-f]{2}/g).map((part) => parseInt(part, 16)) : color.match(/\d+/g);
+  const isHex = color.startsWith('#');
+  const parts = isHex ? color.match(/[\da-f]{2}/g).map((part) => parseInt(part, 16)) : color.match(/\d+/g);
   return remembered((strength) => {
     const bytes = Uint8Array.of(...parts.slice(0, 3), Math.round(255 * strength));
     return new Uint32Array(bytes.buffer)[0];
