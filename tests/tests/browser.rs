@@ -28,6 +28,8 @@ mod led;
 mod marks;
 #[path = "browser/odd.rs"]
 mod odd;
+#[path = "browser/processes.rs"]
+mod processes;
 #[path = "browser/reader.rs"]
 mod reader;
 #[path = "browser/requests.rs"]

@@ -63,7 +63,8 @@ const POINTS: &str = "(() => {
     const line = page.lineOf(tick);
     const { canvas, gutter, width, scroller } = page.timeline;
     const parts = [gutter + 20, line.y - scroller.scrollTop, width - gutter - 60, line.height];
-    const { data, width: across } = canvas.getContext('2d').getImageData(...parts.map((part) => part * devicePixelRatio));
+    const context = canvas.getContext('2d');
+    const { data, width: across } = context.getImageData(...parts.map((part) => part * devicePixelRatio));
     const found = [0, 0, 0];
     for (let at = 0; at < data.length; at += 4)
         colors.forEach((color, index) => {

@@ -333,7 +333,7 @@ function drawGutter(context, top) {
     context.fillStyle = theme.text;
     const y = Math.max(group.y - top + 9, Math.min(RULER + 10, group.bottom - top - 9));
     const mark = group.key ? (isFolded(group) ? '\u25b8 ' : '\u25be ') : '';
-    const label = group.parts.length === 1 ? group.parts[0].label : group.label;
+    const label = group.parts.length === 1 && group.kind !== 'process' ? group.parts[0].label : group.label;
     context.fillText(mark + fittingLabel(context, label, gutter - 14 - (mark ? 14 : 0)), 8, y);
   }
   context.restore();

@@ -3,7 +3,7 @@
 const pointers = new Map();
 let pressed = null;
 /** The second click of two may meet another item, because the first has scrolled: it counts for the same. */
-let lastPress = { at: -1e9, x: 0, y: 0 };
+let lastClick = { at: -1e9, x: 0, y: 0, item: -1 };
 let pinch = 0;
 
 /** How far apart two fingers are, and the middle between them. */
@@ -29,10 +29,7 @@ timeline.canvas.addEventListener('pointerdown', (event) => {
   pointers.set(event.pointerId, event.offsetX);
   timeline.canvas.setPointerCapture(event.pointerId);
   if (pointers.size === 2) pinch = fingers().apart;
-  const press = { at: event.timeStamp, x: event.clientX, y: event.clientY };
-  const isAgain = press.at - lastPress.at < 400 && press.x === lastPress.x && press.y === lastPress.y;
-  lastPress = press;
-  pressed = { x: event.offsetX, from: timeline.from, to: timeline.to, moved: false, isAgain };
+  pressed = { x: event.offsetX, from: timeline.from, to: timeline.to, moved: false };
   if (event.shiftKey) {
     const [time, y] = [timeAt(event.offsetX), event.offsetY + timeline.scroller.scrollTop];
     timeline.marked = { from: time, to: time, y, toY: y };
@@ -67,13 +64,19 @@ function release(event) {
   const still = pressed && !pressed.moved && event.type === 'pointerup';
   if (timeline.marked && pressed?.moved && event.shiftKey) showArea();
   else if (still && event.offsetX < timeline.gutter) foldAt(event.offsetY);
-  else if (still && !pressed.isAgain) {
-    const { item } = itemAt(event.offsetX, event.offsetY);
-    select(item);
-    if (item >= 0) bringUp(item); // what is said of it may lie over it
-  }
+  else if (still) click(event);
   pressed = null;
   redraw();
+}
+
+function click(event) {
+  const { at, x, y, item: last } = lastClick;
+  const isAgain = event.timeStamp - at < 400 && event.clientX === x && event.clientY === y;
+  if (isAgain && last >= 0 && last === timeline.selected) return;
+  const { item } = itemAt(event.offsetX, event.offsetY);
+  lastClick = { at: event.timeStamp, x: event.clientX, y: event.clientY, item };
+  select(item);
+  if (item >= 0) bringUp(item); // what is said of it may lie over it
 }
 
 /** Folds or unfolds the group whose name is at this height. */
@@ -151,7 +154,7 @@ timeline.scroller.addEventListener('keydown', (event) => {
 
 /** Folds all that can be folded, or unfolds it if all of it is folded. */
 function foldAll() {
-  const groups = timeline.groups.filter((group) => group.key);
+  const groups = timeline.all.filter((group) => group.key);
   const folded = !groups.every(isFolded);
   for (const group of groups) folds.set(group.key, folded);
   layOutAgain();

@@ -35,14 +35,13 @@ function showFigures() {
   const spans = run.tree.reduce((sum, node) => sum + node.instances, 0);
   const threads = run.groups.filter((group) => group.kind === 'thread').length;
   if (run.tree.length) figures.push(['Ranges', integer(spans), 'in ' + counted(run.tree.length, 'phase', 'phases')]);
+  if (run.processes.length) figures.push(['Processes', integer(run.processes.length), '']);
   if (threads) figures.push(['Threads', integer(threads), '']);
   if (run.gpu && run.gpu.operations) {
     const devices = Math.max(1, run.devices.length);
-    figures.push([
-      'GPU busy',
-      human(run.gpu.busy_ns),
-      percent(run.gpu.busy_ns, run.elapsed_ns * devices) + ' of the wall time',
-    ]);
+    const share = percent(run.gpu.busy_ns, run.elapsed_ns * devices) + ' of the wall time';
+    // Several processes may share a GPU, or have one each by the same number.
+    figures.push(['GPU busy', human(run.gpu.busy_ns), run.processes.length ? 'in all processes' : share]);
     figures.push(['GPU operations', integer(run.gpu.operations), '']);
   }
   for (const device of run.devices) {
@@ -150,7 +149,7 @@ function culpritOf({ by, value, of }) {
     if (run.texts[names[part]] !== by) continue;
     if (longest < 0 || end[part] - start[part] > end[longest] - start[longest]) longest = part;
   }
-  if (longest >= 0) return openAt(by, end[longest]).target;
+  if (longest >= 0) return openAt(by, end[longest], processOfItem(calls.item[run.waits.call[longest] - 1])).target;
   const pair = value && JSON.stringify([value.slice(0, value.indexOf('=')), value.slice(value.indexOf('=') + 1)]);
   const named = callsNamed(by);
   return slowestOf(pair ? named.filter((item) => run.texts[run.detail[item]].includes(pair)) : named, 1)[0] ?? -1;
