@@ -28,7 +28,7 @@ use std::io::{self, BufWriter, Write};
 
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
-use crate::{Comparison, FindingKinds};
+use crate::{Comparison, FindingKinds, RenderOptions};
 use items::Items;
 pub use items::Limits;
 
@@ -137,6 +137,12 @@ impl<W: Write + Send> HtmlSink<W> {
         let mut text = Vec::new();
         page.read_to_end(&mut text)?;
         self.items.join(process, process.started_unix_ns.saturating_sub(first_unix_ns), &text)
+    }
+
+    /// Leaves findings out that are switched off there.
+    #[must_use]
+    pub fn with_options(self, options: &RenderOptions) -> Self {
+        self.without(options.switched_off())
     }
 
     /// Leaves findings of these kinds out.

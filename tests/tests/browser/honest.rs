@@ -54,7 +54,7 @@ fn pixels_are_as_high_as_they_are_used() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
-/// Of the lane of `tick`, how many of its points are of the colour of `tick`, of that of `tock`, and of both at the top.
+/// The parts of the points of the lane of `tick` that have the colour of `tick`, that of `tock`, and both at the top.
 const POINTS: &str = "(() => {
     page.draw();
     const [tick, tock] = ['tick', 'tock'].map((name) => page.find(name)[0]);

@@ -1,7 +1,7 @@
 //! The files of a run. Each process writes its timelines and drawings under a name of its own. If only one process
 //! wrote a file, the file gets the requested name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use tracing_gpu::summary::Process;
-use tracing_gpu::{Chosen, Output, RenderOptions, Summary};
+use tracing_gpu::{Chosen, HtmlSink, Output, RenderOptions, Sink as _, Summary};
 
 use super::options::Run;
 use crate::{complain, folder, system};
@@ -128,9 +128,8 @@ impl Files {
                     }
                 }
             }
-            if let [first, .., last] = &names[..] {
-                let (count, first, last) = (names.len(), first.display(), last.display());
-                complain(&format!("{key}: {count} processes, a file each, from {first} to {last}"));
+            if *key != "html" {
+                tell_each(key, &names);
             }
             if let Some(name) = without_process(asked).filter(|name| !names.contains(name)) {
                 leave_nothing(key, &name, Some(why).filter(|_| names.is_empty()));
@@ -140,6 +139,62 @@ impl Files {
             }
         }
         pages
+    }
+
+    /// Writes one page in place of those of several processes, if they have one requested name. If that fails, they
+    /// stay, and a line says why. Returns the pages.
+    pub(super) fn join_pages(
+        &self,
+        pages: Vec<PathBuf>,
+        summaries: &[Summary],
+        options: &RenderOptions,
+    ) -> Vec<PathBuf> {
+        let Some((asked, own)) = self.by_process.get("html").filter(|_| pages.len() > 1) else { return pages };
+        let names: BTreeSet<PathBuf> = summaries.iter().map(|one| Chosen::expand(asked, &one.process)).collect();
+        let name = names.first().filter(|name| names.len() == 1 && !pages.contains(name));
+        let joined = name.map(|name| write(name, |out| self.joined_page(own, summaries, options, out)));
+        if let (Some(name), Some(Ok(()))) = (name, &joined) {
+            pages.iter().for_each(|page| drop(fs::remove_file(page)));
+            return vec![name.clone()];
+        }
+        joined.and_then(Result::err).iter().for_each(|error| complain(&error.to_string()));
+        tell_each("html", &pages);
+        pages
+    }
+
+    fn joined_page(
+        &self,
+        own: &Path,
+        summaries: &[Summary],
+        options: &RenderOptions,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        // If one process ran several programs by `exec`, the last one wrote the page.
+        let by_page: BTreeMap<PathBuf, &Process> =
+            summaries.iter().map(|one| (Chosen::expand(own, &one.process), &one.process)).collect();
+        let mut parts: Vec<(PathBuf, &Process)> = by_page.into_iter().collect();
+        parts.sort_by_key(|(_, process)| process.started_unix_ns);
+        let mut merged = Summary::merge(summaries.to_vec()).as_one();
+        merged.process.started_unix_ns = parts.first().map_or(0, |(_, process)| process.started_unix_ns);
+        let mut sink = HtmlSink::new(out).with_options(options);
+        if let Some(path) = &self.baseline {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            sink = sink.compared_with(name, fs::File::open(path).and_then(|file| Ok(Summary::read_json(file)?)));
+        }
+        sink.begin(&merged.process)?;
+        let mut missing = 0;
+        for (page, process) in &parts {
+            let read = fs::File::open(page);
+            let is_joined = read.and_then(|read| sink.join(process, merged.process.started_unix_ns, read));
+            missing += usize::from(is_joined.is_err());
+        }
+        if missing > 0 {
+            let of = parts.len();
+            merged
+                .notes
+                .push(format!("{missing} of {of} processes left no whole page: the timeline has nothing of them."));
+        }
+        sink.end(&merged, 0)
     }
 
     /// Writes the summaries: one to the name that was asked for, several to names of their own.
@@ -168,6 +223,14 @@ impl Files {
         summary.process = process.clone();
         summary.notes.push(line.to_owned());
         write_summary(&name, &summary, &RenderOptions::default());
+    }
+}
+
+/// Prints how many files there are, if they are several.
+fn tell_each(key: &str, names: &[PathBuf]) {
+    if let [first, .., last] = names {
+        let (count, first, last) = (names.len(), first.display(), last.display());
+        complain(&format!("{key}: {count} processes, a file each, from {first} to {last}"));
     }
 }
 
