@@ -22,10 +22,14 @@ mod honest;
 mod idle;
 #[path = "browser/invented.rs"]
 mod invented;
+#[path = "browser/led.rs"]
+mod led;
 #[path = "browser/marks.rs"]
 mod marks;
 #[path = "browser/odd.rs"]
 mod odd;
+#[path = "browser/processes.rs"]
+mod processes;
 #[path = "browser/reader.rs"]
 mod reader;
 #[path = "browser/requests.rs"]

@@ -243,6 +243,9 @@ pub use range_report::JsonError;
 pub use range_report::MergedTable;
 #[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
+#[cfg(feature = "html")]
+#[doc(hidden)]
+pub use range_report::export::HtmlSink;
 #[cfg(feature = "parquet")]
 #[doc(hidden)]
 pub use range_report::export::Parquet;
@@ -254,6 +257,9 @@ pub use range_report::export::joined;
 pub use range_report::import;
 #[doc(inline)]
 pub use range_report::timeline::Graphs;
+#[cfg(feature = "html")]
+#[doc(hidden)]
+pub use range_report::timeline::Sink;
 #[cfg(feature = "compare")]
 pub use range_report::{Comparison, compare};
 pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};

@@ -14,8 +14,10 @@ mod details;
 mod hot;
 mod idle;
 mod items;
+mod join;
 mod lay_out;
 mod page;
+mod processes;
 mod spreads;
 mod tables;
 mod texts;
@@ -26,7 +28,7 @@ use std::io::{self, BufWriter, Write};
 
 use crate::summary::{Process, Summary};
 use crate::timeline::{Item, Sink};
-use crate::{Comparison, FindingKinds};
+use crate::{Comparison, FindingKinds, RenderOptions};
 use items::Items;
 pub use items::Limits;
 
@@ -90,7 +92,7 @@ impl Summary {
         let mut shown = data::shown(Items::default(), self, 0, None, findings);
         shown.notes.insert(0, FROM_A_SUMMARY.to_owned());
         let mut out = BufWriter::with_capacity(BUFFER, out);
-        page::begin(&data::title(&self.process), CUT_OFF, &mut out)?;
+        page::begin(&texts::title(&self.process), CUT_OFF, &mut out)?;
         page::end(&shown, &mut out)?;
         out.flush()
     }
@@ -123,6 +125,26 @@ impl<W: Write + Send> HtmlSink<W> {
         Self { baseline: Some((name.into(), baseline)), ..self }
     }
 
+    /// Joins the page that a process of the run has written, so that one page shows them all: a lane for each, on one
+    /// clock, which begins at `first_unix_ns`, the earliest [`Process::started_unix_ns`]. Between `begin` and `end`,
+    /// which take the [merged](Summary::merge) summary [as one](crate::MergedSummary::as_one). One page at a time is in
+    /// memory, beside the items within the limits. Of a page that was not written to its end nothing is taken.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `page`; what is no whole page of a run.
+    pub fn join(&mut self, process: &Process, first_unix_ns: u64, mut page: impl io::Read) -> io::Result<()> {
+        let mut text = Vec::new();
+        page.read_to_end(&mut text)?;
+        self.items.join(process, process.started_unix_ns.saturating_sub(first_unix_ns), &text)
+    }
+
+    /// Leaves findings out that are switched off there.
+    #[must_use]
+    pub fn with_options(self, options: &RenderOptions) -> Self {
+        self.without(options.switched_off())
+    }
+
     /// Leaves findings of these kinds out.
     #[must_use]
     pub fn without(self, findings: FindingKinds) -> Self {
@@ -132,7 +154,7 @@ impl<W: Write + Send> HtmlSink<W> {
 
 impl<W: Write + Send> Sink for HtmlSink<W> {
     fn begin(&mut self, process: &Process) -> io::Result<()> {
-        page::begin(&data::title(process), NOT_ENDED, &mut self.out)?;
+        page::begin(&texts::title(process), NOT_ENDED, &mut self.out)?;
         self.out.flush()
     }
 

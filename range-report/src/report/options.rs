@@ -89,6 +89,12 @@ impl RenderOptions {
         Wording { thousands: self.thousands, raw_names: self.raw_names, of_command: self.of_command }
     }
 
+    /// The kinds of findings that are switched off.
+    #[cfg(feature = "html")]
+    pub(crate) const fn switched_off(&self) -> FindingKinds {
+        self.without
+    }
+
     /// The findings that are not switched off.
     pub(crate) fn kept(&self, findings: Vec<Finding>) -> Vec<Finding> {
         findings.into_iter().filter(|finding| !self.without.has(finding.kind())).in_vec()

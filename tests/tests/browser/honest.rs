@@ -54,6 +54,47 @@ fn pixels_are_as_high_as_they_are_used() {
     assert_eq!(browser.complaints(), NOTHING);
 }
 
+/// The parts of the points of the lane of `tick` that have the colour of `tick`, that of `tock`, and both at the top.
+const POINTS: &str = "(() => {
+    page.draw();
+    const [tick, tock] = ['tick', 'tock'].map((name) => page.find(name)[0]);
+    const bytes = (color) => color.match(/[0-9a-f]{2}/g).map((part) => parseInt(part, 16));
+    const colors = [tick, tock].map((item) => bytes(page.color(item)));
+    const line = page.lineOf(tick);
+    const { canvas, gutter, width, scroller } = page.timeline;
+    const parts = [gutter + 20, line.y - scroller.scrollTop, width - gutter - 60, line.height];
+    const context = canvas.getContext('2d');
+    const { data, width: across } = context.getImageData(...parts.map((part) => part * devicePixelRatio));
+    const found = [0, 0, 0];
+    for (let at = 0; at < data.length; at += 4)
+        colors.forEach((color, index) => {
+            if (![0, 1, 2].every((channel) => data[at + channel] === color[channel])) return;
+            found[index]++;
+            found[2] += at < 4 * across;
+        });
+    return found.map((count) => count / (data.length / 4));
+})()";
+
+#[test]
+fn many_short_ranges_are_painted_in_their_colours() {
+    let mut run = Run { threads: vec![(PID, "main")], ..Run::default() };
+    for number in 0..40_000_u64 {
+        let name = if number / 37 % 2 == 0 { "tick" } else { "tock" };
+        run.leaf(PID, number * 100_000, 45_000, name, None);
+    }
+    let path = written("painted.html", &run.page(0));
+    let mut browser = Browser::start();
+    for ratio in [1, 2] {
+        let metrics = json!({ "width": 1_280, "height": 800, "deviceScaleFactor": ratio, "mobile": false });
+        browser.call("Emulation.setDeviceMetricsOverride", metrics);
+        browser.open(&path);
+        let found: [f64; 3] = serde_json::from_value(browser.eval(POINTS)).expect("three numbers");
+        let is_painted = |part: f64| (0.2..0.3).contains(&part);
+        assert!(is_painted(found[0]) && is_painted(found[1]) && found[2] == 0.0, "{found:?} at 45 % use, {ratio}");
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
 #[test]
 fn spreads_count_what_is_not_on_the_page() {
     let (many, mut summary) = (ticks(2_000), ticks(10).summary());

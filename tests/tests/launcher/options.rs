@@ -243,7 +243,62 @@ fn a_file_has_the_name_that_was_asked_for_or_one_for_each_process() {
     let several = files(&each, &[&program, "twice"]);
     let of = |kind: &str| several.iter().filter(|name| name.ends_with(kind)).count();
     // Files of the first run are gone, so that nobody mistakes them for this run's.
-    assert_eq!((of(".html"), of(".sqlite"), of(".trace"), several.len()), (2, 2, 2, 6), "{several:?}");
+    assert_eq!((of(".html"), of(".sqlite"), of(".trace"), several.len()), (1, 2, 2, 5), "{several:?}");
+}
+
+/// The processes of the page: what the script shows as their lanes.
+fn processes_of(page: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(page).expect("a page");
+    let (_, data) = text.split_once("id=\"data\">").expect("the data");
+    let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").expect("its end").0).expect("JSON");
+    let names = data["processes"].as_array().expect("a list").iter();
+    names.map(|name| name.as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn several_processes_have_one_page_or_a_page_each() {
+    let folder = Folder::new();
+    let source = folder.0.join("ranks.c");
+    let text = "#include <nvtx3/nvToolsExt.h>
+        #include <signal.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        int main(int count, char **arguments) {
+            for (int rank = 0; rank < 3; rank++) {
+                if (fork() != 0) continue;
+                nvtxRangePushA(\"step\"), nvtxRangePop();
+                if (count > 1 && rank == 1) kill(getpid(), SIGKILL);
+                return 0;
+            }
+            while (wait(0) > 0) continue;
+        }";
+    std::fs::write(&source, text).expect("a source");
+    let program = compiled(&folder.0, &source, &[&format!("-I{}", headers().display()), "-ldl"]);
+    let run = |options: &[&str], arguments: &[&str]| {
+        let options = [&["-o", "none", "--html"], options].concat();
+        let mut command = command(&options);
+        let output = command.arg(&program).args(arguments).current_dir(&folder.0).output().expect("it starts");
+        let names = folder.names().into_iter().filter(|name| name.ends_with(".html")).collect::<Vec<_>>();
+        (names, String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(run(&["run.html"], &[]).0, ["run.html"]);
+    let page = folder.0.join("run.html");
+    assert_eq!(processes_of(&page).len(), 3);
+    // One that was killed has no whole page: it is missing, and the page says so.
+    assert_eq!(run(&["run.html"], &["killed"]).0, ["run.html"]);
+    assert_eq!(processes_of(&page).len(), 2);
+    let text = std::fs::read_to_string(&page).expect("a page");
+    assert!(text.contains("1 of 3 processes left no whole page"));
+    std::fs::remove_file(page).expect("it is there");
+    for options in [&["run.html", "--processes", "each"][..], &["run.%p.html"]] {
+        let (names, said) = run(options, &[]);
+        assert_eq!(names.len(), 3, "{names:?}");
+        assert!(said.contains("html: 3 processes, a file each, from "), "{said}");
+        for name in names {
+            assert_eq!(processes_of(&folder.0.join(&name)), [""; 0]);
+            std::fs::remove_file(folder.0.join(name)).expect("it is there");
+        }
+    }
 }
 
 /// Marks are in no table, but a timeline of marks must be kept.
@@ -298,7 +353,7 @@ fn the_page_opens_in_the_browser_of_the_user() {
     let said = run(Path::new(""), &["twice"]);
     let opened = said.lines().last().expect("a line");
     assert!(opened.starts_with("tracing-gpu: no browser was found ($BROWSER, xdg-open): open "), "{said}");
-    assert!(opened.ends_with(".html; 1 more pages are beside it") && said.lines().count() == 2, "{said}");
+    assert!(opened.ends_with("run.html") && said.lines().count() == 1, "{said}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tracing_gpu::joined::{self, Format};
 use tracing_gpu::summary::Process;
-use tracing_gpu::{Chosen, Output, RenderOptions, Summary};
+use tracing_gpu::{Chosen, HtmlSink, Output, RenderOptions, Sink as _, Summary};
 
 use super::options::{Processes, Run};
 use crate::{complain, folder, system};
@@ -135,9 +135,8 @@ impl Files {
                     }
                 }
             }
-            if let [first, .., last] = &names[..] {
-                let (count, first, last) = (names.len(), first.display(), last.display());
-                complain(&format!("{key}: {count} processes, a file each, from {first} to {last}"));
+            if *key != "html" {
+                tell_each(key, &names);
             }
             if let Some(name) = without_process(asked).filter(|name| !names.contains(name)) {
                 leave_nothing(key, &name, Some(why).filter(|_| names.is_empty()));
@@ -147,6 +146,62 @@ impl Files {
             }
         }
         pages
+    }
+
+    /// Writes one page in place of those of several processes, if they have one requested name. If that fails, they
+    /// stay, and a line says why. Returns the pages.
+    pub(super) fn join_pages(
+        &self,
+        pages: Vec<PathBuf>,
+        summaries: &[Summary],
+        options: &RenderOptions,
+    ) -> Vec<PathBuf> {
+        let Some((asked, own)) = self.by_process.get("html").filter(|_| pages.len() > 1) else { return pages };
+        let names: BTreeSet<PathBuf> = summaries.iter().map(|one| Chosen::expand(asked, &one.process)).collect();
+        let name = names.first().filter(|name| names.len() == 1 && !pages.contains(name));
+        let joined = name.map(|name| write(name, |out| self.joined_page(own, summaries, options, out)));
+        if let (Some(name), Some(Ok(()))) = (name, &joined) {
+            pages.iter().for_each(|page| drop(fs::remove_file(page)));
+            return vec![name.clone()];
+        }
+        joined.and_then(Result::err).iter().for_each(|error| complain(&error.to_string()));
+        tell_each("html", &pages);
+        pages
+    }
+
+    fn joined_page(
+        &self,
+        own: &Path,
+        summaries: &[Summary],
+        options: &RenderOptions,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        // If one process ran several programs by `exec`, the last one wrote the page.
+        let by_page: BTreeMap<PathBuf, &Process> =
+            summaries.iter().map(|one| (Chosen::expand(own, &one.process), &one.process)).collect();
+        let mut parts: Vec<(PathBuf, &Process)> = by_page.into_iter().collect();
+        parts.sort_by_key(|(_, process)| process.started_unix_ns);
+        let mut merged = Summary::merge(summaries.to_vec()).as_one();
+        merged.process.started_unix_ns = parts.first().map_or(0, |(_, process)| process.started_unix_ns);
+        let mut sink = HtmlSink::new(out).with_options(options);
+        if let Some(path) = &self.baseline {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            sink = sink.compared_with(name, fs::File::open(path).and_then(|file| Ok(Summary::read_json(file)?)));
+        }
+        sink.begin(&merged.process)?;
+        let mut missing = 0;
+        for (page, process) in &parts {
+            let read = fs::File::open(page);
+            let is_joined = read.and_then(|read| sink.join(process, merged.process.started_unix_ns, read));
+            missing += usize::from(is_joined.is_err());
+        }
+        if missing > 0 {
+            let of = parts.len();
+            merged
+                .notes
+                .push(format!("{missing} of {of} processes left no whole page: the timeline has nothing of them."));
+        }
+        sink.end(&merged, 0)
     }
 
     /// Writes the summaries: one to the name that was asked for, several to names of their own.
@@ -217,6 +272,14 @@ fn join_alike(key: &str, format: Format, written: &mut Vec<(PathBuf, PathBuf)>, 
                 complain(&format!("cannot join the files of processes to `{}`: {error}", name.display()));
             }
         }
+    }
+}
+
+/// Prints how many files there are, if they are several.
+fn tell_each(key: &str, names: &[PathBuf]) {
+    if let [first, .., last] = names {
+        let (count, first, last) = (names.len(), first.display(), last.display());
+        complain(&format!("{key}: {count} processes, a file each, from {first} to {last}"));
     }
 }
 

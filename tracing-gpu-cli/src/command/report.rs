@@ -79,6 +79,8 @@ pub(super) fn of_run(
         &idle_processes.iter().collect::<Vec<&Process>>(),
         "no process that measured something came to write this file",
     );
+    let together = if matches!(run.processes, Processes::Each) { &[] } else { &worked[..] };
+    let pages = files.join_pages(pages, together, &chosen.options);
     files.write_json(&worked.iter().collect::<Vec<&Summary>>(), &chosen.options.of_command(true));
     silent.sentence(all).iter().for_each(|sentence| complain(sentence));
     let printing = Printing::new(&run.print, chosen);

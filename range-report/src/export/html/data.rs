@@ -10,14 +10,15 @@ use super::hot::{HotLists, hot_lists};
 use super::idle;
 use super::items::{Bar, Items, Launch, Part, Track, launch_of};
 use super::lay_out::lay_out;
+use super::processes::LeftOut;
 use super::spreads::{Spreads, spreads};
 use super::tables::{Column, Table, tables};
-use super::texts::{LONGEST_COMMAND, identity, presentable};
+use super::texts::{LONGEST_COMMAND, identity, presentable, title};
 use super::tree::{Node, nodes};
-use super::waits::{Blamed, Pattern, WaitPart, blamed, patterns, slowest};
+use super::waits::{Blamed, Pattern, WaitPart, blamed, nobody, patterns, slowest};
 use crate::analysis::Phases;
 use crate::report::{Explained, RenderOptions, Report, appended_figures, escaped, explained, notes};
-use crate::summary::{Process, Summary, TreeNode};
+use crate::summary::{Summary, TreeNode};
 use crate::timeline::Link;
 use crate::{Comparison, FindingKinds};
 
@@ -34,6 +35,8 @@ pub(super) struct Shown<'a> {
     /// Creation of the profiler, in milliseconds since 1970 in UTC; 0 if unknown.
     started_ms: u64,
     elapsed_ns: u64,
+    /// Names of the processes, if they are several.
+    processes: Vec<String>,
     /// Names of devices.
     devices: Vec<String>,
     /// Names of threads by their numbers.
@@ -62,6 +65,8 @@ pub(super) struct Shown<'a> {
     /// What many waits showed.
     patterns: Vec<Pattern>,
     blamed: Vec<Blamed>,
+    /// Why nobody is to blame, where that is proved.
+    nobody: Option<&'static str>,
     /// Of names of calls, what the slowest hundredth is made of.
     slowest: Vec<(String, String)>,
     pub(super) notes: Vec<String>,
@@ -93,6 +98,12 @@ struct Group {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<u32>,
+    /// Device, context and stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<[u32; 3]>,
+    /// If they are several: which process it is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<u32>,
     tracks: Vec<Shape>,
 }
 
@@ -109,34 +120,6 @@ struct Gpu {
     busy_ns: u64,
     sum_ns: u64,
     operations: u64,
-}
-
-/// Items that the timeline does not show. The tables count all of them, except those lost before the profiler saw them.
-#[derive(Debug, Serialize)]
-struct LeftOut {
-    /// Items lost on their way to this file.
-    lost: u64,
-    /// Items that arrived, those too short to be kept, and the length that was needed.
-    came: u64,
-    short: u64,
-    shortest_ns: u64,
-    /// Marks beyond their limit, and links of batches.
-    marks: u64,
-    links: u64,
-    /// Parts of waits beyond their limit: the shortest.
-    waits: u64,
-    /// Items beyond the limit on rows.
-    deep: u64,
-    /// Texts beyond their limit.
-    texts: u64,
-    nodes: usize,
-}
-
-/// The title, which the head of the page shows, too.
-pub(super) fn title(process: &Process) -> String {
-    let program = process.command.split(' ').next().unwrap_or_default();
-    let program = program.rsplit('/').next().unwrap_or_default();
-    if program.is_empty() { "run".to_owned() } else { presentable(program, 200).into_owned() }
 }
 
 /// The data of a comparison without a run.
@@ -160,24 +143,36 @@ pub(super) fn shown<'a>(
 ) -> Shown<'a> {
     let mut items = items;
     items.finish();
-    let Items { texts, tracks, mut bars, launches, marks, mut links, mut waits, threads, devices, .. } = items;
+    let Items { texts, tracks, mut bars, launches, marks, mut links, mut waits, threads, devices, joined, .. } = items;
     let is_asked = !links.is_empty() || !waits.all.is_empty();
     let shown: HashSet<u64> = if is_asked { bars.iter().map(|bar| bar.call).collect() } else { HashSet::new() };
     links.retain(|link| shown.contains(&link.batch) && shown.contains(&link.served));
     waits.all.retain(|wait| shown.contains(&wait.call));
     bars.extend(marks);
-    let in_order = renumber(&tracks, &mut bars, summary.process.pid);
-    let calls = (0..).zip(&in_order).find_map(|(number, track)| (*track == Track::Calls).then_some(number));
-    let laid = lay_out(bars, in_order.len(), calls);
+    let in_order = renumber(&tracks, &mut bars, |process| joined.main_of(process).unwrap_or(summary.process.pid));
+    let track_of = |number: u32| in_order.get(number as usize).map(|(_, track)| *track);
+    let laid = lay_out(bars, in_order.len(), |number| track_of(number) == Some(Track::Calls));
     let (colors, bar_colors) = colors(&laid.bars);
     let drawn_idle = |device| {
-        let on_it = |bar: &&Bar| in_order.get(bar.track as usize) == Some(&Track::Idle { device });
+        let on_it = |bar: &&Bar| track_of(bar.track) == Some(Track::Idle { device });
         laid.bars.iter().filter(on_it).map(|bar| bar.end - bar.start).sum()
     };
     let idle = summary.idle.as_ref().map(|idle| idle::shown(idle, drawn_idle));
     let launches = in_order_of(&laid.bars, &launches);
-    let texts_left_out = texts.left_out;
-    let is_whole = lost + items.left_out + laid.left_out == 0;
+    let left_out = LeftOut {
+        lost,
+        came: items.came,
+        short: items.left_out,
+        shortest_ns: items.shortest,
+        marks: items.marks_left_out,
+        links: items.links_left_out,
+        waits: waits.left_out,
+        deep: laid.left_out,
+        texts: texts.left_out,
+        nodes: 0,
+    }
+    .with(&joined.left_out);
+    let is_whole = left_out.lost + left_out.short + left_out.deep == 0;
     let phases = Phases::of(summary);
     let Explained { whole, sentences } = explained(summary, &phases, without);
     let appended = appended_figures(all_nodes(&summary.tree));
@@ -186,12 +181,13 @@ pub(super) fn shown<'a>(
     Shown {
         title: title(&summary.process),
         is_run: true,
-        identity: identity(&summary.process),
+        identity: joined.identity().unwrap_or_else(|| identity(&summary.process)),
         command: presentable(&summary.process.command, LONGEST_COMMAND).into_owned(),
         run_id: presentable(&summary.process.run_id, LONGEST_COMMAND).into_owned(),
         started_ms: summary.process.started_unix_ns / 1_000_000,
-        elapsed_ns: summary.elapsed_ns,
-        groups: groups(&in_order, laid.rows, &threads, &devices),
+        elapsed_ns: summary.elapsed_ns.max(joined.until),
+        groups: groups(&in_order, laid.rows, &threads, &devices, joined.is_any()),
+        processes: joined.labels(),
         devices: devices
             .into_iter()
             .map(
@@ -215,23 +211,13 @@ pub(super) fn shown<'a>(
             operations: gpu.total.operations,
         }),
         idle,
-        left_out: LeftOut {
-            lost,
-            came: items.came,
-            short: items.left_out,
-            shortest_ns: items.shortest,
-            marks: items.marks_left_out,
-            links: items.links_left_out,
-            waits: waits.left_out,
-            deep: laid.left_out,
-            texts: texts_left_out,
-            nodes: nodes_left_out,
-        },
+        left_out: LeftOut { nodes: nodes_left_out, ..left_out },
         linked: links.len(),
         waited: waits.all.len(),
         spreads: if is_whole { Spreads::new() } else { spreads(summary) },
         patterns: patterns(summary),
         blamed: blamed(summary),
+        nobody: nobody(summary, &phases),
         slowest: slowest(summary),
         notes: all_notes(summary),
         links,
@@ -243,17 +229,17 @@ pub(super) fn shown<'a>(
     }
 }
 
-/// Numbers tracks for the page: calls, threads, streams; the main thread comes first. A device's idle time comes below
-/// its streams.
-fn renumber(tracks: &HashMap<Track, u32>, bars: &mut [Bar], pid: u32) -> Vec<Track> {
-    let mut in_order: Vec<(Track, u32)> = tracks.iter().map(|(track, number)| (*track, *number)).collect();
-    in_order.sort_unstable_by_key(|&(track, _)| {
-        let (is_first, device) = match track {
-            Track::Calls => (true, None),
-            Track::Thread { thread, .. } => (thread == pid, None),
-            Track::Stream { device, .. } | Track::Idle { device } => (false, Some(device)),
+/// Numbers tracks for the page: the calls of all processes, their threads, their streams; the main thread of a process
+/// comes first. A device's idle time comes below its streams.
+fn renumber(tracks: &HashMap<(u32, Track), u32>, bars: &mut [Bar], main_of: impl Fn(u32) -> u32) -> Vec<(u32, Track)> {
+    let mut in_order: Vec<((u32, Track), u32)> = tracks.iter().map(|(track, number)| (*track, *number)).collect();
+    in_order.sort_unstable_by_key(|&((process, track), _)| {
+        let (kind, is_other, device) = match track {
+            Track::Calls => (0, false, 0),
+            Track::Thread { thread, .. } => (1, thread != main_of(process), 0),
+            Track::Stream { device, .. } | Track::Idle { device } => (2, false, device),
         };
-        (!is_first, device, track)
+        (kind, process, is_other, device, track)
     });
     let mut new = vec![0_u32; in_order.len()];
     for (position, (_, number)) in in_order.iter().enumerate() {
@@ -268,45 +254,56 @@ fn renumber(tracks: &HashMap<Track, u32>, bars: &mut [Bar], pid: u32) -> Vec<Tra
 }
 
 fn groups(
-    tracks: &[Track],
+    tracks: &[(u32, Track)],
     rows: Vec<Vec<(u32, u32)>>,
     threads: &BTreeMap<u32, String>,
     devices: &BTreeMap<u32, String>,
+    has_processes: bool,
 ) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut current = None;
-    for (track, rows) in tracks.iter().zip(rows) {
+    for (&(process, track), rows) in tracks.iter().zip(rows) {
         if rows.is_empty() {
             continue; // everything on it was left out
         }
-        let (of, label, kind, part) = match *track {
-            Track::Calls => ((0, 0, 0, 0), "Calls".to_owned(), "calls", Part::Calls),
+        let (label, kind, [thread, gpu], part) = match track {
+            Track::Calls => ("Calls".to_owned(), "calls", [None, None], Part::Calls),
             Track::Thread { thread, part } => {
                 let name = threads.get(&thread).filter(|name| !name.is_empty());
                 let label = name.map_or_else(|| format!("thread {thread}"), |name| format!("{name} ({thread})"));
-                ((1, thread, 0, 0), label, "thread", part)
+                (label, "thread", [Some([thread, 0, 0]), None], part)
             }
             Track::Stream { device, context, stream, part } => {
-                let label = stream_label((device, context, stream), tracks, devices.len());
-                ((2, device, context, stream), label, "stream", part)
+                let of_process = tracks.iter().filter(|(other, _)| *other == process).map(|(_, track)| track);
+                let label = stream_label((device, context, stream), of_process, devices.len());
+                (label, "stream", [None, Some([device, context, stream])], part)
             }
-            Track::Idle { device } => ((3, device, 0, 0), format!("GPU {device} idle"), "device", Part::Idle),
+            Track::Idle { device } => {
+                (format!("GPU {device} idle"), "device", [None, Some([device, 0, 0])], Part::Idle)
+            }
         };
-        let thread = matches!(track, Track::Thread { .. }).then_some(of.1);
+        let of = Some((process, kind, thread, gpu));
         let shape = Shape { part, rows };
         match groups.last_mut() {
-            Some(group) if current == Some(of) => group.tracks.push(shape),
-            _ => groups.push(Group { label, kind, thread, tracks: vec![shape] }),
+            Some(group) if current == of => group.tracks.push(shape),
+            _ => {
+                let (thread, process) = (thread.map(|[thread, ..]| thread), has_processes.then_some(process));
+                groups.push(Group { label, kind, thread, gpu, process, tracks: vec![shape] });
+            }
         }
-        current = Some(of);
+        current = of;
     }
     groups
 }
 
 /// The name of a stream, with its device and context if there are several.
-fn stream_label((device, context, stream): (u32, u32, u32), tracks: &[Track], devices: usize) -> String {
+fn stream_label<'a>(
+    (device, context, stream): (u32, u32, u32),
+    tracks: impl Iterator<Item = &'a Track> + Clone,
+    devices: usize,
+) -> String {
     let other = |of: &dyn Fn(u32, u32) -> bool| {
-        tracks.iter().any(|track| matches!(*track, Track::Stream { device: d, context: c, .. } if of(d, c)))
+        tracks.clone().any(|track| matches!(*track, Track::Stream { device: d, context: c, .. } if of(d, c)))
     };
     let mut label = String::new();
     if devices > 1 || other(&|d, _| d != device) {

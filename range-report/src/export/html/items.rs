@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::details::{Detail, LONGEST_VALUE, of_api_call, of_call, of_mark, of_operation, of_range};
 use super::idle::words;
+use super::processes::Joined;
 use super::texts::{Texts, presentable};
 use super::waits::{WaitPart, WaitParts};
 use crate::TableStyle;
@@ -41,7 +42,7 @@ pub(super) enum Track {
 }
 
 /// The kind of the items of a track, in the page's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Part {
     Calls,
@@ -96,7 +97,8 @@ pub(super) struct Launch {
 pub(super) struct Items {
     pub(super) limit: usize,
     pub(super) texts: Texts,
-    pub(super) tracks: HashMap<Track, u32>,
+    /// Tracks of processes: of a page of one, all are of process 0.
+    pub(super) tracks: HashMap<(u32, Track), u32>,
     pub(super) bars: Vec<Bar>,
     pub(super) launches: Vec<Launch>,
     pub(super) marks: Vec<Bar>,
@@ -113,7 +115,9 @@ pub(super) struct Items {
     pub(super) links_left_out: u64,
     /// Bytes that fields of marks may still take. Marks have far more texts than spans have names, and names may arrive
     /// later.
-    left_for_marks: usize,
+    pub(super) left_for_marks: usize,
+    /// What was joined, and where it is of several processes, of the last of them.
+    pub(super) joined: Joined,
 }
 
 impl Items {
@@ -171,7 +175,7 @@ impl Items {
         let detail = of_mark(mark).text();
         let detail = detail.map_or(0, |detail| self.texts.number_within(&detail, &mut self.left_for_marks));
         let (start, end) = (mark.at, mark.at);
-        let track = number(&mut self.tracks, Track::Thread { thread: mark.thread, part: Part::Marks });
+        let track = self.track(Track::Thread { thread: mark.thread, part: Part::Marks });
         let name = named(&mut self.texts, mark.domain, mark.text);
         self.marks.push(Bar { track, level: mark.level.into(), start, end, name, detail, ..Bar::default() });
     }
@@ -232,19 +236,25 @@ impl Items {
     }
 
     /// Whether an item is long enough to be shown. Counts it.
-    fn accepts(&mut self, start: u64, end: u64) -> bool {
+    pub(super) fn accepts(&mut self, start: u64, end: u64) -> bool {
         self.came = self.came.saturating_add(1);
         let accepted = end.saturating_sub(start) >= self.shortest && self.limit > 0;
         self.left_out = self.left_out.saturating_add(u64::from(!accepted));
         accepted
     }
 
-    fn push(&mut self, track: Track, start: u64, end: u64, bar: Bar) {
-        let track = number(&mut self.tracks, track);
+    pub(super) fn push(&mut self, track: Track, start: u64, end: u64, bar: Bar) {
+        let track = self.track(track);
         self.bars.push(Bar { track, start, end: end.max(start), ..bar });
         if self.bars.len() > self.limit + self.limit / SURPLUS {
             self.finish();
         }
+    }
+
+    /// The number of a track of the process that is joined.
+    pub(super) fn track(&mut self, track: Track) -> u32 {
+        let next = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
+        *self.tracks.entry((self.joined.present(), track)).or_insert(next)
     }
 
     /// Drops exactly the items beyond the limit: the shortest ones. Among items of equal length, the dropped ones are
@@ -280,7 +290,7 @@ impl Items {
 }
 
 /// The number in [`Bar::launch`] of the launch that was added last.
-fn number_of_last(launches: &[Launch]) -> u32 {
+pub(super) fn number_of_last(launches: &[Launch]) -> u32 {
     u32::try_from(launches.len()).unwrap_or(0)
 }
 
@@ -296,7 +306,7 @@ const fn rank(bar: &Bar) -> (u64, u64) {
 }
 
 /// If a number is reused, the thread or device keeps its first name and gains the others.
-fn announce(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
+pub(super) fn announce(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
     let name = presentable(name, LONGEST_VALUE);
     let known = names.entry(number).or_default();
     if known.is_empty() {
@@ -305,11 +315,6 @@ fn announce(names: &mut BTreeMap<u32, String>, number: u32, name: &str) {
         *known += " / ";
         *known += &name;
     }
-}
-
-fn number(tracks: &mut HashMap<Track, u32>, track: Track) -> u32 {
-    let next = u32::try_from(tracks.len()).unwrap_or(u32::MAX);
-    *tracks.entry(track).or_insert(next)
 }
 
 fn named(texts: &mut Texts, domain: Option<&str>, name: &str) -> u32 {

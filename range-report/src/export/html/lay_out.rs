@@ -15,9 +15,9 @@ pub(super) struct Laid {
 }
 
 /// Lays out the items of `tracks` tracks. An item is on the row of its level, or on the next free one below. For a
-/// thread's stack that is the level itself; overlapping operations use further rows. Items of the track `calls` stay on
+/// thread's stack that is the level itself; overlapping operations use further rows. Items of tracks of calls stay on
 /// one row, in order of their starts: the page distributes them.
-pub(super) fn lay_out(mut bars: Vec<Bar>, tracks: usize, calls: Option<u32>) -> Laid {
+pub(super) fn lay_out(mut bars: Vec<Bar>, tracks: usize, is_of_calls: impl Fn(u32) -> bool) -> Laid {
     bars.sort_unstable_by_key(|bar| (bar.track, bar.start, bar.level, std::cmp::Reverse(bar.end), bar.launch));
     let mut free_from: Vec<Option<u64>> = Vec::new();
     let mut current = None;
@@ -26,7 +26,7 @@ pub(super) fn lay_out(mut bars: Vec<Bar>, tracks: usize, calls: Option<u32>) -> 
             current = Some(bar.track);
             free_from.clear();
         }
-        if calls == Some(bar.track) {
+        if is_of_calls(bar.track) {
             continue;
         }
         let mut row = bar.level.min(MOST_ROWS) as usize;
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_stack_keeps_its_levels() {
         let bars = vec![bar(1, 1, 2, 4), bar(1, 1, 4, 4), bar(1, 2, 4, 4), bar(1, 0, 0, 9), bar(0, 3, 1, 2)];
-        let laid = lay_out(bars, 3, None);
+        let laid = lay_out(bars, 3, |_| false);
         assert_eq!(laid.rows, [vec![(3, 1)], vec![(0, 1), (1, 2), (2, 1)], vec![]]);
         let starts: Vec<(u32, u64)> = laid.bars.iter().map(|bar| (bar.level, bar.start)).collect();
         assert_eq!(starts, [(3, 1), (0, 0), (1, 2), (1, 4), (2, 4)]);
@@ -76,23 +76,24 @@ mod tests {
 
     #[test]
     fn what_overlaps_moves_down() {
-        let laid = lay_out(vec![bar(0, 0, 0, 10), bar(0, 0, 5, 15), bar(0, 0, 10, 12), bar(0, 0, 11, 13)], 1, None);
+        let laid =
+            lay_out(vec![bar(0, 0, 0, 10), bar(0, 0, 5, 15), bar(0, 0, 10, 12), bar(0, 0, 11, 13)], 1, |_| false);
         assert_eq!(laid.rows, [vec![(0, 2), (1, 1), (2, 1)]]);
     }
 
     #[test]
     fn calls_stay_on_one_row() {
         let calls = (0..1_000).rev().map(|start| bar(1, 0, start, 5_000));
-        let laid = lay_out(calls.chain([bar(0, 0, 0, 9), bar(0, 0, 1, 9)]).collect(), 2, Some(1));
+        let laid = lay_out(calls.chain([bar(0, 0, 0, 9), bar(0, 0, 1, 9)]).collect(), 2, |track| track == 1);
         assert_eq!((laid.rows, laid.left_out), (vec![vec![(0, 1), (1, 1)], vec![(0, 1_000)]], 0));
         assert!(laid.bars[2..].is_sorted_by_key(|bar| bar.start));
     }
 
     #[test]
     fn rows_are_bounded() {
-        let laid = lay_out((0..1_000).map(|start| bar(0, 0, start, 5_000)).collect(), 1, None);
+        let laid = lay_out((0..1_000).map(|start| bar(0, 0, start, 5_000)).collect(), 1, |_| false);
         assert_eq!((laid.bars.len(), laid.left_out), (256, 744));
-        let deep = lay_out(vec![bar(0, u32::MAX, 0, 1)], 1, None);
+        let deep = lay_out(vec![bar(0, u32::MAX, 0, 1)], 1, |_| false);
         assert_eq!(deep.left_out, 1);
     }
 
@@ -104,7 +105,7 @@ mod tests {
             let count = items.len();
             let bars = items.into_iter();
             let bars = bars.map(|(track, level, start, length)| bar(track, level, start, start + length)).collect();
-            let laid = lay_out(bars, 3, None);
+            let laid = lay_out(bars, 3, |_| false);
             prop_assert_eq!(laid.bars.len(), count);
             let mut rest = laid.bars.as_slice();
             for (_, length) in laid.rows.iter().flatten() {

@@ -13,7 +13,7 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: [&str; 3] =
     [include_str!("page/style.css"), include_str!("page/charts.css"), include_str!("page/tables.css")];
 /// One program: later files use earlier ones.
-const SCRIPTS: [&str; 28] = [
+const SCRIPTS: [&str; 29] = [
     include_str!("page/units.js"),
     include_str!("page/data.js"),
     include_str!("page/theme.js"),
@@ -29,6 +29,7 @@ const SCRIPTS: [&str; 28] = [
     include_str!("page/lanes.js"),
     include_str!("page/trace.js"),
     include_str!("page/rows.js"),
+    include_str!("page/pixels.js"),
     include_str!("page/drawing.js"),
     include_str!("page/strip.js"),
     include_str!("page/area.js"),

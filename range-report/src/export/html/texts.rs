@@ -102,6 +102,13 @@ pub(super) fn presentable(text: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}... ({} bytes)", escaped(kept), text.len()))
 }
 
+/// The title, which the head of the page shows, too.
+pub(super) fn title(process: &Process) -> String {
+    let program = process.command.split(' ').next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default();
+    if program.is_empty() { "run".to_owned() } else { presentable(program, 200).into_owned() }
+}
+
 /// The process in words: host, rank and process id.
 pub(super) fn identity(process: &Process) -> Vec<(&'static str, String)> {
     let host = (!process.host.is_empty()).then(|| ("host", presentable(&process.host, LONGEST_COMMAND).into_owned()));

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::texts::{LONGEST, presentable};
+use crate::analysis::Phases;
 use crate::report::calls::slowest_calls;
 use crate::summary::Summary;
 
@@ -110,6 +111,32 @@ pub(super) fn blamed(summary: &Summary) -> Vec<Blamed> {
     rows.take(MOST_BLAMED).collect()
 }
 
+/// The part of all time that proves that nobody is to blame for a wait, in thousandths.
+const NEARLY_ALL: u64 = 990;
+
+/// That nobody made anybody wait, where the summary proves it: spans were on the CPU, and nothing was awaited, or all
+/// that was is told of and ended from no span. Of a GPU's work, which is awaited on the CPU, nothing is proved.
+pub(super) fn nobody(summary: &Summary, phases: &Phases) -> Option<&'static str> {
+    let has_gpu = summary.gpu.as_ref().is_some_and(|gpu| gpu.total.operations > 0);
+    if has_gpu || summary.waits.iter().any(|row| row.by.is_some()) {
+        return None;
+    }
+    let is_most = |part: u64, whole: u64| u128::from(part) * 1_000 >= u128::from(whole) * u128::from(NEARLY_ALL);
+    let outermost = phases.all().iter().filter(|phase| phase.depth == 0).map(|phase| phase.node);
+    let (on_cpu, total) = outermost.fold((0_u64, 0_u64), |(on_cpu, total), node| {
+        (on_cpu.saturating_add(node.on_cpu_ns), total.saturating_add(node.total_ns))
+    });
+    let waits = phases.all().iter().filter_map(|phase| phase.node.awaited_self_ns);
+    let awaited = waits.fold(0_u64, u64::saturating_add);
+    let told = summary.waits.iter().fold(0_u64, |sum, row| sum.saturating_add(row.time_ns));
+    match awaited {
+        _ if total == 0 || !is_most(on_cpu, total) => None,
+        0 => Some("nobody made others wait: spans were on the CPU all the time"),
+        _ if is_most(told, awaited) => Some("nobody made others wait: timers, I/O or ends of tasks ended all waits"),
+        _ => None,
+    }
+}
+
 /// Of names of calls, what the slowest hundredth is made of.
 pub(super) fn slowest(summary: &Summary) -> Vec<(String, String)> {
     let shown = |label: String| presentable(&label, LONGEST).into_owned();
@@ -119,6 +146,29 @@ pub(super) fn slowest(summary: &Summary) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::{GpuActivity, TreeNode, WaitStats};
+
+    #[test]
+    fn nobody_is_to_blame_where_that_is_proved() {
+        let says = |on_cpu_ns, awaited, told: &[(Option<&str>, u64)], operations| {
+            let mut node = TreeNode::new("serve");
+            (node.total_ns, node.on_cpu_ns, node.awaited_self_ns) = (1_000, on_cpu_ns, awaited);
+            let told = told.iter().map(|(by, ns)| WaitStats::new("serve", by.map(str::to_owned), 1, *ns, *ns));
+            let mut gpu = GpuActivity::default();
+            gpu.total.operations = operations;
+            let summary = Summary { tree: vec![node], waits: told.collect(), gpu: Some(gpu), ..Summary::default() };
+            nobody(&summary, &Phases::of(&summary)).map(|says| says.split(": ").nth(1).unwrap())
+        };
+        assert_eq!(says(995, None, &[], 0), Some("spans were on the CPU all the time"));
+        let awaited = Some(8_000);
+        assert_eq!(says(995, awaited, &[(None, 7_950)], 0), Some("timers, I/O or ends of tasks ended all waits"));
+        // Off the CPU; not known; waits that are not told, or owed to a span; work on a GPU.
+        assert_eq!(says(980, None, &[], 0), None);
+        assert_eq!(says(0, None, &[], 0), None);
+        assert_eq!(says(995, awaited, &[(None, 7_000)], 0), None);
+        assert_eq!(says(995, awaited, &[(None, 7_000), (Some("job"), 1_000)], 0), None);
+        assert_eq!(says(995, None, &[], 1), None);
+    }
 
     #[test]
     fn the_longest_parts_are_kept() {

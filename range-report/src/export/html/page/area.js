@@ -25,6 +25,7 @@ function rowsIn(group) {
       const row = (ids, isNested) => ({ ids, isNested, first: 0, last: ids.length, part: 'calls' });
       return [row(ids, false), row(inner, true)];
     });
+  if (group.kind === 'process' && !isFolded(group)) return []; // they are in the groups below it
   return group.parts.flatMap((part) => part.tracks.flatMap((track) => (track.part === 'marks' ? [] : track.rows)));
 }
 

@@ -183,3 +183,31 @@ function childrenOf(call) {
 function operationsOf(call) {
   return itemsInside(call).filter((item) => item >= firstOnStream);
 }
+
+/**
+ * The outermost ranges on threads that belong to no call that waited, nor to one that is drawn on another thread. One
+ * that lasts for most of the run and has ten others inside, as `main` has, does not count as the outermost.
+ */
+function plainCalls() {
+  const whole = new Set();
+  const found = [];
+  const visit = (row, first, last) => {
+    const next = run.rows[row.index + 1];
+    const inner = next?.group === row.group && next.part === 'ranges' ? next : { first: 0, last: 0 };
+    for (let item = first; item < last; item++) {
+      const call = callOf(item);
+      if (call >= 0 && (calls.long[call] || callsAround(call).some((above) => !whole.has(above)))) continue;
+      const from = firstIndex(inner.first, inner.last, (index) => run.start[index] >= run.start[item]);
+      const after = nextIndex(from, inner.last, (index) => run.start[index] >= run.end[item]);
+      if (lengthOf(item) * 2 > run.until && after - from >= 10) {
+        if (call >= 0) whole.add(call);
+        visit(inner, from, after);
+      } else found.push(item);
+    }
+  };
+  for (const { tracks } of run.groups) {
+    const row = tracks.find(({ part }) => part === 'ranges')?.rows[0];
+    if (row) visit(row, row.first, row.last);
+  }
+  return found;
+}

@@ -68,7 +68,7 @@ const systemCall = remembered((name) => {
 });
 
 /** For which part of the run a name was on any thread. */
-const usualPart = remembered((name) => timeOf(spanOf(namedItems('ranges', name))) / Math.max(1, run.until));
+const usualPart = remembered((name) => coveredBy(namedItems('ranges', name)) / Math.max(1, run.until));
 
 /**
  * What threads did while something waited for what is not known: names that were there for most of that time, and for
@@ -79,7 +79,8 @@ function meanwhile({ from, to, state, several, item, path }, root) {
   const own = [root, item ?? root, ...[...path, ...callsAround(callOf(root))].map((call) => calls.item[call])];
   const names = new Set(own.filter((one) => one >= 0).map(nameOf));
   const found = new Map();
-  for (const { tracks } of run.groups) {
+  for (const { tracks, process } of run.groups) {
+    if ((process ?? 0) !== processOfItem(root)) continue;
     const row = tracks.find(({ part }) => part === 'ranges')?.rows[0];
     if (!row || (state === 'off' && row.group === rowOf(item ?? root).group)) continue;
     const first = firstIndex(row.first, row.last, (index) => run.end[index] > from);
@@ -191,8 +192,8 @@ function focusStrip() {
 /** A suspect is never folded away. */
 function unfoldFor(item) {
   const part = run.groups[rowOf(item).group];
-  const group = timeline.groups.find((one) => one.parts.includes(part));
-  if (group?.key && isFolded(group)) fold(group, false);
+  for (const group of timeline.all)
+    if (group.key && group.parts.includes(part) && isFolded(group)) fold(group, false);
 }
 
 /** What was followed so far, as buttons that lead back. */

@@ -126,6 +126,11 @@ function itemsByKey(rows, count, keyOf) {
   return { from, items };
 }
 
+/** Which process an item is of: of a page of one, 0. */
+function processOfItem(item) {
+  return run.groups[rowOf(item).group].process ?? 0;
+}
+
 function nameOf(item) {
   return run.texts[run.name[item]];
 }

@@ -22,6 +22,7 @@ function factsOf(item) {
     value !== undefined && value !== null && value !== '' && facts.push([label, String(value)]);
   if (row.part !== 'marks') add('duration', human(length) + (length >= 1000 ? ' (' + integer(length) + ' ns)' : ''));
   add('start', human(run.start[item]));
+  add('process', run.processes[processOfItem(item)]);
   if (row.part !== 'calls') add(run.groups[row.group].kind, run.groups[row.group].label);
   if (row.part !== 'idle') add('kind', kindOf(item, row) + (detail.cut ? ', open at the end and cut there' : ''));
   add('began', utcOf(run.start[item]));

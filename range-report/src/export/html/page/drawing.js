@@ -84,7 +84,8 @@ function drawTimeline() {
   drawStrip();
   const from = utcOf(Math.max(0, timeline.from));
   byId('span').textContent = human(Math.round(timeline.to - timeline.from)) + ' shown' + (from && ', from ' + from);
-  timeline.firstDrawn ??= performance.now();
+  timeline.drawn = performance.now();
+  timeline.firstDrawn ??= timeline.drawn;
 }
 
 /** Distance of ticks: 1, 2 or 5 times a power of ten, some 110 pixels. */
@@ -114,37 +115,12 @@ function drawTicks(context) {
   context.stroke();
 }
 
-/** Steps of the height of a pixel. Those beside each other that differ by one are drawn as one. */
-const STEPS = 6;
-/** Items of which the sum of lengths is remembered as one. */
-const SUMMED = 64;
-
-/** The lengths of all items before each `SUMMED` of them. */
-const lengthsBefore = remembered(() => {
-  const sums = new Float64Array(Math.ceil(run.count / SUMMED) + 1);
-  let sum = 0;
-  for (let item = 0; item < run.count; item++) {
-    if (item % SUMMED === 0) sums[item / SUMMED] = sum;
-    sum += run.end[item] - run.start[item];
-  }
-  return sums;
-});
-
-/** The sum of the lengths of some items of a line. */
-function lengthOfAll(ids, first, last) {
-  let sum = 0;
-  if (!ids && last - first > 2 * SUMMED) {
-    const [from, to] = [Math.ceil(first / SUMMED), Math.floor(last / SUMMED)];
-    sum = lengthsBefore()[to] - lengthsBefore()[from];
-    return sum + lengthOfAll(ids, first, from * SUMMED) + lengthOfAll(ids, to * SUMMED, last);
-  }
-  for (let index = first; index < last; index++) sum += lengthOf(ids ? ids[index] : index);
-  return sum;
-}
+/** Of the items of a row that are wide enough to see: which, where they begin, their widths. */
+const bars = { items: [], lefts: [], widths: [] };
 
 /**
- * Draws the items of a line. Neighbours within a pixel are one, as high as the part of the pixel that they take, and
- * pixels alike beside each other, too. What a search does not find fades; what is `whole` is as high as the line.
+ * Draws the items of a line. Neighbours within a pixel are one, as high as the part of the pixel that they take. What a
+ * search does not find fades; what is `whole` is as high as the line.
  */
 function drawRow(context, line, y, { alpha = 1, fades = search.active, whole = false } = {}) {
   const { start, end } = run;
@@ -154,23 +130,14 @@ function drawRow(context, line, y, { alpha = 1, fades = search.active, whole = f
   const at = ids ? (index) => ids[index] : (index) => index;
   context.font = line.part === 'api' ? SMALL_FONT : FONT;
   let index = firstIndex(line.first, last, (index) => end[at(index)] > timeline.from);
-  const steps = Math.min(STEPS, height);
-  const alike = height > 3 ? height / steps : 0;
-  let [from, to, color, strength, high] = [0, 0, '', alpha, height];
-  const flush = () => {
-    if (to <= from) return;
-    context.globalAlpha = strength;
-    context.fillStyle = color;
-    context.fillRect(from, y + height - high, to - from, high);
-    to = from;
-  };
+  let count = 0;
+  pixels.begin(height);
   while (index < last && start[at(index)] <= timeline.to) {
     const item = at(index);
     const x = start[item] * scale + offset;
     const width = end[item] * scale + offset - x;
     if (width >= 1.5) {
-      flush();
-      drawBar(context, line, item, x, width, y, fades && !isMatch(item) ? theme.dim * alpha : alpha);
+      [bars.items[count], bars.lefts[count], bars.widths[count++]] = [item, x, width];
       index++;
       continue;
     }
@@ -181,16 +148,15 @@ function drawRow(context, line, y, { alpha = 1, fades = search.active, whole = f
     const fill = line.part === 'api' ? theme.call : colorOf(item);
     const found = fades && anyOn(ids, index, next);
     const faint = fades && !found ? theme.dim * alpha : alpha;
-    const part = whole || found ? 1 : Math.min(1, lengthOfAll(ids, index, next) * scale);
-    const rise = Math.max(1, (Math.ceil(part * steps) * height) / steps);
-    if (pixel !== to || fill !== color || faint !== strength || Math.abs(rise - high) > alike) {
-      flush();
-      [from, color, strength, high] = [pixel, fill, faint, rise];
-    }
-    to = pixel + 1;
+    pixels.add(pixel, fill, faint, whole || found ? 1 : Math.min(1, lengthOfAll(ids, index, next) * scale));
     index = next;
   }
-  flush();
+  pixels.draw(context, y);
+  for (let bar = 0; bar < count; bar++) {
+    const item = bars.items[bar];
+    const strength = fades && !isMatch(item) ? theme.dim * alpha : alpha;
+    drawBar(context, line, item, bars.lefts[bar], bars.widths[bar], y, strength);
+  }
   context.globalAlpha = 1;
 }
 
@@ -367,7 +333,7 @@ function drawGutter(context, top) {
     context.fillStyle = theme.text;
     const y = Math.max(group.y - top + 9, Math.min(RULER + 10, group.bottom - top - 9));
     const mark = group.key ? (isFolded(group) ? '\u25b8 ' : '\u25be ') : '';
-    const label = group.parts.length === 1 ? group.parts[0].label : group.label;
+    const label = group.parts.length === 1 && group.kind !== 'process' ? group.parts[0].label : group.label;
     context.fillText(mark + fittingLabel(context, label, gutter - 14 - (mark ? 14 : 0)), 8, y);
   }
   context.restore();

@@ -2,6 +2,8 @@
 
 const pointers = new Map();
 let pressed = null;
+/** The second click of two may meet another item, because the first has scrolled: it counts for the same. */
+let lastClick = { at: -1e9, x: 0, y: 0, item: -1 };
 let pinch = 0;
 
 /** How far apart two fingers are, and the middle between them. */
@@ -62,9 +64,19 @@ function release(event) {
   const still = pressed && !pressed.moved && event.type === 'pointerup';
   if (timeline.marked && pressed?.moved && event.shiftKey) showArea();
   else if (still && event.offsetX < timeline.gutter) foldAt(event.offsetY);
-  else if (still) select(itemAt(event.offsetX, event.offsetY).item);
+  else if (still) click(event);
   pressed = null;
   redraw();
+}
+
+function click(event) {
+  const { at, x, y, item: last } = lastClick;
+  const isAgain = event.timeStamp - at < 400 && event.clientX === x && event.clientY === y;
+  if (isAgain && last >= 0 && last === timeline.selected) return;
+  const { item } = itemAt(event.offsetX, event.offsetY);
+  lastClick = { at: event.timeStamp, x: event.clientX, y: event.clientY, item };
+  select(item);
+  if (item >= 0) bringUp(item); // what is said of it may lie over it
 }
 
 /** Folds or unfolds the group whose name is at this height. */
@@ -82,8 +94,7 @@ timeline.canvas.addEventListener('pointerleave', () => {
   redraw();
 });
 timeline.canvas.addEventListener('dblclick', (event) => {
-  const { item } = itemAt(event.offsetX, event.offsetY);
-  if (item >= 0) zoomTo(item);
+  if (event.offsetX >= timeline.gutter && timeline.selected >= 0) zoomTo(timeline.selected);
 });
 
 timeline.scroller.addEventListener(
@@ -143,7 +154,7 @@ timeline.scroller.addEventListener('keydown', (event) => {
 
 /** Folds all that can be folded, or unfolds it if all of it is folded. */
 function foldAll() {
-  const groups = timeline.groups.filter((group) => group.key);
+  const groups = timeline.all.filter((group) => group.key);
   const folded = !groups.every(isFolded);
   for (const group of groups) folds.set(group.key, folded);
   layOutAgain();

@@ -85,6 +85,7 @@ later(() => {
   if (!anyLong) Object.assign(calls, readCalls());
   showSlowCalls();
   showHeat();
+  byName('ranges'); // else the first selection would wait for it
 });
 theme.listeners.push(() => {
   showHotLists();

@@ -5,6 +5,8 @@ const SLOW_NAMES = 4;
 const SLOW_LOOKED_AT = 100;
 const SLOW_REASONS = 2;
 const SLOW_PARTS = 3;
+/** Calls that never wait are slow where they take so many times the median of their name. */
+const PLAIN_SLOW = 1.3;
 /** What the first list is by, and what it is by at first. */
 const overview = { list: ['self', 'latency'], atFirst: run.hot.waits ? 'latency' : 'self' };
 overview.by = overview.atFirst;
@@ -17,6 +19,7 @@ function showIdentity() {
   const said = run.command ? [run.command] : [];
   if (run.started_ms) said.push(startOf(run));
   if (run.run_id) said.push('run ' + run.run_id);
+  if (run.nobody) said.push(run.nobody);
   byId('command').textContent = said.join(' \u00b7 ');
   for (const [label, value] of run.identity) {
     const chip = element('li', '', element('span', 'quiet', label + ' '), value);
@@ -32,14 +35,13 @@ function showFigures() {
   const spans = run.tree.reduce((sum, node) => sum + node.instances, 0);
   const threads = run.groups.filter((group) => group.kind === 'thread').length;
   if (run.tree.length) figures.push(['Ranges', integer(spans), 'in ' + counted(run.tree.length, 'phase', 'phases')]);
+  if (run.processes.length) figures.push(['Processes', integer(run.processes.length), '']);
   if (threads) figures.push(['Threads', integer(threads), '']);
   if (run.gpu && run.gpu.operations) {
     const devices = Math.max(1, run.devices.length);
-    figures.push([
-      'GPU busy',
-      human(run.gpu.busy_ns),
-      percent(run.gpu.busy_ns, run.elapsed_ns * devices) + ' of the wall time',
-    ]);
+    const share = percent(run.gpu.busy_ns, run.elapsed_ns * devices) + ' of the wall time';
+    // Several processes may share a GPU, or have one each by the same number.
+    figures.push(['GPU busy', human(run.gpu.busy_ns), run.processes.length ? 'in all processes' : share]);
     figures.push(['GPU operations', integer(run.gpu.operations), '']);
   }
   for (const device of run.devices) {
@@ -59,8 +61,8 @@ function showFigures() {
 }
 
 /**
- * An entry of a list of bars: a button that searches for its name. `part` of 1 is the whole bar; two figures stand
- * beside it.
+ * An entry of a list of bars: a button that goes to the longest of its name. `part` of 1 is the whole bar; two figures
+ * stand beside it.
  */
 function barEntry(name, part, figures, says, paint, label = name) {
   const bar = element('span', 'bar-fill');
@@ -68,14 +70,14 @@ function barEntry(name, part, figures, says, paint, label = name) {
   paint(bar, name);
   const [time, share] = figures;
   const button = buttonFor(
-    () => searchForName(name),
+    () => goToName(name),
     '',
     element('span', 'bar-name', label),
     element('span', 'bar-track', bar),
     element('span', 'bar-time', time),
     element('span', 'bar-share', share),
   );
-  button.title = label.slice(0, 500) + ': ' + time + ', ' + share + says + '. Click to search for it.';
+  button.title = label.slice(0, 500) + ': ' + time + ', ' + share + says + '. Click for the longest.';
   return element('li', '', button);
 }
 
@@ -111,7 +113,7 @@ function showHotLists() {
   byId('hot-cpu-title').textContent = byLatency ? 'Most latency of their own' : 'Most time of their own (in spans)';
   for (const by of overview.list) byId('by-' + by).setAttribute('aria-pressed', String(by === overview.by));
   showBlamed();
-  byId('hot-calls').hidden = calls.roots.length === 0;
+  if (calls.roots.length) byId('hot-calls').hidden = false;
   showHot(byId('hot-gpu'), gpu, 'all time of kernels and copies');
   showHot(byId('hot-api'), api, 'all time in calls of CUDA');
 }
@@ -123,7 +125,7 @@ function showBlamed() {
     const { by, value, waiter, waits, ns, of } = row;
     const how = of === null ? ' waited for it, as recorded' : ' ' + surely(row) + ' waited for it: ' + evidenceOf(row);
     const made = buttonFor(
-      () => searchForName(by),
+      () => goToName(by, culpritOf(row)),
       'entry',
       element('span', 'bar-name', by, element('span', 'quiet', value ? ' with ' + value : '')),
       element('span', 'bar-time', human(ns)),
@@ -131,12 +133,26 @@ function showBlamed() {
       element('span', 'bar-share quiet', counted(waits, 'wait', 'waits')),
     );
     made.style.setProperty('--color', colorOfName(by));
-    made.title = (by + ': ' + waiter + how).slice(0, 700) + '. Click to search for it.';
+    made.title = (by + ': ' + waiter + how).slice(0, 700) + '. Click to see one.';
     return element('li', '', made);
   });
   byId('hot-blamed')
     .querySelector('ol')
     .replaceChildren(...entries);
+}
+
+/** Who ended the longest wait that is told of a name; else the longest of the name, with the value if there is one. */
+function culpritOf({ by, value, of }) {
+  const { start, end, by: names } = run.waits;
+  let longest = -1;
+  for (let part = 0; part < run.waited && of === null; part++) {
+    if (run.texts[names[part]] !== by) continue;
+    if (longest < 0 || end[part] - start[part] > end[longest] - start[longest]) longest = part;
+  }
+  if (longest >= 0) return openAt(by, end[longest], processOfItem(calls.item[run.waits.call[longest] - 1])).target;
+  const pair = value && JSON.stringify([value.slice(0, value.indexOf('=')), value.slice(value.indexOf('=') + 1)]);
+  const named = callsNamed(by);
+  return slowestOf(pair ? named.filter((item) => run.texts[run.detail[item]].includes(pair)) : named, 1)[0] ?? -1;
 }
 
 function showHotBy(by) {
@@ -147,10 +163,15 @@ function showHotBy(by) {
 
 /**
  * Of each name of calls that no other contains the slowest, by how much it exceeds the median of its name: each with
- * its largest parts. Of calls whose largest part is the same, the first. Loops that wait for work are apart.
+ * its largest parts. Of calls whose largest part is the same, the first. Loops that wait for work are apart. Calls on
+ * plain threads are among them where they are slow.
  */
 function showSlowCalls() {
   const byName = Map.groupBy(calls.roots, nameOf);
+  for (const [name, items] of Map.groupBy(plainCalls(), nameOf)) {
+    const slow = items.filter((item) => lengthOf(item) > PLAIN_SLOW * typicalOf(name));
+    if (!byName.has(name) && slow.length) byName.set(name, slow);
+  }
   const loops = run.hot.loops.filter((name) => byName.delete(name));
   for (const [name, items] of byName) if (items.every((item) => calls.whole[callOf(item)])) byName.delete(name);
   const excess = (item) => lengthOf(item) - typicalOf(nameOf(item));
@@ -185,6 +206,7 @@ function showSlowCalls() {
       nameOf(item).slice(0, 500) + ': ' + human(lengthOf(item)) + median + ', ' + says + '. Click to follow it.';
     return element('li', '', made);
   });
+  byId('hot-calls').hidden = entries.length + loops.length === 0;
   if (loops.length) entries.push(element('li', 'quiet', 'apart, as loops that wait for work: ' + listed(loops)));
   byId('hot-calls')
     .querySelector('ol')

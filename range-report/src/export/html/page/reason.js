@@ -34,6 +34,14 @@ function spanOf(items) {
   return merged([...items].map(intervalOf));
 }
 
+/** How long any of many items lasted. Before the next begins, as many have ended as have begun where none lasts. */
+function coveredBy(items) {
+  const [starts, ends] = [run.start, run.end].map((column) => Float64Array.from(items, (item) => column[item]).sort());
+  let time = items.length ? ends.at(-1) - starts[0] : 0;
+  for (let index = 1; index < items.length; index++) time -= Math.max(0, starts[index] - ends[index - 1]);
+  return time;
+}
+
 /** How long threads surely ran, and surely did not, in these items; in those of them that lie in some `within`. */
 function cpuIn(items, within) {
   const byTime = [...(within ?? [])].sort((a, b) => run.start[a] - run.start[b]);
@@ -206,6 +214,9 @@ function timesTypical(length, typical) {
   return times >= 0.7 ? 'About the median' : 'Less than the median';
 }
 
+/** Whether processor time was measured. */
+const knowsCpu = remembered(() => run.cpu.some((known) => known > 0));
+
 /** Time on threads, waiting, and how often it was polled. */
 function factsOfCall(call) {
   const [start, end] = intervalOf(calls.item[call]);
@@ -213,7 +224,7 @@ function factsOfCall(call) {
   const onThread = timeOf(common(spanOf(polls), [[start, end]]));
   const threads = new Set([...polls].map((item) => rowOf(item).group)).size;
   const [onCpu, offCpu] = cpuIn(polls).map(human);
-  const cpu = run.cpu.some((known) => known > 0) ? ', ' + onCpu + ' of it on the CPU, ' + offCpu + ' off it' : '';
+  const cpu = knowsCpu() ? ', ' + onCpu + ' of it on the CPU, ' + offCpu + ' off it' : '';
   const operations = operationsOf(call);
   const facts = [
     [

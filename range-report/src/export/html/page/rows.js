@@ -5,6 +5,10 @@ const HEADER = 20;
 const HEIGHTS = { marks: 14, ranges: 19, lifetimes: 17, api: 15, projections: 17, operations: 19, idle: 19 };
 /** Threads of one name are folded at first where there are more than this, or where calls are drawn above them. */
 const FEW_THREADS = 4;
+/** More processes are folded at first. */
+const FEW_PROCESSES = 4;
+/** A folded process is so high, whatever is in it. */
+const FOLDED_PROCESS = 18;
 
 const folds = new Map();
 
@@ -17,12 +21,28 @@ function fold(group, folded = !isFolded(group)) {
   layOutAgain();
 }
 
-/** What is shown as one: the calls, threads of one name, a thread, a stream. */
+/** What is shown as one: the calls, and of each process threads of one name, a thread, a stream. */
 function readGroups() {
+  const all = run.groups.filter(({ kind }) => kind !== 'calls');
+  const ofProcesses = run.processes.flatMap((_, process) => groupsOfProcess(all, process));
+  const groups = ofProcesses.length ? ofProcesses : groupsIn(all);
+  if (calls.roots.length) groups.unshift(...groupsOfCalls());
+  return groups;
+}
+
+/** The heading of a process, and what it folds. */
+function groupsOfProcess(all, process) {
+  const parts = all.filter((group) => group.process === process);
+  if (!parts.length) return [];
+  const heading = { label: run.processes[process], parts, kind: 'process', key: 'process ' + process };
+  heading.foldedAtFirst = run.processes.length > FEW_PROCESSES;
+  return [heading, ...groupsIn(parts, 'process ' + process + ' ').map((group) => ({ ...group, heading }))];
+}
+
+function groupsIn(parts, key = '') {
   const groups = [];
   const byName = new Map();
-  for (const group of run.groups) {
-    if (group.kind === 'calls') continue;
+  for (const group of parts) {
     const name = group.kind === 'thread' ? run.threads[group.thread] : undefined;
     if (!name || !byName.has(name)) {
       const made = { label: group.label, parts: [group], kind: group.kind };
@@ -35,17 +55,17 @@ function readGroups() {
   for (const group of groups) {
     if (group.parts.length < 2) continue;
     group.name = run.threads[group.parts[0].thread];
-    group.key = 'threads ' + group.name;
+    group.key = key + 'threads ' + group.name;
     group.foldedAtFirst = group.parts.length > FEW_THREADS || calls.roots.length > 0;
     group.label = group.name + ' \u00d7 ' + group.parts.length;
   }
-  if (calls.roots.length) groups.unshift(...groupsOfCalls());
   return groups;
 }
 
 /** Gives each line its place, and each row of items the line that it is on. */
 function layOutRows() {
-  timeline.groups ??= readGroups();
+  timeline.all ??= readGroups();
+  timeline.groups = timeline.all.filter(({ heading }) => !heading || !isFolded(heading));
   timeline.lines = [];
   timeline.nextY = RULER + 4;
   const put = (line) => {
@@ -55,10 +75,12 @@ function layOutRows() {
     return line;
   };
   for (const group of timeline.groups) {
-    if (timeline.lines.length) timeline.nextY += GAP;
+    if (timeline.lines.length) timeline.nextY += group.kind === 'process' && isFolded(group) ? GAP / 3 : GAP;
     group.y = timeline.nextY;
     group.labels = [];
-    if (group.kind === 'calls') layOutCalls(group, put);
+    if (group.kind === 'process' && !isFolded(group)) timeline.nextY += HEADER - GAP;
+    else if (group.kind === 'calls') layOutCalls(group, put);
+    else if (group.kind === 'process') layOutFolded(group, FOLDED_PROCESS, put);
     else if (group.parts.length > 1) layOutThreads(group, put);
     else layOutTracks(group, group.parts[0], put);
     timeline.nextY = group.bottom = Math.max(timeline.nextY, group.y + HEADER);
@@ -91,18 +113,23 @@ function layOutTracks(group, part, put) {
 
 /** Threads of one name: folded, a low line for the outermost ranges of each. */
 function layOutThreads(group, put) {
-  if (!isFolded(group)) timeline.nextY += HEADER;
-  const height = Math.max(2, Math.min(10, Math.floor(160 / group.parts.length)));
+  if (isFolded(group)) return layOutFolded(group, 160, put);
+  timeline.nextY += HEADER;
   for (const part of group.parts) {
-    if (!isFolded(group)) {
-      layOutTracks(group, part, put);
-      const first = part.tracks[0].rows[0].line;
-      group.labels.push({ text: part.label, y: first.y + first.height / 2, own: true });
-      timeline.nextY += 3;
-      continue;
-    }
-    const ranges = part.tracks.find((track) => track.part === 'ranges') ?? part.tracks[0];
-    const line = put({ ...lineFor(ranges.rows[0], part), rows: ranges.rows, height });
+    layOutTracks(group, part, put);
+    const first = part.tracks[0].rows[0].line;
+    group.labels.push({ text: part.label, y: first.y + first.height / 2, own: true });
+    timeline.nextY += 3;
+  }
+}
+
+/** A low line for the outermost ranges of each thread, and for what each stream ran. */
+function layOutFolded(group, room, put) {
+  const height = Math.max(2, Math.min(10, Math.floor(room / group.parts.length)));
+  for (const part of group.parts) {
+    const isMain = ({ part }) => part === 'ranges' || part === 'operations';
+    const main = part.tracks.find(isMain) ?? part.tracks[0];
+    const line = put({ ...lineFor(main.rows[0], part), rows: main.rows, height });
     for (const track of part.tracks) for (const row of track.rows) row.line = line;
   }
 }

@@ -184,7 +184,12 @@ function goToMatch(by) {
   } else {
     search.at = (search.at + by + found.length) % found.length;
   }
-  const item = found[search.at];
+  showFound();
+}
+
+/** Selects the match that one is at, and shows it in its lane. */
+function showFound() {
+  const item = search.found[search.at];
   select(item);
   if (rowOf(item).part === 'calls') zoomTo(item);
   reveal(item);
@@ -199,6 +204,19 @@ function searchFor(text) {
 /** For this name and no other. */
 function searchForName(name) {
   searchFor('"' + name + '"');
+}
+
+/** The same, and goes to one that has the name: to `wanted`, or to the longest. */
+function goToName(name, wanted = -1) {
+  searchForName(name);
+  const longer = (best, item) => (nameOf(item) === name && (best < 0 || lengthOf(item) > lengthOf(best)) ? item : best);
+  const item = search.found.includes(wanted) ? wanted : search.found.reduce(longer, -1);
+  search.at = search.found.indexOf(item);
+  if (item < 0) return;
+  byId('timeline').scrollIntoView();
+  unfoldFor(item);
+  showFound();
+  focusStrip();
 }
 
 let typing = 0;

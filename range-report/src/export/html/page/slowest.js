@@ -1,6 +1,8 @@
 // In each row of a table of names: how its times are spread, and by a click the ten slowest.
 
 const SLOWEST = 10;
+/** The timeline is moved no more if it was not drawn for so long. */
+const QUIET_MS = 100;
 
 /** The items of a row of a table. */
 function itemsOfRow(table, row) {
@@ -16,11 +18,13 @@ function hasSpread(table) {
   return run.is_run && run.rows.some((row) => row.part === part);
 }
 
-/** Fills the last cells of rows as far as the browser has time. */
+/** Fills the last cells of rows as far as the browser has time, and while nobody moves the timeline. */
 function fillSpreads(table, cells) {
   let next = 0;
   const fillSome = () => {
-    const until = performance.now() + 12;
+    const now = performance.now();
+    if (now - timeline.drawn < QUIET_MS) return setTimeout(fillSome, QUIET_MS);
+    const until = now + 6;
     for (; next < cells.length && performance.now() < until; next++)
       if (cells[next].cell.isConnected) fillSpread(table, cells[next]);
     if (next < cells.length) setTimeout(fillSome);

@@ -41,6 +41,7 @@ const partsOfWaits = remembered(() => Map.groupBy(run.waits.call.keys(), (index)
 const toldOf = remembered((call) => {
   const { start, end, by, isForWorker } = run.waits;
   const parts = partsOfWaits().get(call) ?? [];
+  const process = parts.length ? processOfItem(calls.item[call]) : 0;
   const polls = parts.length ? pollsOf(call) : [];
   const pollAfter = (at) => polls[firstIndex(0, polls.length, (index) => run.start[polls[index]] >= at)];
   const found = parts.map((part) => {
@@ -48,7 +49,7 @@ const toldOf = remembered((call) => {
     if (!by[part]) return { from, to, state: 'woken' };
     const poll = pollAfter(to);
     const group = isForWorker[part] && poll !== undefined ? rowOf(poll).group : -1;
-    return { from, to, state: isForWorker[part] ? 'worker' : 'held', by: name, ...openAt(name, to, group) };
+    return { from, to, state: isForWorker[part] ? 'worker' : 'held', by: name, ...openAt(name, to, process, group) };
   });
   const woken = found.filter(({ state }) => state !== 'worker');
   const ready = woken.flatMap(({ to }, index) => {
@@ -59,11 +60,12 @@ const toldOf = remembered((call) => {
   return [...found.filter(({ state }) => state === 'worker'), ...woken, ...ready]; // the first that applies counts
 });
 
-/** Who of a name was open at a moment, on one thread or on any: the first, or its call, and how many there were. */
-function openAt(name, at, group = -1) {
+/** Who of a name was open at a moment in a process, on one thread or any: the first, or its call, and how many. */
+function openAt(name, at, process, group = -1) {
   const found = [];
   for (const row of run.rows) {
     if (row.part !== 'ranges' || (group >= 0 && row.group !== group)) continue;
+    if ((run.groups[row.group].process ?? 0) !== process) continue;
     const item = firstIndex(row.first, row.last, (index) => run.end[index] >= at - 1);
     if (item < row.last && run.start[item] <= at + 1 && nameOf(item) === name) found.push(item);
   }
@@ -76,21 +78,26 @@ function wholeOf(item) {
   return call >= 0 && calls.long[call] ? calls.item[call] : item;
 }
 
-/** The ranges, or the calls, of a name by when they ended. */
-const byEnd = remembered((name) => namedItems('ranges', name).slice().sort((a, b) => run.end[a] - run.end[b]));
-const callsByEnd = remembered((name) => callsNamed(name).slice().sort((a, b) => run.end[a] - run.end[b]));
+/** By process, the ranges, or the calls, of a name by when they ended. */
+const byEnd = remembered((name) => byProcess(namedItems('ranges', name)));
+const callsByEnd = remembered((name) => byProcess(callsNamed(name)));
+
+function byProcess(items) {
+  const sorted = items.slice().sort((a, b) => run.end[a] - run.end[b]);
+  return run.processes.length ? Map.groupBy(sorted, processOfItem) : new Map([[0, sorted]]);
+}
 
 /** The last of these items, by their ends, that ended between two moments. */
-function lastBetween(items, from, to) {
+function lastBetween(items = [], from, to) {
   const after = firstIndex(0, items.length, (index) => run.end[items[index]] > to);
   return after > 0 && run.end[items[after - 1]] >= from ? items[after - 1] : undefined;
 }
 
 /** Who probably ended a wait of a name that took so long and ended between two moments: many such waits did so. */
-function likelyCause(name, length, [from, to]) {
+function likelyCause(name, process, length, [from, to]) {
   for (const pattern of run.patterns) {
     if (pattern.waiter !== name || length < pattern.over_ns) continue;
-    const target = lastBetween(byEnd(pattern.by), from - pattern.within_ns, to + pattern.before_ns);
+    const target = lastBetween(byEnd(pattern.by).get(process), from - pattern.within_ns, to + pattern.before_ns);
     if (target === undefined) continue;
     return { by: pattern.by, target: wholeOf(target), among: 1, pattern };
   }
@@ -102,13 +109,13 @@ function likelyCause(name, length, [from, to]) {
  * on, and then those of its own name in front of it, each of which ended right before the next went on.
  */
 function likelyCauses(call, from, to) {
-  const name = nameOf(calls.item[call]);
+  const [name, process] = [nameOf(calls.item[call]), processOfItem(calls.item[call])];
   const within = Math.max(0, ...run.patterns.filter(({ waiter }) => waiter === name).map((one) => one.within_ns));
   const found = [];
   for (let at = to; within > 0 && found.length < MOST_QUEUED;) {
-    const cause = likelyCause(name, at - from, [at, at]);
+    const cause = likelyCause(name, process, at - from, [at, at]);
     if (cause) return [{ from, to: at, state: 'likely', ...cause }, ...found];
-    const before = lastBetween(callsByEnd(name), at - within, at);
+    const before = lastBetween(callsByEnd(name).get(process), at - within, at);
     const wait = before === undefined || !calls.long[callOf(before)] ? null : longestWait(callOf(before));
     if (!wait || wait[1] >= at || wait[1] <= from) break;
     found.unshift({ from: wait[1], to: at, state: 'behind', by: name, target: before, among: 1 });
@@ -202,7 +209,8 @@ function ranIn(item) {
   if (on >= own / 2) return { state: 'cpu' };
   if (off < own / 2 || off <= 0) return { state: 'thread' };
   // The wait may have ended as long before the range as its thread ran meanwhile.
-  const likely = likelyCause(nameOf(item), off, [run.end[item] - (lengthOf(item) - off), run.end[item]]);
+  const ended = [run.end[item] - (lengthOf(item) - off), run.end[item]];
+  const likely = likelyCause(nameOf(item), processOfItem(item), off, ended);
   return likely ? { state: 'offLikely', ...likely } : { state: 'off' };
 }
 
@@ -233,7 +241,7 @@ function forGpu(call, from, to) {
 
 /** The operation of another stream that ended right before one began, and ran for most of the time it could have. */
 function endedAcross({ group, part }, from, to) {
-  const deviceOf = (group) => run.groups[group].label.split('stream')[0];
+  const deviceOf = (group) => run.groups[group].process + run.groups[group].label.split('stream')[0];
   const isBeside = (row) => row.part === part && row.group !== group && deviceOf(row.group) === deviceOf(group);
   const others = run.rows.filter(isBeside);
   const last = others.map((row) => {

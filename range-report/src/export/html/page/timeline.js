@@ -2,6 +2,8 @@
 
 const RULER = 24;
 const SHORTEST_SPAN = 20;
+/** As `max-height` of what is said of an item: it grows and shrinks with what the pointer is over. */
+const HIGHEST_DETAILS = 190;
 
 const timeline = {
   scroller: byId('scroller'),
@@ -13,6 +15,8 @@ const timeline = {
   gutter: 160,
   selected: -1,
   hovered: -1,
+  /** When it was drawn last, in milliseconds since the page began. */
+  drawn: 0,
   /** What Shift and dragging cover: from and to in ns, and heights. */
   marked: null,
 };
@@ -32,8 +36,10 @@ function resizeTimeline() {
 
 function sizeCanvas(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
-  canvas.width = Math.max(1, Math.round(width * ratio));
-  canvas.height = Math.max(1, Math.round(height * ratio));
+  const [across, down] = [width, height].map((side) => Math.max(1, Math.round(side * ratio)));
+  const isSame = canvas.width === across && canvas.height === down && canvas.style.width === width + 'px';
+  if (isSame && canvas.style.height === height + 'px') return;
+  [canvas.width, canvas.height] = [across, down];
   canvas.style.width = width + 'px';
   canvas.style.height = height + 'px';
   canvas.getContext('2d').setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -114,7 +120,9 @@ function bringUp(item) {
 /** Scrolls the window as far as a line is hidden below what is said of it, or above. */
 function bringAbove(line) {
   const top = timeline.canvas.getBoundingClientRect().top + line.y - timeline.scroller.scrollTop;
-  const below = top + line.height + 8 - Math.min(byId('details').getBoundingClientRect().top, innerHeight);
+  const details = byId('details');
+  const free = Math.min(details.getBoundingClientRect().top, innerHeight - (details.firstChild ? HIGHEST_DETAILS : 0));
+  const below = top + line.height + 8 - free;
   const above = top - RULER - document.querySelector('.bar').getBoundingClientRect().bottom;
   if (below > 0) scrollBy(0, below);
   else if (above < 0) scrollBy(0, above);
