@@ -287,7 +287,11 @@ impl Folder {
                 // It may have ended in order just now, and removed them.
                 Err(_) => match summary_of(&self.file(&name, "json")) {
                     Some(last) => Left { command, summary: Some(last), cut: None, name },
-                    None => Left { command, summary: snapshot, cut: Some(Cut::Snapshot), name },
+                    None => {
+                        let goes_on = is_alive(&self.file(&name, "begun"));
+                        let cut = Some(if goes_on { Cut::Running } else { Cut::Snapshot });
+                        Left { command, summary: snapshot, cut, name }
+                    }
                 },
             }
         };

@@ -145,6 +145,11 @@ pub(crate) fn adds_node(name: &str) -> bool {
     name.starts_with("cuGraphAdd") && !name.starts_with("cuGraphAddDependencies")
 }
 
+/// Whether the function of this name opens memory of another process, which may be on another device.
+pub(crate) fn opens_memory(name: &str) -> bool {
+    ["cuIpcOpenMemHandle", "cuMemImportFromShareableHandle"].iter().any(|start| name.starts_with(start))
+}
+
 /// Offset of the pointer to a node's parameters in those of the function of this name, if it adds nodes of any type.
 pub(crate) fn node_parameters(name: &str) -> Option<usize> {
     match name {

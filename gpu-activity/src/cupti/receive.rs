@@ -38,14 +38,18 @@ pub(super) struct Receiver {
     pub(super) names: Names,
     pub(super) delivery: Delivery,
     pub(super) devices: Devices,
-    /// Functions that are watched only to know what the nodes do that they create. Their calls are not noted.
+    /// Functions that are watched only to know what the nodes do that they create, or for the next list. Their calls are
+    /// not noted.
     pub(super) adds_nodes: OnceCell<Vec<u32>>,
     /// Functions whose parameters have the type of the node that they create, and [where](calls::node_parameters).
     pub(super) typed_nodes: OnceCell<Vec<(u32, usize)>>,
+    /// Functions that open memory of other processes.
+    pub(super) opens_memory: OnceCell<Vec<u32>>,
 }
 
-/// The devices of a process, as far as they matter for copies between devices. Their kind is enabled once a second
-/// device is used: while it is, a node of a graph takes 0.1 to 0.3 us longer (an H100 with CUPTI 13.0).
+/// The devices of a process, as far as they matter for copies between devices. Where nodes of graphs are recorded, that
+/// kind is enabled once a second device is used, or memory of another process: while it is, a node takes 0.1 to 0.3 us
+/// longer (an H100 with CUPTI 13.0).
 pub(super) struct Devices {
     first: AtomicU32,
     are_several: AtomicBool,
@@ -306,6 +310,9 @@ unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32,
             if let Some(kind) = place.and_then(|(_, place)| unsafe { node_type(data, *place) }) {
                 FUNCTION.set(TYPED | kind);
             }
+            if receiver.opens_memory.get().is_some_and(|functions| functions.contains(&number)) {
+                receiver.uses(None);
+            }
             if receiver.adds_nodes.get().is_some_and(|functions| functions.contains(&number)) {
                 return;
             }
@@ -356,14 +363,7 @@ unsafe fn on_resource(user: *mut c_void, domain: u32, number: u32, data: *const 
                 return receiver.contexts.gone(context.expose_provenance());
             }
             // SAFETY: CUPTI has just passed the context.
-            let device = unsafe { receiver.library.device_of(context) }.ok();
-            let peer = Kind::MemcpyPeer;
-            if receiver.devices.is_second(device)
-                && receiver.strides.readable(peer)
-                && receiver.library.kind(peer as u32, true).is_err()
-            {
-                receiver.sink.lost(Lost { unreadable: 1, over_budget: 0 });
-            }
+            receiver.uses(unsafe { receiver.library.device_of(context) }.ok());
         } else if GRAPHS.contains(&number) {
             // SAFETY: the caller's promise.
             unsafe { on_graph(receiver, number, data) };
@@ -460,6 +460,18 @@ unsafe fn on_graph(receiver: &Receiver, number: u32, data: *const c_void) {
 }
 
 impl Receiver {
+    /// The program uses this device from now on; `None` for one that is not known.
+    #[cold]
+    fn uses(&self, device: Option<u32>) {
+        let kind = Kind::MemcpyPeer;
+        if self.devices.is_second(device)
+            && self.strides.readable(kind)
+            && self.library.kind(kind as u32, true).is_err()
+        {
+            self.sink.lost(Lost { unreadable: 1, over_budget: 0 });
+        }
+    }
+
     /// What a node does that this function of the driver creates.
     fn node_kind(&self, function: u32) -> NodeKind {
         if let Some(name) = calls::enqueue_name(function) {

@@ -155,6 +155,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
             devices: Devices::new(device.are_several == Some(true)),
             adds_nodes: OnceCell::new(),
             typed_nodes: OnceCell::new(),
+            opens_memory: OnceCell::new(),
         },
         device,
         subscriber: OnceCell::new(),
@@ -200,11 +201,12 @@ impl Session {
             .map_err(refused("cuptiActivityRegisterCallbacks"))?;
         let Some(subscriber) = self.subscriber.get().copied() else { return Ok(()) };
         self.enable_callbacks(subscriber, options).map_err(refused("cuptiEnableCallback"))?;
+        let by_nodes = options.graphs == Graphs::Nodes || BY_NODES.load(Ordering::Relaxed);
         for kind in Kind::ALL {
             let is_asked = match kind {
                 Kind::Driver | Kind::Runtime => options.api_records,
-                Kind::MemcpyPeer => self.receiver.devices.are_several(),
-                Kind::Graph => options.graphs != Graphs::Nodes && !BY_NODES.load(Ordering::Relaxed),
+                Kind::MemcpyPeer => self.receiver.devices.are_several() || !by_nodes,
+                Kind::Graph => !by_nodes,
                 _ => kind.is_asked(options.details),
             };
             if is_asked && self.receiver.strides.readable(kind) {
@@ -232,9 +234,10 @@ impl Session {
             for number in receive::GRAPHS {
                 self.receiver.library.callback(subscriber, Domain::Resource, number, true)?;
             }
-            let place = |number| calls::node_parameters(&self.receiver.library.function_name(Api::Driver, number)?);
-            let typed = (1..calls::NUMBERS).filter_map(|number| Some((number, place(number)?)));
+            let name = |number| self.receiver.library.function_name(Api::Driver, number);
+            let typed = (1..calls::NUMBERS).filter_map(|it| Some((it, calls::node_parameters(&name(it)?)?)));
             let _first = self.receiver.typed_nodes.set(typed.in_vec());
+            let _first = self.receiver.opens_memory.set(self.numbers_of(calls::opens_memory).in_vec());
         }
         if options.api_records {
             self.receiver.library.domain(subscriber, Domain::Driver, true)?;
@@ -244,7 +247,7 @@ impl Session {
             return Ok(());
         }
         if options.graphs != Graphs::Off {
-            let adds_nodes = self.numbers_of(calls::adds_node).in_vec();
+            let adds_nodes = self.numbers_of(|name| calls::adds_node(name) || calls::opens_memory(name)).in_vec();
             for number in &adds_nodes {
                 let _known_to_be_there = self.receiver.library.callback(subscriber, Domain::Driver, *number, true);
             }
@@ -320,6 +323,10 @@ impl Session {
         {
             enabled.remove(place);
             BY_NODES.store(true, Ordering::Relaxed);
+            if !self.receiver.devices.are_several() {
+                enabled.retain(|kind| *kind != Kind::MemcpyPeer);
+                let _it_costs_time_then = self.receiver.library.kind(Kind::MemcpyPeer as u32, false);
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! The files are those of [`Chrome`](super::Chrome), `Perfetto` and [`Sqlite`](super::Sqlite). They are read from
 //! front to back, and nothing grows with their size. The file of a process that was killed is read as far as it goes.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -55,5 +56,7 @@ pub fn join(format: Format, files: &[PathBuf], to: &Path) -> io::Result<()> {
     if parts.is_empty() {
         return Err(io::Error::other("none of them has a timeline"));
     }
-    join(&parts, to)
+    join(&parts, to)?;
+    // Some disks report only now that they are full, and the files that were joined will be removed.
+    File::options().write(true).open(to)?.sync_all()
 }

@@ -88,7 +88,7 @@ fn a_page_says_that_nobody_is_to_blame_where_that_is_proved() {
         browser.open(&written("nobody.html", &page));
         let line = browser.text("document.getElementById('command').innerText");
         assert_eq!(
-            line.ends_with(" \u{b7} nobody made others wait: spans were on the CPU all the time"),
+            line.ends_with(" \u{b7} no span made others wait: they were on the CPU for at least 99 % of their time"),
             is_proved,
             "{line}"
         );

@@ -84,7 +84,7 @@ int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
     { 1, 5, "cuDeviceGetName" }, { 1, 17, "cuCtxSynchronize" }, { 1, 119, "cuEventRecord" },
     { 1, 249, "cuMemsetD8_v2" }, { 1, 277, "cuMemcpyHtoDAsync_v2" }, { 1, 295, "cuStreamWaitEvent" },
     { 1, 304, "cuCtxGetCurrent" }, { 1, 689, "cuGraphAddKernelNode_v2" }, { 1, 307, "cuLaunchKernel" },
-    { 1, 690, "cuGraphAddNode_v2" },
+    { 1, 690, "cuGraphAddNode_v2" }, { 1, 691, "cuIpcOpenMemHandle_v2" },
     { 1, 308, "cuProfilerStart" }, { 1, 309, "cuProfilerStop" }, { 1, 324, "cuCtxPushCurrent_v2" },
     { 2, 211, "cudaLaunchKernel_v7000" },
   };

@@ -6,7 +6,7 @@ use range_report::timeline::{Detail, Details, Item, WaitKind};
 use tracing::info_span;
 use tracing_gpu::{Gpu, Output, Profiler, ProfilerBuilder, Report};
 
-use crate::fake::{Fake, LAUNCH, RECORD, WAIT};
+use crate::fake::{Fake, LAUNCH, OPEN_MEMORY, RECORD, WAIT};
 use crate::profiler::{HANDLE, finish, start, thread_number};
 
 /// A detail with the span of its call, and whether the thread is this one.
@@ -36,7 +36,7 @@ pub(crate) fn details(fake: &Fake, tier: &str) {
     assert_eq!(thread_number(), thread_of_process());
     let all = Details::EACH.iter().fold(Details::EVENT_TIMES, |all, (kind, _)| all.and(*kind));
     // By default only kernels, copies, sets and whole graphs; a fold that asks for details adds their kinds.
-    let usual = [1, 2, 10, 51];
+    let usual = [1, 2, 10, 22, 51];
     let resources = vec![1, 2, 9, 10, 13, 17, 18, 20]; // contexts, and changes of graphs
     for (asked, kinds, of_driver) in [
         (None, vec![], vec![]),
@@ -64,17 +64,24 @@ pub(crate) fn details(fake: &Fake, tier: &str) {
     between_devices(fake);
 }
 
-/// Copies between devices are recorded once a context of a second device begins.
+/// Where nodes are recorded, copies between devices are once a context of a second device begins, or memory of another
+/// process is opened.
 fn between_devices(fake: &Fake) {
     const BETWEEN: u32 = 22;
-    let profiler = builder().build().expect("settings that can be used");
-    for (device, expected) in [(1, false), (1 + 4, false), (2, true), (1, true)] {
-        fake.tell("fake_begin", device);
-        assert_eq!(fake.enabled(0).contains(&BETWEEN), expected, "{device}");
+    let seconds: [fn(&Fake); 2] = [|fake| fake.tell("fake_begin", 2), |fake| fake.call(OPEN_MEMORY, 40, HANDLE)];
+    for (number, second) in seconds.into_iter().enumerate() {
+        let profiler = builder().build().expect("settings that can be used");
+        // There is no way back to whole graphs.
+        assert_eq!(fake.enabled(0).contains(&BETWEEN), number == 0);
+        profiler.record_graph_nodes();
+        [1, 1 + 4].into_iter().for_each(|context| fake.tell("fake_begin", context));
+        assert!(!fake.enabled(0).contains(&BETWEEN));
+        second(fake);
+        assert!(fake.enabled(0).contains(&BETWEEN));
+        fake.tell("fake_together", 0);
+        profiler.finish().expect("nothing to be written");
+        assert_eq!(fake.enabled(0), [0; 0], "all is disabled again");
     }
-    fake.tell("fake_together", 0);
-    profiler.finish().expect("nothing to be written");
-    assert_eq!(fake.enabled(0), [0; 0], "all is disabled again");
 }
 
 /// A wait and its event are placed in the spans of their calls.

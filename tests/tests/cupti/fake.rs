@@ -12,6 +12,8 @@ pub(crate) const SET: u32 = 249;
 pub(crate) const GRAPH: u32 = 514;
 /// `cuGraphAddKernelNode_v2`.
 pub(crate) const ADD_KERNEL: u32 = 689;
+/// `cuIpcOpenMemHandle_v2`.
+pub(crate) const OPEN_MEMORY: u32 = 691;
 pub(crate) const SYNCHRONIZE: u32 = 17;
 /// `cuEventRecord` and `cuStreamWaitEvent`.
 pub(crate) const RECORD: u32 = 119;

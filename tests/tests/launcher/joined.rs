@@ -200,3 +200,26 @@ fn sixty_processes_are_in_one_file() {
     let counts: (i64, i64) = connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("ranges");
     assert_eq!(counts, (60, 60));
 }
+
+/// A process that goes on still writes its files: they stay, also its page.
+#[test]
+fn files_of_a_process_that_goes_on_stay() {
+    let folder = Folder::new();
+    let script = r#"
+        mkfifo never; exec 3<>never
+        "$0" ping <&3 >/dev/null 2>&1 & echo $! >pid
+        until grep -q '"ping 0"' run.$!.trace 2>/dev/null; do :; done
+        exec "$0" ping </dev/null >/dev/null
+    "#;
+    let options = ["--wait", "primary", "--html", "run.html"];
+    let output = ran(&folder, &options, &["bash", "-c", script, &program().display().to_string()]);
+    let goes_on = std::fs::read_to_string(folder.0.join("pid")).expect("a number").trim().to_owned();
+    let names = folder.names();
+    let ended = Command::new("kill").arg(&goes_on).status().expect("kill");
+    assert!(output.status.success() && ended.success(), "{output:?}");
+    for kind in ["trace", "sqlite", "html"] {
+        let own: Vec<&String> = names.iter().filter(|name| name.ends_with(kind)).collect();
+        let is_there = own.contains(&&format!("run.{goes_on}.{kind}"));
+        assert!(is_there && own.len() == 2, "{names:?} {}", said(&output));
+    }
+}

@@ -93,8 +93,8 @@ impl Files {
 
     /// Gives files their requested names, unless two would have the same, and removes files of processes that did
     /// nothing. If no process has written a requested name, a file of an earlier run is removed, or replaced by a file
-    /// with the reason `why`. Returns the pages.
-    pub(super) fn settle(&self, worked: &[&Process], idle: &[&Process], why: &str) -> Vec<PathBuf> {
+    /// with the reason `why`. Returns the pages. If not `may_join`, each process keeps its files.
+    pub(super) fn settle(&self, worked: &[&Process], idle: &[&Process], may_join: bool, why: &str) -> Vec<PathBuf> {
         let mut pages = Vec::new();
         for (key, (asked, own)) in &self.by_process {
             // If one process ran several programs by `exec`, the last one writes the file.
@@ -111,7 +111,7 @@ impl Files {
                 }
             }
             let mut names = Vec::new();
-            if let Some(format) = format(key).filter(|_| self.are_joined) {
+            if let Some(format) = format(key).filter(|_| self.are_joined && may_join) {
                 join_alike(key, format, &mut written, &mut names);
             }
             for (own, name) in &written {
@@ -148,8 +148,8 @@ impl Files {
         pages
     }
 
-    /// Writes one page in place of those of several processes, if they have one requested name. If that fails, they
-    /// stay, and a line says why. Returns the pages.
+    /// Writes one page in place of those of several processes, if they have one requested name. Pages that are not on
+    /// it stay, and a line names them. Returns the pages.
     pub(super) fn join_pages(
         &self,
         pages: Vec<PathBuf>,
@@ -158,24 +158,47 @@ impl Files {
     ) -> Vec<PathBuf> {
         let Some((asked, own)) = self.by_process.get("html").filter(|_| pages.len() > 1) else { return pages };
         let names: BTreeSet<PathBuf> = summaries.iter().map(|one| Chosen::expand(asked, &one.process)).collect();
-        let name = names.first().filter(|name| names.len() == 1 && !pages.contains(name));
-        let joined = name.map(|name| write(name, |out| self.joined_page(own, summaries, options, out)));
-        if let (Some(name), Some(Ok(()))) = (name, &joined) {
-            pages.iter().for_each(|page| drop(fs::remove_file(page)));
-            return vec![name.clone()];
+        let Some(name) = names.first().filter(|name| names.len() == 1 && !pages.contains(name)) else {
+            tell_each("html", &pages);
+            return pages;
+        };
+        let joined = match summaries {
+            // The others have measured nothing: the page of this one has more than a joined one.
+            [only] => {
+                let page = Chosen::expand(own, &only.process);
+                move_to(&page, name).map(|()| vec![page])
+            }
+            _ => self.write_joined_page(own, name, &pages, summaries, options),
+        };
+        match joined {
+            Ok(joined) => {
+                let are_there = |page: &PathBuf| !joined.contains(page) && page.exists();
+                joined.iter().filter(|page| *page != name).for_each(|page| drop(fs::remove_file(page)));
+                let (others, unfinished): (Vec<_>, Vec<_>) = pages.into_iter().filter(are_there).partition(is_whole);
+                unfinished.iter().for_each(|page| drop(fs::remove_file(page)));
+                if let Some(first) = others.first() {
+                    let (count, name, first) = (others.len(), name.display(), first.display());
+                    complain(&format!("html: pages that cannot be read are not on `{name}`: {count}, as `{first}`"));
+                }
+                std::iter::once(name.clone()).chain(others).collect()
+            }
+            Err(error) => {
+                complain(&error.to_string());
+                tell_each("html", &pages);
+                pages
+            }
         }
-        joined.and_then(Result::err).iter().for_each(|error| complain(&error.to_string()));
-        tell_each("html", &pages);
-        pages
     }
 
-    fn joined_page(
+    /// Writes the page of these processes, of whom `pages` may have some. Returns those that it contains.
+    fn write_joined_page(
         &self,
         own: &Path,
+        name: &Path,
+        pages: &[PathBuf],
         summaries: &[Summary],
         options: &RenderOptions,
-        out: &mut Vec<u8>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Vec<PathBuf>> {
         // If one process ran several programs by `exec`, the last one wrote the page.
         let by_page: BTreeMap<PathBuf, &Process> =
             summaries.iter().map(|one| (Chosen::expand(own, &one.process), &one.process)).collect();
@@ -183,25 +206,30 @@ impl Files {
         parts.sort_by_key(|(_, process)| process.started_unix_ns);
         let mut merged = Summary::merge(summaries.to_vec()).as_one();
         merged.process.started_unix_ns = parts.first().map_or(0, |(_, process)| process.started_unix_ns);
-        let mut sink = HtmlSink::new(out).with_options(options);
-        if let Some(path) = &self.baseline {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            sink = sink.compared_with(name, fs::File::open(path).and_then(|file| Ok(Summary::read_json(file)?)));
-        }
-        sink.begin(&merged.process)?;
-        let mut missing = 0;
-        for (page, process) in &parts {
-            let read = fs::File::open(page);
-            let is_joined = read.and_then(|read| sink.join(process, merged.process.started_unix_ns, read));
-            missing += usize::from(is_joined.is_err());
-        }
-        if missing > 0 {
-            let of = parts.len();
-            merged
-                .notes
-                .push(format!("{missing} of {of} processes left no whole page: the timeline has nothing of them."));
-        }
-        sink.end(&merged, 0)
+        let mut joined = Vec::new();
+        write(name, |out| {
+            let mut sink = HtmlSink::new(out).with_options(options);
+            if let Some(path) = &self.baseline {
+                let name = path.file_stem().unwrap_or_default().to_string_lossy();
+                sink = sink.compared_with(name, fs::File::open(path).and_then(|file| Ok(Summary::read_json(file)?)));
+            }
+            sink.begin(&merged.process)?;
+            for (page, process) in parts {
+                let read = fs::File::open(&page);
+                if read.and_then(|read| sink.join(process, merged.process.started_unix_ns, read)).is_ok() {
+                    joined.push(page);
+                }
+            }
+            let missing = pages.iter().filter(|page| !joined.contains(page)).count();
+            if missing > 0 {
+                let of = pages.len();
+                merged
+                    .notes
+                    .push(format!("{missing} of {of} processes left no whole page: the timeline has nothing of them."));
+            }
+            sink.end(&merged, 0)
+        })?;
+        Ok(joined)
     }
 
     /// Writes the summaries: one to the name that was asked for, several to names of their own.
@@ -260,19 +288,28 @@ fn join_alike(key: &str, format: Format, written: &mut Vec<(PathBuf, PathBuf)>, 
         if key == "sqlite" {
             let _there_was_none = fs::remove_file(journal(&name)); // of an earlier run
         }
-        let joined = with_process(&name, &format!("joined-{}", std::process::id()));
-        match joined::join(format, &own, &joined).and_then(|()| move_to(&joined, &name)) {
+        // A link stays, and what it leads to is replaced.
+        let target = fs::canonicalize(&name).ok().filter(|target| target.is_file()).unwrap_or_else(|| name.clone());
+        let joined = with_process(&target, &format!("joined-{}", std::process::id()));
+        match joined::join(format, &own, &joined).and_then(|()| move_to(&joined, &target)) {
             Ok(()) => {
                 own.iter().flat_map(|own| [own.clone(), journal(own)]).for_each(|own| drop(fs::remove_file(own)));
                 written.retain(|(_, other)| *other != name);
                 names.push(name);
             }
             Err(error) => {
-                let _there_may_be_none = fs::remove_file(joined);
+                if error.kind() != io::ErrorKind::AlreadyExists {
+                    let _there_may_be_none = fs::remove_file(joined);
+                }
                 complain(&format!("cannot join the files of processes to `{}`: {error}", name.display()));
             }
         }
     }
+}
+
+/// Whether a page was written to its end.
+fn is_whole(page: &PathBuf) -> bool {
+    fs::read(page).is_ok_and(|page| page.trim_ascii_end().ends_with(b"</html>"))
 }
 
 /// Prints how many files there are, if they are several.

@@ -115,7 +115,7 @@ fn profile(run: &Run) -> u8 {
             folder.into_iter().for_each(Folder::remove);
             if chosen.enabled {
                 let line = format!("nothing was measured: `{}` could not be started", Path::new(name).display());
-                report::in_files(run, &chosen, &files, &[], &line);
+                report::in_files(run, &chosen, &files, (&[], true), &line);
             }
             return not_started(Path::new(name), program, &error);
         }
@@ -132,7 +132,13 @@ fn profile(run: &Run) -> u8 {
         }
         None if chosen.enabled => {
             // A line has stated the reason.
-            report::in_files(run, &chosen, &files, &[], "nothing was measured: the program ran without this command");
+            report::in_files(
+                run,
+                &chosen,
+                &files,
+                (&[], true),
+                "nothing was measured: the program ran without this command",
+            );
         }
         None => {}
     }

@@ -39,7 +39,7 @@ pub(super) fn of_run(
         Err(error) => {
             let at = folder.path().display();
             let why = format!("cannot read what the processes measured, in {at}: {error}");
-            return nothing(run, chosen, files, &[], &why);
+            return nothing(run, chosen, files, (&[], true), &why);
         }
     };
     for Left { name, summary, .. } in &mut left {
@@ -53,6 +53,8 @@ pub(super) fn of_run(
     if captured != CaptureRange::None {
         silent = Unfinished::default(); // a process in which that part does not begin writes nothing
     }
+    // A process that goes on writes its files yet.
+    let may_join = left.iter().all(|left| left.cut != Some(Cut::Running));
     note_cut(&mut left);
     let (mut worked, idle) = sorted_out(left.into_iter().filter_map(|left| left.summary).collect());
     if captured != CaptureRange::None {
@@ -72,14 +74,17 @@ pub(super) fn of_run(
             _ => why_empty(&silent, &cut, all, &idle),
         };
         // Marks are in no report, but in timelines.
-        return nothing(run, chosen, files, &idle_processes.iter().chain(&silent_processes).collect::<Vec<_>>(), &why);
+        let processes: Vec<&Process> = idle_processes.iter().chain(&silent_processes).collect();
+        return nothing(run, chosen, files, (&processes, may_join), &why);
     }
     let pages = files.settle(
         &worked_processes.iter().chain(&silent_processes).collect::<Vec<&Process>>(),
         &idle_processes.iter().collect::<Vec<&Process>>(),
+        may_join,
         "no process that measured something came to write this file",
     );
-    let together = if matches!(run.processes, Processes::Each) { &[] } else { &worked[..] };
+    let is_each = matches!(run.processes, Processes::Each) || !may_join;
+    let together = if is_each { &[] } else { &worked[..] };
     let pages = files.join_pages(pages, together, &chosen.options);
     files.write_json(&worked.iter().collect::<Vec<&Summary>>(), &chosen.options.of_command(true));
     silent.sentence(all).iter().for_each(|sentence| complain(sentence));
@@ -138,7 +143,7 @@ fn gpu_traces(folder: &Folder, worked: &[Summary], is_csv: bool) -> Vec<Vec<u8>>
 /// to name its phases. Returns the pages.
 fn unseen(run: &Run, program: Option<&Program>, chosen: &Chosen, files: &Files, took: Duration) -> Vec<PathBuf> {
     let (why, naming) = program::unseen(program);
-    let pages = nothing(run, chosen, files, &[], &why);
+    let pages = nothing(run, chosen, files, (&[], true), &why);
     if let (Some(naming), false) = (naming, run.print.csv) {
         let name = run.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
         let line = match chosen.output {
@@ -169,17 +174,25 @@ fn took_in_words(wall: Duration, taken: Option<Taken>) -> String {
     }
 }
 
-/// Reports in a line and in the files why nothing was measured. These processes may have written timelines. Returns
-/// the pages.
-fn nothing(run: &Run, chosen: &Chosen, files: &Files, processes: &[&Process], why: &str) -> Vec<PathBuf> {
+/// Processes that may have written timelines, and whether those may be joined.
+type Timelines<'a> = (&'a [&'a Process], bool);
+
+/// Reports in a line and in the files why nothing was measured. Returns the pages.
+fn nothing(run: &Run, chosen: &Chosen, files: &Files, timelines: Timelines<'_>, why: &str) -> Vec<PathBuf> {
     let line = format!("nothing was measured: {why}");
     complain(&line);
-    in_files(run, chosen, files, processes, &line)
+    in_files(run, chosen, files, timelines, &line)
 }
 
 /// Puts this line into each file, or removes it, so that no file keeps the contents of an earlier run.
-pub(super) fn in_files(run: &Run, chosen: &Chosen, files: &Files, processes: &[&Process], line: &str) -> Vec<PathBuf> {
-    let pages = files.settle(processes, &[], line);
+pub(super) fn in_files(
+    run: &Run,
+    chosen: &Chosen,
+    files: &Files,
+    (processes, may_join): Timelines<'_>,
+    line: &str,
+) -> Vec<PathBuf> {
+    let pages = files.join_pages(files.settle(processes, &[], may_join, line), &[], &chosen.options);
     let mut process = Chosen::process();
     let command: Vec<_> = run.command.iter().map(|word| word.to_string_lossy()).collect();
     process.command = command.join(" ");

@@ -76,7 +76,7 @@ pub(in crate::export) fn began(path: &Path) -> io::Result<Option<(u32, u64)>> {
 
 /// Writes all events of all traces.
 pub(in crate::export) fn join(parts: &[Part<'_>], to: &Path) -> io::Result<()> {
-    let file = File::create(to)?;
+    let file = File::create_new(to)?;
     let mut out = match is_compressed(to).map_err(io::Error::other)? {
         true => Destination::gzip(file),
         false => Destination::Plain(file),

@@ -114,7 +114,7 @@ pub(super) fn blamed(summary: &Summary) -> Vec<Blamed> {
 /// The part of all time that proves that nobody is to blame for a wait, in thousandths.
 const NEARLY_ALL: u64 = 990;
 
-/// That nobody made anybody wait, where the summary proves it: spans were on the CPU, and nothing was awaited, or all
+/// That no span made another wait, where the summary proves it: spans were on the CPU, and nothing was awaited, or all
 /// that was is told of and ended from no span. Of a GPU's work, which is awaited on the CPU, nothing is proved.
 pub(super) fn nobody(summary: &Summary, phases: &Phases) -> Option<&'static str> {
     let has_gpu = summary.gpu.as_ref().is_some_and(|gpu| gpu.total.operations > 0);
@@ -131,8 +131,10 @@ pub(super) fn nobody(summary: &Summary, phases: &Phases) -> Option<&'static str>
     let told = summary.waits.iter().fold(0_u64, |sum, row| sum.saturating_add(row.time_ns));
     match awaited {
         _ if total == 0 || !is_most(on_cpu, total) => None,
-        0 => Some("nobody made others wait: spans were on the CPU all the time"),
-        _ if is_most(told, awaited) => Some("nobody made others wait: timers, I/O or ends of tasks ended all waits"),
+        0 => Some("no span made others wait: they were on the CPU for at least 99 % of their time"),
+        _ if is_most(told, awaited) => {
+            Some("no span made others wait: what has none, such as timers and I/O, ended the waits")
+        }
         _ => None,
     }
 }
@@ -159,9 +161,12 @@ mod tests {
             let summary = Summary { tree: vec![node], waits: told.collect(), gpu: Some(gpu), ..Summary::default() };
             nobody(&summary, &Phases::of(&summary)).map(|says| says.split(": ").nth(1).unwrap())
         };
-        assert_eq!(says(995, None, &[], 0), Some("spans were on the CPU all the time"));
+        assert_eq!(says(995, None, &[], 0), Some("they were on the CPU for at least 99 % of their time"));
         let awaited = Some(8_000);
-        assert_eq!(says(995, awaited, &[(None, 7_950)], 0), Some("timers, I/O or ends of tasks ended all waits"));
+        assert_eq!(
+            says(995, awaited, &[(None, 7_950)], 0),
+            Some("what has none, such as timers and I/O, ended the waits")
+        );
         // Off the CPU; not known; waits that are not told, or owed to a span; work on a GPU.
         assert_eq!(says(980, None, &[], 0), None);
         assert_eq!(says(0, None, &[], 0), None);

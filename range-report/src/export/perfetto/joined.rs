@@ -39,7 +39,7 @@ pub(in crate::export) fn began(path: &Path) -> io::Result<Option<(u32, u64)>> {
 
 /// Writes all blocks of all timelines.
 pub(in crate::export) fn join(parts: &[Part<'_>], to: &Path) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create(to)?);
+    let mut out = BufWriter::new(File::create_new(to)?);
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     let (mut plain, mut sequences) = (Vec::new(), 0);
     for part in parts {

@@ -1,6 +1,6 @@
 //! Databases of several processes as one: that of the process that began first, with the rows of the others.
 
-use std::fs;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -55,7 +55,7 @@ pub(in crate::export) fn began(path: &Path) -> io::Result<Option<(u32, u64)>> {
 /// Writes all rows of all databases.
 pub(in crate::export) fn join(parts: &[Part<'_>], to: &Path) -> io::Result<()> {
     let Some((first, others)) = parts.split_first() else { return Ok(()) };
-    fs::copy(first.path, to)?;
+    io::copy(&mut File::open(first.path)?, &mut File::create_new(to)?)?;
     let connection = open(to).map_err(failed)?;
     let names = format!("UPDATE META_DATA_CAPTURE SET name = name || ':{}' WHERE {OF_PROCESS}", first.pid);
     connection.execute_batch(BEGIN).and_then(|()| connection.execute_batch(&names)).map_err(failed)?;
