@@ -38,8 +38,8 @@ pub(super) struct Receiver {
     pub(super) names: Names,
     pub(super) delivery: Delivery,
     pub(super) devices: Devices,
-    /// Functions that are watched only to know what the nodes do that they create, or for the next list. Their calls are
-    /// not noted.
+    /// Functions that are watched only to know what the nodes do that they create, or as those of `opens_memory`. Their
+    /// calls are not noted.
     pub(super) adds_nodes: OnceCell<Vec<u32>>,
     /// Functions whose parameters have the type of the node that they create, and [where](calls::node_parameters).
     pub(super) typed_nodes: OnceCell<Vec<(u32, usize)>>,
