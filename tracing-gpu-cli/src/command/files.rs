@@ -166,7 +166,8 @@ impl Files {
             // The others have measured nothing: the page of this one has more than a joined one.
             [only] => {
                 let page = Chosen::expand(own, &only.process);
-                move_to(&page, name).map(|()| vec![page])
+                let moved = move_to(&page, name).map(|()| vec![page]);
+                moved.map_err(|error| io::Error::other(format!("cannot write `{}`: {error}", name.display())))
             }
             _ => self.write_joined_page(own, name, &pages, summaries, options),
         };
