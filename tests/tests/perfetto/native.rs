@@ -371,6 +371,7 @@ fn joined_timelines_have_the_tracks_of_all_processes() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let [own, json] = [("pftrace", Format::Perfetto), ("json", Format::Trace)].map(|(kind, format)| {
         let to = folder.join(format!("joined.{kind}"));
+        let _of_an_earlier_test = std::fs::remove_file(&to);
         let own = parts.iter().map(|[own, json]| if kind == "json" { json } else { own }.clone()).collect::<Vec<_>>();
         join(format, &own, &to).unwrap_or_else(|error| panic!("{kind}: {error}"));
         to
