@@ -23,8 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
 pub(crate) struct Device {
     driver: &'static Driver,
     pub(crate) driver_version: i32,
-    /// Whether there are several devices; `None` if that is not known yet.
-    pub(crate) are_several: Option<bool>,
+    /// Whether it is known that there are several devices.
+    pub(crate) are_several: bool,
     /// Names of the devices that were asked for, by their number.
     names: Mutex<Keyed<u32, Arc<str>>>,
 }
@@ -36,7 +36,7 @@ impl Device {
     /// With `in_init`, the driver is calling us inside `cuInit`. A second `cuInit` there breaks the first or waits for
     /// it, and devices cannot be counted. Only `cuDriverGetVersion` is called, which works without initialisation.
     pub(crate) fn find(in_init: bool) -> Result<Self, Unavailable> {
-        let mut are_several = None;
+        let mut are_several = false;
         let driver = Driver::get().map_err(|missing| Unavailable::Driver(missing.to_string()))?;
         if !in_init {
             let refused = |function| move |CudaError(code)| Unavailable::NoDevice { function, code };
@@ -45,7 +45,7 @@ impl Device {
             if devices <= 0 {
                 return Err(refused("cuDeviceGetCount")(CudaError(0)));
             }
-            are_several = Some(devices > 1);
+            are_several = devices > 1;
         }
         // Before CUPTI watches: this call is not the program's.
         let driver_version = driver.version().unwrap_or(0);

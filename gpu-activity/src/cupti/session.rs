@@ -152,7 +152,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
             strides,
             names: Names::new(),
             delivery: Delivery::default(),
-            devices: Devices::new(device.are_several == Some(true)),
+            devices: Devices::new(device.are_several),
             adds_nodes: OnceCell::new(),
             typed_nodes: OnceCell::new(),
             opens_memory: OnceCell::new(),

@@ -53,7 +53,7 @@ pub(super) fn of_run(
     if captured != CaptureRange::None {
         silent = Unfinished::default(); // a process in which that part does not begin writes nothing
     }
-    // A process that goes on writes its files yet.
+    // A process that goes on still writes its files.
     let may_join = left.iter().all(|left| left.cut != Some(Cut::Running));
     note_cut(&mut left);
     let (mut worked, idle) = sorted_out(left.into_iter().filter_map(|left| left.summary).collect());
