@@ -205,7 +205,8 @@ impl Session {
         for kind in Kind::ALL {
             let is_asked = match kind {
                 Kind::Driver | Kind::Runtime => options.api_records,
-                Kind::MemcpyPeer => self.receiver.devices.are_several() || !by_nodes,
+                // With `Off` nobody watches who opens memory of another process.
+                Kind::MemcpyPeer => self.receiver.devices.are_several() || !by_nodes || options.graphs == Graphs::Off,
                 Kind::Graph => !by_nodes,
                 _ => kind.is_asked(options.details),
             };
