@@ -22,15 +22,42 @@ struct Graph {
     nodes: Vec<Node>,
     /// Once it is executable, its parts.
     parts: Option<Vec<(Capture, Part)>>,
-    /// Starts and correlation ids of its latest replays.
-    replays: VecDeque<(u64, u32)>,
+    /// Its latest replays, in order: one begins after another.
+    replays: VecDeque<Replay>,
+    /// Whether earlier ones were forgotten.
+    forgot_replays: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Replay {
+    correlation: u32,
+    /// When its first operation began.
+    start: u64,
+}
+
+impl Graph {
+    fn ran(&mut self, op: &GpuOp) {
+        let new = Replay { correlation: op.correlation, start: op.start };
+        match self.replays.binary_search_by_key(&op.correlation, |replay| replay.correlation) {
+            Ok(place) => {
+                if let Some(replay) = self.replays.get_mut(place) {
+                    replay.start = replay.start.min(op.start);
+                }
+            }
+            Err(place) => self.replays.insert(place, new),
+        }
+        if self.replays.len() > REPLAYS {
+            self.replays.pop_front();
+            self.forgot_replays = true;
+        }
+    }
 }
 
 /// Number of drains in a period: a minute, at ten drains a second.
 pub(super) const PERIOD: u32 = 600;
 
-/// Number of replays that are remembered by graph.
-const REPLAYS: usize = 64;
+/// Number of replays that are remembered by graph: more than a drain brings.
+pub(super) const REPLAYS: usize = 1 << 12;
 
 /// Graphs by number, with a bound on the number of all their nodes: 12 bytes each.
 #[derive(Debug, Default)]
@@ -133,25 +160,26 @@ impl GraphNodes {
         }
     }
 
-    /// The correlation id of the launch of an operation. Records of kernels inside of a conditional node have none from
-    /// CUPTI before 13.5: it is that of the graph's last replay which had begun by then.
-    pub(super) fn correlation(&mut self, op: &GpuOp) -> u32 {
-        if op.graph_node == 0 {
-            return op.correlation;
+    /// Takes an operation that ran. Returns whether its launch is not known. That is so in the body of a condition:
+    /// CUPTI before 13.5 gives such kernels no correlation id.
+    pub(super) fn ran(&mut self, op: &GpuOp) -> bool {
+        if op.correlation != 0
+            && let Some(graph) = self.graphs.get_mut(&graph_of(op.graph_node))
+        {
+            graph.ran(op);
         }
-        let Some(graph) = self.graphs.get_mut(&graph_of(op.graph_node)) else { return op.correlation };
-        let replays = &mut graph.replays;
-        if op.correlation == 0 {
-            let begun = replays.iter().rev().find(|(start, _)| *start <= op.start);
-            return begun.or(replays.front()).map_or(0, |&(_, correlation)| correlation);
-        }
-        if replays.back().is_none_or(|&(_, last)| last != op.correlation) {
-            if replays.len() == REPLAYS {
-                replays.pop_front();
-            }
-            replays.push_back((op.start, op.correlation));
-        }
-        op.correlation
+        op.correlation == 0 && op.graph_node != 0
+    }
+
+    /// The correlation id of the last replay that had begun when this operation of the graph did, 0 if none is known.
+    /// Also whether a later replay is known: then it cannot be another one.
+    pub(super) fn replay(&self, op: &GpuOp) -> (u32, bool) {
+        let Some(graph) = self.graphs.get(&graph_of(op.graph_node)) else { return (0, false) };
+        let later = graph.replays.partition_point(|replay| replay.start <= op.start);
+        // A graph may begin with the condition.
+        let first = if graph.forgot_replays { None } else { graph.replays.front() };
+        let replay = later.checked_sub(1).map_or(first, |last| graph.replays.get(last));
+        (replay.map_or(0, |replay| replay.correlation), later > 0 && later < graph.replays.len())
     }
 }
 

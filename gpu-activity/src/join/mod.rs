@@ -20,6 +20,7 @@
 //!
 //! The join is pure: data in, data out.
 
+mod bodies;
 mod events;
 mod graphs;
 mod mere_calls;
@@ -31,6 +32,7 @@ mod pending_call;
 #[cfg(test)]
 mod tests;
 
+use self::bodies::Bodies;
 pub use self::events::Event;
 use self::events::Events;
 use self::graphs::{GraphNodes, PERIOD};
@@ -79,6 +81,7 @@ pub struct Join {
     open_ranges: OpenRanges,
     nested: NestedCalls,
     graphs: GraphNodes,
+    bodies: Bodies,
     most_nodes: usize,
     /// Counting drains in this period.
     drains: u32,
@@ -97,6 +100,7 @@ impl Join {
             open_ranges: OpenRanges::default(),
             nested: NestedCalls::new(limits.launches),
             graphs: GraphNodes::default(),
+            bodies: Bodies::new(limits.launches),
             most_nodes: limits.nodes,
             drains: 0,
             without_time: 0,
@@ -132,8 +136,11 @@ impl Join {
         self.folds.1.list.drain(..)
     }
 
-    /// Ends the join: waiting driver calls count, and open instances are over for events.
+    /// Ends the join: waiting operations and driver calls count, and open instances are over for events.
     pub fn finish(&mut self, context: &Context<'_>) {
+        for body in self.bodies.take(&self.graphs) {
+            self.launched(&body.op, body.correlation, body.of_window, context);
+        }
         for made in self.nested.take_waiting(&self.pending) {
             self.folds.call(&made, context);
         }
@@ -183,8 +190,15 @@ impl Join {
     /// Takes an operation that ran; `of_window`: not one that was over before the window. The launch of such an
     /// operation may have been noted in the window, and stops waiting for it.
     pub fn operation(&mut self, op: &GpuOp, of_window: bool, context: &Context<'_>) {
+        let waits = self.graphs.ran(op) && self.bodies.hold(op, of_window);
+        if !waits {
+            self.launched(op, op.correlation, of_window, context);
+        }
+    }
+
+    /// Takes an operation with the correlation id of its launch.
+    fn launched(&mut self, op: &GpuOp, correlation: u32, of_window: bool, context: &Context<'_>) {
         let timed = op.is_timed();
-        let correlation = self.graphs.correlation(op);
         let pending = self.pending.came(correlation, timed && of_window);
         let of_window = of_window && pending.is_none_or(|pending| !pending.is_dropped());
         if !timed {
@@ -243,6 +257,9 @@ impl Join {
     /// calls that have waited for two such drains count, unless a call of the runtime has their id. A drain does not
     /// count if it follows another too soon for CUPTI to deliver related records.
     pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
+        for body in self.bodies.drained(counts, &self.graphs) {
+            self.launched(&body.op, body.correlation, body.of_window, context);
+        }
         let Self { pending, instances, folds, .. } = self;
         if counts {
             for made in self.nested.drained(pending) {
@@ -269,7 +286,7 @@ impl Join {
         let mut totals = self.folds.0.totals(&self.instances, now);
         self.nested.waiting(&self.pending).filter(|made| made.of_window).for_each(|made| totals.add_call(made));
         totals.losses.without_time = self.without_time;
-        totals.losses.outstanding = self.pending.awaited();
+        totals.losses.outstanding = self.pending.awaited() + self.bodies.len() as u64;
         totals.losses.forgotten_launches = self.pending.forgotten;
         totals.losses.forgotten_calls = self.pending.forgotten_calls();
         totals
@@ -284,6 +301,7 @@ impl Join {
         instances.clear(now);
         instances.fold(|instance| folds.instance(instance, &Context { parents: &[], keep: &|_| false }));
         self.nested.clear();
+        self.bodies.clear();
         self.without_time = 0;
     }
 }

@@ -1,4 +1,5 @@
 // CUDA graphs in each form. Kernel N is captured, or added, in the range "capture N", and replayed in "replay FORM".
+// Kernels 41 to 43 also run without a graph, in the range "eager".
 #include "common.h"
 #include <cuda_runtime.h>
 #include <string>
@@ -8,14 +9,14 @@ template <int N> __global__ void kernel(long cycles) {
   for (long begun = clock64(); clock64() - begun < cycles;) {}
 }
 
-static constexpr long CYCLES = 3000;
+static constexpr long CYCLES = 30000;
 static constexpr int REPLAYS = 20;
 
 static std::string capture_of(int number) { return "capture " + std::to_string(number); }
 
-template <int N> void launch(cudaStream_t stream) {
+template <int N> void launch(cudaStream_t stream, long cycles = CYCLES) {
   Range range(capture_of(N).c_str());
-  kernel<N><<<1, 32, 0, stream>>>(CYCLES);
+  kernel<N><<<1, 32, 0, stream>>>(cycles);
 }
 
 template <class Body> cudaGraph_t captured(cudaStream_t stream, Body body) {
@@ -52,8 +53,8 @@ static cudaGraphExec_t executable(cudaGraph_t graph) {
   return made;
 }
 
-static void replay(const char *form, cudaGraphExec_t graph, cudaStream_t stream) {
-  for (int each = 0; each < REPLAYS; each++) {
+static void replay(const char *form, cudaGraphExec_t graph, cudaStream_t stream, int replays = REPLAYS) {
+  for (int each = 0; each < replays; each++) {
     Range range((std::string("replay ") + form).c_str());
     CHECK(cudaGraphLaunch(graph, stream));
     CHECK(cudaStreamSynchronize(stream));
@@ -131,6 +132,18 @@ int main() {
   CHECK(cudaStreamEndCapture(stream, nullptr));
   add<23>(conditional, &condition);
   replay("conditional", executable(conditional), stream);
+
+  // The same work without a graph and in one, in turns.
+  auto work = [&] { launch<41>(stream, 100000); launch<42>(stream, 200000); launch<43>(stream, 400000); };
+  cudaGraphExec_t worked = executable(captured(stream, work));
+  for (int turn = 0; turn < REPLAYS; turn++) {
+    {
+      Range range("eager");
+      work();
+      CHECK(cudaStreamSynchronize(stream));
+    }
+    replay("work", worked, stream, 1);
+  }
 
   // Two threads that capture, make executable and replay at once.
   auto both = [](auto body, const char *form) {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::fold::{OfGraph, Part};
 use crate::graph::{GraphChange, NodeKind};
+use crate::join::graphs::REPLAYS;
 use crate::totals::{Captured, Replays};
 
 const fn number(graph: u32, place: u32) -> u64 {
@@ -143,19 +144,82 @@ fn an_executable_graph_from_before_the_measuring_is_not_claimed_by_anyone() {
     assert_eq!(all.totals(100).captured.len(), 0);
 }
 
-/// Kernels of a conditional node had no correlation id before CUPTI 13.5.
+/// A kernel of the graph `flat`.
+fn at(correlation: u32, place: u32, start: u64) -> GpuOp {
+    GpuOp { graph_node: number(2, place), ..kernel(correlation, start, start + 5) }
+}
+
+/// Kernels in the body of a condition had no correlation id before CUPTI 13.5, and may come before all others.
 #[test]
 fn a_node_without_a_launch_has_that_of_the_last_replay() {
+    let replays = [at(1, 0, 10), at(2, 0, 100), at(1, 1, 70), at(2, 1, 160)];
+    let bodies = [at(0, 3, 50), at(0, 3, 150), at(0, 3, 155)];
+    for [first, then] in [[&bodies[..], &replays], [&replays, &bodies]] {
+        let mut all = flat();
+        all.notes(&[graph(1, 2, 0), graph(2, 3, 0)]);
+        first.iter().for_each(|op| all.operation(op, true, &KEEP));
+        all.drained(&KEEP, true);
+        then.iter().for_each(|op| all.operation(op, true, &KEEP));
+        all.drained(&KEEP, false);
+        assert_eq!((all.own(2), all.losses().unmatched), (3, 0), "a later replay is known");
+        all.drain(2);
+        assert_eq!((all.own(2), all.own(3), all.losses().outstanding), (3, 4, 0));
+    }
+}
+
+#[test]
+fn a_body_waits_two_drains_for_its_replay() {
     let mut all = flat();
     all.notes(&[graph(1, 2, 0), graph(2, 3, 0)]);
-    let at =
-        |correlation, place, start| GpuOp { graph_node: number(2, place), ..kernel(correlation, start, start + 5) };
-    for op in [at(1, 0, 10), at(2, 0, 100), at(0, 3, 50), at(0, 3, 150)] {
-        all.operation(&op, true, &KEEP);
-    }
-    assert_eq!((all.own(2), all.own(3), all.losses().unmatched), (2, 2, 0));
+    all.operation(&at(1, 0, 10), true, &KEEP);
+    all.operation(&at(0, 3, 150), true, &KEEP);
+    all.drain(1);
+    assert_eq!((all.own(2), all.losses().outstanding), (1, 2), "it may be of a replay that has not come");
+    all.operation(&at(2, 0, 100), true, &KEEP);
+    all.drain(1);
+    assert_eq!((all.own(2), all.own(3), all.losses().outstanding), (1, 2, 0));
+    all.operation(&at(0, 3, 5), true, &KEEP);
+    all.drained(&KEEP, false);
+    assert_eq!(all.losses().outstanding, 1, "an earlier replay may come");
+    // At the end nothing waits. A graph may begin with the condition, and of a foreign one no replay is known.
     all.operation(&GpuOp { graph_node: number(8, 0), ..at(0, 0, 160) }, true, &KEEP);
-    assert_eq!(all.losses().unmatched, 1, "of that graph no replay is known");
+    all.finish(&KEEP);
+    assert_eq!((all.own(2), all.losses().unmatched, all.losses().outstanding), (2, 1, 0));
+}
+
+#[test]
+fn a_body_of_the_window_before_counts_nowhere() {
+    let mut all = flat();
+    all.notes(&[graph(1, 2, 0)]);
+    all.operation(&at(0, 3, 20), true, &KEEP);
+    all.operation(&GpuOp { graph_node: number(8, 0), ..at(0, 0, 20) }, true, &KEEP);
+    all.clear(50);
+    all.operation(&at(1, 0, 60), true, &KEEP);
+    all.drain(2);
+    assert_eq!((all.own(2), all.losses().unmatched), (0, 0));
+}
+
+#[test]
+fn a_body_whose_replay_was_forgotten_is_nobodys() {
+    let mut all = flat();
+    all.notes(&[graph(1, 2, 0), graph(2, 2, 0)]);
+    (1..=REPLAYS as u32 + 1).for_each(|number| all.operation(&at(number, 0, 100 * u64::from(number)), true, &KEEP));
+    all.operation(&at(0, 3, 250), true, &KEEP);
+    all.operation(&at(0, 3, 150), true, &KEEP);
+    all.finish(&KEEP);
+    assert_eq!(all.own(2), 3, "the two replays, and the body of the second");
+}
+
+/// At the limit an operation does not wait.
+#[test]
+fn bodies_that_wait_are_bounded() {
+    let mut all = flat();
+    all.notes(&[graph(1, 2, 0)]);
+    (0..101).for_each(|_| all.operation(&at(0, 3, 20), true, &KEEP));
+    assert_eq!(all.losses().unmatched, 1);
+    all.operation(&at(1, 0, 10), true, &KEEP);
+    all.finish(&KEEP);
+    assert_eq!(all.own(2), 101);
 }
 
 #[test]
