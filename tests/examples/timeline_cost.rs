@@ -1,7 +1,7 @@
-//! The cost of a timeline: `cargo run --release -p tests --features parquet --example timeline_cost`.
+//! The cost of a timeline: `cargo run --release -p tests --features parquet,perfetto --example timeline_cost`.
 //!
-//! A million ranges on one thread, without a timeline, with a trace, with a database, and with datasets; each in a
-//! process of its own, in turns. Prints the program's cost of a range, in its thread's processor time, and that of all
+//! A million ranges on one thread, without a timeline, with a trace, with one in Perfetto's own format, with a
+//! database, and with datasets; each in a process of its own, in turns. Prints the program's cost of a range, in its thread's processor time, and that of all
 //! threads until the files are complete (the least and the median of the rounds, beyond those without a timeline); the
 //! time from the first range until then (the quickest round); the size; and the number of missing ranges.
 #![allow(unsafe_code)] // the time of a thread
@@ -17,7 +17,7 @@ use tracing_subscriber::prelude::*;
 
 const RANGES: u64 = 1_000_000;
 const ROUNDS: usize = 7;
-const FILES: [&str; 5] = ["none", "trace", "trace.gz", "sqlite", "parquet"];
+const FILES: [&str; 6] = ["none", "trace", "trace.gz", "perfetto", "sqlite", "parquet"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -77,6 +77,7 @@ fn measured(tier: &str, files: &str) -> Result<(), Box<dyn Error>> {
     let builder = match files {
         "trace" => builder.trace(timeline.join("trace.json")),
         "trace.gz" => builder.trace(timeline.join("trace.json.gz")),
+        "perfetto" => builder.perfetto(timeline.join("run.pftrace")),
         "sqlite" => builder.sqlite(timeline.join("run.sqlite")),
         "parquet" => builder.parquet(&timeline),
         _ => builder,

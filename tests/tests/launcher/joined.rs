@@ -144,6 +144,22 @@ fn what_processes_do_in_turn_is_in_its_order_in_one_file() {
 }
 
 #[test]
+fn perfettos_own_file_has_the_summaries_of_all_processes() {
+    let folder = Folder::new();
+    let mut run = command(&["-o", "none", "--perfetto", "run.pftrace"]);
+    let output = run.arg(program()).arg("turns").current_dir(&folder.0).output().expect("it starts");
+    assert!(output.status.success() && said(&output).is_empty(), "{output:?}");
+    assert_eq!(folder.names(), ["run.pftrace"]);
+    let mut merge = Command::new(tests::launcher::binary());
+    let output =
+        merge.args(["merge", "--csv", "-r", "ranges", "-o", "stdout"]).arg(&folder.0).output().expect("merges");
+    let rows = String::from_utf8_lossy(&output.stdout).into_owned();
+    for name in ["ping 0", "ping 49", "pong 0", "pong 49"] {
+        assert_eq!(rows.matches(&format!(",{name},")).count(), 1, "{name}: {rows} {}", said(&output));
+    }
+}
+
+#[test]
 fn a_process_that_was_killed_has_its_turns_in_the_file_of_all() {
     let folder = Folder::new();
     let output = ran(&folder, &[], &[&program().display().to_string(), "turns", "20"]);

@@ -19,7 +19,6 @@ use crate::{complain, folder, system};
 pub(super) fn asked_for(run: &Run) -> BTreeMap<String, PathBuf> {
     let all = [
         ("trace", &run.trace),
-        #[cfg(feature = "perfetto")]
         ("perfetto", &run.perfetto),
         ("sqlite", &run.sqlite),
         ("html", &run.html),
@@ -266,7 +265,6 @@ impl Files {
 fn format(key: &str) -> Option<Format> {
     match key {
         "trace" => Some(Format::Trace),
-        #[cfg(feature = "perfetto")]
         "perfetto" => Some(Format::Perfetto),
         "sqlite" => Some(Format::Sqlite),
         _ => None,

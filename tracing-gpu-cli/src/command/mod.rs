@@ -10,7 +10,6 @@ mod options;
 mod program;
 mod query;
 mod report;
-#[cfg(feature = "perfetto")]
 mod timeline;
 mod wait;
 

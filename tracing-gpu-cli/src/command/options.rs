@@ -221,7 +221,6 @@ pub(super) struct Run {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) trace: Option<PathBuf>,
     /// Write a timeline in Perfetto's own format, a tenth of the size (.pftrace)
-    #[cfg(feature = "perfetto")]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(super) perfetto: Option<PathBuf>,
     /// Print nvprof's list of all operations on GPUs in the order of time, in place of the default reports

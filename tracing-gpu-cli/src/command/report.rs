@@ -1,7 +1,6 @@
 //! Reports on the processes of a run.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,7 +12,6 @@ use tracing_gpu::{Chosen, FindingKinds, MergedTable, Output, RenderOptions, Repo
 use super::files::{self, Files};
 use super::options::{Print, Processes, Run};
 use super::program::{self, Program};
-#[cfg(feature = "perfetto")]
 use super::timeline;
 use crate::complain;
 use crate::folder::{CaptureRange, Cut, Folder, Left};
@@ -238,7 +236,6 @@ fn said(path: &Path, error: &dyn std::fmt::Display) -> io::Error {
 
 /// The summary in a file of the user.
 pub(super) fn summary_in(path: &Path) -> io::Result<Summary> {
-    #[cfg(feature = "perfetto")]
     if timeline::is_one(path)? {
         return timeline::summary(path);
     }
@@ -254,7 +251,6 @@ pub(super) fn page(summary: &Path, output: Option<PathBuf>, without: FindingKind
         return Err(said(&beside, &"there is a file: `--output PATH` names the page, and may replace it"));
     }
     let to = output.unwrap_or(beside);
-    #[cfg(feature = "perfetto")]
     if timeline::is_one(summary)? {
         let page = timeline::page(summary, to.parent().unwrap_or(Path::new(".")), without)?;
         return files::write(&to, |out| out.write_all(&page));
@@ -288,8 +284,7 @@ fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| said(folder, &error))? {
         let path = entry.map_err(|error| said(folder, &error))?.path();
-        let is_timeline = |kind: &OsStr| cfg!(feature = "perfetto") && kind == "pftrace";
-        if path.extension().is_some_and(|kind| kind == "json" || is_timeline(kind)) {
+        if path.extension().is_some_and(|kind| kind == "json" || kind == "pftrace") {
             paths.push(path);
         }
     }
@@ -320,7 +315,6 @@ fn summaries_in(folder: &Path) -> io::Result<Vec<Summary>> {
 
 /// The summaries in a file of a folder, or why there are none.
 fn read_summaries(path: &Path) -> io::Result<Result<Vec<Summary>, String>> {
-    #[cfg(feature = "perfetto")]
     if path.extension().is_some_and(|kind| kind == "pftrace") {
         return Ok(timeline::summaries(path).map_err(|error| error.to_string()));
     }
