@@ -91,7 +91,7 @@ fn by_size(graphs: &GraphWork) -> Vec<&CapturedWork> {
     parts
 }
 
-fn label(part: &CapturedWork) -> &str {
+pub(super) fn label(part: &CapturedWork) -> &str {
     if part.captured_in.is_empty() { "(in no span of its own)" } else { &part.captured_in }
 }
 

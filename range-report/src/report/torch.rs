@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 
 use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
+use super::graphs;
 use super::options::RenderOptions;
 use crate::stats::{Lean, Named, order};
 use crate::text::width::{blanks, cut, width_of};
-use crate::{GpuActivity, MemoryKind, Summary, TreeNode};
+use crate::{GpuActivity, GraphWork, MemoryKind, Summary, TreeNode};
 
 const HEADERS: [&str; 11] = [
     "Name",
@@ -36,6 +37,7 @@ pub(crate) fn torch(summary: &Summary, options: &RenderOptions) -> String {
         return section(title, NO_ACTIVITY);
     };
     let mut rows = spans(&summary.tree, options);
+    rows.extend(captured([&gpu.outside_graphs]));
     rows.extend(gpu_work::calls(gpu, options).into_iter().map(Row::of_call));
     rows.extend(operations(gpu, options));
     if rows.is_empty() {
@@ -80,22 +82,42 @@ impl Row {
 }
 
 /// Nodes of one name are one row, in order of each name's first entry. If a name is inside itself, totals count the
-/// inner part twice, as in torch.
+/// inner part twice, as in torch. Below a row stands what the spans captured that it replays.
 fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<(Row, Vec<&GraphWork>)> = Vec::new();
     let mut known: Named<(Option<&str>, &str), usize> = Named::default();
     let mut waiting: Vec<&TreeNode> = tree.iter().rev().in_vec();
     while let Some(node) = waiting.pop() {
         waiting.extend(node.children.iter().rev());
         let domain = node.domain.as_deref();
         let index = *known.row_or((domain, &node.name), || {
-            rows.push(Row { name: options.wording().label(domain, &node.name), ..Row::default() });
+            rows.push((Row { name: options.wording().label(domain, &node.name), ..Row::default() }, Vec::new()));
             rows.len() - 1
         });
-        if let Some(row) = rows.get_mut(index) {
+        if let Some((row, graphs)) = rows.get_mut(index) {
             row.add(node);
+            graphs.extend(node.gpu.as_ref().map(|work| &work.graphs));
         }
     }
+    rows.into_iter().flat_map(|(row, graphs)| std::iter::once(row).chain(captured(graphs))).in_vec()
+}
+
+/// A row for each path of spans that captured nodes whose times are known; its calls are the nodes that ran.
+fn captured<'a>(graphs: impl IntoIterator<Item = &'a GraphWork>) -> Vec<Row> {
+    let mut rows: Named<&str, Row> = Named::default();
+    for part in graphs.into_iter().flat_map(|graphs| &graphs.captured).filter(|part| part.timed > 0) {
+        let row = rows.row(graphs::label(part));
+        row.self_gpu_ns = row.self_gpu_ns.saturating_add(part.sum_ns);
+        row.calls = row.calls.saturating_add(part.timed);
+    }
+    let mut rows: Vec<Row> = rows
+        .into_iter()
+        .map(|(path, row)| {
+            let name = if path.starts_with('(') { path.to_owned() } else { format!("captured in {path}") };
+            Row { name, gpu_ns: row.self_gpu_ns, ..row }
+        })
+        .in_vec();
+    order::by_most(&mut rows, |row| row.self_gpu_ns);
     rows
 }
 

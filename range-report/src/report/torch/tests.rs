@@ -1,5 +1,5 @@
 use super::*;
-use crate::{ApiCallStats, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, Sizes, Times};
+use crate::{ApiCallStats, CapturedWork, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, Sizes, Times};
 
 /// Output of torch 2.11; `tests/golden/README.md` describes the program.
 const KERNELS: &str = include_str!("../../../../tests/golden/torch/square_2.11.txt");
@@ -129,4 +129,36 @@ fn what_is_missing_is_said() {
     let text = |gpu| torch(&Summary { gpu, ..Summary::default() }, &RenderOptions::default());
     assert!(text(None).contains(NO_ACTIVITY));
     assert!(text(Some(GpuActivity::default())).contains(NO_RANGE));
+}
+
+/// At the level of whole graphs the times of nodes are not known.
+#[test]
+fn spans_that_captured_what_a_span_replays_are_below_it() {
+    let part = |path: &str, kernels, timed, sum_ns| {
+        let captured_in = path.to_owned();
+        CapturedWork { captured_in, kernels, timed, sum_ns, ..CapturedWork::default() }
+    };
+    let node = |parts: &[CapturedWork]| TreeNode {
+        name: "replay".to_owned(),
+        total_ns: 900,
+        self_ns: 900,
+        calls: 1,
+        gpu: Some(NodeWork {
+            own: GpuWork { sum_ns: 60, ..GpuWork::default() },
+            total: GpuWork { sum_ns: 60, ..GpuWork::default() },
+            graphs: GraphWork { replays: 1, captured: parts.to_vec(), ..GraphWork::default() },
+            ..NodeWork::default()
+        }),
+        ..TreeNode::default()
+    };
+    let parts = [part("encoder > attention", 4, 4, 40), part("", 1, 1, 20), part("whole", 3, 0, 0)];
+    let last = TreeNode { name: "last".to_owned(), ..node(&[]) };
+    let rows = spans(&[node(&parts), node(&parts[..1]), last], &RenderOptions::default());
+    let expected = [
+        row("replay", [1_800, 1_800], [120, 120], 2),
+        row("captured in encoder > attention", [0, 0], [80, 80], 8),
+        row("(in no span of its own)", [0, 0], [20, 20], 1),
+        row("last", [900, 900], [60, 60], 1),
+    ];
+    assert_eq!(rows, expected);
 }
