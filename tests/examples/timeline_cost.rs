@@ -1,9 +1,10 @@
 //! The cost of a timeline: `cargo run --release -p tests --features parquet,perfetto --example timeline_cost`.
 //!
 //! A million ranges on one thread, without a timeline, with a trace, with one in Perfetto's own format, with a
-//! database, and with datasets; each in a process of its own, in turns. Prints the program's cost of a range, in its thread's processor time, and that of all
-//! threads until the files are complete (the least and the median of the rounds, beyond those without a timeline); the
-//! time from the first range until then (the quickest round); the size; and the number of missing ranges.
+//! database, and with datasets; each in a process of its own, in turns. Prints the program's cost of a range, in its
+//! thread's processor time, and that of all threads until the files are complete (the least and the median of the
+//! rounds, beyond those without a timeline); the time from the first range until then (the quickest round); the size;
+//! and the number of missing ranges.
 #![allow(unsafe_code)] // the time of a thread
 
 use std::error::Error;
