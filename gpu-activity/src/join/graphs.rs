@@ -22,7 +22,9 @@ struct Graph {
     nodes: Vec<Node>,
     /// Once it is executable, its parts.
     parts: Option<Vec<(Capture, Part)>>,
-    /// Its latest replays, in order: one begins after another.
+    /// Whether another graph is embedded in it, which may be the body of a condition.
+    has_inner: bool,
+    /// Then its latest replays, in order: one begins after another.
     replays: VecDeque<Replay>,
     /// Whether earlier ones were forgotten.
     forgot_replays: bool,
@@ -37,18 +39,22 @@ struct Replay {
 
 impl Graph {
     fn ran(&mut self, op: &GpuOp) {
-        let new = Replay { correlation: op.correlation, start: op.start };
-        match self.replays.binary_search_by_key(&op.correlation, |replay| replay.correlation) {
+        // Ids wrap around.
+        let place =
+            self.replays.binary_search_by_key(&0, |replay| replay.correlation.wrapping_sub(op.correlation) as i32);
+        match place {
             Ok(place) => {
                 if let Some(replay) = self.replays.get_mut(place) {
                     replay.start = replay.start.min(op.start);
                 }
             }
-            Err(place) => self.replays.insert(place, new),
-        }
-        if self.replays.len() > REPLAYS {
-            self.replays.pop_front();
-            self.forgot_replays = true;
+            Err(place) => {
+                self.replays.insert(place, Replay { correlation: op.correlation, start: op.start });
+                if self.replays.len() == REPLAYS {
+                    self.replays.pop_front();
+                    self.forgot_replays = true;
+                }
+            }
         }
     }
 }
@@ -56,7 +62,7 @@ impl Graph {
 /// Number of drains in a period: a minute, at ten drains a second.
 pub(super) const PERIOD: u32 = 600;
 
-/// Number of replays that are remembered by graph: more than a drain brings.
+/// Fewer replays than this are remembered by graph with another one in it: 64 kB.
 pub(super) const REPLAYS: usize = 1 << 12;
 
 /// Graphs by number, with a bound on the number of all their nodes: 12 bytes each.
@@ -97,6 +103,7 @@ impl GraphNodes {
             GraphChange::Embedded { graph, into } => {
                 let embedded = self.graphs.get_mut(&graph).map(|graph| std::mem::take(&mut graph.nodes));
                 let embedded = embedded.unwrap_or_default();
+                self.graphs.row(into).has_inner = true;
                 self.nodes -= embedded.len();
                 for node in embedded {
                     let place = self.graphs.row(into).nodes.len() as u64;
@@ -160,26 +167,25 @@ impl GraphNodes {
         }
     }
 
-    /// Takes an operation that ran. Returns whether its launch is not known. That is so in the body of a condition:
-    /// CUPTI before 13.5 gives such kernels no correlation id.
-    pub(super) fn ran(&mut self, op: &GpuOp) -> bool {
-        if op.correlation != 0
+    /// Takes an operation with a launch.
+    pub(super) fn ran(&mut self, op: &GpuOp) {
+        if op.graph_node != 0
+            && op.is_timed()
             && let Some(graph) = self.graphs.get_mut(&graph_of(op.graph_node))
+            && graph.has_inner
         {
             graph.ran(op);
         }
-        op.correlation == 0 && op.graph_node != 0
     }
 
-    /// The correlation id of the last replay that had begun when this operation of the graph did, 0 if none is known.
-    /// Also whether a later replay is known: then it cannot be another one.
-    pub(super) fn replay(&self, op: &GpuOp) -> (u32, bool) {
-        let Some(graph) = self.graphs.get(&graph_of(op.graph_node)) else { return (0, false) };
+    /// The correlation id of the last known replay that had begun when this operation of the graph did, 0 if there is
+    /// none. CUPTI before 13.5 gives no correlation id to kernels in the body of a condition.
+    pub(super) fn replay(&self, op: &GpuOp) -> u32 {
+        let Some(graph) = self.graphs.get(&graph_of(op.graph_node)) else { return 0 };
         let later = graph.replays.partition_point(|replay| replay.start <= op.start);
         // A graph may begin with the condition.
         let first = if graph.forgot_replays { None } else { graph.replays.front() };
-        let replay = later.checked_sub(1).map_or(first, |last| graph.replays.get(last));
-        (replay.map_or(0, |replay| replay.correlation), later > 0 && later < graph.replays.len())
+        later.checked_sub(1).map_or(first, |last| graph.replays.get(last)).map_or(0, |replay| replay.correlation)
     }
 }
 

@@ -20,7 +20,6 @@
 //!
 //! The join is pure: data in, data out.
 
-mod bodies;
 mod events;
 mod graphs;
 mod mere_calls;
@@ -32,7 +31,6 @@ mod pending_call;
 #[cfg(test)]
 mod tests;
 
-use self::bodies::Bodies;
 pub use self::events::Event;
 use self::events::Events;
 use self::graphs::{GraphNodes, PERIOD};
@@ -81,7 +79,8 @@ pub struct Join {
     open_ranges: OpenRanges,
     nested: NestedCalls,
     graphs: GraphNodes,
-    bodies: Bodies,
+    /// Operations of this drain that have no launch, and whether they are of the window.
+    in_bodies: Vec<(GpuOp, bool)>,
     most_nodes: usize,
     /// Counting drains in this period.
     drains: u32,
@@ -100,7 +99,7 @@ impl Join {
             open_ranges: OpenRanges::default(),
             nested: NestedCalls::new(limits.launches),
             graphs: GraphNodes::default(),
-            bodies: Bodies::new(limits.launches),
+            in_bodies: Vec::new(),
             most_nodes: limits.nodes,
             drains: 0,
             without_time: 0,
@@ -136,11 +135,8 @@ impl Join {
         self.folds.1.list.drain(..)
     }
 
-    /// Ends the join: waiting operations and driver calls count, and open instances are over for events.
+    /// Ends the join: waiting driver calls count, and open instances are over for events.
     pub fn finish(&mut self, context: &Context<'_>) {
-        for body in self.bodies.take(&self.graphs) {
-            self.launched(&body.op, body.correlation, body.of_window, context);
-        }
         for made in self.nested.take_waiting(&self.pending) {
             self.folds.call(&made, context);
         }
@@ -190,10 +186,13 @@ impl Join {
     /// Takes an operation that ran; `of_window`: not one that was over before the window. The launch of such an
     /// operation may have been noted in the window, and stops waiting for it.
     pub fn operation(&mut self, op: &GpuOp, of_window: bool, context: &Context<'_>) {
-        let waits = self.graphs.ran(op) && self.bodies.hold(op, of_window);
-        if !waits {
-            self.launched(op, op.correlation, of_window, context);
+        if op.correlation == 0 && op.graph_node != 0 {
+            // Records of its replay may follow.
+            self.in_bodies.push((*op, of_window));
+            return;
         }
+        self.graphs.ran(op);
+        self.launched(op, op.correlation, of_window, context);
     }
 
     /// Takes an operation with the correlation id of its launch.
@@ -257,8 +256,8 @@ impl Join {
     /// calls that have waited for two such drains count, unless a call of the runtime has their id. A drain does not
     /// count if it follows another too soon for CUPTI to deliver related records.
     pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
-        for body in self.bodies.drained(counts, &self.graphs) {
-            self.launched(&body.op, body.correlation, body.of_window, context);
+        for (op, of_window) in std::mem::take(&mut self.in_bodies) {
+            self.launched(&op, self.graphs.replay(&op), of_window, context);
         }
         let Self { pending, instances, folds, .. } = self;
         if counts {
@@ -286,7 +285,7 @@ impl Join {
         let mut totals = self.folds.0.totals(&self.instances, now);
         self.nested.waiting(&self.pending).filter(|made| made.of_window).for_each(|made| totals.add_call(made));
         totals.losses.without_time = self.without_time;
-        totals.losses.outstanding = self.pending.awaited() + self.bodies.len() as u64;
+        totals.losses.outstanding = self.pending.awaited();
         totals.losses.forgotten_launches = self.pending.forgotten;
         totals.losses.forgotten_calls = self.pending.forgotten_calls();
         totals
@@ -301,7 +300,6 @@ impl Join {
         instances.clear(now);
         instances.fold(|instance| folds.instance(instance, &Context { parents: &[], keep: &|_| false }));
         self.nested.clear();
-        self.bodies.clear();
         self.without_time = 0;
     }
 }

@@ -19,7 +19,7 @@ const MOST_SPANS: usize = 4;
 const MOST_PARTS: usize = 8;
 /// The room that a name gets in any case.
 const LEAST_NAME: usize = 24;
-const OUTSIDE: &str = "(outside any range)";
+pub(super) const OUTSIDE: &str = "(outside any range)";
 
 /// The spans that replay graphs, by their paths, the longest replays first.
 fn replayed(summary: &Summary) -> Vec<(String, &GraphWork)> {
@@ -91,7 +91,7 @@ fn by_size(graphs: &GraphWork) -> Vec<&CapturedWork> {
     parts
 }
 
-pub(super) fn label(part: &CapturedWork) -> &str {
+fn label(part: &CapturedWork) -> &str {
     if part.captured_in.is_empty() { "(in no span of its own)" } else { &part.captured_in }
 }
 

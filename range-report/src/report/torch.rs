@@ -7,8 +7,8 @@ use super::gpu_work::{self, NO_ACTIVITY, Tally};
 use super::graphs;
 use super::options::RenderOptions;
 use crate::stats::{Lean, Named, order};
-use crate::text::width::{blanks, cut, width_of};
-use crate::{GpuActivity, GraphWork, MemoryKind, Summary, TreeNode};
+use crate::text::width::{blanks, cut, shorten, width_of};
+use crate::{CapturedWork, GpuActivity, GraphWork, MemoryKind, Summary, TreeNode};
 
 const HEADERS: [&str; 11] = [
     "Name",
@@ -28,6 +28,8 @@ const MAX_NAME: usize = 55;
 const BESIDE_NAME: usize = 4;
 /// Characters of a name that is too long, before three points.
 const CUT_NAME: usize = MAX_NAME - 3;
+/// Characters of a path of spans, so that a name with it is not too long.
+const MOST_PATH: usize = CUT_NAME - 1 - "captured in ".len();
 /// Width of every other column.
 const COLUMN: usize = 12;
 
@@ -37,7 +39,12 @@ pub(crate) fn torch(summary: &Summary, options: &RenderOptions) -> String {
         return section(title, NO_ACTIVITY);
     };
     let mut rows = spans(&summary.tree, options);
-    rows.extend(captured([&gpu.outside_graphs]));
+    let outside = captured([&gpu.outside_graphs], options);
+    if !outside.is_empty() {
+        let ns = gpu.outside.sum_ns;
+        rows.push(Row { name: graphs::OUTSIDE.to_owned(), self_gpu_ns: ns, gpu_ns: ns, calls: 1, ..Row::default() });
+        rows.extend(outside);
+    }
     rows.extend(gpu_work::calls(gpu, options).into_iter().map(Row::of_call));
     rows.extend(operations(gpu, options));
     if rows.is_empty() {
@@ -99,25 +106,26 @@ fn spans(tree: &[TreeNode], options: &RenderOptions) -> Vec<Row> {
             graphs.extend(node.gpu.as_ref().map(|work| &work.graphs));
         }
     }
-    rows.into_iter().flat_map(|(row, graphs)| std::iter::once(row).chain(captured(graphs))).in_vec()
+    rows.into_iter().flat_map(|(row, graphs)| std::iter::once(row).chain(captured(graphs, options))).in_vec()
 }
 
-/// A row for each path of spans that captured nodes whose times are known; its calls are the nodes that ran.
-fn captured<'a>(graphs: impl IntoIterator<Item = &'a GraphWork>) -> Vec<Row> {
+/// A row for each path of spans that captured nodes whose times are known; its calls are the nodes that ran. Their time
+/// is that of the span which replays them, so no row has it as its own.
+fn captured<'a>(graphs: impl IntoIterator<Item = &'a GraphWork>, options: &RenderOptions) -> Vec<Row> {
     let mut rows: Named<&str, Row> = Named::default();
     for part in graphs.into_iter().flat_map(|graphs| &graphs.captured).filter(|part| part.timed > 0) {
-        let row = rows.row(graphs::label(part));
-        row.self_gpu_ns = row.self_gpu_ns.saturating_add(part.sum_ns);
+        let row = rows.row(&part.captured_in);
+        row.gpu_ns = row.gpu_ns.saturating_add(part.sum_ns);
         row.calls = row.calls.saturating_add(part.timed);
     }
-    let mut rows: Vec<Row> = rows
-        .into_iter()
-        .map(|(path, row)| {
-            let name = if path.starts_with('(') { path.to_owned() } else { format!("captured in {path}") };
-            Row { name, gpu_ns: row.self_gpu_ns, ..row }
-        })
-        .in_vec();
-    order::by_most(&mut rows, |row| row.self_gpu_ns);
+    let name = |path: &str| match path {
+        "" => "captured in no span of its own".to_owned(),
+        CapturedWork::NOT_SEEN => path.to_owned(),
+        // The innermost spans distinguish long paths.
+        _ => format!("captured in {}", shorten(&gpu_work::printable(path, options), MOST_PATH, MOST_PATH * 2 / 3)),
+    };
+    let mut rows = rows.into_iter().map(|(path, row)| Row { name: name(path), ..row }).in_vec();
+    order::by_most(&mut rows, |row: &Row| row.gpu_ns);
     rows
 }
 

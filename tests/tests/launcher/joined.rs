@@ -201,6 +201,47 @@ fn one_file_of_several_processes_has_the_name_that_was_asked_for() {
     assert_eq!((folder.names(), said(&output)), (vec!["run.sqlite".to_owned(), "run.trace".to_owned()], String::new()));
 }
 
+/// The command's own file has a name with its number, which the shell keeps by `exec`.
+#[test]
+fn a_link_stays_and_so_does_a_file_that_is_in_the_way() {
+    let folder = Folder::new();
+    std::os::unix::fs::symlink("target.json", folder.0.join("run.trace")).expect("a link");
+    std::fs::write(folder.0.join("target.json"), "of an earlier run").expect("a file");
+    let exec = |before: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{before}exec \"$0\" -o none --trace run.trace \"$@\"")]);
+        shell.arg(tests::launcher::binary()).arg(program()).arg("turns").current_dir(&folder.0).output().expect("runs")
+    };
+    let output = exec("");
+    assert!(output.status.success() && said(&output).is_empty(), "{output:?}");
+    assert!(folder.0.join("run.trace").is_symlink());
+    assert_eq!(
+        (folder.names(), in_trace(&folder).len()),
+        (vec!["run.trace".to_owned(), "target.json".to_owned()], 100)
+    );
+    let output = exec("echo mine >target.joined-$$.json; echo $$ >pid; ");
+    let pid = std::fs::read_to_string(folder.0.join("pid")).expect("a number");
+    let mine = std::fs::read_to_string(folder.0.join(format!("target.joined-{}.json", pid.trim()))).expect("a file");
+    assert_eq!(mine, "mine\n");
+    assert!(
+        said(&output).starts_with("tracing-gpu: cannot join ") && said(&output).contains("File exists"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_page_that_cannot_be_read_stays_beside_that_of_the_others() {
+    let folder = Folder::new();
+    let script = "for i in 1 2 3; do \"$0\" ping </dev/null >/dev/null & last=$!; wait $last; done; \
+                  echo 'of another program </html>' >run.$last.html; echo $last";
+    let mut run = command(&["-o", "none", "--html", "run.html"]);
+    run.args(["sh", "-c", script, &program().display().to_string()]).current_dir(&folder.0);
+    let output = run.output().expect("it starts");
+    let last = format!("run.{}.html", String::from_utf8_lossy(&output.stdout).trim());
+    let expected = format!("tracing-gpu: html: pages that cannot be read are not on `run.html`: 1, as `{last}`\n");
+    assert_eq!((said(&output), folder.names()), (expected, vec![last, "run.html".to_owned()]));
+}
+
 #[test]
 fn sixty_processes_are_in_one_file() {
     let folder = Folder::new();

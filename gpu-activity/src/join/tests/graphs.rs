@@ -144,7 +144,14 @@ fn an_executable_graph_from_before_the_measuring_is_not_claimed_by_anyone() {
     assert_eq!(all.totals(100).captured.len(), 0);
 }
 
-/// A kernel of the graph `flat`.
+/// The graph `flat` with another one in it, which is empty.
+fn with_inner() -> Join {
+    let mut all = flat();
+    all.graph(&GraphChange::Embedded { graph: 7, into: 2 });
+    all
+}
+
+/// A kernel of this graph.
 fn at(correlation: u32, place: u32, start: u64) -> GpuOp {
     GpuOp { graph_node: number(2, place), ..kernel(correlation, start, start + 5) }
 }
@@ -152,74 +159,31 @@ fn at(correlation: u32, place: u32, start: u64) -> GpuOp {
 /// Kernels in the body of a condition had no correlation id before CUPTI 13.5, and may come before all others.
 #[test]
 fn a_node_without_a_launch_has_that_of_the_last_replay() {
-    let replays = [at(1, 0, 10), at(2, 0, 100), at(1, 1, 70), at(2, 1, 160)];
-    let bodies = [at(0, 3, 50), at(0, 3, 150), at(0, 3, 155)];
+    let replays = [at(1, 1, 70), at(u32::MAX, 0, 10), at(1, 0, 60), GpuOp { start: 0, ..at(1, 2, 0) }];
+    let bodies = [at(0, 3, 65), at(0, 3, 50), at(0, 3, 5)];
     for [first, then] in [[&bodies[..], &replays], [&replays, &bodies]] {
-        let mut all = flat();
-        all.notes(&[graph(1, 2, 0), graph(2, 3, 0)]);
-        first.iter().for_each(|op| all.operation(op, true, &KEEP));
-        all.drained(&KEEP, true);
-        then.iter().for_each(|op| all.operation(op, true, &KEEP));
-        all.drained(&KEEP, false);
-        assert_eq!((all.own(2), all.losses().unmatched), (3, 0), "a later replay is known");
-        all.drain(2);
-        assert_eq!((all.own(2), all.own(3), all.losses().outstanding), (3, 4, 0));
+        let mut all = with_inner();
+        all.notes(&[graph(u32::MAX, 2, 0), graph(1, 3, 0)]);
+        first.iter().chain(then).for_each(|op| all.operation(op, true, &KEEP));
+        all.drain(1);
+        assert_eq!((all.own(2), all.own(3), all.losses().unmatched), (3, 3, 0));
+        all.operation(&at(0, 3, 80), true, &KEEP);
+        all.operation(&GpuOp { graph_node: number(8, 0), ..at(0, 0, 160) }, true, &KEEP);
+        all.drain(1);
+        assert_eq!((all.own(3), all.losses().unmatched), (4, 1), "of the foreign graph no replay is known");
     }
 }
 
 #[test]
-fn a_body_waits_two_drains_for_its_replay() {
-    let mut all = flat();
-    all.notes(&[graph(1, 2, 0), graph(2, 3, 0)]);
-    all.operation(&at(1, 0, 10), true, &KEEP);
-    all.operation(&at(0, 3, 150), true, &KEEP);
-    all.drain(1);
-    assert_eq!((all.own(2), all.losses().outstanding), (1, 2), "it may be of a replay that has not come");
-    all.operation(&at(2, 0, 100), true, &KEEP);
-    all.drain(1);
-    assert_eq!((all.own(2), all.own(3), all.losses().outstanding), (1, 2, 0));
-    all.operation(&at(0, 3, 5), true, &KEEP);
-    all.drained(&KEEP, false);
-    assert_eq!(all.losses().outstanding, 1, "an earlier replay may come");
-    // At the end nothing waits. A graph may begin with the condition, and of a foreign one no replay is known.
-    all.operation(&GpuOp { graph_node: number(8, 0), ..at(0, 0, 160) }, true, &KEEP);
-    all.finish(&KEEP);
-    assert_eq!((all.own(2), all.losses().unmatched, all.losses().outstanding), (2, 1, 0));
-}
-
-#[test]
-fn a_body_of_the_window_before_counts_nowhere() {
-    let mut all = flat();
-    all.notes(&[graph(1, 2, 0)]);
-    all.operation(&at(0, 3, 20), true, &KEEP);
-    all.operation(&GpuOp { graph_node: number(8, 0), ..at(0, 0, 20) }, true, &KEEP);
-    all.clear(50);
-    all.operation(&at(1, 0, 60), true, &KEEP);
-    all.drain(2);
-    assert_eq!((all.own(2), all.losses().unmatched), (0, 0));
-}
-
-#[test]
-fn a_body_whose_replay_was_forgotten_is_nobodys() {
-    let mut all = flat();
+fn a_node_whose_replay_was_forgotten_is_nobodys() {
+    let mut all = with_inner();
     all.notes(&[graph(1, 2, 0), graph(2, 2, 0)]);
-    (1..=REPLAYS as u32 + 1).for_each(|number| all.operation(&at(number, 0, 100 * u64::from(number)), true, &KEEP));
+    (1..=REPLAYS as u32).for_each(|number| all.operation(&at(number, 0, 100 * u64::from(number)), true, &KEEP));
+    all.operation(&at(1, 1, 110), true, &KEEP);
     all.operation(&at(0, 3, 250), true, &KEEP);
     all.operation(&at(0, 3, 150), true, &KEEP);
-    all.finish(&KEEP);
-    assert_eq!(all.own(2), 3, "the two replays, and the body of the second");
-}
-
-/// At the limit an operation does not wait.
-#[test]
-fn bodies_that_wait_are_bounded() {
-    let mut all = flat();
-    all.notes(&[graph(1, 2, 0)]);
-    (0..101).for_each(|_| all.operation(&at(0, 3, 20), true, &KEEP));
-    assert_eq!(all.losses().unmatched, 1);
-    all.operation(&at(1, 0, 10), true, &KEEP);
-    all.finish(&KEEP);
-    assert_eq!(all.own(2), 101);
+    all.drain(1);
+    assert_eq!(all.own(2), 4, "three nodes of the two replays, and the one in the body of the second");
 }
 
 #[test]

@@ -151,14 +151,25 @@ fn spans_that_captured_what_a_span_replays_are_below_it() {
         }),
         ..TreeNode::default()
     };
-    let parts = [part("encoder > attention", 4, 4, 40), part("", 1, 1, 20), part("whole", 3, 0, 0)];
+    let parts = [part("encoder > attention\n", 4, 4, 40), part("", 1, 1, 20), part("whole", 3, 0, 0)];
     let last = TreeNode { name: "last".to_owned(), ..node(&[]) };
     let rows = spans(&[node(&parts), node(&parts[..1]), last], &RenderOptions::default());
     let expected = [
         row("replay", [1_800, 1_800], [120, 120], 2),
-        row("captured in encoder > attention", [0, 0], [80, 80], 8),
-        row("(in no span of its own)", [0, 0], [20, 20], 1),
+        row("captured in encoder > attention\\n", [0, 0], [0, 80], 8),
+        row("captured in no span of its own", [0, 0], [0, 20], 1),
         row("last", [900, 900], [60, 60], 1),
     ];
     assert_eq!(rows, expected);
+    let long = format!("first > {} > last", "x".repeat(80));
+    let graphs = [part(&long, 1, 1, 9), part(CapturedWork::NOT_SEEN, 1, 1, 8)];
+    let graphs = GraphWork { replays: 1, captured: graphs.to_vec(), ..GraphWork::default() };
+    let outside = GpuWork { sum_ns: 30, ..GpuWork::default() };
+    let gpu = Some(GpuActivity { outside, outside_graphs: graphs, ..GpuActivity::default() });
+    let text = torch(&Summary { gpu, ..Summary::default() }, &RenderOptions::default());
+    let names: Vec<&str> = text.lines().filter_map(|line| Some(line.split_once("   NaN")?.0.trim())).collect();
+    let [of_all, of_long, not_seen] = names[..] else { panic!("{text}") };
+    assert_eq!((of_all, not_seen), ("(outside any range)", "(captured before measuring began)"), "{text}");
+    assert!(of_long.starts_with("captured in first > x") && of_long.ends_with("x > last"), "{text}");
+    assert!(text.contains("Self CUDA time total: 0.030us"), "{text}");
 }
