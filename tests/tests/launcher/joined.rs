@@ -238,7 +238,9 @@ fn a_page_that_cannot_be_read_stays_beside_that_of_the_others() {
     run.args(["sh", "-c", script, &program().display().to_string()]).current_dir(&folder.0);
     let output = run.output().expect("it starts");
     let last = format!("run.{}.html", String::from_utf8_lossy(&output.stdout).trim());
-    let expected = format!("tracing-gpu: html: pages that cannot be read are not on `run.html`: 1, as `{last}`\n");
+    let path = |name: &str| folder.0.join(name).display().to_string();
+    let [page, other] = [path("run.html"), path(&last)];
+    let expected = format!("tracing-gpu: html: pages that cannot be read are not on `{page}`: 1, as `{other}`\n");
     assert_eq!((said(&output), folder.names()), (expected, vec![last, "run.html".to_owned()]));
 }
 
