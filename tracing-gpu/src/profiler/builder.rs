@@ -159,7 +159,7 @@ setters! {
     ///   for each node of the tree, with at most 8 KiB for each device that ran its work. There are at most 65,536
     ///   nodes and 65,536 kernel names, each kept once; further ones share a row. Single durations are in
     ///   [`sample_budget`](Self::sample_budget);
-    /// - the nodes of CUDA graphs, 12 bytes each, and at most 524,288; at most 64 kB for a graph with another one in it;
+    /// - the nodes of CUDA graphs, 12 bytes each, and at most 524,288; 64 kB at most for a graph with another in it;
     /// - 12 bytes for each kernel name in an instance that waits for its operations;
     /// - the ends of known instances, which always find room, and 8 KiB a thread for the last of them;
     /// - CUPTI's own memory on the host and on devices, and its 64 KiB buffers beyond the limit, whose records are
