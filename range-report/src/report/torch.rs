@@ -178,7 +178,9 @@ fn bounded(rows: Vec<Row>, most: usize, any_on_gpu: bool) -> Vec<Row> {
         return rows; // one row would not be shorter with a sum in its place
     }
     let mut largest: Vec<usize> = (0..rows.len()).in_vec();
-    order::by_key(&mut largest, |&index| rows.get(index).map(|row| Reverse(row.self_cpu_ns.max(row.self_gpu_ns))));
+    // What spans captured has no time of its own.
+    let time = |row: &Row| Some(row.self_cpu_ns.max(row.self_gpu_ns)).filter(|own| *own > 0).unwrap_or(row.gpu_ns);
+    order::by_key(&mut largest, |&index| rows.get(index).map(|row| Reverse(time(row))));
     let mut is_kept = vec![false; rows.len()];
     largest.into_iter().take(most).for_each(|index| is_kept[index] = true);
     let mut rest = Row { name: format!("({} more)", rows.len() - most), ..Row::default() };
