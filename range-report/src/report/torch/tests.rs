@@ -42,7 +42,7 @@ fn the_rows_with_most_time_of_their_own_are_kept_and_the_others_summed_up() {
     assert_eq!(bounded(rows.clone(), 2, true), [rows[2].clone(), rows[3].clone(), rest]);
     assert_eq!(bounded(rows.clone(), 5, true), rows, "one more is as short");
     let captured = row("captured in encoder", [0, 0], [0, 60], 4);
-    let with_it = [&rows[..1], &[captured.clone()], &rows[1..]].concat();
+    let with_it = [&rows[..1], std::slice::from_ref(&captured), &rows[1..]].concat();
     assert_eq!(bounded(with_it, 2, true)[..2], [captured, rows[2].clone()]);
     let text = table(rows, 2);
     assert!(text.contains("Self CUDA time total: 0.070us") && text.contains("(4 more)"), "{text}");
