@@ -282,12 +282,14 @@ def compare_range_kernels(gpu, rows, pairs):
         key = (text(row, "NVTX Range"), text(row, "Style"), text(row, "Kernel Name"))
         theirs[key].append((int(number(row, "NVTX Inst")), int(number(row, "Kern Inst")), number(row, "Total Time")))
     # CUPTI before 13.5 does not say which replay ran a kernel in a condition: Nsight Systems has it in no range, and we
-    # have it in the range of its replay, which the program knows (graphs.py).
+    # have it in the ranges of its replays, which the program knows (graphs.py).
     for key in [key for key in theirs if not key[0] and key not in ours]:
         there = [other for other in ours if other[0] and other[2] == key[2] and other not in theirs]
-        if len(there) == 1 and sum(row[1] for row in ours[there[0]]) == sum(row[1] for row in theirs[key]):
-            print(f"   {base_name(key[2])} is in {there[0][0]} here, and in no range in Nsight's table")
-            del theirs[key], ours[there[0]]
+        if sum(row[1] for other in there for row in ours[other]) == sum(row[1] for row in theirs[key]):
+            for other in there:
+                print(f"   {base_name(key[2])} is in {other[0]} here, and in no range in Nsight's table")
+                del ours[other]
+            del theirs[key]
     for key in sorted(ours.keys() | theirs.keys()):
         # A row a thread, whose ids are others in another run.
         mine, other = sorted(ours[key]), sorted(theirs[key])

@@ -24,7 +24,8 @@ for event in kernels:
     counts[span] += 1
     if captured.split(" > ")[-1] != f"capture {updated.get(number, number)}" or not span.startswith("replay "):
         wrong.append((number, span, captured))
-expected = {"flat": 40, "updated": 40, "nested": 140, "conditional": 80, "work": 60, "one": 400, "two": 400}
+expected = {"flat": 40, "updated": 40, "nested": 140, "conditional even": 40, "conditional odd": 40, "work": 60,
+    "one": 400, "two": 400}
 expected = {f"replay {form}": count for form, count in expected.items()}
 print(len(kernels), "kernels;", dict(counts), "wrong:", wrong[:5], len(wrong))
 assert not wrong and dict(counts) == expected, expected
