@@ -1,42 +1,119 @@
 //! Replays of CUDA graphs: in which spans they were launched, and which spans captured what ran.
 
+use rustc_hash::FxHashMap;
+
 use super::cuda::Made;
 use super::gpu_work::NO_ACTIVITY;
 use super::kinds::Report;
 use super::options::RenderOptions;
 use super::table::{Cell, Column, Table};
-use crate::analysis::Phases;
+use crate::analysis::{Phases, either};
 use crate::stats::{Lean, order};
-use crate::text::number::{human_inline, integer};
-use crate::text::width::{blanks, shorten, width_of};
-use crate::text::{joined, names};
-use crate::{CapturedWork, GraphWork, Summary};
+use crate::text::joined;
+use crate::text::number::human_inline;
+use crate::{CapturedWork, GpuActivity, GraphWork, Summary};
 
 /// For a summary without replays.
 const NO_GRAPH: &str = "No CUDA graph was replayed, or `graphs=off` left out what is in them.\n";
-/// Spans below the tree: those that replay graphs, and for each those that captured.
-const MOST_SPANS: usize = 4;
-const MOST_PARTS: usize = 8;
-/// The room that a name gets in any case.
-const LEAST_NAME: usize = 24;
+const CAPTURED_MEANS: &str = "captured in a span of this name, and replayed in the row above: the counts are graph \
+                              nodes, GPU busy is the sum of their times";
+/// What follows where replays were recorded as a whole.
+const WITHOUT_TIMES: &str = " (not known for replays recorded as a whole: `graphs=nodes` records each node)";
 pub(super) const OUTSIDE: &str = "(outside any range)";
 
-/// The spans that replay graphs, by their paths, the longest replays first.
-fn replayed(summary: &Summary) -> Vec<(String, &GraphWork)> {
-    let phases = Phases::of(summary);
-    let mut all: Vec<(String, &GraphWork)> = Vec::new();
-    let mut path: Vec<&str> = Vec::new();
-    for phase in phases.all() {
-        path.truncate(phase.depth);
-        path.push(&phase.node.name);
-        if let Some(work) = phase.node.gpu.as_ref().filter(|work| !work.graphs.is_empty()) {
-            all.push((joined(&path, " > "), &work.graphs));
+/// The phases that replay graphs, the longest replays first; `None` stands for work outside of any range.
+pub(crate) fn replayed<'a>(
+    phases: &'a Phases<'a>,
+    gpu: Option<&'a GpuActivity>,
+) -> impl Iterator<Item = (Option<usize>, &'a GraphWork)> {
+    let nodes = phases.all().iter().map(|phase| phase.node.gpu.as_ref().map(|work| &work.graphs));
+    let within = nodes.enumerate().map(|(index, graphs)| (Some(index), graphs));
+    let outside = std::iter::once((None, gpu.map(|gpu| &gpu.outside_graphs)));
+    let mut all: Vec<(Option<usize>, &GraphWork)> =
+        within.chain(outside).filter_map(|(index, graphs)| Some((index, graphs?))).in_vec();
+    all.retain(|(_, graphs)| !graphs.is_empty());
+    order::by_most(&mut all, |(_, graphs)| time(graphs));
+    all.into_iter()
+}
+
+/// What was captured in one span and runs in another: a row below the one that replays.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Captured {
+    /// 0 right below the span that replays.
+    pub(crate) depth: usize,
+    /// The span's name in brackets.
+    pub(crate) name: String,
+    /// Number of nodes that ran, those of spans inside it among them.
+    pub(crate) nodes: u64,
+    /// Sum of their durations, in nanoseconds; `None` if no duration is known.
+    pub(crate) sum_ns: Option<u64>,
+    /// Its part without spans inside it.
+    pub(crate) own_ns: Option<u64>,
+}
+
+/// What replays of one span consist of, parents before their children: at most so many rows, the largest, and one for the
+/// others.
+pub(crate) fn captured(graphs: &GraphWork, most: usize) -> Vec<Captured> {
+    let mut all: Vec<Captured> = Vec::new();
+    let mut places: FxHashMap<(Option<usize>, &str), usize> = FxHashMap::default();
+    let mut inside: Vec<Vec<usize>> = Vec::new();
+    let mut roots = Vec::new();
+    let add = |sum: &mut Option<u64>, ns: Option<u64>| {
+        *sum = either(*sum, ns, u64::saturating_add);
+    };
+    for part in by_size(graphs) {
+        let is_path = !matches!(&*part.captured_in, "" | CapturedWork::NOT_SEEN);
+        let names = if is_path { part.captured_in.split(" > ").in_vec() } else { vec![label(part)] };
+        let ns = (part.timed > 0).then_some(part.sum_ns);
+        let mut at = None;
+        for (depth, name) in names.into_iter().enumerate() {
+            let place = *places.entry((at, name)).or_insert_with(|| {
+                let name = if is_path { format!("[{name}]") } else { name.to_owned() };
+                all.push(Captured { depth, name, ..Captured::default() });
+                inside.push(Vec::new());
+                at.and_then(|parent: usize| inside.get_mut(parent)).unwrap_or(&mut roots).push(all.len() - 1);
+                all.len() - 1
+            });
+            let row = &mut all[place];
+            row.nodes = row.nodes.saturating_add(part.kernels).saturating_add(part.copies);
+            row.nodes = row.nodes.saturating_add(part.sets).saturating_add(part.others);
+            add(&mut row.sum_ns, ns);
+            at = Some(place);
+        }
+        if let Some(row) = at.and_then(|place| all.get_mut(place)) {
+            add(&mut row.own_ns, ns);
         }
     }
-    let outside = summary.gpu.as_ref().map(|gpu| &gpu.outside_graphs).filter(|graphs| !graphs.is_empty());
-    all.extend(outside.map(|graphs| (OUTSIDE.to_owned(), graphs)));
-    order::by_most(&mut all, |(_, graphs)| time(graphs));
-    all
+    // None is larger than what it is in, and the outer one comes first among equals.
+    let mut largest: Vec<usize> = (0..all.len()).in_vec();
+    order::by_key(&mut largest, |&place| std::cmp::Reverse((all[place].sum_ns, all[place].nodes)));
+    let mut has_row = vec![false; all.len()];
+    largest.iter().take(most).for_each(|&place| has_row[place] = true);
+    let mut rows = Vec::new();
+    let mut others = Captured::default();
+    let mut stack: Vec<usize> = roots.into_iter().rev().in_vec();
+    while let Some(place) = stack.pop() {
+        let row = std::mem::take(&mut all[place]);
+        if has_row[place] {
+            rows.push(row);
+            stack.extend(inside[place].iter().rev());
+        } else {
+            others.nodes = others.nodes.saturating_add(row.nodes);
+            add(&mut others.sum_ns, row.sum_ns);
+            add(&mut others.own_ns, row.sum_ns);
+        }
+    }
+    if rows.len() < all.len() {
+        others.name = format!("({} more captured)", all.len() - rows.len());
+        rows.push(others);
+    }
+    rows
+}
+
+/// The explanation of such rows.
+pub(crate) fn captured_means<'a>(mut replayed: impl Iterator<Item = &'a GraphWork>) -> String {
+    let whole = if replayed.any(|graphs| graphs.whole > 0) { WITHOUT_TIMES } else { "" };
+    [CAPTURED_MEANS, whole].concat()
 }
 
 /// One row for each pair of spans: those of the replay, and those of the capture.
@@ -44,8 +121,9 @@ pub(super) fn table(summary: &Summary, _: &RenderOptions) -> Made {
     if summary.gpu.is_none() {
         return Err(NO_ACTIVITY);
     }
-    let replayed = replayed(summary);
-    if replayed.is_empty() {
+    let phases = Phases::of(summary);
+    let mut replayed = replayed(&phases, summary.gpu.as_ref()).peekable();
+    if replayed.peek().is_none() {
         return Err(NO_GRAPH);
     }
     let mut table = Table::new(vec![
@@ -59,7 +137,8 @@ pub(super) fn table(summary: &Summary, _: &RenderOptions) -> Made {
         Column::text("Replayed In"),
         Column::text("Captured In"),
     ]);
-    for (replayed_in, graphs) in replayed {
+    for (index, graphs) in replayed {
+        let replayed_in = path(&phases, index);
         let counts = [graphs.replays, graphs.whole].map(Cell::Whole);
         let nothing = || Cell::known(None);
         let mut cells = vec![Cell::known(Some(time(graphs)))];
@@ -75,6 +154,17 @@ pub(super) fn table(summary: &Summary, _: &RenderOptions) -> Made {
         }
     }
     Ok(table)
+}
+
+/// The names of a phase and of those around it, outermost first.
+fn path(phases: &Phases, index: Option<usize>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut at = index;
+    while let Some(phase) = at.and_then(|index| phases.all().get(index)) {
+        names.push(&phase.node.name);
+        at = phase.parent;
+    }
+    if names.is_empty() { OUTSIDE.to_owned() } else { joined(names.into_iter().rev(), " > ") }
 }
 
 /// Time of replays: of whole ones, and of the nodes of others.
@@ -102,8 +192,9 @@ pub(super) fn left_out(summary: &Summary, reports: &[Report], options: &RenderOp
     if !reports.iter().any(|report| WITH_KERNELS.contains(report)) {
         return None;
     }
-    let all = replayed(summary);
-    let sum = |of: fn(&GraphWork) -> u64| all.iter().fold(0_u64, |sum, (_, graphs)| sum.saturating_add(of(graphs)));
+    let phases = Phases::of(summary);
+    let all: Vec<&GraphWork> = replayed(&phases, summary.gpu.as_ref()).map(|(_, graphs)| graphs).in_vec();
+    let sum = |of: fn(&GraphWork) -> u64| all.iter().fold(0_u64, |sum, graphs| sum.saturating_add(of(graphs)));
     let (count, ns) = (sum(|graphs| graphs.whole), sum(|graphs| graphs.whole_ns));
     let (replays, were) = if count == 1 { ("replay", "was") } else { ("replays", "were") };
     (count > 0).then(|| {
@@ -116,60 +207,10 @@ pub(super) fn left_out(summary: &Summary, reports: &[Report], options: &RenderOp
     })
 }
 
-/// Lines below the tree: each span that replays graphs, and below it those that captured what ran.
-pub(super) fn below_tree(summary: &Summary, options: &RenderOptions) -> String {
-    let number = |count: u64, one: &str, several: &str| {
-        (count > 0).then(|| format!("{} {}", integer(count, options.thousands), if count == 1 { one } else { several }))
-    };
-    let mut lines: Vec<[String; 2]> = Vec::new();
-    let more = |left: usize, what: &str, indent: &str, lines: &mut Vec<[String; 2]>| {
-        if left > 0 {
-            lines.push([format!("{indent}({left} more {what})"), String::new()]);
-        }
-    };
-    let replayed = replayed(summary);
-    for (path, graphs) in replayed.iter().take(MOST_SPANS) {
-        let level = match graphs.whole {
-            0 => String::new(),
-            whole if whole == graphs.replays => ", recorded as a whole".to_owned(),
-            whole => format!(", {} of them recorded as a whole", integer(whole, options.thousands)),
-        };
-        let replays = number(graphs.replays, "replay", "replays").unwrap_or_default();
-        lines.push([names::escaped(path).into_owned(), format!("{replays} in {}{level}", human_inline(time(graphs)))]);
-        let parts = by_size(graphs);
-        for part in parts.iter().take(MOST_PARTS) {
-            let counts = [
-                number(part.kernels, "kernel", "kernels"),
-                number(part.copies, "copy", "copies"),
-                number(part.sets, "set", "sets"),
-                number(part.others, "other node", "other nodes"),
-            ];
-            let mut figures = joined(counts.into_iter().flatten(), ", ");
-            if part.timed > 0 {
-                figures += &format!(" in {}", human_inline(part.sum_ns));
-            }
-            lines.push([format!("  {}", names::escaped(label(part))), figures]);
-        }
-        more(parts.len().saturating_sub(MOST_PARTS), "spans that captured", "  ", &mut lines);
-    }
-    more(replayed.len().saturating_sub(MOST_SPANS), "spans that replay graphs", "", &mut lines);
-    let figures = lines.iter().map(|[_, figures]| width_of(figures)).largest();
-    let room = options.columns().saturating_sub(figures + 5).max(LEAST_NAME);
-    let width = lines.iter().map(|[name, _]| width_of(name)).largest().min(room);
-    let mut text = String::new();
-    for [name, figures] in &lines {
-        let name = shorten(name, width, width / 3);
-        let line = format!(" {name}{}  {figures}", blanks(&name, width));
-        text += line.trim_end();
-        text.push('\n');
-    }
-    if text.is_empty() { text } else { format!(" CUDA graphs, by the spans that replayed and captured them:\n{text}") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{GpuActivity, GpuWork, NodeWork, TreeNode};
+    use crate::{GpuWork, NodeWork, TreeNode};
 
     fn part(captured_in: &str, kernels: u64, copies: u64, sum_ns: u64) -> CapturedWork {
         let timed = if sum_ns > 0 { kernels + copies } else { 0 };
@@ -185,42 +226,37 @@ mod tests {
     }
 
     #[test]
-    fn below_the_tree_stand_the_spans_that_captured_a_replay() {
-        let captured =
-            vec![part("decoder", 3_200, 0, 0), part("encoder > attention", 9_600, 256, 0), part("", 1, 0, 0)];
-        let whole = summary(GraphWork { replays: 128, whole: 128, whole_ns: 20_310_000, captured });
-        let expected = "\
- CUDA graphs, by the spans that replayed and captured them:
- generate > replay         128 replays in 20.31 ms, recorded as a whole
-   encoder > attention     9,600 kernels, 256 copies
-   decoder                 3,200 kernels
-   (in no span of its own)  1 kernel
-";
-        let shown = below_tree(&whole, &RenderOptions::default());
-        assert_eq!(shown.split_whitespace().collect::<Vec<_>>(), expected.split_whitespace().collect::<Vec<_>>());
-        let note = left_out(&whole, &[Report::Kernels], &RenderOptions::default()).unwrap();
-        assert!(note.starts_with("128 replays of CUDA graphs were recorded as a whole, 20.31 ms on the GPU"), "{note}");
-        assert_eq!(left_out(&whole, &[Report::Ranges], &RenderOptions::default()), None);
-        let nodes =
-            summary(GraphWork { replays: 2, captured: vec![part("encoder", 2, 2, 500)], ..GraphWork::default() });
-        let shown = below_tree(&nodes, &RenderOptions::default());
-        assert!(shown.contains("2 replays in 500 ns\n") && shown.contains("2 kernels, 2 copies in 500 ns"), "{shown}");
-        assert_eq!(left_out(&nodes, &[Report::Kernels], &RenderOptions::default()), None);
-        assert_eq!(below_tree(&summary(GraphWork::default()), &RenderOptions::default()), "");
+    fn what_was_captured_in_a_span_stands_below_what_holds_it() {
+        let captured_in = ["decoder", "encoder > attention", "encoder", "", CapturedWork::NOT_SEEN, "encoder > norm"];
+        let counts = [(3, 0, 30), (9, 2, 90), (1, 0, 10), (1, 0, 0), (5, 0, 50), (2, 0, 0)];
+        let parts = captured_in.iter().zip(counts).map(|(name, (kernels, copies, ns))| part(name, kernels, copies, ns));
+        let work = GraphWork { replays: 1, captured: parts.collect(), ..GraphWork::default() };
+        let row =
+            |depth, name: &str, nodes, sum_ns, own_ns| Captured { depth, name: name.into(), nodes, sum_ns, own_ns };
+        let all = [
+            row(0, "[encoder]", 14, Some(100), Some(10)),
+            row(1, "[attention]", 11, Some(90), Some(90)),
+            row(1, "[norm]", 2, None, None),
+            row(0, "(captured before measuring began)", 5, Some(50), Some(50)),
+            row(0, "[decoder]", 3, Some(30), Some(30)),
+            row(0, "(in no span of its own)", 1, None, None),
+        ];
+        assert_eq!(captured(&work, 6), all);
+        let mut largest: Vec<Captured> = captured(&work, 3);
+        assert_eq!(largest.pop(), Some(row(0, "(3 more captured)", 6, Some(30), Some(30))));
+        assert_eq!(largest.iter().collect::<Vec<_>>(), [&all[0], &all[1], &all[3]]);
+        assert_eq!(captured(&GraphWork::default(), 6), []);
     }
 
     #[test]
-    fn long_names_lose_their_middle_before_figures_are_cut() {
-        let name = "a_module::of_some_depth::".repeat(8);
-        let long = summary(GraphWork { replays: 1, captured: vec![part(&name, 1, 0, 7)], ..GraphWork::default() });
-        for columns in [80, 100, 200] {
-            let options = RenderOptions::default().width(columns);
-            let shown = below_tree(&long, &options);
-            assert!(
-                shown.lines().all(|line| width_of(line) <= columns) && shown.contains("1 kernel in 7 ns"),
-                "{shown}"
-            );
-        }
+    fn tables_say_that_they_lack_the_kernels_of_whole_replays() {
+        let work = GraphWork { replays: 128, whole: 128, whole_ns: 20_310_000, ..GraphWork::default() };
+        let whole = summary(work);
+        let note = left_out(&whole, &[Report::Kernels], &RenderOptions::default()).unwrap();
+        assert!(note.starts_with("128 replays of CUDA graphs were recorded as a whole, 20.31 ms on the GPU"), "{note}");
+        assert_eq!(left_out(&whole, &[Report::Ranges], &RenderOptions::default()), None);
+        let nodes = summary(GraphWork { replays: 2, captured: vec![part("a", 2, 2, 500)], ..GraphWork::default() });
+        assert_eq!(left_out(&nodes, &[Report::Kernels], &RenderOptions::default()), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod envelope;
 mod fitted;
 mod footer;
 pub(crate) mod gpu_work;
-mod graphs;
+pub(crate) mod graphs;
 mod hot;
 mod idle;
 mod interference;

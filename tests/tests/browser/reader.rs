@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use range_report::export::HtmlSink;
+use tests::with;
 use tracing_gpu::Summary;
-use tracing_gpu::summary::{ApiCallStats, GpuActivity, Times};
+use tracing_gpu::summary::{ApiCallStats, CapturedWork, GpuActivity, GpuWork, GraphWork, NodeWork, Times, TreeNode};
 
 use crate::chromium::Browser;
 use crate::invented::Run;
@@ -386,5 +387,46 @@ fn the_flame_graph_shows_cpu_and_gpu() {
     assert_eq!(browser.eval("page.run.tree[page.flame.root].name"), "backward");
     browser.click_on("document.getElementById('flame-all')");
     assert_eq!(browser.number("page.flame.root"), -1.0);
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// What a replay consists of stands below its phase, and takes its part of the phase's width.
+#[test]
+fn captured_work_is_below_the_phase_that_replays_it() {
+    let work = |ns| with(GpuWork::default(), |it| (it.operations, it.sum_ns, it.busy_ns) = (6, ns, ns));
+    let part = |path, ns| with(CapturedWork::new(path), |it| (it.kernels, it.timed, it.sum_ns) = (2, 2, ns));
+    let captured = vec![part("encoder > attention", 60), part("encoder", 20), part("decoder", 10)];
+    let graphs = with(GraphWork::default(), |it| (it.replays, it.captured) = (2, captured));
+    let replay = with(TreeNode::new("replay"), |it| {
+        (it.calls, it.instances, it.total_ns, it.self_ns) = (2, 2, 500, 500);
+        it.gpu = Some(with(NodeWork::new(work(100), work(100)), |it| it.graphs = graphs));
+    });
+    let gpu = with(GpuActivity::default(), |it| it.total = work(100));
+    let summary = with(Summary::default(), |it| (it.tree, it.gpu) = (vec![replay], Some(gpu)));
+    let mut html = Vec::new();
+    summary.write_html(&mut html).expect("memory takes it");
+    let mut browser = Browser::start();
+    browser.open(&written("captured.html", &html));
+    browser.click_on("document.getElementById('flame-gpu')");
+    let value = |browser: &mut Browser, name: &str| {
+        browser
+            .number(&format!("page.flame.graphs.gpu.value[page.run.tree.findIndex((node) => node.name === '{name}')]"))
+    };
+    let names = ["replay", "[encoder]", "[attention]", "[decoder]"];
+    assert_eq!(names.map(|name| value(&mut browser, name)), [100.0, 80.0, 60.0, 10.0]);
+    let at = browser.eval("page.phase('[attention]')");
+    browser.mouse("mouseMoved", (at["x"].as_f64().expect("x"), at["y"].as_f64().expect("y")), json!({}));
+    let told = tip(&mut browser);
+    assert!(told.contains("GPU time, a sum") && told.contains("60 ns") && !told.contains("instances"), "{told}");
+    let tab = "[...document.querySelectorAll('[role=tab]')].find((tab) => tab.textContent.startsWith('Phase tree'))";
+    browser.click_on(tab);
+    let rows = browser.text("[...document.querySelectorAll('#panel tbody tr')].map((row) => row.innerText.replace(/\\s+/g, ' ').trim()).join('\\n')");
+    let expected = "\
+replay 100.0 % 500 ns 500 ns 100.0 % 2 250 ns 2 100 ns 100 ns 6
+[encoder] - - - - - - - 80 ns 20 ns 4
+[attention] - - - - - - - 60 ns 60 ns 2
+[decoder] - - - - - - - 10 ns 10 ns 2";
+    assert_eq!(rows, expected);
+    assert!(browser.text("document.body.innerText").contains("2 in 1 phase"), "captured work is no phase");
     assert_eq!(browser.complaints(), NOTHING);
 }

@@ -291,7 +291,7 @@ fn tables_have_their_columns_and_units() {
         "depth": 0, "name": "step", "calls": 3, "instances": 4, "polled": true, "beside": true,
         "elsewhere": true, "total": 5_000, "own": 2_000, "awaited": 70, "awaited_own": 60, "stream_total": 90,
         "stream_own": 80,
-        "gpu": {"busy": 30, "busy_own": 10, "sum": 40, "operations": 2},
+        "gpu": {"busy": 30, "busy_own": 10, "operations": 2},
     });
     assert_eq!(data["tree"][0], node);
 }

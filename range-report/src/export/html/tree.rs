@@ -1,11 +1,13 @@
 //! The phase tree as a list, from which the page makes a table and the flame graphs.
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::texts::{LONGEST, presentable};
 use crate::analysis::Phases;
 use crate::report::Column;
 use crate::report::calls::percentile;
+use crate::report::graphs::{Captured, captured, replayed as replayed_in};
 use crate::summary::schema::Figures;
 use crate::summary::{GpuWork, Quantile, Summary, TreeNode};
 use crate::text::names::label_or_none;
@@ -32,6 +34,9 @@ pub(super) struct Node {
     /// Whether it ran outside of its parent, so that its total is no share of the parent's.
     #[serde(skip_serializing_if = "is_not")]
     elsewhere: bool,
+    /// Whether it is no phase, but what was captured in one, below the phase that replays it.
+    #[serde(skip_serializing_if = "is_not")]
+    captured: bool,
     /// The average of the other calls, if one call is shown separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     others_mean: Option<u64>,
@@ -63,9 +68,10 @@ enum Written {
 
 #[derive(Debug, PartialEq, Serialize)]
 struct Work {
-    busy: u64,
-    busy_own: u64,
-    sum: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    busy: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    busy_own: Option<u64>,
     operations: u64,
 }
 
@@ -74,14 +80,32 @@ fn is_not(marked: &bool) -> bool {
     !marked
 }
 
+/// The largest number of nodes of captured work below a phase that replays it.
+const MOST_CAPTURED: usize = 1_000;
+
 /// All nodes, parents before their children, and the number of omitted nodes. GPU work outside of any range comes last,
-/// without CPU time.
+/// without CPU time. The number of nodes of captured work is bounded, too.
 pub(super) fn nodes(summary: &Summary, phases: &Phases, appended: &[(usize, Column)]) -> (Vec<Node>, usize) {
     let all = phases.all();
     let kept = 0..all.len().min(MOST_NODES);
-    let mut nodes: Vec<Node> = kept.map(|index| of(phases, index, appended)).collect();
+    let mut replayed: FxHashMap<Option<usize>, Vec<Captured>> = FxHashMap::default();
+    let mut room = MOST_NODES;
+    for (index, graphs) in replayed_in(phases, summary.gpu.as_ref()) {
+        let rows = captured(graphs, MOST_CAPTURED.min(room));
+        room = room.saturating_sub(rows.len());
+        replayed.insert(index, rows);
+    }
+    let mut nodes = Vec::new();
+    for index in kept {
+        nodes.push(of(phases, index, appended));
+        let depth = phases.all()[index].depth + 1;
+        nodes.extend(replayed.remove(&Some(index)).into_iter().flatten().map(|row| captured_node(row, depth)));
+    }
     if let Some(gpu) = &summary.gpu {
-        nodes.extend(elsewhere("(outside any range)", &gpu.outside));
+        if let Some(outside) = elsewhere("(outside any range)", &gpu.outside) {
+            nodes.push(outside);
+            nodes.extend(replayed.remove(&None).into_iter().flatten().map(|row| captured_node(row, 1)));
+        }
         nodes.extend(elsewhere("(launch not known)", &gpu.unmatched));
     }
     (nodes, all.len().saturating_sub(MOST_NODES))
@@ -107,6 +131,7 @@ fn of(phases: &Phases, index: usize, appended: &[(usize, Column)]) -> Node {
         beside: phase.beside,
         blocked: phase.is_blocked(),
         elsewhere: phases.ran_elsewhere(index),
+        captured: false,
         others_mean: phase.mean_ns().filter(|_| phase.one_call),
         awaited: node.awaited_ns,
         awaited_own: node.awaited_self_ns,
@@ -114,9 +139,8 @@ fn of(phases: &Phases, index: usize, appended: &[(usize, Column)]) -> Node {
         stream_total: node.stream_total_ns,
         stream_own: node.stream_self_ns,
         gpu: node.gpu.as_ref().map(|work| Work {
-            busy: work.total.busy_ns,
-            busy_own: work.own.busy_ns,
-            sum: work.total.sum_ns,
+            busy: Some(work.total.busy_ns),
+            busy_own: Some(work.own.busy_ns),
             operations: work.total.operations,
         }),
         appended: appended.iter().map(|(place, _)| node.shown().get(*place).copied().flatten()).collect(),
@@ -128,10 +152,16 @@ fn written(quantile: &Quantile) -> Written {
     if quantile.exact { Written::Exact(header, quantile.ns) } else { Written::About(header, [quantile.ns]) }
 }
 
+fn captured_node(row: Captured, depth: usize) -> Node {
+    let gpu = Work { busy: row.sum_ns, busy_own: row.own_ns, operations: row.nodes };
+    let name = presentable(&row.name, LONGEST).into_owned();
+    Node { depth: depth + row.depth, name, captured: true, gpu: Some(gpu), ..Node::default() }
+}
+
 fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
     (work.operations > 0).then(|| Node {
         name: name.to_owned(),
-        gpu: Some(Work { busy: work.busy_ns, busy_own: work.busy_ns, sum: work.sum_ns, operations: work.operations }),
+        gpu: Some(Work { busy: Some(work.busy_ns), busy_own: Some(work.busy_ns), operations: work.operations }),
         ..Node::default()
     })
 }
@@ -139,6 +169,7 @@ fn elsewhere(name: &str, work: &GpuWork) -> Option<Node> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{CapturedWork, GpuActivity, GraphWork, NodeWork};
 
     #[test]
     fn parents_come_before_their_children() {
@@ -149,6 +180,26 @@ mod tests {
         let seen: Vec<(usize, &str)> = nodes.iter().map(|node| (node.depth, node.name.as_str())).collect();
         assert_eq!(seen, [(0, "a"), (1, "b"), (2, "c"), (1, "d"), (0, "None")]);
         assert_eq!(left_out, 0);
+    }
+
+    #[test]
+    fn captured_work_stands_below_the_phase_that_replays_it() {
+        let part = |name, kernels, ns| CapturedWork { kernels, timed: kernels, sum_ns: ns, ..CapturedWork::new(name) };
+        let graphs = GraphWork { replays: 2, captured: vec![part("a > b", 4, 30)], ..GraphWork::default() };
+        let mut replay = TreeNode::new("replay");
+        let gpu = NodeWork { graphs: graphs.clone(), ..NodeWork::new(GpuWork::default(), GpuWork::default()) };
+        (replay.gpu, replay.children) = (Some(gpu), vec![TreeNode::new("copy")]);
+        let outside = GpuWork { operations: 4, ..GpuWork::default() };
+        let gpu = GpuActivity { outside, outside_graphs: graphs, ..GpuActivity::default() };
+        let summary = Summary { tree: vec![replay], gpu: Some(gpu), ..Summary::default() };
+        let (nodes, _) = nodes(&summary, &Phases::of(&summary), &[]);
+        let seen: Vec<(usize, &str, bool)> =
+            nodes.iter().map(|node| (node.depth, &*node.name, node.captured)).collect();
+        let below = [(1, "[a]", true), (2, "[b]", true)];
+        let expected = [&[(0, "replay", false)], &below[..], &[(1, "copy", false), (0, "(outside any range)", false)]];
+        assert_eq!(seen, [&expected.concat()[..], &below].concat());
+        assert_eq!(nodes[2].gpu, Some(Work { busy: Some(30), busy_own: Some(30), operations: 4 }));
+        assert_eq!(nodes[1].gpu, Some(Work { busy: Some(30), busy_own: None, operations: 4 }));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) struct Line {
     pub(super) phase: String,
     pub(super) self_ns: u64,
     pub(super) whole: u128,
+    /// Whether it is of a span that captured what the one above replays.
+    pub(super) is_captured: bool,
 }
 
 impl Line {
@@ -75,7 +77,7 @@ const STREAM_HEADERS: [&str; 2] = ["Stream", "Str. own"];
 /// The columns whose cells may have a mark.
 const SELF: usize = 1;
 const SHARE_OF_PARENT: usize = 7;
-const CALLS: usize = 8;
+pub(super) const CALLS: usize = 8;
 /// The columns that are dropped in favour of optional ones: first instances, which mostly equal the calls, then figures
 /// that others imply.
 const DISPENSABLE: [usize; 2] = [10, 9];

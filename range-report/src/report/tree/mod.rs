@@ -6,6 +6,8 @@ mod shape;
 mod tests;
 mod verdict;
 
+use rustc_hash::FxHashMap;
+
 use super::calls::{percentile, quantile_text};
 use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work;
@@ -19,8 +21,8 @@ use crate::summary::schema::Figures;
 use crate::text::names;
 use crate::text::number::{human, human_bytes, human_inline, integer, share};
 use crate::text::width::{width_of, wrapped};
-use crate::{GpuActivity, MemoryWork, Summary};
-use layout::{BUSY, COLUMNS, Known, Layout, Line};
+use crate::{GpuActivity, GraphWork, MemoryWork, Summary};
+use layout::{BUSY, CALLS, COLUMNS, Known, Layout, Line};
 use shape::{Entry, Shape};
 #[cfg(feature = "html")]
 pub(crate) use verdict::{Explained, explained};
@@ -29,6 +31,9 @@ pub(crate) use verdict::{Explained, explained};
 const NO_TIME: &str = "-   ";
 /// The explanation of `GPU busy`.
 const BUSY_MEANS: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
+/// Number of spans that replay graphs below which the captured spans are shown, and of these below each.
+const MOST_REPLAYING: usize = 4;
+const MOST_CAPTURED: usize = 8;
 /// The label for work launched elsewhere.
 const OUTSIDE: &str = "(outside any range)";
 
@@ -46,9 +51,18 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     let entries = Shape::of(&phases, options.rows).entries();
     let quantiles = quantiles_of(&phases);
     let appended = appended_figures(entries.iter().map(|entry| phases.all()[entry.index].node));
-    let mut lines: Vec<Line> =
-        entries.iter().map(|entry| line(&phases, entry, (&appended, &quantiles), options)).in_vec();
-    lines.extend(summary.gpu.as_ref().and_then(outside));
+    let replayed: FxHashMap<Option<usize>, &GraphWork> =
+        graphs::replayed(&phases, summary.gpu.as_ref()).take(MOST_REPLAYING).collect();
+    let mut lines: Vec<Line> = Vec::new();
+    for entry in &entries {
+        lines.push(line(&phases, entry, (&appended, &quantiles), options));
+        let graphs = replayed.get(&Some(entry.index)).filter(|_| entry.folded == 0);
+        lines.extend(graphs.into_iter().flat_map(|graphs| captured(graphs, entry.depth + 1, options)));
+    }
+    let outside = summary.gpu.as_ref().and_then(outside);
+    let graphs = replayed.get(&None).filter(|_| outside.is_some());
+    lines.extend(outside);
+    lines.extend(graphs.into_iter().flat_map(|graphs| captured(graphs, 1, options)));
     let known = |way: Way| phases.gpu_whole(way).is_some();
     let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
     let headers = appended.iter().map(|(_, column)| column.page.to_string());
@@ -66,8 +80,10 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     below += &advice(summary, options);
     below += &verdict::marks(summary, &phases, &entries, options);
     below += if busy { BUSY_MEANS } else { "" };
+    if lines.iter().any(|line| line.is_captured) {
+        below += &wrapped(" [] ", &graphs::captured_means(replayed.values().copied()), options.columns());
+    }
     below += &summary.gpu.as_ref().map_or_else(String::new, |gpu| copies(&gpu.total.memory, options));
-    below += &graphs::below_tree(summary, options);
     if !below.is_empty() {
         body += &format!("\n{below}");
     }
@@ -96,6 +112,17 @@ fn outside(gpu: &GpuActivity) -> Option<Line> {
     let mut cells = vec![String::new(); COLUMNS];
     BUSY.iter().for_each(|&column| cells[column] = human(work.busy_ns));
     Some(Line { margin: "  ", cells, phase: OUTSIDE.to_owned(), ..Line::default() })
+}
+
+/// A line for each span that captured what replays consist of.
+fn captured(graphs: &GraphWork, depth: usize, options: &RenderOptions) -> impl Iterator<Item = Line> {
+    graphs::captured(graphs, MOST_CAPTURED).into_iter().map(move |row| {
+        let mut cells = vec![String::new(); COLUMNS];
+        BUSY.iter().zip([row.sum_ns, row.own_ns]).for_each(|(&column, ns)| cells[column] = or_dash(ns));
+        cells[CALLS] = integer(row.nodes, options.thousands);
+        let (depth, phase) = (depth + row.depth, names::escaped(&row.name).into_owned());
+        Line { margin: "  ", cells, depth, phase, is_captured: true, ..Line::default() }
+    })
 }
 
 /// One line for each direction of copies, and one for sets.
@@ -190,6 +217,7 @@ fn line(
         },
         self_ns: figures.self_ns,
         whole: phases.whole(),
+        is_captured: false,
     }
 }
 

@@ -4,7 +4,7 @@ mod verdict;
 mod waiting;
 
 use super::*;
-use crate::{GpuWork, MemoryKind, NodeWork, Report, TreeNode};
+use crate::{CapturedWork, GpuWork, GraphWork, MemoryKind, NodeWork, Report, TreeNode};
 
 fn node(name: &str, calls: u64, total_ns: u64, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
     TreeNode { name: name.to_owned(), calls, instances: calls, total_ns, self_ns, children, ..TreeNode::default() }
@@ -291,6 +291,58 @@ fn busy_and_stream_times_at_80_columns() {
     assert!(narrow.contains("\n Columns left out: Instances, Avg/Call, Stream self, Stream.\n"), "{narrow}");
     assert!(narrow.contains(" G  most busy time of its own: conv2 12.00 ms (75.0%)"), "{narrow}");
     assert!(narrow.contains(" GPU: most stream time of its own: conv2 12.30 ms (71.0%),\n"), "{narrow}");
+}
+
+/// Below a phase that replays a graph, and before its children, stands what was captured.
+#[test]
+fn captured_work_at_80_columns() {
+    let part = |path, nodes: u64, ns| CapturedWork {
+        kernels: nodes - 1,
+        sets: 1,
+        timed: if ns > 0 { nodes } else { 0 },
+        sum_ns: ns,
+        ..CapturedWork::new(path)
+    };
+    let mut summary = recorded(without_streams(layers()));
+    let captured = vec![part("encoder > attention", 3_000, 9_000_000), part("encoder", 200, 2_000_000)];
+    let graphs = GraphWork { replays: 100, captured, ..GraphWork::default() };
+    let running = &mut summary.tree[1];
+    if let Some(gpu) = &mut running.gpu {
+        gpu.graphs = graphs;
+    }
+    if let Some(gpu) = &mut summary.gpu {
+        gpu.outside_graphs =
+            GraphWork { replays: 1, whole: 1, captured: vec![part("a", 7, 0)], ..GraphWork::default() };
+        gpu.total.memory.clear();
+    }
+    let expected = "
+ ** Phase Tree (tree):
+
+      Total      Self  GPU busy  Busy own  Of par  Calls  Phase
+   --------  --------  --------  --------  ------  -----  ----------------------
+>> 30.00 ms  30.00 ms  500.0 us  500.0 us   60.0%      1  Load Module
+   20.00 ms  1.510 ms  14.90 ms      -      40.0%    100  Module running
+                       11.00 ms  2.000 ms          3,200    [encoder]
+                       9.000 ms  9.000 ms          3,000      [attention]
+   400.0 us  400.0 us  2.900 ms  2.900 ms    2.0%    100    conv1
+ G 40.00 us  40.00 us  12.00 ms  12.00 ms    0.2%    100    conv2
+   18.00 ms  18.00 ms      -         -      90.0%    100    wait
+   50.00 us  50.00 us  15.00 us  15.00 us    0.3%    200    (2 more under 0.1 %)
+                       1.100 ms  1.100 ms                 (outside any range)
+                           -         -                 7    [a]
+ Columns left out: Instances, Avg/Call.
+
+";
+    let shown = tree(&summary, &RenderOptions::default().width(80));
+    assert!(shown.starts_with(expected), "{shown}");
+    let explained = "
+ GPU busy counts work that overlaps once: children may add up to more
+ []  captured in a span of this name, and replayed in the row above: the counts
+     are graph nodes, GPU busy is the sum of their times (not known for replays
+     recorded as a whole: `graphs=nodes` records each node)
+
+";
+    assert!(shown.ends_with(explained), "{shown}");
 }
 
 /// If no phase launched work, the column of shares is missing, but work launched outside of spans is still shown.

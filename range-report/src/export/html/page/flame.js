@@ -47,7 +47,13 @@ function readTree() {
   });
   for (const index of stack) flame.ends[index] = run.tree.length;
   flame.graphs.cpu = graphOf((node) => node.own);
-  flame.graphs.gpu = graphOf((node) => (node.gpu ? node.gpu.busy_own : 0));
+  const busy = run.tree.map((node) => node.gpu?.busy_own ?? 0);
+  run.tree.forEach((node, index) => {
+    const above = flame.parents[index];
+    // What a replay consists of is a part of its phase.
+    if (node.captured && !run.tree[above].captured) busy[above] = Math.max(busy[above] - (node.gpu.busy ?? 0), 0);
+  });
+  flame.graphs.gpu = graphOf((_, index) => busy[index]);
   const waited = (node) => (run.hot.loops.includes(node.name) ? 0 : (node.awaited_own ?? 0));
   flame.graphs.latency = graphOf((node) => node.own + waited(node));
   byId('flame-gpu').hidden = flame.graphs.gpu.total === 0;
@@ -161,9 +167,10 @@ function factsOfPhase(index) {
       ['instances', integer(node.instances)],
     );
   }
-  if (node.gpu) {
-    facts.push(['GPU busy', human(node.gpu.busy)], ['GPU busy, self', human(node.gpu.busy_own)]);
-    facts.push(['GPU operations', integer(node.gpu.operations)]);
+  if (node.gpu && node.gpu.busy !== undefined) {
+    const says = node.captured ? 'GPU time, a sum' : 'GPU busy';
+    facts.push([says, human(node.gpu.busy)], [says + ', self', human(node.gpu.busy_own ?? 0)]);
+    facts.push([node.captured ? 'nodes' : 'GPU operations', integer(node.gpu.operations)]);
   }
   if (node.stream_total !== undefined) facts.push(['on streams', human(node.stream_total)]);
   facts.push(['width', percent(graph.value[index], graph.total)]);

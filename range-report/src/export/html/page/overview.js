@@ -34,7 +34,8 @@ function showFigures() {
   if (own) figures.push(['In spans', human(own), 'on all threads: the 100 % of shares']);
   const spans = run.tree.reduce((sum, node) => sum + node.instances, 0);
   const threads = run.groups.filter((group) => group.kind === 'thread').length;
-  if (run.tree.length) figures.push(['Ranges', integer(spans), 'in ' + counted(run.tree.length, 'phase', 'phases')]);
+  const phases = run.tree.filter((node) => !node.captured).length;
+  if (phases) figures.push(['Ranges', integer(spans), 'in ' + counted(phases, 'phase', 'phases')]);
   if (run.processes.length) figures.push(['Processes', integer(run.processes.length), '']);
   if (threads) figures.push(['Threads', integer(threads), '']);
   if (run.gpu && run.gpu.operations) {

@@ -69,17 +69,21 @@ function treeTable() {
     all.push(['Awaited', 'ns', (node) => node.awaited], ['Awaited self', 'ns', (node) => node.awaited_own]);
   for (const title of new Set(tree.flatMap((node) => (node.quantiles ?? []).map(([title]) => title))))
     all.push([title, 'ns', (node) => node.quantiles?.find(([other]) => other === title)?.[1] ?? null]);
-  if (any((node) => node.gpu))
-    all.push(
-      ['GPU busy', 'ns', (node) => node.gpu?.busy],
-      ['Busy self', 'ns', (node) => node.gpu?.busy_own],
-      ['GPU ops', 'count', (node) => node.gpu?.operations],
-    );
+  const onGpu = [
+    ['GPU busy', 'ns', (node) => node.gpu?.busy],
+    ['Busy self', 'ns', (node) => node.gpu?.busy_own],
+    ['GPU ops', 'count', (node) => node.gpu?.operations],
+  ];
+  if (any((node) => node.gpu)) all.push(...onGpu);
   if (any((node) => node.stream_total !== undefined))
     all.push(['Stream total', 'ns', (node) => node.stream_total], ['Stream self', 'ns', (node) => node.stream_own]);
   run.tree_appended.forEach((column, place) => all.push([...column, (node) => node.appended?.[place]]));
   const columns = all.map(([title, kind]) => [title, kind]);
-  const rows = tree.map((node, index) => all.map(([, , cell]) => cell(node, tree[flame.parents[index]])));
+  // What a replay consists of has no time in spans.
+  const has = (node, column) => !node.captured || column === all[0] || onGpu.includes(column);
+  const rows = tree.map((node, index) =>
+    all.map((column) => (has(node, column) ? column[2](node, tree[flame.parents[index]]) : null)),
+  );
   const about = 'Phases under the phases they were started in. Sorting keeps what belongs together.';
   return {
     title: 'Phase tree',
