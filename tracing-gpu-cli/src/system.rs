@@ -12,12 +12,17 @@ use std::sync::atomic::{
 };
 use std::time::{Duration, Instant};
 
-/// The process to which signals are forwarded; 0 for none.
+/// The process to which signals are forwarded; 0 for none yet, and then one of these.
 static PASSED_ON_TO: AtomicI32 = AtomicI32::new(0);
+const ENDED: i32 = -1;
+/// The command waits for no process any more.
+const WAITED: i32 = -2;
 /// The signals that arrived while there was none, one bit each.
 static PENDING: AtomicU64 = AtomicU64::new(0);
 /// Whether a signal to end arrived while there was no process to forward it to.
 static ASKED_TO_END: AtomicBool = AtomicBool::new(false);
+/// Whether one arrived while the command waited for nothing.
+static ASKED_TO_STOP: AtomicBool = AtomicBool::new(false);
 
 /// Signals that a terminal sends to its whole foreground group, including the measured program. Their sender is the
 /// kernel.
@@ -98,6 +103,16 @@ pub(crate) fn is_asked_to_end() -> bool {
     ASKED_TO_END.load(SeqCst) && PASSED_ON_TO.load(SeqCst) < 0
 }
 
+/// To be called once the command waits for no process any more.
+pub(crate) fn waiting_is_over() {
+    PASSED_ON_TO.store(WAITED, SeqCst);
+}
+
+/// Whether somebody asked the command to end since then.
+pub(crate) fn is_asked_to_stop() -> bool {
+    ASKED_TO_STOP.load(SeqCst)
+}
+
 /// Ends the waiting as soon as the program has ended.
 pub(crate) fn ask_to_end() {
     ASKED_TO_END.store(true, SeqCst);
@@ -115,6 +130,10 @@ extern "C" fn pass_on(signal: c_int, info: *mut libc::siginfo_t, _context: *mut 
     let is_by_kernel = (OF_TERMINAL.contains(&signal) || signal == libc::SIGXCPU) && code == libc::SI_KERNEL;
     let is_for_us = is_by_kernel || program > 0 && sender == program;
     match program {
+        // SAFETY: gives a number.
+        WAITED if OF_COMMAND.contains(&signal) && sender != unsafe { libc::getpid() } => {
+            ASKED_TO_STOP.store(true, SeqCst);
+        }
         ..0 if OF_COMMAND.contains(&signal) => ASKED_TO_END.store(true, SeqCst),
         0 if !is_for_us => drop(PENDING.fetch_or(1 << signal, SeqCst)),
         1.. if !is_for_us => send(signal),
@@ -180,7 +199,7 @@ pub(crate) fn wait_for_any(program: i32, due: Option<Instant>) -> Waited {
             }
         }
         if process == program {
-            PASSED_ON_TO.store(-1, SeqCst);
+            PASSED_ON_TO.store(ENDED, SeqCst);
         }
         let mut status = 0;
         // SAFETY: fills one number; the child has ended and is ours.

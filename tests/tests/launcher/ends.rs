@@ -282,7 +282,7 @@ fn waiting(folder: &Folder, options: &[&str], way: &str, input: Stdio) -> Child 
     child
 }
 
-fn send(child: &Child, signal: i32) {
+pub(crate) fn send(child: &Child, signal: i32) {
     send_to(i32::try_from(child.id()).expect("a process"), signal);
 }
 

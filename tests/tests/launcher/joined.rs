@@ -1,13 +1,18 @@
 //! The timelines of several processes, which the command joins: on one clock, whole or not at all.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value as Json;
 use tests::foreign::headers;
 use tests::launcher::{Folder, command, compiled};
+
+use crate::ends::send;
 
 /// Two processes that take turns: `ping 0` ends before `pong 0` begins, and that ends before `ping 1` begins. With a
 /// number as a second argument, the one with the pongs is killed after so many turns, once its trace has them.
@@ -189,6 +194,36 @@ fn a_file_that_cannot_be_read_leaves_all_as_they_are() {
     let why = format!("run.{}.trace`: it is no trace", pids[1]);
     assert!(lines[0].starts_with("tracing-gpu: cannot join ") && lines[0].ends_with(&why), "{said}");
     assert!(!events(&folder.0.join(format!("run.{}.trace", pids[0]))).is_empty());
+}
+
+/// The file of one process becomes a pipe, which the command opens and from which nothing comes.
+#[test]
+fn a_signal_stops_the_joining_and_leaves_all_as_they_are() {
+    let folder = Folder::new();
+    let script = "for i in 1 2; do \"$0\" ping </dev/null >/dev/null & last=$!; echo $last; wait $last; done; \
+                  rm run.$last.*; mkfifo run.$last.trace; exec >&-";
+    let mut run = command(&["-r", "ranges", "-o", "report.txt", "--trace", "run.trace"]);
+    run.args(["sh", "-c", script, &program().display().to_string()]).current_dir(&folder.0);
+    let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(run.stdout.take().expect("a pipe")).lines();
+    let mut pid = || lines.next().expect("a line").expect("text");
+    let [first, last] = [pid(), pid()].map(|pid| format!("run.{pid}.trace"));
+    let pipe = loop {
+        // There is no pipe yet, or nobody reads from it.
+        match File::options().write(true).custom_flags(libc::O_NONBLOCK).open(folder.0.join(&last)) {
+            Ok(file) if file.metadata().is_ok_and(|it| it.file_type().is_fifo()) => break file,
+            _ => std::thread::yield_now(),
+        }
+    };
+    send(&run, libc::SIGINT);
+    let output = run.wait_with_output().expect("it ends");
+    drop(pipe);
+    let said = said(&output);
+    assert!(output.status.success() && said.contains("run.trace`: stopped by a signal\n"), "{output:?}");
+    let mut expected = vec!["report.txt".to_owned(), first, last];
+    expected.sort();
+    assert_eq!(folder.names(), expected);
+    assert!(std::fs::read_to_string(folder.0.join("report.txt")).expect("a report").contains("ping 0"));
 }
 
 /// A process that wrote no file is missing, and the only file has the name that was asked for.

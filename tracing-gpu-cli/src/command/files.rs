@@ -7,6 +7,8 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use tracing_gpu::joined::{self, Format};
 use tracing_gpu::summary::Process;
@@ -14,6 +16,9 @@ use tracing_gpu::{Chosen, HtmlSink, Output, RenderOptions, Sink as _, Summary};
 
 use super::options::{Processes, Run};
 use crate::{complain, folder, system};
+
+/// How soon a signal stops the joining of files.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The files requested on the command line, by their keys in `TRACING_GPU`.
 pub(super) fn asked_for(run: &Run) -> BTreeMap<String, PathBuf> {
@@ -290,7 +295,7 @@ fn join_alike(key: &str, format: Format, written: &mut Vec<(PathBuf, PathBuf)>, 
         // A link stays, and what it leads to is replaced.
         let target = fs::canonicalize(&name).ok().filter(|target| target.is_file()).unwrap_or_else(|| name.clone());
         let joined = with_process(&target, &format!("joined-{}", std::process::id()));
-        match joined::join(format, &own, &joined).and_then(|()| move_to(&joined, &target)) {
+        match join_unless_stopped(format, own.clone(), joined.clone()).and_then(|()| move_to(&joined, &target)) {
             Ok(()) => {
                 own.iter().flat_map(|own| [own.clone(), journal(own)]).for_each(|own| drop(fs::remove_file(own)));
                 written.retain(|(_, other)| *other != name);
@@ -302,6 +307,23 @@ fn join_alike(key: &str, format: Format, written: &mut Vec<(PathBuf, PathBuf)>, 
                 }
                 complain(&format!("cannot join the files of processes to `{}`: {error}", name.display()));
             }
+        }
+    }
+}
+
+/// Joins files in a thread, which nobody waits for once the command is asked to end.
+fn join_unless_stopped(format: Format, own: Vec<PathBuf>, joined: PathBuf) -> io::Result<()> {
+    let (done, is_done) = mpsc::channel();
+    let join = move || drop(done.send(joined::join(format, &own, &joined)));
+    std::thread::Builder::new().spawn(join)?;
+    loop {
+        match is_done.recv_timeout(LOOK_AGAIN) {
+            Err(RecvTimeoutError::Timeout) if system::is_asked_to_stop() => {
+                return Err(io::Error::other("stopped by a signal"));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("the thread ended")),
+            Ok(result) => return result,
         }
     }
 }

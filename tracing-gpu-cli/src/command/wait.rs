@@ -72,6 +72,7 @@ impl Program {
             }
         }
         WAITED.store(true, Relaxed);
+        system::waiting_is_over();
         system::keep_ends(false);
         ended.ok_or_else(|| io::Error::other("it was lost"))
     }
