@@ -15,10 +15,10 @@ use crate::{CapturedWork, GpuActivity, GraphWork, Summary};
 
 /// For a summary without replays.
 const NO_GRAPH: &str = "No CUDA graph was replayed, or `graphs=off` left out what is in them.\n";
-const CAPTURED_MEANS: &str = "captured in a span of this name, and replayed in the row above: the counts are graph \
-                              nodes, GPU busy is the sum of their times";
-/// What follows where replays were recorded as a whole.
-const WITHOUT_TIMES: &str = " (not known for replays recorded as a whole: `graphs=nodes` records each node)";
+const CAPTURED_MEANS: &str = "captured in a span of this name, and replayed in the one that the brackets stand below: \
+                              the counts are graph nodes, the times are sums";
+const WITHOUT_TIMES: &str = "; replays recorded as a whole have none (`graphs=nodes` records each node)";
+const WITHOUT_WHOLE: &str = "; what was recorded as a whole is left out where other replays have times";
 pub(super) const OUTSIDE: &str = "(outside any range)";
 
 /// The phases that replay graphs, the longest replays first; `None` stands for work outside of any range.
@@ -37,7 +37,7 @@ pub(crate) fn replayed<'a>(
 }
 
 /// What was captured in one span and runs in another: a row below the one that replays.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Captured {
     /// 0 right below the span that replays.
     pub(crate) depth: usize,
@@ -51,23 +51,27 @@ pub(crate) struct Captured {
     pub(crate) own_ns: Option<u64>,
 }
 
-/// What replays of one span consist of, parents before their children: at most so many rows, the largest, and one for the
-/// others.
+/// What replays of one span consist of, parents before their children, the largest first: so many rows, and below each
+/// that holds more, one for the rest.
 pub(crate) fn captured(graphs: &GraphWork, most: usize) -> Vec<Captured> {
     let mut all: Vec<Captured> = Vec::new();
-    let mut places: FxHashMap<(Option<usize>, &str), usize> = FxHashMap::default();
+    let mut places: FxHashMap<(Option<usize>, bool, &str), usize> = FxHashMap::default();
     let mut inside: Vec<Vec<usize>> = Vec::new();
     let mut roots = Vec::new();
-    let add = |sum: &mut Option<u64>, ns: Option<u64>| {
-        *sum = either(*sum, ns, u64::saturating_add);
-    };
+    let add = |sum: &mut Option<u64>, ns: Option<u64>| *sum = either(*sum, ns, u64::saturating_add);
+    let are_timed = are_timed(graphs);
     for part in by_size(graphs) {
+        let counted = [part.kernels, part.copies, part.sets, part.others].into_iter().fold(0, u64::saturating_add);
+        let nodes = if are_timed { part.timed } else { counted };
+        if nodes == 0 {
+            continue;
+        }
+        let ns = are_timed.then_some(part.sum_ns);
         let is_path = !matches!(&*part.captured_in, "" | CapturedWork::NOT_SEEN);
         let names = if is_path { part.captured_in.split(" > ").in_vec() } else { vec![label(part)] };
-        let ns = (part.timed > 0).then_some(part.sum_ns);
         let mut at = None;
         for (depth, name) in names.into_iter().enumerate() {
-            let place = *places.entry((at, name)).or_insert_with(|| {
+            let place = *places.entry((at, is_path, name)).or_insert_with(|| {
                 let name = if is_path { format!("[{name}]") } else { name.to_owned() };
                 all.push(Captured { depth, name, ..Captured::default() });
                 inside.push(Vec::new());
@@ -75,8 +79,7 @@ pub(crate) fn captured(graphs: &GraphWork, most: usize) -> Vec<Captured> {
                 all.len() - 1
             });
             let row = &mut all[place];
-            row.nodes = row.nodes.saturating_add(part.kernels).saturating_add(part.copies);
-            row.nodes = row.nodes.saturating_add(part.sets).saturating_add(part.others);
+            row.nodes = row.nodes.saturating_add(nodes);
             add(&mut row.sum_ns, ns);
             at = Some(place);
         }
@@ -84,36 +87,61 @@ pub(crate) fn captured(graphs: &GraphWork, most: usize) -> Vec<Captured> {
             add(&mut row.own_ns, ns);
         }
     }
-    // None is larger than what it is in, and the outer one comes first among equals.
+    // No row is larger than the one that holds it, which comes first among equals.
+    let size = |&place: &usize| std::cmp::Reverse((all[place].sum_ns, all[place].nodes));
     let mut largest: Vec<usize> = (0..all.len()).in_vec();
-    order::by_key(&mut largest, |&place| std::cmp::Reverse((all[place].sum_ns, all[place].nodes)));
+    order::by_key(&mut largest, size);
+    inside.iter_mut().chain([&mut roots]).for_each(|places| order::by_key(places, size));
     let mut has_row = vec![false; all.len()];
     largest.iter().take(most).for_each(|&place| has_row[place] = true);
     let mut rows = Vec::new();
-    let mut others = Captured::default();
-    let mut stack: Vec<usize> = roots.into_iter().rev().in_vec();
-    while let Some(place) = stack.pop() {
-        let row = std::mem::take(&mut all[place]);
-        if has_row[place] {
-            rows.push(row);
-            stack.extend(inside[place].iter().rev());
-        } else {
-            others.nodes = others.nodes.saturating_add(row.nodes);
-            add(&mut others.sum_ns, row.sum_ns);
-            add(&mut others.own_ns, row.sum_ns);
+    let mut stack = Vec::new();
+    // What is pushed first comes last.
+    let push = |places: &[usize], depth: usize, stack: &mut Vec<Row>| {
+        let hidden = || places.iter().filter(|place| !has_row[**place]).map(|&place| &all[place]);
+        let mut rest = Captured { depth, name: format!("({} more captured)", hidden().count()), ..Captured::default() };
+        for row in hidden() {
+            rest.nodes = rest.nodes.saturating_add(row.nodes);
+            add(&mut rest.sum_ns, row.sum_ns);
         }
-    }
-    if rows.len() < all.len() {
-        others.name = format!("({} more captured)", all.len() - rows.len());
-        rows.push(others);
+        rest.own_ns = rest.sum_ns;
+        stack.extend((rest.nodes > 0).then_some(Row::Rest(rest)));
+        stack.extend(places.iter().rev().filter(|place| has_row[**place]).map(|&place| Row::At(place)));
+    };
+    push(&roots, 0, &mut stack);
+    while let Some(row) = stack.pop() {
+        match row {
+            Row::Rest(rest) => rows.push(rest),
+            Row::At(place) => {
+                rows.push(all[place].clone());
+                push(&inside[place], all[place].depth + 1, &mut stack);
+            }
+        }
     }
     rows
 }
 
+enum Row {
+    At(usize),
+    Rest(Captured),
+}
+
+/// Whether any replay was recorded by its nodes. Others count nothing then, because they have no times.
+fn are_timed(graphs: &GraphWork) -> bool {
+    graphs.captured.iter().any(|part| part.timed > 0)
+}
+
 /// The explanation of such rows.
-pub(crate) fn captured_means<'a>(mut replayed: impl Iterator<Item = &'a GraphWork>) -> String {
-    let whole = if replayed.any(|graphs| graphs.whole > 0) { WITHOUT_TIMES } else { "" };
-    [CAPTURED_MEANS, whole].concat()
+pub(crate) fn captured_means<'a>(replayed: impl Iterator<Item = &'a GraphWork>) -> String {
+    let [mut without_times, mut without_whole] = [""; 2];
+    for graphs in replayed.filter(|graphs| graphs.whole > 0) {
+        if are_timed(graphs) {
+            without_whole = WITHOUT_WHOLE;
+        } else {
+            without_times = WITHOUT_TIMES;
+        }
+    }
+    [CAPTURED_MEANS, without_times, without_whole].concat()
 }
 
 /// One row for each pair of spans: those of the replay, and those of the capture.
@@ -185,10 +213,18 @@ fn label(part: &CapturedWork) -> &str {
     if part.captured_in.is_empty() { "(in no span of its own)" } else { &part.captured_in }
 }
 
-/// That the tables of kernels lack those of replays which were recorded as a whole, where such a table is shown.
+/// That the tables of kernels lack those of replays which were recorded as a whole, where such a table or the tree is
+/// shown.
 pub(super) fn left_out(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Option<String> {
-    const WITH_KERNELS: [Report; 6] =
-        [Report::Nvprof, Report::Torch, Report::Kernels, Report::RangeKernels, Report::Hot, Report::KernelExec];
+    const WITH_KERNELS: [Report; 7] = [
+        Report::Nvprof,
+        Report::Torch,
+        Report::Kernels,
+        Report::RangeKernels,
+        Report::Hot,
+        Report::KernelExec,
+        Report::Tree,
+    ];
     if !reports.iter().any(|report| WITH_KERNELS.contains(report)) {
         return None;
     }
@@ -227,25 +263,53 @@ mod tests {
 
     #[test]
     fn what_was_captured_in_a_span_stands_below_what_holds_it() {
-        let captured_in = ["decoder", "encoder > attention", "encoder", "", CapturedWork::NOT_SEEN, "encoder > norm"];
-        let counts = [(3, 0, 30), (9, 2, 90), (1, 0, 10), (1, 0, 0), (5, 0, 50), (2, 0, 0)];
-        let parts = captured_in.iter().zip(counts).map(|(name, (kernels, copies, ns))| part(name, kernels, copies, ns));
-        let work = GraphWork { replays: 1, captured: parts.collect(), ..GraphWork::default() };
         let row =
             |depth, name: &str, nodes, sum_ns, own_ns| Captured { depth, name: name.into(), nodes, sum_ns, own_ns };
+        let work = |parts| GraphWork { replays: 1, captured: parts, ..GraphWork::default() };
+        let timed = work(vec![
+            part("decoder", 3, 0, 95),
+            part("encoder > attention", 9, 2, 90),
+            part("encoder", 1, 0, 10),
+            part(CapturedWork::NOT_SEEN, 5, 0, 50),
+            part("encoder > norm", 2, 0, 8),
+            part("encoder > norm > scale", 1, 0, 1),
+            part("", 7, 0, 0),
+        ]);
         let all = [
-            row(0, "[encoder]", 14, Some(100), Some(10)),
+            row(0, "[encoder]", 15, Some(109), Some(10)),
             row(1, "[attention]", 11, Some(90), Some(90)),
-            row(1, "[norm]", 2, None, None),
+            row(1, "[norm]", 3, Some(9), Some(8)),
+            row(2, "[scale]", 1, Some(1), Some(1)),
+            row(0, "[decoder]", 3, Some(95), Some(95)),
             row(0, "(captured before measuring began)", 5, Some(50), Some(50)),
-            row(0, "[decoder]", 3, Some(30), Some(30)),
-            row(0, "(in no span of its own)", 1, None, None),
         ];
-        assert_eq!(captured(&work, 6), all);
-        let mut largest: Vec<Captured> = captured(&work, 3);
-        assert_eq!(largest.pop(), Some(row(0, "(3 more captured)", 6, Some(30), Some(30))));
-        assert_eq!(largest.iter().collect::<Vec<_>>(), [&all[0], &all[1], &all[3]]);
+        assert_eq!(captured(&timed, 6), all);
+        let rest =
+            [row(1, "(1 more captured)", 3, Some(9), Some(9)), row(0, "(1 more captured)", 5, Some(50), Some(50))];
+        let expected = [&all[0], &all[1], &rest[0], &all[4], &rest[1]];
+        assert_eq!(captured(&timed, 3).iter().collect::<Vec<_>>(), expected);
+        assert_eq!(captured(&timed, 0), [row(0, "(3 more captured)", 23, Some(254), Some(254))]);
+        let whole = work(vec![part("a", 3, 4, 0), part("", 1, 0, 0), part("b", 0, 0, 0)]);
+        let expected = [row(0, "[a]", 7, None, None), row(0, "(in no span of its own)", 1, None, None)];
+        assert_eq!(captured(&whole, 6), expected);
+        let spaced = work(vec![part("(in no span of its own)", 1, 0, 5), part("", 1, 0, 5)]);
+        assert_eq!(captured(&spaced, 6).len(), 2, "a name is not taken for the label");
         assert_eq!(captured(&GraphWork::default(), 6), []);
+    }
+
+    #[test]
+    fn a_line_says_what_the_rows_count() {
+        let works = [(0, 5), (1, 0), (1, 5)].map(|(whole, ns)| GraphWork {
+            whole,
+            captured: vec![part("a", 1, 0, ns)],
+            ..GraphWork::default()
+        });
+        let both = [WITHOUT_TIMES, WITHOUT_WHOLE].concat();
+        let means = |works: &[GraphWork]| captured_means(works.iter()).split_off(CAPTURED_MEANS.len());
+        assert_eq!(
+            [&works[..1], &works[1..2], &works[2..], &works].map(means),
+            ["", WITHOUT_TIMES, WITHOUT_WHOLE, &both]
+        );
     }
 
     #[test]

@@ -396,13 +396,17 @@ fn captured_work_is_below_the_phase_that_replays_it() {
     let work = |ns| with(GpuWork::default(), |it| (it.operations, it.sum_ns, it.busy_ns) = (6, ns, ns));
     let part = |path, ns| with(CapturedWork::new(path), |it| (it.kernels, it.timed, it.sum_ns) = (2, 2, ns));
     let captured = vec![part("encoder > attention", 60), part("encoder", 20), part("decoder", 10)];
-    let graphs = with(GraphWork::default(), |it| (it.replays, it.captured) = (2, captured));
-    let replay = with(TreeNode::new("replay"), |it| {
-        (it.calls, it.instances, it.total_ns, it.self_ns) = (2, 2, 500, 500);
-        it.gpu = Some(with(NodeWork::new(work(100), work(100)), |it| it.graphs = graphs));
-    });
-    let gpu = with(GpuActivity::default(), |it| it.total = work(100));
-    let summary = with(Summary::default(), |it| (it.tree, it.gpu) = (vec![replay], Some(gpu)));
+    let replay = |name, captured| {
+        let graphs = with(GraphWork::default(), |it| (it.replays, it.captured) = (2, captured));
+        with(TreeNode::new(name), |it| {
+            (it.calls, it.instances, it.total_ns, it.self_ns) = (2, 2, 500, 500);
+            it.gpu = Some(with(NodeWork::new(work(100), work(100)), |it| it.graphs = graphs));
+        })
+    };
+    // The second one has branches that run at once.
+    let tree = vec![replay("replay", captured), replay("branches", vec![part("one > two", 150), part("one", 50)])];
+    let gpu = with(GpuActivity::default(), |it| it.total = work(200));
+    let summary = with(Summary::default(), |it| (it.tree, it.gpu) = (tree, Some(gpu)));
     let mut html = Vec::new();
     summary.write_html(&mut html).expect("memory takes it");
     let mut browser = Browser::start();
@@ -412,8 +416,8 @@ fn captured_work_is_below_the_phase_that_replays_it() {
         browser
             .number(&format!("page.flame.graphs.gpu.value[page.run.tree.findIndex((node) => node.name === '{name}')]"))
     };
-    let names = ["replay", "[encoder]", "[attention]", "[decoder]"];
-    assert_eq!(names.map(|name| value(&mut browser, name)), [100.0, 80.0, 60.0, 10.0]);
+    let names = ["replay", "[encoder]", "[attention]", "[decoder]", "branches", "[one]", "[two]"];
+    assert_eq!(names.map(|name| value(&mut browser, name)), [100.0, 80.0, 60.0, 10.0, 100.0, 100.0, 75.0]);
     let at = browser.eval("page.phase('[attention]')");
     browser.mouse("mouseMoved", (at["x"].as_f64().expect("x"), at["y"].as_f64().expect("y")), json!({}));
     let told = tip(&mut browser);
@@ -422,11 +426,14 @@ fn captured_work_is_below_the_phase_that_replays_it() {
     browser.click_on(tab);
     let rows = browser.text("[...document.querySelectorAll('#panel tbody tr')].map((row) => row.innerText.replace(/\\s+/g, ' ').trim()).join('\\n')");
     let expected = "\
-replay 100.0 % 500 ns 500 ns 100.0 % 2 250 ns 2 100 ns 100 ns 6
+replay 50.0 % 500 ns 500 ns 50.0 % 2 250 ns 2 100 ns 100 ns 6
 [encoder] - - - - - - - 80 ns 20 ns 4
 [attention] - - - - - - - 60 ns 60 ns 2
-[decoder] - - - - - - - 10 ns 10 ns 2";
+[decoder] - - - - - - - 10 ns 10 ns 2
+branches 50.0 % 500 ns 500 ns 50.0 % 2 250 ns 2 100 ns 100 ns 6
+[one] - - - - - - - 200 ns 50 ns 4
+[two] - - - - - - - 150 ns 150 ns 2";
     assert_eq!(rows, expected);
-    assert!(browser.text("document.body.innerText").contains("2 in 1 phase"), "captured work is no phase");
+    assert!(browser.text("document.body.innerText").contains("4 in 2 phases"), "captured work is no phase");
     assert_eq!(browser.complaints(), NOTHING);
 }

@@ -84,15 +84,19 @@ fn is_not(marked: &bool) -> bool {
 const MOST_CAPTURED: usize = 1_000;
 
 /// All nodes, parents before their children, and the number of omitted nodes. GPU work outside of any range comes last,
-/// without CPU time. The number of nodes of captured work is bounded, too.
+/// without CPU time. Of captured work there are at most as many nodes.
 pub(super) fn nodes(summary: &Summary, phases: &Phases, appended: &[(usize, Column)]) -> (Vec<Node>, usize) {
     let all = phases.all();
     let kept = 0..all.len().min(MOST_NODES);
     let mut replayed: FxHashMap<Option<usize>, Vec<Captured>> = FxHashMap::default();
     let mut room = MOST_NODES;
-    for (index, graphs) in replayed_in(phases, summary.gpu.as_ref()) {
-        let rows = captured(graphs, MOST_CAPTURED.min(room));
-        room = room.saturating_sub(rows.len());
+    let has_row = |index: Option<usize>| index.is_none_or(|index| kept.contains(&index));
+    for (index, graphs) in replayed_in(phases, summary.gpu.as_ref()).filter(|(index, _)| has_row(*index)) {
+        let rows = captured(graphs, MOST_CAPTURED);
+        if rows.len() > room {
+            break;
+        }
+        room -= rows.len();
         replayed.insert(index, rows);
     }
     let mut nodes = Vec::new();

@@ -203,10 +203,12 @@ impl Layout {
 
     fn push(&self, out: &mut String, margin: &str, cells: &[String], phase: &str, bar: &str) {
         let mut text = margin.to_owned();
-        for (column, (cell, width)) in cells.iter().zip(&self.widths).enumerate() {
+        for (column, width) in self.widths.iter().enumerate() {
             if !self.shown[column] {
                 continue;
             }
+            // A line may lack the further columns.
+            let cell = cells.get(column).map_or("", String::as_str);
             text.push_str(if column == 0 { " " } else { "  " });
             text.push_str(&blanks(cell, *width));
             text.push_str(cell);

@@ -51,18 +51,21 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     let entries = Shape::of(&phases, options.rows).entries();
     let quantiles = quantiles_of(&phases);
     let appended = appended_figures(entries.iter().map(|entry| phases.all()[entry.index].node));
-    let replayed: FxHashMap<Option<usize>, &GraphWork> =
-        graphs::replayed(&phases, summary.gpu.as_ref()).take(MOST_REPLAYING).collect();
+    let outside = summary.gpu.as_ref().and_then(outside);
+    let has_row = |index| match index {
+        Some(index) => entries.iter().any(|entry| entry.folded == 0 && entry.index == index),
+        None => outside.is_some(),
+    };
+    let replayed = graphs::replayed(&phases, summary.gpu.as_ref()).filter(|(index, _)| has_row(*index));
+    let replayed: FxHashMap<Option<usize>, &GraphWork> = replayed.take(MOST_REPLAYING).collect();
     let mut lines: Vec<Line> = Vec::new();
     for entry in &entries {
         lines.push(line(&phases, entry, (&appended, &quantiles), options));
         let graphs = replayed.get(&Some(entry.index)).filter(|_| entry.folded == 0);
         lines.extend(graphs.into_iter().flat_map(|graphs| captured(graphs, entry.depth + 1, options)));
     }
-    let outside = summary.gpu.as_ref().and_then(outside);
-    let graphs = replayed.get(&None).filter(|_| outside.is_some());
     lines.extend(outside);
-    lines.extend(graphs.into_iter().flat_map(|graphs| captured(graphs, 1, options)));
+    lines.extend(replayed.get(&None).into_iter().flat_map(|graphs| captured(graphs, 1, options)));
     let known = |way: Way| phases.gpu_whole(way).is_some();
     let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
     let headers = appended.iter().map(|(_, column)| column.page.to_string());

@@ -4,7 +4,7 @@ mod verdict;
 mod waiting;
 
 use super::*;
-use crate::{CapturedWork, GpuWork, GraphWork, MemoryKind, NodeWork, Report, TreeNode};
+use crate::{CapturedWork, GpuWork, GraphWork, MemoryKind, NodeWork, Quantile, Report, TreeNode};
 
 fn node(name: &str, calls: u64, total_ns: u64, self_ns: u64, children: Vec<TreeNode>) -> TreeNode {
     TreeNode { name: name.to_owned(), calls, instances: calls, total_ns, self_ns, children, ..TreeNode::default() }
@@ -337,12 +337,20 @@ fn captured_work_at_80_columns() {
     assert!(shown.starts_with(expected), "{shown}");
     let explained = "
  GPU busy counts work that overlaps once: children may add up to more
- []  captured in a span of this name, and replayed in the row above: the counts
-     are graph nodes, GPU busy is the sum of their times (not known for replays
-     recorded as a whole: `graphs=nodes` records each node)
+ []  captured in a span of this name, and replayed in the one that the brackets
+     stand below: the counts are graph nodes, the times are sums; replays
+     recorded as a whole have none (`graphs=nodes` records each node)
 
 ";
     assert!(shown.ends_with(explained), "{shown}");
+
+    // Further columns of a run stay empty.
+    summary.tree[0].quantiles = vec![Quantile { q: 0.5, ns: 7.0, exact: true }];
+    let shown = tree(&summary, &RenderOptions::default().width(200));
+    let place = |text| shown.lines().find_map(|line| line.find(text));
+    let names = ["Phase  ", "[encoder]", "[attention]", "(outside any range)", "[a]"].map(place);
+    let first = place("Phase  ").unwrap();
+    assert_eq!(names, [0, 2, 4, 0, 2].map(|indent| Some(first + indent)), "{shown}");
 }
 
 /// If no phase launched work, the column of shares is missing, but work launched outside of spans is still shown.

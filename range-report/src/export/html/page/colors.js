@@ -55,7 +55,8 @@ function neighboursOfNames() {
     }
   };
   const last = [];
-  run.tree.slice(0, 20 * MOST_COLORED).forEach(({ depth, name }) => {
+  const drawn = run.tree.filter((node) => !node.captured || node.gpu.busy);
+  drawn.slice(0, 20 * MOST_COLORED).forEach(({ depth, name }) => {
     if (depth > 0) add(last[depth - 1], name, 50);
     if (last.length > depth) add(last[depth], name, 50);
     last[depth] = name;

@@ -47,12 +47,7 @@ function readTree() {
   });
   for (const index of stack) flame.ends[index] = run.tree.length;
   flame.graphs.cpu = graphOf((node) => node.own);
-  const busy = run.tree.map((node) => node.gpu?.busy_own ?? 0);
-  run.tree.forEach((node, index) => {
-    const above = flame.parents[index];
-    // What a replay consists of is a part of its phase.
-    if (node.captured && !run.tree[above].captured) busy[above] = Math.max(busy[above] - (node.gpu.busy ?? 0), 0);
-  });
+  const busy = busyWidths();
   flame.graphs.gpu = graphOf((_, index) => busy[index]);
   const waited = (node) => (run.hot.loops.includes(node.name) ? 0 : (node.awaited_own ?? 0));
   flame.graphs.latency = graphOf((node) => node.own + waited(node));
@@ -61,6 +56,25 @@ function readTree() {
   byId('flame-cpu').hidden = byId('flame-gpu').hidden && byId('flame-latency').hidden;
   if (flame.graphs.cpu.total === 0 && flame.graphs.gpu.total > 0) showFlame('gpu');
   byId('flames').hidden = flame.graphs.cpu.total + flame.graphs.gpu.total === 0;
+}
+
+/** The widths of busy times. What a phase replays has a part of the phase's, in which it fits. */
+function busyWidths() {
+  const busy = Float64Array.from(run.tree, (node) => node.gpu?.busy_own ?? 0);
+  const phase = [];
+  const replayed = new Float64Array(run.tree.length);
+  run.tree.forEach((node, index) => {
+    const above = flame.parents[index];
+    phase[index] = !node.captured ? index : phase[above];
+    if (node.captured && above === phase[index]) replayed[above] += node.gpu.busy ?? 0;
+  });
+  const own = busy.slice();
+  run.tree.forEach((node, index) => {
+    const [whole, part] = [own[phase[index]], replayed[phase[index]]];
+    if (!node.captured) busy[index] = Math.max(whole - part, 0);
+    else if (part > whole) busy[index] *= whole / part;
+  });
+  return busy;
 }
 
 function isUnder(node, root) {
