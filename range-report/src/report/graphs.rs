@@ -228,19 +228,44 @@ pub(super) fn left_out(summary: &Summary, reports: &[Report], options: &RenderOp
     if !reports.iter().any(|report| WITH_KERNELS.contains(report)) {
         return None;
     }
-    let phases = Phases::of(summary);
-    let all: Vec<&GraphWork> = replayed(&phases, summary.gpu.as_ref()).map(|(_, graphs)| graphs).in_vec();
-    let sum = |of: fn(&GraphWork) -> u64| all.iter().fold(0_u64, |sum, graphs| sum.saturating_add(of(graphs)));
-    let (count, ns) = (sum(|graphs| graphs.whole), sum(|graphs| graphs.whole_ns));
+    let Whole { replays: count, ns, .. } = recorded_whole(&Phases::of(summary), summary.gpu.as_ref())?;
     let (replays, were) = if count == 1 { ("replay", "was") } else { ("replays", "were") };
-    (count > 0).then(|| {
-        format!(
-            "{} {replays} of CUDA graphs {were} recorded as a whole, {} on the GPU: their kernels and copies are in no \
-             table. `graphs=nodes` records each, and slows replays down.",
-            options.wording().count(count),
-            human_inline(ns)
-        )
-    })
+    Some(format!(
+        "{} {replays} of CUDA graphs {were} recorded as a whole, {} on the GPU: their kernels and copies are in no \
+         table. `graphs=nodes` records each, and slows replays down.",
+        options.wording().count(count),
+        human_inline(ns)
+    ))
+}
+
+/// Replays that were recorded as a whole.
+pub(crate) struct Whole {
+    /// Their number.
+    pub(crate) replays: u64,
+    /// Sum of their durations, in nanoseconds.
+    pub(crate) ns: u64,
+    /// The phase with more than half of that.
+    pub(crate) launched_in: Option<usize>,
+}
+
+impl Whole {
+    /// Stands for them among kernels and copies.
+    pub(crate) const NAME: &str = "[CUDA graph replays]";
+}
+
+/// All replays that were recorded as a whole, if there are any.
+pub(crate) fn recorded_whole(phases: &Phases, gpu: Option<&GpuActivity>) -> Option<Whole> {
+    let mut all = Whole { replays: 0, ns: 0, launched_in: None };
+    let mut longest = (None, 0);
+    for (index, graphs) in replayed(phases, gpu) {
+        all.replays = all.replays.saturating_add(graphs.whole);
+        all.ns = all.ns.saturating_add(graphs.whole_ns);
+        if graphs.whole_ns > longest.1 {
+            longest = (index, graphs.whole_ns);
+        }
+    }
+    all.launched_in = longest.0.filter(|_| longest.1 > all.ns / 2);
+    (all.replays > 0).then_some(all)
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use super::envelope::{section, title};
 use super::fitted::{Keep, dropping, fitted};
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
+use super::graphs::{self, Whole};
 use super::options::{HOT_PERCENT, RenderOptions};
 use super::table::{Cell, Column, Table};
-use crate::analysis::enough;
+use crate::analysis::{Phases, enough};
 use crate::stats::{Lean, Named, order};
 use crate::text::kernels::short_names;
 use crate::text::names::escaped;
@@ -29,7 +30,19 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
         return section(&title, NO_ACTIVITY);
     };
     let mut operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, options.style), options);
-    let launched_in = launching_ranges(gpu, options);
+    let mut launched_in = launching_ranges(gpu, options);
+    let phases = Phases::of(summary);
+    let mut items = ["kernel or copy", "kernels and copies"];
+    if let Some(whole) = graphs::recorded_whole(&phases, Some(gpu)) {
+        items = ["kernel, copy or graph", "kernels, copies and graphs"];
+        let name = Whole::NAME.to_owned();
+        if let Some(index) = whole.launched_in {
+            let label = phases.label(index, options.wording());
+            *launched_in.row(name.clone()) = shorten(&label, MAX_RANGE, MAX_RANGE * 2 / 3);
+        }
+        operations.push(Tally { name, calls: whole.replays, total_ns: whole.ns, min_ns: 0, max_ns: whole.ns });
+        order::by_most(&mut operations, |row| row.total_ns);
+    }
     let ranges: Vec<String> =
         operations.iter().map(|row| launched_in.get(&row.name).cloned().unwrap_or_default()).in_vec();
     if !options.full_names && !options.raw_names {
@@ -43,12 +56,7 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     }
     let mut calls = gpu_work::calls(gpu, options);
     order::by_most(&mut calls, |row| row.total_ns);
-    let mut out = List { what: "GPU time", items: ["kernel or copy", "kernels and copies"], none: NO_OPERATION }.text(
-        &operations,
-        &ranges,
-        percent,
-        options,
-    );
+    let mut out = List { what: "GPU time", items, none: NO_OPERATION }.text(&operations, &ranges, percent, options);
     out.push('\n');
     out += &List {
         what: "API time",

@@ -1,5 +1,7 @@
 use super::*;
-use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, Sizes, Times};
+use crate::{
+    ApiCallStats, GpuActivity, GraphWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Sizes, Times, TreeNode,
+};
 
 fn times(instances: u64, total_ns: u64) -> Times {
     Times { instances, total_ns, ..Times::default() }
@@ -173,4 +175,32 @@ fn what_is_missing_is_said() {
     assert!(nothing.contains(NO_OPERATION) && nothing.contains(NO_CALL_RECORDED), "{nothing}");
     let no_calls = text(Some(GpuActivity { calls: Some(vec![]), ..GpuActivity::default() }));
     assert!(no_calls.contains(NO_CALL), "{no_calls}");
+}
+
+/// Without them, the copies before the first replay would seem to be most of the GPU's time.
+#[test]
+fn whole_replays_of_graphs_are_among_the_operations() {
+    let mut summary = inference();
+    let replay = |name: &str, whole, whole_ns| TreeNode {
+        gpu: Some(NodeWork {
+            graphs: GraphWork { replays: whole, whole, whole_ns, ..GraphWork::default() },
+            ..NodeWork::default()
+        }),
+        ..TreeNode::new(name)
+    };
+    summary.tree = vec![replay("decode", 100, 300_000_000), replay("warm up", 3, 10_000_000)];
+    let expected = "
+ The kernel, copy or graph that makes 80 % of GPU time (350.9 ms):
+
+ Name                  Share  Together     Total  Calls  Range
+ --------------------  -----  --------  --------  -----  ------
+ [CUDA graph replays]  88.3%     88.3%  310.0 ms    103  decode
+ 9 more are left out: together 11.7%.
+";
+    let options = RenderOptions { hot_percent: 80.0, ..RenderOptions::default().width(80) };
+    let shown = hot(&summary, &options);
+    assert!(shown.contains(expected), "{shown}");
+    // No span launched more than half of it.
+    summary.tree[1] = replay("warm up", 3, 300_000_000);
+    assert!(hot(&summary, &options).contains("\n [CUDA graph replays]  93.6%     93.6%  600.0 ms    103\n"));
 }
