@@ -26,7 +26,7 @@ use tracing_gpu::{Chosen, Output, Profiler, RunSampler};
 
 use crate::folder::{self, Folder, Settings};
 use crate::{complain, system};
-use options::{CommandLine, Compare, Other, Print, Run, WRONG_USE};
+use options::{CommandLine, Compare, Convert, Other, Print, Run, WRONG_USE};
 use program::Program;
 
 const SUCCESS: u8 = 0;
@@ -50,8 +50,7 @@ pub fn run() -> u8 {
         Some(Other::Merge { folder, print }) => merge(&folder, &print),
         Some(Other::Compare(asked)) => compare(&asked),
         Some(Other::Page { summary, output, without }) => page(&summary, output, without),
-        #[cfg(feature = "parquet")]
-        Some(Other::Convert(asked)) => ended(convert::convert(&asked).map(|()| SUCCESS), FAILURE),
+        Some(Other::Convert(asked)) => ended(convert(&asked).map(|()| SUCCESS), FAILURE),
         Some(Other::Query(asked)) => ended(query::query(&asked).map(|()| SUCCESS), FAILURE),
         Some(Other::Completions { shell }) => {
             clap_complete::generate(shell, &mut CommandLine::command(), "tracing-gpu", &mut io::stdout());
@@ -68,6 +67,22 @@ pub fn run() -> u8 {
             }
         }
     }
+}
+
+#[cfg(feature = "parquet")]
+fn convert(asked: &Convert) -> io::Result<()> {
+    convert::convert(asked)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn convert(asked: &Convert) -> io::Result<()> {
+    let Convert { input, folder, run, host, rank } = asked;
+    let _unused = (run, host, rank);
+    let (input, folder) = (input.display(), folder.display());
+    Err(io::Error::other(format!(
+        "cannot convert `{input}` to datasets in `{folder}`: this command was built without them: `cargo install --path \
+         tracing-gpu-cli --features parquet`"
+    )))
 }
 
 /// Prints help, the version, or the error of the command line.

@@ -74,7 +74,6 @@ pub(super) enum Other {
         without: Option<String>,
     },
     /// Writes datasets of Parquet files, for DuckDB and Spark, from the database or the trace of a run
-    #[cfg(feature = "parquet")]
     Convert(Convert),
     /// Asks datasets of Parquet files, of one run or of many: which ranks are slow, who waits for whom
     ///
@@ -119,7 +118,6 @@ pub(super) struct Print {
 }
 
 /// What is converted.
-#[cfg(feature = "parquet")]
 #[derive(Args, Clone, Debug)]
 pub(super) struct Convert {
     /// A database of `--sqlite` or of `nsys export --type sqlite`, or a timeline of `--trace` or
