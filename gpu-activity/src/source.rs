@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::graph::GraphChange;
 use crate::record::{Api, ApiCall, Detail, GpuOp};
@@ -30,6 +31,9 @@ pub struct Lost {
     pub over_budget: u64,
 }
 
+/// How often a reader's rounds usually are.
+pub const PERIOD: Duration = Duration::from_millis(100);
+
 /// A source of records, for one reader. The numbers of launches, kernels and devices are unique over all sources. Times
 /// are nanoseconds of [`now`](crate::cupti::now).
 ///
@@ -38,6 +42,10 @@ pub struct Lost {
 pub trait Source: fmt::Debug + Sync {
     /// Makes complete records ready for the next batch. Waits for no GPU.
     fn flush(&self);
+    /// How often the reader's rounds should be, if it asks before each.
+    fn period(&self) -> Duration {
+        PERIOD
+    }
     /// Fixes the next batch: all records that have arrived.
     fn hold(&self);
     /// Reads the records of the batch, once. Returns the losses since the last call.

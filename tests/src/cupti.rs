@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -162,13 +163,30 @@ impl Sink for Collector {
 impl Recording {
     /// Starts a session, or returns the reason why it cannot start.
     pub fn start(api_records: bool, buffer_bytes: usize) -> Result<Self, String> {
+        Self::of(Options { api_records, details: Details::NONE, graphs: Graphs::Nodes, buffer_bytes, in_init: false })
+    }
+
+    /// Starts a session that records graphs as a whole.
+    pub fn of_whole_graphs(buffer_bytes: usize) -> Result<Self, String> {
+        let graphs = Graphs::Whole;
+        Self::of(Options { api_records: false, details: Details::NONE, graphs, buffer_bytes, in_init: false })
+    }
+
+    fn of(options: Options) -> Result<Self, String> {
         let seen: &'static Collector = Box::leak(Box::default());
-        let session = start(
-            Options { api_records, details: Details::NONE, graphs: Graphs::Nodes, buffer_bytes, in_init: false },
-            seen,
-        )
-        .map_err(|reason| reason.to_string())?;
+        let session = start(options, seen).map_err(|reason| reason.to_string())?;
         Ok(Self { session, seen })
+    }
+
+    /// How often it wants to be flushed.
+    #[must_use]
+    pub fn period(&self) -> Duration {
+        self.session.period()
+    }
+
+    /// Records nodes of graphs from now on.
+    pub fn record_nodes(&self) {
+        self.session.record_nodes();
     }
 
     /// The output since the last call.

@@ -45,6 +45,8 @@ pub(super) struct Receiver {
     pub(super) typed_nodes: OnceCell<Vec<(u32, usize)>>,
     /// Functions that open memory of other processes.
     pub(super) opens_memory: OnceCell<Vec<u32>>,
+    /// Whether a graph was made executable.
+    pub(super) made_executable: AtomicBool,
 }
 
 /// The devices of a process, as far as they matter for copies between devices. Where nodes of graphs are recorded, that
@@ -439,6 +441,7 @@ unsafe fn on_graph(receiver: &Receiver, number: u32, data: *const c_void) {
         EXEC_BEGINS => return MAKING.set(executable().unwrap_or(0)),
         EXEC_CREATED => {
             MAKING.set(0);
+            receiver.made_executable.store(true, Ordering::Relaxed);
             let Some(graph) = executable() else { return };
             Some(GraphChange::Instantiated { graph })
         }

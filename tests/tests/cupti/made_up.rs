@@ -77,6 +77,12 @@ fn beyond_the_budget_records_are_counted() {
 }
 
 #[test]
+fn an_older_library_is_flushed_less_often_once_there_is_a_graph() {
+    scenario("older", &[("FAKE_VERSION", "28")]);
+    scenario("newer", &[]);
+}
+
+#[test]
 fn a_child_of_the_process_does_nothing() {
     scenario("fork", &[]);
 }

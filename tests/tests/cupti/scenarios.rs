@@ -9,6 +9,7 @@ use tracing_gpu::summary::RangeStyle;
 use tracing_gpu::{ClockPair, Gpu, Output, Profiler, Summary};
 
 use crate::fake::{COPY, Fake, GRAPH, LAUNCH, SYNCHRONIZE, monotonic};
+use crate::graphs::EXECUTABLE;
 
 const BUDGET: usize = 8 << 20;
 
@@ -17,6 +18,8 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
         "whole" => whole(fake),
         "api" => api(fake),
         "budget" => budget(fake),
+        "older" => period(fake, 2_000),
+        "newer" => period(fake, 100),
         "many" => many(fake),
         "fork" => fork(fake),
         "hang" => hang(fake),
@@ -100,6 +103,18 @@ fn api(fake: &Fake) {
     assert!(seen.calls.iter().all(|call| call.start <= call.end && call.end <= monotonic()));
     session.finish(true);
     assert_eq!([5, 9].map(|context| fake.waited(context)), [1, 0], "only where work was launched");
+}
+
+/// CUPTI before 13.0 gives no time to a whole replay that runs in a flush.
+fn period(fake: &Fake, ms: u64) {
+    let session = Recording::of_whole_graphs(BUDGET).unwrap_or_else(|reason| panic!("{reason}"));
+    let is = |ms| assert_eq!(session.period(), Duration::from_millis(ms));
+    is(100);
+    fake.graph(EXECUTABLE, 2, 0, 0);
+    is(ms);
+    session.record_nodes();
+    is(100);
+    session.finish(true);
 }
 
 /// Buffers beyond the budget exist, and their records are counted.

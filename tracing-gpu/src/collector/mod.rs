@@ -305,7 +305,9 @@ impl Collector {
     fn run(&'static self) {
         own::whole_thread();
         while !self.stop.load(Acquire) {
-            std::thread::park_timeout(PERIOD); // returns early after many notes, and sometimes without a reason
+            let period = self.sources.iter().map(|source| source.period()).max();
+            // Returns early after many notes, and sometimes without a reason.
+            std::thread::park_timeout(period.unwrap_or(PERIOD));
             if self.stop.load(Acquire) {
                 return;
             }
