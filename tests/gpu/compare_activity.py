@@ -282,10 +282,12 @@ def compare_range_kernels(gpu, rows, pairs):
         key = (text(row, "NVTX Range"), text(row, "Style"), text(row, "Kernel Name"))
         theirs[key].append((int(number(row, "NVTX Inst")), int(number(row, "Kern Inst")), number(row, "Total Time")))
     # CUPTI before 13.5 does not say which replay ran a kernel in a condition: Nsight Systems has it in no range, and we
-    # have it in the ranges of its replays, which the program knows (graphs.py).
+    # have it in the ranges of its replays, which the program knows (graphs.cu, graphs.py).
     for key in [key for key in theirs if not key[0] and key not in ours]:
-        there = [other for other in ours if other[0] and other[2] == key[2] and other not in theirs]
-        if sum(row[1] for other in there for row in ours[other]) == sum(row[1] for row in theirs[key]):
+        there = [other for other in ours if other[0].startswith(":replay conditional") and other[2] == key[2]]
+        sums = lambda rows: (sum(row[1] for row in rows), sum(row[2] for row in rows))
+        (count, total), (other_count, other_total) = sums(sum((ours[it] for it in there), [])), sums(theirs[key])
+        if count == other_count and abs(deviation(total, other_total)) <= KERNEL_TOLERANCE:
             for other in there:
                 print(f"   {base_name(key[2])} is in {other[0]} here, and in no range in Nsight's table")
                 del ours[other]

@@ -12,10 +12,11 @@ trace, summary = (json.load(open(path)) for path in sys.argv[1:3])
 events = trace["traceEvents"] if isinstance(trace, dict) else trace
 kernels = [event for event in events if event.get("cat") == "kernel"]
 updated = {3: 1, 4: 2}  # by an update, in place of kernels 1 and 2
+number_of = lambda event: int(re.search(r"kernel<(?:\(int\))?(\d+)>", event["name"]).group(1))
 wrong, counts = [], collections.Counter()
 eager, replayed = collections.Counter(), collections.Counter()
 for event in kernels:
-    number = int(re.search(r"kernel<(?:\(int\))?(\d+)>", event["name"]).group(1))
+    number = number_of(event)
     span, captured = event["args"].get("span"), event["args"].get("captured_in", "")
     if span == f"capture {number}" and not captured:
         eager[number] += event["dur"]
@@ -29,6 +30,13 @@ expected = {"flat": 40, "updated": 40, "nested": 140, "conditional even": 40, "c
 expected = {f"replay {form}": count for form, count in expected.items()}
 print(len(kernels), "kernels;", dict(counts), "wrong:", wrong[:5], len(wrong))
 assert not wrong and dict(counts) == expected, expected
+# One replay of the condition after another runs kernels 20 to 23, all in its own range.
+conditional = [event for event in kernels if 20 <= number_of(event) <= 23]
+inside = sorted((event["ts"], number_of(event), event["args"]["span"]) for event in conditional)
+for begin in range(0, len(inside), 4):
+    replay = inside[begin:begin + 4]
+    form = "even" if begin % 8 == 0 else "odd"
+    assert [row[1:] for row in replay] == [(20 + row, f"replay conditional {form}") for row in range(4)], replay
 for number, time in sorted(eager.items()):
     print(f"kernel {number}: eager {time:.1f} us, in a graph {replayed[number]:.1f} us")
     assert abs(replayed[number] / time - 1) <= 0.01, number
