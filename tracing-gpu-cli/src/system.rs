@@ -45,6 +45,9 @@ const OF_PROGRAM: [c_int; 12] = [
 /// If one of these arrives after the program has ended, the command itself should end.
 const OF_COMMAND: [c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
+/// These also stop what the command does once it waits for nothing. A terminal may close meanwhile.
+const STOP: [c_int; 3] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
 /// Neutralises inherited settings that would end this command or its waiting: a limit on file sizes (a write then
 /// returns an error), readers that are gone, ignored ends of children, and closed standard descriptors. Uses a handler
 /// instead of "ignore" for the reason below; Rust restores `SIGPIPE` in a started program.
@@ -131,9 +134,7 @@ extern "C" fn pass_on(signal: c_int, info: *mut libc::siginfo_t, _context: *mut 
     let is_for_us = is_by_kernel || program > 0 && sender == program;
     match program {
         // SAFETY: gives a number.
-        WAITED if OF_COMMAND.contains(&signal) && sender != unsafe { libc::getpid() } => {
-            ASKED_TO_STOP.store(true, SeqCst);
-        }
+        WAITED if STOP.contains(&signal) && sender != unsafe { libc::getpid() } => ASKED_TO_STOP.store(true, SeqCst),
         ..0 if OF_COMMAND.contains(&signal) => ASKED_TO_END.store(true, SeqCst),
         0 if !is_for_us => drop(PENDING.fetch_or(1 << signal, SeqCst)),
         1.. if !is_for_us => send(signal),

@@ -220,6 +220,7 @@ impl Files {
             }
             sink.begin(&merged.process)?;
             for (page, process) in parts {
+                not_stopped()?;
                 let read = fs::File::open(&page);
                 if read.and_then(|read| sink.join(process, merged.process.started_unix_ns, read)).is_ok() {
                     joined.push(page);
@@ -295,37 +296,49 @@ fn join_alike(key: &str, format: Format, written: &mut Vec<(PathBuf, PathBuf)>, 
         // A link stays, and what it leads to is replaced.
         let target = fs::canonicalize(&name).ok().filter(|target| target.is_file()).unwrap_or_else(|| name.clone());
         let joined = with_process(&target, &format!("joined-{}", std::process::id()));
-        match join_unless_stopped(format, own.clone(), joined.clone()).and_then(|()| move_to(&joined, &target)) {
+        match join_unless_stopped(format, &own, &joined, &target) {
             Ok(()) => {
                 own.iter().flat_map(|own| [own.clone(), journal(own)]).for_each(|own| drop(fs::remove_file(own)));
                 written.retain(|(_, other)| *other != name);
                 names.push(name);
             }
             Err(error) => {
-                if error.kind() != io::ErrorKind::AlreadyExists {
-                    let _there_may_be_none = fs::remove_file(joined);
-                }
                 complain(&format!("cannot join the files of processes to `{}`: {error}", name.display()));
             }
         }
     }
 }
 
-/// Joins files in a thread, which nobody waits for once the command is asked to end.
-fn join_unless_stopped(format: Format, own: Vec<PathBuf>, joined: PathBuf) -> io::Result<()> {
+/// Joins files in a thread, which nobody waits for once the command is asked to stop. The new file is in a folder of
+/// its own until then, without which the thread cannot begin one.
+fn join_unless_stopped(format: Format, own: &[PathBuf], joined: &Path, target: &Path) -> io::Result<()> {
+    not_stopped()?;
+    fs::create_dir(joined)?;
+    let file = joined.join(target.file_name().unwrap_or_default());
+    let result = join_in_thread(format, own, &file).and_then(|()| move_to(&file, target));
+    // The thread may have made one meanwhile.
+    while fs::remove_dir_all(joined).is_err_and(|error| error.kind() == io::ErrorKind::DirectoryNotEmpty) {}
+    result
+}
+
+fn join_in_thread(format: Format, own: &[PathBuf], file: &Path) -> io::Result<()> {
     let (done, is_done) = mpsc::channel();
-    let join = move || drop(done.send(joined::join(format, &own, &joined)));
-    std::thread::Builder::new().spawn(join)?;
+    let (parts, to) = (own.to_vec(), file.to_owned());
+    let join = move || drop(done.send(joined::join(format, &parts, &to)));
+    if std::thread::Builder::new().spawn(join).is_err() {
+        return joined::join(format, own, file);
+    }
     loop {
         match is_done.recv_timeout(LOOK_AGAIN) {
-            Err(RecvTimeoutError::Timeout) if system::is_asked_to_stop() => {
-                return Err(io::Error::other("stopped by a signal"));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => not_stopped()?,
             Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("the thread ended")),
             Ok(result) => return result,
         }
     }
+}
+
+fn not_stopped() -> io::Result<()> {
+    if system::is_asked_to_stop() { Err(io::Error::other("stopped by a signal")) } else { Ok(()) }
 }
 
 /// Whether a page was written to its end.
