@@ -15,9 +15,9 @@ use crate::{CapturedWork, GpuActivity, GraphWork, Summary};
 
 /// For a summary without replays.
 const NO_GRAPH: &str = "No CUDA graph was replayed, or `graphs=off` left out what is in them.\n";
-const CAPTURED_MEANS: &str = "captured in a span of this name, and replayed in the one that the brackets stand below: \
-                              the counts are graph nodes, the times are sums";
-const WITHOUT_TIMES: &str = "; replays recorded as a whole have none (`graphs=nodes` records each node)";
+const CAPTURED_MEANS: &str = "a row in brackets counts the graph nodes that a span of this name captured; the nearest \
+                              row above without brackets replays them; times are sums";
+const WITHOUT_TIMES: &str = "; replays recorded as a whole have no times of nodes";
 const WITHOUT_WHOLE: &str = "; what was recorded as a whole is left out where other replays have times";
 pub(super) const OUTSIDE: &str = "(outside any range)";
 
@@ -99,7 +99,9 @@ pub(crate) fn captured(graphs: &GraphWork, most: usize) -> Vec<Captured> {
     // What is pushed first comes last.
     let push = |places: &[usize], depth: usize, stack: &mut Vec<Row>| {
         let hidden = || places.iter().filter(|place| !has_row[**place]).map(|&place| &all[place]);
-        let mut rest = Captured { depth, name: format!("({} more captured)", hidden().count()), ..Captured::default() };
+        let more = if hidden().count() < places.len() { " more" } else { "" };
+        let name = format!("({}{more} captured)", hidden().count());
+        let mut rest = Captured { depth, name, ..Captured::default() };
         for row in hidden() {
             rest.nodes = rest.nodes.saturating_add(row.nodes);
             add(&mut rest.sum_ns, row.sum_ns);
@@ -228,44 +230,37 @@ pub(super) fn left_out(summary: &Summary, reports: &[Report], options: &RenderOp
     if !reports.iter().any(|report| WITH_KERNELS.contains(report)) {
         return None;
     }
-    let Whole { replays: count, ns, .. } = recorded_whole(&Phases::of(summary), summary.gpu.as_ref())?;
+    let [count, ns] = recorded_whole(&Phases::of(summary), summary.gpu.as_ref())?;
     let (replays, were) = if count == 1 { ("replay", "was") } else { ("replays", "were") };
     Some(format!(
-        "{} {replays} of CUDA graphs {were} recorded as a whole, {} on the GPU: their kernels and copies are in no \
-         table. `graphs=nodes` records each, and slows replays down.",
+        "{} {replays} of CUDA graphs {were} recorded as a whole, {} on the GPU: the tables of kernels and copies lack \
+         what ran in them. `graphs=nodes` records each, and slows replays down.",
         options.wording().count(count),
         human_inline(ns)
     ))
 }
 
-/// Replays that were recorded as a whole.
-pub(crate) struct Whole {
-    /// Their number.
-    pub(crate) replays: u64,
-    /// Sum of their durations, in nanoseconds.
-    pub(crate) ns: u64,
-    /// The phase with more than half of that.
-    pub(crate) launched_in: Option<usize>,
+/// Stands for replays that were recorded as a whole, among kernels and copies.
+pub(crate) const WHOLE: &str = "[CUDA graph replays]";
+
+/// The number of replays that were recorded as a whole, and the sum of their durations, in nanoseconds, if there are
+/// any.
+pub(crate) fn recorded_whole(phases: &Phases, gpu: Option<&GpuActivity>) -> Option<[u64; 2]> {
+    let add = |[count, ns]: [u64; 2], (_, graphs): (_, &GraphWork)| {
+        [count.saturating_add(graphs.whole), ns.saturating_add(graphs.whole_ns)]
+    };
+    Some(replayed(phases, gpu).fold([0, 0], add)).filter(|[count, _]| *count > 0)
 }
 
-impl Whole {
-    /// Stands for them among kernels and copies.
-    pub(crate) const NAME: &str = "[CUDA graph replays]";
-}
-
-/// All replays that were recorded as a whole, if there are any.
-pub(crate) fn recorded_whole(phases: &Phases, gpu: Option<&GpuActivity>) -> Option<Whole> {
-    let mut all = Whole { replays: 0, ns: 0, launched_in: None };
-    let mut longest = (None, 0);
-    for (index, graphs) in replayed(phases, gpu) {
-        all.replays = all.replays.saturating_add(graphs.whole);
-        all.ns = all.ns.saturating_add(graphs.whole_ns);
-        if graphs.whole_ns > longest.1 {
-            longest = (index, graphs.whole_ns);
-        }
-    }
-    all.launched_in = longest.0.filter(|_| longest.1 > all.ns / 2);
-    (all.replays > 0).then_some(all)
+/// A phase of the name whose phases launched more than half of that time.
+pub(crate) fn whole_launched_in(phases: &Phases, ns: u64) -> Option<usize> {
+    let mut by_name: FxHashMap<_, u64> = FxHashMap::default();
+    replayed(phases, None).find_map(|(index, graphs)| {
+        let node = phases.all().get(index?)?.node;
+        let sum = by_name.entry((&node.domain, &node.name)).or_default();
+        *sum = sum.saturating_add(graphs.whole_ns);
+        index.filter(|_| *sum > ns / 2)
+    })
 }
 
 #[cfg(test)]
@@ -313,7 +308,7 @@ mod tests {
             [row(1, "(1 more captured)", 3, Some(9), Some(9)), row(0, "(1 more captured)", 5, Some(50), Some(50))];
         let expected = [&all[0], &all[1], &rest[0], &all[4], &rest[1]];
         assert_eq!(captured(&timed, 3).iter().collect::<Vec<_>>(), expected);
-        assert_eq!(captured(&timed, 0), [row(0, "(3 more captured)", 23, Some(254), Some(254))]);
+        assert_eq!(captured(&timed, 0), [row(0, "(3 captured)", 23, Some(254), Some(254))]);
         let whole = work(vec![part("a", 3, 4, 0), part("", 1, 0, 0), part("b", 0, 0, 0)]);
         let expected = [row(0, "[a]", 7, None, None), row(0, "(in no span of its own)", 1, None, None)];
         assert_eq!(captured(&whole, 6), expected);

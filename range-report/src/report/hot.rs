@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::envelope::{section, title};
 use super::fitted::{Keep, dropping, fitted};
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
-use super::graphs::{self, Whole};
+use super::graphs;
 use super::options::{HOT_PERCENT, RenderOptions};
 use super::table::{Cell, Column, Table};
 use crate::analysis::{Phases, enough};
@@ -33,14 +33,14 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     let mut launched_in = launching_ranges(gpu, options);
     let phases = Phases::of(summary);
     let mut items = ["kernel or copy", "kernels and copies"];
-    if let Some(whole) = graphs::recorded_whole(&phases, Some(gpu)) {
+    if let Some([calls, total_ns]) = graphs::recorded_whole(&phases, Some(gpu)) {
         items = ["kernel, copy or graph", "kernels, copies and graphs"];
-        let name = Whole::NAME.to_owned();
-        if let Some(index) = whole.launched_in {
+        let name = graphs::WHOLE.to_owned();
+        if let Some(index) = graphs::whole_launched_in(&phases, total_ns) {
             let label = phases.label(index, options.wording());
             *launched_in.row(name.clone()) = shorten(&label, MAX_RANGE, MAX_RANGE * 2 / 3);
         }
-        operations.push(Tally { name, calls: whole.replays, total_ns: whole.ns, min_ns: 0, max_ns: whole.ns });
+        operations.push(Tally { name, calls, total_ns, min_ns: 0, max_ns: total_ns });
         order::by_most(&mut operations, |row| row.total_ns);
     }
     let ranges: Vec<String> =

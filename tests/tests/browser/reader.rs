@@ -421,7 +421,7 @@ fn captured_work_is_below_the_phase_that_replays_it() {
     let at = browser.eval("page.phase('[attention]')");
     browser.mouse("mouseMoved", (at["x"].as_f64().expect("x"), at["y"].as_f64().expect("y")), json!({}));
     let told = tip(&mut browser);
-    assert!(told.contains("GPU time, a sum") && told.contains("60 ns") && !told.contains("instances"), "{told}");
+    assert!(told.contains("sum of GPU times") && told.contains("60 ns") && !told.contains("instances"), "{told}");
     let tab = "[...document.querySelectorAll('[role=tab]')].find((tab) => tab.textContent.startsWith('Phase tree'))";
     browser.click_on(tab);
     let rows = browser.text("[...document.querySelectorAll('#panel tbody tr')].map((row) => row.innerText.replace(/\\s+/g, ' ').trim()).join('\\n')");

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::texts::{LONGEST, presentable};
 use super::tree::name_of;
 use crate::analysis::{Hot, Phase, Phases, hottest};
-use crate::report::graphs::{self, Whole};
+use crate::report::graphs;
 use crate::report::{TableStyle, bracketed, nsys_call};
 use crate::summary::{Summary, Times};
 
@@ -36,7 +36,7 @@ pub(super) fn hot_lists(summary: &Summary, phases: &Phases) -> HotLists {
     let memory = gpu.into_iter().flat_map(|gpu| &gpu.memory);
     let memory = memory.map(|row| named(&bracketed(row.kind, TableStyle::Current), &row.times));
     let replays = graphs::recorded_whole(phases, gpu);
-    let replays = replays.map(|whole| (Whole::NAME.to_owned(), [whole.ns, 0]));
+    let replays = replays.map(|[_, ns]| (graphs::WHOLE.to_owned(), [ns, 0]));
     let is_explained = phases.all().iter().any(|phase| phase.own_ns > 0);
     let calls = gpu.and_then(|gpu| gpu.calls.as_ref()).filter(|_| !is_explained).into_iter().flatten();
     HotLists {

@@ -200,7 +200,9 @@ fn whole_replays_of_graphs_are_among_the_operations() {
     let options = RenderOptions { hot_percent: 80.0, ..RenderOptions::default().width(80) };
     let shown = hot(&summary, &options);
     assert!(shown.contains(expected), "{shown}");
-    // No span launched more than half of it.
+    // No span launched more than half of it, and then those of one name did.
     summary.tree[1] = replay("warm up", 3, 300_000_000);
     assert!(hot(&summary, &options).contains("\n [CUDA graph replays]  93.6%     93.6%  600.0 ms    103\n"));
+    summary.tree[0].children.push(replay("warm up", 1, 1));
+    assert!(hot(&summary, &options).contains("  600.0 ms    104  warm up\n"));
 }

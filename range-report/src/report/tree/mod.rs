@@ -31,7 +31,8 @@ pub(crate) use verdict::{Explained, explained};
 const NO_TIME: &str = "-   ";
 /// The explanation of `GPU busy`.
 const BUSY_MEANS: &str = " GPU busy counts work that overlaps once: children may add up to more\n";
-/// Number of spans that replay graphs below which the captured spans are shown, and of these below each.
+/// Number of spans that replay graphs below which the captured spans are shown, and of these below each. Below others
+/// stands their number.
 const MOST_REPLAYING: usize = 4;
 const MOST_CAPTURED: usize = 8;
 /// The label for work launched elsewhere.
@@ -57,15 +58,16 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
         None => outside.is_some(),
     };
     let replayed = graphs::replayed(&phases, summary.gpu.as_ref()).filter(|(index, _)| has_row(*index));
-    let replayed: FxHashMap<Option<usize>, &GraphWork> = replayed.take(MOST_REPLAYING).collect();
+    let replayed: FxHashMap<Option<usize>, (usize, &GraphWork)> =
+        replayed.enumerate().map(|(place, (index, graphs))| (index, (place, graphs))).collect();
     let mut lines: Vec<Line> = Vec::new();
     for entry in &entries {
         lines.push(line(&phases, entry, (&appended, &quantiles), options));
         let graphs = replayed.get(&Some(entry.index)).filter(|_| entry.folded == 0);
-        lines.extend(graphs.into_iter().flat_map(|graphs| captured(graphs, entry.depth + 1, options)));
+        lines.extend(graphs.into_iter().flat_map(|graphs| captured(*graphs, entry.depth + 1, options)));
     }
     lines.extend(outside);
-    lines.extend(replayed.get(&None).into_iter().flat_map(|graphs| captured(graphs, 1, options)));
+    lines.extend(replayed.get(&None).into_iter().flat_map(|graphs| captured(*graphs, 1, options)));
     let known = |way: Way| phases.gpu_whole(way).is_some();
     let busy = known(Way::Busy) || summary.gpu.as_ref().is_some_and(|gpu| gpu.outside.operations > 0);
     let headers = appended.iter().map(|(_, column)| column.page.to_string());
@@ -84,7 +86,8 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     below += &verdict::marks(summary, &phases, &entries, options);
     below += if busy { BUSY_MEANS } else { "" };
     if lines.iter().any(|line| line.is_captured) {
-        below += &wrapped(" [] ", &graphs::captured_means(replayed.values().copied()), options.columns());
+        below +=
+            &wrapped(" [] ", &graphs::captured_means(replayed.values().map(|(_, graphs)| *graphs)), options.columns());
     }
     below += &summary.gpu.as_ref().map_or_else(String::new, |gpu| copies(&gpu.total.memory, options));
     if !below.is_empty() {
@@ -118,8 +121,9 @@ fn outside(gpu: &GpuActivity) -> Option<Line> {
 }
 
 /// A line for each span that captured what replays consist of.
-fn captured(graphs: &GraphWork, depth: usize, options: &RenderOptions) -> impl Iterator<Item = Line> {
-    graphs::captured(graphs, MOST_CAPTURED).into_iter().map(move |row| {
+fn captured((place, graphs): (usize, &GraphWork), depth: usize, options: &RenderOptions) -> impl Iterator<Item = Line> {
+    let most = if place < MOST_REPLAYING { MOST_CAPTURED } else { 0 };
+    graphs::captured(graphs, most).into_iter().map(move |row| {
         let mut cells = vec![String::new(); COLUMNS];
         BUSY.iter().zip([row.sum_ns, row.own_ns]).for_each(|(&column, ns)| cells[column] = or_dash(ns));
         cells[CALLS] = integer(row.nodes, options.thousands);

@@ -337,9 +337,9 @@ fn captured_work_at_80_columns() {
     assert!(shown.starts_with(expected), "{shown}");
     let explained = "
  GPU busy counts work that overlaps once: children may add up to more
- []  captured in a span of this name, and replayed in the one that the brackets
-     stand below: the counts are graph nodes, the times are sums; replays
-     recorded as a whole have none (`graphs=nodes` records each node)
+ []  a row in brackets counts the graph nodes that a span of this name captured;
+     the nearest row above without brackets replays them; times are sums;
+     replays recorded as a whole have no times of nodes
 
 ";
     assert!(shown.ends_with(explained), "{shown}");

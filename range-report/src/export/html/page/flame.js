@@ -182,7 +182,7 @@ function factsOfPhase(index) {
     );
   }
   if (node.gpu && node.gpu.busy !== undefined) {
-    const says = node.captured ? 'GPU time, a sum' : 'GPU busy';
+    const says = node.captured ? 'sum of GPU times' : 'GPU busy';
     facts.push([says, human(node.gpu.busy)], [says + ', self', human(node.gpu.busy_own ?? 0)]);
     facts.push([node.captured ? 'nodes' : 'GPU operations', integer(node.gpu.operations)]);
   }

@@ -115,7 +115,7 @@ function showHotLists() {
   for (const by of overview.list) byId('by-' + by).setAttribute('aria-pressed', String(by === overview.by));
   showBlamed();
   if (calls.roots.length) byId('hot-calls').hidden = false;
-  showHot(byId('hot-gpu'), gpu, 'all time of kernels and copies');
+  showHot(byId('hot-gpu'), gpu, 'all time of kernels, copies and graphs');
   showHot(byId('hot-api'), api, 'all time in calls of CUDA');
 }
 
