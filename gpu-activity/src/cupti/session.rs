@@ -52,7 +52,7 @@ const PATIENCE: Duration = Duration::from_millis(1_500);
 const LAST_PATIENCE: Duration = Duration::from_millis(400);
 
 /// CUPTI 13.0. In a flush, older ones deliver replays that run and are recorded as a whole, without a time and for good
-/// (12.9 on an H200). So there are fewer flushes with them: each loses one replay of a stream.
+/// (12.9 on an H200). So there are fewer flushes with them.
 const WAITS_FOR_REPLAYS: u32 = 130_000;
 const FEWER: Duration = Duration::from_secs(2);
 
