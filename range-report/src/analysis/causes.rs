@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::finding::{Evidence, Finding, FindingKind};
+use super::{Phase, Phases};
 use crate::Summary;
 use crate::stats::{Keyed, Lean, order};
 use crate::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, InterferenceStats, MemoryKind, SpanCalls, SpanIdle};
@@ -223,6 +224,15 @@ const fn meaning(code: u32) -> Option<&'static str> {
     })
 }
 
+impl Run<'_> {
+    /// Whether ranges of this name replay CUDA graphs.
+    fn replays_graphs(self, label: Label<'_>) -> bool {
+        let is_its = |phase: &Phase<'_>| (phase.node.domain.as_deref(), Some(&*phase.node.name)) == label;
+        let replays = |phase: &Phase<'_>| phase.node.gpu.as_ref().is_some_and(|work| work.graphs.replays > 0);
+        Phases::of(self.summary).all().iter().any(|phase| is_its(phase) && replays(phase))
+    }
+}
+
 /// Causes in one range that cost much of the run. A copy from pageable memory has a rule of its own.
 fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
     let of_row = |row: &SpanIdle| {
@@ -260,6 +270,9 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
             let advice = match evidence.kind() {
                 FindingKind::SyncLoop => Some("wait once behind the loop, or for an event of an earlier round"),
                 FindingKind::AllocationLoop => Some("allocate once before the loop, or from a pool (cudaMallocAsync)"),
+                _ if cause == IdleCause::Launching && run.replays_graphs(label) => {
+                    Some("launch less: more in a graph, larger batches or fused kernels")
+                }
                 _ => advice(cause),
             };
             Some(run.of_range(label, evidence, ns, sentence, advice))

@@ -76,6 +76,7 @@ pub(crate) fn notes(summary: &Summary, reports: &[Report], options: &RenderOptio
     }
     lines.extend(host_copies(summary, reports, options));
     lines.extend(graphs::left_out(summary, reports, options));
+    lines.extend(graphs::slowed(summary, options));
     if reports.contains(&Report::Ranges) {
         lines.extend(sentences(&found, &[FindingKind::EmptyStreamTimes]));
         if summary.stream_ranges.iter().any(|row| nothing_enqueued(row) && row.floor_ns > 0) {

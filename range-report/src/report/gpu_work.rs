@@ -6,9 +6,11 @@ use std::cmp::Reverse;
 
 use super::kinds::TableStyle;
 use super::options::RenderOptions;
+use super::replays;
+use crate::analysis::Phases;
 use crate::stats::order;
 use crate::text::names;
-use crate::{GpuActivity, MemoryKind, Times};
+use crate::{GpuActivity, MemoryKind, Summary, Times};
 
 /// For a summary without [`GpuActivity`].
 pub(crate) const NO_ACTIVITY: &str = "The GPU's work was not recorded. Build the profiler before the program starts
@@ -83,15 +85,25 @@ impl Tally {
     }
 }
 
-/// Kernels, copies and sets together, by total time; `memory_name` names copies and sets.
+/// Kernels, copies and sets together, by total time, and replays of graphs that were recorded as a whole as one row;
+/// `memory_name` names copies and sets.
 pub(crate) fn operations(
+    summary: &Summary,
     gpu: &GpuActivity,
     memory_name: impl Fn(MemoryKind) -> String,
     options: &RenderOptions,
 ) -> Vec<Tally> {
     let kernels = gpu.kernels.iter().map(|kernel| Tally::new(printable(&kernel.name, options), &kernel.times));
     let memory = gpu.memory.iter().map(|memory| Tally::new(memory_name(memory.kind), &memory.times));
-    let mut rows: Vec<Tally> = kernels.chain(memory).filter(|row| row.calls > 0).in_vec();
+    // Their shortest and longest times are not known.
+    let replays = replays::recorded_whole(&Phases::of(summary), Some(gpu)).map(|[calls, total_ns]| Tally {
+        name: replays::WHOLE.to_owned(),
+        calls,
+        total_ns,
+        min_ns: 0,
+        max_ns: 0,
+    });
+    let mut rows: Vec<Tally> = kernels.chain(memory).chain(replays).filter(|row| row.calls > 0).in_vec();
     order::by_key(&mut rows, |row| Reverse(row.total_ns));
     rows
 }
@@ -181,7 +193,7 @@ const fn names_of(kind: MemoryKind) -> Option<(&'static str, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ApiCallStats, KernelStats, MemoryStats, Sizes};
+    use crate::{ApiCallStats, GraphWork, KernelStats, MemoryStats, Sizes};
 
     fn times(instances: u64, total_ns: u64, min_ns: u64, max_ns: u64) -> Times {
         Times { instances, total_ns, min_ns, max_ns, ..Times::default() }
@@ -236,11 +248,13 @@ mod tests {
         let gpu = GpuActivity {
             kernels: vec![kernel("long\n", 9), kernel("short", 2)],
             memory: vec![memory(MemoryKind::Set, 5), memory(MemoryKind::HtoD, 2)],
+            outside_graphs: GraphWork { replays: 3, whole: 2, whole_ns: 6, ..GraphWork::default() },
             ..GpuActivity::default()
         };
-        let rows = operations(&gpu, |kind| bracketed(kind, TableStyle::Legacy), &RenderOptions::default());
+        let summary = Summary::default();
+        let rows = operations(&summary, &gpu, |kind| bracketed(kind, TableStyle::Legacy), &RenderOptions::default());
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-        assert_eq!(names, ["long\\n", "[CUDA memset]", "short", "[CUDA memcpy HtoD]"]);
+        assert_eq!(names, ["long\\n", "[CUDA graph replays]", "[CUDA memset]", "short", "[CUDA memcpy HtoD]"]);
         assert_eq!(bracketed(MemoryKind::PtoP, TableStyle::Current), "[CUDA memcpy Peer-to-Peer]");
         assert_eq!((direction(MemoryKind::DtoA), direction(MemoryKind::Set)), (Some("DtoA"), None));
     }

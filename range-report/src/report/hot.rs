@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use super::envelope::{section, title};
 use super::fitted::{Keep, dropping, fitted};
 use super::gpu_work::{self, NO_ACTIVITY, NO_CALL, NO_CALL_RECORDED, NO_OPERATION, Tally};
-use super::graphs;
 use super::options::{HOT_PERCENT, RenderOptions};
+use super::replays;
 use super::table::{Cell, Column, Table};
 use crate::analysis::{Phases, enough};
 use crate::stats::{Lean, Named, order};
@@ -29,19 +29,16 @@ pub(crate) fn hot(summary: &Summary, options: &RenderOptions) -> String {
     let Some(gpu) = &summary.gpu else {
         return section(&title, NO_ACTIVITY);
     };
-    let mut operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, options.style), options);
+    let mut operations = gpu_work::operations(summary, gpu, |kind| gpu_work::bracketed(kind, options.style), options);
     let mut launched_in = launching_ranges(gpu, options);
     let phases = Phases::of(summary);
     let mut items = ["kernel or copy", "kernels and copies"];
-    if let Some([calls, total_ns]) = graphs::recorded_whole(&phases, Some(gpu)) {
+    if let Some(row) = operations.iter().find(|row| row.name == replays::WHOLE) {
         items = ["kernel, copy or graph", "kernels, copies and graphs"];
-        let name = graphs::WHOLE.to_owned();
-        if let Some(index) = graphs::whole_launched_in(&phases, total_ns) {
+        if let Some(index) = replays::whole_launched_in(&phases, row.total_ns) {
             let label = phases.label(index, options.wording());
-            *launched_in.row(name.clone()) = shorten(&label, MAX_RANGE, MAX_RANGE * 2 / 3);
+            *launched_in.row(row.name.clone()) = shorten(&label, MAX_RANGE, MAX_RANGE * 2 / 3);
         }
-        operations.push(Tally { name, calls, total_ns, min_ns: 0, max_ns: total_ns });
-        order::by_most(&mut operations, |row| row.total_ns);
     }
     let ranges: Vec<String> =
         operations.iter().map(|row| launched_in.get(&row.name).cloned().unwrap_or_default()).in_vec();

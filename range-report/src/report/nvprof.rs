@@ -30,7 +30,8 @@ pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
     }
     let mut sections = Vec::new();
     if let Some(gpu) = &summary.gpu {
-        let operations = gpu_work::operations(gpu, |kind| gpu_work::bracketed(kind, TableStyle::Legacy), options);
+        let name = |kind| gpu_work::bracketed(kind, TableStyle::Legacy);
+        let operations = gpu_work::operations(summary, gpu, name, options);
         sections.push((GPU, operations, "No kernels were profiled.\n"));
         sections.push((API, gpu_work::calls(gpu, options), "No API activities were profiled.\n"));
     }
@@ -50,6 +51,11 @@ pub(crate) fn nvprof(summary: &Summary, options: &RenderOptions) -> String {
     }
     out.push('\n');
     out
+}
+
+/// A dash where the longest time is not known.
+fn extreme(ns: u64, row: &Tally) -> String {
+    if row.max_ns == 0 && row.total_ns > 0 { "-".to_owned() } else { time(ns) }
 }
 
 fn openacc(summary: &Summary, options: &RenderOptions) -> Vec<Tally> {
@@ -73,8 +79,8 @@ fn rows_of(label: &str, rows: &[Tally], options: &RenderOptions) -> String {
             time(row.total_ns),
             row.calls.to_string(),
             time(mean_ns),
-            time(row.min_ns),
-            time(row.max_ns),
+            extreme(row.min_ns, row),
+            extreme(row.max_ns, row),
             shorten(&row.name, width, width / 2),
         ];
         out += &line(if index == 0 { label } else { "" }, cells);

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work::{self, NO_ACTIVITY, Tally};
-use super::graphs;
 use super::options::RenderOptions;
+use super::replays;
 use crate::stats::{Lean, Named, order};
 use crate::text::width::{blanks, cut, shorten, width_of};
 use crate::{CapturedWork, GpuActivity, GraphWork, MemoryKind, Summary, TreeNode};
@@ -42,11 +42,11 @@ pub(crate) fn torch(summary: &Summary, options: &RenderOptions) -> String {
     let outside = captured([&gpu.outside_graphs], options);
     if !outside.is_empty() {
         let ns = gpu.outside.sum_ns;
-        rows.push(Row { name: graphs::OUTSIDE.to_owned(), self_gpu_ns: ns, gpu_ns: ns, calls: 1, ..Row::default() });
+        rows.push(Row { name: replays::OUTSIDE.to_owned(), self_gpu_ns: ns, gpu_ns: ns, calls: 1, ..Row::default() });
         rows.extend(outside);
     }
     rows.extend(gpu_work::calls(gpu, options).into_iter().map(Row::of_call));
-    rows.extend(operations(gpu, options));
+    rows.extend(operations(summary, gpu, options));
     if rows.is_empty() {
         return section(title, NO_RANGE);
     }
@@ -130,11 +130,11 @@ fn captured<'a>(graphs: impl IntoIterator<Item = &'a GraphWork>, options: &Rende
 }
 
 /// Torch adds the kinds of memory of a copy, `(Pageable -> Device)`, which are not known here.
-fn operations(gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item = Row> {
+fn operations(summary: &Summary, gpu: &GpuActivity, options: &RenderOptions) -> impl Iterator<Item = Row> {
     let memory_name = |kind: MemoryKind| {
         gpu_work::direction(kind).map_or_else(|| "Memset".to_owned(), |direction| format!("Memcpy {direction}"))
     };
-    gpu_work::operations(gpu, memory_name, options).into_iter().map(Row::of_operation)
+    gpu_work::operations(summary, gpu, memory_name, options).into_iter().map(Row::of_operation)
 }
 
 /// The table and the two sums below it. GPU shares are based on GPU work. If no row is GPU work, they are based on the

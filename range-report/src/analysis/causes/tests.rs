@@ -1,5 +1,8 @@
 use super::*;
-use crate::summary::{GpuActivity, IdleCauses, InstancesUse, KernelStats, MemoryStats, RangeUse, Sizes, Times};
+use crate::summary::{
+    GpuActivity, GraphWork, IdleCauses, InstancesUse, KernelStats, MemoryStats, NodeWork, RangeUse, Sizes, Times,
+    TreeNode,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -67,6 +70,22 @@ fn causes_speak_from_a_twentieth_of_the_run_on() {
     assert_eq!(kind(&with_cause(IdleCause::NoWork, 50 * MS)), None);
     assert_eq!(found(&run()), []);
     assert_eq!(found(&Summary::default()), []);
+}
+
+/// A loop that replays graphs is not told to use graphs.
+#[test]
+fn the_advice_for_launches_knows_graphs() {
+    let mut summary = with_cause(IdleCause::Launching, 50 * MS);
+    let advice = |summary: &Summary| in_stream(summary, Wording::default()).swap_remove(0).advice;
+    assert_eq!(advice(&summary).as_deref(), Some("launch less: CUDA graphs, larger batches or fused kernels"));
+    let replay = |name: &str, replays| TreeNode {
+        gpu: Some(NodeWork { graphs: GraphWork { replays, ..GraphWork::default() }, ..NodeWork::default() }),
+        ..TreeNode::new(name)
+    };
+    summary.tree = vec![replay("step", 0), replay("other", 2)];
+    assert_eq!(advice(&summary).as_deref(), Some("launch less: CUDA graphs, larger batches or fused kernels"));
+    summary.tree.push(replay("step", 2));
+    assert_eq!(advice(&summary).as_deref(), Some("launch less: more in a graph, larger batches or fused kernels"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::texts::{LONGEST, presentable};
 use super::tree::name_of;
 use crate::analysis::{Hot, Phase, Phases, hottest};
-use crate::report::graphs;
+use crate::report::replays;
 use crate::report::{TableStyle, bracketed, nsys_call};
 use crate::summary::{Summary, Times};
 
@@ -35,8 +35,8 @@ pub(super) fn hot_lists(summary: &Summary, phases: &Phases) -> HotLists {
     let kernels = gpu.into_iter().flat_map(|gpu| &gpu.kernels).map(|row| named(&row.name, &row.times));
     let memory = gpu.into_iter().flat_map(|gpu| &gpu.memory);
     let memory = memory.map(|row| named(&bracketed(row.kind, TableStyle::Current), &row.times));
-    let replays = graphs::recorded_whole(phases, gpu);
-    let replays = replays.map(|[_, ns]| (graphs::WHOLE.to_owned(), [ns, 0]));
+    let whole = replays::recorded_whole(phases, gpu);
+    let whole = whole.map(|[_, ns]| (replays::WHOLE.to_owned(), [ns, 0]));
     let is_explained = phases.all().iter().any(|phase| phase.own_ns > 0);
     let calls = gpu.and_then(|gpu| gpu.calls.as_ref()).filter(|_| !is_explained).into_iter().flatten();
     HotLists {
@@ -46,7 +46,7 @@ pub(super) fn hot_lists(summary: &Summary, phases: &Phases) -> HotLists {
             .iter()
             .any(|phase| wait(phase) > 0)
             .then(|| phase_times(|phase| [phase.own_ns, wait(phase)])),
-        gpu: hottest(kernels.chain(memory).chain(replays), MOST_NAMES),
+        gpu: hottest(kernels.chain(memory).chain(whole), MOST_NAMES),
         api: hottest(calls.map(|row| named(nsys_call(&row.name), &row.times)), MOST_NAMES),
         loops: phases.all().iter().filter(|phase| phase.is_loop()).map(|phase| name_of(phase.node)).collect(),
         waits: phases.waits_more_than_runs(),

@@ -7,7 +7,7 @@ use super::texts::{LONGEST, presentable};
 use crate::analysis::Phases;
 use crate::report::Column;
 use crate::report::calls::percentile;
-use crate::report::graphs::{Captured, captured, replayed as replayed_in};
+use crate::report::replays::{Captured, captured, replayed as replayed_in};
 use crate::summary::schema::Figures;
 use crate::summary::{GpuWork, Quantile, Summary, TreeNode};
 use crate::text::names::label_or_none;

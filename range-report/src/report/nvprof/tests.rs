@@ -1,5 +1,7 @@
 use super::*;
-use crate::{ApiCallStats, GpuActivity, KernelStats, MemoryKind, MemoryStats, OpenAccStats, Process, Sizes, Times};
+use crate::{
+    ApiCallStats, GpuActivity, GraphWork, KernelStats, MemoryKind, MemoryStats, OpenAccStats, Process, Sizes, Times,
+};
 
 /// Every time in the nvprof tables of a report on several runs.
 const TIMES: &str = include_str!("../../../../tests/golden/nvprof/times.txt");
@@ -126,4 +128,19 @@ fn what_is_missing_is_said() {
 
     let unrecorded = nvprof(&Summary::default(), &RenderOptions::default());
     assert!(unrecorded.contains(NO_ACTIVITY) && !unrecorded.contains("Type"), "{unrecorded}");
+}
+
+/// The shortest and the longest are not known, and the shares count them.
+#[test]
+fn whole_replays_of_graphs_have_a_row() {
+    let outside_graphs = GraphWork { replays: 4, whole: 4, whole_ns: 3_000, ..GraphWork::default() };
+    let times = Times { instances: 1, total_ns: 1_000, min_ns: 1_000, max_ns: 1_000, ..Times::default() };
+    let kernels = vec![KernelStats { name: "k".to_owned(), times }];
+    let gpu = GpuActivity { kernels, outside_graphs, ..GpuActivity::default() };
+    let shown = nvprof(&Summary { gpu: Some(gpu), ..Summary::default() }, &RenderOptions::default());
+    let rows: Vec<Vec<&str>> = shown.lines().map(|row| row.split_whitespace().collect()).collect();
+    let row = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let expected = row("GPU activities: 75.00% 3.0000us 4 750ns - - [CUDA graph replays]");
+    assert!(rows.iter().any(|shown| *shown == expected), "{shown}");
+    assert!(rows.iter().any(|shown| *shown == row("25.00% 1.0000us 1 1.0000us 1.0000us 1.0000us k")), "{shown}");
 }

@@ -176,3 +176,22 @@ fn spans_that_captured_what_a_span_replays_are_below_it() {
     assert!(of_long.starts_with("captured in first > x") && of_long.ends_with("x > last"), "{text}");
     assert!(text.contains("Self CUDA time total: 0.030us"), "{text}");
 }
+
+/// A replay that is recorded as a whole is GPU work, of which shares are told.
+#[test]
+fn whole_replays_have_a_row_of_gpu_work() {
+    let work = GpuWork { sum_ns: 3_000, ..GpuWork::default() };
+    let graphs = GraphWork { replays: 2, whole: 2, whole_ns: 3_000, ..GraphWork::default() };
+    let gpu = Some(NodeWork { graphs, ..NodeWork::new(work.clone(), work) });
+    let tree = vec![TreeNode { gpu, calls: 2, ..TreeNode::new("replay") }];
+    let times = Times { instances: 1, total_ns: 1_000, ..Times::default() };
+    let kernels = vec![KernelStats { name: "k".to_owned(), times }];
+    let gpu = Some(GpuActivity { kernels, ..GpuActivity::default() });
+    let text = torch(&Summary { tree, gpu, ..Summary::default() }, &RenderOptions::default());
+    let shares = |name: &str| {
+        let row = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
+        row.split_whitespace().rfind(|cell| cell.ends_with('%')).unwrap_or_default().to_owned()
+    };
+    assert_eq!(["replay", "[CUDA graph replays]", "k "].map(shares), ["75.00%", "75.00%", "25.00%"], "{text}");
+    assert!(text.ends_with("Self CUDA time total: 4.000us\n\n"), "{text}");
+}

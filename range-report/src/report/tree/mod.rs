@@ -11,9 +11,9 @@ use rustc_hash::FxHashMap;
 use super::calls::{percentile, quantile_text};
 use super::envelope::{NO_RANGE, section, title};
 use super::gpu_work;
-use super::graphs;
 use super::nodes::appended_figures;
 use super::options::RenderOptions;
+use super::replays;
 use super::table::{Column, Unit};
 use crate::analysis::{self, Phases, Way};
 use crate::stats::{Lean, order};
@@ -57,7 +57,7 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
         Some(index) => entries.iter().any(|entry| entry.folded == 0 && entry.index == index),
         None => outside.is_some(),
     };
-    let replayed = graphs::replayed(&phases, summary.gpu.as_ref()).filter(|(index, _)| has_row(*index));
+    let replayed = replays::replayed(&phases, summary.gpu.as_ref()).filter(|(index, _)| has_row(*index));
     let replayed: FxHashMap<Option<usize>, (usize, &GraphWork)> =
         replayed.enumerate().map(|(place, (index, graphs))| (index, (place, graphs))).collect();
     let mut lines: Vec<Line> = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn titled(summary: &Summary, title: &str, options: &RenderOptions) ->
     below += if busy { BUSY_MEANS } else { "" };
     if lines.iter().any(|line| line.is_captured) {
         below +=
-            &wrapped(" [] ", &graphs::captured_means(replayed.values().map(|(_, graphs)| *graphs)), options.columns());
+            &wrapped(" [] ", &replays::captured_means(replayed.values().map(|(_, graphs)| *graphs)), options.columns());
     }
     below += &summary.gpu.as_ref().map_or_else(String::new, |gpu| copies(&gpu.total.memory, options));
     if !below.is_empty() {
@@ -123,7 +123,7 @@ fn outside(gpu: &GpuActivity) -> Option<Line> {
 /// A line for each span that captured what replays consist of.
 fn captured((place, graphs): (usize, &GraphWork), depth: usize, options: &RenderOptions) -> impl Iterator<Item = Line> {
     let most = if place < MOST_REPLAYING { MOST_CAPTURED } else { 0 };
-    graphs::captured(graphs, most).into_iter().map(move |row| {
+    replays::captured(graphs, most).into_iter().map(move |row| {
         let mut cells = vec![String::new(); COLUMNS];
         BUSY.iter().zip([row.sum_ns, row.own_ns]).for_each(|(&column, ns)| cells[column] = or_dash(ns));
         cells[CALLS] = integer(row.nodes, options.thousands);

@@ -6,9 +6,9 @@ use super::shape::Entry;
 #[cfg(feature = "html")]
 use crate::FindingKinds;
 use crate::analysis::{Evidence, Finding, FindingKind, Phases, awaited_for, lived};
-#[cfg(feature = "html")]
-use crate::report::graphs;
 use crate::report::options::RenderOptions;
+#[cfg(feature = "html")]
+use crate::report::replays;
 use crate::stats::{Lean, Named, order};
 use crate::text::number::{human_inline, integer, share};
 use crate::text::width::{blanks, shorten, width_of, wrapped};
@@ -301,9 +301,9 @@ pub(crate) fn explained(summary: &Summary, phases: &Phases, without: FindingKind
     sentences.extend(findings.long_calls(OF_OTHERS_ON_PAGE).lines().map(|line| line.trim().to_owned()));
     sentences.extend(phase().any(|phase| phase.is_blocked()).then(|| format!("^ {BLOCKED}")));
     sentences.extend(phase().any(|phase| phase.beside).then(|| format!("* {}", beside(summary))));
-    let replayed = || graphs::replayed(phases, summary.gpu.as_ref()).map(|(_, graphs)| graphs);
+    let replayed = || replays::replayed(phases, summary.gpu.as_ref()).map(|(_, graphs)| graphs);
     if replayed().any(|graphs| !graphs.captured.is_empty()) {
-        sentences.push(format!("[] {}", graphs::captured_means(replayed())));
+        sentences.push(format!("[] {}", replays::captured_means(replayed())));
     }
     sentences.retain(|sentence| !sentence.is_empty());
     let whole = findings.whole_beside_wall(summary).filter(|_| phases.whole() > 0);
