@@ -12,8 +12,9 @@ use std::sync::atomic::{
 };
 use std::time::{Duration, Instant};
 
-/// The process to which signals are forwarded; 0 for none yet, and then one of these.
+/// The process to which signals are forwarded; 0 for none yet, and later [`ENDED`] or [`WAITED`].
 static PASSED_ON_TO: AtomicI32 = AtomicI32::new(0);
+/// The program has ended.
 const ENDED: i32 = -1;
 /// The command waits for no process any more.
 const WAITED: i32 = -2;
@@ -133,7 +134,7 @@ extern "C" fn pass_on(signal: c_int, info: *mut libc::siginfo_t, _context: *mut 
     let is_by_kernel = (OF_TERMINAL.contains(&signal) || signal == libc::SIGXCPU) && code == libc::SI_KERNEL;
     let is_for_us = is_by_kernel || program > 0 && sender == program;
     match program {
-        // SAFETY: gives a number.
+        // SAFETY: it takes nothing, cannot fail, and is async-signal-safe.
         WAITED if STOP.contains(&signal) && sender != unsafe { libc::getpid() } => ASKED_TO_STOP.store(true, SeqCst),
         ..0 if OF_COMMAND.contains(&signal) => ASKED_TO_END.store(true, SeqCst),
         0 if !is_for_us => drop(PENDING.fetch_or(1 << signal, SeqCst)),
