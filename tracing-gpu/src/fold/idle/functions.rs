@@ -18,7 +18,8 @@ pub(super) enum Purpose {
     Wait,
     Allocate,
     Load,
-    /// The runtime's first step of a launch, before the launch's own CUPTI record begins.
+    /// The runtime's first step of a launch, before the launch's own CUPTI record begins. Nsight Systems lists it, too.
+    /// Without records of it, a launch takes 0.1 us less under this profiler, 0.4 us with CUPTI alone (an H100).
     Prepare,
     Other,
 }
