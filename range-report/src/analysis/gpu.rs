@@ -5,6 +5,8 @@
 
 use super::causes::{advice, in_stream, name_of};
 use super::finding::{Evidence, Finding};
+use super::phase::Way;
+use super::phases::Phases;
 use crate::stats::Lean;
 use crate::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
 use crate::text::number::{human_inline, share};
@@ -13,6 +15,8 @@ use crate::{GpuWork, Summary, TreeNode};
 
 /// A range stands for the run if the GPU was busy in it for this part of all its busy time, in per cent.
 const STANDS_FOR_RUN: u128 = 50;
+/// Fewer steady instances are no loop.
+const LOOP: u64 = 10;
 /// If the GPU was busy for at least this part of the time, in per cent, the finding gives no cause of idle time.
 const BUSY_ENOUGH: u128 = 90;
 
@@ -21,6 +25,8 @@ const BUSY_ENOUGH: u128 = 90;
 struct Part {
     /// The name of a range; `None` for the whole run.
     name: Option<String>,
+    /// Whether it is all from the first steady instance to the last one, and not only what was in instances.
+    is_loop: bool,
     /// Its time is `devices_ns`. Nothing is in `causes` where they are unknown.
     used: InstancesUse,
     warm_up: InstancesUse,
@@ -37,7 +43,7 @@ pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
 fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     let gpu = summary.gpu.as_ref().filter(|gpu| gpu.total.busy_ns > 0)?;
     let part = match &summary.idle {
-        Some(idle) => in_idle(idle, &gpu.total, wording)?,
+        Some(idle) => in_idle(summary, idle, &gpu.total, wording)?,
         None => in_tree(&summary.tree, gpu.total.busy_ns, wording)
             .unwrap_or_else(|| Part { used: used(1, summary.elapsed_ns, &gpu.total), ..Part::default() }),
     };
@@ -45,9 +51,13 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     if wall == 0 || busy > wall {
         return None; // several devices were busy, or work went on after the range
     }
-    let place = part.name.as_ref().map_or_else(String::new, |name| format!(" in `{name}`"));
+    let place = part.name.as_ref().map_or_else(String::new, |name| match part.is_loop {
+        true if part.warm_up.instances > 0 => format!(" from the first `{name}` after warm-up to the last"),
+        true => format!(" from the first to the last `{name}`"),
+        false => format!(" in `{name}`"),
+    });
     let mut sentence = format!("GPU busy {} of {}{place}", share(busy, wall.into()), human_inline(wall));
-    if part.warm_up.instances > 0 {
+    if part.warm_up.instances > 0 && !part.is_loop {
         sentence += &apart(&part.warm_up, wording);
     }
     let is_enough = u128::from(busy) * 100 >= u128::from(wall) * BUSY_ENOUGH;
@@ -84,16 +94,26 @@ fn used(instances: u64, wall: u64, work: &GpuWork) -> InstancesUse {
 }
 
 /// The range that stands for the run, from those that hold most of the work, warm-up included: the longest that was
-/// entered several times, else the shortest. Without such ranges it is the run.
-fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
+/// entered several times, else the shortest. A loop that is shorter goes before that. Without either it is the run.
+fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
     let all: u64 = idle.devices.iter().fold(0, |sum, device| sum.saturating_add(device.busy_ns));
     let holds = |busy: u64| u128::from(busy) * 100 >= u128::from(all) * STANDS_FOR_RUN;
     let is_most = |row: &RangeUse| holds(row.steady.busy_ns.saturating_add(row.warm_up.busy_ns));
     let rows = || idle.ranges.iter().filter(|row| row.steady.wall_ns > 0 && is_most(row));
-    let repeated = rows().filter(|row| row.steady.instances > 1).largest_by(|row| row.steady.wall_ns);
-    if let Some(row) = repeated.or_else(|| rows().min_by_key(|row| row.steady.wall_ns)) {
+    let of = |row: &RangeUse, used: InstancesUse, is_loop: bool| {
         let name = Some(name_of(row.domain.as_deref(), &row.name, wording));
-        return Some(Part { name, used: row.steady, warm_up: row.warm_up });
+        Some(Part { name, is_loop, used, warm_up: row.warm_up })
+    };
+    if let Some(row) = rows().filter(|row| row.steady.instances > 1).largest_by(|row| row.steady.wall_ns) {
+        return of(row, row.steady, false);
+    }
+    let once = rows().min_by_key(|row| row.steady.wall_ns);
+    let most = once.map_or(u64::MAX, |row| row.steady.wall_ns);
+    if let Some(row) = longest_loop(summary, idle, &holds).filter(|row| row.in_loop.wall_ns < most) {
+        return of(row, row.in_loop, true);
+    }
+    if let Some(row) = once {
+        return of(row, row.steady, false);
     }
     let mut run = InstancesUse { busy_ns: all, ..used(1, 0, total) };
     for device in &idle.devices {
@@ -101,6 +121,22 @@ fn in_idle(idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
         run.devices_ns = run.devices_ns.saturating_add(device.wall_ns);
     }
     Some(Part { used: run, ..Part::default() })
+}
+
+/// The longest loop of ranges that launched most of the work and end before it, as where they are only around launches.
+/// Only of one device (and of one process): the time between two moments is no sum.
+fn longest_loop<'a>(summary: &Summary, idle: &'a GpuIdle, holds: &dyn Fn(u64) -> bool) -> Option<&'a RangeUse> {
+    if idle.devices.len() != 1 {
+        return None;
+    }
+    let phases = Phases::of(summary);
+    let launched = |row: &RangeUse| {
+        let its =
+            phases.all().iter().filter(|phase| (&phase.node.domain, &phase.node.name) == (&row.domain, &row.name));
+        its.fold(0_u64, |sum, phase| sum.saturating_add(phase.on_gpu[Way::Busy as usize].total_ns.unwrap_or(0)))
+    };
+    let loops = idle.ranges.iter().filter(|row| row.in_loop.instances >= LOOP && holds(row.in_loop.busy_ns));
+    loops.filter(|row| holds(launched(row))).largest_by(|row| row.in_loop.wall_ns)
 }
 
 /// The same from the sums of the tree, but only a range in which nothing was awaited.
@@ -274,6 +310,49 @@ mod tests {
         let summary = run([382_000, 367_400], vec![range("step", first, steady)], Vec::new());
         let expected = "GPU busy 96.3% of 379.4 ms in `step`, without 1 warm-up instance of 256.6 ms";
         assert_eq!(sentences(&summary), [expected]);
+    }
+
+    /// As the decoding of tokens by a CUDA graph looks on an H100, with ranges that are only around launches.
+    #[test]
+    fn a_loop_whose_ranges_end_before_its_work() {
+        let not = InstancesUse::default();
+        let looped = |name: &str, wall| RangeUse {
+            in_loop: part(1_000, [wall, 655], 1_000, &[(IdleCause::Launching, wall - 655)]),
+            ..range(name, not, part(1_000, [225, 225], 350, &[]))
+        };
+        let launched = |name: &str, us: u64, children| {
+            let work = GpuWork::new(1_000, us * 1_000, us * 1_000);
+            TreeNode { gpu: Some(NodeWork::new(work.clone(), work)), children, ..TreeNode::new(name) }
+        };
+        let once = |wall| range("main", not, part(1, [wall, 600], 1_300, &[(IdleCause::Loading, 300)]));
+        let made = |ranges: &[RangeUse]| {
+            let mut summary = run([1_231, 699], ranges.to_vec(), Vec::new());
+            let replay = launched("replay", 655, vec![launched("inner", 300, Vec::new())]);
+            summary.tree = vec![launched("token", 655, vec![replay])];
+            summary
+        };
+        let first = |ranges: &[RangeUse]| sentences(&made(ranges))[0].clone();
+        let mut replay = looped("replay", 660);
+        let expected = "GPU busy 99.2% of 660.0 us from the first to the last `replay`";
+        assert_eq!(first(&[replay.clone()]), expected);
+        assert_eq!(first(&[once(661), replay.clone()]), expected, "it says more than all of the program");
+        assert!(first(&[once(660), replay.clone()]).contains(" in `main`"), "which is no longer");
+        let others = [looped("inner", 659), looped("log", 700), replay.clone()];
+        assert_eq!(first(&others), expected, "others launched less than half, or nothing");
+        let outer = "GPU busy 98.8% of 663.0 us from the first to the last `token`";
+        assert_eq!(first(&[looped("token", 663), replay.clone()]), outer, "the whole round");
+        let run = "GPU busy 56.8% of 1.231 ms:";
+        let mut of_two = made(&[replay.clone()]);
+        let devices = &mut of_two.idle.as_mut().unwrap().devices;
+        devices.push(devices[0].clone());
+        assert!(sentences(&of_two)[0].starts_with("GPU busy 56.8% of 2.462 ms:"), "two devices");
+        replay.warm_up = part(1, [300, 20], 300, &[(IdleCause::Loading, 250)]);
+        let expected = "GPU busy 99.2% of 660.0 us from the first `replay` after warm-up to the last";
+        assert_eq!(first(&[replay.clone()]), expected);
+        replay.in_loop.busy_ns = 349_000;
+        assert!(first(&[replay.clone()]).starts_with(run), "it holds less than half");
+        replay.in_loop = part(9, [660, 655], 1_000, &[]);
+        assert!(first(&[replay]).starts_with(run), "nine are no loop");
     }
 
     /// Each rank had one of the two devices: its ranges are no shorter than both together.

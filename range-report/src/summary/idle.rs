@@ -114,6 +114,11 @@ figures! {
         warm_up: InstancesUse = joined;
         /// All others.
         steady: InstancesUse = joined;
+        /// From the start of the first instance in `steady` until the last one has ended, and each device has done what
+        /// it had to do then. Its durations are of this time, in which there may be instances of `warm_up`, too. Zero
+        /// unless `steady` has several, and of several processes together.
+        #[serde(default)]
+        in_loop: InstancesUse = apart;
     }
 }
 

@@ -4,6 +4,8 @@ use std::ops::Sub;
 
 use range_report::summary::{IdleCause, IdleCauses};
 
+use super::gaps::DISPATCH;
+
 /// The largest number of points kept from before the last settling. Between two points, use is interpolated.
 const MOST_OLD: usize = 1 << 13;
 
@@ -73,7 +75,20 @@ impl Curve {
         self.at(end) - self.at(start)
     }
 
-    fn at(&self, moment: u64) -> Use {
+    /// The end of the work that the device has at a moment: of what runs then or begins soon after, without a pause.
+    pub(super) fn busy_until(&self, moment: u64) -> u64 {
+        let after = self.points.partition_point(|(at, _)| *at <= moment);
+        let Some(before) = after.checked_sub(1) else { return moment };
+        let segments = self.points.iter().skip(before).zip(self.points.iter().skip(after));
+        let goes_on = segments.take_while(|((from, before), (to, after))| {
+            let idle = (to - from).saturating_sub(after.busy - before.busy);
+            idle.min(to - moment) <= DISPATCH
+        });
+        goes_on.last().map_or(moment, |(_, (to, _))| *to)
+    }
+
+    /// The use of the device up to a moment.
+    pub(super) fn at(&self, moment: u64) -> Use {
         let after = self.points.partition_point(|(at, _)| *at <= moment);
         let before = after.checked_sub(1).and_then(|before| self.points.get(before));
         match (before, self.points.get(after)) {
@@ -86,7 +101,8 @@ impl Curve {
         }
     }
 
-    /// Drops every second point while there are too many. The present points are old: later ranges do not query them.
+    /// Drops every second point while there are too many. The present points are old: of later ranges, only a loop that
+    /// began before them queries one.
     pub(super) fn thin(&mut self) {
         while self.points.len() > MOST_OLD {
             let (last, mut at) = (self.points.len(), 0);
@@ -101,6 +117,27 @@ impl Curve {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_lasts_until_the_device_rests() {
+        let mut curve = Curve::default();
+        curve.go_on(100_000, 200_000, |all, ns| all.busy += ns);
+        curve.go_on(200_000, 200_000 + DISPATCH, |all, ns| all.causes.add(IdleCause::Launching, ns));
+        curve.go_on(250_000, 300_000, |all, ns| all.busy += ns);
+        curve.go_on(300_000, 400_000, |all, ns| all.causes.add(IdleCause::Host, ns));
+        curve.go_on(400_000, 500_000, |all, ns| all.busy += ns);
+        for (moment, end) in [
+            (150_000, 300_000),
+            (220_000, 300_000),
+            (300_000, 300_000), // rests for 100 us
+            (349_999, 349_999), // rests for more than 50 us
+            (350_000, 500_000),
+            (99_999, 99_999), // nothing is known of it
+            (600_000, 600_000),
+        ] {
+            assert_eq!(curve.busy_until(moment), end, "{moment}");
+        }
+    }
 
     /// The device is busy every other microsecond.
     #[test]

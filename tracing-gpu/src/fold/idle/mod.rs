@@ -452,7 +452,9 @@ impl Idle {
         let curves: Vec<&Curve> = devices.values().map(|device| &device.curve).in_vec();
         ranges.evaluate(needed, &curves);
         for device in devices.values_mut() {
-            device.curve.thin();
+            if until != u64::MAX {
+                device.curve.thin(); // else the answer comes next, and asks when the work of loops ended
+            }
             device.streams.forget();
         }
         logs.forget();
@@ -486,7 +488,8 @@ impl Idle {
             idle.spans.push(row);
         }
         order::by_key(&mut idle.spans, |row| (Reverse(row.causes.total_ns()), row.domain.clone(), row.name.clone()));
-        for (label, mut row) in self.ranges.rows() {
+        let curves: Vec<&Curve> = self.devices.values().map(|device| &device.curve).in_vec();
+        for (label, mut row) in self.ranges.rows(&curves) {
             let Some((domain, name)) = names.get(&label) else { continue };
             (row.domain, row.name) = (domain.clone(), name.clone());
             idle.ranges.push(row);

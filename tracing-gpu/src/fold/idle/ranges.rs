@@ -1,6 +1,6 @@
 //! Use of the devices while ranges were open, separate for first and later instances.
 
-use range_report::stats::Keyed;
+use range_report::stats::{Keyed, Lean};
 use range_report::summary::{InstancesUse, RangeUse};
 
 use super::curve::{Curve, Use};
@@ -41,12 +41,61 @@ impl Instances {
     }
 }
 
+/// From the start of an instance to the end of the last one.
+#[derive(Clone, Copy)]
+struct Loop {
+    instances: u64,
+    start: u64,
+    end: u64,
+    /// The use of all devices before.
+    before: Use,
+}
+
+impl Loop {
+    fn new(range: &OpenSpan, curves: &[&Curve]) -> Self {
+        Self { instances: 1, start: range.start, end: range.end, before: up_to(range.start, curves) }
+    }
+
+    /// With another instance.
+    fn and(self, range: &OpenSpan, curves: &[&Curve]) -> Self {
+        if range.start < self.start {
+            return Self { end: self.end.max(range.end), instances: self.instances + 1, ..Self::new(range, curves) };
+        }
+        Self { end: self.end.max(range.end), instances: self.instances + 1, ..self }
+    }
+
+    /// With the first instance, which the others do not have.
+    fn after(self, first: Self) -> Self {
+        let Self { start, before, .. } = if first.start < self.start { first } else { self };
+        Self { instances: self.instances + first.instances, start, end: self.end.max(first.end), before }
+    }
+
+    /// With the work that the devices have at its end.
+    fn row(&self, curves: &[&Curve]) -> InstancesUse {
+        let end = curves.iter().map(|curve| curve.busy_until(self.end)).fold(self.end, u64::max);
+        let wall = end - self.start;
+        let mut all = up_to(end, curves) - self.before;
+        all.busy = all.busy.min(wall * curves.len() as u64); // old points of a curve are few
+        Instances { count: self.instances, wall, devices: wall * curves.len() as u64, all }.row()
+    }
+}
+
+/// The use of all devices up to a moment.
+fn up_to(moment: u64, curves: &[&Curve]) -> Use {
+    let mut all = Use::default();
+    curves.iter().for_each(|curve| all.add(&curve.at(moment)));
+    all
+}
+
 /// The instances of one name.
 #[derive(Clone, Copy, Default)]
 struct RangeInstances {
     first: Instances,
     loading: Instances,
     steady: Instances,
+    /// Of the first instance, and of the steady ones after it.
+    first_loop: Option<Loop>,
+    steady_loop: Option<Loop>,
 }
 
 #[derive(Default)]
@@ -80,28 +129,37 @@ impl Ranges {
             let row = rows.row(range.label);
             if row.first.count == 0 {
                 row.first = one;
+                row.first_loop = Some(Loop::new(range, curves));
             } else if one.all.causes.loading_ns > one.wall / LOADING_PART {
                 row.loading.add(&one);
             } else {
                 row.steady.add(&one);
+                row.steady_loop = Some(match row.steady_loop {
+                    Some(others) => others.and(range, curves),
+                    None => Loop::new(range, curves),
+                });
             }
             false
         });
     }
 
     /// Rows by number of the label.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (u32, RangeUse)> + '_ {
-        self.rows.iter().map(|(&label, RangeInstances { first, loading, steady })| {
-            let (mut warm_up, mut steady) = (*loading, *steady);
+    pub(super) fn rows(&self, curves: &[&Curve]) -> Vec<(u32, RangeUse)> {
+        let of_label = |(&label, instances): (&u32, &RangeInstances)| {
+            let &RangeInstances { ref first, loading: mut warm_up, mut steady, first_loop, steady_loop } = instances;
+            let mut whole = steady_loop;
             let is_longer = first.wall / LONGER > steady.wall / steady.count.max(1);
             if steady.count > 0 && (is_longer || first.all.causes.loading_ns > first.wall / LOADING_PART) {
                 warm_up.add(first);
             } else {
                 steady.add(first);
+                whole = first_loop.zip(steady_loop).map(|(first, others)| others.after(first));
             }
             let mut row = RangeUse::default();
             (row.warm_up, row.steady) = (warm_up.row(), steady.row());
+            row.in_loop = whole.filter(|it| it.instances > 1).map(|it| it.row(curves)).unwrap_or_default();
             (label, row)
-        })
+        };
+        self.rows.iter().map(of_label).in_vec()
     }
 }

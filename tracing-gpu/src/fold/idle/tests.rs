@@ -346,6 +346,22 @@ impl Truth {
         sums.retain(|_, ns| *ns > 0);
         (count, sums)
     }
+
+    /// Busy and idle time of all devices from the first range of a name until this long after, which is when the last
+    /// one has ended, or later.
+    fn in_loop(&self, made: &[Made], name: &str, wall: u64) -> BTreeMap<Option<IdleCause>, u64> {
+        let its = made.iter().filter_map(|made| match *made {
+            Made::Range { start, end, name: of, .. } if of == name => Some((start, end)),
+            _ => None,
+        });
+        let (start, last) = its.fold((u64::MAX, 0), |(start, last), range| (start.min(range.0), last.max(range.1)));
+        assert!(start + wall >= last, "{name} takes {wall} from {start}, and ends at {last}");
+        let mut sums = BTreeMap::new();
+        for &(from, to, what) in &self.pieces {
+            *sums.entry(what).or_default() += to.min(start + wall).saturating_sub(from.max(start));
+        }
+        sums
+    }
 }
 
 struct Run {
@@ -546,6 +562,13 @@ fn check(run: &Run, limits: Limits, seed: u64) -> GpuIdle {
         assert_eq!(both(|part| part.causes.host_ns), ns(Some(Host)), "seed {seed}: host code in {}", range.name);
         assert_eq!(both(|part| part.causes.event_ns), ns(Some(Event)), "seed {seed}: events in {}", range.name);
     }
+    for range in found.ranges.iter().filter(|range| range.warm_up.instances == 0 && range.steady.instances > 1) {
+        let during = run.truth.in_loop(&run.made, &range.name, range.in_loop.wall_ns);
+        let ns = |cause| during.get(&cause).copied().unwrap_or(0);
+        assert_eq!(range.in_loop.instances, range.steady.instances, "seed {seed}");
+        assert_eq!(range.in_loop.busy_ns, ns(None), "seed {seed}: busy in the loop of {}", range.name);
+        assert_eq!(range.in_loop.causes.host_ns, ns(Some(Host)), "seed {seed}: in the loop of {}", range.name);
+    }
     assert!(found.ranges.len() > 2, "seed {seed}");
     check_shown(shown, &found, &run.made, seed);
     found
@@ -589,6 +612,41 @@ fn a_thread_without_ranges_works_for_the_range_of_the_only_other() {
     made.push(range(3, 0, 950_000, "elsewhere"));
     assert_eq!(idle_in(&made, Some("backward")), None, "it may work for either");
     assert_eq!(idle_in(&made, None), Some(885_000));
+}
+
+/// Each launch has a range of its own, and ends long before its kernel. The first one takes long.
+#[test]
+fn a_loop_lasts_until_its_work_is_done() {
+    const ROUNDS: u32 = 20;
+    let launch = |at: u64, lasts, correlation, start| {
+        let range = Made::Range { thread: 1, start: at, end: at + lasts, name: "replay" };
+        let (launch, end) = ((1, at + 1_000), start + 100_000);
+        [range, Made::Operation { device: 0, start, end, stream: 7, correlation, launch, copy: None }]
+    };
+    let begin = 1_000_000;
+    let mut made = launch(100_000, 500_000, 1, 400_000).to_vec();
+    for round in 0..ROUNDS {
+        let at = begin + u64::from(round) * 20_000;
+        made.extend(launch(at, 10_000, 2 + round, begin + 5_000 + u64::from(round) * 101_000));
+    }
+    made.push(launch(5_000_000, 1, 100, 5_050_000)[1].clone()); // of no range
+    let end = begin + 5_000 + 101_000 * u64::from(ROUNDS) - 1_000;
+    made.sort_by_key(Made::end);
+    for batch in [5, Limits::default().batch] {
+        let limits = Limits { batch, lateness: 300_000, ..Limits::default() };
+        let mut idle = Idle { limits, ..Idle::default() };
+        made.iter().for_each(|made| made.give(&mut idle));
+        let mut summary = Summary::default();
+        idle.finish(&mut summary);
+        let all = summary.idle.expect("operations").ranges;
+        let [row] = &all[..] else { panic!("{all:?}") };
+        let InstancesUse { instances, wall_ns, devices_ns, busy_ns, operations, operations_ns, causes, .. } =
+            row.in_loop;
+        assert_eq!([row.warm_up.instances, instances, operations], [1, u64::from(ROUNDS), u64::from(ROUNDS)]);
+        assert_eq!([wall_ns, devices_ns], [end - begin; 2], "in batches of {batch}");
+        assert_eq!([busy_ns, operations_ns], [u64::from(ROUNDS) * 100_000; 2]);
+        assert_eq!(busy_ns + causes.total_ns(), wall_ns);
+    }
 }
 
 /// The same, with records settled while the program runs.
