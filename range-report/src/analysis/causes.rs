@@ -6,7 +6,9 @@ use super::finding::{Evidence, Finding, FindingKind};
 use super::{Phase, Phases};
 use crate::Summary;
 use crate::stats::{Keyed, Lean, order};
-use crate::summary::{CallKind, DeviceIdle, GpuIdle, IdleCause, InterferenceStats, MemoryKind, SpanCalls, SpanIdle};
+use crate::summary::{
+    CallKind, DeviceIdle, GpuActivity, GpuIdle, IdleCause, InterferenceStats, MemoryKind, SpanCalls, SpanIdle,
+};
 use crate::text::joined;
 use crate::text::number::{human_bytes, human_inline, share};
 use crate::text::width::shorten;
@@ -414,7 +416,8 @@ fn told_apart(one: &[String], other: &[String], wording: Wording) -> (String, St
 /// Small copies that are at least half as many as kernels.
 fn small_copies(run: Run<'_>) -> Vec<Finding> {
     let Some(gpu) = &run.summary.gpu else { return Vec::new() };
-    let kernels: u64 = gpu.kernels.iter().fold(0, |sum, kernel| sum.saturating_add(kernel.times.instances));
+    let launched = gpu.kernels.iter().map(|kernel| kernel.times.instances);
+    let kernels = launched.chain(kernels_of_graphs(run.summary, gpu)).fold(0, u64::saturating_add);
     let Some(row) = gpu.memory.iter().largest_by(|row| row.sizes.count) else { return Vec::new() };
     let (copies, mean_bytes) = (row.sizes.count, row.sizes.total_bytes.checked_div(row.sizes.count).unwrap_or(0));
     if copies < MANY_COPIES || copies < kernels / 2 || mean_bytes >= SMALL_COPY {
@@ -431,6 +434,14 @@ fn small_copies(run: Run<'_>) -> Vec<Finding> {
     let mut finding = Finding::of_run(Evidence::SmallCopies { copies, mean_bytes }, sentence);
     (finding.at_stake_ns, finding.advice) = (row.times.total_ns, Some(advice.to_owned()));
     vec![finding]
+}
+
+/// The kernels of graphs that were recorded as a whole, and so are in no table of kernels.
+fn kernels_of_graphs(summary: &Summary, gpu: &GpuActivity) -> Vec<u64> {
+    let phases = Phases::of(summary);
+    let of_ranges = phases.all().iter().filter_map(|phase| Some(&phase.node.gpu.as_ref()?.graphs));
+    let captured = of_ranges.chain([&gpu.outside_graphs]).flat_map(|graphs| &graphs.captured);
+    captured.map(|row| row.kernels.saturating_sub(row.timed)).in_vec()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::summary::{
-    GpuActivity, GraphWork, IdleCauses, InstancesUse, KernelStats, MemoryStats, NodeWork, RangeUse, Sizes, Times,
-    TreeNode,
+    CapturedWork, GpuActivity, GraphWork, IdleCauses, InstancesUse, KernelStats, MemoryStats, NodeWork, RangeUse,
+    Sizes, Times, TreeNode,
 };
 
 const MS: u64 = 1_000_000;
@@ -217,6 +217,20 @@ fn copies_that_are_small() {
     assert_eq!(copied(3_780, 16 << 10, 4_000), None, "they are not small");
     assert_eq!(copied(499, 96, 400), None, "they are few");
     assert_eq!(copied(3_780, 96, 8_000), None, "kernels are more");
+
+    // Kernels in graphs that were recorded as a whole, of a range and of none.
+    for kernels in [4_000, 2_000] {
+        let captured = CapturedWork { kernels, ..CapturedWork::default() };
+        let graphs = GraphWork { captured: vec![captured], ..GraphWork::default() };
+        let mut replayed = made(3_780, 96, 4_000);
+        replayed.gpu.as_mut().unwrap().outside_graphs = graphs.clone();
+        assert_eq!(only(&replayed).is_some(), kernels == 2_000, "{kernels}");
+        replayed.tree =
+            vec![TreeNode { gpu: Some(NodeWork { graphs, ..NodeWork::default() }), ..TreeNode::new("replay") }];
+        assert_eq!(only(&replayed), None);
+        replayed.tree[0].gpu.as_mut().unwrap().graphs.captured[0].timed = kernels; // then kernels are in the table
+        assert_eq!(only(&replayed).is_some(), kernels == 2_000, "{kernels}");
+    }
 
     let mut by_turns = made(3_780, 96, 4_000);
     let device = &mut idle(&mut by_turns).devices[0];
