@@ -118,7 +118,7 @@ impl<'a> Run<'a> {
 }
 
 /// Domain and name of a range; no name for no range.
-type Label<'a> = (Option<&'a str>, Option<&'a str>);
+pub(super) type Label<'a> = (Option<&'a str>, Option<&'a str>);
 
 fn label_of(row: &SpanCalls) -> Label<'_> {
     (row.domain.as_deref(), row.name.as_deref())
@@ -226,13 +226,11 @@ const fn meaning(code: u32) -> Option<&'static str> {
     })
 }
 
-impl Run<'_> {
-    /// Whether ranges of this name replay CUDA graphs.
-    fn replays_graphs(self, label: Label<'_>) -> bool {
-        let is_its = |phase: &Phase<'_>| (phase.node.domain.as_deref(), Some(&*phase.node.name)) == label;
-        let replays = |phase: &Phase<'_>| phase.node.gpu.as_ref().is_some_and(|work| work.graphs.replays > 0);
-        Phases::of(self.summary).all().iter().any(|phase| is_its(phase) && replays(phase))
-    }
+/// Whether ranges of this name replay CUDA graphs.
+pub(super) fn replays_graphs(summary: &Summary, label: Label<'_>) -> bool {
+    let is_its = |phase: &Phase<'_>| (phase.node.domain.as_deref(), Some(&*phase.node.name)) == label;
+    let replays = |phase: &Phase<'_>| phase.node.gpu.as_ref().is_some_and(|work| work.graphs.replays > 0);
+    Phases::of(summary).all().iter().any(|phase| is_its(phase) && replays(phase))
 }
 
 /// Causes in one range that cost much of the run. A copy from pageable memory has a rule of its own.
@@ -272,10 +270,7 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
             let advice = match evidence.kind() {
                 FindingKind::SyncLoop => Some("wait once behind the loop, or for an event of an earlier round"),
                 FindingKind::AllocationLoop => Some("allocate once before the loop, or from a pool (cudaMallocAsync)"),
-                _ if cause == IdleCause::Launching && run.replays_graphs(label) => {
-                    Some("launch less: more in a graph, larger batches or fused kernels")
-                }
-                _ => advice(cause),
+                _ => advice(cause, || replays_graphs(run.summary, label)),
             };
             Some(run.of_range(label, evidence, ns, sentence, advice))
         };
@@ -284,8 +279,12 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
     run.idle.spans.iter().flat_map(of_row).in_vec()
 }
 
-pub(super) const fn advice(cause: IdleCause) -> Option<&'static str> {
+/// What to try against a cause of idle time.
+pub(super) fn advice(cause: IdleCause, replays_graphs: impl FnOnce() -> bool) -> Option<&'static str> {
     match cause {
+        IdleCause::Launching if replays_graphs() => {
+            Some("launch less: more in a graph, larger batches or fused kernels")
+        }
         IdleCause::Launching => Some("launch less: CUDA graphs, larger batches or fused kernels"),
         IdleCause::Dispatching => Some("launch fewer and longer kernels"),
         IdleCause::Synchronising => Some("wait later, or launch the next work before waiting"),

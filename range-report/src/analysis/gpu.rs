@@ -3,7 +3,7 @@
 //! Where the whole run was followed ([`Summary::idle`]), each idle moment has a cause. Else the sums of the tree give
 //! how busy it was, and nothing gives why. What stands below the first line is found in `causes.rs`.
 
-use super::causes::{advice, in_stream, name_of};
+use super::causes::{advice, in_stream, name_of, replays_graphs};
 use super::finding::{Evidence, Finding};
 use super::phase::Way;
 use super::phases::Phases;
@@ -27,6 +27,8 @@ struct Part {
     name: Option<String>,
     /// Whether it is all from the first steady instance to the last one, and not only what was in instances.
     is_loop: bool,
+    /// Whether it replays CUDA graphs.
+    replays_graphs: bool,
     /// Its time is `devices_ns`. Nothing is in `causes` where they are unknown.
     used: InstancesUse,
     warm_up: InstancesUse,
@@ -83,7 +85,7 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     let mut finding = Finding::of_run(evidence, sentence);
     (finding.at_stake_ns, finding.of_ns) = (wall - busy, Some(wall));
     finding.span = part.name.into_iter().in_vec();
-    finding.advice = cause.and_then(advice).map(str::to_owned);
+    finding.advice = cause.and_then(|cause| advice(cause, || part.replays_graphs)).map(str::to_owned);
     Some(finding)
 }
 
@@ -102,7 +104,8 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
     let rows = || idle.ranges.iter().filter(|row| row.steady.wall_ns > 0 && is_most(row));
     let of = |row: &RangeUse, used: InstancesUse, is_loop: bool| {
         let name = Some(name_of(row.domain.as_deref(), &row.name, wording));
-        Some(Part { name, is_loop, used, warm_up: row.warm_up })
+        let replays_graphs = replays_graphs(summary, (row.domain.as_deref(), Some(&row.name)));
+        Some(Part { name, is_loop, replays_graphs, used, warm_up: row.warm_up })
     };
     if let Some(row) = rows().filter(|row| row.steady.instances > 1).largest_by(|row| row.steady.wall_ns) {
         return of(row, row.steady, false);
@@ -346,6 +349,11 @@ mod tests {
         let devices = &mut of_two.idle.as_mut().unwrap().devices;
         devices.push(devices[0].clone());
         assert!(sentences(&of_two)[0].starts_with("GPU busy 56.8% of 2.462 ms:"), "two devices");
+        let mut with_graphs = made(&[looped("replay", 1_100)]);
+        let advice = |summary: &Summary| on_gpu(summary, Wording::default()).swap_remove(0).advice.unwrap();
+        assert!(advice(&with_graphs).contains("CUDA graphs"));
+        with_graphs.tree[0].children[0].gpu.as_mut().unwrap().graphs.replays = 1_000;
+        assert!(advice(&with_graphs).contains("more in a graph"));
         replay.warm_up = part(1, [300, 20], 300, &[(IdleCause::Loading, 250)]);
         let expected = "GPU busy 99.2% of 660.0 us from the first `replay` after warm-up to the last";
         assert_eq!(first(&[replay.clone()]), expected);
