@@ -226,11 +226,14 @@ const fn meaning(code: u32) -> Option<&'static str> {
     })
 }
 
-/// Whether ranges of this name replay CUDA graphs.
+/// Whether CUDA graphs are replayed in ranges of this name.
 pub(super) fn replays_graphs(summary: &Summary, label: Label<'_>) -> bool {
+    let phases = Phases::of(summary);
     let is_its = |phase: &Phase<'_>| (phase.node.domain.as_deref(), Some(&*phase.node.name)) == label;
     let replays = |phase: &Phase<'_>| phase.node.gpu.as_ref().is_some_and(|work| work.graphs.replays > 0);
-    Phases::of(summary).all().iter().any(|phase| is_its(phase) && replays(phase))
+    let below = |(index, phase): (usize, &Phase<'_>)| phases.all().get(index..phase.end).unwrap_or_default().iter();
+    let its = phases.all().iter().enumerate().filter(|(_, phase)| is_its(phase));
+    its.flat_map(below).any(replays)
 }
 
 /// Causes in one range that cost much of the run. A copy from pageable memory has a rule of its own.

@@ -5,10 +5,10 @@
 
 use super::causes::{advice, in_stream, name_of, replays_graphs};
 use super::finding::{Evidence, Finding};
-use super::phase::Way;
+use super::phase::{Phase, Way};
 use super::phases::Phases;
 use crate::stats::Lean;
-use crate::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
+use crate::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
 use crate::{GpuWork, Summary, TreeNode};
@@ -25,8 +25,9 @@ const BUSY_ENOUGH: u128 = 90;
 struct Part {
     /// The name of a range; `None` for the whole run.
     name: Option<String>,
-    /// Whether it is all from the first steady instance to the last one, and not only what was in instances.
-    is_loop: bool,
+    /// The time of the run, for all that lies between the first steady instance and the last one: a loop. `None` for
+    /// what was in instances.
+    of_run: Option<u64>,
     /// Whether it replays CUDA graphs.
     replays_graphs: bool,
     /// Its time is `devices_ns`. Nothing is in `causes` where they are unknown.
@@ -53,23 +54,25 @@ fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     if wall == 0 || busy > wall {
         return None; // several devices were busy, or work went on after the range
     }
-    let place = part.name.as_ref().map_or_else(String::new, |name| match part.is_loop {
-        true if part.warm_up.instances > 0 => format!(" from the first `{name}` after warm-up to the last"),
-        true => format!(" from the first to the last `{name}`"),
-        false => format!(" in `{name}`"),
-    });
+    let relation = if part.of_run.is_some() { "in the loop of" } else { "in" };
+    let place = part.name.as_ref().map_or_else(String::new, |name| format!(" {relation} `{name}`"));
     let mut sentence = format!("GPU busy {} of {}{place}", share(busy, wall.into()), human_inline(wall));
-    if part.warm_up.instances > 0 && !part.is_loop {
+    if let Some(run) = part.of_run {
+        sentence += &format!(" ({} of the run)", share(wall, run.into()));
+    } else if part.warm_up.instances > 0 {
         sentence += &apart(&part.warm_up, wording);
     }
     let is_enough = u128::from(busy) * 100 >= u128::from(wall) * BUSY_ENOUGH;
     let cause = largest(&part.used.causes).filter(|_| !is_enough);
     if !is_enough {
+        // In a loop there are operations of other ranges, too.
+        let instances = if part.of_run.is_some() { 1 } else { part.used.instances };
+        let of_words = InstancesUse { instances, ..part.used };
         sentence += &match cause {
-            Some((cause, ns)) => why(&part.used, cause, ns, wording),
+            Some((cause, ns)) => why(&of_words, cause, ns, wording),
             None => {
                 let ask = wording.of("report=idle", "-r idle");
-                format!(": {} ({ask} has the reason)", rhythm(&part.used, wording))
+                format!(": {} ({ask} has the reason)", rhythm(&of_words, wording))
             }
         };
     }
@@ -102,21 +105,26 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
     let holds = |busy: u64| u128::from(busy) * 100 >= u128::from(all) * STANDS_FOR_RUN;
     let is_most = |row: &RangeUse| holds(row.steady.busy_ns.saturating_add(row.warm_up.busy_ns));
     let rows = || idle.ranges.iter().filter(|row| row.steady.wall_ns > 0 && is_most(row));
-    let of = |row: &RangeUse, used: InstancesUse, is_loop: bool| {
+    let of = |row: &RangeUse, used: InstancesUse, of_run: Option<u64>| {
         let name = Some(name_of(row.domain.as_deref(), &row.name, wording));
         let replays_graphs = replays_graphs(summary, (row.domain.as_deref(), Some(&row.name)));
-        Some(Part { name, is_loop, replays_graphs, used, warm_up: row.warm_up })
+        Some(Part { name, of_run, replays_graphs, used, warm_up: row.warm_up })
     };
     if let Some(row) = rows().filter(|row| row.steady.instances > 1).largest_by(|row| row.steady.wall_ns) {
-        return of(row, row.steady, false);
+        return of(row, row.steady, None);
     }
     let once = rows().min_by_key(|row| row.steady.wall_ns);
     let most = once.map_or(u64::MAX, |row| row.steady.wall_ns);
-    if let Some(row) = longest_loop(summary, idle, &holds).filter(|row| row.in_loop.wall_ns < most) {
-        return of(row, row.in_loop, true);
+    if let Some((row, run)) = longest_loop(summary, idle, &holds).filter(|(row, _)| row.in_loop.wall_ns < most) {
+        let mut used = row.in_loop;
+        if run.causes.no_work_ns.saturating_mul(2) >= used.causes.host_ns {
+            // Most of it is outside of ranges.
+            used.causes.no_work_ns += std::mem::take(&mut used.causes.host_ns);
+        }
+        return of(row, used, Some(run.wall_ns));
     }
     if let Some(row) = once {
-        return of(row, row.steady, false);
+        return of(row, row.steady, None);
     }
     let mut run = InstancesUse { busy_ns: all, ..used(1, 0, total) };
     for device in &idle.devices {
@@ -126,20 +134,24 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
     Some(Part { used: run, ..Part::default() })
 }
 
-/// The longest loop of ranges that launched most of the work and end before it, as where they are only around launches.
-/// Only of one device (and of one process): the time between two moments is no sum.
-fn longest_loop<'a>(summary: &Summary, idle: &'a GpuIdle, holds: &dyn Fn(u64) -> bool) -> Option<&'a RangeUse> {
-    if idle.devices.len() != 1 {
-        return None;
-    }
+/// The longest loop of ranges that launched most of the work and end before it, as where they are only around launches;
+/// and the device. Only of one device, since the time between two moments is no sum. Merged summaries have no loops.
+fn longest_loop<'a>(
+    summary: &Summary,
+    idle: &'a GpuIdle,
+    holds: &dyn Fn(u64) -> bool,
+) -> Option<(&'a RangeUse, &'a DeviceIdle)> {
+    let [device] = &idle.devices[..] else { return None };
     let phases = Phases::of(summary);
     let launched = |row: &RangeUse| {
-        let its =
-            phases.all().iter().filter(|phase| (&phase.node.domain, &phase.node.name) == (&row.domain, &row.name));
-        its.fold(0_u64, |sum, phase| sum.saturating_add(phase.on_gpu[Way::Busy as usize].total_ns.unwrap_or(0)))
+        let is_its = |phase: &Phase<'_>| (&phase.node.domain, &phase.node.name) == (&row.domain, &row.name);
+        let above = |phase: &Phase<'_>| phase.parent.and_then(|parent| phases.all().get(parent));
+        let is_nested = |phase: &Phase<'_>| std::iter::successors(above(phase), |phase| above(phase)).any(is_its);
+        let outermost = phases.all().iter().filter(|phase| is_its(phase) && !is_nested(phase));
+        outermost.fold(0_u64, |sum, phase| sum.saturating_add(phase.on_gpu[Way::Busy as usize].total_ns.unwrap_or(0)))
     };
     let loops = idle.ranges.iter().filter(|row| row.in_loop.instances >= LOOP && holds(row.in_loop.busy_ns));
-    loops.filter(|row| holds(launched(row))).largest_by(|row| row.in_loop.wall_ns)
+    Some((loops.filter(|row| holds(launched(row))).largest_by(|row| row.in_loop.wall_ns)?, device))
 }
 
 /// The same from the sums of the tree, but only a range in which nothing was awaited.
@@ -218,7 +230,7 @@ const fn wait(cause: IdleCause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{DeviceIdle, GpuActivity, NodeWork, SpanIdle};
+    use crate::summary::{GpuActivity, NodeWork, SpanIdle};
 
     fn causes(times: &[(IdleCause, u64)]) -> IdleCauses {
         let mut causes = IdleCauses::default();
@@ -336,13 +348,13 @@ mod tests {
         };
         let first = |ranges: &[RangeUse]| sentences(&made(ranges))[0].clone();
         let mut replay = looped("replay", 660);
-        let expected = "GPU busy 99.2% of 660.0 us from the first to the last `replay`";
+        let expected = "GPU busy 99.2% of 660.0 us in the loop of `replay` (53.6% of the run)";
         assert_eq!(first(&[replay.clone()]), expected);
         assert_eq!(first(&[once(661), replay.clone()]), expected, "it says more than all of the program");
         assert!(first(&[once(660), replay.clone()]).contains(" in `main`"), "which is no longer");
         let others = [looped("inner", 659), looped("log", 700), replay.clone()];
         assert_eq!(first(&others), expected, "others launched less than half, or nothing");
-        let outer = "GPU busy 98.8% of 663.0 us from the first to the last `token`";
+        let outer = "GPU busy 98.8% of 663.0 us in the loop of `token` (53.9% of the run)";
         assert_eq!(first(&[looped("token", 663), replay.clone()]), outer, "the whole round");
         let run = "GPU busy 56.8% of 1.231 ms:";
         let mut of_two = made(&[replay.clone()]);
@@ -354,9 +366,16 @@ mod tests {
         assert!(advice(&with_graphs).contains("CUDA graphs"));
         with_graphs.tree[0].children[0].gpu.as_mut().unwrap().graphs.replays = 1_000;
         assert!(advice(&with_graphs).contains("more in a graph"));
-        replay.warm_up = part(1, [300, 20], 300, &[(IdleCause::Loading, 250)]);
-        let expected = "GPU busy 99.2% of 660.0 us from the first `replay` after warm-up to the last";
-        assert_eq!(first(&[replay.clone()]), expected);
+        with_graphs.tree[0].children[0].gpu.as_mut().unwrap().graphs.replays = 0;
+        with_graphs.tree[0].children[0].children[0].gpu.as_mut().unwrap().graphs.replays = 1_000;
+        assert!(advice(&with_graphs).contains("more in a graph"), "in a range inside");
+        let mut served = looped("replay", 1_100);
+        served.in_loop.causes = causes(&[(IdleCause::Host, 445)]);
+        let mut served = made(&[served]);
+        let expected = "GPU busy 59.5% of 1.100 ms in the loop of `replay` (89.4% of the run): ";
+        assert_eq!(sentences(&served)[0], format!("{expected}it waits for code of the host (40.5% of the time)"));
+        served.idle.as_mut().unwrap().devices[0].causes.no_work_ns = 300_000;
+        assert_eq!(sentences(&served)[0], format!("{expected}no range is open (40.5% of the time)"));
         replay.in_loop.busy_ns = 349_000;
         assert!(first(&[replay.clone()]).starts_with(run), "it holds less than half");
         replay.in_loop = part(9, [660, 655], 1_000, &[]);

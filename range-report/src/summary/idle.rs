@@ -114,9 +114,10 @@ figures! {
         warm_up: InstancesUse = joined;
         /// All others.
         steady: InstancesUse = joined;
-        /// From the start of the first instance in `steady` until the last one has ended, and each device has done what
-        /// it had to do then. Its durations are of this time, in which there may be instances of `warm_up`, too. Zero
-        /// unless `steady` has several, and of several processes together.
+        /// From the start of the first instance in `steady` until the last one has ended, and the devices have done
+        /// what was launched until then, by any range, but for what began after something that was launched later.
+        /// Its durations are this time, in which there may be instances of `warm_up`, too. Zero if `steady` has less
+        /// than two, and in merged summaries.
         #[serde(default)]
         in_loop: InstancesUse = apart;
     }

@@ -524,7 +524,7 @@ macro_rules! figures {
         $parts.first().map(|part| part.$field.clone()).unwrap_or_default()
     };
     (@rule $parts:ident, $field:ident, apart) => {
-        if let [one] = $parts { one.$field.clone() } else { Default::default() }
+        Default::default()
     };
     (@rule $parts:ident, $field:ident, deviation $count:ident, $total:ident) => {
         crate::summary::schema::deviation(

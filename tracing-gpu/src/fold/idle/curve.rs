@@ -4,8 +4,6 @@ use std::ops::Sub;
 
 use range_report::summary::{IdleCause, IdleCauses};
 
-use super::gaps::DISPATCH;
-
 /// The largest number of points kept from before the last settling. Between two points, use is interpolated.
 const MOST_OLD: usize = 1 << 13;
 
@@ -53,21 +51,51 @@ impl Sub for Use {
 /// Moments in order, with the device's use up to each.
 #[derive(Default)]
 pub(super) struct Curve {
-    points: Vec<(u64, Use)>,
+    points: Vec<Point>,
+    /// The latest launch of an operation that has begun.
+    launched: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Point {
+    at: u64,
+    all: Use,
+    /// The latest launch of an operation that began before.
+    launched: u64,
 }
 
 impl Curve {
     /// Continues from the last point to another one, in one state.
     pub(super) fn go_on(&mut self, from: u64, until: u64, change: impl FnOnce(&mut Use, u64)) {
         if self.points.is_empty() {
-            self.points.push((from, Use::default()));
+            self.points.push(Point { at: from, all: Use::default(), launched: 0 });
         }
-        let mut all = self.points.last().map_or_else(Use::default, |(_, all)| *all);
+        let mut all = self.points.last().map_or_else(Use::default, |last| last.all);
         change(&mut all, until.saturating_sub(from));
         match self.points.last_mut() {
-            Some(last) if last.0 == until => last.1 = all,
-            _ => self.points.push((until, all)),
+            Some(last) if last.at == until => last.all = all,
+            _ => self.points.push(Point { at: until, all, launched: self.launched }),
         }
+    }
+
+    /// Continues with an operation. `began` is its duration, if it began meanwhile.
+    pub(super) fn work(&mut self, from: u64, until: u64, launched: Option<u64>, began: Option<u64>) {
+        self.launched = self.launched.max(launched.unwrap_or(0));
+        self.go_on(from, until, |all, ns| {
+            all.busy += ns;
+            all.operations += u64::from(began.is_some());
+            all.operations_ns += began.unwrap_or(0);
+        });
+    }
+
+    /// When the device had done what was launched up to a moment, but for what began after something that was launched
+    /// later. Not before that moment.
+    pub(super) fn done(&self, launched: u64) -> u64 {
+        let its = self.points.partition_point(|point| point.launched <= launched);
+        let its = self.points.get(..its).unwrap_or_default();
+        let mut work = its.iter().zip(its.iter().skip(1)).rev();
+        let last = work.find(|(before, point)| point.all.busy > before.all.busy);
+        last.map_or(launched, |(_, point)| point.at.max(launched))
     }
 
     /// The use of the device in an interval.
@@ -75,34 +103,23 @@ impl Curve {
         self.at(end) - self.at(start)
     }
 
-    /// The end of the work that the device has at a moment: of what runs then or begins soon after, without a pause.
-    pub(super) fn busy_until(&self, moment: u64) -> u64 {
-        let after = self.points.partition_point(|(at, _)| *at <= moment);
-        let Some(before) = after.checked_sub(1) else { return moment };
-        let segments = self.points.iter().skip(before).zip(self.points.iter().skip(after));
-        let goes_on = segments.take_while(|((from, before), (to, after))| {
-            let idle = (to - from).saturating_sub(after.busy - before.busy);
-            idle.min(to - moment) <= DISPATCH
-        });
-        goes_on.last().map_or(moment, |(_, (to, _))| *to)
-    }
-
     /// The use of the device up to a moment.
     pub(super) fn at(&self, moment: u64) -> Use {
-        let after = self.points.partition_point(|(at, _)| *at <= moment);
+        let after = self.points.partition_point(|point| point.at <= moment);
         let before = after.checked_sub(1).and_then(|before| self.points.get(before));
         match (before, self.points.get(after)) {
             (None, _) => Use::default(),
-            (Some((_, all)), None) => *all,
-            (Some((from, before)), Some((to, after))) => {
-                let (part, whole) = (u128::from(moment - from), u128::from(to - from));
-                before.with(after, |a, b| a + (u128::from(b.saturating_sub(a)) * part / whole) as u64)
+            (Some(last), None) => last.all,
+            (Some(before), Some(after)) => {
+                let (part, whole) = (u128::from(moment - before.at), u128::from(after.at - before.at));
+                let between = |a: u64, b: u64| a + (u128::from(b.saturating_sub(a)) * part / whole) as u64;
+                before.all.with(&after.all, between)
             }
         }
     }
 
-    /// Drops every second point while there are too many. The present points are old: of later ranges, only a loop that
-    /// began before them queries one.
+    /// Drops every second point while there are too many. The present points are old: later they are queried for ranges
+    /// that are open now, and for the ends of loops.
     pub(super) fn thin(&mut self) {
         while self.points.len() > MOST_OLD {
             let (last, mut at) = (self.points.len(), 0);
@@ -119,24 +136,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_lasts_until_the_device_rests() {
+    fn work_is_done_that_was_launched_before() {
         let mut curve = Curve::default();
-        curve.go_on(100_000, 200_000, |all, ns| all.busy += ns);
-        curve.go_on(200_000, 200_000 + DISPATCH, |all, ns| all.causes.add(IdleCause::Launching, ns));
-        curve.go_on(250_000, 300_000, |all, ns| all.busy += ns);
-        curve.go_on(300_000, 400_000, |all, ns| all.causes.add(IdleCause::Host, ns));
-        curve.go_on(400_000, 500_000, |all, ns| all.busy += ns);
-        for (moment, end) in [
-            (150_000, 300_000),
-            (220_000, 300_000),
-            (300_000, 300_000), // rests for 100 us
-            (349_999, 349_999), // rests for more than 50 us
-            (350_000, 500_000),
-            (99_999, 99_999), // nothing is known of it
-            (600_000, 600_000),
-        ] {
-            assert_eq!(curve.busy_until(moment), end, "{moment}");
+        let idle = |all: &mut Use, ns| all.causes.add(IdleCause::Host, ns);
+        curve.work(100, 200, Some(50), Some(100));
+        curve.go_on(200, 230, idle);
+        curve.go_on(230, 300, idle);
+        curve.work(300, 400, Some(60), Some(100));
+        curve.work(400, 400, Some(350), Some(20)); // beside the one before
+        curve.work(400, 500, Some(70), Some(100)); // begins after that one
+        curve.go_on(500, 600, idle);
+        curve.work(600, 700, Some(510), Some(100));
+        curve.work(700, 800, None, Some(100));
+        for (launched, done) in
+            [(49, 49), (50, 200), (59, 200), (60, 400), (349, 400), (350, 500), (509, 509), (510, 800)]
+        {
+            assert_eq!(curve.done(launched), done, "{launched}");
         }
+        assert_eq!((Curve::default().done(7), curve.done(900)), (7, 900));
     }
 
     /// The device is busy every other microsecond.

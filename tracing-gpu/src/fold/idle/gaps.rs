@@ -45,10 +45,11 @@ pub(super) enum Settled {
     Idle(Gap),
     /// An operation began. It may end after the settled time.
     Began(DeviceOperation),
-    /// The device was busy. `began` is the duration of an operation that began meanwhile.
+    /// The device was busy with an operation that was launched then. `began` is its duration, if it began meanwhile.
     Busy {
         from: u64,
         until: u64,
+        launched: Option<u64>,
         began: Option<u64>,
     },
 }
@@ -128,7 +129,8 @@ impl DeviceLog {
             self.busy += operation.end.saturating_sub(operation.start.max(*known));
             let from = operation.start.max(*known);
             *known = operation.end.max(*known);
-            each(Settled::Busy { from, until: *known, began });
+            let launched = operation.launch.map(|(_, at)| at);
+            each(Settled::Busy { from, until: *known, launched, began });
             let union = if matches!(operation.name, Name::Memory(_)) { &mut copies } else { &mut kernels };
             extend(union, operation.start, operation.end);
         }

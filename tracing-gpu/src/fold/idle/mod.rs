@@ -387,11 +387,7 @@ impl Idle {
         for index in devices.keys().copied().in_vec() {
             let Some(Device { log, streams, gaps, causes, curve }) = devices.get_mut(&index) else { continue };
             log.settle(until, &mut |settled| match settled {
-                Settled::Busy { from, until, began } => curve.go_on(from, until, |all, ns| {
-                    all.busy += ns;
-                    all.operations += u64::from(began.is_some());
-                    all.operations_ns += began.unwrap_or(0);
-                }),
+                Settled::Busy { from, until, launched, began } => curve.work(from, until, launched, began),
                 Settled::Began(operation) => {
                     let waited = logs.get(&operation).and_then(|log| streams.began(&operation, log));
                     logs.settled(&operation);

@@ -70,9 +70,9 @@ impl Loop {
         Self { instances: self.instances + first.instances, start, end: self.end.max(first.end), before }
     }
 
-    /// With the work that the devices have at its end.
+    /// Until the devices have done what was launched before its end.
     fn row(&self, curves: &[&Curve]) -> InstancesUse {
-        let end = curves.iter().map(|curve| curve.busy_until(self.end)).fold(self.end, u64::max);
+        let end = curves.iter().map(|curve| curve.done(self.end)).fold(self.end, u64::max);
         let wall = end - self.start;
         let mut all = up_to(end, curves) - self.before;
         all.busy = all.busy.min(wall * curves.len() as u64); // old points of a curve are few
