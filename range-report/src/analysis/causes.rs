@@ -16,8 +16,8 @@ use crate::text::wording::Wording;
 
 /// A cause becomes a finding if it takes at least this part of the run, in per cent.
 const WORTH: u128 = 5;
-/// From this number of calls or operations on, they are a loop, and not a few at the beginning of the run.
-const LOOP: u64 = 20;
+/// From this number of calls, operations or instances on, they are a loop, and not a few at the beginning of the run.
+pub(super) const LOOP: u64 = 20;
 /// Pinning memory for fewer copies costs as much as it saves.
 const PINNING_PAYS: u64 = 10;
 /// Copies overlap with kernels if a kernel ran in this part of their time or more, in per cent.

@@ -3,7 +3,7 @@
 //! Where the whole run was followed ([`Summary::idle`]), each idle moment has a cause. Else the sums of the tree give
 //! how busy it was, and nothing gives why. What stands below the first line is found in `causes.rs`.
 
-use super::causes::{advice, in_stream, name_of, replays_graphs};
+use super::causes::{LOOP, advice, in_stream, name_of, replays_graphs};
 use super::finding::{Evidence, Finding};
 use super::phase::{Phase, Way};
 use super::phases::Phases;
@@ -15,8 +15,6 @@ use crate::{GpuWork, Summary, TreeNode};
 
 /// A range stands for the run if the GPU was busy in it for this part of all its busy time, in per cent.
 const STANDS_FOR_RUN: u128 = 50;
-/// Fewer steady instances are no loop.
-const LOOP: u64 = 10;
 /// If the GPU was busy for at least this part of the time, in per cent, the finding gives no cause of idle time.
 const BUSY_ENOUGH: u128 = 90;
 
@@ -378,8 +376,11 @@ mod tests {
         assert_eq!(sentences(&served)[0], format!("{expected}no range is open (40.5% of the time)"));
         replay.in_loop.busy_ns = 349_000;
         assert!(first(&[replay.clone()]).starts_with(run), "it holds less than half");
-        replay.in_loop = part(9, [660, 655], 1_000, &[]);
-        assert!(first(&[replay]).starts_with(run), "nine are no loop");
+        let mut nested = made(&[looped("replay", 660)]);
+        nested.tree = vec![launched("replay", 340, vec![launched("replay", 340, Vec::new())])];
+        assert!(sentences(&nested)[0].starts_with(run), "the inner one launched what the outer one did");
+        replay.in_loop = part(19, [660, 655], 1_000, &[]);
+        assert!(first(&[replay]).starts_with(run), "19 are no loop");
     }
 
     /// Each rank had one of the two devices: its ranges are no shorter than both together.
