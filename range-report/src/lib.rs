@@ -54,10 +54,10 @@ pub use export::json::JsonError;
 pub use report::MergedTable;
 pub use report::{FindingKinds, RenderOptions, Report, TableStyle};
 pub use summary::{
-    ActivityLosses, ApiCallStats, CallStats, CallTotals, CapturedWork, CategoryStats, GpuActivity, GpuWork, GraphWork,
-    KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeTotals, NodeWork, OpenAccStats, OpenRange,
-    Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes, StreamLosses, StreamStats,
-    StreamTimes, Summary, Times, TreeNode,
+    ActivityLosses, ApiCallStats, CallStats, CallTotals, CapturedKernel, CapturedWork, CategoryStats, GpuActivity,
+    GpuWork, GraphWork, KernelStats, Losses, MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeTotals, NodeWork,
+    OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes,
+    StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode,
 };
 #[cfg(feature = "merge")]
 pub use summary::{

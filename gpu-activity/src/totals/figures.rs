@@ -33,6 +33,8 @@ pub struct Totals {
     pub replays: Keyed<u32, Replays>,
     /// What was replayed, by the node that launched it and the place of its capture.
     pub captured: Keyed<(u32, Capture), Captured>,
+    /// Kernels of these with a time, by number of the kernel's name, too: executions and summed nanoseconds.
+    pub captured_kernels: Keyed<(u32, Capture, u32), (u64, u64)>,
     /// Kernels by launching thread (0: not known), range (`None`: outside of any) and number of the kernel's name.
     pub range_kernels: Keyed<(u32, Option<Range>, u32), RangeKernel>,
     /// What the other figures lack, except for records that a source lost.
@@ -139,9 +141,7 @@ impl Totals {
             nodes: rows_since(&self.nodes, &before.nodes, |now, before| NodeTotals {
                 own: now.own.since(&before.own),
                 total: now.total.since(&before.total),
-                calls: rows_since(&now.calls, &before.calls, |now, before| {
-                    (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1))
-                }),
+                calls: rows_since(&now.calls, &before.calls, count_since),
             }),
             total: self.total.since(&before.total),
             unmatched: self.unmatched.since(&before.unmatched),
@@ -165,6 +165,7 @@ impl Totals {
                 timed: now.timed.saturating_sub(before.timed),
                 sum_ns: now.sum_ns.saturating_sub(before.sum_ns),
             }),
+            captured_kernels: rows_since(&self.captured_kernels, &before.captured_kernels, count_since),
             range_kernels: rows_since(&self.range_kernels, &before.range_kernels, |now, before| RangeKernel {
                 range_instances: now.range_instances.saturating_sub(before.range_instances),
                 kernel_instances: now.kernel_instances.saturating_sub(before.kernel_instances),
@@ -219,8 +220,16 @@ fn rows_since<K: Copy + Eq + Hash + Ord, V: Clone + PartialEq>(
     rows
 }
 
+fn count_since(now: &(u64, u64), before: &(u64, u64)) -> (u64, u64) {
+    (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1))
+}
+
 /// Counts a call among those of a node.
 pub(super) fn add(calls: &mut Keyed<Function, (u64, u64)>, made: &MadeCall) {
-    let calls = calls.row(made.function());
-    *calls = (calls.0.saturating_add(1), calls.1.saturating_add(made.duration()));
+    add_count(calls.row(made.function()), (1, made.duration()));
+}
+
+/// Adds a number and summed nanoseconds.
+pub fn add_count(sum: &mut (u64, u64), more: (u64, u64)) {
+    *sum = (sum.0.saturating_add(more.0), sum.1.saturating_add(more.1));
 }

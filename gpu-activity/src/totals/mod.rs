@@ -7,7 +7,7 @@ mod kernels;
 mod lineage;
 mod undecided;
 
-pub use self::figures::{Captured, Function, NodeTotals, Projection, RangeKernel, Replays, Totals};
+pub use self::figures::{Captured, Function, NodeTotals, Projection, RangeKernel, Replays, Totals, add_count};
 use self::kernels::{Execution, RangeKernels};
 pub use self::lineage::add_work;
 use self::lineage::{Lineage, UNMATCHED};
@@ -52,6 +52,9 @@ impl RunningTotals {
                 let captured = sums.captured.row((node, capture));
                 captured.timed += 1;
                 captured.sum_ns = captured.sum_ns.saturating_add(duration);
+                if let Work::Kernel(kernel) = ran.op.work {
+                    add_count(sums.captured_kernels.row((node, capture, kernel.name)), (1, duration));
+                }
                 *match ran.op.work {
                     Work::Memory(memory) if memory.kind == MemoryKind::Set => &mut captured.sets,
                     Work::Memory(_) => &mut captured.copies,

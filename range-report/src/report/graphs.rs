@@ -1,18 +1,25 @@
 //! Replays of CUDA graphs: in which spans they were launched, and which spans captured what ran.
 
+use std::cmp::Reverse;
+
 use super::cuda::Made;
 use super::gpu_work::NO_ACTIVITY;
 use super::kinds::Report;
+use super::nsys::name_cell;
 use super::options::RenderOptions;
 use super::replays::{OUTSIDE, by_size, label, recorded_whole, replayed, time};
 use super::table::{Cell, Column, Table};
 use crate::analysis::Phases;
+use crate::stats::{Lean, order};
 use crate::text::joined;
 use crate::text::number::human_inline;
 use crate::{GraphWork, Summary};
 
 /// For a summary without replays.
 const NO_GRAPH: &str = "No CUDA graph was replayed, or `graphs=off` left out what is in them.\n";
+
+/// For a summary without a kernel of a graph that has a time.
+const NO_CAPTURED_KERNEL: &str = "No kernel of a CUDA graph was recorded by itself. `graphs=nodes` records each.\n";
 
 /// One row for each pair of spans: those of the replay, and those of the capture.
 pub(super) fn table(summary: &Summary, _: &RenderOptions) -> Made {
@@ -50,6 +57,48 @@ pub(super) fn table(summary: &Summary, _: &RenderOptions) -> Made {
             cells.extend([Cell::text(replayed_in.clone()), Cell::text(label(part).to_owned())]);
             table.rows.push(cells);
         }
+    }
+    Ok(table)
+}
+
+/// One row for each kernel of such a pair, the longest first.
+pub(super) fn kernels(summary: &Summary, options: &RenderOptions) -> Made {
+    summary.gpu.as_ref().ok_or(NO_ACTIVITY)?;
+    let phases = Phases::of(summary);
+    let mut rows = Vec::new();
+    for (index, graphs) in replayed(&phases, summary.gpu.as_ref()) {
+        for part in &graphs.captured {
+            for kernel in part.by_kernel.iter().filter(|kernel| kernel.executions > 0) {
+                rows.push((path(&phases, index), label(part), kernel));
+            }
+        }
+    }
+    if rows.is_empty() {
+        return Err(NO_CAPTURED_KERNEL);
+    }
+    order::by(&mut rows, |(a_in, a_part, a), (b_in, b_part, b)| {
+        (Reverse(a.sum_ns), a_in, a_part, &a.name).cmp(&(Reverse(b.sum_ns), b_in, b_part, &b.name))
+    });
+    let mut table = Table::new(vec![
+        Column::of("Time (%)").page("Share").share_of(1),
+        Column::of("Total Time (ns)").summed(),
+        Column::of("Instances").summed(),
+        Column::of("Avg (ns)"),
+        Column::text("Replayed In"),
+        Column::text("Captured In"),
+        Column::name("Kernel Name"),
+    ]);
+    let whole = rows.iter().map(|(.., kernel)| kernel.sum_ns).total();
+    for (replayed_in, captured_in, kernel) in rows {
+        table.push(vec![
+            Cell::Share { part: kernel.sum_ns, whole },
+            Cell::Whole(kernel.sum_ns),
+            Cell::Whole(kernel.executions),
+            Cell::mean(kernel.sum_ns, kernel.executions),
+            Cell::text(replayed_in),
+            Cell::text(captured_in),
+            name_cell(Some(&kernel.name), options),
+        ]);
     }
     Ok(table)
 }
@@ -109,7 +158,7 @@ pub(super) fn slowed(summary: &Summary, options: &RenderOptions) -> Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CapturedWork, GpuActivity, GpuWork, NodeWork, TreeNode};
+    use crate::{CapturedKernel, CapturedWork, GpuActivity, GpuWork, NodeWork, TreeNode};
 
     fn part(captured_in: &str, kernels: u64, copies: u64, sum_ns: u64) -> CapturedWork {
         let timed = if sum_ns > 0 { kernels + copies } else { 0 };
@@ -136,6 +185,34 @@ mod tests {
         assert_eq!(slowed(&whole, &RenderOptions::default()), None);
         let note = slowed(&nodes, &RenderOptions::default()).unwrap();
         assert!(note.starts_with("The nodes of 2 replays of CUDA graphs were recorded one by one"), "{note}");
+    }
+
+    #[test]
+    fn kernels_have_a_row_for_each_pair_of_spans() {
+        let part = |captured_in, kernels: &[(&str, u64, u64)]| CapturedWork {
+            by_kernel: kernels.iter().map(|&(name, count, ns)| CapturedKernel::new(name, count, ns)).collect(),
+            ..part(captured_in, 4, 0, 5)
+        };
+        let captured = vec![part("", &[("gemm", 2, 40)]), part("encoder", &[("add", 1, 20), ("gemm", 4, 140)])];
+        let some = summary(GraphWork { replays: 2, captured, ..GraphWork::default() });
+        let expected = "
+ ** CUDA Graph Kernel Summary, by Capture (captured_kernels):
+
+ Time (%)  Total Time (ns)  Instances  Avg (ns)     Replayed In           Captured In        Kernel Name
+ --------  ---------------  ---------  --------  -----------------  -----------------------  -----------
+     70.0              140          4      35.0  generate > replay  encoder                  gemm       
+     20.0               40          2      20.0  generate > replay  (in no span of its own)  gemm       
+     10.0               20          1      20.0  generate > replay  encoder                  add        
+";
+        let text = |summary: &Summary| {
+            let mut text = Vec::new();
+            summary.render_one(Report::CapturedKernels, &RenderOptions::default(), &mut text).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        assert_eq!(text(&some).trim_end_matches('\n'), expected.trim_end_matches('\n'));
+        let whole = summary(GraphWork { replays: 1, whole: 1, captured: vec![part("a", &[])], ..GraphWork::default() });
+        assert!(text(&whole).contains("`graphs=nodes` records each"));
+        assert!(text(&Summary::default()).contains(NO_ACTIVITY));
     }
 
     #[test]

@@ -88,6 +88,9 @@ pub enum Report {
     Interference,
     /// Replays of CUDA graphs, by the spans that launch them and the spans that captured what runs. Needs CUPTI.
     Graphs,
+    /// Kernels of CUDA graphs that were recorded by their nodes, by the spans that launched the replay and the spans
+    /// that captured the kernel. Needs CUPTI.
+    CapturedKernels,
 }
 
 impl Report {
@@ -163,6 +166,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::Waits, "waits", Needs::Spans),
     (Report::Interference, "interference", Needs::Stream),
     (Report::Graphs, "graphs", Needs::Activity),
+    (Report::CapturedKernels, "captured_kernels", Needs::Activity),
 ];
 
 /// A table of a [`MergedSummary`](crate::MergedSummary), for [`write_csv`](crate::MergedSummary::write_csv).

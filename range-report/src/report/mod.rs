@@ -161,6 +161,10 @@ const MAKERS: &[Maker] = &[
     Maker::table(Report::Graphs, [" ** CUDA Graph Summary (graphs):", "CUDA Graph Statistics:"],
         ["CUDA graphs", "Replays by the spans that launch them, and what runs by the spans that captured it."],
         graphs::table),
+    Maker::table(Report::CapturedKernels,
+        [" ** CUDA Graph Kernel Summary, by Capture (captured_kernels):", "CUDA Graph Kernel Statistics (by capture):"],
+        ["Captured kernels", "Kernels of replays that were recorded by their nodes, by the spans that captured them."],
+        graphs::kernels),
 ];
 
 const _: () = {

@@ -77,6 +77,9 @@ figures! {
         timed: u64 = sum;
         /// Sum of their durations, in nanoseconds.
         sum_ns: u64 = sum;
+        /// The kernels among these, by name.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        by_kernel: Vec<CapturedKernel> = joined;
     }
 }
 
@@ -88,6 +91,27 @@ impl CapturedWork {
     #[must_use]
     pub fn new(captured_in: impl Into<String>) -> Self {
         Self { captured_in: captured_in.into(), ..Self::default() }
+    }
+}
+
+figures! {
+    /// One kernel that a span captured, as often as it was replayed and has a time.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct CapturedKernel {
+        /// Name as in [`KernelStats::name`].
+        name: String = key;
+        /// Number of executions.
+        executions: u64 = sum;
+        /// Sum of their durations, in nanoseconds.
+        sum_ns: u64 = sum;
+    }
+}
+
+impl CapturedKernel {
+    /// So many executions of a kernel.
+    #[must_use]
+    pub fn new(name: impl Into<String>, executions: u64, sum_ns: u64) -> Self {
+        Self { name: name.into(), executions, sum_ns }
     }
 }
 
@@ -413,6 +437,7 @@ lists! {
     MemoryWork: |work| work.kind;
     NodeCalls: |calls| calls.name.clone();
     CapturedWork: |captured| captured.captured_in.clone();
+    CapturedKernel: |kernel| kernel.name.clone();
 }
 
 /// Busy times: with the nodes below, and of the node itself.

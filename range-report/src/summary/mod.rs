@@ -33,8 +33,8 @@ mod times;
 mod waits;
 
 pub use gpu::{
-    ActivityLosses, ApiCallStats, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats, MemoryKind, MemoryStats,
-    MemoryWork, NodeCalls, NodeWork, ProjectionStats, RangeKernelStats, Sizes,
+    ActivityLosses, ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats,
+    MemoryKind, MemoryStats, MemoryWork, NodeCalls, NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
 pub use idle::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse, SpanCalls, SpanIdle};
 pub use interference::InterferenceStats;

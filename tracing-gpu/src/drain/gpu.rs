@@ -1,11 +1,11 @@
 //! Converts attributed GPU work from numbers to the named part of a summary.
 
 use gpu_activity::join::{self, Capture, UNKNOWN};
-use gpu_activity::totals::{self, Captured, add_work};
+use gpu_activity::totals::{self, Captured, add_count, add_work};
 use range_report::stats::{Distribution, Lean, Named, order};
 use range_report::{
-    ActivityLosses, ApiCallStats, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats, MemoryStats, NodeCalls,
-    NodeWork, ProjectionStats, RangeKernelStats, Sizes,
+    ActivityLosses, ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats,
+    MemoryStats, NodeCalls, NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
 
 use super::{Shown, label_shown, label_text, times};
@@ -24,8 +24,7 @@ pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
         add_work(&mut sum.own, &other.own);
         add_work(&mut sum.total, &other.total);
         for (function, (count, total)) in other.calls {
-            let calls = sum.calls.row(function);
-            *calls = (calls.0.saturating_add(count), calls.1.saturating_add(total));
+            add_count(sum.calls.row(function), (count, total));
         }
     }
     for (node, other) in std::mem::take(&mut all.totals.replays) {
@@ -37,6 +36,10 @@ pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
     for ((node, Capture { span, base }), other) in std::mem::take(&mut all.totals.captured) {
         let [node, span, base] = [node, span, base].map(|node| joined.node(node));
         all.totals.captured.row((node, Capture { span, base })).add(&other);
+    }
+    for ((node, Capture { span, base }, kernel), other) in std::mem::take(&mut all.totals.captured_kernels) {
+        let [node, span, base] = [node, span, base].map(|node| joined.node(node));
+        add_count(all.totals.captured_kernels.row((node, Capture { span, base }, kernel)), other);
     }
     for ((tid, range, kernel), other) in std::mem::take(&mut all.totals.range_kernels) {
         let range = range.map(|(label, style)| (joined.label(label), style));
@@ -53,8 +56,7 @@ pub(super) fn node(all: &ActivityTotals, names: &Names, node: u32) -> Option<Nod
     let work = all.totals.nodes.get(&node)?;
     let mut calls: Named<Shown, (u64, u64)> = Named::default();
     for (&function, &(count, total)) in work.calls.iter() {
-        let sums = calls.row((all.function(function), 0));
-        *sums = (sums.0 + count, sums.1 + total);
+        add_count(calls.row((all.function(function), 0)), (count, total));
     }
     let mut work = NodeWork::new(work.own.clone(), work.total.clone());
     work.calls = calls.into_iter().map(|((name, _), (calls, total_ns))| NodeCalls::new(name, calls, total_ns)).in_vec();
@@ -68,12 +70,17 @@ fn graphs(all: &ActivityTotals, names: &Names, node: u32) -> GraphWork {
     let mut work = GraphWork::default();
     let Some(replays) = all.totals.replays.get(&node) else { return work };
     (work.replays, work.whole, work.whole_ns) = (replays.count, replays.whole, replays.whole_ns);
-    let mut merged: Named<String, Captured> = Named::default();
+    let mut merged: Named<String, (Captured, Named<Shown, (u64, u64)>)> = Named::default();
     for ((_, capture), captured) in all.totals.captured.iter().filter(|((of, _), _)| *of == node) {
-        merged.row(captured_in(names, *capture)).add(captured);
+        merged.row(captured_in(names, *capture)).0.add(captured);
     }
-    let part = |(captured_in, all): (String, Captured)| {
+    for (&(_, capture, kernel), &counted) in all.totals.captured_kernels.iter().filter(|((of, ..), _)| *of == node) {
+        add_count(merged.row(captured_in(names, capture)).1.row((all.kernel(kernel), 0)), counted);
+    }
+    let part = |(captured_in, (all, kernels)): (String, (Captured, Named<Shown, (u64, u64)>))| {
         let mut part = CapturedWork::new(captured_in);
+        let kernel = |((name, _), (executions, sum_ns))| CapturedKernel::new(name, executions, sum_ns);
+        part.by_kernel = kernels.into_iter().map(kernel).in_vec();
         (part.kernels, part.copies, part.sets, part.others) = (all.kernels, all.copies, all.sets, all.others);
         (part.timed, part.sum_ns) = (all.timed, all.sum_ns);
         part
@@ -245,6 +252,9 @@ mod tests {
         for label in labels {
             all.totals.range_kernels.row((7, Some((label, RangeStyle::PushPop)), 3)).kernel_instances = 2;
         }
+        for node in [a, b] {
+            *all.totals.captured_kernels.row((ROOT, Capture { span: node, base: ROOT }, 3)) = (1, 5);
+        }
         join(&mut all, &joined);
         let own: Vec<(u32, u64, u64)> =
             all.totals.nodes.iter().map(|(&node, all)| (node, all.own.operations, all.total.sum_ns)).collect();
@@ -252,5 +262,6 @@ mod tests {
         assert_eq!(all.totals.nodes[&a].own.memory, [MemoryWork::new(MemoryKind::Unknown, 2, 10, 200)]);
         let instances: Vec<u64> = all.totals.range_kernels.values().map(|kernel| kernel.kernel_instances).collect();
         assert_eq!(instances, [4]);
+        assert_eq!(all.totals.captured_kernels.values().collect::<Vec<_>>(), [&(2, 10)]);
     }
 }

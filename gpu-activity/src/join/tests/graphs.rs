@@ -83,9 +83,13 @@ fn each_node_has_its_time_and_the_span_that_captured_it() {
     let mut all = flat();
     all.ask_for_events();
     all.notes(&[graph(1, 3, 0)]);
-    for place in 0..4 {
+    for (place, name) in [(0, 1), (1, 1), (2, 4), (3, 1)] {
         let start = 10 * u64::from(place);
-        let op = GpuOp { graph_node: number(2, place), ..kernel(1, 5 + start, 9 + start) };
+        let mut op = GpuOp { graph_node: number(2, place), ..kernel(1, 5 + start, 9 + start) };
+        match &mut op.work {
+            Work::Kernel(kernel) => kernel.name = name,
+            other => panic!("{other:?}"),
+        }
         all.operation(&op, true, &KEEP);
     }
     let totals = all.totals(100);
@@ -93,11 +97,17 @@ fn each_node_has_its_time_and_the_span_that_captured_it() {
     assert_eq!(totals.replays[&3], Replays { count: 1, whole: 0, whole_ns: 0 });
     assert_eq!(of(2), Captured { kernels: 1, timed: 1, sum_ns: 4, ..Captured::default() });
     assert_eq!((of(3).kernels, of(3).timed, of(3).sum_ns), (3, 3, 12), "the records have what each node is");
+    let kernels = |span, name| totals.captured_kernels[&(3, Capture { span, base: 1 }, name)];
+    assert_eq!([kernels(2, 1), kernels(3, 1), kernels(3, 4)], [(1, 4), (2, 8), (1, 4)]);
     let places = all.take_events().map(|event| match event {
         Event::Operation(_, launch, capture) => (launch.unwrap().node, capture.span),
         other => panic!("{other:?}"),
     });
     assert_eq!(places.collect::<Vec<_>>(), [(3, 2), (3, 3), (3, 3), (3, 3)]);
+    let before = totals.clone();
+    all.operation(&GpuOp { graph_node: number(2, 3), ..kernel(1, 45, 50) }, true, &KEEP);
+    let since = all.totals(100).since(&before).captured_kernels;
+    assert_eq!((since.len(), since.values().next()), (1, Some(&(1, 5))), "of a window, what came in it");
 }
 
 /// Graph 5: kernel 6, child 6 (of child 7 with kernels 1 and 2, and kernel 3), child 8 (kernels 4 and 5), kernel 7.
