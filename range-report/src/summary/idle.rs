@@ -110,7 +110,8 @@ figures! {
         /// Name of the ranges.
         name: String = key;
         /// The first instance, where it took three times as long as the mean of the others, and instances of which a
-        /// tenth was idle time with the cause loading.
+        /// tenth was idle time with the cause loading. Of the first one, building graphs counts too, if the others do
+        /// not build as much.
         warm_up: InstancesUse = joined;
         /// All others.
         steady: InstancesUse = joined;
@@ -165,6 +166,9 @@ figures! {
         /// It loaded a module or a library, made a context, or was in the first launch of a kernel, where that took
         /// 200 us or more.
         loading_ns: u64 = sum;
+        /// It built a CUDA graph: it captured one, added or changed nodes, instantiated, updated or uploaded it.
+        #[serde(default)]
+        building_graphs_ns: u64 = sum;
         /// It ran, or slept in, code of the program inside a range.
         host_ns: u64 = sum;
         /// It had no range open. Of a thread without any range this is `host_ns`.
@@ -220,7 +224,7 @@ macro_rules! causes {
 
         impl IdleCause {
             /// Every cause, in the order in which tables show them.
-            pub const ALL: [Self; 10] = [$(Self::$Cause),+];
+            pub const ALL: [Self; 11] = [$(Self::$Cause),+];
 
             /// In a word or two.
             ///
@@ -262,6 +266,7 @@ causes! {
     Copying, copying_ns, "copying";
     Allocating, allocating_ns, "allocating";
     Loading, loading_ns, "loading";
+    BuildingGraphs, building_graphs_ns, "building graphs";
     Host, host_ns, "host code";
     NoWork, no_work_ns, "no work";
     Event, event_ns, "event";

@@ -15,6 +15,9 @@ use crate::record::{style_number, style_of};
 use crate::session::Names;
 use crate::session::splits::Joined;
 
+/// Number and summed nanoseconds by name.
+type Counts = Named<Shown, (u64, u64)>;
+
 /// Adds the work of joined nodes and ranges to the ones they became. The times of single operations are no longer
 /// known, so busy times are summed: too much if work of several such nodes ran at once.
 #[inline(never)]
@@ -54,7 +57,7 @@ pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
 #[inline(never)]
 pub(super) fn node(all: &ActivityTotals, names: &Names, node: u32) -> Option<NodeWork> {
     let work = all.totals.nodes.get(&node)?;
-    let mut calls: Named<Shown, (u64, u64)> = Named::default();
+    let mut calls = Counts::default();
     for (&function, &(count, total)) in work.calls.iter() {
         add_count(calls.row((all.function(function), 0)), (count, total));
     }
@@ -70,14 +73,14 @@ fn graphs(all: &ActivityTotals, names: &Names, node: u32) -> GraphWork {
     let mut work = GraphWork::default();
     let Some(replays) = all.totals.replays.get(&node) else { return work };
     (work.replays, work.whole, work.whole_ns) = (replays.count, replays.whole, replays.whole_ns);
-    let mut merged: Named<String, (Captured, Named<Shown, (u64, u64)>)> = Named::default();
+    let mut merged: Named<String, (Captured, Counts)> = Named::default();
     for ((_, capture), captured) in all.totals.captured.iter().filter(|((of, _), _)| *of == node) {
         merged.row(captured_in(names, *capture)).0.add(captured);
     }
     for (&(_, capture, kernel), &counted) in all.totals.captured_kernels.iter().filter(|((of, ..), _)| *of == node) {
         add_count(merged.row(captured_in(names, capture)).1.row((all.kernel(kernel), 0)), counted);
     }
-    let part = |(captured_in, (all, kernels)): (String, (Captured, Named<Shown, (u64, u64)>))| {
+    let part = |(captured_in, (all, kernels)): (String, (Captured, Counts))| {
         let mut part = CapturedWork::new(captured_in);
         let kernel = |((name, _), (executions, sum_ns))| CapturedKernel::new(name, executions, sum_ns);
         part.by_kernel = kernels.into_iter().map(kernel).in_vec();

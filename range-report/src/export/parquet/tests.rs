@@ -207,7 +207,7 @@ fn a_summary_is_states_waits_and_findings() {
     sink.end(&summary, 5).unwrap();
     let head = "pid: 42, window_start_ns: 1001000000, window_ns: 2000000000";
     let states = place.rows("states-42-0000.parquet");
-    assert_eq!(states.len(), 9 + 3 + 11 + 10);
+    assert_eq!(states.len(), 9 + 3 + (1 + IdleCause::ALL.len()) + IdleCause::ALL.len());
     for expected in [
         "subject: \"call\", name: \"request\", state: \"GPU work\", time_ns: 400, of_ns: 700, instances: 3",
         "subject: \"call\", name: \"poll\", state: \"awaited\", time_ns: 30, of_ns: 50, instances: 1",
@@ -264,7 +264,7 @@ fn windows_have_rows_of_their_own() {
         )
     };
     let states = place.rows("states-42-0000.parquet");
-    assert_eq!(states.len(), 3 + 3 + 11);
+    assert_eq!(states.len(), 3 + 3 + 1 + IdleCause::ALL.len());
     assert_eq!((&states[0], &states[3]), (&busy(1_000_000, 3), &busy(2_001_000_000, 4)));
     let of_run = "pid: 42, window_start_ns: 1000000, window_ns: 4000000000";
     assert!(

@@ -244,9 +244,6 @@ impl Fold for Idle {
     }
 
     fn api(&mut self, call: &ApiCall<'_>) {
-        if call.end < self.window {
-            return;
-        }
         let (purpose, function) = match self.functions.get(call.name) {
             Some(known) => *known,
             None => {
@@ -254,9 +251,13 @@ impl Fold for Idle {
                 *self.functions.row_or(call.name.to_owned(), || (purpose(call.name), number))
             }
         };
+        // Without its end, a capture would never be over.
+        if call.end < self.window && purpose != Purpose::EndCapture {
+            return;
+        }
         let thread = self.threads.row(call.thread);
         let ApiCall { start, end, correlation, result: code, .. } = *call;
-        thread.calls.push(ApiSpan { start, end, correlation, purpose, function });
+        thread.calls.push(ApiSpan { start, end, correlation, purpose, function, is_captured: false });
         if let Some(kind) = kind(purpose, call.name, code)
             && start >= self.window
         {

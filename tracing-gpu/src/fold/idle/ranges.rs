@@ -1,7 +1,7 @@
 //! Use of the devices while ranges were open, separate for first and later instances.
 
 use range_report::stats::{Keyed, Lean};
-use range_report::summary::{InstancesUse, RangeUse};
+use range_report::summary::{IdleCauses, InstancesUse, RangeUse};
 
 use super::curve::{Curve, Use};
 use super::thread::OpenSpan;
@@ -24,6 +24,17 @@ struct Instances {
 }
 
 impl Instances {
+    /// Whether much of them is idle time while code was loaded.
+    fn loads(&self) -> bool {
+        self.all.causes.loading_ns > self.wall / LOADING_PART
+    }
+
+    /// The same, also while graphs were built.
+    fn makes_ready(&self) -> bool {
+        let IdleCauses { loading_ns, building_graphs_ns, .. } = self.all.causes;
+        loading_ns.saturating_add(building_graphs_ns) > self.wall / LOADING_PART
+    }
+
     fn add(&mut self, more: &Self) {
         self.count += more.count;
         self.wall += more.wall;
@@ -130,7 +141,7 @@ impl Ranges {
             if row.first.count == 0 {
                 row.first = one;
                 row.first_loop = Some(Loop::new(range, curves));
-            } else if one.all.causes.loading_ns > one.wall / LOADING_PART {
+            } else if one.loads() {
                 row.loading.add(&one);
             } else {
                 row.steady.add(&one);
@@ -149,7 +160,7 @@ impl Ranges {
             let &RangeInstances { ref first, loading: mut warm_up, mut steady, first_loop, steady_loop } = instances;
             let mut whole = steady_loop;
             let is_longer = first.wall / LONGER > steady.wall / steady.count.max(1);
-            if steady.count > 0 && (is_longer || first.all.causes.loading_ns > first.wall / LOADING_PART) {
+            if steady.count > 0 && (is_longer || first.loads() || first.makes_ready() && !steady.makes_ready()) {
                 warm_up.add(first);
             } else {
                 steady.add(first);
@@ -161,5 +172,33 @@ impl Ranges {
             (label, row)
         };
         self.rows.iter().map(of_label).in_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use range_report::summary::IdleCause::{self, BuildingGraphs, Host, Loading};
+
+    use super::*;
+
+    #[test]
+    fn a_first_instance_that_alone_makes_ready_is_warm_up() {
+        let warm_up = |first: (IdleCause, u64), steady: (IdleCause, u64)| {
+            let instances = |count: u64, (cause, ns): (IdleCause, u64)| {
+                let mut all = Use::default();
+                all.causes.add(cause, count * ns);
+                Instances { count, wall: count * 1_000, devices: count * 1_000, all }
+            };
+            let row = RangeInstances { first: instances(1, first), steady: instances(9, steady), ..Default::default() };
+            let mut ranges = Ranges::default();
+            *ranges.rows.row(7) = row;
+            ranges.rows(&[])[0].1.warm_up.instances
+        };
+        assert_eq!(warm_up((Loading, 101), (Host, 500)), 1);
+        assert_eq!(warm_up((Loading, 101), (BuildingGraphs, 101)), 1);
+        assert_eq!(warm_up((BuildingGraphs, 101), (BuildingGraphs, 100)), 1);
+        assert_eq!(warm_up((BuildingGraphs, 100), (Host, 0)), 0);
+        assert_eq!(warm_up((BuildingGraphs, 500), (BuildingGraphs, 101)), 0, "each builds a graph");
+        assert_eq!(warm_up((Host, 500), (Host, 0)), 0);
     }
 }

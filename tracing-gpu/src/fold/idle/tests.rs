@@ -219,7 +219,7 @@ impl<'a> Program<'a> {
     }
 
     fn act(&mut self) {
-        match self.numbers.below(14) {
+        match self.numbers.below(15) {
             0 | 1 if self.open.len() < 3 => {
                 let first = self.numbers.below(4) as usize;
                 let is_open = |name: &str| self.open.iter().any(|(open, _)| *open == name);
@@ -291,6 +291,7 @@ impl<'a> Program<'a> {
                 self.glue();
                 self.call_with("cudaEventQuery_v3020", Synchronising, 2_000, 600);
             }
+            14 => self.replay_new_graph(),
             10 => {
                 let duration = self.numbers.us(150, 3_000);
                 self.code(duration);
@@ -306,6 +307,40 @@ impl<'a> Program<'a> {
                 self.launch(Some(until));
             }
         }
+    }
+
+    /// Captures a graph, instantiates and replays it.
+    fn replay_new_graph(&mut self) {
+        let builds = |program: &mut Self, name| {
+            let duration = program.numbers.us(1, 300);
+            program.call(name, BuildingGraphs, duration);
+        };
+        self.glue();
+        builds(self, "cudaStreamBeginCapture_v10000");
+        let others = ["cudaStreamIsCapturing_v10000", "cuKernelGetName", "cudaMemcpyAsync_v3020"];
+        for name in others.into_iter().chain(["cudaLaunchKernel_v7000"; 3]) {
+            if self.numbers.below(3) > 0 {
+                let duration = self.numbers.us(1, 200);
+                self.is(BuildingGraphs, duration); // code of any length
+                builds(self, name);
+            } else if self.numbers.below(2) == 0 {
+                let duration = self.numbers.us(1, 200);
+                self.is(BuildingGraphs, duration);
+                let duration = self.numbers.us(20, 900);
+                self.is_costly(CallKind::Allocate, "cudaMalloc_v3020", 0, duration, 0);
+                self.call("cudaMalloc_v3020", Allocating, duration);
+            }
+        }
+        let duration = self.numbers.us(1, 200);
+        self.is(BuildingGraphs, duration);
+        builds(self, "cudaStreamEndCapture_v10000");
+        self.glue();
+        builds(self, "cudaGraphInstantiate_v12000");
+        let duration = self.numbers.us(1, 60);
+        self.is(BuildingGraphs, duration);
+        builds(self, "cudaGraphUpload_v11010");
+        self.glue();
+        self.launch(None);
     }
 
     fn close(&mut self) {

@@ -26,6 +26,19 @@ pub(super) struct ApiSpan {
     pub(super) correlation: u32,
     pub(super) purpose: Purpose,
     pub(super) function: u16,
+    /// Whether it is in a capture that its thread began: nothing runs yet. Known once the calls are sorted.
+    pub(super) is_captured: bool,
+}
+
+impl ApiSpan {
+    /// Whether what its thread does next is in a capture.
+    fn leaves_capture_open(&self) -> bool {
+        match self.purpose {
+            Purpose::BeginCapture => true,
+            Purpose::EndCapture => false,
+            _ => self.is_captured,
+        }
+    }
 }
 
 /// A call that costs more than a launch, or failed.
@@ -81,6 +94,10 @@ pub(super) struct ThreadLog {
 pub(super) fn in_call(call: &ApiSpan, is_first: bool) -> IdleCause {
     let duration = call.end - call.start;
     match call.purpose {
+        Purpose::BuildGraph | Purpose::BeginCapture | Purpose::EndCapture => IdleCause::BuildingGraphs,
+        Purpose::Launch | Purpose::CopyLater | Purpose::Prepare | Purpose::Other if call.is_captured => {
+            IdleCause::BuildingGraphs
+        }
         Purpose::Launch if is_first && duration >= LOADING_LAUNCH => IdleCause::Loading,
         Purpose::CopyLater if duration >= BLOCKING_COPY => IdleCause::Copying,
         Purpose::Launch | Purpose::CopyLater => IdleCause::Launching,
@@ -90,17 +107,19 @@ pub(super) fn in_call(call: &ApiSpan, is_first: bool) -> IdleCause {
         Purpose::Load => IdleCause::Loading,
         // Queries of a device, a stream or an attribute belong to the code around them.
         Purpose::Prepare => IdleCause::Launching,
-        Purpose::Other => between(duration, Purpose::Other, Purpose::Other),
+        Purpose::Other => between(duration, None, Purpose::Other),
     }
 }
 
 /// The cause of idle time in the code between two calls. It depends on the length of the code, not on where the idle
 /// time begins.
-fn between(duration: u64, before: Purpose, next: Purpose) -> IdleCause {
-    match (before, next) {
+fn between(duration: u64, before: Option<&ApiSpan>, next: Purpose) -> IdleCause {
+    match (before.map(|call| call.purpose), next) {
+        _ if before.is_some_and(ApiSpan::leaves_capture_open) => IdleCause::BuildingGraphs,
         // Inside a launch: waiting for another thread's lock may take milliseconds here.
-        (Purpose::Prepare, Purpose::Launch) => IdleCause::Launching,
+        (Some(Purpose::Prepare), Purpose::Launch) => IdleCause::Launching,
         _ if duration >= BETWEEN_LAUNCHES => IdleCause::Host,
+        (Some(Purpose::BuildGraph), Purpose::BuildGraph) => IdleCause::BuildingGraphs,
         (_, Purpose::Wait) => IdleCause::Synchronising, // for example a loop that polls an event
         _ => IdleCause::Launching,
     }
@@ -121,6 +140,11 @@ impl ThreadLog {
 
     pub(super) fn sort(&mut self) {
         order::by_key(&mut self.calls, |call| (call.start, call.end));
+        let mut is_captured = self.calls.first().is_some_and(|call| call.is_captured);
+        for call in &mut self.calls {
+            call.is_captured = is_captured;
+            is_captured = call.leaves_capture_open();
+        }
     }
 
     /// The call of a launch at this moment with this correlation id.
@@ -134,18 +158,18 @@ impl ThreadLog {
     /// Adds the causes of the time up to the start of a launch.
     pub(super) fn explain(&self, until: u64, pieces: &mut Pieces) {
         let first = self.calls.partition_point(|call| call.end <= pieces.at);
-        let last = first.checked_sub(1).and_then(|last| self.calls.get(last));
-        let mut before = last.map_or((0, Purpose::Other), |call| (call.end, call.purpose));
+        let mut before = first.checked_sub(1).and_then(|last| self.calls.get(last));
+        let since = |before: Option<&ApiSpan>, at: u64| at.saturating_sub(before.map_or(0, |call| call.end));
         for call in self.calls.get(first..).unwrap_or_default() {
-            let between = between(call.start.saturating_sub(before.0), before.1, call.purpose);
+            let between = between(since(before, call.start), before, call.purpose);
             pieces.until(call.start.min(until), between);
             if call.start >= until {
                 return;
             }
             pieces.until(call.end.min(until), in_call(call, false));
-            before = (call.end, call.purpose);
+            before = Some(call);
         }
-        pieces.until(until, between(until.saturating_sub(before.0), before.1, Purpose::Launch));
+        pieces.until(until, between(since(before, until), before, Purpose::Launch));
     }
 
     /// Charges pieces to the innermost range around them, and counts calls there, with the start of that instance. A

@@ -9,6 +9,7 @@ const HATCHES = [
   'M4 0V8M0 4H8',
   'M0 0L8 8M0 8L8 0',
   '',
+  'M2 2H6V6H2Z',
   'M3 4H5M7 0H9M-1 0H1M7 8H9M-1 8H1',
   'M1.5 0V8M4.5 0V8',
   'M0 1.5H8M0 4.5H8',

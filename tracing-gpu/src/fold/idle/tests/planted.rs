@@ -60,6 +60,17 @@ fn load(program: &mut Program<'_>, step: u64) {
     }
 }
 
+/// As PyTorch captures: launches of 10 us with as much of Python's code between them.
+fn capture(program: &mut Program<'_>, _: u64) {
+    program.call("cudaStreamBeginCapture_v10000", IdleCause::BuildingGraphs, 10_000);
+    for _ in 0..50 {
+        program.is(IdleCause::BuildingGraphs, 10_000);
+        program.call("cudaLaunchKernel_v7000", IdleCause::BuildingGraphs, 10_000);
+    }
+    program.call("cudaStreamEndCapture_v10000", IdleCause::BuildingGraphs, 10_000);
+    program.call("cudaGraphInstantiate_v12000", IdleCause::BuildingGraphs, 500_000);
+}
+
 fn fail(program: &mut Program<'_>, step: u64) {
     if step == 7 {
         program.call_with("cudaLaunchKernel_v7000", IdleCause::Launching, 4_000, 98);
@@ -87,7 +98,7 @@ fn copy_between(program: &mut Program<'_>, _: u64) {
 
 #[test]
 fn the_planted_cause_comes_first() {
-    let cases: [(&str, u64, Plant, Plant, Option<FindingKind>); 11] = [
+    let cases: [(&str, u64, Plant, Plant, Option<FindingKind>); 12] = [
         ("nothing", 100, nothing, nothing, None),
         ("a wait behind each kernel", 30, wait, nothing, Some(FindingKind::SyncLoop)),
         ("a wait in each step", 100, nothing, wait, None),
@@ -97,6 +108,7 @@ fn the_planted_cause_comes_first() {
         ("kernels shorter than their launches", 2, nothing, nothing, Some(FindingKind::LaunchBound)),
         ("pageable copies", 30, nothing, copy_from_pageable, Some(FindingKind::PageableCopies)),
         ("copies that block", 30, nothing, copy_and_block, Some(FindingKind::GpuIdleFor)),
+        ("a graph that is captured in each step", 50, nothing, capture, Some(FindingKind::GpuIdleFor)),
         ("copies between kernels", 100, copy_between, nothing, Some(FindingKind::NoOverlap)),
         ("one launch that fails", 100, nothing, fail, Some(FindingKind::FailedCalls)),
     ];
