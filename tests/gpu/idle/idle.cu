@@ -189,7 +189,7 @@ struct Program {
   }
 
   void act() {
-    switch (numbers.between(0, 12)) {
+    switch (numbers.between(0, 13)) {
     case 0:
     case 1:
       if (open.size() < 3) {
@@ -245,6 +245,24 @@ struct Program {
       launch(20000);
       break;
     }
+    case 11:
+      // Code between the calls of a capture is part of it. Nothing of the graph runs.
+      call("building_graphs", [&] {
+        cudaGraph_t graph;
+        cudaGraphExec_t executable;
+        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        for (int i = numbers.between(5, 50); i > 0; i--) {
+          spin<<<1, 1, 0, stream>>>(1000, times);
+          for (uint64_t end = now() + numbers.between(1000, 200000); now() < end;) {
+          }
+        }
+        CHECK(cudaStreamEndCapture(stream, &graph));
+        CHECK(cudaGraphInstantiate(&executable, graph, 0));
+        CHECK(cudaGraphExecDestroy(executable));
+        CHECK(cudaGraphDestroy(graph));
+      });
+      launch(20000);
+      break;
     default:
       synchronise();
       launch(numbers.between(5000, 300000));

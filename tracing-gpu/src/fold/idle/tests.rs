@@ -334,7 +334,8 @@ impl<'a> Program<'a> {
         let duration = self.numbers.us(1, 200);
         self.is(BuildingGraphs, duration);
         builds(self, "cudaStreamEndCapture_v10000");
-        self.glue();
+        let duration = self.numbers.us(1, 60);
+        self.is(BuildingGraphs, duration);
         builds(self, "cudaGraphInstantiate_v12000");
         let duration = self.numbers.us(1, 60);
         self.is(BuildingGraphs, duration);

@@ -119,7 +119,9 @@ fn between(duration: u64, before: Option<&ApiSpan>, next: Purpose) -> IdleCause 
         // Inside a launch: waiting for another thread's lock may take milliseconds here.
         (Some(Purpose::Prepare), Purpose::Launch) => IdleCause::Launching,
         _ if duration >= BETWEEN_LAUNCHES => IdleCause::Host,
-        (Some(Purpose::BuildGraph), Purpose::BuildGraph) => IdleCause::BuildingGraphs,
+        (Some(Purpose::EndCapture | Purpose::BuildGraph), Purpose::BuildGraph | Purpose::BeginCapture) => {
+            IdleCause::BuildingGraphs
+        }
         (_, Purpose::Wait) => IdleCause::Synchronising, // for example a loop that polls an event
         _ => IdleCause::Launching,
     }
