@@ -294,7 +294,9 @@ pub(super) fn advice(cause: IdleCause, replays_graphs: impl FnOnce() -> bool) ->
         IdleCause::Copying => Some("copy from pinned memory, asynchronously, on a stream of its own"),
         IdleCause::Allocating => Some("allocate once, or from a pool (cudaMallocAsync)"),
         IdleCause::Loading => Some("load and launch each kernel once before the work that counts"),
-        IdleCause::BuildingGraphs => Some("keep each graph, and change it with cudaGraphExecUpdate"),
+        IdleCause::BuildingGraphs => {
+            Some("build each graph once, before the work that counts, and then change only what differs in it")
+        }
         IdleCause::Host => Some("run that code on another thread, or while the GPU works"),
         IdleCause::NoWork | IdleCause::Event | IdleCause::Unexplained => None,
     }

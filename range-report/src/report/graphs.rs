@@ -12,6 +12,7 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::Phases;
 use crate::stats::{Lean, order};
 use crate::text::joined;
+use crate::text::names::label_or_none;
 use crate::text::number::human_inline;
 use crate::{GraphWork, Summary};
 
@@ -105,10 +106,10 @@ pub(super) fn kernels(summary: &Summary, options: &RenderOptions) -> Made {
 
 /// The names of a phase and of those around it, outermost first.
 fn path(phases: &Phases, index: Option<usize>) -> String {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     let mut at = index;
     while let Some(phase) = at.and_then(|index| phases.all().get(index)) {
-        names.push(&phase.node.name);
+        names.push(label_or_none(phase.node.domain.as_deref(), &phase.node.name));
         at = phase.parent;
     }
     if names.is_empty() { OUTSIDE.to_owned() } else { joined(names.into_iter().rev(), " > ") }
@@ -117,13 +118,14 @@ fn path(phases: &Phases, index: Option<usize>) -> String {
 /// That the tables of kernels lack those of replays which were recorded as a whole, where such a table or the tree is
 /// shown.
 pub(super) fn left_out(summary: &Summary, reports: &[Report], options: &RenderOptions) -> Option<String> {
-    const WITH_KERNELS: [Report; 7] = [
+    const WITH_KERNELS: [Report; 8] = [
         Report::Nvprof,
         Report::Torch,
         Report::Kernels,
         Report::RangeKernels,
         Report::Hot,
         Report::KernelExec,
+        Report::CapturedKernels,
         Report::Tree,
     ];
     if !reports.iter().any(|report| WITH_KERNELS.contains(report)) {
@@ -179,6 +181,7 @@ mod tests {
         let whole = summary(work);
         let note = left_out(&whole, &[Report::Kernels], &RenderOptions::default()).unwrap();
         assert!(note.starts_with("128 replays of CUDA graphs were recorded as a whole, 20.31 ms on the GPU"), "{note}");
+        assert!(left_out(&whole, &[Report::CapturedKernels], &RenderOptions::default()).is_some());
         assert_eq!(left_out(&whole, &[Report::Ranges], &RenderOptions::default()), None);
         let nodes = summary(GraphWork { replays: 2, captured: vec![part("a", 2, 2, 500)], ..GraphWork::default() });
         assert_eq!(left_out(&nodes, &[Report::Kernels], &RenderOptions::default()), None);

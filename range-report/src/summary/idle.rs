@@ -110,8 +110,7 @@ figures! {
         /// Name of the ranges.
         name: String = key;
         /// The first instance, where it took three times as long as the mean of the others, and instances of which a
-        /// tenth was idle time with the cause loading. Of the first one, building graphs counts too, if the others do
-        /// not build as much.
+        /// tenth was idle time with the cause loading; or building graphs, unless half of the others are such.
         warm_up: InstancesUse = joined;
         /// All others.
         steady: InstancesUse = joined;
@@ -166,7 +165,8 @@ figures! {
         /// It loaded a module or a library, made a context, or was in the first launch of a kernel, where that took
         /// 200 us or more.
         loading_ns: u64 = sum;
-        /// It built a CUDA graph: it captured one, added or changed nodes, instantiated, updated or uploaded it.
+        /// It was in a call that makes, changes or releases a CUDA graph, or in a capture that it ended before the next
+        /// operation was launched: in a call that launches, copies or asks there, or in code between two calls.
         #[serde(default)]
         building_graphs_ns: u64 = sum;
         /// It ran, or slept in, code of the program inside a range.

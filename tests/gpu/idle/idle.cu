@@ -246,6 +246,7 @@ struct Program {
       break;
     }
     case 11:
+      if (!is_alone) break; // as above
       // Code between the calls of a capture is part of it. Nothing of the graph runs.
       call("building_graphs", [&] {
         cudaGraph_t graph;

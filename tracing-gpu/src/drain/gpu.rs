@@ -1,8 +1,8 @@
 //! Converts attributed GPU work from numbers to the named part of a summary.
 
 use gpu_activity::join::{self, Capture, UNKNOWN};
-use gpu_activity::totals::{self, Captured, add_count, add_work};
-use range_report::stats::{Distribution, Lean, Named, order};
+use gpu_activity::totals::{self, Captured, Replays, add_count, add_work};
+use range_report::stats::{Distribution, Keyed, Lean, Named, order};
 use range_report::{
     ActivityLosses, ApiCallStats, CapturedKernel, CapturedWork, GpuActivity, GpuWork, GraphWork, KernelStats,
     MemoryStats, NodeCalls, NodeWork, ProjectionStats, RangeKernelStats, Sizes,
@@ -55,7 +55,7 @@ pub(super) fn join(all: &mut ActivityTotals, joined: &Joined) {
 
 /// The GPU work of a node of the lineage tree and of the nodes below. `None` if there is none.
 #[inline(never)]
-pub(super) fn node(all: &ActivityTotals, names: &Names, node: u32) -> Option<NodeWork> {
+pub(super) fn node(all: &ActivityTotals, graphs: &Keyed<u32, GraphWork>, node: u32) -> Option<NodeWork> {
     let work = all.totals.nodes.get(&node)?;
     let mut calls = Counts::default();
     for (&function, &(count, total)) in work.calls.iter() {
@@ -63,22 +63,21 @@ pub(super) fn node(all: &ActivityTotals, names: &Names, node: u32) -> Option<Nod
     }
     let mut work = NodeWork::new(work.own.clone(), work.total.clone());
     work.calls = calls.into_iter().map(|((name, _), (calls, total_ns))| NodeCalls::new(name, calls, total_ns)).in_vec();
-    work.graphs = graphs(all, names, node);
+    work.graphs = graphs.get(&node).cloned().unwrap_or_default();
     Some(work)
 }
 
-/// Replays that were launched directly in a node, and what they ran by the names of the spans that captured it.
+/// By node, the replays that were launched directly in it, and what they ran by the spans that captured it.
 #[inline(never)]
-fn graphs(all: &ActivityTotals, names: &Names, node: u32) -> GraphWork {
-    let mut work = GraphWork::default();
-    let Some(replays) = all.totals.replays.get(&node) else { return work };
-    (work.replays, work.whole, work.whole_ns) = (replays.count, replays.whole, replays.whole_ns);
-    let mut merged: Named<String, (Captured, Counts)> = Named::default();
-    for ((_, capture), captured) in all.totals.captured.iter().filter(|((of, _), _)| *of == node) {
-        merged.row(captured_in(names, *capture)).0.add(captured);
+pub(super) fn graphs(all: &ActivityTotals, names: &Names) -> Keyed<u32, GraphWork> {
+    let mut paths: Keyed<Capture, String> = Keyed::default();
+    let mut path = |capture: Capture| paths.row_or(capture, || captured_in(names, capture)).clone();
+    let mut parts: Keyed<u32, Named<String, (Captured, Counts)>> = Keyed::default();
+    for (&(node, capture), captured) in all.totals.captured.iter() {
+        parts.row(node).row(path(capture)).0.add(captured);
     }
-    for (&(_, capture, kernel), &counted) in all.totals.captured_kernels.iter().filter(|((of, ..), _)| *of == node) {
-        add_count(merged.row(captured_in(names, capture)).1.row((all.kernel(kernel), 0)), counted);
+    for (&(node, capture, kernel), &counted) in all.totals.captured_kernels.iter() {
+        add_count(parts.row(node).row(path(capture)).1.row((all.kernel(kernel), 0)), counted);
     }
     let part = |(captured_in, (all, kernels)): (String, (Captured, Counts))| {
         let mut part = CapturedWork::new(captured_in);
@@ -88,8 +87,13 @@ fn graphs(all: &ActivityTotals, names: &Names, node: u32) -> GraphWork {
         (part.timed, part.sum_ns) = (all.timed, all.sum_ns);
         part
     };
-    work.captured = merged.into_iter().map(part).in_vec();
-    work
+    let work = |(&node, replays): (&u32, &Replays)| {
+        let mut work = GraphWork::default();
+        (work.replays, work.whole, work.whole_ns) = (replays.count, replays.whole, replays.whole_ns);
+        work.captured = parts.get_mut(&node).map(std::mem::take).into_iter().flatten().map(part).in_vec();
+        (node, work)
+    };
+    all.totals.replays.iter().map(work).collect()
 }
 
 /// Names of the spans that captured a node, below those in which its graph was created.
@@ -113,7 +117,7 @@ pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &
     activity.total = all.totals.total.clone();
     activity.outside = all.totals.nodes.get(&join::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone());
     activity.unmatched = all.totals.unmatched.clone();
-    activity.outside_graphs = graphs(all, names, join::OUTSIDE);
+    activity.outside_graphs = graphs(all, names).remove(&join::OUTSIDE).unwrap_or_default();
     activity
 }
 

@@ -549,12 +549,13 @@ fn tree(
     asked: &[f64],
 ) -> Vec<TreeNode> {
     let nodes = names.catalog.nodes();
+    let graphs = activity.map(|all| gpu::graphs(all, names)).unwrap_or_default();
     // A parent has a lower number than its children. From the last node to the first, every node is complete when it is
     // moved to its parent.
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
         let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
-        let work = activity.and_then(|all| gpu::node(all, names, id as u32));
+        let work = activity.and_then(|all| gpu::node(all, &graphs, id as u32));
         let is_used = |own: &&NodeTotals| own.calls() + own.instances > 0 || own.stream.is_some();
         let Some(own) = totals.get(id).filter(|own| is_used(own) || work.is_some() || !below.is_empty()) else {
             continue;

@@ -63,6 +63,7 @@ fn causes_speak_from_a_twentieth_of_the_run_on() {
         (IdleCause::Synchronising, FindingKind::GpuIdleFor),
         (IdleCause::Copying, FindingKind::GpuIdleFor),
         (IdleCause::Allocating, FindingKind::GpuIdleFor),
+        (IdleCause::BuildingGraphs, FindingKind::GpuIdleFor),
     ] {
         assert_eq!(kind(&with_cause(cause, 5 * MS)), Some(expected), "{cause:?}");
         assert_eq!(kind(&with_cause(cause, 5 * MS - 1)), None, "{cause:?}");

@@ -18,10 +18,11 @@ pub(super) enum Purpose {
     Wait,
     Allocate,
     Load,
-    /// It makes or changes a graph.
+    /// It makes, changes or releases a graph.
     BuildGraph,
-    /// From here on the calls of the thread are captured into a graph.
+    /// Work of a stream is captured into a graph from here on.
     BeginCapture,
+    /// Until here.
     EndCapture,
     /// The runtime's first step of a launch, before the launch's own CUPTI record begins. Nsight Systems lists it, too.
     /// Without records of it, a launch takes 0.1 us less under this profiler, 0.4 us with CUPTI alone (an H100).
@@ -67,8 +68,10 @@ const BEGINNINGS: &[(&str, Purpose)] = &[
     ("DeviceReset", Purpose::Load),
     ("Init", Purpose::Load),
     ("Graphics", Purpose::Other),
+    ("GraphDebugDotPrint", Purpose::Other),
     ("Graph", Purpose::BuildGraph),
     ("StreamBeginCapture", Purpose::BeginCapture),
+    ("StreamBeginRecapture", Purpose::BeginCapture),
     ("StreamEndCapture", Purpose::EndCapture),
     ("FuncGetAttributes", Purpose::Load),
     ("FuncSetAttribute", Purpose::Load),
@@ -142,7 +145,7 @@ mod tests {
                 Purpose::BuildGraph,
             ),
             (
-                &["cudaStreamBeginCapture_v10000", "cuStreamBeginCapture_v2", "cudaStreamBeginCaptureToGraph_v12030"],
+                &["cudaStreamBeginCapture_v10000", "cuStreamBeginCapture_v2", "cudaStreamBeginRecaptureToGraph_v13030"],
                 Purpose::BeginCapture,
             ),
             (&["cudaStreamEndCapture_v10000", "cuStreamEndCapture"], Purpose::EndCapture),

@@ -244,20 +244,22 @@ impl Fold for Idle {
     }
 
     fn api(&mut self, call: &ApiCall<'_>) {
-        let (purpose, function) = match self.functions.get(call.name) {
+        if call.end < self.window {
+            return;
+        }
+        let (mut purpose, function) = match self.functions.get(call.name) {
             Some(known) => *known,
             None => {
                 let number = u16::try_from(self.functions.len()).unwrap_or(NO_FUNCTION);
                 *self.functions.row_or(call.name.to_owned(), || (purpose(call.name), number))
             }
         };
-        // Without its end, a capture would never be over.
-        if call.end < self.window && purpose != Purpose::EndCapture {
-            return;
-        }
         let thread = self.threads.row(call.thread);
         let ApiCall { start, end, correlation, result: code, .. } = *call;
-        thread.calls.push(ApiSpan { start, end, correlation, purpose, function, is_captured: false });
+        if purpose == Purpose::BeginCapture && code != 0 {
+            purpose = Purpose::BuildGraph;
+        }
+        thread.calls.push(ApiSpan { start, end, correlation, purpose, function, open_captures: 0 });
         if let Some(kind) = kind(purpose, call.name, code)
             && start >= self.window
         {
@@ -561,7 +563,7 @@ fn explain(gap: &Gap, threads: &Keyed<u32, ThreadLog>, streams: &StreamLogs, pie
         pieces.until(call_start.min(gap.end), IdleCause::Host);
     }
     if let Some(call) = call {
-        pieces.until(call_end.min(gap.end), thread::in_call(call, gap.ended_by.is_first));
+        pieces.until(call_end.min(gap.end), thread::in_call(call, gap.ended_by.is_first, false));
     }
     // The device had the operation but did not begin it.
     let rest = gap.end.saturating_sub(pieces.at);

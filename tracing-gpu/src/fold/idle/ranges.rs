@@ -67,6 +67,11 @@ impl Loop {
         Self { instances: 1, start: range.start, end: range.end, before: up_to(range.start, curves) }
     }
 
+    /// With another instance behind these, if there are any.
+    fn with(others: Option<Self>, range: &OpenSpan, curves: &[&Curve]) -> Self {
+        others.map_or_else(|| Self::new(range, curves), |others| others.and(range, curves))
+    }
+
     /// With another instance.
     fn and(self, range: &OpenSpan, curves: &[&Curve]) -> Self {
         if range.start < self.start {
@@ -103,10 +108,13 @@ fn up_to(moment: u64, curves: &[&Curve]) -> Use {
 struct RangeInstances {
     first: Instances,
     loading: Instances,
+    /// Those that built graphs, but loaded little.
+    building: Instances,
     steady: Instances,
-    /// Of the first instance, and of the steady ones after it.
+    /// Of the first instance, of the steady ones after it, and of these with those that built graphs.
     first_loop: Option<Loop>,
     steady_loop: Option<Loop>,
+    later_loop: Option<Loop>,
 }
 
 #[derive(Default)]
@@ -144,11 +152,13 @@ impl Ranges {
             } else if one.loads() {
                 row.loading.add(&one);
             } else {
-                row.steady.add(&one);
-                row.steady_loop = Some(match row.steady_loop {
-                    Some(others) => others.and(range, curves),
-                    None => Loop::new(range, curves),
-                });
+                row.later_loop = Some(Loop::with(row.later_loop, range, curves));
+                if one.makes_ready() {
+                    row.building.add(&one);
+                } else {
+                    row.steady.add(&one);
+                    row.steady_loop = Some(Loop::with(row.steady_loop, range, curves));
+                }
             }
             false
         });
@@ -157,14 +167,21 @@ impl Ranges {
     /// Rows by number of the label.
     pub(super) fn rows(&self, curves: &[&Curve]) -> Vec<(u32, RangeUse)> {
         let of_label = |(&label, instances): (&u32, &RangeInstances)| {
-            let &RangeInstances { ref first, loading: mut warm_up, mut steady, first_loop, steady_loop } = instances;
-            let mut whole = steady_loop;
+            let &RangeInstances { ref first, loading: mut warm_up, ref building, mut steady, .. } = instances;
+            let mut whole = instances.steady_loop;
+            // Where half of them build graphs, that is what the range does.
+            if building.count < steady.count {
+                warm_up.add(building);
+            } else {
+                steady.add(building);
+                whole = instances.later_loop;
+            }
             let is_longer = first.wall / LONGER > steady.wall / steady.count.max(1);
             if steady.count > 0 && (is_longer || first.loads() || first.makes_ready() && !steady.makes_ready()) {
                 warm_up.add(first);
             } else {
                 steady.add(first);
-                whole = first_loop.zip(steady_loop).map(|(first, others)| others.after(first));
+                whole = instances.first_loop.zip(whole).map(|(first, others)| others.after(first));
             }
             let mut row = RangeUse::default();
             (row.warm_up, row.steady) = (warm_up.row(), steady.row());
@@ -181,24 +198,38 @@ mod tests {
 
     use super::*;
 
+    /// Instances of 1 us with so much idle time each: their numbers in `warm_up`, `steady` and `in_loop`.
+    fn instances(of: &[(IdleCause, u64)]) -> [u64; 3] {
+        let (mut curve, mut ranges, mut at) = (Curve::default(), Ranges::default(), 0);
+        for &(cause, ns) in of {
+            curve.go_on(at, at + ns, |all, ns| all.causes.add(cause, ns));
+            curve.work(at + ns, at + 1_000, None, None);
+            ranges.ended.push(OpenSpan { start: at, end: at + 1_000, label: 7 });
+            at += 1_000;
+        }
+        ranges.evaluate(u64::MAX, &[&curve]);
+        let (_, row) = ranges.rows(&[&curve]).remove(0);
+        assert_eq!(row.in_loop.causes, if row.warm_up.instances == 0 { row.steady.causes } else { row.in_loop.causes });
+        [row.warm_up, row.steady, row.in_loop].map(|part| part.instances)
+    }
+
     #[test]
-    fn a_first_instance_that_alone_makes_ready_is_warm_up() {
-        let warm_up = |first: (IdleCause, u64), steady: (IdleCause, u64)| {
-            let instances = |count: u64, (cause, ns): (IdleCause, u64)| {
-                let mut all = Use::default();
-                all.causes.add(cause, count * ns);
-                Instances { count, wall: count * 1_000, devices: count * 1_000, all }
-            };
-            let row = RangeInstances { first: instances(1, first), steady: instances(9, steady), ..Default::default() };
-            let mut ranges = Ranges::default();
-            *ranges.rows.row(7) = row;
-            ranges.rows(&[])[0].1.warm_up.instances
-        };
-        assert_eq!(warm_up((Loading, 101), (Host, 500)), 1);
-        assert_eq!(warm_up((Loading, 101), (BuildingGraphs, 101)), 1);
-        assert_eq!(warm_up((BuildingGraphs, 101), (BuildingGraphs, 100)), 1);
-        assert_eq!(warm_up((BuildingGraphs, 100), (Host, 0)), 0);
-        assert_eq!(warm_up((BuildingGraphs, 500), (BuildingGraphs, 101)), 0, "each builds a graph");
-        assert_eq!(warm_up((Host, 500), (Host, 0)), 0);
+    fn the_first_instance_is_warm_up_if_it_alone_makes_ready() {
+        let with = |first, others| instances(&[&[first][..], &[others; 9]].concat());
+        assert_eq!(with((Loading, 101), (Host, 500)), [1, 9, 9]);
+        assert_eq!(with((Loading, 101), (BuildingGraphs, 101)), [1, 9, 9]);
+        assert_eq!(with((BuildingGraphs, 101), (BuildingGraphs, 100)), [1, 9, 9]);
+        assert_eq!(with((BuildingGraphs, 100), (Host, 0)), [0, 10, 10]);
+        assert_eq!(with((BuildingGraphs, 500), (BuildingGraphs, 101)), [0, 10, 10], "each builds a graph");
+        assert_eq!(with((Host, 500), (Host, 0)), [0, 10, 10]);
+    }
+
+    #[test]
+    fn few_instances_that_build_graphs_are_warm_up() {
+        let with = |later: &[(IdleCause, u64)]| instances(&[&[(Host, 1)][..], later].concat());
+        assert_eq!(with(&[(BuildingGraphs, 101), (Host, 500), (Host, 500)]), [1, 3, 3]);
+        assert_eq!(with(&[(Host, 500), (BuildingGraphs, 100), (Host, 500)]), [0, 4, 4]);
+        assert_eq!(with(&[(BuildingGraphs, 101), (Host, 500), (BuildingGraphs, 900), (Host, 500)]), [0, 5, 5]);
+        assert_eq!(with(&[(Loading, 101), (BuildingGraphs, 101)]), [1, 2, 2]);
     }
 }

@@ -309,14 +309,26 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Captures a graph, instantiates and replays it.
+    /// Captures a graph, perhaps with another one inside, instantiates and replays it.
     fn replay_new_graph(&mut self) {
         let builds = |program: &mut Self, name| {
             let duration = program.numbers.us(1, 300);
             program.call(name, BuildingGraphs, duration);
         };
         self.glue();
+        match self.numbers.below(6) {
+            0 => {
+                self.call_with("cudaStreamBeginCapture_v10000", BuildingGraphs, 2_000, 900);
+                self.is(BuildingGraphs, 3_000);
+            }
+            1 => return builds(self, "cudaStreamBeginCapture_v10000"), // another thread ends it
+            _ => {}
+        }
         builds(self, "cudaStreamBeginCapture_v10000");
+        if self.numbers.below(3) == 0 {
+            self.glue();
+            self.launch(None); // in another stream: it runs, and what was before is not charged to the capture
+        }
         let others = ["cudaStreamIsCapturing_v10000", "cuKernelGetName", "cudaMemcpyAsync_v3020"];
         for name in others.into_iter().chain(["cudaLaunchKernel_v7000"; 3]) {
             if self.numbers.below(3) > 0 {
@@ -331,9 +343,15 @@ impl<'a> Program<'a> {
                 self.call("cudaMalloc_v3020", Allocating, duration);
             }
         }
-        let duration = self.numbers.us(1, 200);
-        self.is(BuildingGraphs, duration);
-        builds(self, "cudaStreamEndCapture_v10000");
+        let names: &[&'static str] = match self.numbers.below(3) {
+            0 => &["cudaStreamBeginCaptureToGraph_v12030", "cudaStreamEndCapture_v10000", "cudaLaunchKernel_v7000"],
+            _ => &[],
+        };
+        for name in names.iter().copied().chain(["cudaStreamEndCapture_v10000"]) {
+            let duration = self.numbers.us(1, 200);
+            self.is(BuildingGraphs, duration);
+            builds(self, name);
+        }
         let duration = self.numbers.us(1, 60);
         self.is(BuildingGraphs, duration);
         builds(self, "cudaGraphInstantiate_v12000");

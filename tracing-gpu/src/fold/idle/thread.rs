@@ -26,17 +26,17 @@ pub(super) struct ApiSpan {
     pub(super) correlation: u32,
     pub(super) purpose: Purpose,
     pub(super) function: u16,
-    /// Whether it is in a capture that its thread began: nothing runs yet. Known once the calls are sorted.
-    pub(super) is_captured: bool,
+    /// How many captures its thread has begun before, and not ended. Known once the calls are sorted.
+    pub(super) open_captures: u8,
 }
 
 impl ApiSpan {
-    /// Whether what its thread does next is in a capture.
-    fn leaves_capture_open(&self) -> bool {
+    /// How many are open behind it.
+    fn open_behind(&self) -> u8 {
         match self.purpose {
-            Purpose::BeginCapture => true,
-            Purpose::EndCapture => false,
-            _ => self.is_captured,
+            Purpose::BeginCapture => self.open_captures.saturating_add(1),
+            Purpose::EndCapture => self.open_captures.saturating_sub(1),
+            _ => self.open_captures,
         }
     }
 }
@@ -88,14 +88,17 @@ pub(super) struct ThreadLog {
     pub(super) costly: Vec<CostlyCall>,
     /// Calls that were dropped.
     pub(super) dropped: u64,
+    /// Captures that are open before the first of these calls. Those that end on another thread stay open.
+    open_captures: u8,
 }
 
-/// The cause of idle time in a call. `is_first`: it launches a kernel for the first time.
-pub(super) fn in_call(call: &ApiSpan, is_first: bool) -> IdleCause {
+/// The cause of idle time in a call. `is_first`: it launches a kernel for the first time. `is_captured`: nothing that
+/// it launches runs.
+pub(super) fn in_call(call: &ApiSpan, is_first: bool, is_captured: bool) -> IdleCause {
     let duration = call.end - call.start;
     match call.purpose {
         Purpose::BuildGraph | Purpose::BeginCapture | Purpose::EndCapture => IdleCause::BuildingGraphs,
-        Purpose::Launch | Purpose::CopyLater | Purpose::Prepare | Purpose::Other if call.is_captured => {
+        Purpose::Launch | Purpose::CopyLater | Purpose::Prepare | Purpose::Other if is_captured => {
             IdleCause::BuildingGraphs
         }
         Purpose::Launch if is_first && duration >= LOADING_LAUNCH => IdleCause::Loading,
@@ -107,19 +110,18 @@ pub(super) fn in_call(call: &ApiSpan, is_first: bool) -> IdleCause {
         Purpose::Load => IdleCause::Loading,
         // Queries of a device, a stream or an attribute belong to the code around them.
         Purpose::Prepare => IdleCause::Launching,
-        Purpose::Other => between(duration, None, Purpose::Other),
+        Purpose::Other => between(duration, Purpose::Other, Purpose::Other),
     }
 }
 
 /// The cause of idle time in the code between two calls. It depends on the length of the code, not on where the idle
 /// time begins.
-fn between(duration: u64, before: Option<&ApiSpan>, next: Purpose) -> IdleCause {
-    match (before.map(|call| call.purpose), next) {
-        _ if before.is_some_and(ApiSpan::leaves_capture_open) => IdleCause::BuildingGraphs,
+fn between(duration: u64, before: Purpose, next: Purpose) -> IdleCause {
+    match (before, next) {
         // Inside a launch: waiting for another thread's lock may take milliseconds here.
-        (Some(Purpose::Prepare), Purpose::Launch) => IdleCause::Launching,
+        (Purpose::Prepare, Purpose::Launch) => IdleCause::Launching,
         _ if duration >= BETWEEN_LAUNCHES => IdleCause::Host,
-        (Some(Purpose::EndCapture | Purpose::BuildGraph), Purpose::BuildGraph | Purpose::BeginCapture) => {
+        (Purpose::EndCapture | Purpose::BuildGraph, Purpose::BuildGraph | Purpose::BeginCapture) => {
             IdleCause::BuildingGraphs
         }
         (_, Purpose::Wait) => IdleCause::Synchronising, // for example a loop that polls an event
@@ -142,10 +144,10 @@ impl ThreadLog {
 
     pub(super) fn sort(&mut self) {
         order::by_key(&mut self.calls, |call| (call.start, call.end));
-        let mut is_captured = self.calls.first().is_some_and(|call| call.is_captured);
+        let mut open = self.open_captures;
         for call in &mut self.calls {
-            call.is_captured = is_captured;
-            is_captured = call.leaves_capture_open();
+            call.open_captures = open;
+            open = call.open_behind();
         }
     }
 
@@ -160,18 +162,25 @@ impl ThreadLog {
     /// Adds the causes of the time up to the start of a launch.
     pub(super) fn explain(&self, until: u64, pieces: &mut Pieces) {
         let first = self.calls.partition_point(|call| call.end <= pieces.at);
-        let mut before = first.checked_sub(1).and_then(|last| self.calls.get(last));
-        let since = |before: Option<&ApiSpan>, at: u64| at.saturating_sub(before.map_or(0, |call| call.end));
-        for call in self.calls.get(first..).unwrap_or_default() {
-            let between = between(since(before, call.start), before, call.purpose);
+        let last = first.checked_sub(1).and_then(|last| self.calls.get(last));
+        let mut before = last.map_or((0, Purpose::Other), |call| (call.end, call.purpose));
+        let calls = self.calls.get(first..).unwrap_or_default();
+        let captured = captured(calls, until);
+        for (at, call) in calls.iter().enumerate() {
+            let is_captured = captured.get(at).is_some_and(|is_captured| *is_captured);
+            let between = if is_captured {
+                IdleCause::BuildingGraphs
+            } else {
+                between(call.start.saturating_sub(before.0), before.1, call.purpose)
+            };
             pieces.until(call.start.min(until), between);
             if call.start >= until {
                 return;
             }
-            pieces.until(call.end.min(until), in_call(call, false));
-            before = Some(call);
+            pieces.until(call.end.min(until), in_call(call, false, is_captured));
+            before = (call.end, call.purpose);
         }
-        pieces.until(until, between(since(before, until), before, Purpose::Launch));
+        pieces.until(until, between(until.saturating_sub(before.0), before.1, Purpose::Launch));
     }
 
     /// Charges pieces to the innermost range around them, and counts calls there, with the start of that instance. A
@@ -239,17 +248,48 @@ impl ThreadLog {
     /// Forgets calls and ranges that gaps from this moment on do not need.
     pub(super) fn forget(&mut self, moment: u64) {
         let old = self.calls.partition_point(|call| call.end <= moment).saturating_sub(1); // keeps one before
-        self.calls.drain(..old);
+        if let Some(last) = self.calls.drain(..old).next_back() {
+            self.open_captures = last.open_behind();
+        }
         self.ranges.retain(|range| range.end > moment);
     }
 
     /// Drops records that ended before a moment, even useful ones.
     pub(super) fn drop_until(&mut self, moment: u64) {
         let before = self.calls.len();
-        self.calls.retain(|call| call.end > moment);
+        let mut open = self.open_captures;
+        self.calls.retain(|call| {
+            let is_kept = call.end > moment;
+            if !is_kept {
+                open = call.open_behind();
+            }
+            is_kept
+        });
+        self.open_captures = open;
         self.dropped += (before - self.calls.len()) as u64;
         self.ranges.retain(|range| range.end > moment);
     }
+}
+
+/// Of calls that begin before a moment: whether they, and the code before them, are in a capture that ended before it.
+/// Empty if none ended.
+fn captured(calls: &[ApiSpan], before: u64) -> Vec<bool> {
+    let calls = calls.get(..calls.partition_point(|call| call.start < before)).unwrap_or_default();
+    if !calls.iter().any(|call| call.purpose == Purpose::EndCapture) {
+        return Vec::new();
+    }
+    let mut ends = 0_u32;
+    let mut captured = Vec::with_capacity(calls.len());
+    for call in calls.iter().rev() {
+        match call.purpose {
+            Purpose::EndCapture => ends += u32::from(call.open_captures > 0), // else another thread began it
+            Purpose::BeginCapture => ends = ends.saturating_sub(1),
+            _ => {}
+        }
+        captured.push(ends > 0);
+    }
+    captured.reverse();
+    captured
 }
 
 /// The innermost range at each moment at which any range is open, in order and without overlaps. Ranges of one thread
