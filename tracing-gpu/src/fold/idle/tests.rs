@@ -321,7 +321,14 @@ impl<'a> Program<'a> {
                 self.call_with("cudaStreamBeginCapture_v10000", BuildingGraphs, 2_000, 900);
                 self.is(BuildingGraphs, 3_000);
             }
-            1 => return builds(self, "cudaStreamBeginCapture_v10000"), // another thread ends it
+            1 => {
+                // Another thread ends it, or began it.
+                let is_even = self.thread % 2 == 0;
+                let name = if is_even { "cudaStreamBeginCapture_v10000" } else { "cudaStreamEndCapture_v10000" };
+                builds(self, name);
+                self.glue();
+                return self.launch(None);
+            }
             _ => {}
         }
         builds(self, "cudaStreamBeginCapture_v10000");
