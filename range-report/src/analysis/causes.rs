@@ -295,7 +295,7 @@ pub(super) fn advice(cause: IdleCause, replays_graphs: impl FnOnce() -> bool) ->
         IdleCause::Allocating => Some("allocate once, or from a pool (cudaMallocAsync)"),
         IdleCause::Loading => Some("load and launch each kernel once before the work that counts"),
         IdleCause::BuildingGraphs => {
-            Some("build each graph once, before the work that counts, and then change only what differs in it")
+            Some("build graphs once, and fewer of them; let kernels read what changes from memory")
         }
         IdleCause::Host => Some("run that code on another thread, or while the GPU works"),
         IdleCause::NoWork | IdleCause::Event | IdleCause::Unexplained => None,

@@ -218,7 +218,7 @@ const fn wait(cause: IdleCause) -> &'static str {
         IdleCause::Copying => "it waits for copies that block the host",
         IdleCause::Allocating => "it waits for memory to be allocated or released",
         IdleCause::Loading => "it waits for code to be loaded",
-        IdleCause::BuildingGraphs => "it waits for CUDA graphs to be built or released",
+        IdleCause::BuildingGraphs => "it waits for CUDA graphs to be built, changed or released",
         IdleCause::Host => "it waits for code of the host",
         IdleCause::NoWork => "no range is open",
         IdleCause::Event => "it waits for events of other streams",

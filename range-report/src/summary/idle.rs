@@ -110,7 +110,8 @@ figures! {
         /// Name of the ranges.
         name: String = key;
         /// The first instance, where it took three times as long as the mean of the others, and instances of which a
-        /// tenth was idle time with the cause loading; or building graphs, unless half of the others are such.
+        /// tenth was idle time with the cause loading. Those of which a tenth was building graphs, too, if at least as
+        /// many others came after them. Each process of a merged summary has its own.
         warm_up: InstancesUse = joined;
         /// All others.
         steady: InstancesUse = joined;
@@ -162,11 +163,11 @@ figures! {
         copying_ns: u64 = sum;
         /// It allocated or released memory.
         allocating_ns: u64 = sum;
-        /// It loaded a module or a library, made a context, or was in the first launch of a kernel, where that took
-        /// 200 us or more.
+        /// It loaded a module or a library, made a context, or was in the first launch of a kernel or a query of its
+        /// attributes, where that took 200 us or more.
         loading_ns: u64 = sum;
-        /// It was in a call that makes, changes or releases a CUDA graph, or in a capture that it ended before the next
-        /// operation was launched: in a call that launches, copies or asks there, or in code between two calls.
+        /// It was in a call about CUDA graphs that is no launch, or in a capture that ended before the operation was
+        /// launched: in launches and queries there, and in code of any length between its calls.
         #[serde(default)]
         building_graphs_ns: u64 = sum;
         /// It ran, or slept in, code of the program inside a range.

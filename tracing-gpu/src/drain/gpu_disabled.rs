@@ -1,6 +1,7 @@
 //! The GPU's part of a summary without the feature `cuda`: empty.
 
-use range_report::{ActivityLosses, GpuActivity, NodeWork};
+use range_report::stats::Keyed;
+use range_report::{ActivityLosses, GpuActivity, GraphWork, NodeWork};
 
 use crate::clock::Rate;
 use crate::collector::ActivityTotals;
@@ -11,7 +12,11 @@ pub(super) fn activity(all: &ActivityTotals, _: &Names, _: Rate, _: &[f64], _: u
     match *all {}
 }
 
-pub(super) fn node(all: &ActivityTotals, _: &Names, _: u32) -> Option<NodeWork> {
+pub(super) fn graphs(all: &ActivityTotals, _: &Names) -> Keyed<u32, GraphWork> {
+    match *all {}
+}
+
+pub(super) fn node(all: &ActivityTotals, _: &Keyed<u32, GraphWork>, _: u32) -> Option<NodeWork> {
     match *all {}
 }
 

@@ -18,7 +18,9 @@ pub(super) enum Purpose {
     Wait,
     Allocate,
     Load,
-    /// It makes, changes or releases a graph.
+    /// It needs the code of a kernel, and loads that if it is not there yet.
+    MayLoad,
+    /// It is about a graph, and is no launch.
     BuildGraph,
     /// Work of a stream is captured into a graph from here on.
     BeginCapture,
@@ -73,10 +75,10 @@ const BEGINNINGS: &[(&str, Purpose)] = &[
     ("StreamBeginCapture", Purpose::BeginCapture),
     ("StreamBeginRecapture", Purpose::BeginCapture),
     ("StreamEndCapture", Purpose::EndCapture),
-    ("FuncGetAttributes", Purpose::Load),
-    ("FuncSetAttribute", Purpose::Load),
+    ("FuncGetAttributes", Purpose::MayLoad),
+    ("FuncSetAttribute", Purpose::MayLoad),
     ("FuncLoad", Purpose::Load),
-    ("KernelGetFunction", Purpose::Load),
+    ("KernelGetFunction", Purpose::MayLoad),
     ("KernelGetName", Purpose::Prepare),
 ];
 

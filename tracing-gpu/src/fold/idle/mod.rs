@@ -256,7 +256,8 @@ impl Fold for Idle {
         };
         let thread = self.threads.row(call.thread);
         let ApiCall { start, end, correlation, result: code, .. } = *call;
-        if purpose == Purpose::BeginCapture && code != 0 {
+        // It begins no capture; or not this one ends, because of the wrong stream or thread.
+        if matches!((purpose, code), (Purpose::BeginCapture, 1..) | (Purpose::EndCapture, 903 | 908)) {
             purpose = Purpose::BuildGraph;
         }
         thread.calls.push(ApiSpan { start, end, correlation, purpose, function, open_captures: 0 });

@@ -1,7 +1,7 @@
 //! Use of the devices while ranges were open, separate for first and later instances.
 
 use range_report::stats::{Keyed, Lean};
-use range_report::summary::{IdleCauses, InstancesUse, RangeUse};
+use range_report::summary::{InstancesUse, RangeUse};
 
 use super::curve::{Curve, Use};
 use super::thread::OpenSpan;
@@ -10,8 +10,8 @@ use super::thread::OpenSpan;
 const MOST_WAITING: usize = 1 << 20;
 /// A first instance is separate if it takes this many times as long as the mean of the others.
 const LONGER: u64 = 3;
-/// An instance is separate if more than this fraction of it is idle time with loading.
-const LOADING_PART: u64 = 10;
+/// An instance is separate if more than this fraction of it is idle time in which code was loaded or graphs were built.
+const LARGE_PART: u64 = 10;
 
 /// A group of instances.
 #[derive(Clone, Copy, Default)]
@@ -25,14 +25,13 @@ struct Instances {
 
 impl Instances {
     /// Whether much of them is idle time while code was loaded.
-    fn loads(&self) -> bool {
-        self.all.causes.loading_ns > self.wall / LOADING_PART
+    fn load(&self) -> bool {
+        self.all.causes.loading_ns > self.devices / LARGE_PART
     }
 
-    /// The same, also while graphs were built.
-    fn makes_ready(&self) -> bool {
-        let IdleCauses { loading_ns, building_graphs_ns, .. } = self.all.causes;
-        loading_ns.saturating_add(building_graphs_ns) > self.wall / LOADING_PART
+    /// The same, while graphs were built.
+    fn build_graphs(&self) -> bool {
+        self.all.causes.building_graphs_ns > self.devices / LARGE_PART
     }
 
     fn add(&mut self, more: &Self) {
@@ -111,6 +110,8 @@ struct RangeInstances {
     /// Those that built graphs, but loaded little.
     building: Instances,
     steady: Instances,
+    /// How many of the steady ones came after the last of those.
+    since_building: u64,
     /// Of the first instance, of the steady ones after it, and of these with those that built graphs.
     first_loop: Option<Loop>,
     steady_loop: Option<Loop>,
@@ -149,14 +150,16 @@ impl Ranges {
             if row.first.count == 0 {
                 row.first = one;
                 row.first_loop = Some(Loop::new(range, curves));
-            } else if one.loads() {
+            } else if one.load() {
                 row.loading.add(&one);
             } else {
                 row.later_loop = Some(Loop::with(row.later_loop, range, curves));
-                if one.makes_ready() {
+                if one.build_graphs() {
                     row.building.add(&one);
+                    row.since_building = 0;
                 } else {
                     row.steady.add(&one);
+                    row.since_building += 1;
                     row.steady_loop = Some(Loop::with(row.steady_loop, range, curves));
                 }
             }
@@ -169,15 +172,16 @@ impl Ranges {
         let of_label = |(&label, instances): (&u32, &RangeInstances)| {
             let &RangeInstances { ref first, loading: mut warm_up, ref building, mut steady, .. } = instances;
             let mut whole = instances.steady_loop;
-            // Where half of them build graphs, that is what the range does.
-            if building.count < steady.count {
+            // Unless it is over, building graphs is what the range does.
+            let is_built = instances.since_building > 0 && instances.since_building >= building.count;
+            if is_built {
                 warm_up.add(building);
             } else {
                 steady.add(building);
                 whole = instances.later_loop;
             }
             let is_longer = first.wall / LONGER > steady.wall / steady.count.max(1);
-            if steady.count > 0 && (is_longer || first.loads() || first.makes_ready() && !steady.makes_ready()) {
+            if steady.count > 0 && (is_longer || first.load() || first.build_graphs() && is_built) {
                 warm_up.add(first);
             } else {
                 steady.add(first);
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_instance_is_warm_up_if_it_alone_makes_ready() {
+    fn the_first_instance_is_warm_up_if_it_alone_loads_or_builds() {
         let with = |first, others| instances(&[&[first][..], &[others; 9]].concat());
         assert_eq!(with((Loading, 101), (Host, 500)), [1, 9, 9]);
         assert_eq!(with((Loading, 101), (BuildingGraphs, 101)), [1, 9, 9]);
@@ -225,11 +229,27 @@ mod tests {
     }
 
     #[test]
-    fn few_instances_that_build_graphs_are_warm_up() {
+    fn instances_that_build_graphs_are_warm_up_once_that_is_over() {
         let with = |later: &[(IdleCause, u64)]| instances(&[&[(Host, 1)][..], later].concat());
-        assert_eq!(with(&[(BuildingGraphs, 101), (Host, 500), (Host, 500)]), [1, 3, 3]);
-        assert_eq!(with(&[(Host, 500), (BuildingGraphs, 100), (Host, 500)]), [0, 4, 4]);
-        assert_eq!(with(&[(BuildingGraphs, 101), (Host, 500), (BuildingGraphs, 900), (Host, 500)]), [0, 5, 5]);
-        assert_eq!(with(&[(Loading, 101), (BuildingGraphs, 101)]), [1, 2, 2]);
+        let (builds, not) = ((BuildingGraphs, 101), (Host, 500));
+        assert_eq!(with(&[builds, not]), [1, 2, 2]);
+        assert_eq!(with(&[not, not, builds, builds, not, not]), [2, 5, 5]);
+        assert_eq!(with(&[not, not, builds, builds, not]), [0, 6, 6]);
+        assert_eq!(with(&[not, not, not, builds]), [0, 5, 5]);
+        assert_eq!(with(&[builds, not, not, builds, not]), [0, 6, 6], "again and again");
+        assert_eq!(with(&[not, (BuildingGraphs, 100), not]), [0, 4, 4]);
+        assert_eq!(with(&[(Loading, 101), builds]), [1, 2, 2]);
+    }
+
+    #[test]
+    fn a_part_is_one_of_all_devices() {
+        let mut all = Use::default();
+        all.causes.add(BuildingGraphs, 101);
+        all.causes.add(Loading, 101);
+        let is_large = |devices| {
+            let one = Instances { count: 1, wall: 1_000, devices, all };
+            (one.load(), one.build_graphs())
+        };
+        assert_eq!([1_000, 2_000].map(is_large), [(true, true), (false, false)]);
     }
 }

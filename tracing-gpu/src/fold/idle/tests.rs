@@ -266,8 +266,10 @@ impl<'a> Program<'a> {
             9 => {
                 self.glue();
                 let duration = self.numbers.us(20, 900);
-                let (name, cause) = match self.numbers.below(2) {
+                let (name, cause) = match self.numbers.below(3) {
                     0 => ("cudaMalloc_v3020", Allocating),
+                    1 if duration >= 200_000 => ("cudaFuncGetAttributes_v3020", Loading),
+                    1 if duration < 100_000 => ("cudaFuncGetAttributes_v3020", Launching),
                     _ => ("cuModuleLoadData", Loading),
                 };
                 if cause == Allocating {
@@ -323,7 +325,7 @@ impl<'a> Program<'a> {
             }
             1 => {
                 // Another thread ends it, or began it.
-                let is_even = self.thread % 2 == 0;
+                let is_even = self.thread.is_multiple_of(2);
                 let name = if is_even { "cudaStreamBeginCapture_v10000" } else { "cudaStreamEndCapture_v10000" };
                 builds(self, name);
                 self.glue();
@@ -361,6 +363,12 @@ impl<'a> Program<'a> {
         }
         let duration = self.numbers.us(1, 60);
         self.is(BuildingGraphs, duration);
+        let aside = ["cudaGetLastError_v3020", "cudaFuncSetAttribute_v9000"];
+        for name in aside.into_iter().cycle().take(self.numbers.below(5) as usize) {
+            self.call(name, BuildingGraphs, 1_000);
+            let duration = self.numbers.us(1, 60);
+            self.is(BuildingGraphs, duration);
+        }
         builds(self, "cudaGraphInstantiate_v12000");
         let duration = self.numbers.us(1, 60);
         self.is(BuildingGraphs, duration);

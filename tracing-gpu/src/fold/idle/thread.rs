@@ -13,8 +13,8 @@ pub(super) const NO_RANGE: u32 = u32::MAX;
 
 /// An asynchronous copy that takes at least this time, in nanoseconds, has blocked the host.
 pub(super) const BLOCKING_COPY: u64 = 20_000;
-/// The first launch of a kernel has loaded the kernel if it took at least this time, in nanoseconds.
-const LOADING_LAUNCH: u64 = 200_000;
+/// A call that may load code, as the first launch of a kernel, has done so if it took this time, in nanoseconds.
+const LOADING_CALL: u64 = 200_000;
 /// The largest number of pieces of one thread that wait for a range around them.
 const MOST_WAITING: usize = 1 << 20;
 
@@ -31,6 +31,15 @@ pub(super) struct ApiSpan {
 }
 
 impl ApiSpan {
+    fn is_of_graph(&self) -> bool {
+        matches!(self.purpose, Purpose::BuildGraph | Purpose::BeginCapture | Purpose::EndCapture)
+    }
+
+    /// Whether what is around it tells what it is for.
+    fn is_aside(&self) -> bool {
+        matches!(self.purpose, Purpose::Other | Purpose::Prepare | Purpose::MayLoad)
+    }
+
     /// How many are open behind it.
     fn open_behind(&self) -> u8 {
         match self.purpose {
@@ -98,10 +107,11 @@ pub(super) fn in_call(call: &ApiSpan, is_first: bool, is_captured: bool) -> Idle
     let duration = call.end - call.start;
     match call.purpose {
         Purpose::BuildGraph | Purpose::BeginCapture | Purpose::EndCapture => IdleCause::BuildingGraphs,
-        Purpose::Launch | Purpose::CopyLater | Purpose::Prepare | Purpose::Other if is_captured => {
+        Purpose::MayLoad if duration >= LOADING_CALL => IdleCause::Loading,
+        _ if is_captured && (call.is_aside() || matches!(call.purpose, Purpose::Launch | Purpose::CopyLater)) => {
             IdleCause::BuildingGraphs
         }
-        Purpose::Launch if is_first && duration >= LOADING_LAUNCH => IdleCause::Loading,
+        Purpose::Launch if is_first && duration >= LOADING_CALL => IdleCause::Loading,
         Purpose::CopyLater if duration >= BLOCKING_COPY => IdleCause::Copying,
         Purpose::Launch | Purpose::CopyLater => IdleCause::Launching,
         Purpose::Copy => IdleCause::Copying,
@@ -110,7 +120,7 @@ pub(super) fn in_call(call: &ApiSpan, is_first: bool, is_captured: bool) -> Idle
         Purpose::Load => IdleCause::Loading,
         // Queries of a device, a stream or an attribute belong to the code around them.
         Purpose::Prepare => IdleCause::Launching,
-        Purpose::Other => between(duration, Purpose::Other, Purpose::Other),
+        Purpose::MayLoad | Purpose::Other => between(duration, Purpose::Other, Purpose::Other),
     }
 }
 
@@ -121,9 +131,7 @@ fn between(duration: u64, before: Purpose, next: Purpose) -> IdleCause {
         // Inside a launch: waiting for another thread's lock may take milliseconds here.
         (Purpose::Prepare, Purpose::Launch) => IdleCause::Launching,
         _ if duration >= BETWEEN_LAUNCHES => IdleCause::Host,
-        (Purpose::EndCapture | Purpose::BuildGraph, Purpose::BuildGraph | Purpose::BeginCapture) => {
-            IdleCause::BuildingGraphs
-        }
+        (Purpose::BuildGraph, Purpose::BuildGraph) => IdleCause::BuildingGraphs,
         (_, Purpose::Wait) => IdleCause::Synchronising, // for example a loop that polls an event
         _ => IdleCause::Launching,
     }
@@ -164,20 +172,25 @@ impl ThreadLog {
         let first = self.calls.partition_point(|call| call.end <= pieces.at);
         let last = first.checked_sub(1).and_then(|last| self.calls.get(last));
         let mut before = last.map_or((0, Purpose::Other), |call| (call.end, call.purpose));
-        let calls = self.calls.get(first..).unwrap_or_default();
-        let captured = captured(calls, until);
+        let (past, calls) = self.calls.split_at_checked(first).unwrap_or_default();
+        let parts = graph_parts(past, calls, until);
         for (at, call) in calls.iter().enumerate() {
-            let is_captured = captured.get(at).is_some_and(|is_captured| *is_captured);
-            let between = if is_captured {
-                IdleCause::BuildingGraphs
-            } else {
-                between(call.start.saturating_sub(before.0), before.1, call.purpose)
+            let part = parts.get(at).copied().unwrap_or_default();
+            let code = call.start.saturating_sub(before.0);
+            let between = match part {
+                GraphPart::Captured => IdleCause::BuildingGraphs,
+                GraphPart::Between => between(code, Purpose::BuildGraph, Purpose::BuildGraph),
+                GraphPart::None => between(code, before.1, call.purpose),
             };
             pieces.until(call.start.min(until), between);
             if call.start >= until {
                 return;
             }
-            pieces.until(call.end.min(until), in_call(call, false, is_captured));
+            let cause = match in_call(call, false, part == GraphPart::Captured) {
+                IdleCause::Launching if part == GraphPart::Between && call.is_aside() => IdleCause::BuildingGraphs,
+                cause => cause,
+            };
+            pieces.until(call.end.min(until), cause);
             before = (call.end, call.purpose);
         }
         pieces.until(until, between(until.saturating_sub(before.0), before.1, Purpose::Launch));
@@ -247,7 +260,8 @@ impl ThreadLog {
 
     /// Forgets calls and ranges that gaps from this moment on do not need.
     pub(super) fn forget(&mut self, moment: u64) {
-        let old = self.calls.partition_point(|call| call.end <= moment).saturating_sub(1); // keeps one before
+        let past = self.calls.partition_point(|call| call.end <= moment);
+        let old = past - kept_behind(self.calls.get(..past).unwrap_or_default());
         if let Some(last) = self.calls.drain(..old).next_back() {
             self.open_captures = last.open_behind();
         }
@@ -271,25 +285,58 @@ impl ThreadLog {
     }
 }
 
-/// Of calls that begin before a moment: whether they, and the code before them, are in a capture that ended before it.
-/// Empty if none ended.
-fn captured(calls: &[ApiSpan], before: u64) -> Vec<bool> {
+/// What a call, and the code before it, is for a graph.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum GraphPart {
+    #[default]
+    None,
+    /// In a capture that has ended since.
+    Captured,
+    /// Between two calls that are about graphs, with nothing between them but what is aside.
+    Between,
+}
+
+/// How many of the last calls are needed: up to one that is not aside, but only so many.
+fn kept_behind(past: &[ApiSpan]) -> usize {
+    const NEAR: usize = 8;
+    let aside = past.iter().rev().take(NEAR).take_while(|call| call.is_aside()).count();
+    (aside + 1).min(past.len())
+}
+
+/// Of calls that begin before a moment, with those that were before them; empty if none is about a graph.
+fn graph_parts(past: &[ApiSpan], calls: &[ApiSpan], before: u64) -> Vec<GraphPart> {
     let calls = calls.get(..calls.partition_point(|call| call.start < before)).unwrap_or_default();
-    if !calls.iter().any(|call| call.purpose == Purpose::EndCapture) {
+    if !calls.iter().any(ApiSpan::is_of_graph) {
         return Vec::new();
     }
-    let mut ends = 0_u32;
-    let mut captured = Vec::with_capacity(calls.len());
-    for call in calls.iter().rev() {
+    let (mut ends, mut is_before_graph) = (0_u32, false);
+    let mut parts = vec![GraphPart::None; calls.len()];
+    for (part, call) in parts.iter_mut().zip(calls).rev() {
         match call.purpose {
             Purpose::EndCapture => ends += u32::from(call.open_captures > 0), // else another thread began it
             Purpose::BeginCapture => ends = ends.saturating_sub(1),
             _ => {}
         }
-        captured.push(ends > 0);
+        if !call.is_aside() {
+            is_before_graph = call.is_of_graph();
+        }
+        if ends > 0 {
+            *part = GraphPart::Captured;
+        } else if is_before_graph {
+            *part = GraphPart::Between;
+        }
     }
-    captured.reverse();
-    captured
+    let is_end = |call: &ApiSpan| matches!(call.purpose, Purpose::BuildGraph | Purpose::EndCapture);
+    let mut is_behind_graph = past.get(past.len() - kept_behind(past)).is_some_and(is_end);
+    for (part, call) in parts.iter_mut().zip(calls) {
+        if *part == GraphPart::Between && !is_behind_graph {
+            *part = GraphPart::None;
+        }
+        if !call.is_aside() {
+            is_behind_graph = is_end(call);
+        }
+    }
+    parts
 }
 
 /// The innermost range at each moment at which any range is open, in order and without overlaps. Ranges of one thread
