@@ -213,7 +213,7 @@ mod tests {
         }
         ranges.evaluate(u64::MAX, &[&curve]);
         let (_, row) = ranges.rows(&[&curve]).remove(0);
-        assert_eq!(row.in_loop.causes, if row.warm_up.instances == 0 { row.steady.causes } else { row.in_loop.causes });
+        assert!(row.warm_up.instances > 0 || row.in_loop.causes == row.steady.causes);
         [row.warm_up, row.steady, row.in_loop].map(|part| part.instances)
     }
 
