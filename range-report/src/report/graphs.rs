@@ -171,6 +171,7 @@ mod tests {
         let mut replay = TreeNode::new("replay");
         replay.gpu = Some(NodeWork { graphs, ..NodeWork::new(GpuWork::default(), GpuWork::default()) });
         let mut generate = TreeNode::new("generate");
+        generate.domain = Some("app".to_owned());
         generate.children = vec![replay];
         Summary { tree: vec![generate], gpu: Some(GpuActivity::default()), ..Summary::default() }
     }
@@ -201,11 +202,11 @@ mod tests {
         let expected = "
  ** CUDA Graph Kernel Summary, by Capture (captured_kernels):
 
- Time (%)  Total Time (ns)  Instances  Avg (ns)     Replayed In           Captured In        Kernel Name
- --------  ---------------  ---------  --------  -----------------  -----------------------  -----------
-     70.0              140          4      35.0  generate > replay  encoder                  gemm       
-     20.0               40          2      20.0  generate > replay  (in no span of its own)  gemm       
-     10.0               20          1      20.0  generate > replay  encoder                  add        
+ Time (%)  Total Time (ns)  Instances  Avg (ns)       Replayed In             Captured In        Kernel Name
+ --------  ---------------  ---------  --------  ---------------------  -----------------------  -----------
+     70.0              140          4      35.0  app:generate > replay  encoder                  gemm       
+     20.0               40          2      20.0  app:generate > replay  (in no span of its own)  gemm       
+     10.0               20          1      20.0  app:generate > replay  encoder                  add        
 ";
         let text = |summary: &Summary| {
             let mut text = Vec::new();
@@ -225,7 +226,7 @@ mod tests {
         let row = |index: usize| table.rows[index].clone();
         assert_eq!(row(0)[..3], [14, 2, 1].map(Cell::Whole));
         assert_eq!((row(1)[0].clone(), row(1)[3].clone()), (Cell::Whole(5), Cell::Whole(4)));
-        assert_eq!(row(1)[7..], ["generate > replay", "encoder"].map(Cell::text));
+        assert_eq!(row(1)[7..], ["app:generate > replay", "encoder"].map(Cell::text));
         assert_eq!(super::table(&summary(GraphWork::default()), &RenderOptions::default()).err(), Some(NO_GRAPH));
         assert_eq!(super::table(&Summary::default(), &RenderOptions::default()).err(), Some(NO_ACTIVITY));
     }

@@ -107,7 +107,14 @@ fn captured_in(names: &Names, capture: Capture) -> String {
 
 /// All GPU work. `pid` is the id of this process.
 #[inline(never)]
-pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &[f64], pid: u32) -> GpuActivity {
+pub(super) fn activity(
+    all: &ActivityTotals,
+    graphs: &Keyed<u32, GraphWork>,
+    names: &Names,
+    rate: Rate,
+    asked: &[f64],
+    pid: u32,
+) -> GpuActivity {
     let mut activity = GpuActivity::default();
     activity.kernels = kernels(all, asked);
     activity.memory = memory(all, asked);
@@ -117,7 +124,7 @@ pub(super) fn activity(all: &ActivityTotals, names: &Names, rate: Rate, asked: &
     activity.total = all.totals.total.clone();
     activity.outside = all.totals.nodes.get(&join::OUTSIDE).map_or_else(GpuWork::default, |node| node.own.clone());
     activity.unmatched = all.totals.unmatched.clone();
-    activity.outside_graphs = graphs(all, names).remove(&join::OUTSIDE).unwrap_or_default();
+    activity.outside_graphs = graphs.get(&join::OUTSIDE).cloned().unwrap_or_default();
     activity
 }
 

@@ -8,7 +8,14 @@ use crate::collector::ActivityTotals;
 use crate::session::Names;
 use crate::session::splits::Joined;
 
-pub(super) fn activity(all: &ActivityTotals, _: &Names, _: Rate, _: &[f64], _: u32) -> GpuActivity {
+pub(super) fn activity(
+    all: &ActivityTotals,
+    _: &Keyed<u32, GraphWork>,
+    _: &Names,
+    _: Rate,
+    _: &[f64],
+    _: u32,
+) -> GpuActivity {
     match *all {}
 }
 

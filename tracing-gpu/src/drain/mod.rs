@@ -31,8 +31,8 @@ use range_report::stats::histogram::middle_of;
 use range_report::stats::{Between, Distribution, Keyed, Lean, Named, order};
 use range_report::summary::{HISTOGRAM_SCALE, Join as _, WaitStats, histogram_bucket};
 use range_report::{
-    CategoryStats, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary, Times,
-    TreeNode,
+    CategoryStats, GraphWork, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary,
+    Times, TreeNode,
 };
 
 use crate::clock::{Rate, Ticks};
@@ -198,7 +198,9 @@ pub(crate) fn summarise(
             node.blocked = ticks;
         }
     }
-    summary.tree = tree(&totals, &calls, activity.as_ref(), names, rate, window, asked);
+    let graphs = activity.as_ref().map(|all| gpu::graphs(all, names)).unwrap_or_default();
+    let activity_of_nodes = activity.as_ref().map(|all| (all, &graphs));
+    summary.tree = tree(&totals, &calls, activity_of_nodes, names, rate, window, asked);
     if from > window {
         begin_later(&mut summary.tree, rate.ns(u128::from(from - window)));
     }
@@ -227,7 +229,7 @@ pub(crate) fn summarise(
     }
     let is_batched = summary.calls.iter().any(|row| row.batches.is_some());
     summary.notes.extend(session.batches.notes(is_batched));
-    summary.gpu = activity.as_ref().map(|all| gpu::activity(all, names, rate, asked, std::process::id()));
+    summary.gpu = activity.as_ref().map(|all| gpu::activity(all, &graphs, names, rate, asked, std::process::id()));
     #[cfg(feature = "openacc")]
     {
         summary.openacc = reader.openacc(openacc::stats(&all_threads, window, rate, asked));
@@ -542,20 +544,19 @@ fn by_thread<'a>(rows: &'a [(RangeKey, RowCopy)], ends: &[usize]) -> Vec<ThreadR
 fn tree(
     totals: &[NodeTotals],
     calls: &Keyed<u32, NodeCalls>,
-    activity: Option<&ActivityTotals>,
+    activity: Option<(&ActivityTotals, &Keyed<u32, GraphWork>)>,
     names: &Names,
     rate: Rate,
     window: u64,
     asked: &[f64],
 ) -> Vec<TreeNode> {
     let nodes = names.catalog.nodes();
-    let graphs = activity.map(|all| gpu::graphs(all, names)).unwrap_or_default();
     // A parent has a lower number than its children. From the last node to the first, every node is complete when it is
     // moved to its parent.
     let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
         let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
-        let work = activity.and_then(|all| gpu::node(all, &graphs, id as u32));
+        let work = activity.and_then(|(all, graphs)| gpu::node(all, graphs, id as u32));
         let is_used = |own: &&NodeTotals| own.calls() + own.instances > 0 || own.stream.is_some();
         let Some(own) = totals.get(id).filter(|own| is_used(own) || work.is_some() || !below.is_empty()) else {
             continue;

@@ -352,6 +352,10 @@ impl<'a> Program<'a> {
                 self.call("cudaMalloc_v3020", Allocating, duration);
             }
         }
+        if self.numbers.below(3) == 0 {
+            self.is(BuildingGraphs, 1_000);
+            self.call_with("cudaStreamEndCapture_v10000", BuildingGraphs, 2_000, 908); // of another thread's stream
+        }
         let names: &[&'static str] = match self.numbers.below(3) {
             0 => &["cudaStreamBeginCaptureToGraph_v12030", "cudaStreamEndCapture_v10000", "cudaLaunchKernel_v7000"],
             _ => &[],
