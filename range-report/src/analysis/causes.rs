@@ -43,8 +43,8 @@ struct Run<'a> {
 }
 
 /// The rules. To add a rule, write it, and add it here and to the table in `docs/gpu.md`.
-const RULES: [fn(Run<'_>) -> Vec<Finding>; 6] =
-    [failed_calls, idle_in_ranges, pageable_copies, default_stream, no_overlap, small_copies];
+const RULES: [fn(Run<'_>) -> Vec<Finding>; 7] =
+    [failed_calls, idle_in_ranges, idle_between, pageable_copies, default_stream, no_overlap, small_copies];
 
 /// The findings of all rules, if it is known why the devices were idle, and of those who held others up: failed calls,
 /// then the other findings, the most costly first.
@@ -280,6 +280,24 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
         IdleCause::ALL.iter().filter_map(finding).in_vec()
     };
     run.idle.spans.iter().flat_map(of_row).in_vec()
+}
+
+/// Idle time outside of ranges, in the loop that has most of it; of several that have the same, in the longest. What was
+/// before or after the loop may be set up and clean up.
+fn idle_between(run: Run<'_>) -> Vec<Finding> {
+    let loops = run.idle.ranges.iter().filter(|row| row.in_loop.instances >= LOOP);
+    let most = loops.largest_by(|row| (row.in_loop.causes.no_work_ns, row.in_loop.wall_ns));
+    let Some(row) = most.filter(|row| run.is_much(row.in_loop.causes.no_work_ns)) else { return Vec::new() };
+    let ns = row.in_loop.causes.no_work_ns;
+    let name = name_of(row.domain.as_deref(), &row.name, run.wording);
+    let (time, part) = (human_inline(ns), run.share(ns));
+    let sentence = format!("GPU idle between instances of `{name}`, no range open: {time} ({part} of the run)");
+    let outside = run.idle.spans.iter().find(|row| row.name.is_none());
+    let (gaps, longest_ns, longest_at_ns) =
+        outside.map(|row| (row.gaps, row.longest_ns, row.longest_at_ns)).unwrap_or_default();
+    let evidence = Evidence::GpuIdleFor { cause: IdleCause::NoWork, gaps, longest_ns, longest_at_ns };
+    let advice = "open a range there, to see what the GPU waits for";
+    vec![run.of_range((row.domain.as_deref(), Some(&row.name)), evidence, ns, sentence, Some(advice))]
 }
 
 /// What to try against a cause of idle time.

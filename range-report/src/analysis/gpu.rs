@@ -36,7 +36,11 @@ struct Part {
 /// The findings of the GPU, the first line of a report first.
 pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().in_vec();
-    all.extend(in_stream(summary, wording));
+    let mut others = in_stream(summary, wording);
+    if matches!(all[..], [Finding { evidence: Evidence::GpuUse { cause: Some(IdleCause::NoWork), .. }, .. }]) {
+        others.retain(|it| !matches!(it.evidence, Evidence::GpuIdleFor { cause: IdleCause::NoWork, .. })); // said above
+    }
+    all.extend(others);
     all
 }
 
@@ -114,12 +118,7 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
     let once = rows().min_by_key(|row| row.steady.wall_ns);
     let most = once.map_or(u64::MAX, |row| row.steady.wall_ns);
     if let Some((row, run)) = longest_loop(summary, idle, &holds).filter(|(row, _)| row.in_loop.wall_ns < most) {
-        let mut used = row.in_loop;
-        if run.causes.no_work_ns.saturating_mul(2) >= used.causes.host_ns {
-            // Most of it is outside of ranges.
-            used.causes.no_work_ns += std::mem::take(&mut used.causes.host_ns);
-        }
-        return of(row, used, Some(run.wall_ns));
+        return of(row, row.in_loop, Some(run.wall_ns));
     }
     if let Some(row) = once {
         return of(row, row.steady, None);
@@ -373,8 +372,10 @@ mod tests {
         let mut served = made(&[served]);
         let expected = "GPU busy 59.5% of 1.100 ms in the loop of `replay` (89.4% of the run): ";
         assert_eq!(sentences(&served)[0], format!("{expected}it waits for code of the host (40.5% of the time)"));
-        served.idle.as_mut().unwrap().devices[0].causes.no_work_ns = 300_000;
-        assert_eq!(sentences(&served)[0], format!("{expected}no range is open (40.5% of the time)"));
+        let idle = served.idle.as_mut().unwrap();
+        idle.ranges[0].in_loop.causes = causes(&[(IdleCause::Host, 200), (IdleCause::NoWork, 245)]);
+        idle.spans.push(span(None, &[(IdleCause::NoWork, 900)]));
+        assert_eq!(sentences(&served), [format!("{expected}no range is open (22.3% of the time)")], "and only once");
         replay.in_loop.busy_ns = 349_000;
         assert!(first(&[replay.clone()]).starts_with(run), "it holds less than half");
         let mut nested = made(&[looped("replay", 660)]);

@@ -117,8 +117,8 @@ figures! {
         steady: InstancesUse = joined;
         /// From the start of the first instance in `steady` until the last one has ended, and the devices have done
         /// what was launched until then, by any range, but for what began after something that was launched later.
-        /// Its durations are this time, in which there may be instances of `warm_up`, too. Zero if `steady` has less
-        /// than two, and in merged summaries.
+        /// Its durations are this time, in which there may be instances of `warm_up`, too. Only here, code outside of
+        /// ranges is `no_work_ns`. Zero if `steady` has less than two, and in merged summaries.
         #[serde(default)]
         in_loop: InstancesUse = apart;
     }

@@ -73,6 +73,30 @@ fn causes_speak_from_a_twentieth_of_the_run_on() {
     assert_eq!(found(&Summary::default()), []);
 }
 
+#[test]
+fn time_outside_of_ranges_counts_between_the_instances_of_a_loop() {
+    let mut summary = with_cause(IdleCause::NoWork, 50 * MS);
+    let outside = SpanIdle { name: None, ..idle(&mut summary).spans[0].clone() };
+    idle(&mut summary).spans.push(outside);
+    assert_eq!(kind(&summary), None, "no loop");
+    let with_loop = |name: &str, [instances, no_work_ns, wall_ns]: [u64; 3]| {
+        let causes = IdleCauses { no_work_ns, ..IdleCauses::default() };
+        let in_loop = InstancesUse { instances, causes, wall_ns, ..InstancesUse::default() };
+        RangeUse { name: name.to_owned(), in_loop, ..RangeUse::default() }
+    };
+    let mut found_with = |loops: &[[u64; 3]]| {
+        let rows = ["inner", "step"].iter().zip(loops).map(|(name, figures)| with_loop(name, *figures));
+        idle(&mut summary).ranges = rows.collect();
+        only(&summary)
+    };
+    let expected = "GPU idle between instances of `step`, no range open: 5.000 ms (5.0% of the run)";
+    let expected = Some((FindingKind::GpuIdleFor, expected.to_owned()));
+    assert_eq!(found_with(&[[40, 5 * MS, 80 * MS], [20, 5 * MS, 90 * MS]]), expected, "the longer loop");
+    assert_eq!(found_with(&[[40, 4 * MS, 90 * MS], [20, 5 * MS, 80 * MS]]), expected, "the one with more");
+    assert_eq!(found_with(&[[19, 5 * MS, 80 * MS]]), None, "19 are no loop");
+    assert_eq!(found_with(&[[20, 5 * MS - 1, 80 * MS]]), None);
+}
+
 /// A loop that replays graphs is not told to use graphs.
 #[test]
 fn the_advice_for_launches_knows_graphs() {

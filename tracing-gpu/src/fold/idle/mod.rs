@@ -68,6 +68,8 @@ pub(crate) struct Idle {
     devices: Keyed<u32, Device>,
     spans: Keyed<u32, SpanSums>,
     ranges: Ranges,
+    /// Idle times with the cause "no work": known at the end.
+    no_work: Vec<(u64, u64)>,
     /// By range, kind of call and thread.
     calls: Keyed<(u32, What, u32), CallSums>,
     /// Copies from or to pageable memory whose calls are not known yet.
@@ -376,6 +378,7 @@ impl Idle {
             gaps: number,
             spans,
             ranges,
+            no_work,
             calls,
             pageable,
             unmatched_copies,
@@ -441,6 +444,9 @@ impl Idle {
                 if let Some(device) = devices.get_mut(&piece.device) {
                     device.causes.add(piece.cause, piece.end - piece.start);
                 }
+                if piece.cause == IdleCause::NoWork {
+                    no_work.push((piece.start, piece.end));
+                }
                 spans.row(label).add(&piece);
                 unshown.iter_mut().for_each(|unshown| unshown.push((Some(number), piece)));
             };
@@ -489,7 +495,7 @@ impl Idle {
         }
         order::by_key(&mut idle.spans, |row| (Reverse(row.causes.total_ns()), row.domain.clone(), row.name.clone()));
         let curves: Vec<&Curve> = self.devices.values().map(|device| &device.curve).in_vec();
-        for (label, mut row) in self.ranges.rows(&curves) {
+        for (label, mut row) in self.ranges.rows(&curves, &self.no_work) {
             let Some((domain, name)) = names.get(&label) else { continue };
             (row.domain, row.name) = (domain.clone(), name.clone());
             idle.ranges.push(row);

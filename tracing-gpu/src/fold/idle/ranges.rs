@@ -85,12 +85,17 @@ impl Loop {
         Self { instances: self.instances + first.instances, start, end: self.end.max(first.end), before }
     }
 
-    /// Until the devices have done what was launched before its end.
-    fn row(&self, curves: &[&Curve]) -> InstancesUse {
+    /// Until the devices have done what was launched before its end. `no_work`: idle times outside of ranges, which the
+    /// curves have as host code.
+    fn row(&self, curves: &[&Curve], no_work: &[(u64, u64)]) -> InstancesUse {
         let end = curves.iter().map(|curve| curve.done(self.end)).fold(self.end, u64::max);
         let wall = end - self.start;
         let mut all = up_to(end, curves) - self.before;
         all.busy = all.busy.min(wall * curves.len() as u64); // old points of a curve are few
+        let during = |&(from, until): &(u64, u64)| until.min(end).saturating_sub(from.max(self.start));
+        let outside = no_work.iter().map(during).fold(0, u64::saturating_add).min(all.causes.host_ns);
+        all.causes.host_ns -= outside;
+        all.causes.no_work_ns += outside;
         Instances { count: self.instances, wall, devices: wall * curves.len() as u64, all }.row()
     }
 }
@@ -167,8 +172,8 @@ impl Ranges {
         });
     }
 
-    /// Rows by number of the label.
-    pub(super) fn rows(&self, curves: &[&Curve]) -> Vec<(u32, RangeUse)> {
+    /// Rows by number of the label. `no_work`: idle times outside of ranges.
+    pub(super) fn rows(&self, curves: &[&Curve], no_work: &[(u64, u64)]) -> Vec<(u32, RangeUse)> {
         let of_label = |(&label, instances): (&u32, &RangeInstances)| {
             let &RangeInstances { ref first, loading: mut warm_up, ref building, mut steady, .. } = instances;
             let mut whole = instances.steady_loop;
@@ -189,7 +194,7 @@ impl Ranges {
             }
             let mut row = RangeUse::default();
             (row.warm_up, row.steady) = (warm_up.row(), steady.row());
-            row.in_loop = whole.filter(|it| it.instances > 1).map(|it| it.row(curves)).unwrap_or_default();
+            row.in_loop = whole.filter(|it| it.instances > 1).map(|it| it.row(curves, no_work)).unwrap_or_default();
             (label, row)
         };
         self.rows.iter().map(of_label).in_vec()
@@ -212,7 +217,7 @@ mod tests {
             at += 1_000;
         }
         ranges.evaluate(u64::MAX, &[&curve]);
-        let (_, row) = ranges.rows(&[&curve]).remove(0);
+        let (_, row) = ranges.rows(&[&curve], &[]).remove(0);
         assert!(row.warm_up.instances > 0 || row.in_loop.causes == row.steady.causes);
         [row.warm_up, row.steady, row.in_loop].map(|part| part.instances)
     }

@@ -54,6 +54,11 @@ fn think(program: &mut Program<'_>, _: u64) {
     program.code(5_000_000);
 }
 
+fn think_between(program: &mut Program<'_>, _: u64) {
+    program.close();
+    program.code(5_000_000);
+}
+
 fn load(program: &mut Program<'_>, step: u64) {
     if step == 0 {
         program.call("cuModuleLoadData", IdleCause::Loading, 30_000_000);
@@ -128,9 +133,16 @@ fn the_planted_cause_comes_first() {
 }
 
 #[test]
-fn a_graph_that_is_captured_in_each_step_is_named() {
-    for seed in 0..50 {
-        let found = findings(seed, 50, nothing, capture);
-        assert!(found[0].sentence.starts_with("GPU idle in `step`, building graphs: "), "seed {seed}: {found:?}");
+fn causes_that_have_no_kind_of_their_own_are_named() {
+    for (once, expected) in [
+        (capture as Plant, "GPU idle in `step`, building graphs: "),
+        (think_between, "GPU idle between instances of `step`, no range open: "),
+    ] {
+        for seed in 0..50 {
+            let found = findings(seed, 50, nothing, once);
+            let is_its = |finding: &&Finding| finding.sentence.starts_with(expected);
+            assert_eq!(found.iter().position(|finding| is_its(&finding)), Some(0), "seed {seed}: {found:?}");
+            assert_eq!(found.iter().filter(is_its).count(), 1, "seed {seed}: {found:?}");
+        }
     }
 }
