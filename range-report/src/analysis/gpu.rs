@@ -37,8 +37,9 @@ struct Part {
 pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().in_vec();
     let mut others = in_stream(summary, wording);
-    if matches!(all[..], [Finding { evidence: Evidence::GpuUse { cause: Some(IdleCause::NoWork), .. }, .. }]) {
-        others.retain(|it| !matches!(it.evidence, Evidence::GpuIdleFor { cause: IdleCause::NoWork, .. })); // said above
+    if let Some(Finding { evidence: Evidence::GpuUse { cause: Some(IdleCause::NoWork), .. }, span, .. }) = all.first() {
+        let of_same = |it: &Finding| matches!(it.evidence, Evidence::GpuIdleFor { cause: IdleCause::NoWork, .. });
+        others.retain(|it| !of_same(it) || it.span != *span);
     }
     all.extend(others);
     all
@@ -376,6 +377,11 @@ mod tests {
         idle.ranges[0].in_loop.causes = causes(&[(IdleCause::Host, 200), (IdleCause::NoWork, 245)]);
         idle.spans.push(span(None, &[(IdleCause::NoWork, 900)]));
         assert_eq!(sentences(&served), [format!("{expected}no range is open (22.3% of the time)")], "and only once");
+        served.tree.clear();
+        served.idle.as_mut().unwrap().devices[0].causes.no_work_ns = 500_000;
+        let in_run = "GPU busy 56.8% of 1.231 ms: no range is open (40.6% of the time)".to_owned();
+        let in_loop = "GPU idle between instances of `replay`, no range open: 245.0 us (19.9% of the run)".to_owned();
+        assert_eq!(sentences(&served), [in_run, in_loop], "the run has more of it than the loop");
         replay.in_loop.busy_ns = 349_000;
         assert!(first(&[replay.clone()]).starts_with(run), "it holds less than half");
         let mut nested = made(&[looped("replay", 660)]);
