@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 
 use super::finding::{Evidence, Finding, FindingKind};
+use super::subject::{LOOP, entered_again};
 use super::{Phase, Phases};
 use crate::Summary;
 use crate::stats::{Keyed, Lean, order};
 use crate::summary::{
-    CallKind, DeviceIdle, GpuActivity, GpuIdle, IdleCause, InterferenceStats, MemoryKind, SpanCalls, SpanIdle,
+    CallKind, DeviceIdle, GpuActivity, GpuIdle, IdleCause, IdleCauses, InterferenceStats, MemoryKind, SpanCalls,
+    SpanIdle,
 };
 use crate::text::joined;
 use crate::text::number::{human_bytes, human_inline, share};
@@ -16,8 +18,6 @@ use crate::text::wording::Wording;
 
 /// A cause becomes a finding if it takes at least this part of the run, in per cent.
 const WORTH: u128 = 5;
-/// From this number of calls, operations or instances on, they are a loop, and not a few at the beginning of the run.
-pub(super) const LOOP: u64 = 20;
 /// Pinning memory for fewer copies costs as much as it saves.
 const PINNING_PAYS: u64 = 10;
 /// Copies overlap with kernels if a kernel ran in this part of their time or more, in per cent.
@@ -44,7 +44,7 @@ struct Run<'a> {
 
 /// The rules. To add a rule, write it, and add it here and to the table in `docs/gpu.md`.
 const RULES: [fn(Run<'_>) -> Vec<Finding>; 7] =
-    [failed_calls, idle_in_ranges, idle_between, pageable_copies, default_stream, no_overlap, small_copies];
+    [failed_calls, idle_in_ranges, idle_in_loop, pageable_copies, default_stream, no_overlap, small_copies];
 
 /// The findings of all rules, if it is known why the devices were idle, and of those who held others up: failed calls,
 /// then the other findings, the most costly first.
@@ -282,22 +282,28 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
     run.idle.spans.iter().flat_map(of_row).in_vec()
 }
 
-/// Idle time outside of ranges, in the loop that has most of it; of several that have the same, in the longest. What was
-/// before or after the loop may be set up and clean up.
-fn idle_between(run: Run<'_>) -> Vec<Finding> {
-    let loops = run.idle.ranges.iter().filter(|row| row.in_loop.instances >= LOOP);
-    let most = loops.largest_by(|row| (row.in_loop.causes.no_work_ns, row.in_loop.wall_ns));
-    let Some(row) = most.filter(|row| run.is_much(row.in_loop.causes.no_work_ns)) else { return Vec::new() };
-    let ns = row.in_loop.causes.no_work_ns;
+/// Idle time outside of ranges, in the loop of the range that stands for the run. What was before or after the loop may
+/// be set-up and clean-up.
+fn idle_in_loop(run: Run<'_>) -> Vec<Finding> {
+    let Some(row) = entered_again(run.idle).filter(|row| row.in_loop.instances >= LOOP) else { return Vec::new() };
+    let IdleCauses { host_ns, no_work_ns, .. } = row.in_loop.causes;
+    // Another thread may have been in the range.
+    let ns = no_work_ns.min(host_ns.saturating_add(no_work_ns).saturating_sub(row.steady.causes.host_ns));
+    if !run.is_much(ns) {
+        return Vec::new();
+    }
+    let label = (row.domain.as_deref(), Some(&*row.name));
     let name = name_of(row.domain.as_deref(), &row.name, run.wording);
-    let (time, part) = (human_inline(ns), run.share(ns));
-    let sentence = format!("GPU idle between instances of `{name}`, no range open: {time} ({part} of the run)");
+    let sentence = format!(
+        "GPU idle in the loop of `{name}`, outside of ranges: {} ({} of the run)",
+        human_inline(ns),
+        run.share(ns)
+    );
     let outside = run.idle.spans.iter().find(|row| row.name.is_none());
     let (gaps, longest_ns, longest_at_ns) =
         outside.map(|row| (row.gaps, row.longest_ns, row.longest_at_ns)).unwrap_or_default();
     let evidence = Evidence::GpuIdleFor { cause: IdleCause::NoWork, gaps, longest_ns, longest_at_ns };
-    let advice = "open a range there, to see what the GPU waits for";
-    vec![run.of_range((row.domain.as_deref(), Some(&row.name)), evidence, ns, sentence, Some(advice))]
+    vec![run.of_range(label, evidence, ns, sentence, advice(IdleCause::NoWork, || false))]
 }
 
 /// What to try against a cause of idle time.
@@ -316,7 +322,8 @@ pub(super) fn advice(cause: IdleCause, replays_graphs: impl FnOnce() -> bool) ->
             Some("build graphs once, and fewer of them; let kernels read what changes from memory")
         }
         IdleCause::Host => Some("run that code on another thread, or while the GPU works"),
-        IdleCause::NoWork | IdleCause::Event | IdleCause::Unexplained => None,
+        IdleCause::NoWork => Some("open a range there, unless the program has no work then"),
+        IdleCause::Event | IdleCause::Unexplained => None,
     }
 }
 

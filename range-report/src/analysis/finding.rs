@@ -207,11 +207,11 @@ kinds! {
         /// When that began, from the start of the profiler.
         longest_at_ns: u64,
     }
-    /// The GPU was idle for another cause in one range; or outside of ranges, between the instances of one.
+    /// The GPU was idle for another cause in one range; or outside of ranges, in the loop of one.
     GpuIdleFor = "gpu_idle_for" {
         /// Why.
         cause: IdleCause,
-        /// Idle times of all causes in the range, or outside of ranges.
+        /// Idle times of all causes in the range; or of the whole run outside of ranges.
         gaps: u64,
         /// The longest of them.
         longest_ns: u64,

@@ -3,18 +3,15 @@
 //! Where the whole run was followed ([`Summary::idle`]), each idle moment has a cause. Else the sums of the tree give
 //! how busy it was, and nothing gives why. What stands below the first line is found in `causes.rs`.
 
-use super::causes::{LOOP, advice, in_stream, name_of, replays_graphs};
+use super::causes::{advice, in_stream, name_of, replays_graphs};
 use super::finding::{Evidence, Finding};
-use super::phase::{Phase, Way};
-use super::phases::Phases;
+use super::subject::{busy, entered_again, is_most, longest_loop, with_most_work};
 use crate::stats::Lean;
 use crate::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
 use crate::{GpuWork, Summary, TreeNode};
 
-/// A range stands for the run if the GPU was busy in it for this part of all its busy time, in per cent.
-const STANDS_FOR_RUN: u128 = 50;
 /// If the GPU was busy for at least this part of the time, in per cent, the finding gives no cause of idle time.
 const BUSY_ENOUGH: u128 = 90;
 
@@ -36,12 +33,7 @@ struct Part {
 /// The findings of the GPU, the first line of a report first.
 pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().in_vec();
-    let mut others = in_stream(summary, wording);
-    if let Some(Finding { evidence: Evidence::GpuUse { cause: Some(IdleCause::NoWork), .. }, span, .. }) = all.first() {
-        let of_same = |it: &Finding| matches!(it.evidence, Evidence::GpuIdleFor { cause: IdleCause::NoWork, .. });
-        others.retain(|it| !of_same(it) || it.span != *span);
-    }
-    all.extend(others);
+    all.extend(in_stream(summary, wording));
     all
 }
 
@@ -104,27 +96,23 @@ fn used(instances: u64, wall: u64, work: &GpuWork) -> InstancesUse {
 /// The range that stands for the run, from those that hold most of the work, warm-up included: the longest that was
 /// entered several times, else the shortest. A loop that is shorter goes before that. Without either it is the run.
 fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
-    let all: u64 = idle.devices.iter().fold(0, |sum, device| sum.saturating_add(device.busy_ns));
-    let holds = |busy: u64| u128::from(busy) * 100 >= u128::from(all) * STANDS_FOR_RUN;
-    let is_most = |row: &RangeUse| holds(row.steady.busy_ns.saturating_add(row.warm_up.busy_ns));
-    let rows = || idle.ranges.iter().filter(|row| row.steady.wall_ns > 0 && is_most(row));
     let of = |row: &RangeUse, used: InstancesUse, of_run: Option<u64>| {
         let name = Some(name_of(row.domain.as_deref(), &row.name, wording));
         let replays_graphs = replays_graphs(summary, (row.domain.as_deref(), Some(&row.name)));
         Some(Part { name, of_run, replays_graphs, used, warm_up: row.warm_up })
     };
-    if let Some(row) = rows().filter(|row| row.steady.instances > 1).largest_by(|row| row.steady.wall_ns) {
+    if let Some(row) = entered_again(idle) {
         return of(row, row.steady, None);
     }
-    let once = rows().min_by_key(|row| row.steady.wall_ns);
+    let once = with_most_work(idle).min_by_key(|row| row.steady.wall_ns);
     let most = once.map_or(u64::MAX, |row| row.steady.wall_ns);
-    if let Some((row, run)) = longest_loop(summary, idle, &holds).filter(|(row, _)| row.in_loop.wall_ns < most) {
+    if let Some((row, run)) = longest_loop(summary, idle).filter(|(row, _)| row.in_loop.wall_ns < most) {
         return of(row, row.in_loop, Some(run.wall_ns));
     }
     if let Some(row) = once {
         return of(row, row.steady, None);
     }
-    let mut run = InstancesUse { busy_ns: all, ..used(1, 0, total) };
+    let mut run = InstancesUse { busy_ns: busy(idle), ..used(1, 0, total) };
     for device in &idle.devices {
         IdleCause::ALL.iter().for_each(|&cause| run.causes.add(cause, device.causes.of(cause)));
         run.devices_ns = run.devices_ns.saturating_add(device.wall_ns);
@@ -132,31 +120,11 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
     Some(Part { used: run, ..Part::default() })
 }
 
-/// The longest loop of ranges that launched most of the work and end before it, as where they are only around launches;
-/// and the device. Only of one device, since the time between two moments is no sum. Merged summaries have no loops.
-fn longest_loop<'a>(
-    summary: &Summary,
-    idle: &'a GpuIdle,
-    holds: &dyn Fn(u64) -> bool,
-) -> Option<(&'a RangeUse, &'a DeviceIdle)> {
-    let [device] = &idle.devices[..] else { return None };
-    let phases = Phases::of(summary);
-    let launched = |row: &RangeUse| {
-        let is_its = |phase: &Phase<'_>| (&phase.node.domain, &phase.node.name) == (&row.domain, &row.name);
-        let above = |phase: &Phase<'_>| phase.parent.and_then(|parent| phases.all().get(parent));
-        let is_nested = |phase: &Phase<'_>| std::iter::successors(above(phase), |phase| above(phase)).any(is_its);
-        let outermost = phases.all().iter().filter(|phase| is_its(phase) && !is_nested(phase));
-        outermost.fold(0_u64, |sum, phase| sum.saturating_add(phase.on_gpu[Way::Busy as usize].total_ns.unwrap_or(0)))
-    };
-    let loops = idle.ranges.iter().filter(|row| row.in_loop.instances >= LOOP && holds(row.in_loop.busy_ns));
-    Some((loops.filter(|row| holds(launched(row))).largest_by(|row| row.in_loop.wall_ns)?, device))
-}
-
 /// The same from the sums of the tree, but only a range in which nothing was awaited.
 fn in_tree(nodes: &[TreeNode], all: u64, wording: Wording) -> Option<Part> {
     let work = |node: &TreeNode| node.gpu.as_ref().map_or(0, |gpu| gpu.total.busy_ns);
     let node = nodes.iter().largest_by(|node| work(node))?;
-    if u128::from(work(node)) * 100 < u128::from(all) * STANDS_FOR_RUN {
+    if !is_most(work(node), all) {
         return None;
     }
     if let Some(below) = in_tree(&node.children, all, wording).filter(|_| node.instances <= 1) {
@@ -373,15 +341,10 @@ mod tests {
         let mut served = made(&[served]);
         let expected = "GPU busy 59.5% of 1.100 ms in the loop of `replay` (89.4% of the run): ";
         assert_eq!(sentences(&served)[0], format!("{expected}it waits for code of the host (40.5% of the time)"));
-        let idle = served.idle.as_mut().unwrap();
-        idle.ranges[0].in_loop.causes = causes(&[(IdleCause::Host, 200), (IdleCause::NoWork, 245)]);
-        idle.spans.push(span(None, &[(IdleCause::NoWork, 900)]));
-        assert_eq!(sentences(&served), [format!("{expected}no range is open (22.3% of the time)")], "and only once");
-        served.tree.clear();
-        served.idle.as_mut().unwrap().devices[0].causes.no_work_ns = 500_000;
-        let in_run = "GPU busy 56.8% of 1.231 ms: no range is open (40.6% of the time)".to_owned();
-        let in_loop = "GPU idle between instances of `replay`, no range open: 245.0 us (19.9% of the run)".to_owned();
-        assert_eq!(sentences(&served), [in_run, in_loop], "the run has more of it than the loop");
+        served.idle.as_mut().unwrap().ranges[0].in_loop.causes =
+            causes(&[(IdleCause::Host, 200), (IdleCause::NoWork, 245)]);
+        assert_eq!(sentences(&served), [format!("{expected}no range is open (22.3% of the time)")]);
+        assert!(advice(&served).starts_with("open a range there"));
         replay.in_loop.busy_ns = 349_000;
         assert!(first(&[replay.clone()]).starts_with(run), "it holds less than half");
         let mut nested = made(&[looped("replay", 660)]);

@@ -23,6 +23,7 @@ mod phases;
 #[cfg(feature = "compare")]
 mod reason;
 mod rules;
+mod subject;
 #[cfg(test)]
 mod tests;
 mod waits;

@@ -117,8 +117,8 @@ figures! {
         steady: InstancesUse = joined;
         /// From the start of the first instance in `steady` until the last one has ended, and the devices have done
         /// what was launched until then, by any range, but for what began after something that was launched later.
-        /// Its durations are this time, in which there may be instances of `warm_up`, too. Only here, code outside of
-        /// ranges is `no_work_ns`. Zero if `steady` has less than two, and in merged summaries.
+        /// Its durations are this time, in which there may be instances of `warm_up`, too. `no_work_ns` is apart from
+        /// `host_ns` here. Zero if `steady` has less than two, and in merged summaries.
         #[serde(default)]
         in_loop: InstancesUse = apart;
     }
@@ -141,7 +141,8 @@ figures! {
         operations: u64 = sum;
         /// The durations of these operations, in nanoseconds.
         operations_ns: u64 = sum;
-        /// Idle time between two operations, by cause. `no_work_ns` is part of `host_ns` here.
+        /// Idle time between two operations, by cause. `no_work_ns` is part of `host_ns` here,
+        /// but for [`RangeUse::in_loop`].
         causes: IdleCauses = joined;
     }
 }

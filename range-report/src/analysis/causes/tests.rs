@@ -74,27 +74,35 @@ fn causes_speak_from_a_twentieth_of_the_run_on() {
 }
 
 #[test]
-fn time_outside_of_ranges_counts_between_the_instances_of_a_loop() {
+fn time_outside_of_ranges_counts_in_the_loop_of_the_first_line() {
     let mut summary = with_cause(IdleCause::NoWork, 50 * MS);
-    let outside = SpanIdle { name: None, ..idle(&mut summary).spans[0].clone() };
+    let outside = SpanIdle { name: None, longest_at_ns: 7, ..idle(&mut summary).spans[0].clone() };
     idle(&mut summary).spans.push(outside);
     assert_eq!(kind(&summary), None, "no loop");
-    let with_loop = |name: &str, [instances, no_work_ns, wall_ns]: [u64; 3]| {
-        let causes = IdleCauses { no_work_ns, ..IdleCauses::default() };
-        let in_loop = InstancesUse { instances, causes, wall_ns, ..InstancesUse::default() };
-        RangeUse { name: name.to_owned(), in_loop, ..RangeUse::default() }
+    let figures = |instances, wall_ns, [host_ns, no_work_ns]: [u64; 2], busy_ns| {
+        let causes = IdleCauses { host_ns, no_work_ns, ..IdleCauses::default() };
+        InstancesUse { instances, wall_ns, causes, busy_ns, ..InstancesUse::default() }
     };
-    let mut found_with = |loops: &[[u64; 3]]| {
-        let rows = ["inner", "step"].iter().zip(loops).map(|(name, figures)| with_loop(name, *figures));
-        idle(&mut summary).ranges = rows.collect();
-        only(&summary)
+    let mut with_loop = |instances, host_ns, no_work_ns| {
+        let of =
+            |name: &str, steady, in_loop| RangeUse { name: name.to_owned(), steady, in_loop, ..RangeUse::default() };
+        let step = (figures(20, 60 * MS, [10 * MS, 0], 25 * MS), figures(instances, 90 * MS, [host_ns, no_work_ns], 0));
+        let log = (figures(30, 61 * MS, [0, 0], 24 * MS), figures(30, 99 * MS, [0, 50 * MS], 50 * MS));
+        idle(&mut summary).ranges = vec![of("step", step.0, step.1), of("log", log.0, log.1)];
+        let all = in_stream(&summary, Wording::default());
+        assert!(all.len() < 2, "{all:?}");
+        all.into_iter().next()
     };
-    let expected = "GPU idle between instances of `step`, no range open: 5.000 ms (5.0% of the run)";
-    let expected = Some((FindingKind::GpuIdleFor, expected.to_owned()));
-    assert_eq!(found_with(&[[40, 5 * MS, 80 * MS], [20, 5 * MS, 90 * MS]]), expected, "the longer loop");
-    assert_eq!(found_with(&[[40, 4 * MS, 90 * MS], [20, 5 * MS, 80 * MS]]), expected, "the one with more");
-    assert_eq!(found_with(&[[19, 5 * MS, 80 * MS]]), None, "19 are no loop");
-    assert_eq!(found_with(&[[20, 5 * MS - 1, 80 * MS]]), None);
+    let found = with_loop(20, 12 * MS, 5 * MS).unwrap();
+    assert_eq!(found.sentence, "GPU idle in the loop of `step`, outside of ranges: 5.000 ms (5.0% of the run)");
+    assert_eq!((found.at_stake_ns, found.of_ns, &*found.span), (5 * MS, Some(100 * MS), &["step".to_owned()][..]));
+    let evidence = Evidence::GpuIdleFor { cause: IdleCause::NoWork, gaps: 9, longest_ns: MS, longest_at_ns: 7 };
+    assert_eq!(found.evidence, evidence);
+    assert!(found.advice.is_some());
+    assert_eq!(with_loop(20, 12 * MS, 5 * MS - 1), None);
+    assert_eq!(with_loop(19, 12 * MS, 5 * MS), None, "19 are no loop");
+    let capped = with_loop(20, MS, 15 * MS).unwrap();
+    assert_eq!(capped.at_stake_ns, 6 * MS, "another thread was in the range for the rest");
 }
 
 /// A loop that replays graphs is not told to use graphs.

@@ -68,7 +68,7 @@ pub(crate) struct Idle {
     devices: Keyed<u32, Device>,
     spans: Keyed<u32, SpanSums>,
     ranges: Ranges,
-    /// Idle times with the cause "no work": known at the end.
+    /// Idle times with the cause "no work", from start to end. The last settling finds them.
     no_work: Vec<(u64, u64)>,
     /// By range, kind of call and thread.
     calls: Keyed<(u32, What, u32), CallSums>,
@@ -299,6 +299,7 @@ impl Fold for Idle {
                 .for_each(|unshown| unshown.extend(pieces.iter().map(|&piece| (Some(number), piece))));
         }
         self.spans.clear();
+        self.no_work.clear();
         self.calls.clear();
         self.ranges.restart(at);
         self.pageable.retain(|copy| copy.at >= at);

@@ -1,6 +1,6 @@
 //! Use of the devices while ranges were open, separate for first and later instances.
 
-use range_report::stats::{Keyed, Lean};
+use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::{InstancesUse, RangeUse};
 
 use super::curve::{Curve, Use};
@@ -85,18 +85,45 @@ impl Loop {
         Self { instances: self.instances + first.instances, start, end: self.end.max(first.end), before }
     }
 
-    /// Until the devices have done what was launched before its end. `no_work`: idle times outside of ranges, which the
-    /// curves have as host code.
-    fn row(&self, curves: &[&Curve], no_work: &[(u64, u64)]) -> InstancesUse {
+    /// Until the devices have done what was launched before its end. `no_work` is what the curves
+    /// have as host code.
+    fn row(&self, curves: &[&Curve], no_work: &NoWork) -> InstancesUse {
         let end = curves.iter().map(|curve| curve.done(self.end)).fold(self.end, u64::max);
         let wall = end - self.start;
         let mut all = up_to(end, curves) - self.before;
         all.busy = all.busy.min(wall * curves.len() as u64); // old points of a curve are few
-        let during = |&(from, until): &(u64, u64)| until.min(end).saturating_sub(from.max(self.start));
-        let outside = no_work.iter().map(during).fold(0, u64::saturating_add).min(all.causes.host_ns);
+        let outside = no_work.before(end).saturating_sub(no_work.before(self.start)).min(all.causes.host_ns);
         all.causes.host_ns -= outside;
         all.causes.no_work_ns += outside;
         Instances { count: self.instances, wall, devices: wall * curves.len() as u64, all }.row()
+    }
+}
+
+/// Idle times outside of ranges, for queries of any interval: starts and ends in order, each with the sum of those before.
+struct NoWork {
+    starts: Vec<(u64, u128)>,
+    ends: Vec<(u64, u128)>,
+}
+
+impl NoWork {
+    fn new(times: &[(u64, u64)]) -> Self {
+        let in_order = |of: fn(&(u64, u64)) -> u64| {
+            let mut moments = times.iter().map(of).in_vec();
+            order::by_key(&mut moments, |moment| *moment);
+            let sums = moments.iter().scan(0, |sum, &moment| Some(std::mem::replace(sum, *sum + u128::from(moment))));
+            moments.iter().copied().zip(sums).in_vec()
+        };
+        Self { starts: in_order(|time| time.0), ends: in_order(|time| time.1) }
+    }
+
+    /// The sum of these times before a moment.
+    fn before(&self, moment: u64) -> u64 {
+        let since = |moments: &[(u64, u128)]| {
+            let its = moments.partition_point(|(at, _)| *at <= moment);
+            let (last, sum) = its.checked_sub(1).and_then(|last| moments.get(last)).copied().unwrap_or_default();
+            (its as u128 * u128::from(moment)).saturating_sub(sum + u128::from(last))
+        };
+        u64::try_from(since(&self.starts).saturating_sub(since(&self.ends))).unwrap_or(u64::MAX)
     }
 }
 
@@ -172,8 +199,9 @@ impl Ranges {
         });
     }
 
-    /// Rows by number of the label. `no_work`: idle times outside of ranges.
+    /// Rows by number of the label. `no_work`: idle times outside of ranges, from start to end.
     pub(super) fn rows(&self, curves: &[&Curve], no_work: &[(u64, u64)]) -> Vec<(u32, RangeUse)> {
+        let no_work = &NoWork::new(no_work);
         let of_label = |(&label, instances): (&u32, &RangeInstances)| {
             let &RangeInstances { ref first, loading: mut warm_up, ref building, mut steady, .. } = instances;
             let mut whole = instances.steady_loop;

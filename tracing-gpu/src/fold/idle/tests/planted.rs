@@ -136,7 +136,7 @@ fn the_planted_cause_comes_first() {
 fn causes_that_have_no_kind_of_their_own_are_named() {
     for (once, expected) in [
         (capture as Plant, "GPU idle in `step`, building graphs: "),
-        (think_between, "GPU idle between instances of `step`, no range open: "),
+        (think_between, "GPU idle in the loop of `step`, outside of ranges: "),
     ] {
         for seed in 0..50 {
             let found = findings(seed, 50, nothing, once);
