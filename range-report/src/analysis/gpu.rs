@@ -7,7 +7,7 @@ use super::causes::{advice, in_stream, name_of, replays_graphs};
 use super::finding::{Evidence, Finding};
 use super::subject::{busy, entered_again, is_most, longest_loop, with_most_work};
 use crate::stats::Lean;
-use crate::summary::{DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
+use crate::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
 use crate::text::number::{human_inline, share};
 use crate::text::wording::Wording;
 use crate::{GpuWork, Summary, TreeNode};
@@ -197,7 +197,7 @@ const fn wait(cause: IdleCause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{GpuActivity, NodeWork, SpanIdle};
+    use crate::summary::{DeviceIdle, GpuActivity, NodeWork, SpanIdle};
 
     fn causes(times: &[(IdleCause, u64)]) -> IdleCauses {
         let mut causes = IdleCauses::default();

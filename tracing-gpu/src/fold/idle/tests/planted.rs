@@ -54,7 +54,8 @@ fn think(program: &mut Program<'_>, _: u64) {
     program.code(5_000_000);
 }
 
-fn think_between(program: &mut Program<'_>, _: u64) {
+fn think_between(program: &mut Program<'_>, step: u64) {
+    wait(program, step);
     program.close();
     program.code(5_000_000);
 }
