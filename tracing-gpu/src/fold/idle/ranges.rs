@@ -99,7 +99,7 @@ impl Loop {
     }
 }
 
-/// Idle times outside of ranges, for queries of any interval: starts and ends in order, each with the sum of those before.
+/// Idle times outside of ranges: starts and ends in order, each with the sum of those before.
 struct NoWork {
     starts: Vec<(u64, u128)>,
     ends: Vec<(u64, u128)>,
