@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::finding::{Evidence, Finding, FindingKind};
-use super::subject::{LOOP, entered_again};
+use super::subject::{LOOP, Subject};
 use super::{Phase, Phases};
 use crate::Summary;
 use crate::stats::{Keyed, Lean, order};
@@ -282,14 +282,16 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
     run.idle.spans.iter().flat_map(of_row).in_vec()
 }
 
-/// Idle time outside of ranges, in the loop of the range that stands for the run. What was before or after the loop may
+/// Idle time outside of ranges, in the loop of the range that the first line is about. What was before or after the loop may
 /// be set-up and clean-up.
 fn idle_in_loop(run: Run<'_>) -> Vec<Finding> {
-    let Some(row) = entered_again(run.idle).filter(|row| row.in_loop.instances >= LOOP) else { return Vec::new() };
+    let (Subject::Instances(row) | Subject::Loop(row, _)) = Subject::of(run.summary, run.idle) else {
+        return Vec::new();
+    };
     let IdleCauses { host_ns, no_work_ns, .. } = row.in_loop.causes;
     // Another thread may have been in the range.
     let ns = no_work_ns.min(host_ns.saturating_add(no_work_ns).saturating_sub(row.steady.causes.host_ns));
-    if !run.is_much(ns) {
+    if row.in_loop.instances < LOOP || !run.is_much(ns) {
         return Vec::new();
     }
     let label = (row.domain.as_deref(), Some(&*row.name));

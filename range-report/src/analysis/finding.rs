@@ -211,7 +211,8 @@ kinds! {
     GpuIdleFor = "gpu_idle_for" {
         /// Why.
         cause: IdleCause,
-        /// Idle times of all causes in the range; or of the whole run outside of ranges.
+        /// Idle times of all causes in the range. With the cause "no work", those outside of ranges in the whole run,
+        /// of which some may be before and after the loop; the longest, too.
         gaps: u64,
         /// The longest of them.
         longest_ns: u64,

@@ -5,7 +5,7 @@
 
 use super::causes::{advice, in_stream, name_of, replays_graphs};
 use super::finding::{Evidence, Finding};
-use super::subject::{busy, entered_again, is_most, longest_loop, with_most_work};
+use super::subject::{Subject, busy, is_most};
 use crate::stats::Lean;
 use crate::summary::{GpuIdle, IdleCause, IdleCauses, InstancesUse, RangeUse};
 use crate::text::number::{human_inline, share};
@@ -33,7 +33,11 @@ struct Part {
 /// The findings of the GPU, the first line of a report first.
 pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
     let mut all: Vec<Finding> = how_busy(summary, wording).into_iter().in_vec();
-    all.extend(in_stream(summary, wording));
+    let mut others = in_stream(summary, wording);
+    if let Some(Finding { evidence: Evidence::GpuUse { cause: Some(IdleCause::NoWork), .. }, .. }) = all.first() {
+        others.retain(|it| !matches!(it.evidence, Evidence::GpuIdleFor { cause: IdleCause::NoWork, .. })); // said above
+    }
+    all.extend(others);
     all
 }
 
@@ -41,7 +45,7 @@ pub(crate) fn on_gpu(summary: &Summary, wording: Wording) -> Vec<Finding> {
 fn how_busy(summary: &Summary, wording: Wording) -> Option<Finding> {
     let gpu = summary.gpu.as_ref().filter(|gpu| gpu.total.busy_ns > 0)?;
     let part = match &summary.idle {
-        Some(idle) => in_idle(summary, idle, &gpu.total, wording)?,
+        Some(idle) => in_idle(summary, idle, &gpu.total, wording),
         None => in_tree(&summary.tree, gpu.total.busy_ns, wording)
             .unwrap_or_else(|| Part { used: used(1, summary.elapsed_ns, &gpu.total), ..Part::default() }),
     };
@@ -93,31 +97,24 @@ fn used(instances: u64, wall: u64, work: &GpuWork) -> InstancesUse {
     InstancesUse { instances, devices_ns: wall, busy_ns, operations, operations_ns, ..InstancesUse::default() }
 }
 
-/// The range that stands for the run, from those that hold most of the work, warm-up included: the longest that was
-/// entered several times, else the shortest. A loop that is shorter goes before that. Without either it is the run.
-fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Option<Part> {
+/// The part that the first line is about, and its causes.
+fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording) -> Part {
     let of = |row: &RangeUse, used: InstancesUse, of_run: Option<u64>| {
         let name = Some(name_of(row.domain.as_deref(), &row.name, wording));
         let replays_graphs = replays_graphs(summary, (row.domain.as_deref(), Some(&row.name)));
-        Some(Part { name, of_run, replays_graphs, used, warm_up: row.warm_up })
+        Part { name, of_run, replays_graphs, used, warm_up: row.warm_up }
     };
-    if let Some(row) = entered_again(idle) {
-        return of(row, row.steady, None);
-    }
-    let once = with_most_work(idle).min_by_key(|row| row.steady.wall_ns);
-    let most = once.map_or(u64::MAX, |row| row.steady.wall_ns);
-    if let Some((row, run)) = longest_loop(summary, idle).filter(|(row, _)| row.in_loop.wall_ns < most) {
-        return of(row, row.in_loop, Some(run.wall_ns));
-    }
-    if let Some(row) = once {
-        return of(row, row.steady, None);
+    match Subject::of(summary, idle) {
+        Subject::Instances(row) => return of(row, row.steady, None),
+        Subject::Loop(row, device) => return of(row, row.in_loop, Some(device.wall_ns)),
+        Subject::Run => {}
     }
     let mut run = InstancesUse { busy_ns: busy(idle), ..used(1, 0, total) };
     for device in &idle.devices {
         IdleCause::ALL.iter().for_each(|&cause| run.causes.add(cause, device.causes.of(cause)));
         run.devices_ns = run.devices_ns.saturating_add(device.wall_ns);
     }
-    Some(Part { used: run, ..Part::default() })
+    Part { used: run, ..Part::default() }
 }
 
 /// The same from the sums of the tree, but only a range in which nothing was awaited.
@@ -344,6 +341,12 @@ mod tests {
         served.idle.as_mut().unwrap().ranges[0].in_loop.causes =
             causes(&[(IdleCause::Host, 200), (IdleCause::NoWork, 245)]);
         assert_eq!(sentences(&served), [format!("{expected}no range is open (22.3% of the time)")]);
+        let mut thought = served.clone();
+        thought.idle.as_mut().unwrap().ranges[0].in_loop.causes =
+            causes(&[(IdleCause::Host, 300), (IdleCause::NoWork, 145)]);
+        let outside = "GPU idle in the loop of `replay`, outside of ranges: 145.0 us (11.8% of the run)".to_owned();
+        let of_code = format!("{expected}it waits for code of the host (27.3% of the time)");
+        assert_eq!(sentences(&thought), [of_code, outside], "not said above");
         assert!(advice(&served).starts_with("open a range there"));
         replay.in_loop.busy_ns = 349_000;
         assert!(first(&[replay.clone()]).starts_with(run), "it holds less than half");

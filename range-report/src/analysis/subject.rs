@@ -22,20 +22,44 @@ pub(super) fn is_most(ns: u64, all: u64) -> bool {
 }
 
 /// Ranges in which the devices did most of their work, warm-up included.
-pub(super) fn with_most_work(idle: &GpuIdle) -> impl Iterator<Item = &RangeUse> {
+fn with_most_work(idle: &GpuIdle) -> impl Iterator<Item = &RangeUse> {
     let all = busy(idle);
     let its = |row: &RangeUse| row.steady.busy_ns.saturating_add(row.warm_up.busy_ns);
     idle.ranges.iter().filter(move |row| row.steady.wall_ns > 0 && is_most(its(row), all))
 }
 
+/// What the first line is about.
+pub(super) enum Subject<'a> {
+    /// The instances of a range.
+    Instances(&'a RangeUse),
+    /// All from the first instance of a range to the last one, on the only device.
+    Loop(&'a RangeUse, &'a DeviceIdle),
+    Run,
+}
+
+impl<'a> Subject<'a> {
+    /// The longest range of those that hold most of the work, warm-up included, and were entered several times; else the
+    /// shortest. A loop that is shorter goes before that. Without either it is the run.
+    pub(super) fn of(summary: &Summary, idle: &'a GpuIdle) -> Self {
+        if let Some(row) = entered_again(idle) {
+            return Self::Instances(row);
+        }
+        let once = with_most_work(idle).min_by_key(|row| row.steady.wall_ns);
+        let most = once.map_or(u64::MAX, |row| row.steady.wall_ns);
+        let shorter = longest_loop(summary, idle).filter(|(row, _)| row.in_loop.wall_ns < most);
+        let of_loop = shorter.map(|(row, device)| Self::Loop(row, device));
+        of_loop.or_else(|| once.map(Self::Instances)).unwrap_or(Self::Run)
+    }
+}
+
 /// The longest of them that was entered several times.
-pub(super) fn entered_again(idle: &GpuIdle) -> Option<&RangeUse> {
+fn entered_again(idle: &GpuIdle) -> Option<&RangeUse> {
     with_most_work(idle).filter(|row| row.steady.instances > 1).largest_by(|row| row.steady.wall_ns)
 }
 
 /// The longest loop of ranges that launched most of the work and end before it, as where they are only around launches;
 /// and the device. Only of one device, since the time between two moments is no sum. Merged summaries have no loops.
-pub(super) fn longest_loop<'a>(summary: &Summary, idle: &'a GpuIdle) -> Option<(&'a RangeUse, &'a DeviceIdle)> {
+fn longest_loop<'a>(summary: &Summary, idle: &'a GpuIdle) -> Option<(&'a RangeUse, &'a DeviceIdle)> {
     let [device] = &idle.devices[..] else { return None };
     let phases = Phases::of(summary);
     let launched = |row: &RangeUse| {

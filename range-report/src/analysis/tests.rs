@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::summary::{CallStats, OffCpuStats, ThreadStats, WaitStats};
+use crate::summary::{CallStats, DeviceIdle, GpuIdle, OffCpuStats, RangeUse, ThreadStats, WaitStats};
 use crate::{
     GpuActivity, GpuWork, NodeWork, OpenRange, Quantile, RangeStats, RangeStyle, RenderOptions, Report, StreamStats,
     Times, TreeNode,
@@ -410,10 +410,13 @@ fn who_made_others_wait_is_named_right_after_what_was_awaited() {
     for (node, awaited) in run.tree.iter_mut().zip([20_000, 10_000]) {
         (node.awaited_ns, node.awaited_self_ns) = (Some(awaited * MS), Some(awaited * MS));
     }
-    for report in [Report::Why, Report::Tree] {
+    let text_of = |run: &Summary, report| {
         let mut text = Vec::new();
         run.render(&[report], &RenderOptions::default().width(1_000), &mut text).unwrap();
-        let text = String::from_utf8(text).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    for report in [Report::Why, Report::Tree] {
+        let text = text_of(&run, report);
         let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
         let (first, own) = (at("most time awaited: request 20.00 s"), at("most time of its own: compact ledger"));
         let [ledger, tick] = ["`compact ledger` made others wait", "`tick` made others wait"].map(at);
@@ -421,6 +424,14 @@ fn who_made_others_wait_is_named_right_after_what_was_awaited() {
         let second = at("compact ledger 10.00 s");
         assert_eq!(second > tick, report == Report::Why, "{text}");
     }
+    let device = DeviceIdle { wall_ns: 100_000 * MS, busy_ns: 2_000 * MS, ..DeviceIdle::default() };
+    let mut served = RangeUse { name: "request".to_owned(), ..RangeUse::default() };
+    (served.steady.instances, served.steady.wall_ns, served.steady.busy_ns) = (30, 5_000 * MS, 2_000 * MS);
+    (served.in_loop.instances, served.in_loop.causes.no_work_ns) = (30, 90_000 * MS);
+    run.idle = Some(GpuIdle { devices: vec![device], ranges: vec![served], ..GpuIdle::default() });
+    let text = text_of(&run, Report::Why);
+    let outside = text.find("GPU idle in the loop of `request`, outside of ranges: 90.00 s");
+    assert!(outside > text.find("`tick` made others wait"), "it has nothing to do then: {text}");
 }
 
 /// The inferred waits of `request`, which waited itself for 1 s: for whom, how often, of how many, by chance, how long.

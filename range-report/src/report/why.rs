@@ -3,8 +3,9 @@
 use super::envelope::{section, title};
 use super::options::RenderOptions;
 use crate::Summary;
-use crate::analysis::{self, Finding, FindingKind};
+use crate::analysis::{self, Evidence, Finding, FindingKind};
 use crate::stats::{Lean, order};
+use crate::summary::IdleCause;
 use crate::text::emphasis::Emphasis;
 use crate::text::width::wrapped;
 
@@ -35,30 +36,40 @@ impl Summary {
 /// `Why`: how busy the GPU was and why not busier, and other findings that cost time.
 pub(crate) fn why(summary: &Summary, options: &RenderOptions) -> String {
     let mut all = options.kept(analysis::on_gpu(summary, options.wording()));
-    if all.iter().all(|finding| finding.kind() == FindingKind::GpuUse) {
-        let of_time =
-            |finding: &Finding| finding.at_stake_ns > 0 && all.iter().all(|known| known.sentence != finding.sentence);
-        let more: Vec<Finding> = summary.findings_with(options).into_iter().filter(of_time).in_vec();
-        all.extend(in_turns(more));
+    let says_use = all.first().is_some_and(|finding| finding.kind() == FindingKind::GpuUse);
+    let mut more = all.split_off(usize::from(says_use));
+    if more.iter().all(is_outside_of_ranges) {
+        let known = |finding: &Finding| [&all, &more].into_iter().flatten().any(|it| it.sentence == finding.sentence);
+        let of_time = |finding: &Finding| finding.at_stake_ns > 0 && !known(finding);
+        let others = summary.findings_with(options).into_iter().filter(of_time).in_vec();
+        more.extend(others);
+        more = in_turns(more);
     }
+    all.extend(more);
     let text = lines(&all, options);
     section(&title("Why", " (why)", options), if text.is_empty() { NOTHING } else { &text })
 }
 
 /// The first finding of each kind, then the second of each. Who made calls wait has its turn at once: what was awaited
-/// means little without it. Where calls wait, the time in no span comes after them: a server has nothing to do then.
+/// means little without it. Where calls wait, time outside of spans comes after them: a server has nothing to do then.
 fn in_turns(findings: Vec<Finding>) -> Vec<Finding> {
     use FindingKind::{MostAwaited, OutsideRanges, WaitsAfter, WaitsFor};
     let waits = findings.iter().any(|finding| matches!(finding.kind(), MostAwaited | WaitsFor | WaitsAfter));
     let turn = |(at, finding): (usize, &Finding)| match finding.kind() {
         WaitsFor | WaitsAfter => 0,
         OutsideRanges => usize::from(waits),
+        _ if is_outside_of_ranges(finding) => usize::from(waits),
         kind => findings[..at].iter().filter(|above| above.kind() == kind).count(),
     };
     let turns: Vec<usize> = findings.iter().enumerate().map(turn).in_vec();
     let mut turned: Vec<(usize, Finding)> = turns.into_iter().zip(findings).in_vec();
     order::by_key(&mut turned, |(turn, _)| *turn);
     turned.into_iter().map(|(_, finding)| finding).in_vec()
+}
+
+/// Whether it is about idle time of the GPU outside of ranges.
+fn is_outside_of_ranges(finding: &Finding) -> bool {
+    matches!(finding.evidence, Evidence::GpuIdleFor { cause: IdleCause::NoWork, .. })
 }
 
 /// What stands above all reports of a run with work on the GPU.
@@ -85,7 +96,7 @@ fn lines(findings: &[Finding], options: &RenderOptions) -> String {
 mod tests {
     use super::*;
     use crate::FindingKinds;
-    use crate::summary::{DeviceIdle, GpuIdle, IdleCause, SpanIdle};
+    use crate::summary::{DeviceIdle, GpuIdle, SpanIdle};
 
     /// A device that six ranges keep idle, each for one more tenth of the run.
     fn run() -> Summary {

@@ -299,7 +299,6 @@ impl Fold for Idle {
                 .for_each(|unshown| unshown.extend(pieces.iter().map(|&piece| (Some(number), piece))));
         }
         self.spans.clear();
-        self.no_work.clear();
         self.calls.clear();
         self.ranges.restart(at);
         self.pageable.retain(|copy| copy.at >= at);

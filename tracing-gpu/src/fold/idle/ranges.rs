@@ -85,8 +85,7 @@ impl Loop {
         Self { instances: self.instances + first.instances, start, end: self.end.max(first.end), before }
     }
 
-    /// Until the devices have done what was launched before its end. `no_work` is what the curves
-    /// have as host code.
+    /// Until the devices have done what was launched before its end. The curves have `no_work` as host code.
     fn row(&self, curves: &[&Curve], no_work: &NoWork) -> InstancesUse {
         let end = curves.iter().map(|curve| curve.done(self.end)).fold(self.end, u64::max);
         let wall = end - self.start;
@@ -99,7 +98,7 @@ impl Loop {
     }
 }
 
-/// Idle times outside of ranges: starts and ends in order, each with the sum of those before.
+/// Idle times with the cause "no work": starts and ends in order, each with the sum of those before.
 struct NoWork {
     starts: Vec<(u64, u128)>,
     ends: Vec<(u64, u128)>,
@@ -199,7 +198,7 @@ impl Ranges {
         });
     }
 
-    /// Rows by number of the label. `no_work`: idle times outside of ranges, from start to end.
+    /// Rows by number of the label. `no_work`: idle times with this cause, from start to end.
     pub(super) fn rows(&self, curves: &[&Curve], no_work: &[(u64, u64)]) -> Vec<(u32, RangeUse)> {
         let no_work = &NoWork::new(no_work);
         let of_label = |(&label, instances): (&u32, &RangeInstances)| {
@@ -234,6 +233,18 @@ mod tests {
     use range_report::summary::IdleCause::{self, BuildingGraphs, Host, Loading};
 
     use super::*;
+
+    #[test]
+    fn time_with_no_work_is_counted_up_to_any_moment() {
+        const LATE: u64 = u64::MAX - 1_000;
+        let two_devices = NoWork::new(&[(LATE, LATE + 100), (10, 20), (15, 40), (20, 20), (LATE + 100, LATE + 300)]);
+        let expected = [(0, 0), (10, 0), (15, 5), (20, 15), (30, 25), (40, 35), (LATE, 35), (LATE + 150, 185)];
+        for (moment, ns) in expected {
+            assert_eq!(two_devices.before(moment), ns, "{moment}");
+        }
+        assert_eq!(two_devices.before(u64::MAX), 335);
+        assert_eq!(NoWork::new(&[]).before(7), 0);
+    }
 
     /// Instances of 1 us with so much idle time each: their numbers in `warm_up`, `steady` and `in_loop`.
     fn instances(of: &[(IdleCause, u64)]) -> [u64; 3] {
