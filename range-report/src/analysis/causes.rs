@@ -282,8 +282,8 @@ fn idle_in_ranges(run: Run<'_>) -> Vec<Finding> {
     run.idle.spans.iter().flat_map(of_row).in_vec()
 }
 
-/// Idle time outside of ranges, in the loop of the range that the first line is about. What was before or after the loop may
-/// be set-up and clean-up.
+/// Idle time outside of ranges, in the loop of the range that the first line is about. What was before or after the
+/// loop may be set-up and clean-up.
 fn idle_in_loop(run: Run<'_>) -> Vec<Finding> {
     let (Subject::Instances(row) | Subject::Loop(row, _)) = Subject::of(run.summary, run.idle) else {
         return Vec::new();

@@ -38,7 +38,7 @@ pub(super) enum Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The longest range of those that hold most of the work, warm-up included, and were entered several times; else the
+    /// Of the ranges that hold most of the work, warm-up included: the longest that was entered several times, else the
     /// shortest. A loop that is shorter goes before that. Without either it is the run.
     pub(super) fn of(summary: &Summary, idle: &'a GpuIdle) -> Self {
         if let Some(row) = entered_again(idle) {
