@@ -270,6 +270,7 @@ mod tests {
         assert_eq!(with((BuildingGraphs, 100), (Host, 0)), [0, 10, 10]);
         assert_eq!(with((BuildingGraphs, 500), (BuildingGraphs, 101)), [0, 10, 10], "each builds a graph");
         assert_eq!(with((Host, 500), (Host, 0)), [0, 10, 10]);
+        assert_eq!(instances(&[(Loading, 101), (Host, 500)]), [1, 1, 0], "one is no loop");
     }
 
     #[test]
