@@ -430,8 +430,9 @@ fn who_made_others_wait_is_named_right_after_what_was_awaited() {
     (served.in_loop.instances, served.in_loop.causes.no_work_ns) = (30, 90_000 * MS);
     run.idle = Some(GpuIdle { devices: vec![device], ranges: vec![served], ..GpuIdle::default() });
     let text = text_of(&run, Report::Why);
-    let outside = text.find("GPU idle in the loop of `request`, outside of ranges: 90.00 s");
-    assert!(outside > text.find("`tick` made others wait"), "it has nothing to do then: {text}");
+    let [tick, outside] = ["`tick` made others wait", "GPU idle in the loop of `request`, outside of ranges: 90.00 s"]
+        .map(|words| text.find(words).unwrap_or_else(|| panic!("{words}: {text}")));
+    assert!(tick < outside, "it has nothing to do then: {text}");
 }
 
 /// The inferred waits of `request`, which waited itself for 1 s: for whom, how often, of how many, by chance, how long.

@@ -141,8 +141,8 @@ figures! {
         operations: u64 = sum;
         /// The durations of these operations, in nanoseconds.
         operations_ns: u64 = sum;
-        /// Idle time between two operations, by cause. `no_work_ns` is part of `host_ns` here,
-        /// but for [`RangeUse::in_loop`].
+        /// Idle time between two operations, by cause. `no_work_ns` is part of `host_ns` here, but for
+        /// [`RangeUse::in_loop`].
         causes: IdleCauses = joined;
     }
 }
