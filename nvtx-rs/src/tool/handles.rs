@@ -1,7 +1,7 @@
-//! The meaning of handles given to programs, and the depth of each thread.
+//! The meaning of handles given to programs.
 
 use crate::abi::Handle;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -185,76 +185,6 @@ pub(super) fn domain_name(handle: Handle) -> Option<&'static str> {
     if handle.is_null() { None } else { Some(DOMAINS.get(handle).unwrap_or("<unknown>")) }
 }
 
-/// How many ranges of each domain a thread has open.
-pub(super) struct Depths {
-    /// Each domain has at most one slot, which is free while the domain has no open range.
-    few: [Cell<(usize, i32)>; 4],
-    /// Whether [`MANY`] has further domains with open ranges.
-    has_more: Cell<bool>,
-}
-
-thread_local! {
-    /// The domains without a slot in [`Depths`]. [`Depths`] needs no memory, and so also works for calls that a thread
-    /// makes while it is being torn down.
-    static MANY: RefCell<BTreeMap<usize, i32>> = const { RefCell::new(BTreeMap::new()) };
-}
-
-impl Depths {
-    pub(super) const fn new() -> Self {
-        Self { few: [const { Cell::new((0, 0)) }; 4], has_more: Cell::new(false) }
-    }
-
-    /// Counts a range opened. Returns how many were open before.
-    #[inline]
-    pub(super) fn deepen(&self, domain: Handle) -> i32 {
-        let domain = domain.addr();
-        if self.has_more.get()
-            && let Some(depth) = self.change_many(domain, false, 1)
-        {
-            return depth;
-        }
-        let free = || self.few.iter().find(|place| place.get().1 == 0);
-        let Some(place) = self.few.iter().find(|place| place.get().0 == domain).or_else(free) else {
-            // A thread that is being torn down has lost these counts.
-            return self.change_many(domain, true, 1).unwrap_or(0);
-        };
-        let (_, depth) = place.get();
-        place.set((domain, depth.saturating_add(1)));
-        depth
-    }
-
-    /// Counts a range closed. Returns the depth of that range, or `None` if no range was open.
-    #[inline]
-    pub(super) fn rise(&self, domain: Handle) -> Option<i32> {
-        let domain = domain.addr();
-        if self.has_more.get()
-            && let Some(depth) = self.change_many(domain, false, -1)
-        {
-            return Some(depth - 1);
-        }
-        let place = self.few.iter().find(|place| place.get().0 == domain)?;
-        let depth = place.get().1.checked_sub(1).filter(|depth| *depth >= 0)?;
-        place.set((domain, depth));
-        Some(depth)
-    }
-
-    /// The depth before the change; `None` if the domain is unknown and `add` is false.
-    #[cold]
-    fn change_many(&self, domain: usize, add: bool, change: i32) -> Option<i32> {
-        let apply = |many: &RefCell<BTreeMap<usize, i32>>| {
-            let mut many = many.borrow_mut();
-            let depth = if add { *many.entry(domain).or_insert(0) } else { *many.get(&domain)? };
-            match depth.saturating_add(change) {
-                0 => many.remove(&domain),
-                changed => many.insert(domain, changed),
-            };
-            self.has_more.set(!many.is_empty());
-            Some(depth)
-        };
-        MANY.try_with(apply).ok().flatten()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,25 +230,5 @@ mod tests {
         keep(&all, 7, "second");
         let all = all.read();
         assert_eq!((all.len(), all.get(&7), all.get(&MOST)), (MOST, Some(&"second"), None));
-    }
-
-    #[test]
-    fn depths_of_many_domains_are_kept_apart() {
-        let depths = Depths::new();
-        let domain = |number: usize| std::ptr::without_provenance_mut(number);
-        for round in 0..3 {
-            assert!((0..20).all(|number| depths.deepen(domain(number)) == round));
-        }
-        // A slot becomes free. A domain without a slot stays in `MANY`.
-        for depth in (0..3).rev() {
-            assert_eq!(depths.rise(domain(0)), Some(depth));
-        }
-        assert_eq!((depths.rise(domain(0)), depths.deepen(domain(19)), depths.deepen(domain(99))), (None, 3, 0));
-        assert_eq!(depths.rise(domain(19)), Some(3));
-        for depth in (0..3).rev() {
-            assert!((1..20).all(|number| depths.rise(domain(number)) == Some(depth)));
-        }
-        assert!((1..20).all(|number| depths.rise(domain(number)).is_none()));
-        assert_eq!(depths.rise(domain(99)), Some(0));
     }
 }

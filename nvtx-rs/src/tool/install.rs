@@ -3,7 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::call::{Call, Tool};
-use super::deliver::{INSTALLED, Installed, NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Next, deliver, inside, is_inside};
+use super::deliver::{INSTALLED, Installed, NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Next, deliver};
+use super::thread::{inside, is_inside};
 use super::{fork, panics, receive};
 use crate::abi::environment::variable;
 use crate::abi::loading::{State, load_library};

@@ -34,14 +34,15 @@ pub(crate) mod install;
 mod panics;
 mod receive;
 mod schema;
+mod thread;
 
 pub use call::{Call, Event, NamedObject, SyncAction, Tool};
-pub use deliver::{ignored_calls, is_inside};
 pub use extended::Extended;
 pub use field::{Field, FieldValue};
 pub use install::{attach, next_tool};
 #[doc(hidden)]
 pub use install::{entry, extension};
+pub use thread::{ignored_calls, is_inside};
 
 /// Makes a library of crate type `cdylib` a tool that `NVTX_INJECTION64_PATH` can name.
 ///

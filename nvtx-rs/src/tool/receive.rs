@@ -6,10 +6,11 @@ use super::arguments::{
     EnumPointer, EventPointer, Narrow, PayloadPointer, ResourcePointer, SchemaPointer, SyncPointer, Wide, described,
 };
 use super::call::{Call, Event, NamedObject, SyncAction};
-use super::deliver::{NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, Thread, deliver, inside};
+use super::deliver::{NEXT_PAYLOAD_SLOTS, NEXT_SLOTS, deliver};
 use super::extended::Extended;
 use super::handles::{self, DOMAINS, Names, OBJECTS, Object, STRINGS, domain_name};
 use super::schema;
+use super::thread::{Thread, inside};
 use crate::abi::{self, Handle};
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;

@@ -88,14 +88,24 @@ static void leave(int signal) {
     exit(0);
 }
 
-/* Calls for names that are new, and for start/end ranges, until a signal comes. Nothing is allocated here. */
+/* Calls for names that are new, in a few domains, and for start/end ranges, until a signal comes. Nothing is allocated
+   here. */
 static void call_until_left(void) {
+    nvtxDomainHandle_t domains[] = {nvtxDomainCreateA("one"), nvtxDomainCreateA("two"), nvtxDomainCreateA("three"),
+                                    nvtxDomainCreateA("four"), nvtxDomainCreateA("five"), nvtxDomainCreateA("six")};
+    nvtxEventAttributes_t within = {0};
+    within.version = NVTX_VERSION;
+    within.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    within.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    within.message.ascii = "within";
     for (unsigned number = 0;; number++) {
         char name[16] = {0};
         for (unsigned at = 0, rest = number; at < 8; at++, rest /= 10) name[at] = 'a' + rest % 10;
         nvtxRangePushA(name);
         nvtxRangePop();
         nvtxRangeEnd(nvtxRangeStartA("started"));
+        for (int at = 0; at < 6; at++) nvtxDomainRangePushEx(domains[at], &within);
+        for (int at = 0; at < 6; at++) nvtxDomainRangePop(domains[at]);
     }
 }
 
@@ -205,11 +215,11 @@ int main(int count, char **arguments) {
         }
     }
     if (is(way, "exit in a handler")) {
-        for (int child = 0; child < 50; child++) {
+        for (int child = 0; child < 200; child++) {
             if (fork() == 0) {
                 signal(SIGALRM, leave);
                 work("first");
-                setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 1000 + child * 37}}, NULL);
+                setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 1000 + child * 9}}, NULL);
                 call_until_left();
             }
             int status = -1;

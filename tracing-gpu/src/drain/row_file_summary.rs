@@ -96,12 +96,12 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
     Ok(RowFileSummary { summary, is_whole, has_more: log.lost(Lost::Others) > 0 })
 }
 
-/// The ranges that were open on each thread.
+/// The ranges that were open on each thread, but for those that the thread was just moving.
 fn open(log: &RowLog) -> Vec<OpenRange> {
     let nodes = log.names.catalog.nodes();
     let of_thread = |(thread, words): (&str, &[u64])| {
         let named = |place: Place| {
-            let node = nodes.get(log.node(place.node()) as usize).filter(|_| !place.is_none())?;
+            let node = nodes.get(log.node(place.node()) as usize).filter(|_| place.is_measured())?;
             Some(OpenRange::new(label_shown(&log.names, node.label), thread))
         };
         open_in_file(words).into_iter().filter_map(named).collect::<Vec<_>>()

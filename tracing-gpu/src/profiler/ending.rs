@@ -204,7 +204,12 @@ impl Inner {
 
     /// Whether this process may make its summary, or must leave it to the command, which reads the row file.
     fn can_summarise(&self) -> bool {
-        self.engine.session.row_file.is_none() || !engine::is_interrupted() && self.has_memory()
+        !self.is_interrupted() && (self.engine.session.row_file.is_none() || self.has_memory())
+    }
+
+    /// Whether a call was interrupted by the signal handler that ends the process, and the command makes the summary.
+    fn is_interrupted(&self) -> bool {
+        self.engine.session.row_file.is_some() && engine::is_interrupted()
     }
 
     /// Whether there is memory for a summary: without it, Rust would abort the process. The command makes one from the
@@ -330,8 +335,13 @@ pub(super) extern "C" fn finish_all() {
         return;
     }
     on_own_stack(|| {
-        let live = LIVE.try_lock_for(LONGEST_WAIT).map(|live| live.clone());
-        live.into_iter().flatten().for_each(|inner| inner.finish_and_complain(false));
+        let Some(live) = LIVE.try_lock_for(LONGEST_WAIT) else { return };
+        if live.iter().any(|inner| inner.is_interrupted()) {
+            return process::give_up(); // without memory: the thread may be inside the allocator
+        }
+        let all = live.clone();
+        drop(live);
+        all.into_iter().for_each(|inner| inner.finish_and_complain(false));
     });
 }
 

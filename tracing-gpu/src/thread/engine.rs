@@ -105,12 +105,13 @@ struct ThreadStates(RefCell<Vec<(&'static Engine, &'static ThreadState)>>);
 
 impl Drop for ThreadStates {
     fn drop(&mut self) {
+        let states = std::mem::take(self.0.get_mut());
         if is_interrupted() {
-            return;
+            return std::mem::forget(states); // the list may be about to move
         }
         forget_thread();
         let process = std::process::id();
-        for (engine, thread) in self.0.take() {
+        for (engine, thread) in states {
             if engine.session.process == process {
                 // Not in a forked child: a thread that does not exist there may hold the lock taken here.
                 engine.release(thread);
@@ -120,7 +121,7 @@ impl Drop for ThreadStates {
 }
 
 /// Whether a signal handler that ends the process has interrupted the measuring of a call on this thread, so that locks
-/// may be held.
+/// may be held, and what the thread owns may be half changed.
 pub(crate) fn is_interrupted() -> bool {
     #[cfg(feature = "nvtx-tool")]
     let is_inside = nvtx_rs::tool::is_inside();

@@ -19,7 +19,7 @@ use crate::session::catalog::CategoryName;
 use crate::session::foreign::{FOREIGN, Started};
 use crate::span::fields::Fields;
 use crate::span::values::{Category, Changing, Lifetime};
-use crate::thread::engine::Engine;
+use crate::thread::engine::{Engine, is_interrupted};
 use crate::thread::state::ThreadState;
 use crate::thread::tape::Record;
 use crate::timeline::value_of;
@@ -202,6 +202,16 @@ struct KnownRanges {
     texts: Vec<Option<KnownText>>,
 }
 
+/// A cache that a call was changing when a signal handler ended the process is not released: parts of it may be free
+/// already.
+impl Drop for KnownRanges {
+    fn drop(&mut self) {
+        if is_interrupted() {
+            std::mem::forget((std::mem::take(&mut self.domains), std::mem::take(&mut self.texts)));
+        }
+    }
+}
+
 struct KnownText {
     text: Box<str>,
     domain: u32,
@@ -264,8 +274,9 @@ fn find(thread: &ThreadState, domain: Option<&'static str>, event: &Event<'_>) -
 impl KnownRanges {
     #[cold]
     fn begin(&mut self, session: u64, category_names: u32) {
-        let domains = FxHashMap::default();
-        *self = Self { session, category_names, domains, last_domain: None, texts: Vec::new() };
+        (self.session, self.category_names) = (session, category_names);
+        (self.domains, self.last_domain) = (FxHashMap::default(), None);
+        self.texts.clear();
         self.texts.resize_with(FIRST_TEXTS, || None);
     }
 
