@@ -247,7 +247,7 @@ fn a_process_without_memory_for_its_summary_ends_in_order() {
     assert_eq!((ran.said(), ran.is_cut()), (vec![], false), "{}", ran.stderr);
 }
 
-/// A handler may come while the thread holds a lock of ours, or while memory of ours moves. The command reads the rows of
+/// A handler may come while the thread holds a lock of ours, or moves memory of ours. The command reads the rows of
 /// such a process.
 #[test]
 fn a_handler_may_end_the_process_in_a_call() {
