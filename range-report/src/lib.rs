@@ -27,6 +27,7 @@
 
 #![cfg_attr(all(test, not(all(feature = "compare", feature = "json", feature = "merge"))), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(all(feature = "compare", feature = "merge")), allow(rustdoc::broken_intra_doc_links))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

@@ -159,6 +159,7 @@
 // Helpers of features that are off. With all features, nothing may be unused.
 #![cfg_attr(not(all(feature = "cudarc", feature = "nvtx-tool", feature = "row-file")), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(feature = "nvtx-tool"), allow(rustdoc::broken_intra_doc_links))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

@@ -242,47 +242,6 @@ pub(crate) fn absent(value: &impl Absent) -> bool {
     value.is_absent()
 }
 
-/// A struct's declaration: its name and documentation, and those of its fields, with type and serde's attribute.
-#[cfg(test)]
-pub(crate) struct Declared {
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
-    pub(crate) fields: &'static [[&'static str; 4]],
-    /// The structs that its fields are made of.
-    pub(crate) parts: &'static [fn() -> Option<&'static Self>],
-}
-
-/// What a field is made of, if that is a struct of a summary.
-#[cfg(test)]
-pub(crate) trait Part {
-    fn declared() -> Option<&'static Declared> {
-        None
-    }
-}
-
-#[cfg(test)]
-mod parts {
-    use super::{Declared, Part};
-    use crate::summary::{CallKind, MemoryKind, RangeStyle};
-
-    macro_rules! plain {
-        ($($Plain:ty),+) => { $(impl Part for $Plain {})+ };
-    }
-    plain!(u64, u32, f64, bool, String, CallKind, RangeStyle, MemoryKind, (Option<String>, String), (u32, u64));
-
-    impl<T: Part> Part for Option<T> {
-        fn declared() -> Option<&'static Declared> {
-            T::declared()
-        }
-    }
-
-    impl<T: Part> Part for Vec<T> {
-        fn declared() -> Option<&'static Declared> {
-            T::declared()
-        }
-    }
-}
-
 /// Lists whose rows have keys: how they are joined, what came since an earlier state of them, and their order.
 macro_rules! lists {
     ($($Row:ty: $key:expr $(, $order:expr)?;)+) => {$(
@@ -308,6 +267,24 @@ macro_rules! lists {
     )+};
 }
 pub(crate) use lists;
+
+/// A struct's declaration: its name and documentation, and those of its fields, with type and serde's attribute.
+#[cfg(test)]
+pub(crate) struct Declared {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) fields: &'static [[&'static str; 4]],
+    /// The structs that its fields are made of.
+    pub(crate) parts: &'static [fn() -> Option<&'static Self>],
+}
+
+/// What a field is made of, if that is a struct of a summary.
+#[cfg(test)]
+pub(crate) trait Part {
+    fn declared() -> Option<&'static Declared> {
+        None
+    }
+}
 
 macro_rules! figures {
     // A row with labels, and its figures alone.
@@ -557,3 +534,26 @@ pub(crate) use figures;
 
 #[cfg(all(test, feature = "serde"))]
 mod tests;
+
+#[cfg(test)]
+mod parts {
+    use super::{Declared, Part};
+    use crate::summary::{CallKind, MemoryKind, RangeStyle};
+
+    macro_rules! plain {
+        ($($Plain:ty),+) => { $(impl Part for $Plain {})+ };
+    }
+    plain!(u64, u32, f64, bool, String, CallKind, RangeStyle, MemoryKind, (Option<String>, String), (u32, u64));
+
+    impl<T: Part> Part for Option<T> {
+        fn declared() -> Option<&'static Declared> {
+            T::declared()
+        }
+    }
+
+    impl<T: Part> Part for Vec<T> {
+        fn declared() -> Option<&'static Declared> {
+            T::declared()
+        }
+    }
+}
