@@ -212,8 +212,9 @@ fn a_signal_stops_the_joining_and_leaves_all_as_they_are() {
         // There is no pipe yet, or nobody reads from it.
         match File::options().write(true).custom_flags(libc::O_NONBLOCK).open(folder.0.join(&last)) {
             Ok(file) if file.metadata().is_ok_and(|it| it.file_type().is_fifo()) => break file,
-            _ => std::thread::yield_now(),
+            _ => assert!(run.try_wait().expect("its state").is_none(), "it ended without reading {last}"),
         }
+        std::thread::yield_now();
     };
     send(&run, libc::SIGINT);
     let output = run.wait_with_output().expect("it ends");
