@@ -3,6 +3,7 @@
 use crate::abi::Handle;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// State of a thread. It needs no memory of its own, so it exists until the thread's end.
@@ -63,14 +64,32 @@ pub(super) struct Depths {
 thread_local! {
     /// The domains without a slot in [`Depths`]. [`Depths`] needs no memory, and so also works for calls that a thread
     /// makes while it is being torn down.
-    static MANY: Many = const { Many(RefCell::new(BTreeMap::new())) };
+    static MANY: Kept<BTreeMap<usize, i32>> = const { Kept::new(BTreeMap::new()) };
 }
 
-struct Many(RefCell<BTreeMap<usize, i32>>);
+/// A value of a thread. It is released when the thread ends, but not where a signal handler ends the process inside a
+/// call of a tool: the call may be changing the value, and have released parts of it.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Kept<T: Default>(RefCell<T>);
 
-/// A map that a call was changing when a signal handler ended the process is not released: parts of it may be free
-/// already.
-impl Drop for Many {
+impl<T: Default> Kept<T> {
+    #[must_use]
+    pub const fn new(value: T) -> Self {
+        Self(RefCell::new(value))
+    }
+}
+
+impl<T: Default> Deref for Kept<T> {
+    type Target = RefCell<T>;
+
+    #[inline]
+    fn deref(&self) -> &RefCell<T> {
+        &self.0
+    }
+}
+
+impl<T: Default> Drop for Kept<T> {
     fn drop(&mut self) {
         if is_inside() {
             std::mem::forget(std::mem::take(self.0.get_mut()));
@@ -120,8 +139,8 @@ impl Depths {
     /// The depth before the change; `None` if the domain is unknown and `add` is false.
     #[cold]
     fn change_many(&self, domain: usize, add: bool, change: i32) -> Option<i32> {
-        let apply = |many: &Many| {
-            let mut many = many.0.borrow_mut();
+        let apply = |many: &Kept<BTreeMap<usize, i32>>| {
+            let mut many = many.borrow_mut();
             let depth = if add { *many.entry(domain).or_insert(0) } else { *many.get(&domain)? };
             match depth.saturating_add(change) {
                 0 => many.remove(&domain),
@@ -137,6 +156,20 @@ impl Depths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::rc::Rc;
+
+    #[test]
+    fn what_a_call_may_be_changing_is_not_released() {
+        let value = Rc::new(());
+        drop(Kept::new(vec![Rc::clone(&value)]));
+        assert_eq!(Rc::strong_count(&value), 1);
+        let left = inside(|_| {
+            let kept = Kept::new(vec![Rc::clone(&value)]);
+            std::mem::forget(kept.borrow_mut()); // as a call that was interrupted holds it
+            drop(kept);
+        });
+        assert_eq!((left, Rc::strong_count(&value)), (Some(()), 2));
+    }
 
     #[test]
     fn depths_of_many_domains_are_kept_apart() {

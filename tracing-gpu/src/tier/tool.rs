@@ -4,10 +4,9 @@
 //! [`push_foreign`](ThreadState::push_foreign) does the rest. Ranges of our own spans do not count here: they are sent
 //! while the thread's gate is closed.
 
-use std::cell::RefCell;
 use std::fmt;
 
-use nvtx_rs::tool::{Call, Event, Extended, FieldValue, Tool};
+use nvtx_rs::tool::{Call, Event, Extended, FieldValue, Kept, Tool};
 use range_report::RangeStyle;
 use range_report::timeline::Value;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -19,7 +18,7 @@ use crate::session::catalog::CategoryName;
 use crate::session::foreign::{FOREIGN, Started};
 use crate::span::fields::Fields;
 use crate::span::values::{Category, Changing, Lifetime};
-use crate::thread::engine::{Engine, is_interrupted};
+use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
 use crate::thread::tape::Record;
 use crate::timeline::value_of;
@@ -190,6 +189,7 @@ const TEXTS: usize = 512;
 const TEXT_BYTES: usize = 256;
 
 /// The cache of a thread. It needs no lock.
+#[derive(Default)]
 struct KnownRanges {
     /// The session to which the cache belongs.
     session: u64,
@@ -202,16 +202,6 @@ struct KnownRanges {
     texts: Vec<Option<KnownText>>,
 }
 
-/// A cache that a call was changing when a signal handler ended the process is not released: parts of it may be free
-/// already.
-impl Drop for KnownRanges {
-    fn drop(&mut self) {
-        if is_interrupted() {
-            std::mem::forget((std::mem::take(&mut self.domains), std::mem::take(&mut self.texts)));
-        }
-    }
-}
-
 struct KnownText {
     text: Box<str>,
     domain: u32,
@@ -220,8 +210,8 @@ struct KnownText {
 }
 
 thread_local! {
-    static KNOWN_RANGES: RefCell<KnownRanges> = const {
-        RefCell::new(KnownRanges {
+    static KNOWN_RANGES: Kept<KnownRanges> = const {
+        Kept::new(KnownRanges {
             session: 0,
             category_names: 0,
             domains: FxHashMap::with_hasher(FxBuildHasher),
@@ -274,9 +264,8 @@ fn find(thread: &ThreadState, domain: Option<&'static str>, event: &Event<'_>) -
 impl KnownRanges {
     #[cold]
     fn begin(&mut self, session: u64, category_names: u32) {
-        (self.session, self.category_names) = (session, category_names);
-        (self.domains, self.last_domain) = (FxHashMap::default(), None);
-        self.texts.clear();
+        let domains = FxHashMap::default();
+        *self = Self { session, category_names, domains, last_domain: None, texts: Vec::new() };
         self.texts.resize_with(FIRST_TEXTS, || None);
     }
 
