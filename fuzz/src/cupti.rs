@@ -91,7 +91,7 @@ fn attributed(steps: &[(usize, Step)], notes: &[(u32, u32, u64)]) {
             _ => {}
         }
     }
-    all.drained(&context, true);
+    all.drained(&context, 1);
     let totals = all.totals(1);
     assert_eq!(totals.total.operations, timed);
     let kernels: u64 = totals.kernels.values().map(|times| times.count).sum();

@@ -30,8 +30,8 @@ pub(crate) trait Fold {
     fn detail(&mut self, _: &Detail, _: Option<Launch>) {}
     /// An instance that is over and whose work has arrived; at the bound on instances, earlier.
     fn instance(&mut self, instance: &mut InstanceState, context: &Context<'_>);
-    /// A drain is over, and `counts` if related records have arrived since the last one that did.
-    fn drained(&mut self, instances: &mut Instances, counts: bool, context: &Context<'_>);
+    /// A drain is over, and with `ends_period` a minute of drains.
+    fn drained(&mut self, instances: &mut Instances, ends_period: bool, context: &Context<'_>);
     /// A new window begins.
     fn clear(&mut self) {}
 }
@@ -58,9 +58,9 @@ impl<A: Fold, B: Fold> Fold for (A, B) {
         self.1.instance(instance, context);
     }
 
-    fn drained(&mut self, instances: &mut Instances, counts: bool, context: &Context<'_>) {
-        self.0.drained(instances, counts, context);
-        self.1.drained(instances, counts, context);
+    fn drained(&mut self, instances: &mut Instances, ends_period: bool, context: &Context<'_>) {
+        self.0.drained(instances, ends_period, context);
+        self.1.drained(instances, ends_period, context);
     }
 
     fn clear(&mut self) {

@@ -1,6 +1,5 @@
 //! The events for timelines: a fold that keeps all that it gets, windows or not, until it is taken.
 
-use super::graphs::PERIOD;
 use crate::fold::{Capture, Context, Fold, InstanceState, Instances, Launch, MadeCall, OfGraph, Operation, StreamSpan};
 use crate::record::{ApiCall, Detail, GpuOp};
 
@@ -33,8 +32,6 @@ pub enum Event {
 pub(super) struct Events {
     pub(super) are_asked_for: bool,
     pub(super) list: Vec<Event>,
-    /// Counting drains in this period. At its end, finished instances without new work are projected.
-    drains: u32,
 }
 
 impl Events {
@@ -89,12 +86,10 @@ impl Fold for Events {
 
     /// Instances in which a graph was launched are kept as long as the graph is remembered, but are projected earlier:
     /// a file that is written while the program runs must contain them.
-    fn drained(&mut self, instances: &mut Instances, counts: bool, _: &Context<'_>) {
-        self.drains += u32::from(counts);
-        if self.drains < PERIOD {
+    fn drained(&mut self, instances: &mut Instances, ends_period: bool, _: &Context<'_>) {
+        if !ends_period {
             return;
         }
-        self.drains = 0;
         for instance in instances.iter_mut().filter(|instance| instance.over) {
             if !std::mem::take(&mut instance.grew) {
                 self.project(instance);

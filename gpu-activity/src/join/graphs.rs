@@ -59,7 +59,7 @@ impl Graph {
     }
 }
 
-/// Number of drains in a period: a minute, at ten drains a second.
+/// Tenths of a second in a period: a minute.
 pub(super) const PERIOD: u32 = 600;
 
 /// Fewer replays than this are remembered by graph with another one in it: 64 kB.

@@ -82,8 +82,8 @@ pub struct Join {
     /// Operations of this drain that have no launch, and whether they are of the window.
     in_bodies: Vec<(GpuOp, bool)>,
     most_nodes: usize,
-    /// Counting drains in this period.
-    drains: u32,
+    /// Tenths of a second in this period.
+    tenths: u32,
     /// Operations and calls of the window without a time, which no fold gets.
     without_time: u64,
     folds: (RunningTotals, Events),
@@ -101,7 +101,7 @@ impl Join {
             graphs: GraphNodes::default(),
             in_bodies: Vec::new(),
             most_nodes: limits.nodes,
-            drains: 0,
+            tenths: 0,
             without_time: 0,
             folds: Default::default(),
         }
@@ -252,26 +252,28 @@ impl Join {
         self.folds.detail(detail, pending.map(|pending| pending.launch));
     }
 
-    /// Ends a drain: finished instances go into the totals. If the drain `counts`, old calls are forgotten, and driver
-    /// calls that have waited for two such drains count, unless a call of the runtime has their id. A drain does not
-    /// count if it follows another too soon for CUPTI to deliver related records.
-    pub fn drained(&mut self, context: &Context<'_>, counts: bool) {
+    /// Ends a drain: finished instances go into the totals. If the drain counts, old calls are forgotten, and driver
+    /// calls that have waited for two such drains count, unless a call of the runtime has their id. `tenths` are the
+    /// tenths of a second since the last drain that counted; 0 if this one does not, because it follows another too
+    /// soon for CUPTI to deliver related records.
+    pub fn drained(&mut self, context: &Context<'_>, tenths: u32) {
         for (op, of_window) in std::mem::take(&mut self.in_bodies) {
             self.launched(&op, self.graphs.replay(&op), of_window, context);
         }
         let Self { pending, instances, folds, .. } = self;
-        if counts {
+        if tenths > 0 {
             for made in self.nested.drained(pending) {
                 folds.call(&made, context);
             }
             pending.drained(&mut |slot| instances.release(slot));
-            self.drains += 1;
-            if self.drains == PERIOD {
-                self.drains = 0;
-                self.graphs.next_period();
-            }
         }
-        folds.drained(instances, counts, context);
+        self.tenths += tenths;
+        let ends_period = self.tenths >= PERIOD;
+        if ends_period {
+            self.tenths = 0;
+            self.graphs.next_period();
+        }
+        folds.drained(instances, ends_period, context);
         instances.fold(|instance| folds.instance(instance, context));
         while instances.is_crowded() && pending.forget_oldest(&mut |slot| instances.release(slot)) {
             instances.fold(|instance| folds.instance(instance, context));

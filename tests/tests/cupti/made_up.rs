@@ -77,9 +77,8 @@ fn beyond_the_budget_records_are_counted() {
 }
 
 #[test]
-fn an_older_library_is_flushed_less_often_once_there_is_a_graph() {
-    scenario("older", &[("FAKE_VERSION", "28")]);
-    scenario("newer", &[]);
+fn there_are_fewer_rounds_while_graphs_are_recorded_as_a_whole() {
+    scenario("period", &[]);
 }
 
 #[test]

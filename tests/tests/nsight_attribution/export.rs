@@ -94,7 +94,7 @@ impl Recording {
             for op in self.operations.iter().filter(|op| (from..to).contains(&known(op))) {
                 all.operation(op, true, &context);
             }
-            all.drained(&context, true);
+            all.drained(&context, 1);
         }
         let totals = all.totals(last);
         let range = |(label, style): (u32, RangeStyle)| (labels[label as usize].clone(), style);

@@ -326,8 +326,9 @@ impl Collector {
     fn collect(&'static self) {
         let mut state = self.state.lock();
         // Within a shorter time CUPTI may not have delivered related records, and a drain may be asked for at any time.
-        let counts = state.counted.elapsed() >= PERIOD;
-        if counts {
+        // At most a second, because in a process that was stopped no records arrived.
+        let tenths = (state.counted.elapsed().as_millis() / PERIOD.as_millis()).min(10);
+        if tenths > 0 {
             state.counted = Instant::now();
         }
         // Records first, so that their launches have been noted by now.
@@ -364,7 +365,7 @@ impl Collector {
             lost.unreadable += unreadable;
             lost.over_budget += over_budget;
         }
-        join.drained(&context, counts);
+        join.drained(&context, u32::try_from(tenths).unwrap_or(10));
         self.hand_over(join);
     }
 

@@ -67,7 +67,7 @@ impl Join {
         self.operation(&kernel(correlation, start, end), true, &KEEP);
     }
     pub(super) fn drain(&mut self, times: usize) {
-        (0..times).for_each(|_| self.drained(&KEEP, true));
+        (0..times).for_each(|_| self.drained(&KEEP, 1));
     }
     pub(super) fn remembered(&self) -> usize {
         self.pending.known.len() + self.pending.mere_calls.len
@@ -133,7 +133,7 @@ fn only_drains_that_count_make_things_old() {
     all.notes(&[called(1, 2, 0)]);
     all.ran(1, 10, 20);
     all.call(&api(Api::Driver, 1, 10, 12), true, &KEEP);
-    (0..50).for_each(|_| all.drained(&KEEP, false));
+    (0..50).for_each(|_| all.drained(&KEEP, 0));
     all.call(&api(Api::Runtime, 1, 8, 14), true, &KEEP);
     all.ran(1, 20, 30);
     let totals = all.totals(100);
@@ -387,7 +387,7 @@ proptest! {
                     let of = if start % 2 == 0 { Api::Driver } else { Api::Runtime };
                     all.call(&api(of, id, start, end), true, &KEEP);
                 }
-                7 => all.drained(&KEEP, id > 1),
+                7 => all.drained(&KEEP, u32::from(id > 1)),
                 _ if start % 4 == 0 => all.clear(end),
                 _ => drop(all.totals(end)),
             }

@@ -294,11 +294,11 @@ fn deliver(program: &Program, dice: &[u8], peek: bool, mut join: Join) -> (Total
             let _changes_nothing = join.totals(program.now);
         }
         if drain < last || !peek {
-            join.drained(&context, roll(3) > 0);
+            join.drained(&context, u32::from(roll(3) > 0));
         }
     }
     for _ in 0..if peek { 0 } else { roll(6) } {
-        join.drained(&context, true);
+        join.drained(&context, 1);
     }
     (sorted(join.totals(program.now)), join)
 }

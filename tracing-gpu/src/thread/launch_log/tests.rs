@@ -103,7 +103,7 @@ impl Listener {
                 GpuOp { start, end: start + 10, correlation, device: 0, context: 0, stream: 0, graph_node: 0, work };
             self.join.operation(&place, true, &context);
         }
-        self.join.drained(&context, true);
+        self.join.drained(&context, 1);
         self.join.totals(self.engine.session.clock.now())
     }
 }
