@@ -52,9 +52,13 @@ const PATIENCE: Duration = Duration::from_millis(1_500);
 const LAST_PATIENCE: Duration = Duration::from_millis(400);
 
 /// How often there is a round where graphs are recorded as a whole. Ten flushes a second cost 0.6 % of the tokens of a
-/// GPT-2 in a graph, with CUPTI alone, too (13.0, H200). CUPTI before 13.0 delivers a replay that runs in a flush without
-/// a time, and for good (12.9). Folds take records that come two seconds late.
-const FEWER: Duration = Duration::from_secs(1);
+/// GPT-2 in a graph, with CUPTI alone, too (13.0, H200). Folds take records that come two seconds late.
+const FEWER: Duration = Duration::from_millis(500);
+
+/// CUPTI 13.0. In a flush, older ones deliver replays that run and are recorded as a whole, without a time and for good
+/// (12.9 on an H200).
+const WAITS_FOR_REPLAYS: u32 = 130_000;
+const FEWEST: Duration = Duration::from_secs(2);
 
 /// Whether a session is running.
 static RUNNING: AtomicBool = AtomicBool::new(false);
@@ -423,8 +427,11 @@ impl Source for Session {
     }
 
     fn period(&self) -> Duration {
-        let are_whole = self.receiver.made_executable.load(Ordering::Relaxed) && !BY_NODES.load(Ordering::Relaxed);
-        if are_whole { FEWER } else { PERIOD }
+        match self.receiver.made_executable.load(Ordering::Relaxed) && !BY_NODES.load(Ordering::Relaxed) {
+            true if self.receiver.library.version() < WAITS_FOR_REPLAYS => FEWEST,
+            true => FEWER,
+            false => PERIOD,
+        }
     }
 
     fn hold(&self) {

@@ -9,7 +9,7 @@ use crate::Summary;
 use crate::stats::{Keyed, Lean, order};
 use crate::summary::{
     CallKind, DeviceIdle, GpuActivity, GpuIdle, IdleCause, IdleCauses, InterferenceStats, MemoryKind, SpanCalls,
-    SpanIdle,
+    SpanIdle, TreeNode,
 };
 use crate::text::joined;
 use crate::text::number::{human_bytes, human_inline, share};
@@ -226,14 +226,25 @@ const fn meaning(code: u32) -> Option<&'static str> {
     })
 }
 
-/// Whether CUDA graphs are replayed in ranges of this name.
+/// Whether CUDA graphs are replayed in ranges of this name; without a name, outside of ranges.
 pub(super) fn replays_graphs(summary: &Summary, label: Label<'_>) -> bool {
+    if label.1.is_none() {
+        return summary.gpu.as_ref().is_some_and(|gpu| gpu.outside_graphs.replays > 0);
+    }
     let phases = Phases::of(summary);
     let is_its = |phase: &Phase<'_>| (phase.node.domain.as_deref(), Some(&*phase.node.name)) == label;
-    let replays = |phase: &Phase<'_>| phase.node.gpu.as_ref().is_some_and(|work| work.graphs.replays > 0);
     let below = |(index, phase): (usize, &Phase<'_>)| phases.all().get(index..phase.end).unwrap_or_default().iter();
     let its = phases.all().iter().enumerate().filter(|(_, phase)| is_its(phase));
-    its.flat_map(below).any(replays)
+    its.flat_map(below).any(|phase| replays(phase.node))
+}
+
+fn replays(node: &TreeNode) -> bool {
+    node.gpu.as_ref().is_some_and(|work| work.graphs.replays > 0)
+}
+
+/// Whether CUDA graphs are replayed anywhere in the run.
+pub(super) fn has_replays(summary: &Summary) -> bool {
+    Phases::of(summary).all().iter().any(|phase| replays(phase.node)) || replays_graphs(summary, (None, None))
 }
 
 /// Causes in one range that cost much of the run. A copy from pageable memory has a rule of its own.

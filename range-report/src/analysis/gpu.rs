@@ -3,7 +3,7 @@
 //! Where the whole run was followed ([`Summary::idle`]), each idle moment has a cause. Else the sums of the tree give
 //! how busy it was, and nothing gives why. What stands below the first line is found in `causes.rs`.
 
-use super::causes::{advice, in_stream, name_of, replays_graphs};
+use super::causes::{advice, has_replays, in_stream, name_of, replays_graphs};
 use super::finding::{Evidence, Finding};
 use super::subject::{Subject, busy, is_most};
 use crate::stats::Lean;
@@ -114,7 +114,7 @@ fn in_idle(summary: &Summary, idle: &GpuIdle, total: &GpuWork, wording: Wording)
         IdleCause::ALL.iter().for_each(|&cause| run.causes.add(cause, device.causes.of(cause)));
         run.devices_ns = run.devices_ns.saturating_add(device.wall_ns);
     }
-    Part { used: run, ..Part::default() }
+    Part { used: run, replays_graphs: has_replays(summary), ..Part::default() }
 }
 
 /// The same from the sums of the tree, but only a range in which nothing was awaited.

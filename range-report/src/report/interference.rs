@@ -19,8 +19,8 @@ const TITLES: [&str; 2] = [
 ];
 pub(crate) const ABOUT: &str = "Operations that were ready in a stream while operations of another request ran before \
                                 them. Possible: their stream was free, but other streams ran on the device.";
-const NOTHING: &str = "No operation is known to have waited behind one of another request. Ask for `interference` or \
-                       `why` before the run.\n";
+const NOTHING: &str = "No operation is known to have waited behind one of another request. That is known where the run \
+                       was measured for `interference` or `why`.\n";
 
 pub(crate) fn table(summary: &Summary, options: &RenderOptions) -> Made {
     if summary.interference.is_empty() {

@@ -79,6 +79,7 @@ fn beyond_the_budget_records_are_counted() {
 #[test]
 fn there_are_fewer_rounds_while_graphs_are_recorded_as_a_whole() {
     scenario("period", &[]);
+    scenario("older", &[("FAKE_VERSION", "28")]);
 }
 
 #[test]

@@ -18,7 +18,8 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
         "whole" => whole(fake),
         "api" => api(fake),
         "budget" => budget(fake),
-        "period" => period(fake),
+        "period" => period(fake, 500),
+        "older" => period(fake, 2_000),
         "many" => many(fake),
         "fork" => fork(fake),
         "hang" => hang(fake),
@@ -105,12 +106,12 @@ fn api(fake: &Fake) {
 }
 
 /// A flush disturbs a replay that is recorded as a whole.
-fn period(fake: &Fake) {
+fn period(fake: &Fake, ms: u64) {
     let session = Recording::of_whole_graphs(BUDGET).unwrap_or_else(|reason| panic!("{reason}"));
     let is = |ms| assert_eq!(session.period(), Duration::from_millis(ms));
     is(100);
     fake.graph(EXECUTABLE, 2, 0, 0);
-    is(1_000);
+    is(ms);
     session.record_nodes();
     is(100);
     session.finish(true);

@@ -326,8 +326,8 @@ impl Collector {
     fn collect(&'static self) {
         let mut state = self.state.lock();
         // Within a shorter time CUPTI may not have delivered related records, and a drain may be asked for at any time.
-        // At most a second, because in a process that was stopped no records arrived.
-        let tenths = (state.counted.elapsed().as_millis() / PERIOD.as_millis()).min(10);
+        // At most two seconds, because in a process that was stopped no records arrived.
+        let tenths = (state.counted.elapsed().as_millis() / PERIOD.as_millis()).min(20);
         if tenths > 0 {
             state.counted = Instant::now();
         }
@@ -365,7 +365,7 @@ impl Collector {
             lost.unreadable += unreadable;
             lost.over_budget += over_budget;
         }
-        join.drained(&context, u32::try_from(tenths).unwrap_or(10));
+        join.drained(&context, u32::try_from(tenths).unwrap_or(20));
         self.hand_over(join);
     }
 

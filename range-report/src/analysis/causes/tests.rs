@@ -1,7 +1,7 @@
 use super::*;
 use crate::summary::{
     CapturedWork, GpuActivity, GraphWork, IdleCauses, InstancesUse, KernelStats, MemoryStats, NodeWork, RangeUse,
-    Sizes, Times, TreeNode,
+    Sizes, Times,
 };
 
 const MS: u64 = 1_000_000;
@@ -118,7 +118,19 @@ fn the_advice_for_launches_knows_graphs() {
     summary.tree = vec![replay("step", 0), replay("other", 2)];
     assert_eq!(advice(&summary).as_deref(), Some("launch less: CUDA graphs, larger batches or fused kernels"));
     summary.tree.push(replay("step", 2));
-    assert_eq!(advice(&summary).as_deref(), Some("launch less: more in a graph, larger batches or fused kernels"));
+    let more = Some("launch less: more in a graph, larger batches or fused kernels");
+    assert_eq!(advice(&summary).as_deref(), more);
+
+    summary.idle.as_mut().unwrap().spans[0].name = None;
+    assert_ne!(advice(&summary).as_deref(), more);
+    let outside_graphs = GraphWork { replays: 1, ..GraphWork::default() };
+    summary.gpu = Some(GpuActivity { outside_graphs, ..GpuActivity::default() });
+    assert_eq!(advice(&summary).as_deref(), more);
+    assert!(has_replays(&summary));
+    summary.gpu = None;
+    assert!(has_replays(&summary), "in a range");
+    summary.tree.clear();
+    assert!(!has_replays(&summary));
 }
 
 #[test]
