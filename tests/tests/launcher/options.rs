@@ -163,8 +163,9 @@ fn any_name_is_the_name_of_a_file() {
 /// Only requested reports, for one process and for several.
 #[test]
 fn comma_separated_values_are_those_of_the_reports() {
-    for program in [&[program().to_str().expect("a name")][..], &[program().to_str().expect("a name"), "twice"]] {
-        let ran = run(&["--csv", "-r", "hot+tree"], |command| command.args(program));
+    let name = program().to_str().expect("a name");
+    for (list, program) in [("hot+tree", &[name][..]), ("hot,tree", &[name, "twice"])] {
+        let ran = run(&["--csv", "-r", list], |command| command.args(program));
         assert_eq!(ran.said(), ["the report hot is no table, so --csv leaves it out"]);
         let header = ran.stderr.lines().nth(1).unwrap_or_default();
         assert!(header.starts_with("Depth,") && !ran.stderr.contains("Time (%)"), "{}", ran.stderr);

@@ -69,7 +69,7 @@ pub(super) enum Other {
         /// Where the page goes: a file that is there is replaced [default: RUN.html, if there is none]
         #[arg(short, long, value_name = "PATH", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
-        /// Findings that are switched off, joined by +: docs/gpu.md lists them
+        /// Findings that are switched off, joined by + or commas: docs/gpu.md lists them
         #[arg(long, value_name = "LIST", value_parser = findings)]
         without: Option<String>,
     },
@@ -97,7 +97,7 @@ impl Print {
 /// What is printed, and where.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Print {
-    /// Reports, joined by + [default: why+tree+hot; with --csv nvprof+ranges+gpu_projection]
+    /// Reports, joined by + or commas [default: why+tree+hot; with --csv nvprof+ranges+gpu_projection]
     #[arg(short, long, value_name = "LIST", value_parser = reports)]
     pub(super) report: Option<String>,
     /// Where reports go: a file, stdout, stderr or none [default: stderr]
@@ -109,7 +109,7 @@ pub(super) struct Print {
     /// Percentage of the time that the report hot lists [default: 90]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(super) hot: Option<String>,
-    /// Findings that are switched off, joined by +: docs/gpu.md lists them
+    /// Findings that are switched off, joined by + or commas: docs/gpu.md lists them
     #[arg(long, value_name = "LIST", value_parser = findings)]
     pub(super) without: Option<String>,
     /// Whose tables: Nsight Systems' of today or of 2021
@@ -317,15 +317,17 @@ impl std::str::FromStr for Seconds {
     }
 }
 
-/// The unchanged text, if it is a list of reports.
+/// A list of reports, joined by `+`. Other profilers join by commas, so these are taken, too.
 fn reports(text: &str) -> Result<String, String> {
-    let all: Result<Vec<Report>, _> = text.split('+').map(|name| name.trim().parse()).collect();
-    all.map(|_| text.to_owned()).map_err(|error: UnknownName| error.to_string())
+    let list = text.replace(',', "+");
+    let all: Result<Vec<Report>, _> = list.split('+').map(|name| name.trim().parse()).collect();
+    all.map(|_| list).map_err(|error: UnknownName| error.to_string())
 }
 
-/// The text as it is, if it is a list of findings.
+/// A list of findings, in the same way.
 fn findings(text: &str) -> Result<String, String> {
-    text.parse::<FindingKinds>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+    let list = text.replace(',', "+");
+    list.parse::<FindingKinds>().map(|_| list).map_err(|error| error.to_string())
 }
 
 /// The text as it is, if it is a percentage.
