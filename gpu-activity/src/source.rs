@@ -42,9 +42,9 @@ pub const PERIOD: Duration = Duration::from_millis(100);
 pub trait Source: fmt::Debug + Sync {
     /// Makes complete records ready for the next batch. Waits for no GPU.
     fn flush(&self);
-    /// How often the reader's rounds should be, if it asks before each.
-    fn period(&self) -> Duration {
-        PERIOD
+    /// Whether a round is worth its cost. A reader may ask every [`PERIOD`].
+    fn is_due(&self) -> bool {
+        true
     }
     /// Fixes the next batch: all records that have arrived.
     fn hold(&self);

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -178,10 +177,10 @@ impl Recording {
         Ok(Self { session, seen })
     }
 
-    /// How often it wants to be flushed.
+    /// Whether it wants to be flushed.
     #[must_use]
-    pub fn period(&self) -> Duration {
-        self.session.period()
+    pub fn is_due(&self) -> bool {
+        self.session.is_due()
     }
 
     /// Records nodes of graphs from now on.
@@ -202,6 +201,11 @@ impl Recording {
             });
         }
         seen
+    }
+
+    /// Keeps so many changes of graphs for the reader.
+    pub fn keep_changes(&self, number: usize) {
+        (0..number).for_each(|_| self.session.keep_change(GraphChange::Instantiated { graph: 1 }));
     }
 
     /// Makes CUPTI deliver complete buffers.

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Once};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
@@ -23,7 +23,7 @@ use crate::forks;
 use crate::graph::GraphChange;
 use crate::own_calls::{self, within};
 use crate::record::{Api, Details};
-use crate::source::{Lost, PERIOD, Recorded, Source};
+use crate::source::{Lost, Recorded, Source};
 use range_report::stats::Lean;
 use range_report::timeline::Graphs;
 
@@ -51,7 +51,7 @@ const MOST_CHANGES: usize = 1 << 18;
 const PATIENCE: Duration = Duration::from_millis(1_500);
 const LAST_PATIENCE: Duration = Duration::from_millis(400);
 
-/// How often there is a round where graphs are recorded as a whole. Ten flushes a second cost 0.6 % of the tokens of a
+/// How often there is a round where graphs are recorded as a whole, and little arrives. Ten flushes a second cost 0.6 % of the tokens of a
 /// GPT-2 in a graph, with CUPTI alone, too (13.0, H200). Folds take records that come two seconds late.
 const FEWER: Duration = Duration::from_millis(500);
 
@@ -100,6 +100,8 @@ pub struct Session {
     process: u32,
     /// Unread buffers: those that arrived, and the batch that is read next.
     arrived: Mutex<Arrived>,
+    /// When the last flush began.
+    flushed: Mutex<Instant>,
     held: Mutex<Arrived>,
 }
 
@@ -176,6 +178,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
         over: AtomicBool::new(false),
         process: std::process::id(),
         arrived: Mutex::default(),
+        flushed: Mutex::new(Instant::now()),
         held: Mutex::default(),
     }));
     session.subscribe(on_call)?;
@@ -310,6 +313,7 @@ impl Session {
     }
 
     fn flush_all(&self, forced: bool) {
+        *self.flushed.lock() = Instant::now();
         let before = self.receiver.delivery.begun();
         if self.receiver.library.flush_all(forced).is_ok() {
             let first = if forced { IS_DUE } else { MAY_COME };
@@ -426,12 +430,16 @@ impl Source for Session {
         }
     }
 
-    fn period(&self) -> Duration {
-        match self.receiver.made_executable.load(Ordering::Relaxed) && !BY_NODES.load(Ordering::Relaxed) {
-            true if self.receiver.library.version() < WAITS_FOR_REPLAYS => FEWEST,
-            true => FEWER,
-            false => PERIOD,
+    /// What arrives without a flush is much.
+    fn is_due(&self) -> bool {
+        if !self.receiver.made_executable.load(Ordering::Relaxed) || BY_NODES.load(Ordering::Relaxed) {
+            return true;
         }
+        let between = if self.receiver.library.version() < WAITS_FOR_REPLAYS { FEWEST } else { FEWER };
+        let arrived = self.arrived.lock();
+        self.flushed.lock().elapsed() >= between
+            || !arrived.buffers.is_empty()
+            || arrived.changes.len() >= MOST_CHANGES / 4
     }
 
     fn hold(&self) {

@@ -1,7 +1,8 @@
 //! The collector: a thread that joins the launch logs of all threads with the records of sources: CUPTI, and the
 //! program itself.
 //!
-//! It does so ten times a second, sooner if threads note many launches, and once more for a summary. CUPTI's callbacks
+//! It does so ten times a second, sooner if threads note many launches, less often if no source needs it, and once more
+//! for a summary. CUPTI's callbacks
 //! only put buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines the collector adds what is joined
 //! to [`GpuRecords`] (`records`).
 //!
@@ -305,13 +306,15 @@ impl Collector {
     fn run(&'static self) {
         own::whole_thread();
         while !self.stop.load(Acquire) {
-            let period = self.sources.iter().map(|source| source.period()).max();
-            // Returns early after many notes, and sometimes without a reason.
-            std::thread::park_timeout(period.unwrap_or(PERIOD));
+            let parked = Instant::now();
+            std::thread::park_timeout(PERIOD);
             if self.stop.load(Acquire) {
                 return;
             }
-            self.flush_and_collect();
+            // It returns early after many notes, and sometimes without a reason.
+            if parked.elapsed() < PERIOD || self.sources.iter().all(|source| source.is_due()) {
+                self.flush_and_collect();
+            }
         }
     }
 
