@@ -51,8 +51,9 @@ const MOST_CHANGES: usize = 1 << 18;
 const PATIENCE: Duration = Duration::from_millis(1_500);
 const LAST_PATIENCE: Duration = Duration::from_millis(400);
 
-/// How often there is a round where graphs are recorded as a whole, and little arrives. Ten flushes a second cost 0.6 % of the tokens of a
-/// GPT-2 in a graph, with CUPTI alone, too (13.0, H200). Folds take records that come two seconds late.
+/// How often there is a round where graphs are recorded as a whole, and little arrives. Ten flushes a second cost 0.6 %
+/// of the tokens of a GPT-2 in a graph, with CUPTI alone, too (13.0, H200). Folds take records that come two seconds
+/// late.
 const FEWER: Duration = Duration::from_millis(500);
 
 /// CUPTI 13.0. In a flush, older ones deliver replays that run and are recorded as a whole, without a time and for good

@@ -2,9 +2,8 @@
 //! program itself.
 //!
 //! It does so ten times a second, sooner if threads note many launches, less often if no source needs it, and once more
-//! for a summary. CUPTI's callbacks
-//! only put buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines the collector adds what is joined
-//! to [`GpuRecords`] (`records`).
+//! for a summary. CUPTI's callbacks only put buffers aside (`entry`). The result is [`ActivityTotals`]. For timelines
+//! the collector adds what is joined to [`GpuRecords`] (`records`).
 //!
 //! It imports the threads' state, the session and the crate gpu-activity. It does not know who drains it, who writes
 //! timelines, or how the process ends.
