@@ -152,8 +152,8 @@ setters! {
     /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's
     /// buffers, filled buffers that wait to be read, launches and range instances with outstanding operations, other
     /// API calls until they are counted, and the launch notes of threads, which are collected ten times a second, or
-    /// less often while there are few. The report counts losses. Used only if kernels, copies or API calls are recorded.
-    /// Default: 256 MiB, at least 32 MiB.
+    /// less often while there are few. The report counts losses. Used only if kernels, copies or API calls are
+    /// recorded. Default: 256 MiB, at least 32 MiB.
     ///
     /// This limit does not cover the following memory, which does not grow with the number of launches:
     /// - rows of tables: one for each kernel, function and direction; one for each kernel by range and thread; and one
