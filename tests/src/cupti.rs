@@ -203,6 +203,17 @@ impl Recording {
         seen
     }
 
+    /// Keeps the buffers that came for the reader.
+    pub fn keep_buffers(&self) {
+        self.seen.0.lock().1.drain(..).for_each(|buffer| self.session.keep(buffer));
+    }
+
+    /// Reads all that is kept.
+    pub fn read(&self) {
+        self.session.hold();
+        let _losses = self.session.read(&mut |_| {});
+    }
+
     /// Keeps so many changes of graphs for the reader.
     pub fn keep_changes(&self, number: usize) {
         (0..number).for_each(|_| self.session.keep_change(GraphChange::Instantiated { graph: 1 }));

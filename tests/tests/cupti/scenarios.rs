@@ -113,15 +113,19 @@ fn period(fake: &Fake, ms: u64) {
     let flushed = Instant::now();
     session.flush();
     fake.graph(EXECUTABLE, 2, 0, 0);
-    assert!(!session.is_due());
     while !session.is_due() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let took = flushed.elapsed();
     assert!(took >= Duration::from_millis(ms), "{took:?}");
+    fake.kernel(1, c"k", 1);
+    session.flush();
+    session.keep_buffers();
+    assert!(session.is_due(), "a buffer has arrived");
+    session.read();
     session.flush();
     session.keep_changes(100_000);
-    assert!(session.is_due(), "much has arrived");
+    assert!(session.is_due(), "many changes have arrived");
     session.record_nodes();
     assert!(session.is_due());
     session.finish(true);
