@@ -15,6 +15,9 @@ use crate::process;
 /// 0.005 %.
 const SHORTEST_CALIBRATION: Duration = Duration::from_millis(2);
 
+/// For so long the pace is measured when the clock is made: it is then right to 1 %, which thresholds need.
+const FIRST_CALIBRATION: Duration = Duration::from_micros(20);
+
 /// A reading of the clock, in ticks since an arbitrary origin.
 pub(crate) type Ticks = u64;
 
@@ -37,6 +40,8 @@ pub(crate) struct Clock {
     origin_ticks: Ticks,
     /// Time of creation by CLOCK_MONOTONIC, in nanoseconds.
     origin_ns: u64,
+    /// Ticks a nanosecond as a fixed-point number with 20 fractional bits, for thresholds.
+    pace: u64,
     /// Ticks a nanosecond as a `f64`, from a measurement soon after the creation; 0 before it.
     rough_pace: AtomicU64,
     /// The last measured rate (0 before the first measurement), and the largest change between two measurements.
@@ -77,10 +82,28 @@ impl Clock {
             origin,
             origin_ticks,
             origin_ns,
+            pace: if tsc { first_pace(origin, origin_ticks) } else { 1 << PACE_BITS },
             rough_pace: AtomicU64::new(0),
             last_rate: AtomicU64::new(0),
             worst_correction_ppm: AtomicU64::new(0),
         }
+    }
+
+    /// A clock with this many ticks a second, for thresholds.
+    #[cfg(test)]
+    pub(crate) fn of_rate(ticks_a_second: u64) -> Self {
+        Self { pace: (ticks_a_second << PACE_BITS) / 1_000_000_000, ..Self::new() }
+    }
+
+    /// A threshold in ticks. All thresholds are times, so that no verdict depends on the rate of the clock.
+    #[inline]
+    pub(crate) const fn ticks(&self, threshold: Duration) -> u64 {
+        (threshold.as_nanos() as u64 * self.pace + HALF) >> PACE_BITS
+    }
+
+    /// A time in nanoseconds, as exact as [`ticks`](Self::ticks).
+    pub(crate) fn about_ns(&self, ticks: u64) -> u64 {
+        u64::try_from((u128::from(ticks) << PACE_BITS) / u128::from(self.pace.max(1))).unwrap_or(u64::MAX)
     }
 
     /// Whether ticks come from the time-stamp counter, so that [`read_tsc`] is the clock.
@@ -183,6 +206,26 @@ pub(crate) fn rate_since(is_tsc: bool, origin: Ticks, origin_ns: u64) -> Rate {
     Rate { ns_per_tick_q40: u64::try_from((ns << 40) / ticks).unwrap_or(1 << 40) }
 }
 
+const PACE_BITS: u32 = 20;
+const HALF: u64 = 1 << (PACE_BITS - 1);
+
+/// The pace of the time-stamp counter since its first reading. `faketime` makes the other clock stand still: then it is
+/// that of a usual processor.
+fn first_pace(origin: Instant, origin_ticks: Ticks) -> u64 {
+    const USUAL: u64 = 5 << PACE_BITS >> 1;
+    const MOST_TICKS: u64 = 1 << 20;
+    loop {
+        let (now, ticks) = paired_reading();
+        let (ns, ticks) = (now.duration_since(origin).as_nanos(), ticks.saturating_sub(origin_ticks));
+        if ns >= FIRST_CALIBRATION.as_nanos() {
+            return u64::try_from((u128::from(ticks) << PACE_BITS) / ns).unwrap_or(USUAL);
+        }
+        if ticks > MOST_TICKS {
+            return USUAL;
+        }
+    }
+}
+
 /// Waits until a clock is old enough to measure its rate. `std::thread::sleep` will not do: each signal that interrupts
 /// it prolongs it by the timer slack, so many signals keep it asleep. Gives up soon on a clock that stands still.
 fn wait_until_older(age: impl Fn() -> Duration) {
@@ -278,6 +321,16 @@ mod tests {
         assert_eq!(third.ns(5), 2);
         assert_eq!(Rate::IDENTITY.ns(u128::from(u64::MAX)), u64::MAX);
         assert_eq!(Rate::IDENTITY.ns(u128::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn thresholds_are_times() {
+        let threshold = Duration::from_micros(50);
+        let ticks = [24_000_000, 1_000_000_000, 2_600_000_000].map(|rate| Clock::of_rate(rate).ticks(threshold));
+        assert_eq!(ticks, [1_200, 50_000, 130_000]);
+        let clock = Clock::new();
+        let ns = clock.calibrate().ns(u128::from(clock.ticks(Duration::from_millis(20))));
+        assert!(ns.abs_diff(20_000_000) < 400_000, "{ns} ns");
     }
 
     #[test]

@@ -208,6 +208,7 @@ mod stream;
 mod stream;
 mod sync;
 mod thread;
+mod thresholds;
 mod tier;
 mod timeline;
 

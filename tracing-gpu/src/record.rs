@@ -256,9 +256,6 @@ impl Ended {
     }
 }
 
-/// In ticks, some 50 us: only ranges that take at least so long have a processor time. A reading takes 0.3 to 0.5 us.
-pub(crate) const LONG: u64 = 1 << 17;
-
 /// What is known of the processor time of a range, in ticks; the rest of its duration is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OnCpu {

@@ -440,7 +440,7 @@ impl<'a> Families<'a> {
         });
         let about = "What the latencies of calls are made of.";
         self.counters("call.state", "s", about, ["span", "state"], states);
-        let cancelled = calls.iter().map(|row| ([row.label().into(), "".into()], row.cancelled));
+        let cancelled = calls.iter().filter_map(|row| Some(([row.label().into(), "".into()], row.cancelled?)));
         self.counters("calls.cancelled", "", "Calls that were cancelled.", ["span", ""], cancelled);
     }
 

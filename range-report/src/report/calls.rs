@@ -139,7 +139,7 @@ pub(crate) fn mean(times: &Times) -> u64 {
 
 fn text(summary: &Summary, rows: &[&CallStats], options: &RenderOptions) -> String {
     let roomy = options.columns() >= ROOMY;
-    let no_cancelled = rows.iter().all(|row| row.cancelled == 0);
+    let no_cancelled = rows.iter().all(|row| row.cancelled == Some(0));
     let mut table = table_of(rows, options);
     let states = |of: fn(&CallStates) -> u64| {
         move |row: &CallStats| (row.states.as_ref().map_or(0, of), row.latency.total_ns.div_ceil(WORTH_A_COLUMN))

@@ -66,8 +66,10 @@ figures! {
     #[derive(Clone, Debug, Default, PartialEq)]
     figures CallTotals {
         /// Calls whose future was dropped without a poll, or long after its last poll, as an abort does. A future that
-        /// a timeout cancels was polled right before, and looks finished. They are in all other figures too.
-        cancelled: u64 = sum => "Cancelled";
+        /// a timeout cancels was polled right before, and looks finished. They are in all other figures too. `None`
+        /// where that is not known of too many calls.
+        #[serde(default)]
+        cancelled: Option<u64> = total => "Cancelled";
         /// Latencies: from the creation of the span to its end. An instance is a call that has ended.
         latency: Times = joined;
         /// Time during which an instance of the call was open on some thread. The thread may have run or been blocked:
@@ -137,10 +139,10 @@ impl Shown for Option<CallStates> {
 }
 
 impl CallStats {
-    /// Calls in the default domain that were on a thread all the time.
+    /// Calls in the default domain that were on a thread all the time, and none of which was cancelled.
     #[must_use]
     pub fn new(name: impl Into<String>, latency: Times) -> Self {
-        Self { name: name.into(), busy_ns: latency.total_ns, latency, ..Self::default() }
+        Self { name: name.into(), cancelled: Some(0), busy_ns: latency.total_ns, latency, ..Self::default() }
     }
 
     /// The name as [`RangeStats::label`] gives it.

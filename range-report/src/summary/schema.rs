@@ -82,6 +82,8 @@ pub(crate) mod since {
         F::of(now.known().map(|now| now.saturating_sub(before)))
     }
 
+    pub(crate) use sum as total;
+
     pub(crate) fn most<F: Figure>(now: F, before: F) -> F {
         let before = before.known().unwrap_or(0);
         F::of(now.known().filter(|now| *now > before))
@@ -153,6 +155,12 @@ impl Figure for Option<u64> {
 /// The sum of a figure's known parts. `of` is no closure type of its own, so this is compiled once for each row.
 pub(crate) fn sum<R, F: Figure>(parts: &[&R], of: fn(&R) -> F) -> F {
     known(parts, of, u64::saturating_add)
+}
+
+/// The sum of a figure's parts; unknown if one of them is.
+pub(crate) fn total<R, F: Figure>(parts: &[&R], of: fn(&R) -> F) -> F {
+    let is_known = parts.iter().all(|part| of(part).known().is_some());
+    if is_known { sum(parts, of) } else { F::of(None) }
 }
 
 pub(crate) fn most<R, F: Figure>(parts: &[&R], of: fn(&R) -> F) -> F {

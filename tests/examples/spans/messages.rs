@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::pin::pin;
+use std::task::Poll;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("roots-inside", roots_inside),
     ("kept-by-a-server", kept_by_a_server),
     ("entered-in-polls", entered_in_polls),
+    ("dropped-in-polls", dropped_in_polls),
     ("outlived", outlived),
     ("systems-on-workers", systems_on_workers),
 ];
@@ -119,6 +121,36 @@ fn entered_in_polls(tier: Tier) -> Outcome {
             info_span!("pump").in_scope(|| ());
             sleep(WAIT);
             assert!(span.in_scope(|| poll(future.as_mut())).is_ready());
+        }
+    })
+}
+
+/// Futures that have two children: one finishes in the second poll, and is kept for a while in that poll; the other is
+/// dropped in the third.
+fn dropped_in_polls(tier: Tier) -> Outcome {
+    measure(tier, || {
+        for _ in 0..CALLS {
+            let (mut kept, mut aborted) = (Some(Box::pin(Pending(1).instrument(info_span!("kept")))), None);
+            let mut polls = 0;
+            let outer = std::future::poll_fn(|_context| {
+                polls += 1;
+                if polls < 3 {
+                    let new = || Box::pin(Pending(9).instrument(info_span!("aborted")));
+                    assert!(poll(aborted.get_or_insert_with(new).as_mut()).is_pending());
+                    let is_ready = kept.as_mut().is_some_and(|kept| poll(kept.as_mut()).is_ready());
+                    if is_ready {
+                        sleep(WAIT);
+                        kept = None;
+                    }
+                    return Poll::Pending;
+                }
+                aborted = None;
+                Poll::Ready(())
+            });
+            let mut outer = pin!(outer.instrument(info_span!("outer")));
+            while poll(outer.as_mut()).is_pending() {
+                sleep(WAIT);
+            }
         }
     })
 }

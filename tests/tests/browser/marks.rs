@@ -18,7 +18,8 @@ fn calls_have_a_table_and_what_waits_is_said() {
     (latency.max_ns, latency.median_ns, latency.median_exact) = (120 * MS, Some(84e6), true);
     latency.quantiles = vec![Quantile::new(0.9, 90e6, true), Quantile::new(0.99, 118e6, false)];
     let mut query = CallStats::new("query_db", latency);
-    (query.cancelled, query.busy_ns, query.awaited_ns, query.awaited_self_ns) = (2, 9 * MS, 1_691 * MS, 1_690 * MS);
+    (query.cancelled, query.busy_ns, query.awaited_ns, query.awaited_self_ns) =
+        (Some(2), 9 * MS, 1_691 * MS, 1_690 * MS);
     let mut node = TreeNode::new("query_db");
     (node.calls, node.instances, node.total_ns, node.self_ns) = (20, 60, 9 * MS, 9 * MS);
     (node.awaited_ns, node.awaited_self_ns) = (Some(1_691 * MS), Some(1_690 * MS));

@@ -217,7 +217,7 @@ impl Server {
             .into_iter()
             .map(|(name, (lengths, cancelled))| {
                 let mut row = CallStats::new(name, with_quantiles(lengths));
-                row.cancelled = cancelled;
+                row.cancelled = Some(cancelled);
                 row.busy_ns = busy.get(name).copied().unwrap_or(0);
                 row.awaited_ns = row.latency.total_ns.saturating_sub(row.busy_ns);
                 row

@@ -91,9 +91,10 @@ pub(super) struct NodeCalls {
     /// Number and times by length, see [`CallCopy::by_length`].
     by_length: Keyed<u32, (u64, CallTimes)>,
     cancelled: u64,
-    /// Calls that look cancelled, and that look finished before another owner of the span entered it, too.
-    doubtful: u64,
-    shared: u64,
+    /// Calls of which it is not known whether they were cancelled.
+    unsure: u64,
+    /// Whether too little is known to count cancelled calls.
+    is_unknown: bool,
     dropped: u64,
     /// Calls of spans that are kept and entered again and again, and their uses that are calls of their own but not
     /// counted yet.
@@ -123,6 +124,7 @@ impl NodeCalls {
         self.times.add(&other.times);
         self.add_by_length(&other.by_length);
         self.cancelled += other.cancelled;
+        self.is_unknown |= other.is_unknown;
         self.batches += other.batches;
         self.in_batch += other.in_batch;
         self.share += other.share;
@@ -179,8 +181,7 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
             group.1.add(&CallTimes::of(u128::from(*latency), sums));
         }
         node.cancelled += sums.cancelled;
-        node.doubtful += sums.doubtful;
-        node.shared += sums.shared;
+        node.unsure += sums.unsure;
         node.dropped += sums.dropped;
         node.kept += sums.kept;
         node.uncounted += sums.uncounted;
@@ -201,18 +202,15 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
     (nodes.into_iter().map(|(id, _, node)| (id, node)).collect(), uncounted)
 }
 
-/// If a span has another owner beside its future, and the thread is stopped before it drops the finished future, the
-/// other owner's entry looks like the drop of a cancelled one. Calls that may be such are therefore believed to be
-/// cancelled only if no more calls of the node show another owner.
-///
-/// If futures are not entered for their drop, a last poll after a wait looks like the drop of a cancelled future. A
-/// cancellation is therefore believed only if as many finished calls look dropped: of the same node or, if none does
-/// there, of the same crate.
+/// Of at most one call in so many may it be unknown whether it was cancelled: a thread is seldom stopped right before it
+/// drops a finished future.
+const UNSURE_PART: u64 = 100;
+
+/// If futures are not entered for their drop, a last poll after a wait looks like the drop of a cancelled future.
+/// Cancelled calls are therefore counted only if as many finished calls look dropped: of the same node or, if none does
+/// there, of the same crate. Else their number is unknown.
 #[inline(never)]
 fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
-    for (_, _, node) in nodes.iter_mut().filter(|(_, _, node)| node.shared > node.doubtful) {
-        node.cancelled = node.cancelled.saturating_sub(node.doubtful);
-    }
     let mut crates: Named<Shown, [u64; 2]> = Keyed::default();
     for (_, source, node) in nodes.iter() {
         let [cancelled, dropped] = crates.row(((*source).to_owned(), 0));
@@ -221,9 +219,7 @@ fn believe(nodes: &mut [(u32, &str, NodeCalls)]) {
     for (_, source, node) in nodes {
         let of_crate = crates.get(&((*source).to_owned(), 0)).copied().unwrap_or_default();
         let [cancelled, dropped] = if node.dropped > 0 { [node.cancelled, node.dropped] } else { of_crate };
-        if dropped < cancelled {
-            node.cancelled = 0;
-        }
+        node.is_unknown = node.unsure * UNSURE_PART > node.latency.count || node.cancelled > 0 && dropped < cancelled;
     }
 }
 
@@ -300,7 +296,7 @@ pub(super) fn stats(merged: &Named<Shown, NodeCalls>, names: &Names, rate: Rate,
         let (domain, name) = label_text(names, calls.label)?;
         let mut row = CallStats::new(name, times(&calls.latency, rate, asked));
         row.domain = domain;
-        row.cancelled = calls.cancelled;
+        row.cancelled = (!calls.is_unknown).then_some(calls.cancelled);
         let CallTimes { busy, .. } = calls.times;
         row.busy_ns = rate.ns(busy);
         row.awaited_ns = rate.ns(calls.awaited());
@@ -409,13 +405,18 @@ mod tests {
     }
 
     #[test]
-    fn a_doubtful_cancellation_is_believed_unless_more_calls_show_another_owner() {
-        let cancelled = |shared| {
-            let node = NodeCalls { cancelled: 5, doubtful: 2, shared, dropped: 90, ..NodeCalls::default() };
-            let mut nodes = [(1, "here", node)];
+    fn the_number_of_cancelled_calls_is_unknown_where_too_little_is() {
+        let known = |[cancelled, unsure, dropped]: [u64; 3], others: u64| {
+            let mut node = NodeCalls { cancelled, unsure, dropped, ..NodeCalls::default() };
+            node.latency.count = 200;
+            let other = NodeCalls { dropped: others, ..NodeCalls::default() };
+            let mut nodes = [(1, "here", node), (2, "here", other)];
             believe(&mut nodes);
-            nodes[0].2.cancelled
+            !nodes[0].2.is_unknown
         };
-        assert_eq!([0, 2, 3].map(cancelled), [5, 5, 3]);
+        assert!(known([0, 0, 0], 0) && known([5, 2, 90], 0));
+        assert!(!known([5, 3, 90], 0), "more than one in a hundred calls may be cancelled, too");
+        assert!(known([90, 0, 90], 0) && !known([91, 0, 90], 300), "they may be last polls");
+        assert!(!known([100, 0, 0], 99) && known([100, 0, 0], 100), "others show that a drop is entered");
     }
 }

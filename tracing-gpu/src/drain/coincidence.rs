@@ -1,5 +1,7 @@
 //! Judges who has ended the waits of one name: one claim, or two where both fit, or none.
 
+use std::time::Duration;
+
 use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::WaitStats;
 
@@ -7,7 +9,8 @@ use super::{label_shown, values};
 use crate::clock::Rate;
 use crate::session::Names;
 use crate::session::asked_values::AskedValues;
-use crate::thread::coincidence::{By, CERTAIN, Key, LATE, LEAST, Sums, WINDOWS};
+use crate::thread::coincidence::{By, CERTAIN, Key, LATE, Sums, WINDOWS};
+use crate::thresholds::LONG_WAIT;
 
 /// A claim needs so many moments at which waits ended, this percentage of them right after it, and this one of the
 /// waits: with a moment, all of its queue is missed.
@@ -32,7 +35,7 @@ const AT_ONCE: u64 = 2;
 /// Powers of two.
 const LENGTHS: usize = 64;
 
-/// Waits of one name after one other: those of at least 2 to the power of `octave` ticks.
+/// Waits of one name after one other: those of at least 2 to the power of `octave` nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Claim {
     by: By,
@@ -50,12 +53,10 @@ pub(super) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValu
     let mut found = Vec::new();
     for (waiter, rows) in all.iter() {
         let row = |(claim, value): (Claim, Option<String>)| {
-            let least = (1_u64 << claim.octave).max(LEAST);
-            let window = WINDOWS[usize::from(claim.window)];
-            let before = if claim.window < LATE { 0 } else { window / 2 };
-            let within = window - before;
-            let [over_ns, within, before, time, longest] =
-                [least, within, before, claim.after.time, claim.after.longest].map(|ticks| rate.ns(u128::from(ticks)));
+            let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            let window = ns(WINDOWS[usize::from(claim.window)]);
+            let before_ns = if claim.window < LATE { 0 } else { window / 2 };
+            let [time, longest] = [claim.after.time, claim.after.longest].map(|ticks| rate.ns(u128::from(ticks)));
             let mut row = WaitStats::new(
                 label_shown(names, *waiter),
                 Some(label_shown(names, claim.by.label)),
@@ -65,9 +66,9 @@ pub(super) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValu
             );
             row.of_waits = Some(claim.all);
             row.by_chance = Some(claim.after.by_chance.div_ceil(CERTAIN));
-            row.over_ns = Some(over_ns);
-            row.within_ns = Some(within);
-            row.before_ns = (before > 0).then_some(before);
+            row.over_ns = Some((1_u64 << claim.octave).max(ns(LONG_WAIT)));
+            row.within_ns = Some(window - before_ns);
+            row.before_ns = (before_ns > 0).then_some(before_ns);
             if value.is_some() {
                 (row.value_waits, row.value_time_ns) = (Some(row.waits), Some(row.time_ns));
             }
@@ -185,6 +186,9 @@ fn is_surprise(after: &Sums, hit: f64, moments: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
+    use crate::session::endings::AllEndings;
+    use crate::thread::coincidence::{Coincidences, Waiter};
 
     const TIME: u64 = 1 << 24;
 
@@ -215,6 +219,43 @@ mod tests {
         // Another that is there as often by chance.
         let beside = [&rows[..], &[(key(2, 30), sums(62, 55, 80)), (key(3, 30), sums(54, 48, 24))]].concat();
         assert_eq!(named(&beside), [(1, 30, 68)]);
+    }
+
+    /// Waits of 1 to 5 ms, most of which end right after a range of one name, and all of them some time after one of
+    /// another name.
+    #[test]
+    fn verdicts_do_not_depend_on_the_rate_of_the_clock() {
+        let found = |ticks_a_second: u64, share: u64| {
+            let clock = Clock::of_rate(ticks_a_second);
+            let (all, coincidences) = (AllEndings::new(&clock), Coincidences::default());
+            let ticks = |us: u64| clock.ticks(Duration::from_micros(us));
+            let ended = |thread, label, begun, end| {
+                let mark = |at| all.unit.mark(label, at);
+                let endings = all.make(thread).expect("there is room");
+                endings.end(mark(end), [mark(begun), mark(begun), None], Default::default());
+            };
+            let mut now = ticks(1_000_000);
+            for number in 0..100 {
+                let (since, wait) = (now, 1_000 + number * 40);
+                let late = if number % 10 < share { 100 } else { 700 };
+                now += ticks(wait);
+                ended(1, 1, since - ticks(300), now - ticks(late));
+                ended(2, 2, since - ticks(300), now - ticks(900));
+                coincidences.clear_pause();
+                coincidences.look((&all, &clock), (7, Waiter::Call(None, None)), [since, now]);
+                now += ticks(500_000);
+            }
+            let mut rows = Keyed::default();
+            coincidences.copy().into_iter().for_each(|(key, sums)| _ = rows.insert(key, sums));
+            claims(&rows).iter().map(|claim| (claim.by, claim.window, claim.octave, claim.after.waits)).collect()
+        };
+        for share in 0..=10 {
+            let [first, others @ ..]: [Vec<_>; 3] =
+                [24_000_000, 1_000_000_000, 2_600_000_000].map(|rate| found(rate, share));
+            assert_eq!(others, [first.clone(), first.clone()], "{share} in ten waits");
+            let names: Vec<_> = first.iter().map(|(by, window, ..)| (by.label, *window)).collect();
+            assert_eq!(names, if share >= 9 { vec![(1, 0)] } else { vec![(1, 1), (2, 1)] }, "{share}");
+        }
     }
 
     #[test]

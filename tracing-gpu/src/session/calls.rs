@@ -15,24 +15,50 @@ use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
     Ordering::Release,
 };
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::endings::Mark;
 use super::owed::Owed;
-use crate::clock::Ticks;
+use crate::clock::{Clock, Ticks};
 use crate::record::{LinkedId, OnCpu, Place, RangeNumbers};
 use crate::span::codes::{Codes, FIELDS};
 
-/// Limits in ticks. A finished future is dropped right after its last poll; a cancelled future has waited before its
-/// drop. If the thread has entered another span meanwhile, about 100 us count as a wait; otherwise the thread may have
-/// been interrupted, and only about 20 ms do. A timeout polls once more before it gives up, and `select!` may, so a
-/// future that they cancel looks finished.
-const PAUSE: u64 = 1 << 18;
-const LONG_PAUSE: u64 = 1 << 26;
-/// In ticks, about 25 us: a finished future is dropped within this time after its last poll, also by a thread that has
-/// just slept, whose caches are cold.
-const AT_ONCE: u64 = 1 << 16;
+/// Pauses before an entry, in ticks. They decide only where [`Around`] does not. A finished future is dropped right
+/// after its last poll; a cancelled future has waited before its drop. A timeout polls once more before it gives up, and
+/// `select!` may, so a future that they cancel looks finished.
+#[derive(Clone, Copy, Debug)]
+struct Pauses {
+    /// A finished future is dropped within this time after its last poll.
+    at_once: u64,
+    /// A longer pause is a wait if the thread has entered another span meanwhile.
+    short: u64,
+    /// A longer pause is a wait if the thread has entered no other span meanwhile. A shorter one says nothing: the
+    /// thread may have been interrupted.
+    long: u64,
+}
+
+impl Pauses {
+    fn of(clock: &Clock) -> Self {
+        Self {
+            at_once: clock.ticks(Duration::from_micros(25)),
+            short: clock.ticks(Duration::from_micros(100)),
+            long: clock.ticks(Duration::from_millis(20)),
+        }
+    }
+}
+
+/// What the range around an entry tells about the time since the call was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Around {
+    /// It is a poll of a future that has gone on since then: nothing was awaited.
+    SamePoll,
+    /// It began later: the future was suspended.
+    Later,
+    /// There is none, or a range that is perhaps no poll.
+    Unknown,
+}
 
 /// Parts of [`Call::state`]: the number of instances that are open on other threads than its own, whether one was open
 /// there when the span closed, whether another thread has ever entered it, the number of child calls whose span is
@@ -56,9 +82,10 @@ const ACTIVE: u64 = IN_USE & !(AWAITED - CHILD);
 /// - `SUSPENDED`: it came so long after the previous exit that the call was suspended.
 /// - `DROPPED`: it came at once after it on the same thread, as the drop of a finished future does.
 /// - `AFTERWARDS`: it came after such a drop, by another owner of the span.
-/// - `LATE`: it came later than at once, but may be the drop of a finished future whose thread was stopped.
+/// - `LATE`: it came later than at once, but may be the drop of a finished future whose thread was stopped: whether the
+///   call was suspended is not known.
 /// - `DOUBTFUL`: it is `SUSPENDED`, but the call may have finished: another owner of the span came after or before such
-///   a late drop.
+///   a late drop, or a tool took part of the pause.
 const SUSPENDED: u8 = 1;
 const DROPPED: u8 = 2;
 const AFTERWARDS: u8 = 4;
@@ -74,6 +101,28 @@ pub(crate) enum Left {
     Earlier,
     /// A range of something else.
     Other,
+}
+
+/// An entry of a call.
+pub(crate) struct Entry<F: FnOnce(Ticks) -> Around> {
+    pub(crate) now: Ticks,
+    /// The range that its thread left last, if it was one of this call.
+    pub(crate) left: Left,
+    /// Whether a tool may have taken part of the time since then.
+    pub(crate) has_tool: bool,
+    /// When the thread was done with that range: a tool and a reading of the processor time take long. 0 if at once.
+    pub(crate) done: Ticks,
+    /// When it was woken for this poll; 0 where it is not known.
+    pub(crate) woken: Ticks,
+    /// The range around it; the argument is the last exit of the call.
+    pub(crate) around: F,
+}
+
+impl Entry<fn(Ticks) -> Around> {
+    /// An entry of which nothing more is known.
+    pub(crate) fn at(now: Ticks, left: Left) -> Self {
+        Self { now, left, has_tool: false, done: 0, woken: 0, around: |_exited| Around::Unknown }
+    }
 }
 
 /// One call. Any thread may use it; the times of a call that is entered on several threads at once are not exact.
@@ -200,12 +249,10 @@ pub(crate) struct EndedCall {
     /// Whether child calls were alive at its last exit, so that it could not close then. False for a kept span that is
     /// used in one range after another, because its children may be kept too.
     pub(crate) is_outlived: bool,
-    /// Whether it was dropped while it waited, assuming that its last entry was for the drop; and whether the same
-    /// entries may be those of a finished future and of another owner of its span.
+    /// Whether it was dropped while it waited, assuming that its last entry was for the drop; and whether that is not
+    /// known: a finished future whose thread was stopped has the same entries.
     pub(crate) is_cancelled: bool,
-    pub(crate) is_doubtful: bool,
-    /// Whether another owner of its span came last, some time after the drop of the finished future.
-    pub(crate) has_other_owner: bool,
+    pub(crate) is_unsure: bool,
     /// Whether its last entry was for the drop of a finished future.
     pub(crate) is_dropped: bool,
     /// Whether its last entries look exactly like those of a future that was polled and then dropped.
@@ -221,32 +268,48 @@ pub(crate) struct EndedCall {
 }
 
 impl Call {
-    /// Opens an instance. `is_here`: on the thread that created it. `left`: the range that its thread left last, if it
-    /// was one of this call. `woken`: when it was woken for this poll; 0 where it is not known. Returns how long it was
-    /// ready, as far as that is known.
+    /// Opens an instance. `is_here`: on the thread that created it. Returns how long it was ready, as far as that is
+    /// known.
     #[inline]
-    fn enter(&self, is_here: bool, now: Ticks, left: Left, woken: Ticks) -> u64 {
+    fn enter(&self, is_here: bool, entry: Entry<impl FnOnce(Ticks) -> Around>, pauses: &Pauses) -> u64 {
+        let Entry { now, left, has_tool, done, woken, around } = entry;
         let mut ready = 0;
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
             // While another instance is open, the call does not wait.
             let is_open = self.is_open(self.state.load(Relaxed));
-            let pause = if is_open { 0 } else { now.saturating_sub(self.exited.load(Relaxed)) };
+            let exited = self.exited.load(Relaxed);
+            let pause = if is_open { 0 } else { now.saturating_sub(exited) };
             let next = left == Left::Last;
+            let at_once = pauses.at_once + done.saturating_sub(exited);
             // What was woken is polled: it is not dropped now, and was not dropped before.
             let is_poll = woken > 0;
             let before = if is_poll || self.outlived.load(Relaxed) { 0 } else { self.last.load(Relaxed) };
             let is_after = before & DROPPED != 0;
-            let last = match pause {
-                _ if is_poll => 0,
-                0..=AT_ONCE if next && !is_open => DROPPED,
-                0..=LONG_PAUSE if next && !is_open => LATE,
-                _ if is_after => 0,
-                _ if pause > if next { LONG_PAUSE } else { PAUSE } => {
-                    let is_doubtful = before & LATE != 0 || left == Left::Earlier && pause <= LONG_PAUSE;
-                    if is_doubtful { SUSPENDED | DOUBTFUL } else { SUSPENDED }
+            let last = if is_poll || is_open || is_after && !next {
+                0
+            } else if next && pause <= at_once {
+                DROPPED
+            } else {
+                let around = around(exited);
+                let is_suspended = pause > if next { pauses.long } else { pauses.short };
+                match around {
+                    Around::SamePoll if next => DROPPED,
+                    Around::SamePoll => 0,
+                    Around::Unknown if !is_suspended => {
+                        if next {
+                            LATE
+                        } else {
+                            0
+                        }
+                    }
+                    _ if is_after => 0,
+                    Around::Later | Around::Unknown => {
+                        let is_sure = around == Around::Later || pause > pauses.long;
+                        let is_doubtful = before & LATE != 0 || !is_sure && (left == Left::Earlier || has_tool);
+                        if is_doubtful { SUSPENDED | DOUBTFUL } else { SUSPENDED }
+                    }
                 }
-                _ => 0,
             };
             self.pause.store(pause, Relaxed);
             self.last.store(if is_after { last | AFTERWARDS } else { last }, Relaxed);
@@ -679,6 +742,11 @@ impl Call {
         self.inside.load(Relaxed) == 0 && !(is_outermost && self.is_alone.load(Relaxed))
     }
 
+    /// Whether it was entered again while none of its instances was open, as futures are.
+    pub(crate) fn has_paused(&self) -> bool {
+        self.has_paused.load(Relaxed)
+    }
+
     /// Whether it was never entered.
     #[inline]
     pub(crate) fn is_new(&self) -> bool {
@@ -692,7 +760,8 @@ impl Call {
         let closed = now.max(exited);
         let entries = self.entries.load(Relaxed);
         let last = self.last.load(Relaxed);
-        let is_cancelled = entries == 1 || last & SUSPENDED != 0;
+        let is_unsure = last & (LATE | DOUBTFUL) != 0;
+        let is_cancelled = entries == 1 || last & SUSPENDED != 0 && !is_unsure;
         let is_dropped = last & (DROPPED | AFTERWARDS) != 0 && !is_cancelled;
         // A finished future awaits nothing until its drop. In other cases its last poll was the last entry.
         let pause = if is_dropped { self.pause.load(Relaxed) } else { 0 };
@@ -710,8 +779,7 @@ impl Call {
             has_paused: self.has_paused.load(Relaxed),
             is_outlived: self.outlived.load(Relaxed) && !self.used_again.load(Relaxed),
             is_cancelled,
-            is_doubtful: last & DOUBTFUL != 0,
-            has_other_owner: last & (AFTERWARDS | DROPPED | LATE) == AFTERWARDS && !is_cancelled,
+            is_unsure,
             is_dropped,
             has_finished: last & (DROPPED | AFTERWARDS) != 0 && !self.used_again.load(Relaxed),
             uncounted: if self.is_alone.load(Relaxed) { self.uncounted.load(Relaxed) } else { 0 },

@@ -1,17 +1,16 @@
 //! What has ended last on each thread, as other threads read it: who may have let go of what their calls waited for.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::time::Duration;
 
 use once_cell::race::OnceBox;
 
 use crate::chunked::Chunked;
-use crate::clock::Ticks;
+use crate::clock::{Clock, Ticks};
 use crate::span::codes::{Codes, FIELDS};
 
 /// Endings that are kept of each thread.
 const KEPT: usize = 64;
-/// The unit of times, in ticks: some 0.4 us.
-const UNIT: u32 = 10;
 const TIME_BITS: u32 = 40;
 const TIME: u64 = (1 << TIME_BITS) - 1;
 
@@ -19,13 +18,39 @@ const TIME: u64 = (1 << TIME_BITS) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark(u64);
 
-impl Mark {
-    /// `None` for a label that has no room: names made at run time have smaller ones.
-    pub(crate) fn new(label: u32, at: Ticks) -> Option<Self> {
-        let label = u64::from(label) + 1;
-        (label >> (64 - TIME_BITS) == 0).then_some(Self(label << TIME_BITS | at >> UNIT & TIME))
+/// The unit of moments: a power of two ticks, between 0.2 and 0.5 us.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit(u32);
+
+impl Unit {
+    pub(crate) fn of(clock: &Clock) -> Self {
+        Self(clock.ticks(Duration::from_nanos(500)).checked_ilog2().unwrap_or(0))
     }
 
+    /// Ticks in units.
+    pub(crate) fn units(self, ticks: u64) -> u64 {
+        ticks >> self.0
+    }
+
+    /// Units in ticks.
+    pub(crate) fn ticks(self, units: u64) -> u64 {
+        units << self.0
+    }
+
+    /// `None` for a label that has no room: names made at run time have smaller ones.
+    pub(crate) fn mark(self, label: u32, at: Ticks) -> Option<Mark> {
+        let label = u64::from(label) + 1;
+        (label >> (64 - TIME_BITS) == 0).then_some(Mark(label << TIME_BITS | self.units(at) & TIME))
+    }
+
+    /// How many units before `now` a mark was made. `None` if it comes later.
+    pub(crate) fn age(self, mark: Mark, now: Ticks) -> Option<u64> {
+        let age = self.units(now).wrapping_sub(mark.0) & TIME;
+        (age <= TIME / 2).then_some(age)
+    }
+}
+
+impl Mark {
     /// A mark as a word.
     pub(crate) fn bits(mark: Option<Self>) -> u64 {
         mark.map_or(0, |mark| mark.0)
@@ -38,22 +63,6 @@ impl Mark {
     pub(crate) fn label(self) -> u32 {
         (self.0 >> TIME_BITS) as u32 - 1
     }
-
-    /// How many units before `now` it was. `None` if it comes later.
-    pub(crate) fn age(self, now: Ticks) -> Option<u64> {
-        let age = (now >> UNIT).wrapping_sub(self.0) & TIME;
-        (age <= TIME / 2).then_some(age)
-    }
-}
-
-/// Ticks in units.
-pub(crate) fn units(ticks: u64) -> u64 {
-    ticks >> UNIT
-}
-
-/// Units in ticks.
-pub(crate) fn in_ticks(units: u64) -> u64 {
-    units << UNIT
 }
 
 /// The last outermost ranges that have ended on a thread: polls of futures, and long ranges.
@@ -151,12 +160,18 @@ pub(crate) struct AllEndings {
     count: AtomicU32,
     /// A program without waits notes no ends.
     are_asked_for: AtomicBool,
+    pub(crate) unit: Unit,
 }
 
 impl AllEndings {
-    pub(crate) fn new() -> Self {
-        let moments = [const { AtomicU64::new(0) }; 64];
-        Self { threads: Chunked::new(), moments, count: AtomicU32::new(0), are_asked_for: AtomicBool::new(false) }
+    pub(crate) fn new(clock: &Clock) -> Self {
+        Self {
+            threads: Chunked::new(),
+            moments: [const { AtomicU64::new(0) }; 64],
+            count: AtomicU32::new(0),
+            are_asked_for: AtomicBool::new(false),
+            unit: Unit::of(clock),
+        }
     }
 
     /// Those of a thread. Other threads note theirs from now on.
@@ -197,20 +212,31 @@ impl AllEndings {
 mod tests {
     use super::*;
 
+    const UNIT: Unit = Unit(10);
+
+    #[test]
+    fn a_unit_is_short_at_any_rate() {
+        let unit = |rate| Unit::of(&Clock::of_rate(rate)).ticks(1);
+        assert_eq!([24_000_000, 1_000_000_000, 2_600_000_000].map(unit), [8, 256, 1_024]);
+    }
+
     #[test]
     fn a_mark_has_a_label_and_an_age() {
-        let mark = Mark::new(7, 5_000 << UNIT).unwrap();
-        assert_eq!((mark.label(), mark.age(5_100 << UNIT), mark.age(4_999 << UNIT)), (7, Some(100), None));
-        let late = Mark::new(0, u64::MAX).unwrap();
-        assert_eq!((late.label(), late.age(9 << UNIT)), (0, Some(10)), "times go round");
-        assert_eq!(Mark::new(u32::MAX, 0), None);
+        let mark = UNIT.mark(7, UNIT.ticks(5_000)).unwrap();
+        assert_eq!(
+            (mark.label(), UNIT.age(mark, UNIT.ticks(5_100)), UNIT.age(mark, UNIT.ticks(4_999))),
+            (7, Some(100), None)
+        );
+        let late = UNIT.mark(0, u64::MAX).unwrap();
+        assert_eq!((late.label(), UNIT.age(late, UNIT.ticks(9))), (0, Some(10)), "times go round");
+        assert_eq!(UNIT.mark(u32::MAX, 0), None);
     }
 
     #[test]
     fn those_of_any_thread_are_found() {
-        let all = AllEndings::new();
+        let all = AllEndings::new(&Clock::new());
         for thread in [3, 1_000] {
-            all.make(thread).unwrap().end(Mark::new(thread, 1 << UNIT), [None; 3], Codes::default());
+            all.make(thread).unwrap().end(UNIT.mark(thread, UNIT.ticks(1)), [None; 3], Codes::default());
         }
         let labels: Vec<u32> = all.iter().flat_map(Endings::all).map(|last| last.range.label()).collect();
         assert_eq!(labels, [3, 1_000]);
@@ -219,7 +245,7 @@ mod tests {
     #[test]
     fn the_last_endings_are_kept() {
         let endings = Endings::default();
-        let mark = |number: u64| Mark::new(number as u32, number << UNIT);
+        let mark = |number: u64| UNIT.mark(number as u32, UNIT.ticks(number));
         endings.begin(mark(3));
         (0..=KEPT as u64).for_each(|number| endings.end(mark(number), [mark(0), mark(0), None], Codes::default()));
         let mut all: Vec<_> = endings.all().map(|last| (last.range.label(), last.woken.is_some())).collect();

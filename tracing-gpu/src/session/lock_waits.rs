@@ -171,15 +171,15 @@ impl Wakes {
 mod tests {
     use super::*;
     use crate::record::{OnCpu, Place};
-    use crate::session::calls::Left;
     use crate::session::calls::table::{Calls, Spare};
+    use crate::session::calls::{Entry, Left};
 
     /// A call waits in operation 5 from 20 on. Label 9 gives it the lock at 40, and wakes its task 6. It is polled.
     fn waits(disturb: impl FnOnce(&LockWaits)) -> Option<Ticks> {
-        let (calls, waits) = (Calls::new(), LockWaits::default());
+        let (calls, waits) = (Calls::new(&crate::clock::Clock::new()), LockWaits::default());
         let id = calls.begin(&Spare::default(), 0, Place::new(1, 1), 0, 1);
         let call = calls.get(id).unwrap();
-        calls.enter(0, call, 10, Left::Other, 0);
+        calls.enter(0, call, Entry::at(10, Left::Other));
         waits.wait(5, call);
         calls.exit(0, id, 20, OnCpu::default());
         waits.give(5, 40, 9, || Owed::to(9, 40));
@@ -187,7 +187,7 @@ mod tests {
         disturb(&waits);
         let task = waits.poll(6).map(|wakes| (6, wakes));
         let is_given = waits.is_given(call, 1, task);
-        calls.enter(0, call, 50, Left::Other, 0);
+        calls.enter(0, call, Entry::at(50, Left::Other));
         assert_eq!(waits.is_given(call, 1, task), is_given, "while it is polled, too");
         assert!(!waits.is_given(call, 2, task), "it waits no more");
         let wait = waits.take(5)?;
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn operations_of_futures_that_were_dropped_make_room() {
-        let (calls, waits) = (Calls::new(), LockWaits::default());
+        let (calls, waits) = (Calls::new(&crate::clock::Clock::new()), LockWaits::default());
         let id = calls.begin(&Spare::default(), 0, Place::new(1, 1), 0, 1);
         let call = calls.get(id).unwrap();
         let span = |operation: usize| (operation * PARTS) as u64;

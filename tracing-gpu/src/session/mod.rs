@@ -39,6 +39,7 @@ use crate::span::samples::{self, NameSamples};
 use crate::span::site::{Site, site_key};
 use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
+use crate::thresholds::Thresholds;
 use asked_values::AskedValues;
 use batches::Batches;
 use calls::table::Calls;
@@ -147,6 +148,7 @@ pub(crate) struct Session {
     /// Room for a timeline's records, if there is one.
     pub(crate) tape_room: Option<TapeRoom>,
     pub(crate) losses: LossCounters,
+    pub(crate) thresholds: Thresholds,
     pub(crate) calls: Calls,
     pub(crate) batches: Batches,
     /// Whether the tree follows only the creation of spans.
@@ -209,6 +211,9 @@ impl Session {
             id: NEXT.fetch_add(1, Relaxed),
             process: std::process::id(),
             gate: SessionGate::new(if options.active { next_gate() } else { FINISHED }, window),
+            thresholds: Thresholds::of(&clock),
+            calls: Calls::new(&clock),
+            endings: AllEndings::new(&clock),
             clock,
             nvtx: options.nvtx,
             statistics: options.statistics,
@@ -224,10 +229,8 @@ impl Session {
             budget,
             tape_room: options.tape_room,
             losses: LossCounters::default(),
-            calls: Calls::new(),
             batches: Batches::default(),
             by_creation: options.parents == Parents::Created,
-            endings: AllEndings::new(),
             lock_waits: LockWaits::default(),
             values: AskedValues::new(),
             misread: MisreadValues::default(),

@@ -66,10 +66,8 @@ pub(crate) struct CallSums {
     pub(crate) ready_alone: u64,
     /// Calls that were dropped while they waited.
     pub(crate) cancelled: u64,
-    /// Those of them that may have finished, if their span has another owner.
-    pub(crate) doubtful: u64,
-    /// Calls that another owner of the span entered last, after the drop of a finished future.
-    pub(crate) shared: u64,
+    /// Calls of which that is not known.
+    pub(crate) unsure: u64,
     /// Calls that were entered for their drop after they had finished.
     pub(crate) dropped: u64,
     /// Calls of spans that are kept and entered again and again.
@@ -79,7 +77,7 @@ pub(crate) struct CallSums {
 }
 
 /// Number of words of [`CallSums`].
-const SUMS: usize = 13;
+const SUMS: usize = 12;
 
 /// Sums over calls that batches served, once both have closed: apart, because few calls are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,7 +115,7 @@ macro_rules! sums {
     };
 }
 
-sums!(busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone, cancelled, doubtful, shared, dropped, kept, uncounted);
+sums!(busy, idle, outlived, on_cpu, off_cpu, ready, ready_alone, cancelled, unsure, dropped, kept, uncounted);
 
 /// A consistent copy of a row, in ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -286,7 +284,7 @@ mod tests {
         const CALLS: u64 = 100_000;
         let (row, budget) = (CallRow::default(), Budget::new(1 << 20));
         row.identify(CallIdentity { node: 3, label: 2, source: "here" });
-        let sums = CallSums::of([1, 2, 5, 4, 6, 3, 7, 1, 0, 1, 0, 1, 3]);
+        let sums = CallSums::of([1, 2, 5, 4, 6, 3, 7, 1, 0, 1, 0, 3]);
         let is_of_one_moment = || {
             let CallCopy { latency, sums: all, .. } = row.copy(0).unwrap();
             let count = latency.count;
@@ -310,7 +308,7 @@ mod tests {
         assert_eq!(row.copy(0), None);
         let identity = CallIdentity { node: 3, label: 2, source: "here" };
         row.identify(identity);
-        let each = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 9]);
+        let each = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 9]);
         for window in [[7, 9, 30].as_slice(), &[4]] {
             window.iter().for_each(|latency| row.add(*latency, &each, &budget));
             row.add_sums(&CallSums { uncounted: 100, ..CallSums::default() });
@@ -319,7 +317,7 @@ mod tests {
             let uncounted = 9 * n + 100;
             let sums = CallSums { uncounted, ..CallSums::of(each.words().map(|sum| sum * n)) };
             let latency = Distribution::of(window.iter().copied());
-            let times = CallSums { cancelled: 0, doubtful: 0, shared: 0, dropped: 0, kept: 0, uncounted: 0, ..each };
+            let times = CallSums { cancelled: 0, unsure: 0, dropped: 0, kept: 0, uncounted: 0, ..each };
             let of_length = |latency: &u64| CallsOfLength { calls: 1, latency: *latency, sums: times };
             let by_length = window.iter().map(|latency| (bucket_of(*latency) as u32, of_length(latency))).collect();
             let served = ServedSums::of([2, 4, 6]);
@@ -335,7 +333,7 @@ mod tests {
         let (row, budget) = (CallRow::default(), Budget::new(1 << 20));
         let identity = CallIdentity { node: 3, label: 2, source: "here" };
         row.identify(identity);
-        let each = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 9]);
+        let each = CallSums::of([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 9]);
         let mut before = CallCopy::empty(identity);
         for part in [[7, 9, 30].as_slice(), &[4], &[], &[9, 8, 900, 9]] {
             let alone = CallRow::default();

@@ -15,29 +15,34 @@
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use range_report::stats::{Keyed, Lean, order};
 
 use crate::clock::{Clock, Ticks};
 use crate::session::asked_values::AskedValues;
-use crate::session::endings::{AllEndings, Endings, Last, Mark, in_ticks, units};
+use crate::session::endings::{AllEndings, Endings, Last, Mark, Unit};
 use crate::span::codes::Codes;
 
-/// A shorter wait is not looked at: some 0.8 ms, in ticks.
-pub(crate) const LEAST: u64 = 1 << 21;
-/// How soon a wait ends after what ended it, in ticks: some 0.2 ms; 1.6 ms, on a machine that is too busy to go on at
-/// once; and 6.5 ms, where what was let go has a way to go, as a connection that its pool asks whether it is alive.
-/// From [`LATE`] on, half of the window is before the end of the wait, and half after it.
-pub(crate) const WINDOWS: [u64; 5] = [1 << 19, 1 << 22, 1 << 24, 1 << 20, 1 << 23];
+/// How soon a wait ends after what ended it: 0.2 ms; 1.6 ms, on a machine that is too busy to go on at once; and
+/// 6.4 ms, where what was let go has a way to go, as a connection that its pool asks whether it is alive. From [`LATE`]
+/// on, half of the window is before the end of the wait, and half after it.
+pub(crate) const WINDOWS: [Duration; 5] = [
+    Duration::from_micros(200),
+    Duration::from_micros(1_600),
+    Duration::from_micros(6_400),
+    Duration::from_micros(400),
+    Duration::from_micros(3_200),
+];
 pub(crate) const LATE: u8 = 3;
 /// A time that is long past.
 const LONG_PAST: Ticks = 1;
 /// How long after a wait the second look is.
-const DELAY: u64 = WINDOWS[4] / 2;
-/// A thread that runs nothing for so long, some 50 us, waits for something to do.
-const FREE: u64 = 1 << 17;
-/// Nor is a thread free that runs nothing for so small a part of what it ran before, and some 0.2 ms at most.
+const DELAY: Duration = Duration::from_micros(1_600);
+/// A thread that runs nothing for so long waits for something to do.
+const FREE: Duration = Duration::from_micros(50);
+/// Nor is a thread free that runs nothing for so small a part of what it ran before, and 0.2 ms at most.
 const RUNTIME_PART: u64 = 64;
 /// Chance of one.
 pub(crate) const CERTAIN: u64 = 1 << 16;
@@ -53,14 +58,14 @@ const PAUSE_PER_COST: u64 = 250;
 const PAUSE_PER_LATER_COST: u64 = 1_000;
 /// Looks of one thread that know its waits well.
 const MANY: u64 = 4_096;
-/// The same for reading values, for at most 2 % of the time: each call pays for its own. What was not used in so many
-/// ticks (some 10 ms) is lost.
+/// The same for reading values, for at most 2 % of the time: each call pays for its own. What was not used for so long
+/// is lost.
 const PAUSE_PER_VALUES: u64 = 50;
-const UNUSED: u64 = 1 << 25;
-/// Values that take longer to format, some 0.2 ms, are costly.
-const COSTLY: u64 = 1 << 19;
+const UNUSED: Duration = Duration::from_millis(10);
+/// Values that take longer to format are costly.
+const COSTLY: Duration = Duration::from_micros(200);
 
-/// Waits of one name and of about one length (a power of two) that ended within a window after a range of one name; or
+/// Waits of one name and of about one length (a power of two, in nanoseconds) that ended within a window after a range of one name; or
 /// all that were looked at ([`ANY`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
@@ -144,6 +149,7 @@ struct Wait {
     since: Ticks,
     /// When the first of its queue went on.
     until: Ticks,
+    octave: u8,
     is_new_moment: bool,
     is_of_thread: bool,
     is_in_poll: bool,
@@ -230,29 +236,32 @@ impl Coincidences {
     ) -> Option<Mark> {
         let is_in_poll = matches!(kind, Waiter::Thread(_, Some(_)));
         if self.pause(is_in_poll).passes_over(now, now - since) {
-            return Mark::new(waiter, now);
+            return endings.unit.mark(waiter, now);
         }
         if let Waiter::Thread(own, _) = kind {
             self.look_late((endings, clock), own, now);
         }
-        let began = clock.now();
+        let (began, unit) = (clock.now(), endings.unit);
+        let units = |ticks| unit.units(ticks);
+        let close = clock.ticks(WINDOWS[0]);
         let state = &mut *self.state.lock();
-        state.see(endings.iter(), [since, now], matches!(kind, Waiter::Thread(..)));
+        state.see((endings.iter(), unit), ([since, now], close), matches!(kind, Waiter::Thread(..)));
         // A range that was off the CPU is among them, since it ends with its wait.
         state.seen.retain(|seen| (seen.label, seen.age) != (waiter, 0));
         let known = known(endings, now);
         if known == 0 && is_in_poll {
-            return Mark::new(waiter, now); // the worker has polled nothing for so long that nothing is known any more
+            return unit.mark(waiter, now); // the worker has polled nothing for so long that nothing is known any more
         }
         let (is_thread, held_by, task) = match kind {
             Waiter::Thread(_, task) => (true, None, task),
             Waiter::Call(held_by, task) => (false, held_by, task),
         };
-        let mut wait = Wait { waiter, since, until: now, is_new_moment: false, is_of_thread: is_thread, is_in_poll };
-        for (window, &ticks) in (0..LATE).zip(&WINDOWS) {
+        let mut wait =
+            Wait { waiter, since, until: now, octave: 0, is_new_moment: false, is_of_thread: is_thread, is_in_poll };
+        for (window, ticks) in (0..LATE).zip(WINDOWS.map(|window| clock.ticks(window))) {
             let before = head_of_queue(&state.seen, waiter, units(now - since), units(ticks));
             // The last window is the longest, which finds the most of a queue.
-            wait.until = now - in_ticks(before);
+            wait.end(now - unit.ticks(before), clock);
             let number = waiter * u32::from(LATE) + u32::from(window);
             wait.is_new_moment = endings.is_new_moment(number, wait.until, ticks);
             let span = units(wait.length()).min(known.saturating_sub(before));
@@ -270,10 +279,10 @@ impl Coincidences {
         }
         if is_thread {
             state.late = Some(wait);
-            self.late_at.store(wait.until + DELAY, Relaxed);
+            self.late_at.store(wait.until + clock.ticks(DELAY), Relaxed);
         }
         self.pause(is_in_poll).lengthen(now, clock.now().saturating_sub(began));
-        Mark::new(waiter, wait.until)
+        unit.mark(waiter, wait.until)
     }
 
     /// A thread has waited in a poll. The first look is at its next poll of another call, or at the end of a range: the
@@ -284,10 +293,10 @@ impl Coincidences {
     }
 
     /// The wait in a poll that is to be looked at now.
-    pub(crate) fn take_of_poll(&self) -> Option<PollWait> {
+    pub(crate) fn take_of_poll(&self, clock: &Clock) -> Option<PollWait> {
         let state = &mut *self.state.lock();
         let wait = state.of_poll.take()?;
-        self.late_at.store(state.late.map_or(0, |late| late.until + DELAY), Relaxed);
+        self.late_at.store(state.late.map_or(0, |late| late.until + clock.ticks(DELAY)), Relaxed);
         Some(wait)
     }
 
@@ -313,18 +322,20 @@ impl Coincidences {
     /// thread itself ends more proves nothing, nor that others of its queue do.
     pub(crate) fn look_late(&self, (endings, clock): (&AllEndings, &Clock), own: &Endings, now: Ticks) {
         self.late_at.store(0, Relaxed);
-        let began = clock.now();
+        let (began, unit) = (clock.now(), endings.unit);
+        let close = clock.ticks(WINDOWS[0]);
         let state = &mut *self.state.lock();
         let Some(wait) = state.late.take() else { return };
-        for (window, &ticks) in (0..).zip(&WINDOWS).skip(LATE.into()) {
+        for (window, ticks) in (0..).zip(WINDOWS.map(|window| clock.ticks(window))).skip(LATE.into()) {
             // The thread may wait again already: no later than that.
             let at = now.min(wait.until + ticks / 2);
-            let (ticks, known) = (units(at - wait.until + ticks / 2), known(endings, at));
+            let (ticks, known) = (unit.units(at - wait.until + ticks / 2), known(endings, at));
             if known <= ticks {
                 continue;
             }
-            state.see(endings.iter().filter(|other| !std::ptr::eq(*other, own)), [wait.since, at], true);
-            let span = units(at - wait.since).min(known);
+            let others = endings.iter().filter(|other| !std::ptr::eq(*other, own));
+            state.see((others, unit), ([wait.since, at], close), true);
+            let span = unit.units(at - wait.since).min(known);
             let of_queue = |seen: &&Seen| seen.woken.is_some_and(|(label, _)| label == wait.waiter);
             let ended = state.seen.iter().filter(|seen| seen.had_begun && !of_queue(seen));
             let ended = ended.map(|seen| (By::label(seen.label), seen.age, seen.began_with));
@@ -360,6 +371,11 @@ impl Coincidences {
             .for_each(|word| word.store(0, Relaxed));
     }
 
+    #[cfg(test)]
+    pub(crate) fn clear_pause(&self) {
+        self.pause.until.store(0, Relaxed);
+    }
+
     pub(crate) fn copy(&self) -> Vec<(Key, Sums)> {
         let state = self.state.lock();
         state.rows.iter().chain(state.values.iter()).map(|(key, sums)| (*key, *sums)).in_vec()
@@ -372,7 +388,7 @@ impl Coincidences {
     /// The values of a new call, unless those of others took long enough.
     pub(crate) fn read_values(&self, clock: &Clock, read: impl FnOnce() -> Option<Codes>) -> Read {
         let now = clock.now();
-        let unread_until = self.unread_until.load(Relaxed).max(now.saturating_sub(UNUSED));
+        let unread_until = self.unread_until.load(Relaxed).max(now.saturating_sub(clock.ticks(UNUSED)));
         if unread_until > now {
             return Read::Nothing;
         }
@@ -380,7 +396,7 @@ impl Coincidences {
         let cost = clock.now().saturating_sub(now);
         self.unread_until.store(unread_until + cost * PAUSE_PER_VALUES, Relaxed);
         match codes {
-            Some(codes) if cost < COSTLY => Read::Values(codes),
+            Some(codes) if cost < clock.ticks(COSTLY) => Read::Values(codes),
             _ => Read::Costly,
         }
     }
@@ -417,8 +433,13 @@ impl Wait {
         self.until.saturating_sub(self.since)
     }
 
+    fn end(&mut self, until: Ticks, clock: &Clock) {
+        self.until = until;
+        self.octave = clock.about_ns(self.length()).max(1).ilog2() as u8;
+    }
+
     fn key(&self, by: By, window: u8) -> Key {
-        Key { waiter: self.waiter, by, window, octave: self.length().max(1).ilog2() as u8 }
+        Key { waiter: self.waiter, by, window, octave: self.octave }
     }
 
     fn sums(&self) -> Sums {
@@ -429,9 +450,15 @@ impl Wait {
 
 impl State {
     /// Collects what ended in a wait.
-    fn see<'a>(&mut self, endings: impl Iterator<Item = &'a Endings>, wait: [Ticks; 2], is_of_thread: bool) {
+    fn see<'a>(
+        &mut self,
+        (endings, unit): (impl Iterator<Item = &'a Endings>, Unit),
+        wait: ([Ticks; 2], u64),
+        is_of_thread: bool,
+    ) {
+        let seen = |ending| Seen::of(&ending, unit, wait, is_of_thread);
         self.seen.clear();
-        self.seen.extend(endings.flat_map(Endings::all).filter_map(|ending| Seen::of(&ending, wait, is_of_thread)));
+        self.seen.extend(endings.flat_map(Endings::all).filter_map(seen));
     }
 
     /// Adds a wait to the rows of the values of calls that ended within the window before its end. Calls of one name
@@ -468,16 +495,17 @@ impl State {
 
 /// Whether a thread ran this range for most of the wait of a call that it polls now, and has run others ever since, for
 /// so long: else it was free to poll the call. Between polls a runtime works for some time, too.
-pub(crate) fn has_held([start, end]: [Ticks; 2], ran_since: u64, [since, now]: [Ticks; 2]) -> bool {
+pub(crate) fn has_held(clock: &Clock, [start, end]: [Ticks; 2], ran_since: u64, [since, now]: [Ticks; 2]) -> bool {
     let (held, gap) = (end.saturating_sub(start.max(since)), now.saturating_sub(end));
-    let was_free = gap.saturating_sub(ran_since) > (gap / 4).max((held / RUNTIME_PART).min(WINDOWS[0])).max(FREE);
-    gap <= WINDOWS[1] && !was_free && held >= (now - since) / 4 * 3
+    let of_runtime = (held / RUNTIME_PART).min(clock.ticks(WINDOWS[0]));
+    let was_free = gap.saturating_sub(ran_since) > (gap / 4).max(of_runtime).max(clock.ticks(FREE));
+    gap <= clock.ticks(WINDOWS[1]) && !was_free && held >= (now - since) / 4 * 3
 }
 
 /// Before the oldest ending that a thread has kept nothing is known: how many units that is before `now`.
 fn known(endings: &AllEndings, now: Ticks) -> u64 {
     let oldest = endings.iter().filter_map(Endings::oldest);
-    oldest.map(|oldest| oldest.age(now).unwrap_or(0)).min().unwrap_or(u64::MAX)
+    oldest.map(|oldest| endings.unit.age(oldest, now).unwrap_or(0)).min().unwrap_or(u64::MAX)
 }
 
 /// What had ended when a wait did. Times are units before its end.
@@ -496,16 +524,16 @@ struct Seen {
 
 impl Seen {
     /// `None` for what ended before the wait began, or after its end.
-    fn of(ending: &Last, [since, now]: [Ticks; 2], is_of_thread: bool) -> Option<Self> {
-        let (label, age) = (ending.range.label(), ending.range.age(now).filter(|age| *age < units(now - since))?);
-        let close = units(WINDOWS[0]);
+    fn of(ending: &Last, unit: Unit, ([since, now], close): ([Ticks; 2], u64), is_of_thread: bool) -> Option<Self> {
+        let age = unit.age(ending.range, now).filter(|age| *age < unit.units(now - since))?;
+        let (label, at_latest, close) = (ending.range.label(), since.saturating_add(close), unit.units(close));
         // A poll has a lock of threads only while it runs.
         let begun = if is_of_thread { ending.entered } else { ending.begun };
-        let begun = begun.and_then(|begun| begun.age(since));
+        let begun = begun.and_then(|begun| unit.age(begun, since));
         // At the latest a bit after the waiter, and for a new thread to begin takes a while.
-        let off_since = ending.off_since.and_then(|off| off.age(since.saturating_add(in_ticks(close))));
+        let off_since = ending.off_since.and_then(|off| unit.age(off, at_latest));
         let began_with = begun.is_some_and(|age| age < close) || off_since.is_some_and(|age| age < 3 * close);
-        let woken = ending.woken.and_then(|woken| Some((woken.label(), woken.age(now)?)));
+        let woken = ending.woken.and_then(|woken| Some((woken.label(), unit.age(woken, now)?)));
         Some(Self { label, age, had_begun: begun.is_some(), began_with, woken, codes: ending.codes })
     }
 }
@@ -541,7 +569,20 @@ fn in_window(ended: &mut [(By, u64, bool)], window: u64, span: u64, mut found: i
 mod tests {
     use super::*;
 
-    const WINDOW: u64 = WINDOWS[0];
+    /// The first window at the rate of these tests, at which all windows are powers of two.
+    const WINDOW: u64 = 1 << 19;
+
+    fn clock() -> Clock {
+        Clock::of_rate((WINDOW * 1_000_000_000).div_ceil(WINDOWS[0].as_nanos() as u64))
+    }
+
+    fn mark_at(label: u32, at: Ticks) -> Option<Mark> {
+        Unit::of(&clock()).mark(label, at)
+    }
+
+    fn units(ticks: u64) -> u64 {
+        Unit::of(&clock()).units(ticks)
+    }
 
     fn found(ended: &[(u32, u64)], span: u64) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
@@ -569,36 +610,41 @@ mod tests {
 
     fn rows_of(all: &AllEndings, wait: [Ticks; 2]) -> (Vec<(Key, Sums)>, Option<Mark>) {
         let coincidences = Coincidences::default();
-        let mark = coincidences.look((all, &Clock::new()), (WAITER, Waiter::Call(None, None)), wait);
+        let mark = coincidences.look((all, &clock()), (WAITER, Waiter::Call(None, None)), wait);
         (coincidences.copy().into_iter().filter(|(key, _)| key.window == 0).collect(), mark)
     }
 
     #[test]
     fn a_queue_is_followed_to_its_head() {
-        let all = AllEndings::new();
+        let all = AllEndings::new(&clock());
         let [of_holder, of_first]: [&Endings; 2] = [0, 1].map(|thread| all.make(thread).unwrap());
         let (began, let_go, first_left) = (1 << 30, 9 << 30, 10 << 30);
         of_holder.end(
-            Mark::new(HOLDER, let_go - WINDOW / 4),
-            [Mark::new(HOLDER, began - WINDOW), Mark::new(HOLDER, began - WINDOW), None],
+            mark_at(HOLDER, let_go - WINDOW / 4),
+            [mark_at(HOLDER, began - WINDOW), mark_at(HOLDER, began - WINDOW), None],
             Codes::default(),
         );
         // It had nothing before.
         of_holder.end(
-            Mark::new(9, let_go - WINDOW / 8),
-            [Mark::new(9, began + WINDOW), Mark::new(9, began + WINDOW), None],
+            mark_at(9, let_go - WINDOW / 8),
+            [mark_at(9, began + WINDOW), mark_at(9, began + WINDOW), None],
             Codes::default(),
         );
         let (rows, mark) = rows_of(&all, [began, let_go]);
         let sums = |time, moments| Sums { waits: 1, time, longest: time, moments, ..Sums::default() };
-        let key = |by| Key { waiter: WAITER, by: By::label(by), window: 0, octave: (let_go - began).ilog2() as u8 };
+        let key = |by| Key {
+            waiter: WAITER,
+            by: By::label(by),
+            window: 0,
+            octave: clock().about_ns(let_go - began).ilog2() as u8,
+        };
         let expected = |sums| vec![(key(HOLDER), sums), (key(ANY), sums)];
-        assert_eq!((rows, mark), (expected(sums(let_go - began, 1)), Mark::new(WAITER, let_go)));
+        assert_eq!((rows, mark), (expected(sums(let_go - began, 1)), mark_at(WAITER, let_go)));
         // The first of the queue runs for a while, and the second goes on after it.
         of_first.begin(mark);
-        of_first.end(Mark::new(7, first_left), [Mark::new(7, began), Mark::new(7, began), None], Codes::default());
+        of_first.end(mark_at(7, first_left), [mark_at(7, began), mark_at(7, began), None], Codes::default());
         let (rows, mark) = rows_of(&all, [began, first_left + WINDOW / 2]);
-        assert_eq!(mark.and_then(|mark| mark.age(let_go)), Some(0));
+        assert_eq!(mark.and_then(|mark| all.unit.age(mark, let_go)), Some(0));
         assert_eq!(rows, expected(sums(let_go - began, 0)), "it proves no more than the first");
         // A wait that began after the holder had gone is owed to the first.
         let (rows, _) = rows_of(&all, [let_go + (1 << 28), first_left + WINDOW / 2]);
@@ -607,43 +653,43 @@ mod tests {
 
     #[test]
     fn what_held_the_thread_for_most_of_a_wait_need_not_have_begun_before_it() {
-        let all = AllEndings::new();
+        let all = AllEndings::new(&clock());
         let (began, until) = (1 << 30, 2 << 30);
         for label in [HOLDER, 9] {
-            let marks = [Mark::new(label, began + WINDOW), Mark::new(label, began + WINDOW), None];
-            all.make(label).unwrap().end(Mark::new(label, until - WINDOW / 2), marks, Codes::default());
+            let marks = [mark_at(label, began + WINDOW), mark_at(label, began + WINDOW), None];
+            all.make(label).unwrap().end(mark_at(label, until - WINDOW / 2), marks, Codes::default());
         }
         let found = |held_by: Option<u32>| {
             let coincidences = Coincidences::default();
-            coincidences.look((&all, &Clock::new()), (WAITER, Waiter::Call(held_by, None)), [began, until]);
+            coincidences.look((&all, &clock()), (WAITER, Waiter::Call(held_by, None)), [began, until]);
             let all = coincidences.copy().into_iter().filter(|(key, _)| key.window == 0);
             all.map(|(key, _)| key.by.label).collect::<Vec<_>>()
         };
         assert_eq!([found(None), found(Some(HOLDER))], [vec![ANY], vec![HOLDER, ANY]]);
         let has_held = |range: [Ticks; 2], wait: [Ticks; 2]| {
             let ran_since = (wait[1] - range[1]) << 20;
-            super::has_held(range.map(|at| at << 20), ran_since, wait.map(|at| at << 20))
+            super::has_held(&clock(), range.map(|at| at << 20), ran_since, wait.map(|at| at << 20))
         };
         assert!(has_held([0, 100], [60, 100]) && has_held([0, 96], [60, 100]));
         assert!(!has_held([0, 95], [60, 100]), "too long ago");
-        let ran_since = |ran_since: u64| super::has_held([0, 8 << 20], ran_since, [0, 10 << 20]);
+        let ran_since = |ran_since: u64| super::has_held(&clock(), [0, 8 << 20], ran_since, [0, 10 << 20]);
         assert!(ran_since(3 << 19) && !ran_since((3 << 19) - 1), "it was free for a quarter of the time since");
-        let was_free = |free: u64| !super::has_held([0, 64 << 20], (1 << 20) - free, [0, 65 << 20]);
+        let was_free = |free: u64| !super::has_held(&clock(), [0, 64 << 20], (1 << 20) - free, [0, 65 << 20]);
         assert!(!was_free(1 << 19) && was_free((1 << 19) + 1), "a part of what it ran, some 0.2 ms at most");
-        let was_free = |free: u64| !super::has_held([0, 16 << 20], (1 << 19) - free, [0, 33 << 19]);
+        let was_free = |free: u64| !super::has_held(&clock(), [0, 16 << 20], (1 << 19) - free, [0, 33 << 19]);
         assert!(!was_free(1 << 18) && was_free((1 << 18) + 1), "a part of what it ran");
-        assert!(super::has_held([0, 100 << 20], 0, [60 << 20, (100 << 20) + FREE]));
+        assert!(super::has_held(&clock(), [0, 100 << 20], 0, [60 << 20, (100 << 20) + (WINDOW / 4)]));
         assert!(has_held([70, 100], [60, 100]) && !has_held([71, 100], [60, 100]));
         assert!(!has_held([0, 50], [60, 100]), "before the wait");
     }
 
     /// The labels that are found late around the wait of a thread, with the waits that began with them.
     fn found_late(all: &AllEndings, [since, until]: [Ticks; 2], now: Ticks) -> Vec<(u32, u64)> {
-        let (coincidences, clock, own) = (Coincidences::default(), Clock::new(), all.make(0).unwrap());
+        let (coincidences, clock, own) = (Coincidences::default(), clock(), all.make(0).unwrap());
         coincidences.look((all, &clock), (WAITER, Waiter::Thread(own, None)), [since, until]);
-        assert!(!coincidences.is_due(until + DELAY - 1) && coincidences.is_due(until + DELAY));
+        assert!(!coincidences.is_due(until + 8 * WINDOW - 1) && coincidences.is_due(until + 8 * WINDOW));
         coincidences.look_late((all, &clock), own, now);
-        assert!(!coincidences.is_due(now + DELAY));
+        assert!(!coincidences.is_due(now + 8 * WINDOW));
         let late = coincidences.copy().into_iter().filter(|(key, _)| key.window == LATE);
         late.map(|(key, sums)| (key.by.label, sums.began_with)).collect()
     }
@@ -652,16 +698,16 @@ mod tests {
     fn who_lets_go_of_a_lock_of_threads_may_end_later_than_who_got_it() {
         let (began, until) = (1 << 30, 2 << 30);
         let found = |end: Ticks, begun: Ticks, off_since: Ticks| {
-            let all = AllEndings::new();
+            let all = AllEndings::new(&clock());
             let [own, holder] = [0, 1].map(|thread| all.make(thread).unwrap());
             own.end(
-                Mark::new(8, until + WINDOW / 4),
-                [Mark::new(8, began - 9 * WINDOW), Mark::new(8, began - 9 * WINDOW), None],
+                mark_at(8, until + WINDOW / 4),
+                [mark_at(8, began - 9 * WINDOW), mark_at(8, began - 9 * WINDOW), None],
                 Codes::default(),
             );
             holder.end(
-                Mark::new(HOLDER, end),
-                [Mark::new(HOLDER, begun), Mark::new(HOLDER, begun), Mark::new(HOLDER, off_since)],
+                mark_at(HOLDER, end),
+                [mark_at(HOLDER, begun), mark_at(HOLDER, begun), mark_at(HOLDER, off_since)],
                 Codes::default(),
             );
             found_late(&all, [began, until], until + 9 * WINDOW)
@@ -681,12 +727,12 @@ mod tests {
     #[test]
     fn what_is_forgotten_by_then_is_not_asked_about() {
         let (began, until) = (1 << 30, 2 << 30);
-        let all = AllEndings::new();
+        let all = AllEndings::new(&clock());
         let busy = all.make(1).unwrap();
         (0..200).for_each(|end| {
             busy.end(
-                Mark::new(7, until + DELAY + (end << 10)),
-                [Mark::new(7, began - WINDOW), Mark::new(7, began - WINDOW), None],
+                mark_at(7, until + 8 * WINDOW + (end << 10)),
+                [mark_at(7, began - WINDOW), mark_at(7, began - WINDOW), None],
                 Codes::default(),
             )
         });
@@ -695,18 +741,18 @@ mod tests {
 
     #[test]
     fn values_of_calls_of_the_own_name_are_found() {
-        let (all, clock, values) = (AllEndings::new(), Clock::new(), AskedValues::new());
+        let (all, clock, values) = (AllEndings::new(&clock()), clock(), AskedValues::new());
         let coincidences = Coincidences::default();
         let (began, end) = (1 << 30, 9 << 30);
         let holder = all.make(1).unwrap();
         holder.end(
-            Mark::new(WAITER, end - WINDOW / 4),
-            [Mark::new(WAITER, began - WINDOW), Mark::new(WAITER, began - WINDOW), None],
+            mark_at(WAITER, end - WINDOW / 4),
+            [mark_at(WAITER, began - WINDOW), mark_at(WAITER, began - WINDOW), None],
             [5, 8, 0, 0],
         );
         holder.end(
-            Mark::new(HOLDER, end - WINDOW / 4),
-            [Mark::new(HOLDER, began - WINDOW), Mark::new(HOLDER, began - WINDOW), None],
+            mark_at(HOLDER, end - WINDOW / 4),
+            [mark_at(HOLDER, began - WINDOW), mark_at(HOLDER, began - WINDOW), None],
             [6, 0, 0, 0],
         );
         let look = |codes, now: Ticks| {
@@ -731,10 +777,10 @@ mod tests {
 
     #[test]
     fn reading_values_takes_little_of_the_time() {
-        let (coincidences, clock) = (Coincidences::default(), Clock::new());
+        let (coincidences, clock) = (Coincidences::default(), clock());
         let slowly = || {
             let begun = clock.now();
-            while clock.now() < begun + UNUSED {}
+            while clock.now() < begun + clock.ticks(UNUSED) {}
             Some([1; 4])
         };
         assert_eq!(coincidences.read_values(&clock, slowly), Read::Costly);
@@ -746,12 +792,12 @@ mod tests {
 
     #[test]
     fn looks_take_little_of_the_time() {
-        let all = AllEndings::new();
+        let all = AllEndings::new(&clock());
         let coincidences = Coincidences::default();
-        let clock = Clock::new();
+        let clock = clock();
         let now = clock.now() + (1 << 41);
         // The pause after the first is longer than the second wait, and shorter than the third.
-        for waited in [LEAST, 1, 1 << 40] {
+        for waited in [4 * WINDOW, 1, 1 << 40] {
             coincidences.look((&all, &clock), (WAITER, Waiter::Call(None, None)), [now - waited, now]);
         }
         let waits: u64 = coincidences.copy().iter().map(|(_, sums)| sums.waits).sum();

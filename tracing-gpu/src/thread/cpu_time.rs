@@ -1,23 +1,24 @@
 //! Processor time of a thread's ranges, read at few moments.
 //!
 //! A reading takes as long as ten spans, so a short range pays none. The clock is read at the end of a range of at
-//! least [`LONG`](crate::record::LONG), and at the start of a range while such ranges have paid for that: [`CREDIT`] of
+//! least [`LONG`](crate::thresholds::LONG), and at the start of a range while such ranges have paid for that: [`CREDIT`] of
 //! their time pays one reading. The processor time of a range is then known within bounds, which are narrow if it was
 //! read close to the start.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use super::stack::Stack;
 use crate::clock::{Clock, Ticks};
 use crate::process;
 use crate::record::{Ended, OnCpu};
 
-/// Logarithm of the time in long ranges that pays one reading at a start: so these take at most 0.5 % of it.
-const CREDIT: u32 = 18;
+/// The time in long ranges that pays one reading at a start: so these take at most 0.5 % of it.
+const CREDIT: Duration = Duration::from_micros(100);
 const MOST_CREDITS: u64 = 1 << 10;
 const FIRST_CREDITS: u64 = 64;
-/// A reading at most so old, in ticks, does for a start; and at the end of a range, one that is so small a part of it.
-const FRESH: u64 = 1 << 12;
+/// A reading at most so old does for a start; and at the end of a range, one that is so small a part of it.
+const FRESH: Duration = Duration::from_nanos(1_600);
 const FRESH_PART: u32 = 6;
 /// Ranges that are open above more than so many others have no processor time.
 const DEPTH: usize = 32;
@@ -52,6 +53,8 @@ pub(crate) struct CpuTime {
 #[derive(Debug)]
 pub(crate) struct Credits {
     left: AtomicU64,
+    /// [`CREDIT`] in ticks.
+    credit: u64,
     /// Until when the time of the thread has paid: nested ranges pay once.
     paid_until: AtomicU64,
     /// The part of a credit, in ticks, that has been earned on top.
@@ -59,9 +62,9 @@ pub(crate) struct Credits {
 }
 
 impl Credits {
-    pub(crate) fn new(is_on: bool) -> Self {
+    pub(crate) fn new(is_on: bool, clock: &Clock) -> Self {
         let left = AtomicU64::new(if is_on { FIRST_CREDITS } else { 0 });
-        Self { left, paid_until: AtomicU64::new(0), rest: AtomicU64::new(0) }
+        Self { left, credit: clock.ticks(CREDIT).max(1), paid_until: AtomicU64::new(0), rest: AtomicU64::new(0) }
     }
 
     #[inline(always)]
@@ -78,8 +81,8 @@ impl Credits {
         let time = end.saturating_sub(start.max(self.paid_until.load(Relaxed)));
         self.paid_until.store(end, Relaxed);
         let time = time.saturating_add(self.rest.load(Relaxed));
-        self.rest.store(time & ((1 << CREDIT) - 1), Relaxed);
-        let left = self.left.load(Relaxed) + (time >> CREDIT).min(MOST_CREDITS);
+        self.rest.store(time % self.credit, Relaxed);
+        let left = self.left.load(Relaxed) + (time / self.credit).min(MOST_CREDITS);
         self.left.store(left.min(MOST_CREDITS), Relaxed);
     }
 }
@@ -94,7 +97,7 @@ impl CpuTime {
     /// Returns whether it did: that took some time.
     pub(crate) fn read_at_start(&self, now: Ticks, stack: &Stack, credits: &Credits, clock: &Clock) -> bool {
         let before = self.last();
-        if now.wrapping_sub(before.at) <= FRESH {
+        if now.wrapping_sub(before.at) <= clock.ticks(FRESH) {
             return false;
         }
         credits.spend();
@@ -198,10 +201,11 @@ mod tests {
 
     #[test]
     fn long_ranges_pay_for_readings_at_starts() {
-        let credits = Credits::new(true);
+        let clock = Clock::new();
+        let credits = Credits::new(true, &clock);
         (0..FIRST_CREDITS).for_each(|_| credits.spend());
-        assert!(!credits.any() && !Credits::new(false).any());
-        let long = 1 << CREDIT;
+        assert!(!credits.any() && !Credits::new(false, &clock).any());
+        let long = credits.credit & !1;
         credits.earn(0, long / 2);
         assert!(!credits.any());
         credits.earn(long, 2 * long - long / 2);

@@ -10,7 +10,7 @@ use super::durations::{Durations, Sums};
 use super::sequence::{Sequence, is_torn};
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{Ended, LONG, OnCpu, RangeKey, RowImage};
+use crate::record::{Ended, OnCpu, RangeKey, RowImage};
 use crate::samples::KEPT;
 use crate::session::NvtxRange;
 use crate::sync::{AtomicU64, AtomicUsize, RECENT};
@@ -30,6 +30,8 @@ pub(crate) struct RowIdentity {
 
 /// Values of `room` for a row without instances, and for one whose instances are all in the sums.
 const UNUSED: usize = 0;
+/// The times of a pending instance are shorter.
+pub(crate) const SHORT: u64 = 1 << 32;
 const EMPTY: usize = RECENT + 1;
 /// Kinds of a row. A smaller number counts its spans so far that were entered once. One such span is not enough
 /// evidence, because a future that is dropped before its first poll is also entered once.
@@ -169,18 +171,20 @@ impl Row {
     }
 
     /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. If there is no room, or it is
-    /// [`LONG`], returns false and changes nothing; then use [`add`](Self::add).
-    #[inline]
-    pub(crate) fn add_near(&self, duration: u64, nested: u64) -> bool {
-        self.add_pending::<LONG>(duration, nested)
+    /// `long`, returns false and changes nothing; then use [`add`](Self::add).
+    #[inline(always)] // as where the limit was a constant
+    pub(crate) fn add_near(&self, duration: u64, nested: u64, long: u64) -> bool {
+        debug_assert!(long <= SHORT);
+        self.add_pending(duration, nested, long)
     }
 
-    /// Adds an instance to the pending ones, if there is room. Both times must be less than `LIMIT`, a power of two.
+    /// Adds an instance to the pending ones, if there is room and both times are less than `limit`. A time above the
+    /// largest power of two below the limit may be refused, too.
     #[inline(always)]
-    fn add_pending<const LIMIT: u64>(&self, duration: u64, nested: u64) -> bool {
+    fn add_pending(&self, duration: u64, nested: u64, limit: u64) -> bool {
         let room = self.room.load(Relaxed);
         let free = self.recent.get(room.wrapping_sub(2));
-        let Some(recent) = free.filter(|_| (duration | nested) < LIMIT) else { return false };
+        let Some(recent) = free.filter(|_| (duration | nested) < limit) else { return false };
         recent.store(nested << 32 | duration, Relaxed);
         self.room.store(room - 1, Release); // pairs with the reader's Acquire load: it sees the pending instances
         true
@@ -202,7 +206,7 @@ impl Row {
         if self.is_unused() {
             self.room.store(EMPTY, Relaxed); // nothing is pending, as before
         }
-        !self.add_pending::<{ 1 << 32 }>(duration, nested) && self.fold(duration, nested, budget)
+        !self.add_pending(duration, nested, SHORT) && self.fold(duration, nested, budget)
     }
 
     /// Adds what is known of the processor time of an instance that was added.
@@ -395,7 +399,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for (duration, nested) in (0..INSTANCES).map(instance) {
-                    if !row.add_near(duration, nested) {
+                    if !row.add_near(duration, nested, 1 << 17) {
                         row.add(duration, nested, &budget);
                     }
                 }
@@ -451,7 +455,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for (duration, nested) in (0..INSTANCES).map(instance) {
-                    if !row.add_near(duration, nested) {
+                    if !row.add_near(duration, nested, 1 << 17) {
                         row.add(duration, nested, &budget);
                     }
                     row.change_calls(1);

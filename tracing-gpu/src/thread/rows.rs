@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Orderin
 use once_cell::sync::OnceCell;
 
 use super::call_row::CallRow;
-use super::row::{Row, RowIdentity};
+use super::row::{Row, RowIdentity, SHORT};
 use crate::budget::Budget;
 use crate::chunked::Chunked;
 use crate::record::{CallIdentity, Ended, Place};
@@ -58,7 +58,8 @@ impl Rows {
     /// Counts an ended instance. Returns the result of [`Row::add`].
     #[inline]
     pub(super) fn add(&self, ended: Ended, budget: &Budget) -> bool {
-        let Some(row) = self.rows.get(ended.place.row()).filter(|row| !row.add_near(ended.duration, ended.nested))
+        let Some(row) =
+            self.rows.get(ended.place.row()).filter(|row| !row.add_near(ended.duration, ended.nested, SHORT))
         else {
             return false;
         };

@@ -38,6 +38,7 @@ use crate::span::codes::Codes;
 use crate::span::fields::Fields;
 use crate::span::site::Site;
 use crate::span::values::{Changing, SpanValues};
+use crate::thresholds::Thresholds;
 
 mod entries;
 mod exits;
@@ -74,6 +75,7 @@ pub(crate) struct ThreadState {
     /// Whether foreign ranges are open that are not on the stack: see `foreign`.
     has_untracked: AtomicBool,
     pub(super) credits: Credits,
+    pub(super) thresholds: Thresholds,
     pub(crate) session: &'static Session,
     pub(crate) stack: Stack,
     pub(super) rows: Rows,
@@ -98,6 +100,8 @@ pub(crate) struct ThreadState {
     last_long: [AtomicU64; 3],
     /// How long outermost ranges have run since then, as far as they are noted.
     ran_since_long: AtomicU64,
+    /// When the thread was done with the last range of a call that was long, or that a tool got.
+    done: AtomicU64,
     /// Whether what ends on this thread is noted, also after a poll.
     has_endings: AtomicBool,
     /// Whether one more look at the last wait is to come.

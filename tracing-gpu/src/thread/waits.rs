@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use range_report::stats::histogram::{BUCKETS, bucket_of};
 use range_report::stats::{Keyed, Lean};
 
-use super::coincidence::{LEAST, keep_frequent};
+use super::coincidence::keep_frequent;
 use crate::clock::Ticks;
 use crate::record::CallId;
 use crate::session::asked_values::AskedValues;
@@ -146,11 +146,17 @@ pub(crate) struct ValueSums {
 pub(crate) struct ValueWaits(Mutex<Keyed<[u32; 2], ValueSums>>);
 
 impl ValueWaits {
-    /// A wait has ended that began then; `is_own`: the largest part of it is owed to calls of the waiter's name.
-    pub(crate) fn add(&self, waiter: Creditor, (since, is_own): (Ticks, bool), owed: &Owed, asked: &AskedValues) {
+    /// A wait has ended that began then; waits of `long` ask for values. `is_own`: the largest part of it is owed to calls of the waiter's name.
+    pub(crate) fn add(
+        &self,
+        waiter: Creditor,
+        (since, is_own): (Ticks, bool),
+        owed: &Owed,
+        (asked, long): (&AskedValues, u64),
+    ) {
         let own = || owed.of_wait(since).filter(|(by, _)| by.label == waiter.label);
         let Some((mainly, longest)) = own().largest_by(|(_, part)| *part) else { return };
-        if longest >= LEAST {
+        if longest >= long {
             asked.ask(waiter.label);
         }
         let codes = |by: Creditor| by.codes.into_iter().filter(|code| *code != 0);
@@ -243,6 +249,8 @@ fn row_of(rows: &mut Keyed<[u32; 2], ValueSums>, key: [u32; 2]) -> &mut ValueSum
 mod tests {
     use super::*;
 
+    const LEAST: u64 = 1 << 21;
+
     #[test]
     fn of_calls_of_one_name_those_with_one_value_are_counted() {
         let (values, asked) = (ValueWaits::default(), AskedValues::new());
@@ -251,10 +259,10 @@ mod tests {
         let mut second = Owed::NONE;
         second.waited(0, &Owed::to(big, 2 * LEAST));
         let of_second = second.of_waiter(small, 2 * LEAST + 10);
-        values.add(small, (0, true), &of_second, &asked);
-        values.add(big, (LEAST, true), &of_second, &asked);
-        values.add(small, (2 * LEAST, false), &of_second, &asked);
-        values.add(other, (0, true), &of_second, &asked);
+        values.add(small, (0, true), &of_second, (&asked, LEAST));
+        values.add(big, (LEAST, true), &of_second, (&asked, LEAST));
+        values.add(small, (2 * LEAST, false), &of_second, (&asked, LEAST));
+        values.add(other, (0, true), &of_second, (&asked, LEAST));
         let sums = |waits, same, time| ValueSums { waits, same, time };
         let rows = [([3, 5], sums(2, 2, 3 * LEAST + 30)), ([3, 8], sums(2, 1, 3 * LEAST)), ([3, 9], sums(0, 0, 30))];
         assert_eq!(values.copy(), rows);
@@ -264,7 +272,7 @@ mod tests {
     #[test]
     fn values_of_one_call_each_make_room_for_others() {
         let (values, asked) = (ValueWaits::default(), AskedValues::new());
-        let wait = |code| values.add(Creditor::of(3), (0, true), &Owed::to(call(code), 10), &asked);
+        let wait = |code| values.add(Creditor::of(3), (0, true), &Owed::to(call(code), 10), (&asked, LEAST));
         fn call(code: u32) -> Creditor {
             Creditor { label: 3, codes: [code, 0, 0, 0] }
         }

@@ -220,7 +220,7 @@ fn distinct() -> Summary {
     lifetime.style = RangeStyle::StartEnd;
     lifetime.domain = Some("net".to_owned());
     let mut call = CallStats::new("query", times.clone());
-    (call.cancelled, call.busy_ns, call.awaited_ns, call.awaited_self_ns) = (1, 11, 12, 13);
+    (call.cancelled, call.busy_ns, call.awaited_ns, call.awaited_self_ns) = (Some(1), 11, 12, 13);
     call.states = Some(CallStates { on_cpu_ns: 5, off_cpu_ns: 6, ready_ns: 7, ..CallStates::default() });
     let mut near = StreamStats::new("step", "GPU 0 #1", times.clone());
     near.times.median_exact = false;

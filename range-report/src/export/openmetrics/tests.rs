@@ -17,7 +17,7 @@ fn full() -> Summary {
     summary.elapsed_ns = 60_000_000_000;
     summary.ranges.push(RangeStats::new("odd \"name\" \\ of\ntwo lines", times(&[900, 1_024, 1_025, 3_000_000])));
     let mut request = CallStats::new("request", times(&[5_000_000]));
-    (request.cancelled, request.domain) = (1, Some("net".to_owned()));
+    (request.cancelled, request.domain) = (Some(1), Some("net".to_owned()));
     let mut states = CallStates::default();
     (states.on_cpu_ns, states.ready_ns) = (4_000_000, 1_000_000);
     request.states = Some(states);
@@ -108,7 +108,7 @@ fn windows_add_up_and_rows_keep_their_places() {
     assert_eq!(names, ["new", "odd", "new", "new"]);
     assert_eq!((all.ranges[1].times.instances, all.ranges[1].times.histogram[1]), (12, (80, 3)));
     let call = &all.calls[0];
-    assert_eq!((call.label(), call.latency.instances, call.cancelled), ("net:request".to_owned(), 3, 3));
+    assert_eq!((call.label(), call.latency.instances, call.cancelled), ("net:request".to_owned(), 3, Some(3)));
     assert_eq!(call.states.map(|states| states.ready_ns), Some(3_000_000));
     let gpu = all.gpu.as_ref().unwrap();
     assert_eq!(

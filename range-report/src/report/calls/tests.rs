@@ -26,10 +26,10 @@ fn call(name: &str, calls: u64, mean_ms: u64, busy_ms: u64, own_ms: u64) -> Call
 
 /// A service whose requests wait for a connection.
 pub(crate) fn service() -> Summary {
-    let request = CallStats { cancelled: 4, ..call("request", 1_000, 85, 3_400, 200) };
+    let request = CallStats { cancelled: Some(4), ..call("request", 1_000, 85, 3_400, 200) };
     let serialise = call("serialise", 996, 3, 2_988, 0);
     let query = CallStats { domain: Some("db".to_owned()), ..call("query", 996, 80, 100, 11_680) };
-    let wait = CallStats { cancelled: 4, ..call("wait for a connection", 1_000, 69, 20, 68_900) };
+    let wait = CallStats { cancelled: Some(4), ..call("wait for a connection", 1_000, 69, 20, 68_900) };
     let never_ended = CallStats::new("listen", Times::default());
     let calls = vec![request, serialise, never_ended, query, wait];
     Summary { calls, ..Summary::default() }
@@ -191,7 +191,7 @@ fn nothing_that_waits_is_one_sentence() {
     assert!(printed(&Summary::default(), 80).contains("No span of a future has ended"));
     let mut summary = service();
     summary.calls.truncate(2);
-    summary.calls.iter_mut().for_each(|row| row.cancelled = 0);
+    summary.calls.iter_mut().for_each(|row| row.cancelled = Some(0));
     let text = printed(&summary, 80);
     assert!(text.contains("Columns left out: Cancelled, Mean"), "{text}");
 }

@@ -67,7 +67,7 @@ fn rank(rank: u32, slower: u64) -> Summary {
     }];
     let mut call = CallStats::new("query", times(&[10 * slower, 20 * slower]));
     call.domain = Some("db".to_owned());
-    (call.awaited_ns, call.awaited_self_ns, call.cancelled) = (25 * slower, 7 * slower, 1);
+    (call.awaited_ns, call.awaited_self_ns, call.cancelled) = (25 * slower, 7 * slower, Some(1));
     call.states = Some(CallStates {
         ready_ns: 3 * slower,
         gpu_work_ns: 5 * slower,

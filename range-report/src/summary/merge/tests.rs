@@ -191,7 +191,7 @@ fn calls_add_up_and_percentiles_of_several_are_not_told() {
     let call = |name: &str, latencies: &[u64], awaited_self_ns: u64| {
         let mut row = CallStats::new(name, times(latencies));
         row.latency.quantiles = vec![Quantile::new(0.9, 9.0, true)];
-        (row.cancelled, row.busy_ns, row.awaited_ns, row.awaited_self_ns) = (1, 2, 30, awaited_self_ns);
+        (row.cancelled, row.busy_ns, row.awaited_ns, row.awaited_self_ns) = (Some(1), 2, 30, awaited_self_ns);
         row
     };
     let of = |rank, calls: Vec<CallStats>| Summary { calls, ..of(Some(rank), rank, &[]) };
@@ -203,7 +203,7 @@ fn calls_add_up_and_percentiles_of_several_are_not_told() {
     let rows: Vec<_> = merged.calls.iter().map(|row| (row.key.name.as_str(), &row.all, row.ranks.len())).collect();
     let [("query", query, 2), ("alone", alone, 1)] = rows[..] else { panic!("{rows:?}") };
     assert_eq!((query.latency.instances, query.latency.total_ns, query.latency.max_ns), (3, 22, 10));
-    assert_eq!((query.cancelled, query.busy_ns, query.awaited_ns, query.awaited_self_ns), (2, 4, 60, 10));
+    assert_eq!((query.cancelled, query.busy_ns, query.awaited_ns, query.awaited_self_ns), (Some(2), 4, 60, 10));
     assert_eq!((query.latency.quantile(0.5), query.latency.quantile(0.9)), (None, None));
     assert_eq!(merged.calls[0].median_bounds, Some((6.0, 10.0)));
     assert_eq!(alone.latency.quantile(0.9), Some(Quantile::new(0.9, 9.0, true)), "one process knows its own");

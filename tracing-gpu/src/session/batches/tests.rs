@@ -1,7 +1,7 @@
 use super::*;
 use crate::record::OnCpu;
 use crate::session::calls::table::Spare;
-use crate::session::calls::{EndedCall, Left};
+use crate::session::calls::{EndedCall, Entry, Left};
 
 /// A program in simulated time: what it does goes to the calls and, tick by tick, into a log.
 struct Program {
@@ -30,7 +30,7 @@ struct Span {
 
 impl Program {
     fn new(seed: u64) -> Self {
-        let (calls, spare, batches) = (Calls::new(), Spare::default(), Batches::default());
+        let (calls, spare, batches) = (Calls::new(&crate::clock::Clock::new()), Spare::default(), Batches::default());
         Self { calls, spare, batches, random: seed, now: 10, spans: Vec::new(), served: Vec::new() }
     }
 
@@ -66,7 +66,7 @@ impl Program {
         let span = &mut self.spans[number];
         span.open += 1;
         span.stay.get_or_insert((self.now, self.now));
-        self.calls.enter(0, self.calls.get(span.call).unwrap(), self.now, Left::Other, 0);
+        self.calls.enter(0, self.calls.get(span.call).unwrap(), Entry::at(self.now, Left::Other));
     }
 
     fn exit(&mut self, number: usize) {

@@ -8,8 +8,8 @@ use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 
 use super::by_span::CallBySpan;
-use super::{CLOSED, Call, DROPPED, EndedCall, GONE, HELD_UP, IN_USE, LEFT_OPEN, Left, WAITED};
-use crate::clock::Ticks;
+use super::{Around, CLOSED, Call, DROPPED, EndedCall, Entry, GONE, HELD_UP, IN_USE, LEFT_OPEN, Pauses, WAITED};
+use crate::clock::{Clock, Ticks};
 use crate::record::{CallId, OnCpu, Place};
 
 /// The largest number of calls that are followed at one time, and the number of those that lie in one piece of memory.
@@ -27,6 +27,7 @@ pub(crate) struct Calls {
     free: Mutex<Free>,
     /// Number of spans that were not followed because of the limit.
     over_limit: AtomicU64,
+    pauses: Pauses,
 }
 
 #[derive(Debug, Default)]
@@ -58,13 +59,14 @@ const BATCH: usize = 32;
 const FULL: usize = 2 * BATCH;
 
 impl Calls {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(clock: &Clock) -> Self {
         Self {
             all: [const { OnceBox::new() }; CALLS / PIECE + 1],
             by_span: CallBySpan::new(),
             has_spans: AtomicBool::new(false),
             free: Mutex::default(),
             over_limit: AtomicU64::new(0),
+            pauses: Pauses::of(clock),
         }
     }
 
@@ -144,8 +146,9 @@ impl Calls {
 
     /// Opens an instance of a call on a thread, as [`Call::enter`].
     #[inline]
-    pub(crate) fn enter(&self, thread: u32, call: &Call, now: Ticks, left: Left, woken: Ticks) -> u64 {
-        let ready = call.enter(call.thread.load(Relaxed) == thread, now, left, woken);
+    pub(crate) fn enter(&self, thread: u32, call: &Call, entry: Entry<impl FnOnce(Ticks) -> Around>) -> u64 {
+        let now = entry.now;
+        let ready = call.enter(call.thread.load(Relaxed) == thread, entry, &self.pauses);
         if call.state.load(Relaxed) & (GONE | CLOSED) == GONE
             && call.state.fetch_and(!GONE, Relaxed) & GONE != 0
             && let Some(above) = self.get(call.parent.load(Relaxed))

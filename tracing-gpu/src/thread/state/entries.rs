@@ -7,7 +7,7 @@ use range_report::RangeStyle;
 use super::ThreadState;
 use crate::clock::{Ticks, read_tsc};
 use crate::record::{CallId, Ended, Place, RangeKey, StreamId};
-use crate::session::calls::{Call, Left};
+use crate::session::calls::{Around, Call, Entry, Left};
 use crate::session::endings::Mark;
 use crate::session::owed::{Creditor, Owed};
 use crate::span::fields::Fields;
@@ -74,12 +74,29 @@ impl ThreadState {
     fn enter_call(&self, place: Place, call: &Call, start: Ticks, left: Left) {
         let known = self.woken.load(Relaxed);
         let woken = if [0, BY_TASK].contains(&known) { 0 } else { self.count_wait(place, call, known) };
-        let mut ready = self.session.calls.enter(self.index, call, start, left, woken);
+        let (has_tool, done) = (self.has_tool(), self.done.load(Relaxed));
+        let around = |exited| self.around_entry(exited);
+        let entry = Entry { now: start, left, has_tool, done, woken, around };
+        let mut ready = self.session.calls.enter(self.index, call, entry);
         if known != 0 {
             ready = ready.max(self.enter_in_task(call, known == BY_TASK));
         }
-        if ready >= coincidence::LEAST && self.stack.depth() == 1 {
+        if ready >= self.thresholds.long_wait && self.stack.depth() == 1 {
             self.blame_worker(place, call, start, ready);
+        }
+    }
+
+    /// The range around the innermost one, which is entered now, since its call was left.
+    #[inline]
+    fn around_entry(&self, exited: Ticks) -> Around {
+        let outer = self.stack.depth().checked_sub(2);
+        match outer.and_then(|outer| Some((outer, self.stack.start_of(outer)?))) {
+            Some((_, start)) if start > exited => Around::Later,
+            Some((outer, _)) => {
+                let call = self.session.calls.get(self.stack.called_of(outer));
+                if call.is_some_and(Call::has_paused) { Around::SamePoll } else { Around::Unknown }
+            }
+            None => Around::Unknown,
         }
     }
 
@@ -91,7 +108,7 @@ impl ThreadState {
             self.make_endings();
         }
         let waited = call.waited(now);
-        if waited < coincidence::LEAST || ![0, BY_TASK].contains(&self.woken.load(Relaxed)) {
+        if waited < self.thresholds.long_wait || ![0, BY_TASK].contains(&self.woken.load(Relaxed)) {
             return now;
         }
         self.infer(place, call, now, waited);
@@ -148,7 +165,7 @@ impl ThreadState {
         };
         let is_paused = self.coincidences.get().is_some_and(|all| all.pause(false).passes_over(now, waited));
         let went_on = match is_paused {
-            true => self.identity(place).and_then(|identity| Mark::new(identity.key.label, now)),
+            true => self.identity(place).and_then(|identity| self.session.endings.unit.mark(identity.key.label, now)),
             false => self.look(place, now, waited, Waiter::Call(self.held_by(now, waited), who())),
         };
         endings.begin(task.map_or(went_on, |task| task.went_on(waited, went_on)));
@@ -160,8 +177,9 @@ impl ThreadState {
         let [range, start, end] = self.last_long.each_ref().map(|word| word.load(Relaxed));
         let (range, length) = (Place::from_bits(range), end.saturating_sub(start));
         let ran_since = self.ran_since_long.load(Relaxed);
-        let has_held = coincidence::has_held([start, end], ran_since, [now.saturating_sub(waited), now])
-            && self.rows.get(range.row()).is_some_and(|row| row.is_usual(length));
+        let has_held =
+            coincidence::has_held(&self.session.clock, [start, end], ran_since, [now.saturating_sub(waited), now])
+                && self.rows.get(range.row()).is_some_and(|row| row.is_usual(length));
         let identity = has_held.then(|| self.identity(range));
         identity.flatten().map(|identity| identity.key.label)
     }
@@ -197,7 +215,7 @@ impl ThreadState {
             let task = self.identity(outermost).map(|identity| identity.key.label).zip(codes);
             coincidences.look_later(PollWait { waiter, time: [since, end], task });
         }
-        Mark::new(waiter, end)
+        self.session.endings.unit.mark(waiter, end)
     }
 
     #[inline]
@@ -227,7 +245,7 @@ impl ThreadState {
         let (endings, values) = ((&self.session.endings, &self.session.clock), &self.session.values);
         let due = self.coincidences.get().filter(|all| all.is_due(now)).zip(endings.0.of(self.index));
         if let Some((all, own)) = due {
-            match all.take_of_poll() {
+            match all.take_of_poll(&self.session.clock) {
                 Some(wait) => {
                     let task = wait.task.map(|(label, codes)| Task { label, codes, values });
                     all.look(endings, (wait.waiter, Waiter::Thread(own, task)), wait.time);
@@ -255,7 +273,7 @@ impl ThreadState {
                 let waiter = Creditor { label: identity.key.label, codes: call.codes() };
                 let mainly = followed.waits.add(waiter.label, since, &owed);
                 let is_own = mainly == Some(waiter.label);
-                followed.values.add(waiter, (since, is_own), &owed, &self.session.values);
+                followed.values.add(waiter, (since, is_own), &owed, (&self.session.values, self.thresholds.long_wait));
                 self.record_wait(call, since, &owed, false);
             }
         }
@@ -372,7 +390,7 @@ impl ThreadState {
         for range in (0..self.stack.depth()).filter(|range| self.stack.follow(*range, span, id)) {
             let start = self.stack.start_of(range).unwrap_or_default();
             let _stays = call.stays_at_home(false);
-            self.session.calls.enter(self.index, call, start, Left::Other, 0);
+            self.session.calls.enter(self.index, call, Entry::at(start, Left::Other));
         }
     }
 

@@ -6,18 +6,16 @@ use super::{CountingExit, FindValues, TOLD, ThreadState};
 use tracing_core::Metadata;
 
 use crate::clock::{Ticks, read_tsc};
-use crate::record::{CallId, Ended, LONG, OnCpu, Place, RangeKey};
+use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::NvtxRange;
 use crate::session::batches::Served;
 use crate::session::calls::EndedCall;
-use crate::session::endings::Mark;
 use crate::session::owed::Owed;
 use crate::span::codes::Codes;
 use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::stream;
 use crate::thread::call_row::{CallRow, CallSums, ServedSums};
-use crate::thread::coincidence;
 use crate::thread::engine;
 use crate::thread::stack::Ranges;
 use crate::thread::tape::{CallRecord, RangeRecord};
@@ -35,7 +33,7 @@ impl ThreadState {
         }
         let Some(ended) = self.stack.pop_near(span, read_tsc()) else { return CountingExit::Not };
         match self.rows.get_inline(ended.place.row_without_call()) {
-            Some(row) if row.add_near(ended.duration, ended.nested) => CountingExit::Done,
+            Some(row) if row.add_near(ended.duration, ended.nested, self.thresholds.long) => CountingExit::Done,
             _ => CountingExit::Uncounted(ended),
         }
     }
@@ -44,7 +42,7 @@ impl ThreadState {
     #[inline(never)]
     pub(crate) fn add_uncounted(&self, place: Place, entered: Ticks, duration: u64, nested: u64) {
         let row = self.rows.get_inline(place.row()).filter(|_| place.is_called());
-        if row.is_some_and(|row| row.add_near(duration, nested)) {
+        if row.is_some_and(|row| row.add_near(duration, nested, self.thresholds.long)) {
             let below = self.stack.depth();
             let call = self.stack.call_of(below);
             self.exit_call(call, entered.saturating_add(duration), OnCpu::default(), below);
@@ -62,7 +60,7 @@ impl ThreadState {
             self.add(ended);
             return self.record_ended(ended, now, depth);
         };
-        if row.add_near(ended.duration, ended.nested) {
+        if row.add_near(ended.duration, ended.nested, self.thresholds.long) {
             let call = self.stack.call_of(depth);
             self.exit_call(call, now, OnCpu::default(), depth);
             self.note_end(ended, call, depth, 0);
@@ -85,7 +83,7 @@ impl ThreadState {
             return self.exit_noted_far(span, now);
         };
         let ended = self.stack.pop_top(below, top, now);
-        row.add_near(ended.duration, ended.nested) || self.count(ended)
+        row.add_near(ended.duration, ended.nested, self.thresholds.long) || self.count(ended)
     }
 
     #[cold]
@@ -116,7 +114,7 @@ impl ThreadState {
         let Some(ended) = self.stack.pop_near(span, now) else { return false };
         match self.rows.get_inline(ended.place.row_without_call()) {
             Some(row) => {
-                if !row.add_near(ended.duration, ended.nested) {
+                if !row.add_near(ended.duration, ended.nested, self.thresholds.long) {
                     self.add(ended);
                 }
                 if let Some(identity) = row.identity() {
@@ -253,18 +251,21 @@ impl ThreadState {
             let cpu = self.on_cpu(&ended, below);
             let end = ended.entered.saturating_add(ended.duration);
             self.exit_call(call, end, cpu, below);
-            if ended.duration >= coincidence::LEAST / 2 && below == 0 {
+            if ended.duration >= self.thresholds.long_wait / 2 && below == 0 {
                 let last = [ended.place.bits(), ended.entered, end];
                 self.last_long.iter().zip(last).for_each(|(word, value)| word.store(value, Relaxed));
             }
-            if call != 0 || ended.duration >= LONG {
+            if call != 0 || ended.duration >= self.thresholds.long {
                 self.note_end(ended, call, below, cpu.off);
             }
             if call == 0 && self.looks_again() {
                 self.look_again(end);
             }
-            if cpu.off >= coincidence::LEAST && ended.is_mainly_off(cpu) {
+            if cpu.off >= self.thresholds.long_wait && ended.is_mainly_off(cpu) {
                 self.infer_ended(&ended, cpu.off, below, call);
+            }
+            if call != 0 && (ended.duration >= self.thresholds.long || self.has_tool()) {
+                self.done.store(self.now(), Relaxed);
             }
         }
     }
@@ -288,6 +289,7 @@ impl ThreadState {
     #[inline(never)]
     fn note_asked_end(&self, ended: Ended, call: CallId, off: u64) {
         let Some(label) = self.identity(ended.place).map(|identity| identity.key.label) else { return };
+        let unit = self.session.endings.unit;
         let endings = &self.session.endings;
         let endings = if call == 0 { endings.make(self.index) } else { endings.of(self.index) };
         let Some(endings) = endings else { return };
@@ -297,7 +299,7 @@ impl ThreadState {
         let is_long = self.last_long[2].load(Relaxed) == end;
         let ran_since = if is_long { 0 } else { self.ran_since_long.load(Relaxed) + ended.duration };
         self.ran_since_long.store(ran_since, Relaxed);
-        let mark = |at| Mark::new(label, at);
+        let mark = |at| unit.mark(label, at);
         let off_since = if off == 0 { None } else { mark(end.saturating_sub(off)) };
         endings.end(mark(end), [mark(begun), mark(ended.entered), off_since], codes);
     }
@@ -305,7 +307,7 @@ impl ThreadState {
     /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row. While
     /// ranges are timed on a stream there is none: the reading would count as time on the stream.
     fn on_cpu(&self, ended: &Ended, below: usize) -> OnCpu {
-        if ended.duration < LONG || !self.session.on_cpu || self.pairs.any() {
+        if ended.duration < self.thresholds.long || !self.session.on_cpu || self.pairs.any() {
             return OnCpu::default();
         }
         let is_span = |place| self.identity(place).is_some_and(|identity| identity.metadata.is_some());
@@ -340,8 +342,7 @@ impl ThreadState {
             ready: ended.ready,
             ready_alone: ended.ready_alone,
             cancelled: ended.is_cancelled.into(),
-            doubtful: ended.is_doubtful.into(),
-            shared: ended.has_other_owner.into(),
+            unsure: ended.is_unsure.into(),
             dropped: ended.is_dropped.into(),
             kept: is_kept.into(),
             uncounted: 0,

@@ -77,7 +77,10 @@ impl ThreadState {
         }
         if let Some(ended) = self.stack.pop(now) {
             match self.rows.get_inline(ended.place.row()) {
-                Some(row) if self.statistics && !self.looks_again() && row.add_near(ended.duration, ended.nested) => {}
+                Some(row)
+                    if self.statistics
+                        && !self.looks_again()
+                        && row.add_near(ended.duration, ended.nested, self.thresholds.long) => {}
                 _ => self.add(ended),
             }
             self.record_ended(ended, now, self.stack.depth());

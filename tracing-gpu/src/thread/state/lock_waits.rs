@@ -116,7 +116,7 @@ impl ThreadState {
             let followed = self.followed.get_or_init(Box::default);
             let waiter = Creditor { label: identity.key.label, codes: call.codes() };
             let is_own = followed.waits.add(waiter.label, since, &given.owed) == Some(waiter.label);
-            followed.values.add(waiter, (since, is_own), &given.owed, &session.values);
+            followed.values.add(waiter, (since, is_own), &given.owed, (&session.values, self.thresholds.long_wait));
             self.record_wait(call, since, &given.owed, false);
         }
     }

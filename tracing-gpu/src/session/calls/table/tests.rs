@@ -9,16 +9,29 @@ fn place() -> Place {
     Place::new(3, 2).under(1)
 }
 
+/// Thresholds of the tests, in ticks of nanoseconds.
+const AT_ONCE: Ticks = 25_000;
+const PAUSE: Ticks = 100_000;
+const LONG_PAUSE: Ticks = 20_000_000;
+
+fn new_calls() -> Calls {
+    Calls::new(&Clock::of_rate(1_000_000_000))
+}
+
+fn enter_call(calls: &Calls, thread: u32, call: &Call, now: Ticks, left: Left, woken: Ticks) -> u64 {
+    calls.enter(thread, call, Entry { woken, ..Entry::at(now, left) })
+}
+
 fn left(next: bool) -> Left {
     if next { Left::Last } else { Left::Other }
 }
 
 #[test]
 fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let id = calls.begin(&spare, HERE, place().with_call(), 0, 100);
     for (enter, exit) in [(110, 120), (150_000, 150_030), (150_040, 150_041)] {
-        calls.enter(HERE, calls.get(id).unwrap(), enter, Left::Last, 0);
+        enter_call(&calls, HERE, calls.get(id).unwrap(), enter, Left::Last, 0);
         calls.exit(HERE, id, exit, OnCpu::default());
     }
     let ended = EndedCall {
@@ -34,8 +47,7 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
         has_paused: true,
         is_outlived: false,
         is_cancelled: false,
-        is_doubtful: false,
-        has_other_owner: false,
+        is_unsure: false,
         is_dropped: true,
         has_finished: true,
         uncounted: 0,
@@ -51,15 +63,15 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
 
 #[test]
 fn what_a_call_below_awaits_is_not_its_own() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let above = calls.begin(&spare, HERE, place(), 0, 0);
-    calls.enter(HERE, calls.get(above).unwrap(), 10, Left::Last, 0);
+    enter_call(&calls, HERE, calls.get(above).unwrap(), 10, Left::Last, 0);
     let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(&spare, HERE, place(), above, now)).collect();
     calls.exit(HERE, above, 20, OnCpu::default());
     assert_eq!(calls.end(Some(&spare), below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
     assert!(calls.end(Some(&spare), below[1], 600).is_some());
     for (enter, exit) in [(650, 660), (661, 662)] {
-        calls.enter(HERE, calls.get(above).unwrap(), enter, Left::Last, 0);
+        enter_call(&calls, HERE, calls.get(above).unwrap(), enter, Left::Last, 0);
         calls.exit(HERE, above, exit, OnCpu::default());
     }
     let ended = calls.end(Some(&spare), above, 663).unwrap();
@@ -69,20 +81,20 @@ fn what_a_call_below_awaits_is_not_its_own() {
 /// Another handle keeps its span open. Until the child is polled again, a quick poll is not told from its drop.
 #[test]
 fn a_finished_child_is_not_awaited() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let exit = |id, around, now| calls.exit_in(&spare, HERE, id, now, OnCpu::default(), || around);
     let poll = |id, around, times: [Ticks; 2]| {
-        calls.enter(HERE, calls.get(id).unwrap(), times[0], Left::Last, 0);
+        enter_call(&calls, HERE, calls.get(id).unwrap(), times[0], Left::Last, 0);
         exit(id, around, times[1]);
     };
     let idle = |is_polled_again: bool, knows_around: bool| {
         let above = calls.begin(&spare, HERE, place(), 0, 0);
-        calls.enter(HERE, calls.get(above).unwrap(), 0, Left::Other, 0);
+        enter_call(&calls, HERE, calls.get(above).unwrap(), 0, Left::Other, 0);
         let below = calls.begin(&spare, HERE, place(), above, 0);
         let around = if knows_around { above } else { 0 };
         poll(below, around, [1, 2]);
         exit(above, 0, 3);
-        calls.enter(HERE, calls.get(above).unwrap(), LONG_PAUSE, Left::Other, 0);
+        enter_call(&calls, HERE, calls.get(above).unwrap(), LONG_PAUSE, Left::Other, 0);
         poll(below, around, [LONG_PAUSE, LONG_PAUSE + 1]);
         poll(below, around, [LONG_PAUSE + 2, LONG_PAUSE + 3]); // perhaps it is dropped
         exit(above, 0, LONG_PAUSE + 4);
@@ -108,18 +120,18 @@ fn a_finished_child_is_not_awaited() {
 #[test]
 fn a_child_that_looks_dropped_is_awaited_if_it_is_polled_elsewhere_at_once() {
     let idle = |elsewhere: fn(&Calls, CallId)| {
-        let (calls, spare) = (Calls::new(), Spare::default());
+        let (calls, spare) = (new_calls(), Spare::default());
         let exit = |id, around, now| calls.exit_in(&spare, HERE, id, now, OnCpu::default(), || around);
         let above = calls.begin(&spare, HERE, place(), 0, 0);
-        calls.enter(HERE, calls.get(above).unwrap(), 0, Left::Other, 0);
+        enter_call(&calls, HERE, calls.get(above).unwrap(), 0, Left::Other, 0);
         let below = calls.begin(&spare, HERE, place(), above, 0);
         for enter in [1, 3] {
-            calls.enter(HERE, calls.get(below).unwrap(), enter, Left::Last, 0);
+            enter_call(&calls, HERE, calls.get(below).unwrap(), enter, Left::Last, 0);
             exit(below, above, enter + 1);
         }
         elsewhere(&calls, below);
         exit(above, 0, 10);
-        calls.enter(HERE, calls.get(above).unwrap(), 100, Left::Other, 0);
+        enter_call(&calls, HERE, calls.get(above).unwrap(), 100, Left::Other, 0);
         exit(above, 0, 101);
         let idle = calls.get(above).unwrap().idle.load(Relaxed);
         for id in [above, below] {
@@ -130,7 +142,7 @@ fn a_child_that_looks_dropped_is_awaited_if_it_is_polled_elsewhere_at_once() {
     };
     assert_eq!(idle(|_, _| ()), 90, "it is awaited no more");
     let is_polled = idle(|calls, id| {
-        calls.enter(ELSEWHERE, calls.get(id).unwrap(), 5, Left::Other, 0);
+        enter_call(&calls, ELSEWHERE, calls.get(id).unwrap(), 5, Left::Other, 0);
         calls.exit(ELSEWHERE, id, 7, OnCpu::default());
     });
     assert_eq!(is_polled, 0, "it was polled again");
@@ -144,7 +156,7 @@ fn span(thread: u64, number: u64) -> u64 {
 
 #[test]
 fn a_span_finds_its_call_until_it_closes() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let [one, other, late] = [0; 3].map(|parent| calls.begin(&spare, HERE, place(), parent, 0));
     let same_entry = span(3, 5 + 4096);
     assert!(!calls.may_have_span(span(3, 5)) && calls.keep_span(HERE, one, span(3, 5)));
@@ -160,7 +172,7 @@ fn a_span_finds_its_call_until_it_closes() {
 /// One thread at a time fills entries: it does so with stores.
 #[test]
 fn entries_of_spans_belong_to_a_thread_until_it_ends() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let ids: Vec<CallId> = (0..3).map(|_| calls.begin(&spare, HERE, place(), 0, 0)).collect();
     assert!(calls.keep_span(HERE, ids[0], span(3, 1)));
     assert!(!calls.keep_span(ELSEWHERE, ids[1], span(3, 2)), "as where a subscriber numbers spans in its own way");
@@ -174,10 +186,10 @@ fn entries_of_spans_belong_to_a_thread_until_it_ends() {
 
 #[test]
 fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let above = calls.begin(&spare, HERE, place(), 0, 0);
     let below = calls.begin(&spare, HERE, place(), above, 5);
-    calls.enter(HERE, calls.get(above).unwrap(), 6, Left::Last, 0);
+    enter_call(&calls, HERE, calls.get(above).unwrap(), 6, Left::Last, 0);
     calls.exit(HERE, above, 7, OnCpu::default());
     let ended = calls.end(Some(&spare), above, 1 << 40).unwrap();
     assert_eq!((ended.is_outlived, ended.latency, ended.outlived), (true, 1 << 40, (1 << 40) - 7));
@@ -191,7 +203,7 @@ fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
 
 #[test]
 fn threads_pass_free_calls_on() {
-    let (calls, theirs, ours) = (Calls::new(), Spare::default(), Spare::default());
+    let (calls, theirs, ours) = (new_calls(), Spare::default(), Spare::default());
     for _ in 0..100 {
         let ids: Vec<CallId> = (0..100).map(|_| calls.begin(&theirs, HERE, place(), 0, 1)).collect();
         assert!(ids.iter().all(|&id| id != 0 && calls.end(Some(&ours), id, 2).is_some()));
@@ -207,33 +219,88 @@ fn a_new_window_counts_what_is_not_followed_from_0_again() {
     assert_eq!(session.calls.over_limit(), 0);
 }
 
+/// What is concluded of a call from its entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Finished,
+    Cancelled,
+    Unsure,
+}
+
+/// Entries of 1 us each: the pause before each in microseconds, which range its thread has left last, and the range
+/// around it. The verdict is the same at each rate of the clock.
+fn verdict(entries: &[(u64, Left, Around)], has_tool: bool) -> Verdict {
+    let verdicts = [24_000_000, 1_000_000_000, 2_600_000_000].map(|rate| {
+        let clock = Clock::of_rate(rate);
+        let (calls, spare, us) = (Calls::new(&clock), Spare::default(), clock.ticks(Duration::from_micros(1)));
+        let id = calls.begin(&spare, HERE, place(), 0, us);
+        let mut now = us;
+        for &(pause, left, around) in entries {
+            now += pause * us;
+            let entry = Entry { now, left, has_tool, done: 0, woken: 0, around: |_exited| around };
+            calls.enter(HERE, calls.get(id).unwrap(), entry);
+            now += us;
+            calls.exit(HERE, id, now, OnCpu::default());
+        }
+        let ended = calls.end(Some(&spare), id, now).unwrap();
+        match (ended.is_cancelled, ended.is_unsure) {
+            (false, false) => Verdict::Finished,
+            (true, false) => Verdict::Cancelled,
+            (false, true) => Verdict::Unsure,
+            (true, true) => panic!("{entries:?}: both"),
+        }
+    });
+    assert_eq!(verdicts, [verdicts[0]; 3], "{entries:?}");
+    verdicts[0]
+}
+
 #[test]
-fn what_is_dropped_long_after_its_last_poll_was_cancelled() {
-    let (calls, spare) = (Calls::new(), Spare::default());
-    let is_cancelled = |entries: &[(Ticks, Ticks)], next| {
+fn what_was_suspended_after_its_last_poll_was_cancelled() {
+    use self::Verdict::{Cancelled, Finished, Unsure};
+    use Around::{Later, SamePoll, Unknown};
+    use Left::{Earlier, Last, Other};
+    let begun = (1, Other, Unknown);
+    let dropped = |pause, left, around| verdict(&[begun, (pause, left, around)], false);
+    assert_eq!(verdict(&[begun], false), Cancelled, "it was only dropped");
+    assert_eq!(
+        [20, 30, 19_000, 21_000].map(|pause| dropped(pause, Last, Unknown)),
+        [Finished, Unsure, Unsure, Cancelled]
+    );
+    assert_eq!([90, 110].map(|pause| dropped(pause, Other, Unknown)), [Finished, Cancelled]);
+    // In the same poll of the future around it nothing was awaited, and in another one it was, however long that took.
+    for pause in [1, 50, 1_000, 100_000] {
+        assert_eq!([Last, Other].map(|left| dropped(pause, left, SamePoll)), [Finished; 2], "{pause}");
+        assert_eq!([Other, Earlier].map(|left| dropped(pause, left, Later)), [Cancelled; 2], "{pause}");
+    }
+    // A tool may have taken the time between two ranges.
+    let beside_a_tool = |pause| verdict(&[begun, (pause, Other, Unknown)], true);
+    assert_eq!([90, 110, 21_000].map(beside_a_tool), [Finished, Unsure, Cancelled]);
+}
+
+#[test]
+fn what_a_tool_takes_after_a_poll_is_no_pause() {
+    let (calls, spare) = (new_calls(), Spare::default());
+    let finished = |done| {
         let id = calls.begin(&spare, HERE, place(), 0, 0);
-        entries.iter().for_each(|&(enter, exit)| {
-            calls.enter(HERE, calls.get(id).unwrap(), enter, left(next), 0);
-            calls.exit(HERE, id, exit, OnCpu::default());
-        });
-        calls.end(Some(&spare), id, 4 * LONG_PAUSE).map(|ended| ended.is_cancelled)
+        for (now, left) in [(1, Left::Other), (3 * AT_ONCE, Left::Last)] {
+            let entry = Entry { has_tool: true, done, ..Entry::at(now, left) };
+            calls.enter(HERE, calls.get(id).unwrap(), entry);
+            calls.exit(HERE, id, now + 1, OnCpu::default());
+        }
+        calls.end(Some(&spare), id, 4 * AT_ONCE).is_some_and(|ended| ended.has_finished && !ended.is_unsure)
     };
-    let after = |pause| [(1, 2), (2 + pause, 3 + pause)];
-    assert_eq!([true, false].map(|next| is_cancelled(&after(1), next)), [Some(false); 2]);
-    assert_eq!([true, false].map(|next| is_cancelled(&after(2 * PAUSE), next)), [Some(false), Some(true)]);
-    assert_eq!([true, false].map(|next| is_cancelled(&after(2 * LONG_PAUSE), next)), [Some(true); 2]);
-    assert_eq!(is_cancelled(&[(1, 2)], true), Some(true), "it was only dropped");
+    assert_eq!([0, 2 * AT_ONCE + 1].map(finished), [false, true]);
 }
 
 /// A server does this: it keeps the span of a request and enters it again to send the answer.
 #[test]
 fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let ended = |entries: &[(Ticks, bool)], has_child: bool| {
         let id = calls.begin(&spare, HERE, place(), 0, 0);
         let child = has_child.then(|| calls.begin(&spare, HERE, place(), id, 0));
         entries.iter().for_each(|&(enter, next)| {
-            calls.enter(HERE, calls.get(id).unwrap(), enter, left(next), 0);
+            enter_call(&calls, HERE, calls.get(id).unwrap(), enter, left(next), 0);
             calls.exit(HERE, id, enter + 1, OnCpu::default());
         });
         let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
@@ -248,9 +315,9 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
     assert_eq!(ended(&polled_late, false), (true, false, answer + 1), "another span was entered before the drop");
     assert_eq!(ended(&finished, true), (true, false, answer + 1), "it awaited a call, so it had not finished");
     let (outside, inside) = (calls.begin(&spare, HERE, place(), 0, 0), LONG_PAUSE);
-    calls.enter(HERE, calls.get(outside).unwrap(), 1, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(outside).unwrap(), 1, Left::Other, 0);
     for enter in [inside, inside + 10] {
-        calls.enter(HERE, calls.get(outside).unwrap(), enter, Left::Last, 0);
+        enter_call(&calls, HERE, calls.get(outside).unwrap(), enter, Left::Last, 0);
         calls.exit(HERE, outside, enter + 1, OnCpu::default());
     }
     calls.exit(HERE, outside, inside + 20, OnCpu::default());
@@ -261,66 +328,47 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
 
 /// The thread is stopped between the last poll and the drop.
 #[test]
-fn what_may_be_a_late_drop_beside_an_answer_is_doubtful() {
-    let (calls, spare) = (Calls::new(), Spare::default());
-    let ended = |entries: &[(Ticks, Left)], has_child: bool| {
-        let id = calls.begin(&spare, HERE, place(), 0, 0);
-        let child = has_child.then(|| calls.begin(&spare, HERE, place(), id, 0));
-        entries.iter().for_each(|&(enter, left)| {
-            calls.enter(HERE, calls.get(id).unwrap(), enter, left, 0);
-            calls.exit(HERE, id, enter + 1, OnCpu::default());
-        });
-        let ended = calls.end(Some(&spare), id, 8 * LONG_PAUSE).unwrap();
-        child.map(|child| calls.end(Some(&spare), child, 8 * LONG_PAUSE));
-        (ended.is_cancelled, ended.is_doubtful, ended.has_other_owner)
+fn what_may_be_a_late_drop_beside_an_answer_is_unsure() {
+    use self::Verdict::{Cancelled, Finished, Unsure};
+    use Left::{Earlier, Last, Other};
+    let and = |more: &[(u64, Left)]| {
+        let entries = [&[(1, Other), (30_000, Other)], more].concat();
+        verdict(&entries.into_iter().map(|(pause, left)| (pause, left, Around::Unknown)).collect::<Vec<_>>(), false)
     };
-    let (poll, drop) = (LONG_PAUSE, LONG_PAUSE + 2 * AT_ONCE);
-    let answer = drop + 2 * PAUSE;
-    let begun = [(1, Left::Other), (poll, Left::Other)];
-    let and = |more: &[(Ticks, Left)]| [&begun, more].concat();
-    let answered = and(&[(drop, Left::Last), (answer, Left::Other)]);
-    assert_eq!(ended(&answered, false), (true, true, false), "the answer comes after the drop");
-    assert_eq!(ended(&answered, true), (true, false, false), "it awaits a call");
-    let polled_twice = and(&[(poll + 10, Left::Last), (drop, Left::Last), (answer, Left::Other)]);
-    assert_eq!(ended(&polled_twice, false), (true, true, false), "the second poll came at once");
-    let answer_first = and(&[(poll + PAUSE / 2, Left::Other), (answer, Left::Earlier)]);
-    assert_eq!(ended(&answer_first, false), (true, true, false), "the answer comes before the drop");
-    let aborted = and(&[(drop, Left::Other), (answer, Left::Other)]);
-    assert_eq!(ended(&aborted, false), (true, false, false), "its thread ran something else before the third entry");
-    let long = and(&[(poll + PAUSE, Left::Other), (3 * LONG_PAUSE, Left::Earlier)]);
-    assert_eq!(ended(&long, false), (true, false, false), "no thread is stopped for so long");
-    let at_once = and(&[(poll + 10, Left::Last), (answer, Left::Other)]);
-    assert_eq!(ended(&at_once, false), (false, false, true));
-    for last in [poll + 20, drop] {
-        let polled_again = and(&[(poll + 10, Left::Last), (last, Left::Last)]);
-        assert_eq!(ended(&polled_again, false), (false, false, false), "one owner may poll so fast");
-    }
+    assert_eq!(and(&[(50, Last), (200, Other)]), Unsure, "the answer comes after the drop");
+    assert_eq!(and(&[(5, Last), (50, Last), (200, Other)]), Unsure, "the second poll came at once");
+    assert_eq!(and(&[(50, Other), (200, Earlier)]), Unsure, "the answer comes before the drop");
+    assert_eq!(and(&[(50, Other), (200, Other)]), Cancelled, "its thread ran something else before the third entry");
+    assert_eq!(and(&[(100, Other), (60_000, Earlier)]), Cancelled, "no thread is stopped for so long");
+    assert_eq!(and(&[(5, Last), (200, Other)]), Finished, "it was dropped at once");
+    assert_eq!(and(&[(5, Last), (5, Last)]), Finished, "one owner may poll so fast");
+    assert_eq!(and(&[(5, Last), (50, Last)]), Unsure);
 }
 
 #[test]
 fn a_thread_knows_the_range_that_it_left_last() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let id = calls.begin(&spare, HERE, place(), 0, 10);
     let call = calls.get(id).unwrap();
     // One thread polls, and another enters the span before the poll ends.
-    calls.enter(HERE, calls.get(id).unwrap(), 20, Left::Other, 0);
-    calls.enter(HERE, calls.get(id).unwrap(), 30, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), 20, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), 30, Left::Other, 0);
     calls.exit(HERE, id, 31, OnCpu::default());
     calls.exit(HERE, id, 40, OnCpu::default());
     assert_eq!([Some(20), Some(30)].map(|start| call.left(start)), [Left::Last; 2]);
-    calls.enter(HERE, calls.get(id).unwrap(), 50, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), 50, Left::Other, 0);
     calls.exit(HERE, id, 51, OnCpu::default());
     assert_eq!([Some(20), Some(9), None].map(|start| call.left(start)), [Left::Earlier, Left::Other, Left::Other]);
 }
 
 #[test]
 fn an_entry_while_a_poll_is_open_cancels_nothing() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let id = calls.begin(&spare, HERE, place(), 0, 0);
-    calls.enter(HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
     calls.exit(HERE, id, 2, OnCpu::default());
-    calls.enter(HERE, calls.get(id).unwrap(), LONG_PAUSE, Left::Other, 0);
-    calls.enter(HERE, calls.get(id).unwrap(), LONG_PAUSE + 1, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), LONG_PAUSE, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), LONG_PAUSE + 1, Left::Other, 0);
     calls.exit(HERE, id, LONG_PAUSE + 2, OnCpu::default());
     calls.exit(HERE, id, LONG_PAUSE + 3, OnCpu::default());
     let ended = calls.end(Some(&spare), id, LONG_PAUSE + 4).unwrap();
@@ -329,11 +377,11 @@ fn an_entry_while_a_poll_is_open_cancels_nothing() {
 
 #[test]
 fn what_is_entered_elsewhere_after_its_first_entry_at_home_is_a_visit_until_there_are_two_in_a_row() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let id = calls.begin(&spare, HERE, place(), 0, 0);
     let call = calls.get(id).unwrap();
     let in_range = |range| Some(move || range);
-    let enter = || calls.enter(HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
+    let enter = || enter_call(&calls, HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
     assert!(!call.enter_at_home(in_range(5)));
     enter();
     assert_eq!(call.enter_elsewhere(9, 20), (0, false));
@@ -351,7 +399,7 @@ fn what_is_entered_elsewhere_after_its_first_entry_at_home_is_a_visit_until_ther
 
 #[test]
 fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     for (is_alone, uncounted) in [(true, 2), (false, 0)] {
         let id = calls.begin(&spare, HERE, place(), 0, 0);
         let call = calls.get(id).unwrap();
@@ -360,7 +408,7 @@ fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() 
         }
         for _ in 0..3 {
             assert!(!call.enter_at_home(None::<fn() -> Ticks>));
-            calls.enter(HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
+            enter_call(&calls, HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
         }
         assert_eq!(call.end(0).uncounted, uncounted);
     }
@@ -368,10 +416,12 @@ fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() 
 
 #[test]
 fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let [outer, other] = [1, 2].map(|now| calls.begin(&spare, HERE, place(), 0, now));
     let before = calls.begin(&spare, HERE, place(), 0, 5);
-    [outer, other].into_iter().for_each(|outer| _ = calls.enter(HERE, calls.get(outer).unwrap(), 10, Left::Other, 0));
+    [outer, other]
+        .into_iter()
+        .for_each(|outer| _ = enter_call(&calls, HERE, calls.get(outer).unwrap(), 10, Left::Other, 0));
     let inner = calls.begin(&spare, HERE, place(), 0, 20);
     let range = |call: CallId| calls.get(call).unwrap().range_in(calls.get(outer).unwrap());
     assert_eq!((range(inner), range(before)), (Some(10), None), "it was created before the first poll");
@@ -380,23 +430,23 @@ fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
     calls.exit(HERE, outer, 30, OnCpu::default());
     calls.exit(HERE, other, 30, OnCpu::default());
     assert!(calls.end(Some(&spare), inner, 130).is_some());
-    calls.enter(HERE, calls.get(outer).unwrap(), 140, Left::Other, 0);
-    calls.enter(HERE, calls.get(other).unwrap(), 140, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(outer).unwrap(), 140, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(other).unwrap(), 140, Left::Other, 0);
     let idle = |call: CallId| calls.get(call).unwrap().idle.load(Relaxed);
     assert_eq!((idle(outer), idle(other)), (9 + 10, 8 + 110));
 }
 
 #[test]
 fn a_call_is_ready_from_its_creation_or_a_wake_to_its_next_poll() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let states = |has_child: bool, woken: [Ticks; 2]| {
         let above = calls.begin(&spare, HERE, place(), 0, 100);
         let call = calls.get(above).unwrap();
-        calls.enter(HERE, call, 110, Left::Other, 0);
+        enter_call(&calls, HERE, call, 110, Left::Other, 0);
         let below = if has_child { calls.begin(&spare, HERE, place(), above, 110) } else { 0 };
         calls.exit(HERE, above, 120, OnCpu { on: 4, off: 5 });
         for (poll, woken) in [1_000, 2_000].into_iter().zip(woken) {
-            calls.enter(HERE, call, poll, Left::Other, woken);
+            enter_call(&calls, HERE, call, poll, Left::Other, woken);
             calls.exit(HERE, above, poll + 10, OnCpu { on: 1, off: 2 });
         }
         assert_eq!(calls.end(Some(&spare), below, 2_020).is_some(), has_child);
@@ -415,11 +465,11 @@ fn a_call_is_ready_from_its_creation_or_a_wake_to_its_next_poll() {
 /// As the span of a server's layer: it is entered once in `call`, then in each poll, and not when it is dropped.
 #[test]
 fn what_was_woken_was_not_dropped_before_and_waited_until_then() {
-    let (calls, spare) = (Calls::new(), Spare::default());
+    let (calls, spare) = (new_calls(), Spare::default());
     let ended = |woken: Ticks| {
         let id = calls.begin(&spare, HERE, place(), 0, 0);
         for (enter, exit, woken) in [(0, 10, 0), (12, 20, 0), (9_000_000, 9_000_010, woken)] {
-            calls.enter(HERE, calls.get(id).unwrap(), enter, Left::Last, woken);
+            enter_call(&calls, HERE, calls.get(id).unwrap(), enter, Left::Last, woken);
             calls.exit(HERE, id, exit, OnCpu::default());
         }
         let ended = calls.end(Some(&spare), id, 9_000_020).unwrap();
@@ -434,12 +484,12 @@ fn what_was_woken_was_not_dropped_before_and_waited_until_then() {
 #[test]
 fn it_is_busy_while_it_is_open_on_any_thread() {
     for threads in [[HERE, HERE], [HERE, ELSEWHERE], [ELSEWHERE, HERE], [ELSEWHERE, ELSEWHERE]] {
-        let (calls, spare) = (Calls::new(), Spare::default());
+        let (calls, spare) = (new_calls(), Spare::default());
         let id = calls.begin(&spare, HERE, place(), 0, 0);
         let call = calls.get(id).unwrap();
         let [one, other] = threads;
-        calls.enter(one, call, 10, Left::Other, 0);
-        calls.enter(other, call, 12, Left::Other, 0);
+        enter_call(&calls, one, call, 10, Left::Other, 0);
+        enter_call(&calls, other, call, 12, Left::Other, 0);
         calls.exit(one, id, 20, OnCpu::default());
         assert_eq!((call.waited(50), call.waits_since()), (0, None));
         let child = calls.begin(&spare, HERE, place(), id, 25);
@@ -447,7 +497,7 @@ fn it_is_busy_while_it_is_open_on_any_thread() {
         assert_eq!((call.waited(50), call.waits_since()), (0, Some(30)), "it awaits its child");
         calls.end(Some(&spare), child, 40);
         assert_eq!(call.waited(50), 10);
-        calls.enter(other, call, 50, Left::Other, 0);
+        enter_call(&calls, other, call, 50, Left::Other, 0);
         assert_eq!(call.waited(60), 0);
         calls.exit(other, id, 70, OnCpu::default());
         let ended = calls.end(Some(&spare), id, 70).unwrap();
@@ -459,9 +509,9 @@ fn it_is_busy_while_it_is_open_on_any_thread() {
 #[test]
 fn a_span_that_is_closed_while_it_is_open_is_free_after_the_exit() {
     for thread in [HERE, ELSEWHERE] {
-        let (calls, spare) = (Calls::new(), Spare::default());
+        let (calls, spare) = (new_calls(), Spare::default());
         let id = calls.begin(&spare, HERE, place(), 0, 0);
-        calls.enter(thread, calls.get(id).unwrap(), 10, Left::Other, 0);
+        enter_call(&calls, thread, calls.get(id).unwrap(), 10, Left::Other, 0);
         calls.end(Some(&spare), id, 20);
         assert_eq!(calls.alive([&spare].into_iter()), 1);
         calls.exit(thread, id, 30, OnCpu::default());
