@@ -54,6 +54,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["config", "signals"],
             &["samples"],
             &["record"],
+            &["thresholds"],
             &["budget", "chunked", "clock", "fold", "off_cpu", "page", "row_file"],
             &["own_stack"],
             &["process", "shares", "sync"],
