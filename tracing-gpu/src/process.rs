@@ -427,7 +427,26 @@ pub(crate) fn monotonic_ns() -> u64 {
     0
 }
 
-/// Processor time of the calling thread in nanoseconds; `None` if the system does not say.
+/// How often the calling thread has stopped running; `None` if the system does not say. Unlike
+/// [`thread_cpu_ns`], this never gives up the processor.
+#[cfg(target_os = "linux")]
+pub(crate) fn thread_switches() -> Option<u64> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: writes one struct.
+    succeeded(unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) }).ok()?;
+    // SAFETY: it was written.
+    let usage = unsafe { usage.assume_init() };
+    Some((usage.ru_nvcsw as u64).wrapping_add(usage.ru_nivcsw as u64))
+}
+
+/// How often the calling thread has stopped running: unknown on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn thread_switches() -> Option<u64> {
+    None
+}
+
+/// Processor time of the calling thread in nanoseconds; `None` if the system does not say. In this call Linux gives the
+/// processor to another thread if the slice of the calling one has run out.
 #[cfg(unix)]
 pub(crate) fn thread_cpu_ns() -> Option<u64> {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

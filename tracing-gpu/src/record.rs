@@ -250,6 +250,15 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// An instance that ends at `now`, as if nothing was nested in it.
+    pub(crate) fn at(now: Ticks, place: Place, entered: Ticks) -> Self {
+        Self { place, entered, duration: now.saturating_sub(entered), nested: 0 }
+    }
+
+    pub(crate) fn end(&self) -> Ticks {
+        self.entered.saturating_add(self.duration)
+    }
+
     /// Whether its thread waited in it for most of the time, and not in a range above it.
     pub(crate) fn is_mainly_off(&self, cpu: OnCpu) -> bool {
         cpu.off >= self.duration / 5 * 4 && self.nested <= self.duration / 2

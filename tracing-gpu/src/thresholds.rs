@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// Only ranges that take at least so long have a processor time: a reading takes 0.3 to 0.5 us.
+/// Only ranges that take at least so long have a processor time: a reading takes 0.3 to 0.9 us.
 pub(crate) const LONG: Duration = Duration::from_micros(50);
 /// Waits of at least this length are looked at: who ended them?
 pub(crate) const LONG_WAIT: Duration = Duration::from_micros(800);

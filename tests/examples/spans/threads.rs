@@ -4,7 +4,9 @@ use crate::stage::{enter, exit, measure, measure_with, on_thread, silent, thread
 use crate::{Outcome, Scenario, Tier};
 use std::cell::RefCell;
 use std::io::Write as _;
+use std::process::{Command, Stdio};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracing::span::EnteredSpan;
@@ -18,6 +20,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("churn", churn),
     ("crowd", crowd),
     ("on-cpu", on_cpu),
+    ("beside-four", beside_four),
     ("tool-that-traces", tool_that_traces),
 ];
 
@@ -69,6 +72,40 @@ fn on_cpu(tier: Tier) -> Outcome {
             (0..10_000).for_each(|_| info_span!("short").in_scope(|| ()));
             sleep(WAIT);
         });
+    })
+}
+
+/// A range that does nothing but run another, on a processor that four more threads want.
+fn beside_four(tier: Tier) -> Outcome {
+    let status = std::fs::read_to_string("/proc/thread-self/status")?;
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("Linux has it");
+    let first = allowed.trim().split([',', '-']).next().unwrap_or_default();
+    let process = std::process::id().to_string();
+    let pinned = Command::new("taskset").args(["-c", "-p", first, &process]).stdout(Stdio::null()).status()?;
+    assert!(pinned.success());
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !is_done.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let outcome = measure(tier, || {
+            for _ in 0..200 {
+                info_span!("picture").in_scope(|| {
+                    info_span!("decode").in_scope(|| {
+                        let begun = Instant::now();
+                        while begun.elapsed() < Duration::from_micros(300) {
+                            std::hint::spin_loop();
+                        }
+                    });
+                });
+            }
+        });
+        is_done.store(true, Relaxed);
+        outcome
     })
 }
 

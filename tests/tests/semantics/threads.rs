@@ -74,6 +74,21 @@ fn unsure_of_the_cpu(tier: &str) -> Option<String> {
     (!unsure.is_empty()).then_some(unsure)
 }
 
+/// The thread loses its processor wherever it is when its slice runs out. That is hardly ever outside of `decode`.
+#[test]
+fn reading_the_processor_time_moves_no_time_to_the_parent() {
+    for (tier, run) in BOTH.into_iter().flat_map(|tier| [recorded, untold].map(|run| (tier, run))) {
+        let part = |_| {
+            let summary = run("beside-four", tier).summary();
+            assert_whole(&summary);
+            let [picture, decode] = ["picture", "decode"].map(|name| row(&summary, name).total_ns);
+            decode as f64 / picture as f64
+        };
+        let parts: Vec<f64> = (0..5).map(part).take_while(|part| *part < 0.97).collect();
+        assert!(parts.len() < 5, "{tier}: {parts:?}");
+    }
+}
+
 #[test]
 fn guards_of_a_dying_thread_do_no_harm() {
     for tier in BOTH {

@@ -196,7 +196,7 @@ impl ProfilerBuilder {
     }
 
     /// Whether the processor time of ranges is read, so that tables say how long they were on and off the CPU. Only
-    /// ranges of at least some 50 us have one; a reading takes 0.3 to 0.5 us, and all together at most 2 % of their
+    /// ranges of at least some 50 us have one; a reading takes 0.3 to 0.9 us, and all together at most 2 % of their
     /// time. Default: yes for spans, no for NVTX ranges of other code: a tool beside this one would count it as their
     /// time. See `docs/async.md`, "What the time of a call is made of".
     pub fn on_cpu(mut self, on: bool) -> Self {

@@ -71,8 +71,9 @@ impl Frame {
         Ended { place: self.place(), entered, duration, nested: self.nested.load(Relaxed) }
     }
 
+    /// Only for the owning thread.
     #[inline]
-    fn add_nested(&self, time: u64) {
+    pub(crate) fn add_nested(&self, time: u64) {
         self.nested.store(self.nested.load(Relaxed).wrapping_add(time), Relaxed);
     }
 }

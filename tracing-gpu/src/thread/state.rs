@@ -197,6 +197,7 @@ impl ThreadState {
     fn unwind_at(&self, end: Option<Ticks>) -> Vec<Place> {
         self.told.lock().clear();
         self.forget_untracked();
+        self.read_before_ends();
         let places = self.stack.unwind(&mut Shell { thread: self, values: None, end });
         self.launches.end_gone(&self.around(), end.unwrap_or_else(|| self.now()));
         self.pairs.end_all(&self.session.streams);

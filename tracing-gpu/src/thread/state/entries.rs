@@ -189,7 +189,7 @@ impl ThreadState {
     #[inline(never)]
     pub(super) fn infer_ended(&self, ended: &Ended, waited: u64, below: usize, call: CallId) {
         let Some(endings) = self.session.endings.make(self.index) else { return };
-        let end = ended.entered.saturating_add(ended.duration);
+        let end = ended.end();
         let went_on = match call {
             0 => self.look(ended.place, end, waited, Waiter::Thread(endings, None)),
             _ => self.look_later(ended.place, call, [end.saturating_sub(waited), end]),

@@ -16,6 +16,7 @@ use crate::span::fields::Fields;
 use crate::span::site::site_key;
 use crate::stream;
 use crate::thread::call_row::{CallRow, CallSums, ServedSums};
+use crate::thread::cpu_time::Clocks;
 use crate::thread::engine;
 use crate::thread::stack::Ranges;
 use crate::thread::tape::{CallRecord, RangeRecord};
@@ -48,26 +49,27 @@ impl ThreadState {
             self.exit_call(call, entered.saturating_add(duration), OnCpu::default(), below);
             return self.note_end(Ended { place, entered, duration, nested }, call, below, 0);
         }
-        self.add(Ended { place, entered, duration, nested });
+        self.end(Ended { place, entered, duration, nested });
     }
 
     /// Counts and records an instance that [`exit_recording`](Self::exit_recording) could not.
     #[inline(never)]
-    fn add_unrecorded(&self, ended: Ended, now: Ticks) {
-        let depth = self.stack.depth();
+    fn add_unrecorded(&self, ended: Ended) {
+        let (now, depth) = (ended.end(), self.stack.depth());
         let row = self.rows.get_inline(ended.place.row()).filter(|_| ended.place.is_called());
         let Some((row, identity)) = row.and_then(|row| Some((row, row.identity()?))) else {
-            self.add(ended);
-            return self.record_ended(ended, now, depth);
+            let end = self.end(ended);
+            return self.record_ended(ended, end, depth);
         };
-        if row.add_near(ended.duration, ended.nested, self.thresholds.long) {
+        let end = if row.add_near(ended.duration, ended.nested, self.thresholds.long) {
             let call = self.stack.call_of(depth);
             self.exit_call(call, now, OnCpu::default(), depth);
             self.note_end(ended, call, depth, 0);
+            now
         } else {
-            self.add(ended);
-        }
-        self.record_range(identity.key, ended.entered, now, depth, false);
+            self.end(ended)
+        };
+        self.record_range(identity.key, ended.entered, end, depth, false);
     }
 
     /// Path `counting`, for a range with CUDA calls. Returns false, and changes nothing, if it does not apply. Only
@@ -77,9 +79,9 @@ impl ThreadState {
         let now = read_tsc();
         // This path calls no function, so that no registers are saved.
         let Some((below, top)) = self.stack.top_near(span) else { return false };
-        let Some(row) =
-            self.rows.near(top.place().row_without_call()).filter(|_| self.launches.end_near(&self.stack, below, now))
-        else {
+        let Some(row) = self.rows.near(top.place().row_without_call()).filter(|_| {
+            now.saturating_sub(top.start()) < self.thresholds.long && self.launches.end_near(&self.stack, below, now)
+        }) else {
             return self.exit_noted_far(span, now);
         };
         let ended = self.stack.pop_top(below, top, now);
@@ -90,8 +92,9 @@ impl ThreadState {
     #[inline(never)]
     fn exit_noted_far(&self, span: u64, now: Ticks) -> bool {
         let Some(ended) = self.stack.pop_near(span, now) else { return false };
-        self.launches.end_gone(&self.around(), now);
-        self.count(ended)
+        let end = self.end(ended);
+        self.launches.end_gone(&self.around(), end);
+        true
     }
 
     #[cold]
@@ -114,14 +117,13 @@ impl ThreadState {
         let Some(ended) = self.stack.pop_near(span, now) else { return false };
         match self.rows.get_inline(ended.place.row_without_call()) {
             Some(row) => {
-                if !row.add_near(ended.duration, ended.nested, self.thresholds.long) {
-                    self.add(ended);
-                }
+                let is_near = row.add_near(ended.duration, ended.nested, self.thresholds.long);
+                let end = if is_near { now } else { self.end(ended) };
                 if let Some(identity) = row.identity() {
-                    self.record_range(identity.key, ended.entered, now, self.stack.depth(), false);
+                    self.record_range(identity.key, ended.entered, end, self.stack.depth(), false);
                 }
             }
-            None => self.add_unrecorded(ended, now),
+            None => self.add_unrecorded(ended),
         }
         true
     }
@@ -148,10 +150,10 @@ impl ThreadState {
         }
         let now = if self.has_tool() { self.pop_tool() } else { self.now() };
         if let Some(ended) = self.stack.pop(now) {
-            self.add(ended);
-            self.record_ended(ended, now, self.stack.depth());
+            let end = self.end(ended);
+            self.record_ended(ended, end, self.stack.depth());
+            self.launches.end_gone(&self.around(), end);
         }
-        self.launches.end_gone(&self.around(), now);
         self.end_pair();
         true
     }
@@ -166,6 +168,7 @@ impl ThreadState {
     /// Exits the uppermost range for whose span and place `is_exited` returns true.
     pub(super) fn leave_below(&self, is_exited: impl Fn(u64, Place) -> bool, values: FindValues<'_>) -> bool {
         self.launches.end_left(&self.around());
+        self.read_before_ends();
         let told = std::mem::take(&mut *self.told.lock());
         let depth = self.stack.depth();
         let mut shell = Shell { thread: self, values: Some(values), end: None };
@@ -213,7 +216,31 @@ impl ThreadState {
     #[inline(never)]
     fn pop_tool(&self) -> Ticks {
         let range = self.stack.top().and_then(|top| self.nvtx_range(top.place()));
-        self.gate.while_closed(|| self.pop_range(range))
+        let Some(range) = range else { return self.now() };
+        self.gate.while_closed(|| {
+            range.domain.pop_timed(|| {
+                let now = self.now_in_order();
+                if self.reads_before_pop(now) { self.now_in_order() } else { now }
+            })
+        })
+    }
+
+    /// Reads the processor time before the innermost range ends, if it asks for that: a tool sees the same end.
+    #[inline]
+    fn reads_before_pop(&self, now: Ticks) -> bool {
+        let Some(top) = self.stack.top() else { return false };
+        let ended = Ended::at(now, top.place(), top.start());
+        ended.duration >= self.thresholds.long && self.reads_at_end(&ended, self.stack.depth() - 1, &self.session.clock)
+    }
+
+    /// Reads the processor time before several ranges end, if one of them asks for it.
+    pub(super) fn read_before_ends(&self) {
+        let (now, depth) = (self.now(), self.stack.depth());
+        let open = (0..depth).filter_map(|range| self.stack.at(range));
+        let mut open = open.map(|(place, start)| Ended::at(now, place, start));
+        if let Some(longest) = open.find(|open| self.has_cpu_time(open)) {
+            self.cpu_time.read_at_end(longest.entered, now, &self.stack, depth, &self.session.clock);
+        }
     }
 
     /// Pops a tool's range, if there is one. Returns the time.
@@ -236,6 +263,29 @@ impl ThreadState {
         }
     }
 
+    /// Ends and counts the instance that has just left the top of the stack. Returns when it ended.
+    pub(super) fn end(&self, ended: Ended) -> Ticks {
+        self.end_by(ended, &self.session.clock)
+    }
+
+    /// The same by these clocks. If the processor time is read, the instance ends after the reading, which may take
+    /// long.
+    pub(super) fn end_by(&self, mut ended: Ended, clocks: &impl Clocks) -> Ticks {
+        if self.reads_at_end(&ended, self.stack.depth(), clocks) {
+            let reading = clocks.now().saturating_sub(ended.end());
+            ended.duration += reading;
+            self.stack.top().into_iter().for_each(|below| below.add_nested(reading));
+        }
+        self.add(ended);
+        ended.end()
+    }
+
+    /// Reads the processor time for an instance that ends, with `below` ranges below it, if it asks for that.
+    #[inline(never)]
+    fn reads_at_end(&self, ended: &Ended, below: usize, clocks: &impl Clocks) -> bool {
+        self.has_cpu_time(ended) && self.cpu_time.read_at_end(ended.entered, ended.end(), &self.stack, below, clocks)
+    }
+
     /// Counts the instance that has just left the top of the stack.
     pub(crate) fn add(&self, ended: Ended) {
         let below = self.stack.depth();
@@ -249,7 +299,7 @@ impl ThreadState {
                 self.sample_again(ended.place);
             }
             let cpu = self.on_cpu(&ended, below);
-            let end = ended.entered.saturating_add(ended.duration);
+            let end = ended.end();
             self.exit_call(call, end, cpu, below);
             if ended.duration >= self.thresholds.long_wait / 2 && below == 0 {
                 let last = [ended.place.bits(), ended.entered, end];
@@ -295,7 +345,7 @@ impl ThreadState {
         let Some(endings) = endings else { return };
         let call = self.session.calls.get(call);
         let (begun, codes) = call.map_or((ended.entered, Codes::default()), |call| (call.created(), call.codes()));
-        let end = ended.entered.saturating_add(ended.duration);
+        let end = ended.end();
         let is_long = self.last_long[2].load(Relaxed) == end;
         let ran_since = if is_long { 0 } else { self.ran_since_long.load(Relaxed) + ended.duration };
         self.ran_since_long.store(ran_since, Relaxed);
@@ -304,17 +354,22 @@ impl ThreadState {
         endings.end(mark(end), [mark(begun), mark(ended.entered), off_since], codes);
     }
 
-    /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row. While
-    /// ranges are timed on a stream there is none: the reading would count as time on the stream.
-    fn on_cpu(&self, ended: &Ended, below: usize) -> OnCpu {
-        if ended.duration < self.thresholds.long || !self.session.on_cpu || self.pairs.any() {
-            return OnCpu::default();
-        }
+    /// Whether a range has a processor time. While ranges are timed on a stream there is none: the reading would count
+    /// as time on the stream.
+    fn has_cpu_time(&self, ended: &Ended) -> bool {
         let is_span = |place| self.identity(place).is_some_and(|identity| identity.metadata.is_some());
-        if !self.session.on_cpu_of_others && !is_span(ended.place) {
+        ended.duration >= self.thresholds.long
+            && self.session.on_cpu
+            && !self.pairs.any()
+            && (self.session.on_cpu_of_others || is_span(ended.place))
+    }
+
+    /// The processor time of a range that has just ended, with `below` ranges below it. Counts it in its row.
+    fn on_cpu(&self, ended: &Ended, below: usize) -> OnCpu {
+        if !self.has_cpu_time(ended) {
             return OnCpu::default();
         }
-        let cpu = self.cpu_time.of(ended, &self.stack, below, &self.credits, &self.session.clock);
+        let cpu = self.cpu_time.of(ended, below, &self.credits);
         self.rows.get(ended.place.row()).into_iter().for_each(|row| row.add_cpu(cpu));
         if self.is_taped && cpu != OnCpu::default() {
             self.tape.record_on_cpu(self.thread_id(), ended.entered, cpu);

@@ -76,16 +76,19 @@ impl ThreadState {
                 && self.leave_below(is_of_domain, &|_| None);
         }
         if let Some(ended) = self.stack.pop(now) {
-            match self.rows.get_inline(ended.place.row()) {
+            let end = match self.rows.get_inline(ended.place.row()) {
                 Some(row)
                     if self.statistics
                         && !self.looks_again()
-                        && row.add_near(ended.duration, ended.nested, self.thresholds.long) => {}
-                _ => self.add(ended),
-            }
-            self.record_ended(ended, now, self.stack.depth());
+                        && row.add_near(ended.duration, ended.nested, self.thresholds.long) =>
+                {
+                    now
+                }
+                _ => self.end(ended),
+            };
+            self.record_ended(ended, end, self.stack.depth());
+            self.launches.end_gone(&self.around(), end);
         }
-        self.launches.end_gone(&self.around(), now);
         true
     }
 }

@@ -1,6 +1,10 @@
 use std::mem::offset_of;
 
 use super::*;
+use crate::session::SessionOptions;
+use crate::session::catalog::Limits;
+use crate::thread::cpu_time::tests::Told;
+use crate::thread::engine::Engine;
 use crate::thread::launch_log::TOUCHED;
 use crate::thread::row::{LABEL, WRITTEN};
 
@@ -24,4 +28,43 @@ fn what_callbacks_write_often_has_its_own_place_in_a_page() {
 #[test]
 fn the_label_that_a_launch_reads_is_where_instances_are_written() {
     assert_eq!(LABEL / 64, WRITTEN.start / 64);
+}
+
+#[test]
+fn a_slow_reading_of_the_processor_time_belongs_to_the_range_that_ended() {
+    const OUTER: u64 = 1;
+    const INNER: u64 = 2;
+    let engine: &Engine = Box::leak(Box::new(Engine::new(SessionOptions {
+        active: true,
+        statistics: true,
+        on_cpu: Some(true),
+        sample_budget: 1 << 16,
+        limits: Limits { nodes: 100, run_time_names: 100 },
+        ..SessionOptions::default()
+    })));
+    let thread = engine.thread().expect("there is room");
+    let (long, slow) = (thread.thresholds.long, 100 * thread.thresholds.long);
+    let [outer, inner] = [1, 2].map(|label| {
+        let key = RangeKey { label, category: 0, style: range_report::RangeStyle::PushPop };
+        thread.place(thread.node(0, key), key, None)
+    });
+    let (told, begun) = (Told::default(), thread.now());
+    told.now.set(begun);
+    assert!(thread.cpu_time.read_at_start(begun, &thread.stack, &thread.credits, &told));
+    told.slow.set(slow);
+    thread.stack.push(OUTER, outer, told.now.get());
+    told.pass(100, 100);
+    thread.stack.push(INNER, inner, told.now.get());
+    told.pass(2 * long, long);
+    let end = || {
+        let ended = thread.stack.pop(told.now.get()).expect("it is open");
+        thread.end_by(ended, &told)
+    };
+    assert_eq!(end(), begun + 100 + 2 * long + slow);
+    told.pass(100, 100);
+    assert_eq!(end(), begun + 200 + 2 * long + slow, "the last reading is fresh");
+    let row = |place: Place| thread.rows.get(place.row()).map(Row::copy).expect("it has a row");
+    let (inner, outer) = (row(inner), row(outer));
+    assert_eq!((inner.times.total, inner.nested), (u128::from(2 * long + slow), 0));
+    assert_eq!((outer.times.total - u128::from(outer.nested), outer.cpu.off >= slow), (200, true));
 }
