@@ -77,14 +77,16 @@ fn unsure_of_the_cpu(tier: &str) -> Option<String> {
 /// The thread loses its processor wherever it is when its slice runs out. That is hardly ever outside of `decode`.
 #[test]
 fn reading_the_processor_time_moves_no_time_to_the_parent() {
-    for (tier, run) in BOTH.into_iter().flat_map(|tier| [recorded, untold].map(|run| (tier, run))) {
+    let with_tool: fn(_, _) -> _ = recorded;
+    let runs = [(with_tool, 0.6), (untold, 0.97)]; // the tool itself takes time in the parent, and may be slow
+    for (tier, (run, least)) in BOTH.into_iter().flat_map(|tier| runs.map(|run| (tier, run))) {
         let part = |_| {
             let summary = run("beside-four", tier).summary();
             assert_whole(&summary);
             let [picture, decode] = ["picture", "decode"].map(|name| row(&summary, name).total_ns);
             decode as f64 / picture as f64
         };
-        let parts: Vec<f64> = (0..5).map(part).take_while(|part| *part < 0.97).collect();
+        let parts: Vec<f64> = (0..5).map(part).take_while(|part| *part < least).collect();
         assert!(parts.len() < 5, "{tier}: {parts:?}");
     }
 }

@@ -148,9 +148,16 @@ impl ThreadState {
         if !self.stack.is_top(span) {
             return false;
         }
-        let now = if self.has_tool() { self.pop_tool() } else { self.now() };
+        let has_tool = self.has_tool();
+        let now = if has_tool { self.pop_tool() } else { self.now() };
         if let Some(ended) = self.stack.pop(now) {
-            let end = self.end(ended);
+            let end = match has_tool {
+                true => {
+                    self.add(ended); // the tool has seen its end
+                    now
+                }
+                false => self.end(ended),
+            };
             self.record_ended(ended, end, self.stack.depth());
             self.launches.end_gone(&self.around(), end);
         }
