@@ -1,5 +1,5 @@
-//! Tests the page in a real browser: actions with a mouse and with keys, the time for 100,000 calls and a million
-//! ranges, and harmless odd names. `cargo test -p tests --features browser --test browser`; pages and pictures are in
+//! Tests the page in a real browser: actions with a mouse and with keys, 100,000 calls and a million ranges, and
+//! harmless odd names. `cargo test -p tests --features browser --test browser`; pages and pictures are in
 //! `target/tmp/pages`, and with `BLESS=1` the pictures of the README in `docs/`.
 
 #[path = "browser/alike.rs"]

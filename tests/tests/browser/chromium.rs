@@ -150,21 +150,6 @@ impl Browser {
         self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))");
     }
 
-    /// Milliseconds of processor time of the page for this work.
-    pub(crate) fn busy(&mut self, work: impl FnOnce(&mut Self)) -> f64 {
-        let before = self.thread_time();
-        work(self);
-        1e3 * (self.thread_time() - before)
-    }
-
-    fn thread_time(&mut self) -> f64 {
-        self.call("Performance.enable", json!({ "timeDomain": "threadTicks" }));
-        let all = self.call("Performance.getMetrics", json!({}));
-        let metrics = all["metrics"].as_array().expect("a list");
-        let time = metrics.iter().find(|metric| metric["name"] == "ThreadTime").expect("Chromium measures it");
-        time["value"].as_f64().expect("seconds")
-    }
-
     /// Presses and releases a key. `modifiers`: 1 Alt, 2 Ctrl, 8 Shift.
     pub(crate) fn key(&mut self, key: &str, modifiers: u32) {
         let text = if key.chars().count() == 1 && modifiers & 2 == 0 { key } else { "" };

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use range_report::timeline::{IdleTime, OperationName, Work};
 use serde_json::Value;
-use tracing_gpu::summary::{DeviceIdle, GpuIdle, IdleCause, SpanIdle};
+use tracing_gpu::summary::IdleCause;
 use tracing_gpu::{RenderOptions, Report};
 
 use crate::chromium::Browser;
-use crate::invented::{Run, Span, work_of};
+use crate::invented::Run;
 use crate::training::training;
 use crate::{NOTHING, folder, showing};
 
@@ -47,35 +47,6 @@ impl Run {
         let mut changes: Vec<u64> = spans.flat_map(|span| [span.start, span.end]).collect();
         changes.sort_unstable();
         changes.into_iter()
-    }
-
-    /// The ranges around an idle time, the outermost first.
-    fn around(&self, idle: &IdleTime<'_>) -> Vec<&Span> {
-        let is_around = |span: &&Span| span.start <= idle.start && idle.end <= span.end && !span.lifetime;
-        let mut around: Vec<&Span> =
-            self.spans.iter().filter(|span| Some(span.thread) == idle.thread).filter(is_around).collect();
-        around.sort_by_key(|span| span.depth);
-        around
-    }
-
-    pub(crate) fn idle(&self) -> GpuIdle {
-        let mut device = DeviceIdle::default();
-        let mut spans: BTreeMap<Option<String>, SpanIdle> = BTreeMap::new();
-        for idle in &self.idle {
-            let ns = idle.end - idle.start;
-            device.causes.add(idle.cause, ns);
-            let name = self.around(idle).last().map(|span| span.name.clone());
-            let span = spans.entry(name).or_default();
-            span.causes.add(idle.cause, ns);
-            span.gaps += 1;
-        }
-        device.busy_ns = work_of(self.operations.iter().map(|op| (op.start, op.end))).busy_ns;
-        device.wall_ns = device.busy_ns + device.causes.total_ns();
-        let mut all = GpuIdle::default();
-        all.devices = vec![device];
-        all.spans = spans.into_iter().map(|(name, span)| tests::with(span, |it| it.name = name)).collect();
-        all.spans.sort_by_key(|span| std::cmp::Reverse(span.causes.total_ns()));
-        all
     }
 }
 

@@ -9,8 +9,8 @@ use range_report::timeline::{Api, Kernel, Memory, Work};
 use range_report::timeline::{ApiCall, IdleTime, Item, Mark, Operation, Projection, Range, Sink, Value};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{
-    ApiCallStats, CategoryStats, GpuActivity, GpuWork, KernelStats, MemoryKind, MemoryStats, NodeWork, Process,
-    ProjectionStats, RangeStats, RangeStyle, Sizes, Times, TreeNode,
+    ApiCallStats, CategoryStats, DeviceIdle, GpuActivity, GpuIdle, GpuWork, KernelStats, MemoryKind, MemoryStats,
+    NodeWork, Process, ProjectionStats, RangeStats, RangeStyle, Sizes, SpanIdle, Times, TreeNode,
 };
 
 pub(crate) const PID: u32 = 4_711;
@@ -64,6 +64,30 @@ impl Run {
         (middle * 8 / 10 + middle * part / 1_000).max(1)
     }
 
+    /// `count` ranges on four threads, three deep, of 300 names.
+    pub(crate) fn many(count: usize) -> Self {
+        let threads = [1_u32, 2, 3, 4];
+        let mut run = Self { threads: threads.map(|thread| (thread, "worker")).to_vec(), ..Self::default() };
+        let mut at = [0_u64; 4];
+        let mut made = 0;
+        while made < count {
+            for thread in threads {
+                let start = at[thread as usize - 1];
+                let outer = run.open(thread, start, &format!("request {}", made % 40), None);
+                let inner = run.open(thread, start + 400, &format!("phase {}", made % 160), Some(outer));
+                let mut end = start + 900;
+                for leaf in 0..8 {
+                    end = run.leaf(thread, end, 1_500, &format!("leaf {}", (made + leaf) % 100), Some(inner));
+                }
+                run.close(inner, end + 300);
+                at[thread as usize - 1] = run.close(outer, end + 600) + 2_000;
+                made += 10;
+            }
+        }
+        run.spans.truncate(count);
+        run
+    }
+
     pub(crate) fn open(&mut self, thread: u32, start: u64, name: &str, parent: Option<usize>) -> usize {
         let depth = parent.map_or(0, |parent| self.spans[parent].depth + 1);
         let span = Span { thread, start, end: start, name: name.to_owned(), depth, parent, ..Span::default() };
@@ -107,6 +131,35 @@ impl Run {
         let end = start + self.about(length);
         self.operations.push(Op { start, end, stream, work, kernel, launch: (thread, at), span });
         (returned, end)
+    }
+
+    /// The ranges around an idle time, the outermost first.
+    pub(crate) fn around(&self, idle: &IdleTime<'_>) -> Vec<&Span> {
+        let is_around = |span: &&Span| span.start <= idle.start && idle.end <= span.end && !span.lifetime;
+        let mut around: Vec<&Span> =
+            self.spans.iter().filter(|span| Some(span.thread) == idle.thread).filter(is_around).collect();
+        around.sort_by_key(|span| span.depth);
+        around
+    }
+
+    pub(crate) fn idle(&self) -> GpuIdle {
+        let mut device = DeviceIdle::default();
+        let mut spans: BTreeMap<Option<String>, SpanIdle> = BTreeMap::new();
+        for idle in &self.idle {
+            let ns = idle.end - idle.start;
+            device.causes.add(idle.cause, ns);
+            let name = self.around(idle).last().map(|span| span.name.clone());
+            let span = spans.entry(name).or_default();
+            span.causes.add(idle.cause, ns);
+            span.gaps += 1;
+        }
+        device.busy_ns = work_of(self.operations.iter().map(|op| (op.start, op.end))).busy_ns;
+        device.wall_ns = device.busy_ns + device.causes.total_ns();
+        let mut all = GpuIdle::default();
+        all.devices = vec![device];
+        all.spans = spans.into_iter().map(|(name, span)| with(span, |it| it.name = name)).collect();
+        all.spans.sort_by_key(|span| std::cmp::Reverse(span.causes.total_ns()));
+        all
     }
 
     pub(crate) fn summary(&self) -> Summary {
