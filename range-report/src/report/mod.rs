@@ -36,6 +36,8 @@ mod nsys;
 mod nvprof;
 mod off_cpu;
 mod options;
+#[cfg(feature = "html")]
+mod plain_calls;
 pub(crate) mod replays;
 mod streams;
 mod table;
@@ -207,7 +209,10 @@ fn shows_approximate(summary: &Summary, reports: &[Report], options: &RenderOpti
 pub(crate) fn page_tables(summary: &Summary) -> Vec<([&'static str; 2], Table)> {
     let mut tables = Vec::new();
     for maker in MAKERS.iter().filter(|maker| !maker.page[0].is_empty()) {
-        let table = maker.table.and_then(|table| table(summary, &tables::plain()).ok());
+        let table = match maker.report {
+            Report::Calls => Some(plain_calls::table(summary)),
+            _ => maker.table.and_then(|table| table(summary, &tables::plain()).ok()),
+        };
         tables.extend(table.map(|table| (maker.page, table)));
         if maker.report == Report::Ranges {
             tables.extend(streams::table(summary, &tables::plain()).map(|table| (streams::PAGE, table)));

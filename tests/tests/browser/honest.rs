@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::chromium::Browser;
 use crate::invented::{PID, Run};
+use crate::requests::served;
 use crate::training::training;
 use crate::{NOTHING, folder, showing, written};
 
@@ -194,4 +195,130 @@ fn moments_are_on_the_clock_of_the_world_too() {
         .text("new Date(1700000000250 + page.run.start[page.find('step')[3]] / 1e6).toISOString().slice(11, 23)");
     let facts = browser.text(facts);
     assert!(facts.contains(&format!("began {began} UTC")), "{began} in {facts}");
+}
+
+/// What is said of a table is as wide as what is seen of it, also where the table is wider and scrolled.
+#[test]
+fn explanations_of_tables_are_not_clipped() {
+    let mut browser = served();
+    for (width, height, scheme) in [(1_440, 900, "light"), (390, 800, "dark")] {
+        browser.size(width, height);
+        browser.prefer(scheme);
+        let tabs = browser.number("document.querySelectorAll('#tabs button').length") as usize;
+        for tab in 0..tabs {
+            browser.eval(&format!("document.querySelectorAll('#tabs button')[{tab}].click()"));
+            for scrolled in [0, 10_000] {
+                let clipped = browser.eval(&format!(
+                    "(() => {{
+                        const sheet = document.querySelector('#panel .sheet');
+                        sheet.scrollLeft = {scrolled};
+                        const seen = sheet.getBoundingClientRect();
+                        return [...sheet.querySelectorAll('caption > *')]
+                            .filter((one) => {{
+                                const {{ left, right }} = one.getBoundingClientRect();
+                                return left < seen.left || right > Math.min(seen.right, innerWidth);
+                            }})
+                            .map((one) => one.textContent);
+                    }})()"
+                ));
+                assert_eq!(clipped, json!([]), "tab {tab}, {width} x {height}, scrolled by {scrolled}");
+            }
+        }
+        browser.eval(
+            "[...document.querySelectorAll('#tabs button')].find((one) => one.innerText.startsWith('Calls')).click()",
+        );
+        browser.eval("document.getElementById('tables').scrollIntoView()");
+        browser.screenshot(&folder().join(format!("calls-{width}.png")));
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// Esc ends the search and the selection, wherever it is pressed: all is drawn as before.
+#[test]
+fn nothing_stays_dim_after_escape() {
+    const PICTURES: &str = "(page.draw(), [page.timeline.canvas, page.flame.canvas].map((one) => one.toDataURL()))";
+    let mut browser = served();
+    let (first, button) = ("document.querySelector('#hot-cpu li button')", "document.querySelector('#hot-calls a')");
+    browser.settle();
+    let before = browser.eval(PICTURES);
+    for (start, place) in [(first, "timeline"), (button, "timeline"), (first, "search")] {
+        browser.click_on(start);
+        browser.wait_for("page.timeline.selected >= 0");
+        browser.settle();
+        assert_ne!(browser.eval(PICTURES), before, "what is selected stands out");
+        browser.eval(&format!("document.getElementById('{place}').focus()"));
+        browser.key("Escape", 0);
+        browser.eval("document.activeElement.blur()");
+        browser.key("0", 0);
+        browser.mouse("mouseMoved", (5.0, 5.0), json!({}));
+        browser.eval("page.timeline.scroller.scrollTop = 0");
+        browser.settle();
+        assert!(browser.eval(PICTURES) == before, "as before {start} and Esc in {place}");
+    }
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// A range, the call of a future, a list and a flame graph have the colour that the program gave.
+#[test]
+fn colours_of_the_program_are_drawn() {
+    use std::future::{Future as _, poll_fn};
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+    use tracing::{Instrument as _, info_span};
+    use tracing_gpu::{Output, Profiler};
+
+    let path = folder().join("given.html");
+    let profiler = Profiler::builder().output(Output::None).html(&path).build().expect("it can be built");
+    tracing::subscriber::with_default(profiler.subscriber(), || {
+        info_span!("plain", nvtx.color = "#ff8800").in_scope(|| info_span!("none").in_scope(|| {}));
+        drop(info_span!("lifetime", nvtx.color = "#12ab34", nvtx.lifetime = true));
+        let mut polls = 0;
+        let future = poll_fn(|_: &mut Context<'_>| {
+            polls += 1;
+            if polls > 2 { Poll::Ready(()) } else { Poll::Pending }
+        });
+        let mut future = pin!(future.instrument(info_span!("future", nvtx.color = "#0000ff")));
+        let context = &mut Context::from_waker(Waker::noop());
+        while future.as_mut().poll(context).is_pending() {}
+    });
+    profiler.finish().expect("the page can be written");
+    let mut browser = Browser::start();
+    browser.size(1_280, 800);
+    browser.open(&path);
+    let colors = |name: &str| format!("[...new Set(page.find('{name}').map(page.color))]");
+    for (name, color) in [("plain", "#ff8800"), ("lifetime", "#12ab34"), ("future", "#0000ff")] {
+        assert_eq!(browser.eval(&colors(name)), json!([color]), "{name}");
+    }
+    assert_eq!(browser.number("page.find('future').length"), 5.0, "three polls, its drop and a call");
+    let listed = |name: &str| {
+        format!(
+            "[...document.querySelectorAll('#panel tbody tr th')].find((one) => one.innerText === '{name}')
+                .style.getPropertyValue('--color')"
+        )
+    };
+    assert_eq!(browser.text(&listed("plain")), "#ff8800");
+    assert!(!["#ff8800", "#0000ff"].contains(&&*browser.text(&listed("none"))));
+    assert_eq!(browser.complaints(), NOTHING);
+}
+
+/// What is near the median is said to be, and nothing else.
+#[test]
+fn a_call_above_the_median_is_not_about_it() {
+    let mut run = Run { threads: vec![(PID, "main")], ..Run::default() };
+    for (number, length) in [100_u64, 100, 100, 138, 103, 80, 160].into_iter().enumerate() {
+        let start = number as u64 * 1_000_000;
+        let step = run.open(PID, start, "step", None);
+        let inside = run.open(PID, start, "inside", Some(step));
+        run.close(inside, start + length * 500);
+        run.close(step, start + length * 1_000);
+    }
+    let mut browser = showing("median.html", &run);
+    browser.wait_for("page.calls.count > 0");
+    let mut said = |step: usize| {
+        browser.eval(&format!("page.select(page.find('step')[{step}])"));
+        browser.text("document.querySelector('#details .reason strong').textContent")
+    };
+    let expected = ["About the median", "38 % above the median", "About the median", "20 % below the median"];
+    assert_eq!([0, 3, 4, 5].map(&mut said), expected);
+    assert_eq!(said(6), "1.6 times the median");
 }

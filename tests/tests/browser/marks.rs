@@ -45,7 +45,7 @@ fn calls_have_a_table_and_what_waits_is_said() {
         let row = "[...document.querySelector('#panel tbody tr').children].map((cell) => cell.innerText)";
         browser.click_on(&tab("Calls"));
         let cells = ["query_db", "20", "2", "84.00 ms", "90.00 ms", "~118.0 ms", "120.0 ms", "85.00 ms", "9.000 ms"];
-        let cells = [&cells[..], &["1.691 s", "1.690 s", "0 ns", "-", "-", "-", "-", "-", "-", "-"]].concat();
+        let cells = [&cells[..], &["1.691 s", "1.690 s", "0 ns"]].concat();
         assert_eq!(browser.eval(row), json!(cells));
         browser.screenshot(&folder().join(format!("calls-{scheme}.png")));
         browser.click_on(&tab("Phase tree"));

@@ -151,6 +151,7 @@ pub(super) fn shown<'a>(
     bars.extend(marks);
     let in_order = renumber(&tracks, &mut bars, |process| joined.main_of(process).unwrap_or(summary.process.pid));
     let track_of = |number: u32| in_order.get(number as usize).map(|(_, track)| *track);
+    color_calls(&mut bars, |track| track_of(track) == Some(Track::Calls));
     let laid = lay_out(bars, in_order.len(), |number| track_of(number) == Some(Track::Calls));
     let (colors, bar_colors) = colors(&laid.bars);
     let drawn_idle = |device| {
@@ -323,6 +324,15 @@ fn all_nodes(tree: &[TreeNode]) -> impl Iterator<Item = &TreeNode> {
         left.extend(&node.children);
         Some(node)
     })
+}
+
+/// Gives each call the colour that the program gave to its ranges.
+fn color_calls(bars: &mut [Bar], is_of_calls: impl Fn(u32) -> bool) {
+    let colored = bars.iter().filter(|bar| bar.color != 0 && bar.call != 0);
+    let colors: HashMap<u64, u32> = colored.map(|bar| (bar.call, bar.color)).collect();
+    for bar in bars.iter_mut().filter(|bar| bar.color == 0 && bar.call != 0 && is_of_calls(bar.track)) {
+        bar.color = colors.get(&bar.call).copied().unwrap_or(0);
+    }
 }
 
 fn colors(bars: &[Bar]) -> (Vec<u32>, Vec<u32>) {

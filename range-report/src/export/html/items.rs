@@ -157,7 +157,7 @@ impl Items {
             level,
             detail: self.detail(of_range(range)),
             name: named(&mut self.texts, range.domain, range.name),
-            color: range.color.filter(|color| color >> 24 > 0).map_or(0, |color| (color & 0xff_ffff) + 1),
+            color: range.color.filter(|color| *color != 0).map_or(0, |color| (color & 0xff_ffff) + 1),
             cpu: part(range.on_cpu_ns) << 16 | part(range.off_cpu_ns),
             call: range.call,
             span: range.span,

@@ -12,6 +12,28 @@ use crate::summary::{Quantile, RangeStyle, Summary};
 /// The largest number of rows of a table. Further ones are counted.
 pub(super) const MOST_ROWS: usize = 20_000;
 
+/// Columns that are left out where no row has them: quantiles of a run by an older version are unknown, few programs
+/// have batches, and some no futures.
+const MAY_BE_UNKNOWN: [&str; 17] = [
+    "p90",
+    "p99",
+    "Batches",
+    "In batch",
+    "Share~",
+    "GPU share~",
+    "Cancelled",
+    "Awaited",
+    "Awaited self",
+    "Outlived",
+    "In CUDA",
+    "On CPU",
+    "Off CPU",
+    "Ready",
+    "Child call",
+    "GPU work",
+    "Otherwise",
+];
+
 #[derive(Debug, Serialize)]
 pub(super) struct Table<'a> {
     /// Short, for a tab.
@@ -58,7 +80,7 @@ pub(super) fn tables(summary: &Summary) -> Vec<Table<'_>> {
     let made = report::page_tables(summary).into_iter().filter(|(_, table)| !table.rows.is_empty());
     let mut tables: Vec<Table<'_>> = made.map(|(titles, table)| page_table(titles, table)).collect();
     for table in &mut tables {
-        without_what_no_row_has(table, &["p90", "p99", "Batches", "In batch", "Share~", "GPU share~"]);
+        without_what_no_row_has(table, &MAY_BE_UNKNOWN);
         table.rows_left_out = table.rows.len().saturating_sub(MOST_ROWS);
         table.rows.truncate(MOST_ROWS);
     }
@@ -97,7 +119,7 @@ fn cell<'a>(cell: &report::Cell) -> Cell<'a> {
     }
 }
 
-/// Removes columns that no row has: quantiles of a run by an older version are unknown, and few programs have batches.
+/// Removes those of these columns that no row has.
 fn without_what_no_row_has(table: &mut Table<'_>, titles: &[&str]) {
     let has = |place: usize| table.rows.iter().any(|row| !matches!(row.get(place), None | Some(Cell::Nothing(()))));
     let kept: Vec<bool> = (0..)

@@ -195,6 +195,19 @@ impl Write for Full {
     }
 }
 
+/// Transparency is ignored; a call has the colour of its ranges.
+#[test]
+fn colours_are_those_of_the_program() {
+    let colored = |color| Item::Range(Range { color: Some(color), call: 5, ..range("poll", 0, 1) });
+    let call = Item::Call(Call { call: 5, start: 0, end: 9, name: "call", ..Call::default() });
+    for (color, expected) in [(0xff12_3456_u32, vec![0x12_3456]), (0x12_3456, vec![0x12_3456]), (0, vec![])] {
+        let page = page(&[colored(color), call.clone()], Limits::default(), 0);
+        assert_eq!(data(&page)["colors"], serde_json::Value::from(expected));
+        let column = page.split_once("id=\"column-color\">").unwrap().1.split_once('<').unwrap().0;
+        assert_eq!(column, if color == 0 { "" } else { "AQE=" }, "both, or none");
+    }
+}
+
 #[test]
 fn a_full_disk_is_an_error_wherever_it_is_met() {
     let whole = page(&[Item::Range(range("a", 0, 1))], Limits::default(), 0).len();

@@ -17,7 +17,10 @@ function hueOf(name) {
 }
 
 const hues = new Map();
+/** Colours that the program gave to names, the same to all items of a name that have one. */
+const given = new Map();
 function colorOfName(name) {
+  if (given.get(name)) return given.get(name);
   let hue = hues.get(name);
   if (hue === undefined) hues.set(name, (hue = hueOf(name)));
   return theme.palette[hue];
@@ -27,17 +30,35 @@ function colorOfName(name) {
 const hueOfText = new Uint8Array(run.texts.length).fill(255);
 function colorOf(item) {
   const own = run.color[item];
-  if (own > 0) return '#' + run.colors[own - 1].toString(16).padStart(6, '0');
+  if (own > 0) return givenColor(own);
   const text = run.name[item];
   if (hueOfText[text] === 255) hueOfText[text] = hues.get(run.texts[text]) ?? hueOf(run.texts[text]);
   return theme.palette[hueOfText[text]];
 }
 
-/** Text on a colour that the program chose. */
+function givenColor(number) {
+  return '#' + run.colors[number - 1].toString(16).padStart(6, '0');
+}
+
+function readGivenColors() {
+  for (let item = 0; run.colors.length && item < run.count; item++) {
+    if (run.color[item] === 0) continue;
+    const [name, color] = [nameOf(item), givenColor(run.color[item])];
+    given.set(name, (given.get(name) ?? color) === color ? color : '');
+  }
+}
+
+/** Text on the colour of an item. */
 function textOn(item) {
-  const own = run.color[item];
-  if (own === 0) return theme['on-color'];
-  const channel = (shift) => (((run.colors[own - 1] >> shift) & 255) / 255) ** 2.2;
+  return run.color[item] === 0 ? theme['on-color'] : textOnGiven(givenColor(run.color[item]));
+}
+
+function textOnName(name) {
+  return given.get(name) ? textOnGiven(given.get(name)) : theme['on-color'];
+}
+
+function textOnGiven(color) {
+  const channel = (shift) => (((parseInt(color.slice(1), 16) >> shift) & 255) / 255) ** 2.2;
   return 0.2126 * channel(16) + 0.7152 * channel(8) + 0.0722 * channel(0) > 0.18 ? '#14181d' : '#ffffff';
 }
 
@@ -74,6 +95,7 @@ function neighboursOfNames() {
 
 /** Gives each name its own hue, or the nearest that no neighbour has; those with most neighbours first. */
 function colorNames() {
+  readGivenColors();
   const known = neighboursOfNames();
   const weights = new Map();
   for (const [name, others] of known)

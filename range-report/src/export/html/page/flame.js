@@ -117,7 +117,7 @@ function drawFlame() {
     if (box) {
       const { name } = run.tree[node];
       context.globalAlpha = search.text && !search.matches(name) ? 0.25 : isUnder(node, flame.root) ? 1 : 0.6;
-      drawFlameBar(context, node, box, name, colorOfName(name), theme['on-color']);
+      drawFlameBar(context, node, box, name, colorOfName(name), textOnName(name));
       context.globalAlpha = 1;
     }
     node++;

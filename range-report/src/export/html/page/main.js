@@ -33,8 +33,10 @@ const EVERYWHERE = {
   '?': () => byId('help').showModal(),
   Escape: () => {
     hideTip();
+    timeline.hovered = -1;
     select(-1);
     selectPhase(-1);
+    searchFor('');
   },
 };
 

@@ -2,6 +2,8 @@
 
 /** Calls of a name that are looked at to learn what is usual inside them. */
 const SAMPLED_CALLS = 200;
+/** A call that differs from the median by less than so many percent took about the median. */
+const NEAR_MEDIAN = 5;
 
 /** Intervals in their order, as few as they can be. */
 function merged(intervals) {
@@ -211,7 +213,9 @@ function toInside(inside) {
 function timesTypical(length, typical) {
   const times = length / Math.max(typical, 1);
   if (times >= 1.5) return (times >= 10 ? integer(Math.round(times)) : times.toFixed(1)) + ' times the median';
-  return times >= 0.7 ? 'About the median' : 'Less than the median';
+  const more = Math.round(100 * times) - 100;
+  if (Math.abs(more) < NEAR_MEDIAN) return 'About the median';
+  return Math.abs(more) + ' % ' + (more > 0 ? 'above' : 'below') + ' the median';
 }
 
 /** Whether processor time was measured. */

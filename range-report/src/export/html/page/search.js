@@ -229,8 +229,8 @@ byId('search').addEventListener('keydown', (event) => {
     event.preventDefault();
     goToMatch(event.shiftKey ? -1 : 1);
   } else if (event.key === 'Escape') {
-    searchFor('');
     byId('search').blur();
+    EVERYWHERE.Escape();
   }
 });
 byId('next').addEventListener('click', () => goToMatch(1));

@@ -9,7 +9,8 @@ function itemsOfRow(table, row) {
   const part = PARTS_OF_TABLES[table.title];
   if (!part) return new Uint32Array(0);
   const items = namedItems(part, String(row[0]));
-  return items.length || part !== 'ranges' ? items : namedItems('lifetimes', String(row[0]));
+  const other = { ranges: 'lifetimes', calls: 'ranges' }[part];
+  return items.length || !other ? items : namedItems(other, String(row[0]));
 }
 
 /** Whether the names of a table are those of items on this page. */

@@ -217,7 +217,12 @@ function showTable(sheet) {
   if (!table) return;
   const made = element('table', '');
   made.append(
-    element('caption', '', table.about, ...(table.said || []).map((sentence) => element('div', '', plain(sentence)))),
+    element(
+      'caption',
+      '',
+      element('p', '', table.about),
+      ...(table.said || []).map((sentence) => element('div', '', plain(sentence))),
+    ),
   );
   const headers = element('tr', '', ...table.columns.map((_, index) => headerOf(sheet, index)));
   const spread = hasSpread(table);
