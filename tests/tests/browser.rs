@@ -38,6 +38,8 @@ mod requests;
 mod server;
 #[path = "browser/size.rs"]
 mod size;
+#[path = "browser/states.rs"]
+mod states;
 #[path = "browser/training.rs"]
 mod training;
 

@@ -69,15 +69,29 @@ pub(super) struct Bar {
     pub(super) detail: u32,
     /// 0xRRGGBB, plus one; 0 for none.
     pub(super) color: u32,
-    /// What is known of its processor time, in thousandths of its length: on the CPU in the upper half, off it in the
-    /// lower.
-    pub(super) cpu: u32,
+    /// For which parts of its length its thread surely ran, and surely did not: see [`part_of`].
+    pub(super) on_cpu: u32,
+    pub(super) off_cpu: u32,
     /// For operations, the number of the launch, plus one; 0 for others.
     pub(super) launch: u32,
     /// Numbers of its call, its span, and the call around it; 0 if unknown.
     pub(super) call: u64,
     pub(super) span: u64,
     pub(super) parent: u64,
+}
+
+const WHOLE: u128 = u32::MAX as u128;
+
+/// A part of a length as a number that is [`u32::MAX`] for all of it: exact for lengths of up to four seconds.
+pub(super) fn part_of(ns: u64, length: u64) -> u32 {
+    u32::try_from((u128::from(ns) * WHOLE).div_ceil(u128::from(length.max(1)))).unwrap_or(u32::MAX)
+}
+
+impl Bar {
+    /// The nanoseconds that a part of its length is.
+    pub(super) fn ns_of(&self, part: u32) -> u64 {
+        (u128::from(self.end - self.start) * u128::from(part) / WHOLE) as u64
+    }
 }
 
 /// While items arrive, their number may exceed the limit by this fraction.
@@ -151,14 +165,14 @@ impl Items {
             RangeStyle::StartEnd if range.call != 0 => (Track::Calls, 0),
             RangeStyle::StartEnd => (thread(Part::Lifetimes), 0),
         };
-        let length = range.end.saturating_sub(range.start).max(1);
-        let part = |ns: u64| u32::try_from(u128::from(ns) * 1_000 / u128::from(length)).unwrap_or(0).min(1_000);
+        let part = |ns| part_of(ns, range.end.saturating_sub(range.start));
         let bar = Bar {
             level,
             detail: self.detail(of_range(range)),
             name: named(&mut self.texts, range.domain, range.name),
             color: range.color.filter(|color| *color != 0).map_or(0, |color| (color & 0xff_ffff) + 1),
-            cpu: part(range.on_cpu_ns) << 16 | part(range.off_cpu_ns),
+            on_cpu: part(range.on_cpu_ns),
+            off_cpu: part(range.off_cpu_ns),
             call: range.call,
             span: range.span,
             parent: range.parent,
@@ -322,5 +336,19 @@ fn named(texts: &mut Texts, domain: Option<&str>, name: &str) -> u32 {
         _ if name.is_empty() => texts.number("None"),
         None => texts.shown(name),
         Some(domain) => texts.shown(&format!("{domain}:{name}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_length_are_exact() {
+        for (length, ns) in [(0, 0), (1, 1), (1_112_000_000, 241_000_001), (4_000_000_000, 3_999_999_999), (7, 3)] {
+            let bar = Bar { start: 5, end: 5 + length, ..Bar::default() };
+            assert_eq!(bar.ns_of(part_of(ns, length)), ns, "{ns} of {length}");
+        }
+        assert_eq!(part_of(9, 7), u32::MAX, "no more than all of it");
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::columns::{read, summed, unfolded};
-use super::items::{Bar, Items, Launch, Part, Track, announce, number_of_last};
+use super::items::{Bar, Items, Launch, Part, Track, announce, number_of_last, part_of};
 use super::processes::LeftOut;
 use super::waits::WaitPart;
 use crate::summary::Process;
@@ -77,7 +77,8 @@ impl Items {
         let operations = rows(&of, Part::Operations);
         let mut column = |name, count| columns.remove(name).and_then(|text| read(text, count)).ok_or_else(not_whole);
         let (starts, lengths, names) = (column("start", count)?, column("length", count)?, column("name", count)?);
-        let (details, cpu, colors) = (column("detail", count)?, column("cpu", count)?, column("color", count)?);
+        let (details, colors) = (column("detail", count)?, column("color", count)?);
+        let (on_cpu, off_cpu) = (column("on-cpu", count)?, column("off-cpu", count)?);
         let (calls, parents) = (summed(column("call", count)?), summed(column("parent", count)?));
         let spans = column("span", count)?;
         let launched = [
@@ -158,7 +159,8 @@ impl Items {
                             name,
                             detail,
                             color: color.map_or(0, |color| color + 1),
-                            cpu: u32::try_from(cpu[item]).unwrap_or(0),
+                            on_cpu: part_of(on_cpu[item], lengths[item]),
+                            off_cpu: part_of(off_cpu[item], lengths[item]),
                             launch: launch.unwrap_or(0),
                             call: call(calls[item]),
                             parent: call(parents[item]),
@@ -357,8 +359,8 @@ mod tests {
             let of = [number(bar.call), number(bar.parent), number(span)];
             let track = tracks[&bar.track].1;
             all.push(format!(
-                "{track:?} {name} {start} {end} {detail} {:x} {:x} {of:?} {launch:?}",
-                bar.color, bar.cpu
+                "{track:?} {name} {start} {end} {detail} {:x} {} {} {of:?} {launch:?}",
+                bar.color, bar.on_cpu, bar.off_cpu
             ));
         }
         let known = calls.clone();

@@ -73,7 +73,11 @@ pub(super) fn end(shown: &Shown<'_>, out: &mut impl Write) -> io::Result<()> {
     column("length", shown.bars.iter().map(|bar| bar.end - bar.start), out)?;
     column("name", shown.bars.iter().map(|bar| bar.name.into()), out)?;
     column("detail", shown.bars.iter().map(|bar| bar.detail.into()), out)?;
-    column("cpu", unless_zero(&shown.bars.iter().map(|bar| bar.cpu).collect::<Vec<_>>()), out)?;
+    for (name, of) in
+        [("on-cpu", (|bar| bar.ns_of(bar.on_cpu)) as fn(&Bar) -> u64), ("off-cpu", |bar| bar.ns_of(bar.off_cpu))]
+    {
+        column(name, unless_zero(&shown.bars.iter().map(of).collect::<Vec<_>>()), out)?;
+    }
     column("color", unless_zero(&shown.bar_colors), out)?;
     calls(&shown.bars, &shown.links, &shown.waits, out)?;
     launches(&shown.bars, &shown.launches, out)?;

@@ -48,13 +48,18 @@ function sayMore(one, root) {
     const longest = one.several.reduce((a, b) => (b.to - b.from > a.to - a.from ? b : a));
     return time + 'in ' + integer(one.several.length) + ' short states, the longest ' + longest.says;
   }
+  const alike = statesOf(root).filter(({ says }) => says === one.says);
+  const sum = alike.reduce((sum, { from, to }) => sum + to - from, 0);
+  const all = human(Math.round(sum)) + ' (' + percent(sum, lengthOf(root)) + ')';
+  const inAll = alike.length > 1 && all + ' ' !== time ? ', ' + all + ' in all' : '';
   const others = one.among > 1 ? '. ' + integer(one.among) + ' of this name were open then: this is one' : '';
   const evidence = one.pattern ? '. ' + evidenceOf(one.pattern) : '';
   const { ends } = STATES[one.state];
   const target = leadsTo(one, root);
   const next = target >= 0 ? '. A click leads to ' + nameOf(target) : ends ? '. It ends at ' + ends : '';
+  const part = one.share < 1 ? '. ' + percent(one.share, 1) + ' of its own time in ' + nameOf(one.item) + ' was so, and when is not recorded' : '';
   const off = one.state.startsWith('off') ? systemCall(nameOf(one.item ?? root)) : '';
-  return time + one.says + others + evidence + off + next + '.';
+  return time + one.says + inAll + part + others + evidence + off + next + '.';
 }
 
 /** The system call in which threads mostly were, in a range of a name off the CPU: samples of all of its name. */
@@ -114,7 +119,7 @@ function stripOf(item) {
   const says = element('p', 'state-says');
   const whole = Math.max(1, lengthOf(item));
   const buttons = shown.map((one) => {
-    const button = buttonFor(() => follow(item, one), 'state ' + STATES[one.state].look, one.several ? '' : one.says);
+    const button = buttonFor(() => follow(item, one), 'state ' + STATES[one.state].look, one.several ? '' : sayShare(one));
     button.style.flexGrow = (one.to - one.from) / whole;
     if (one.by && one.state !== 'cuda') button.style.setProperty('--color', colorOfName(one.by));
     button.tabIndex = -1;

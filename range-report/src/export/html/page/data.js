@@ -64,7 +64,8 @@ function readRun() {
   run.end = numbersIn('length', new Float64Array(count));
   run.name = numbersIn('name', new Uint32Array(count));
   run.detail = numbersIn('detail', new Uint32Array(count));
-  run.cpu = numbersIn('cpu', new Uint32Array(count));
+  run.onCpu = numbersIn('on-cpu', new Float64Array(count));
+  run.offCpu = numbersIn('off-cpu', new Float64Array(count));
   run.color = numbersIn('color', new Uint32Array(count));
   // Of spans: the call of each item, the call that this one runs in, and the span; 0 where that is not known. Of an
   // operation, the call that launched it.
@@ -137,8 +138,7 @@ function nameOf(item) {
 
 /** How long the thread of a range surely ran, and surely did not run. */
 function cpuOf(item) {
-  const thousandth = lengthOf(item) / 1000;
-  return [(run.cpu[item] >> 16) * thousandth, (run.cpu[item] & 0xffff) * thousandth];
+  return [run.onCpu[item], run.offCpu[item]];
 }
 
 /** What else is known of an item; see `html/details.rs`. */

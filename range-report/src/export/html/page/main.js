@@ -115,6 +115,7 @@ window.page = {
   show,
   select,
   calls,
+  statesOf,
   human,
   factsOf,
   lineOf,

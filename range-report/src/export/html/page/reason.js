@@ -44,31 +44,9 @@ function coveredBy(items) {
   return time;
 }
 
-/** How long threads surely ran, and surely did not, in these items; in those of them that lie in some `within`. */
-function cpuIn(items, within) {
-  const byTime = [...(within ?? [])].sort((a, b) => run.start[a] - run.start[b]);
-  const byThread = Map.groupBy(byTime, (item) => rowOf(item).group);
-  const isInside = (item) => {
-    const there = byThread.get(rowOf(item).group) ?? [];
-    const around = there[firstIndex(0, there.length, (index) => run.end[there[index]] >= run.end[item])];
-    return around !== undefined && run.start[around] <= run.start[item];
-  };
-  const all = [0, 0];
-  for (const item of items) if (!within || isInside(item)) cpuOf(item).forEach((time, index) => (all[index] += time));
-  return all;
-}
-
-/** When the threads of these polls were in calls of the GPU's API meanwhile. */
-function inApi(polls) {
-  const found = [];
-  for (const { group, first, last } of run.rows.filter((row) => row.part === 'api')) {
-    for (const [from, to] of spanOf(polls.filter((item) => rowOf(item).group === group))) {
-      let item = firstIndex(first, last, (one) => run.end[one] > from);
-      for (; item < last && run.start[item] < to; item++)
-        found.push([Math.max(from, run.start[item]), Math.min(to, run.end[item])]);
-    }
-  }
-  return found;
+/** How long threads surely ran, and surely did not, in these items. */
+function cpuIn(items) {
+  return items.map(cpuOf).reduce(([on, off], [ran, waited]) => [on + ran, off + waited], [0, 0]);
 }
 
 /** The calls directly inside some, by the texts of their names. */
@@ -92,9 +70,7 @@ const usualInside = remembered((text) => {
 /**
  * Where the time of a call went. From it down to the calls of one name inside, as long as these explain more than all
  * else: of a call that takes longer than others of its name, by what they take more than is usual in it; of others, by
- * what they take. Then what of the time of the last, without what is inside it, was in CUDA, was on the CPU, was off it
- * in a range, was on a thread of which neither is known, was waiting for work on the GPU to begin or to end, and was
- * other waiting.
+ * what they take. Then the state in which most of the time of the last was, as the strip has it.
  */
 function reasonOf(call) {
   let step = { calls: [call], time: spanOf([calls.item[call]]), usual: typicalOf(nameOf(calls.item[call])) };
@@ -105,39 +81,25 @@ function reasonOf(call) {
     if (!next) break;
     path.push((step = next));
   }
-  const children = step.calls.flatMap(childrenOf);
-  const inner = spanOf(children.map((one) => calls.item[one]));
-  const own = timeOf(step.time) - timeOf(common(inner, step.time));
-  const part = (intervals) => {
-    const all = merged(intervals);
-    return timeOf(common(all, step.time)) - timeOf(common(common(all, inner), step.time));
-  };
-  const polls = step.calls.flatMap((one) => [...pollsOf(one)]);
-  const onThread = part(polls.map(intervalOf));
-  const innerCpu = cpuIn(children.flatMap((one) => [...pollsOf(one)]), polls);
-  const inCuda = part(inApi(polls));
-  const ownCpu = cpuIn(polls).map((time, index) => Math.max(0, time - innerCpu[index] - inCuda));
-  const offCpu = Math.min(ownCpu[1], onThread - inCuda);
-  const onCpu = Math.min(ownCpu[0], onThread - inCuda - offCpu);
-  const waits = (intervals) => part(intervals) - part(common(merged(intervals), spanOf(polls)));
-  const operations = step.calls.flatMap((one) => [...operationsOf(one)]);
-  const onGpu = waits(operations.map(intervalOf));
-  const launched = operations.map((item) => [launchOf(item, rowOf(item)).at ?? run.start[item], run.end[item]]);
-  const queued = waits(launched) - onGpu;
-  const parts = [
-    [inCuda, 'in CUDA'],
-    [onCpu, 'on the CPU'],
-    [offCpu, 'off the CPU'],
-    [onThread - inCuda - onCpu - offCpu, 'on a thread'],
-    [queued, 'waiting for a busy GPU'],
-    [onGpu, 'waiting for its GPU work'],
-    [own - onThread - queued - onGpu, 'waiting'],
-  ];
-  const [most, verb] = parts.reduce((best, one) => (one[0] > best[0] ? one : best));
+  // What is too short to be looked into counts for the call around it.
+  const statesIn = ({ calls: family }) => largestIn(calls.item[call], new Set(family));
+  const last = path.findLast((one) => statesIn(one)) ?? path[0];
+  const [verb, most] = statesIn(last) ?? ['waiting', 0];
   const named = ({ calls: family }) =>
     nameOf(calls.item[family[0]]) + (family.length > 1 ? ' \u00d7 ' + integer(family.length) : '');
-  const place = path.length > 1 ? ' in ' + path.slice(1).map(named).join(' > ') : '';
-  return { most, share: most / whole, text: verb + place, last: step };
+  const inner = path.slice(1, path.indexOf(last) + 1);
+  const place = inner.length ? ' in ' + inner.map(named).join(' > ') : '';
+  return { most, share: most / whole, text: verb + place, last };
+}
+
+/** The state in which most of an item's time in some calls was, and how long. */
+function largestIn(item, family) {
+  const sums = new Map();
+  for (const { state, call, from, to } of allStatesOf(item)) {
+    const { says } = STATES[state];
+    if (family.has(call)) sums.set(says, (sums.get(says) ?? 0) + to - from);
+  }
+  return [...sums].sort((a, b) => b[1] - a[1])[0];
 }
 
 /** Of the calls of each name inside some, those that explain most of their time; null where it is their own. */
@@ -219,7 +181,7 @@ function timesTypical(length, typical) {
 }
 
 /** Whether processor time was measured. */
-const knowsCpu = remembered(() => run.cpu.some((known) => known > 0));
+const knowsCpu = remembered(() => [run.onCpu, run.offCpu].some((column) => column.some((known) => known > 0)));
 
 /** Time on threads, waiting, and how often it was polled. */
 function factsOfCall(call) {
@@ -227,7 +189,7 @@ function factsOfCall(call) {
   const polls = pollsOf(call);
   const onThread = timeOf(common(spanOf(polls), [[start, end]]));
   const threads = new Set([...polls].map((item) => rowOf(item).group)).size;
-  const [onCpu, offCpu] = cpuIn(polls).map(human);
+  const [onCpu, offCpu] = cpuIn([...polls]).map(human);
   const cpu = knowsCpu() ? ', ' + onCpu + ' of it on the CPU, ' + offCpu + ' off it' : '';
   const operations = operationsOf(call);
   const facts = [

@@ -2,6 +2,8 @@
 
 /** Parts of a call shorter than this part of it are not looked into. */
 const LEAST_PART = 1 / 2000;
+/** A smaller share of a range's own time would be shown as none. */
+const LEAST_SHARE = 1 / 2000;
 /** Segments of one call, and how deep calls inside it are followed. */
 const MOST_SEGMENTS = 3000;
 const MOST_DEPTH = 40;
@@ -159,60 +161,93 @@ function cut(segments, known) {
 /** What a thread did in a range between two moments: the innermost ranges, calls of the GPU's API apart. */
 function onThread(item, from, to, path, least) {
   const { group } = rowOf(item);
-  const api = run.rows.filter((row) => row.part === 'api' && row.group === group);
   const found = [];
-  const own = (row, owner, from, to) => {
+  const own = (row, owner, call, from, to) => {
     if (to <= from) return;
     const next = run.rows[row.index + 1];
     if (to - from < least || !next || next.group !== group || next.part !== 'ranges') {
-      found.push({ from, to, ...ranIn(owner), item: owner, path });
+      found.push({ from, to, item: owner, path, call });
       return;
     }
     let at = from;
     let inner = firstIndex(next.first, next.last, (index) => run.end[index] > from);
     for (; inner < next.last && run.start[inner] < to; inner++) {
-      own(next, owner, at, Math.max(at, run.start[inner]));
-      own(next, inner, Math.max(at, run.start[inner]), (at = Math.min(to, run.end[inner])));
+      own(next, owner, call, at, Math.max(at, run.start[inner]));
+      const callOfInner = callOf(inner) < 0 ? call : callOf(inner);
+      own(next, inner, callOfInner, Math.max(at, run.start[inner]), (at = Math.min(to, run.end[inner])));
     }
-    own(next, owner, at, to);
+    own(next, owner, call, at, to);
   };
-  own(rowOf(item), item, from, to);
-  const calls = api.flatMap((row) => {
-    const first = firstIndex(row.first, row.last, (index) => run.end[index] > from);
-    const after = firstIndex(first, Math.min(row.last, first + MOST_SEGMENTS), (index) => run.start[index] >= to);
-    return Array.from({ length: after - first }, (_, index) => first + index);
-  });
-  return calls.reduce(
-    (all, call) =>
+  own(rowOf(item), item, callOf(item) < 0 ? path.at(-1) : callOf(item), from, to);
+  const parts = apiCallsIn(group, from, to).reduce(
+    (all, api) =>
       all.flatMap((one) => {
-        const [begin, end] = [Math.max(one.from, run.start[call]), Math.min(one.to, run.end[call])];
+        const [begin, end] = [Math.max(one.from, run.start[api]), Math.min(one.to, run.end[api])];
         if (begin >= end || one.state === 'cuda') return [one];
-        const inside = { from: begin, to: end, state: 'cuda', by: nameOf(call), target: call, among: 1, path };
+        const { call } = one;
+        const inside = { from: begin, to: end, state: 'cuda', by: nameOf(api), target: api, among: 1, path, call };
         return [{ ...one, to: begin }, inside, { ...one, from: end }].filter((part) => part.to > part.from);
       }),
     found,
   );
+  return parts.flatMap((one) => (one.state ? [one] : inProportion(one)));
 }
 
-/** Whether the thread of a range ran in it itself: without the ranges inside it. */
-function ranIn(item) {
+/** The calls of the GPU's API on a thread between two moments: of each level of nested ones, so many at most. */
+function apiCallsIn(group, from, to) {
+  const rows = run.rows.filter((row) => row.part === 'api' && row.group === group);
+  return rows.flatMap((row) => {
+    const first = firstIndex(row.first, row.last, (index) => run.end[index] > from);
+    const after = firstIndex(first, Math.min(row.last, first + MOST_SEGMENTS), (index) => run.start[index] >= to);
+    return Array.from({ length: after - first }, (_, index) => first + index);
+  });
+}
+
+/** A part of a range's own time, divided as all of it is: how long each state took is known, and when is not. */
+function inProportion(one) {
+  let from = one.from;
+  return ranIn(one.item).map((state, index, all) => {
+    const to = index === all.length - 1 ? one.to : from + state.share * (one.to - one.from);
+    const part = { ...one, ...state, from, to };
+    from = to;
+    return part;
+  });
+}
+
+/**
+ * For which share of a range's own time, without the ranges and calls of the GPU's API inside it, its thread surely
+ * ran, surely did not run, and did one of both.
+ */
+const ranIn = remembered((item) => {
   const row = rowOf(item);
   const next = run.rows[row.index + 1];
   const inside = next && next.group === row.group && next.part === 'ranges' ? next : { first: 0, last: 0 };
-  let [on, off] = cpuOf(item);
-  let own = lengthOf(item);
+  const inApi = (one) => timeOf(common(spanOf(apiCallsIn(row.group, ...intervalOf(one))), [intervalOf(one)]));
+  let [own, [on, off]] = [lengthOf(item), cpuOf(item)];
+  let api = inApi(item);
   let inner = firstIndex(inside.first, inside.last, (index) => run.end[index] > run.start[item]);
   for (; inner < inside.last && run.start[inner] < run.end[item]; inner++) {
     const [ran, waited] = cpuOf(inner);
-    [on, off, own] = [on - ran, off - waited, own - lengthOf(inner)];
+    [own, on, off] = [own - lengthOf(inner), on - ran, off - waited];
+    if (api > 0) api -= inApi(inner);
   }
-  if (on >= own / 2) return { state: 'cpu' };
-  if (off < own / 2 || off <= 0) return { state: 'thread' };
+  // What may have been in the API is not known to have been beside it.
+  const beside = Math.max(own - api, 1);
+  on = Math.min(Math.max(on - api, 0), beside);
+  off = Math.min(Math.max(off - api, 0), beside - on);
   // The wait may have ended as long before the range as its thread ran meanwhile.
   const ended = [run.end[item] - (lengthOf(item) - off), run.end[item]];
-  const likely = likelyCause(nameOf(item), processOfItem(item), off, ended);
-  return likely ? { state: 'offLikely', ...likely } : { state: 'off' };
-}
+  const likely = off * 2 >= beside && likelyCause(nameOf(item), processOfItem(item), off, ended);
+  const states = [
+    { state: 'cpu', share: on / beside },
+    { state: 'thread', share: 1 - (on + off) / beside },
+    { ...(likely ? { state: 'offLikely', ...likely } : { state: 'off' }), share: off / beside },
+  ];
+  const seen = states.filter(({ share }) => share >= LEAST_SHARE);
+  const most = seen.reduce((a, b) => (b.share > a.share ? b : a));
+  most.share = 1 - seen.reduce((sum, one) => sum + (one === most ? 0 : one.share), 0);
+  return seen;
+});
 
 /** Waits for operations that were launched in a call: for those in front of them in their streams, or for them. */
 function forGpu(call, from, to) {
@@ -268,7 +303,7 @@ function segmentsOf(call, from, to, path, least) {
     wait(at, start, poll === all[0] && isWhole ? 'fresh' : 'wait');
     if (end > start) found.push(...onThread(poll, start, end, path, least));
     at = Math.max(at, end);
-    if (found.length > MOST_SEGMENTS) break;
+    if (found.length > MOST_SEGMENTS) return [...found, { from: at, to, state: 'more', path, call }];
   }
   const { cancelled, cut: isCut } = detailOf(calls.item[call]);
   // What was polled once and lives on may wait, and be dropped without a poll.
@@ -285,7 +320,7 @@ function waitsIn(call, [from, to], state, inside) {
   let at = from;
   while (at < to) {
     if (found.length > MOST_SEGMENTS) {
-      found.push({ from: at, to, state: 'more', path });
+      found.push({ from: at, to, state: 'more', path, call });
       break;
     }
     while (inside.next < children.length && startOf(children[inside.next]) <= at)
@@ -297,27 +332,30 @@ function waitsIn(call, [from, to], state, inside) {
     if (inner < 0) found.push(...ownWait(call, at, until, state, path));
     else if (path.length < MOST_DEPTH && until - at >= least)
       found.push(...segmentsOf(inner, at, until, [...path, inner], least));
-    else found.push({ from: at, to: until, state: 'wait', path: [...path, inner] });
+    else found.push({ from: at, to: until, state: 'wait', path: [...path, inner], call: inner });
     at = until;
   }
   return found;
 }
 
 function ownWait(call, from, to, state, path) {
-  const own = cut([{ from, to, state, path }], [...toldOf(call), ...forGpu(call, from, to)]);
+  const own = cut([{ from, to, state, path, call }], [...toldOf(call), ...forGpu(call, from, to)]);
   const last = own.at(-1);
   return last.state === 'wait' ? [...own.slice(0, -1), ...cut([last], likelyCauses(call, last.from, to))] : own;
 }
 
+/** What an item did, from its start to its end, in as few segments as tell it. */
+const statesOf = remembered((item) => joined(allStatesOf(item), item));
+
 /**
- * What an item did, from its start to its end, in as few segments as tell it: of a call, its states; of a range, what
- * its thread did. Waits in a call that is the only one in those around it are told of these.
+ * The same in segments that each lie in one call: of a call, its states; of a range, what its thread did. Waits in a
+ * call that is the only one in those around it are told of these.
  */
-const statesOf = remembered((item) => {
+const allStatesOf = remembered((item) => {
   const call = callOf(item);
   const [from, to] = intervalOf(item);
   const least = (to - from) * LEAST_PART;
-  if (call < 0 || calls.item[call] !== item) return joined(onThread(item, from, to, [], least), item);
+  if (call < 0 || calls.item[call] !== item) return onThread(item, from, to, [], least);
   let segments = segmentsOf(call, from, to, [call], least);
   let inner = call;
   for (const above of callsAround(call).reverse()) {
@@ -326,7 +364,7 @@ const statesOf = remembered((item) => {
     segments = cut(segments, toldOf(above));
     inner = above;
   }
-  return joined(segments, item);
+  return segments;
 });
 
 /** Neighbours of one state and cause are one. */
@@ -335,7 +373,8 @@ function joined(segments, root) {
   for (const one of segments) {
     const says = sayState(one, root);
     const last = found.at(-1);
-    if (last && last.says === says && last.target === one.target && one.from - last.to <= 1) last.to = one.to;
+    const isSame = last && last.says === says && last.target === one.target && last.share === one.share;
+    if (isSame && one.from - last.to <= 1) last.to = one.to;
     else found.push({ ...one, says });
   }
   return found;
@@ -349,6 +388,11 @@ function sayState({ state, by, item, path, pattern }, root) {
   const { says, cause } = STATES[state];
   const place = places.length ? ' in ' + places.join(' > ') : '';
   return says + place + (pattern ? ', ' + surely(pattern) : '') + (cause ? cause + by : '');
+}
+
+/** A state as its segment names it: `mostly off the CPU in save, 62.0 %` where that is so of a part of a range. */
+function sayShare({ says, share = 1 }) {
+  return share < 1 ? (share < 0.5 ? 'partly ' : 'mostly ') + says + ', ' + percent(share, 1) : says;
 }
 
 /** `780.1 ms (96.0 %) waiting in query for compact ledger` */
