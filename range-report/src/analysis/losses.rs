@@ -60,7 +60,10 @@ fn counted(losses: &Losses, wording: Wording) -> Vec<(&'static str, u64, [&'stat
             "instances were closed and opened again, because a range below them was exited first: each counts as two.";
         stray_exits:
             "exit was on a thread that had no such range open; it ended nothing there.",
-            "exits were on a thread that had no such range open; they ended nothing there.";
+            match wording.of_command && are_moved(losses) {
+                true => MOVED,
+                false => "exits were on a thread that had no such range open; they ended nothing there.",
+            };
         names_over_limit:
             wording.of(
                 "name exceeded the limit on distinct names: a span kept its own name, a range of other code is called (other).",
@@ -122,6 +125,21 @@ fn counted(losses: &Losses, wording: Wording) -> Vec<(&'static str, u64, [&'stat
             "GPU operation is missing in the projection of a range, because the memory limit was reached.",
             "GPU operations are missing in projections of ranges, because the memory limit was reached; each counts once per range.";
     }
+}
+
+const MOVED: &str = "exits were on a thread that had no such range open, as many as ranges were open at the end: pops \
+                     probably come on other threads than their pushes, as goroutines and coroutines make them. Then the \
+                     times of push/pop ranges are of no use. Start/end ranges may change threads.";
+
+/// Whether pops that met no range make up for ranges that were left open. A process that is stopped leaves more open.
+fn are_moved(losses: &Losses) -> bool {
+    let open = losses
+        .open
+        .iter()
+        .filter(|range| range.style == RangeStyle::PushPop)
+        .fold(0_u64, |sum, range| sum.saturating_add(range.count));
+    let (stray, many) = (losses.stray_exits, 10);
+    stray > 1 && (stray == open || stray < open && stray >= many)
 }
 
 /// The same of idle time.

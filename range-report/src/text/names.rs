@@ -5,13 +5,16 @@ use std::fmt::Write as _;
 
 /// `name` with dangerous characters escaped: those that could move the cursor, colour the screen or reorder the line,
 /// that is, control characters, line and paragraph separators, marks and overrides of the writing direction. Also
-/// escapes the two characters that XML forbids even as references, because a flame graph with one would not open.
+/// escapes the two characters that XML forbids even as references, because a flame graph with one would not open. Blanks
+/// at the end, which Fortran leaves there, become `\x20` or `\x20{27}`: two names that differ only there stay apart.
 pub fn escaped(name: &str) -> Cow<'_, str> {
-    if !name.chars().any(is_unsafe) {
+    let text = name.trim_end_matches(' ');
+    let blanks = name.len() - text.len();
+    if blanks == 0 && !name.chars().any(is_unsafe) {
         return Cow::Borrowed(name);
     }
-    let mut out = String::with_capacity(name.len() + 8);
-    for c in name.chars() {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
         match c {
             '\t' => out.push_str("\\t"),
             '\n' => out.push_str("\\n"),
@@ -24,6 +27,11 @@ pub fn escaped(name: &str) -> Cow<'_, str> {
             }
             c => out.push(c),
         }
+    }
+    match blanks {
+        0 => {}
+        1 => out.push_str("\\x20"),
+        more => _ = write!(out, "\\x20{{{more}}}"),
     }
     Cow::Owned(out)
 }
@@ -59,6 +67,12 @@ mod tests {
         assert_eq!(escaped("\u{1b}[31mred\u{7f}\u{0}"), "\\x1b[31mred\\x7f\\x00");
         assert_eq!(escaped("\u{9b}2J\u{202e}abc\u{2028}"), "\\u{9b}2J\\u{202e}abc\\u{2028}");
         assert_eq!(escaped("\u{200f}1 \u{ffff}\u{fffd}\u{200d}"), "\\u{200f}1 \\u{ffff}\u{fffd}\u{200d}");
+    }
+
+    #[test]
+    fn names_that_differ_in_blanks_at_the_end_stay_apart() {
+        let all = ["step", "step ", "step  ", " "].map(|name| escaped(name).into_owned());
+        assert_eq!(all, ["step", "step\\x20", "step\\x20{2}", "\\x20"]);
     }
 
     #[test]

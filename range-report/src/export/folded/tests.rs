@@ -17,14 +17,14 @@ fn names_cannot_split_a_line() {
     for (name, safe) in [
         ("a;b", "a,b"),
         ("a\nb\r\t", "a\\nb\\r\\t"),
-        ("  Load Module ", "Load Module"),
+        ("  Load Module ", "Load Module\\x20"),
         ("layer 12", "layer_12"),
         ("layer 1 2", "layer 1_2"),
         ("layer 1.5", "layer_1.5"),
         ("12", "12"),
         ("layer 12x", "layer 12x"),
         ("", "None"),
-        (" ; ", ","),
+        (" ; ", ",\\x20"),
         ("日本語 3", "日本語_3"),
         ("wide\u{2003}7", "wide_7"),
     ] {

@@ -15,6 +15,24 @@ fn open_range(label: &str, thread: &str, style: RangeStyle, cut: bool, count: u6
     OpenRange { label: label.to_owned(), thread: thread.to_owned(), style, cut, count }
 }
 
+/// Goroutines push on one thread and pop on another. The spans of a Rust program have other reasons.
+#[test]
+fn pops_on_other_threads_than_their_pushes_make_times_useless() {
+    let is_said = |stray_exits, count, of_command| {
+        let open = vec![open_range("request", "app", RangeStyle::PushPop, false, count)];
+        let losses = Losses { stray_exits, open, ..Losses::default() };
+        let options = RenderOptions::default().of_command(of_command);
+        Summary { losses, ..Summary::default() }
+            .losses_as_text(&options)
+            .iter()
+            .any(|sentence| sentence.contains("times of push/pop ranges are of no use"))
+    };
+    let cases = [(50, 50), (2, 2), (10, 12), (1, 1), (2, 3), (3, 2), (0, 0)];
+    let said = cases.map(|(stray, open)| is_said(stray, open, true));
+    assert_eq!(said, [true, true, true, false, false, false, false]);
+    assert!(!is_said(50, 50, false));
+}
+
 #[test]
 fn the_footer_names_every_loss() {
     let open = |label, thread, cut| open_range(label, thread, RangeStyle::PushPop, cut, 1);

@@ -217,6 +217,9 @@ impl<'a> Shape<'a> {
         entry.is_small &= self.phases.is_small(index);
         let saturated = |ns: u128| u64::try_from(ns).unwrap_or(u64::MAX);
         let mut figures = Figures { self_ns: saturated(phase.self_below), ..Figures::of(phase) };
+        if figures.instances == 0 {
+            figures.total_ns = figures.total_ns.max(figures.self_ns); // it is still open: what ended in it has times
+        }
         for (on_gpu, below) in figures.on_gpu.iter_mut().zip(phase.gpu_self_below) {
             on_gpu.self_ns = below.map(saturated);
         }

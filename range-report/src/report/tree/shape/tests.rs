@@ -43,6 +43,17 @@ fn the_way_to_the_slowest_phase_is_marked() {
     assert_eq!(lines(&roots), expected.map(|(name, depth, mark)| (name.to_owned(), depth, mark, 0)));
 }
 
+/// Ranges that are still open have no time of their own, and what they hold does.
+#[test]
+fn a_line_for_open_ranges_has_the_time_of_what_ended_in_them() {
+    let open = |name: &str, children| TreeNode { instances: 0, ..node(name, 0, 0, children) };
+    let run = run(&[leaf("hot", 100_000), open("a", vec![open("b", vec![open("c", vec![leaf("flush", 25_000)])])])]);
+    let phases = Phases::of(&run);
+    let entries = Shape::of(&phases, 3).entries();
+    let last = entries.last().expect("a line");
+    assert_eq!((entries.len(), last.folded, last.figures.total_ns, last.figures.self_ns), (4, 1, 25_000, 25_000));
+}
+
 #[test]
 fn siblings_below_the_bound_share_a_line() {
     let small = |name: &str| node(name, 99, 49, vec![leaf("inner", 50)]);
