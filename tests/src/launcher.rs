@@ -41,7 +41,7 @@ fn build(options: &[&str]) -> PathBuf {
 /// The command's message for a program without calls, as far as it can know.
 pub const NOTHING: &str = "nothing was measured: the program used neither NVTX nor CUDA nor OpenACC, or did so where \
                            that cannot be seen (linked statically or with musl; under env -i, sudo, ssh or another \
-                           tracing-gpu; in a container)";
+                           tracing-gpu; in a container or a sandbox, as another user or in another root)";
 
 /// A folder of its own, which the destructor removes.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release, Ordering::SeqCst,
 };
@@ -25,23 +25,30 @@ static ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 /// Whether one arrived while the command waited for nothing.
 static ASKED_TO_STOP: AtomicBool = AtomicBool::new(false);
 
+/// The signals that were ignored when this process began, and those that were blocked, one bit each.
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+static BLOCKED: AtomicU64 = AtomicU64::new(0);
+
 /// Signals that a terminal sends to its whole foreground group, including the measured program. Their sender is the
 /// kernel.
-const OF_TERMINAL: [c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
-/// Signals that are meant for the program.
-const OF_PROGRAM: [c_int; 12] = [
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGHUP,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGCONT,
-    libc::SIGALRM,
-    libc::SIGVTALRM,
-    libc::SIGPROF,
-    libc::SIGIO,
-    libc::SIGXCPU,
+const OF_TERMINAL: [c_int; 3] = [libc::SIGINT, libc::SIGQUIT, libc::SIGWINCH];
+/// Signals that are not meant for the program: nobody handles them, they stop a process, they report a fault of this
+/// command, or the command needs them.
+const NOT_OF_PROGRAM: [c_int; 14] = [
+    libc::SIGKILL,
+    libc::SIGSTOP,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGSEGV,
+    libc::SIGSYS,
+    libc::SIGCHLD,
+    libc::SIGPIPE,
+    libc::SIGXFSZ,
 ];
 /// If one of these arrives after the program has ended, the command itself should end.
 const OF_COMMAND: [c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
@@ -49,12 +56,27 @@ const OF_COMMAND: [c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc
 /// These also stop what the command does once it waits for nothing. A terminal may close meanwhile.
 const STOP: [c_int; 3] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
+/// The signals that are meant for the program. The C library handles those between the two ranges itself.
+fn of_program() -> impl Iterator<Item = c_int> {
+    (1..=libc::SIGSYS).chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).filter(|signal| !NOT_OF_PROGRAM.contains(signal))
+}
+
+const fn bit(signal: c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Those of these signals, one bit each.
+fn signals_of(bits: u64) -> impl Iterator<Item = c_int> {
+    (1..=64).filter(move |signal| bits & bit(*signal) != 0)
+}
+
 /// Neutralises inherited settings that would end this command or its waiting: a limit on file sizes (a write then
 /// returns an error), readers that are gone, ignored ends of children, and closed standard descriptors. Uses a handler
-/// instead of "ignore" for the reason below; Rust restores `SIGPIPE` in a started program.
+/// instead of "ignore", which a started program would inherit. [`spawn`] restores the signals in the program.
 pub(crate) fn survive_what_is_inherited() {
     extern "C" fn nothing(_signal: c_int) {}
     open_what_is_closed();
+    note_signals();
     // SAFETY: the handler has the signature for no flags and does nothing; the default action is valid.
     unsafe {
         if libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) == libc::SIG_IGN {
@@ -65,32 +87,110 @@ pub(crate) fn survive_what_is_inherited() {
     }
 }
 
+/// Notes which signals are ignored, and which are blocked.
+fn note_signals() {
+    // SAFETY: zeros are valid values of both types, which the calls fill. Nothing is changed.
+    let is_ignored = |signal: &c_int| unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(*signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    };
+    // SAFETY: as above.
+    let blocked = unsafe {
+        let mut blocked: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut blocked);
+        blocked
+    };
+    // SAFETY: the set is valid, and so are the numbers.
+    let is_blocked = |signal: &c_int| unsafe { libc::sigismember(&raw const blocked, *signal) == 1 };
+    let bits = |signals: &mut dyn Iterator<Item = c_int>| signals.map(bit).fold(0, |all, bit| all | bit);
+    IGNORED.store(bits(&mut (1..=64).filter(is_ignored)), SeqCst);
+    BLOCKED.store(bits(&mut (1..=64).filter(is_blocked)), SeqCst);
+}
+
 /// Forwards signals to the program from now on, except a terminal's, which the program gets directly. It uses a
-/// handler, not "ignore", because handled signals have their default action in a started program. Signals that are
-/// already ignored stay ignored, there too.
+/// handler also for signals that are ignored or blocked here: the program may handle them.
 pub(crate) fn pass_signals_on() {
-    for signal in OF_PROGRAM {
-        // SAFETY: zeros are a valid `sigaction`. The handler has the signature for its flag, and makes one system call
-        // and atomic accesses, which are async-signal-safe.
+    for signal in of_program() {
+        // SAFETY: zeros are a valid `sigaction`. The handler has the signature for its flag, and makes system calls and
+        // atomic accesses, which are async-signal-safe.
         unsafe {
-            let mut now: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &raw mut now);
-            if now.sa_sigaction != libc::SIG_IGN {
-                let mut new: libc::sigaction = std::mem::zeroed();
-                new.sa_sigaction = pass_on as *const () as libc::sighandler_t;
-                new.sa_flags = libc::SA_SIGINFO;
-                libc::sigfillset(&raw mut new.sa_mask); // one after another, which keeps their order
-                libc::sigaction(signal, &raw const new, std::ptr::null_mut());
-            }
+            let mut new: libc::sigaction = std::mem::zeroed();
+            new.sa_sigaction = pass_on as *const () as libc::sighandler_t;
+            new.sa_flags = libc::SA_SIGINFO;
+            libc::sigfillset(&raw mut new.sa_mask); // one after another, which keeps their order
+            libc::sigaction(signal, &raw const new, std::ptr::null_mut());
         }
     }
+    // SAFETY: the set is valid; the mask of this thread alone changes.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set_of(of_program()), std::ptr::null_mut()) };
+}
+
+/// Starts the program with what this process inherited and its child would not: the signals that are ignored (a handled
+/// signal has its default action in a started program, and so Rust's `SIGPIPE`) or blocked, and variables that name the
+/// process that they are for.
+pub(crate) fn spawn(program: &mut Command) -> io::Result<Child> {
+    use std::os::unix::process::CommandExt as _;
+    let (ignored, blocked) = (IGNORED.load(SeqCst), BLOCKED.load(SeqCst));
+    let address = addressed(program);
+    if ignored | blocked == 0 && address.is_none() {
+        return program.spawn();
+    }
+    let restore = move || {
+        // SAFETY: valid signals, actions and sets.
+        unsafe {
+            of_program().for_each(|signal| _ = libc::signal(signal, libc::SIG_DFL));
+            signals_of(ignored).for_each(|signal| _ = libc::signal(signal, libc::SIG_IGN));
+            libc::pthread_sigmask(libc::SIG_SETMASK, &set_of(signals_of(blocked)), std::ptr::null_mut());
+        }
+        address.as_ref().map_or(Ok(()), |execute| Err(execute()))
+    };
+    // SAFETY: it makes system calls. If it allocates, this process has no other thread yet.
+    unsafe { program.pre_exec(restore) };
+    // Until then, a handler in the child would take a signal from the program.
+    tracing_gpu::without_signals(|| program.spawn())
+}
+
+/// Variables with the id of the process that they are for, which systemd sets.
+const OF_PROCESS: [&CStr; 3] = [c"LISTEN_PID", c"WATCHDOG_PID", c"SYSTEMD_EXEC_PID"];
+
+/// If such variables are for this process, what executes the program with variables that are for the calling process.
+/// It returns only an error.
+fn addressed(program: &Command) -> Option<impl Fn() -> io::Error + Send + Sync + use<>> {
+    let own = std::process::id().to_string();
+    let is_own = |name: &CStr| std::env::var_os(OsStr::from_bytes(name.to_bytes())).is_some_and(|of| of == *own);
+    let of_process: Vec<&CStr> = OF_PROCESS.into_iter().filter(|name| is_own(name)).collect();
+    if of_process.is_empty() {
+        return None;
+    }
+    let text = |text: &OsStr| CString::new(text.as_bytes()).ok();
+    let words = std::iter::once(program.get_program()).chain(program.get_args());
+    let words: Vec<CString> = words.filter_map(text).collect();
+    let variable = |(name, value): (&OsStr, Option<&OsStr>)| Some((text(name)?, value.and_then(text)));
+    let changes: Vec<(CString, Option<CString>)> = program.get_envs().filter_map(variable).collect();
+    Some(move || {
+        let own = CString::new(std::process::id().to_string()).unwrap_or_default();
+        let mut pointers: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+        // SAFETY: texts that end in NUL, and a list of them that ends in null. No other thread reads the environment.
+        unsafe {
+            for (name, value) in &changes {
+                match value {
+                    Some(value) => libc::setenv(name.as_ptr(), value.as_ptr(), 1),
+                    None => libc::unsetenv(name.as_ptr()),
+                };
+            }
+            of_process.iter().for_each(|name| _ = libc::setenv(name.as_ptr(), own.as_ptr(), 1));
+            libc::execvp(pointers[0], pointers.as_ptr());
+        }
+        io::Error::last_os_error()
+    })
 }
 
 /// Forwards signals to this process from now on, including those that arrived before it existed.
 pub(crate) fn pass_on_to(process: i32) {
     PASSED_ON_TO.store(process, SeqCst);
     let pending = PENDING.swap(0, SeqCst);
-    (0..64).filter(|signal| pending & 1 << signal != 0).for_each(send);
+    signals_of(pending).for_each(send);
 }
 
 /// Sends a signal to the process to which signals are forwarded.
@@ -125,19 +225,23 @@ pub(crate) fn ask_to_end() {
 }
 
 extern "C" fn pass_on(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: with this flag the system calls a handler with information that is valid until it returns. The sender's
-    // number is 0 if the sender is the kernel.
-    let (code, sender) = unsafe { ((*info).si_code, (*info).si_pid()) };
+    // SAFETY: with this flag the system calls a handler with information that is valid until it returns. A process that
+    // sends a signal is in it, with a value if there is one.
+    let (code, sender, value) = unsafe { ((*info).si_code, (*info).si_pid(), (*info).si_value()) };
     let program = PASSED_ON_TO.load(SeqCst);
     // Signals that are not forwarded: the terminal has sent it to the program, too; it reports our own processor time;
-    // or the program has sent it to its whole group, or to us.
+    // or we have sent it, or the program, to its whole group or to us.
     let is_by_kernel = (OF_TERMINAL.contains(&signal) || signal == libc::SIGXCPU) && code == libc::SI_KERNEL;
-    let is_for_us = is_by_kernel || program > 0 && sender == program;
+    // SAFETY: it takes nothing, cannot fail, and is async-signal-safe.
+    let is_own = code <= 0 && sender == unsafe { libc::getpid() };
+    let is_for_us = is_by_kernel || is_own || program > 0 && code <= 0 && sender == program;
+    let is_asked = |signals: &[c_int]| signals.contains(&signal) && IGNORED.load(SeqCst) & bit(signal) == 0;
     match program {
-        // SAFETY: it takes nothing, cannot fail, and is async-signal-safe.
-        WAITED if STOP.contains(&signal) && sender != unsafe { libc::getpid() } => ASKED_TO_STOP.store(true, SeqCst),
-        ..0 if OF_COMMAND.contains(&signal) => ASKED_TO_END.store(true, SeqCst),
-        0 if !is_for_us => drop(PENDING.fetch_or(1 << signal, SeqCst)),
+        WAITED if is_asked(&STOP) && !is_own => ASKED_TO_STOP.store(true, SeqCst),
+        ..0 if is_asked(&OF_COMMAND) => ASKED_TO_END.store(true, SeqCst),
+        0 if !is_for_us => drop(PENDING.fetch_or(bit(signal), SeqCst)),
+        // SAFETY: sends a signal to our own child, as `send` does.
+        1.. if !is_for_us && code == libc::SI_QUEUE => drop(unsafe { libc::sigqueue(program, signal, value) }),
         1.. if !is_for_us => send(signal),
         _ => {}
     }
@@ -154,14 +258,14 @@ pub(crate) fn adopt_descendants() {
 pub(crate) fn keep_ends(is_on: bool) {
     let how = if is_on { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
     // SAFETY: the set is valid; the mask of this thread alone changes.
-    unsafe { libc::pthread_sigmask(how, &end_of_child(), std::ptr::null_mut()) };
+    unsafe { libc::pthread_sigmask(how, &set_of([libc::SIGCHLD]), std::ptr::null_mut()) };
 }
 
-fn end_of_child() -> libc::sigset_t {
-    // SAFETY: zeros are a valid set, to which the call adds a valid signal.
+fn set_of(signals: impl IntoIterator<Item = c_int>) -> libc::sigset_t {
+    // SAFETY: zeros are a valid set, to which the calls add valid signals.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        signals.into_iter().for_each(|signal| _ = libc::sigaddset(&raw mut set, signal));
         set
     }
 }
@@ -220,7 +324,7 @@ fn is_signalled_until(moment: Option<Instant>) -> bool {
     });
     let left = left.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the set is valid, and so is the time or its absence. No information is asked for.
-    let refused = unsafe { libc::sigtimedwait(&end_of_child(), std::ptr::null_mut(), left) } < 0;
+    let refused = unsafe { libc::sigtimedwait(&set_of([libc::SIGCHLD]), std::ptr::null_mut(), left) } < 0;
     !refused || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN)
 }
 
@@ -273,9 +377,7 @@ pub(crate) fn die_by(signal: c_int) {
         let none: libc::rlimit = std::mem::zeroed();
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::signal(signal, libc::SIG_DFL);
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigaddset(&raw mut set, signal);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set_of([signal]), std::ptr::null_mut());
         libc::raise(signal);
     }
 }

@@ -282,11 +282,15 @@ int main(int count, char **arguments) {
         sigaddset(&set, SIGTERM);
         sigaddset(&set, SIGUSR1);
         sigaddset(&set, SIGXCPU);
+        sigaddset(&set, SIGWINCH);
+        sigaddset(&set, SIGPWR);
+        sigaddset(&set, SIGRTMIN);
+        sigaddset(&set, SIGRTMAX);
         sigprocmask(SIG_BLOCK, &set, NULL);
         ready();
         sigset_t pending; /* for no thread of this process: none of a tool may take it */
         do sigpending(&pending), sigandset(&pending, &pending, &set);
-        while (sigisemptyset(&pending));
+        while (sigisemptyset(&pending) && !sigismember(&pending, SIGRTMIN) && !sigismember(&pending, SIGRTMAX));
         sigwait(&set, &signal);
         work("handled");
         return signal;

@@ -275,8 +275,12 @@ fn a_process_that_too_many_forks_lead_to_is_named() {
 
 /// Starts the program that waits for a signal, and returns once it waits.
 fn waiting(folder: &Folder, options: &[&str], way: &str, input: Stdio) -> Child {
-    let json = folder.0.join("run-%p.json").display().to_string();
-    let mut command = command(&[options, &["--json", &json]].concat());
+    waiting_in(command(options), folder, way, input)
+}
+
+/// The same with more options of this command.
+fn waiting_in(mut command: Command, folder: &Folder, way: &str, input: Stdio) -> Child {
+    command.arg("--json").arg(folder.0.join("run-%p.json"));
     command.arg(program()).arg(way).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let mut line = String::new();
@@ -304,13 +308,33 @@ fn signals_for_one_process_reach_the_program() {
         ("handled", libc::SIGTERM, Ok(libc::SIGTERM), "handled 3, step 3"),
         ("handled", libc::SIGUSR1, Ok(libc::SIGUSR1), "handled 3, step 3"),
         ("handled", libc::SIGXCPU, Ok(libc::SIGXCPU), "handled 3, step 3"),
+        ("handled", libc::SIGWINCH, Ok(libc::SIGWINCH), "handled 3, step 3"),
+        ("handled", libc::SIGPWR, Ok(libc::SIGPWR), "handled 3, step 3"),
+        ("handled", libc::SIGRTMIN(), Ok(libc::SIGRTMIN()), "handled 3, step 3"),
+        ("handled", libc::SIGRTMAX(), Ok(libc::SIGRTMAX()), "handled 3, step 3"),
+        ("wait", libc::SIGRTMIN(), Err(libc::SIGRTMIN()), STEP),
+        ("wait", libc::SIGABRT, Err(libc::SIGABRT), STEP),
     ] {
         let folder = Folder::new();
-        let child = waiting(&folder, &[], way, Stdio::null());
+        let child = waiting(&folder, &["--timeout", "60"], way, Stdio::null());
         send(&child, signal);
         let ran = Ran::new(child.wait_with_output().expect("its end"), &folder);
         let ended = ran.status.code().ok_or_else(|| ran.status.signal().expect("a signal"));
         assert_eq!((ended, &*ran.ranges(), ran.is_cut()), (status, ranges, false), "{way}: {}", ran.stderr);
+    }
+}
+
+/// A job that a script starts with `&` ignores SIGINT, what `nohup` starts ignores SIGHUP, and a parent may block any.
+#[test]
+fn signals_that_were_ignored_or_blocked_reach_a_program_that_handles_them() {
+    for how in ["--ignore-signal=USR1", "--block-signal=USR1"] {
+        let folder = Folder::new();
+        let mut env = Command::new("env");
+        env.args(["-u", "TRACING_GPU", "-u", "NVTX_INJECTION64_PATH", how]).arg(binary()).args(["--timeout", "60"]);
+        let child = waiting_in(env, &folder, "handled", Stdio::null());
+        send(&child, libc::SIGUSR1);
+        let ran = Ran::new(child.wait_with_output().expect("its end"), &folder);
+        assert_eq!((ran.status.code(), &*ran.ranges()), (Some(libc::SIGUSR1), "handled 3, step 3"), "{}", ran.stderr);
     }
 }
 

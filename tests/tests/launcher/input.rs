@@ -25,6 +25,30 @@ fn what_the_command_inherits_changes_no_status() {
     assert!(output.status.code() == Some(5) && said.contains("File too large"), "{:?}: {said}", output.status);
 }
 
+/// Signals that are ignored or blocked, and variables for the started process alone, such as the sockets of systemd.
+#[test]
+fn what_the_command_inherits_the_program_inherits() {
+    let signals = ["--ignore-signal=INT,HUP,TERM,USR1,PIPE,CHLD,WINCH", "--block-signal=TERM,USR2,CHLD"];
+    let list = |command: &[&str]| {
+        let mut env = Command::new("env");
+        let output = env.args(signals).args(command).args(["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"]).output();
+        String::from_utf8(output.expect("env, of coreutils").stdout).expect("text")
+    };
+    let binary = binary().to_str().expect("text");
+    let (alone, under) = (list(&[]), list(&[binary, "-o", "none"]));
+    assert!(alone == under && alone.lines().count() == 2, "{alone}{under}");
+
+    let folder = Folder::new();
+    let script = file(&folder, "plain", b"echo $LISTEN_PID $WATCHDOG_PID $$ $LISTEN_FDS $TRACING_GPU_RUN", 0o755);
+    let ids = r#"export LISTEN_FDS=1 LISTEN_PID=$$ WATCHDOG_PID=7; exec "$@""#;
+    let output = Command::new("sh").args(["-c", ids, "sh", binary, "-o", "none"]).arg(script).output();
+    let printed = String::from_utf8(output.expect("a shell").stdout).expect("text");
+    let words: Vec<&str> = printed.split_whitespace().collect();
+    let [listens, watched, own, sockets, run] = words[..] else { panic!("{printed:?}") };
+    assert!(listens == own && run.contains("/tracing-gpu-"), "{printed}");
+    assert_eq!((watched, sockets), ("7", "1"));
+}
+
 /// A closed standard input or output is closed in the program.
 #[test]
 fn what_was_closed_stays_closed() {
@@ -144,6 +168,22 @@ fn programs_that_load_no_library_are_named() {
     let program = file(&folder, "32", &bytes, 0o755);
     let because = "it is a 32-bit program, and this command is for 64-bit programs";
     assert_says(&program, 0, &format!("nothing was measured: {because}"));
+}
+
+/// The program loads the file of the command by its name.
+#[test]
+fn a_command_that_is_removed_meanwhile_says_so() {
+    let folder = Folder::new();
+    let copy = folder.0.join("tracing-gpu");
+    if std::fs::hard_link(binary(), &copy).is_err() {
+        std::fs::copy(binary(), &copy).expect("a copy");
+    }
+    let output = Command::new(&copy).args(["rm"]).arg(&copy).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("could not load the file of this command, which was removed or replaced meanwhile"),
+        "{said}"
+    );
 }
 
 /// The message makes no claim about programs that it starts.

@@ -196,10 +196,12 @@ pub(super) fn unseen(program: Option<&Program>) -> (String, Option<&'static str>
         format!("{UNSEEN} `{name}` keeps variables or files of this command from it: {name} ... tracing-gpu ./app")
     } else if let Some(obstacle) = program.and_then(|program| program.obstacle) {
         obstacle.to_string()
+    } else if std::env::current_exe().is_ok_and(|own| own.as_os_str().as_bytes().ends_with(b" (deleted)")) {
+        format!("{UNSEEN} could not load the file of this command, which was removed or replaced meanwhile")
     } else {
         let why = format!(
             "{UNSEEN} did so where that cannot be seen (linked statically or with musl; under env -i, sudo, ssh or \
-             another tracing-gpu; in a container)"
+             another tracing-gpu; in a container or a sandbox, as another user or in another root)"
         );
         return (why, program.and_then(naming));
     };

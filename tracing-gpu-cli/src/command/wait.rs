@@ -37,7 +37,7 @@ pub(super) fn start(command: &mut Command, wait: Wait, timeout: Option<Duration>
         system::adopt_descendants();
     }
     system::close_what_was_closed(command);
-    let id = i32::try_from(command.spawn()?.id()).unwrap_or(0);
+    let id = i32::try_from(system::spawn(command)?.id()).unwrap_or(0);
     system::keep_ends(true);
     system::pass_on_to(id);
     let (ended, end_of_program) = mpsc::channel();
