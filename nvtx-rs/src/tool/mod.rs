@@ -43,7 +43,7 @@ pub use install::{attach, next_tool};
 #[doc(hidden)]
 pub use install::{entry, extension};
 #[doc(hidden)]
-pub use thread::Kept;
+pub use thread::{Kept, outside};
 pub use thread::{ignored_calls, is_inside};
 
 /// Makes a library of crate type `cdylib` a tool that `NVTX_INJECTION64_PATH` can name.

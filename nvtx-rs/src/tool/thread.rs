@@ -53,6 +53,18 @@ pub(super) fn inside<R>(call: impl FnOnce(&Thread) -> R) -> Option<R> {
     })
 }
 
+/// Runs this in a tool's call as if no call were going on: the tool vouches that it holds no lock, and that nothing of
+/// its thread is half changed.
+#[doc(hidden)]
+pub fn outside<R>(run: impl FnOnce() -> R) -> R {
+    THREAD.with(|thread| {
+        let before = thread.is_inside.replace(false);
+        let result = run();
+        thread.is_inside.set(before);
+        result
+    })
+}
+
 /// How many ranges of each domain a thread has open.
 pub(super) struct Depths {
     /// Each domain has at most one slot, which is free while the domain has no open range.

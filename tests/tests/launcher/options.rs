@@ -54,8 +54,22 @@ fn program() -> &'static Path {
 fn only_the_first_range_of_a_name_is_captured() {
     let ran = run(&["--capture-range", "nvtx:window"], |command| command.arg(program()));
     assert_eq!((ran.status.code(), &*ran.ranges()), (Some(0), "in 1, window 1"), "{}", ran.stderr);
+    let [summary] = &ran.summaries[..] else { panic!("{ran:?}") };
+    assert_eq!((summary.losses.spans_dropped, &summary.notes[..]), (0, &[][..]), "{}", ran.stderr);
     let ran = run(&["--capture-range", "nvtx:door"], |command| command.arg(program()));
     assert_eq!((ran.status.code(), ran.said()), (Some(0), vec!["nothing was measured: no range `door` has begun"]));
+}
+
+#[test]
+fn files_of_a_captured_range_are_whole() {
+    let folder = Folder::new();
+    let options = ["--capture-range", "nvtx:window", "--trace", "run.trace", "--html", "run.html"];
+    let output = command(&options).arg(program()).current_dir(&folder.0).output().expect("it starts");
+    let [page, trace] = ["run.html", "run.trace"].map(|name| std::fs::read_to_string(folder.0.join(name)));
+    assert!(page.expect("a page").trim_end().ends_with("</html>"), "{output:?}");
+    let trace = trace.expect("a trace");
+    let counts = ["in", "window", "a"].map(|name| trace.matches(&format!("\"name\":\"{name}\"")).count());
+    assert_eq!(counts, [1, 1, 0], "{trace}");
 }
 
 /// The library of version 2 has another entry point.

@@ -204,7 +204,8 @@ impl Measured {
         }
         self.receive(call);
         if let Some(running) = self.now().filter(|_| met == Edge::End) {
-            running.profiler.end(true);
+            // Inside of a call, the profiler would leave its files to the command.
+            nvtx_rs::tool::outside(|| running.profiler.end(true));
         }
     }
 }
