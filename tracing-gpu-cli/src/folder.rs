@@ -105,8 +105,10 @@ pub(crate) struct Left {
 pub(crate) enum Cut {
     /// Its rows, so that counts and totals of ranges are exact.
     Exact,
-    /// A snapshot, one second old at most.
+    /// A snapshot, one second old at most while it could write.
     Snapshot,
+    /// Its rows up to this error of the system, and to the end what they count.
+    Refused(i32),
     /// It has not ended.
     Running,
 }
@@ -275,12 +277,12 @@ impl Folder {
                 Err(io::ErrorKind::NotFound.into())
             };
             match kept {
-                Ok(RowFileSummary { summary, is_whole, has_more }) => {
+                Ok(RowFileSummary { summary, is_whole, has_more, error }) => {
                     let cut = match (is_whole, has_more) {
                         _ if is_alive(&self.file(&name, "begun")) => Some(Cut::Running),
                         (true, false) => None,
                         (true, true) => Some(Cut::Exact),
-                        (false, _) => Some(Cut::Snapshot),
+                        (false, _) => Some(error.map_or(Cut::Snapshot, Cut::Refused)),
                     };
                     Left { command, summary: Some(summary), cut, name }
                 }

@@ -484,14 +484,16 @@ pub(crate) fn wait_for_room(pipe: &std::fs::File) -> io::Result<()> {
     succeeded(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, 0) }).map(drop)
 }
 
-/// The same open file under another descriptor, at least `lowest`, which `exec` closes.
+/// The same open file under a high descriptor, which `exec` closes. A program that closes all descriptors, or its
+/// standard streams, opens its own files under low numbers. So neither writes to the other's files.
 #[cfg(unix)]
-pub(crate) fn duplicate(file: &std::fs::File, lowest: i32) -> io::Result<std::fs::File> {
+pub(crate) fn out_of_the_way(file: &std::fs::File) -> Option<std::fs::File> {
     use std::os::fd::{AsRawFd as _, FromRawFd as _};
     // SAFETY: takes a number.
-    let copy = succeeded(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) })?;
+    let copy = |lowest: i32| succeeded(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) }).ok();
+    let copy = [512, 128, 32, 3].into_iter().find_map(copy)?; // the limit may be low
     // SAFETY: the descriptor is new, and nobody else has it.
-    Ok(unsafe { std::fs::File::from_raw_fd(copy) })
+    Some(unsafe { std::fs::File::from_raw_fd(copy) })
 }
 
 /// The user id with which this process opens files.

@@ -28,8 +28,9 @@ const FIRST_LOG: usize = (16 << 10) / 8;
 const NEXT_LOG: usize = (64 << 10) / 8;
 /// The smallest number of words mapped at once for durations.
 const SPARE: usize = (16 << 10) / 8;
-/// Words at the start of the first block: its fill count, and the losses.
-const HEAD: usize = 5;
+/// Words at the start of the first block: its fill count, the losses, and the system's first error.
+const HEAD: usize = 6;
+const ERROR: usize = 5;
 /// Words of a record with the place of the next block.
 const LINK: usize = 2;
 /// The kind of that record. The caller defines the other kinds.
@@ -54,6 +55,8 @@ pub(crate) enum Lost {
 #[derive(Debug)]
 pub(crate) struct RowFile {
     path: PathBuf,
+    /// The same file, and its number in the file system.
+    kept: Option<(File, (u64, u64))>,
     /// Called when the first row is not in the file. The caller may hold locks.
     missed: fn(),
     /// The first words of the file.
@@ -121,7 +124,9 @@ impl RowFile {
                     mapped: Vec::new(),
                     spare: (&[], 0),
                 };
-                Ok(Self { path: path.to_owned(), missed, head: &block[..HEAD], log: Mutex::new(log) })
+                let kept = crate::process::out_of_the_way(&file);
+                let kept = kept.and_then(|kept| number_of(&kept).ok().map(|number| (kept, number)));
+                Ok(Self { path: path.to_owned(), kept, missed, head: &block[..HEAD], log: Mutex::new(log) })
             }
             Err(error) => {
                 let _stays_empty = std::fs::remove_file(path);
@@ -194,14 +199,29 @@ impl RowFile {
     /// # Safety
     /// As for [`map_more`](Self::map_more).
     unsafe fn map_under(&self, log: &mut Log, bytes: usize, place: Option<*mut u8>) -> io::Result<(u64, *mut u8)> {
-        // Opened by name: a descriptor kept open may be closed by the program, and its number be another file's.
-        let file = File::options().read(true).write(true).open(&self.path)?;
         let offset = log.length;
-        take_room(&file, offset, bytes)?;
-        // SAFETY: the caller vouches for the place.
-        let memory = unsafe { map(&file, offset, bytes, place)? };
+        let map = |file: &File| {
+            take_room(file, offset, bytes)?;
+            // SAFETY: the caller vouches for the place.
+            unsafe { map(file, offset, bytes, place) }
+        };
+        let mapped = match File::options().read(true).write(true).open(&self.path) {
+            Ok(file) => map(&file),
+            Err(error) => self.kept().map_or(Err(error), map),
+        };
+        let memory = mapped.inspect_err(|error| {
+            let number = error.raw_os_error().unwrap_or(libc::ENOSPC);
+            let _first = self.head[ERROR].compare_exchange(0, u64::from(number.unsigned_abs()), Relaxed, Relaxed);
+        })?;
         log.length += bytes as u64;
         Ok((offset, memory))
+    }
+
+    /// The file where it cannot be opened by its name: no descriptor is left, or the process has become another user,
+    /// or is in a sandbox. `None` if the program has closed the descriptor, whose number may be another file's.
+    fn kept(&self) -> Option<&File> {
+        let (file, number) = self.kept.as_ref()?;
+        number_of(file).is_ok_and(|now| now == *number).then_some(file)
     }
 
     pub(crate) fn log(&self, kind: u64, record: &Words) {
@@ -277,6 +297,11 @@ fn may_be_mapped(file: &File) -> io::Result<()> {
 }
 
 const TMPFS: i64 = 0x0102_1994;
+
+fn number_of(file: &File) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    file.metadata().map(|there| (there.dev(), there.ino()))
+}
 
 fn kind_of_system(file: &File) -> io::Result<i64> {
     Ok(rustix::fs::fstatfs(file)?.f_type as i64)
@@ -365,6 +390,11 @@ impl RowFileReader {
     /// The number of losses of this kind.
     pub(crate) fn lost(&self, what: Lost) -> u64 {
         self.words.get(what as usize).copied().unwrap_or(0)
+    }
+
+    /// The first error that kept rows or durations out of the file.
+    pub(crate) fn error(&self) -> Option<i32> {
+        self.words.get(ERROR).and_then(|number| i32::try_from(*number).ok()).filter(|number| *number > 0)
     }
 
     /// Words of the file from this byte on.

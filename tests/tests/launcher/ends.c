@@ -61,6 +61,11 @@ static void *with_names(void *unused) {
     return unused;
 }
 
+static void *pops(void *unused) {
+    for (int i = 0; i < 3; i++) nvtxRangePop();
+    return unused;
+}
+
 static atomic_int new_names;
 
 static void *until_cancelled(void *unused) {
@@ -204,6 +209,19 @@ int main(int count, char **arguments) {
         }
         setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
         printf("%ld\n", handled);
+    }
+    if (is(way, "no more files") || is(way, "no more files, not ours either")) {
+        for (int i = 3; i < 1024 && !is(way, "no more files"); i++) close(i);
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, 0});
+        pthread_t thread;
+        pthread_create(&thread, NULL, with_names, NULL);
+        pthread_join(thread, NULL);
+    }
+    if (is(way, "elsewhere")) { /* as goroutines do */
+        pthread_t thread;
+        for (int i = 0; i < 3; i++) nvtxRangePushA("moved");
+        pthread_create(&thread, NULL, pops, NULL);
+        pthread_join(thread, NULL);
     }
     if (is(way, "limit")) setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0});
     if (is(way, "memory")) { /* no more of it than there is */

@@ -138,12 +138,34 @@ fn files_of_a_process_that_was_killed_have_the_names_that_were_asked_for() {
     assert!(page.contains("was ended before this page could be written"), "{page}");
 }
 
-/// No file of ours can be written then, and the program ends normally.
+/// The library keeps the descriptor that it needs. If the program closes it, the report says what is missing.
+#[test]
+fn a_program_that_can_open_no_more_files_is_measured_to_its_end() {
+    let ran = run(&[], |command| command.arg(program()).arg("no more files"));
+    let [summary] = &ran.summaries[..] else { panic!("{ran:?}") };
+    let instances: u64 = summary.ranges.iter().map(|row| row.times.instances).sum();
+    assert_eq!((ran.status.code(), instances, ran.said()), (Some(0), 3_003, vec![]), "{}", ran.stderr);
+    assert_eq!(summary.notes, [""; 0]);
+
+    let ran = run(&[], |command| command.arg(program()).arg("no more files, not ours either"));
+    let said = "This process could not write any more from some moment on (Too many open files): the rows of threads \
+                and names that were new from then on are missing.";
+    assert_eq!((&*ran.ranges(), &ran.summaries[0].notes[..]), (STEP, &[said.to_owned()][..]), "{}", ran.stderr);
+}
+
+#[test]
+fn pops_on_another_thread_than_their_pushes_are_told() {
+    let ran = run(&[], |command| command.arg(program()).arg("elsewhere"));
+    let text = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("3 exits were on a thread that had no such range open, as many as"), "{}", ran.stderr);
+}
+
+/// No file of ours can be written then, and the program ends normally. The rows have a place that needs no more room.
 #[test]
 fn a_program_that_limits_the_size_of_files_keeps_its_status() {
     let ran = run(&[], |command| command.arg(program()).arg("limit"));
     assert_eq!(ran.status.code(), Some(0), "{}", ran.stderr);
-    assert!(ran.said().iter().any(|line| line.contains("File too large")), "{}", ran.stderr);
+    assert_eq!((&*ran.ranges(), ran.said(), ran.is_cut()), (STEP, vec![], false), "{}", ran.stderr);
 }
 
 /// The library's memory is not read after it is unloaded.

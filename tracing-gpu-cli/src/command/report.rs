@@ -334,6 +334,8 @@ fn progress(index: usize, count: usize) {
 
 /// How a process ended that could not write its summary; a phrase of the notes on such processes.
 const AT_ONCE: &str = "ended at once (_exit, exec, a crash or a signal)";
+/// The phrase for a process that lost what it needs to write: a descriptor, a user's rights, room.
+const REFUSED: &str = "could not write any more from some moment on";
 /// The phrase for a process that has not ended.
 const WENT_ON: &str = "went on";
 
@@ -342,10 +344,17 @@ fn became(cut: Cut, are_many: bool) -> String {
     let (its, it) = if are_many { ("their", "they") } else { ("its", "it") };
     match cut {
         Cut::Exact => format!(
-            "{AT_ONCE}: {its} ranges are counted to the end, but what the GPU did in the last second may be missing"
+            "{AT_ONCE}, or could not write: {its} ranges are counted to the end, but what the GPU did in the last \
+             second may be missing"
         ),
-        Cut::Snapshot => {
-            format!("{AT_ONCE}, or could not write: {its} rows may lack what {it} did in the last second before")
+        Cut::Snapshot => format!(
+            "{AT_ONCE}, or could not write: {its} rows may lack what {it} did in the last second before, or since {it} \
+             could not write"
+        ),
+        Cut::Refused(error) => {
+            let error = io::Error::from_raw_os_error(error).to_string();
+            let why = error.split(" (os error").next().unwrap_or_default();
+            format!("{REFUSED} ({why}): the rows of threads and names that were new from then on are missing")
         }
         Cut::Running => format!("{WENT_ON}: {its} rows have what {it} did so far"),
     }
@@ -353,7 +362,7 @@ fn became(cut: Cut, are_many: bool) -> String {
 
 /// Whether a note is about such processes.
 fn is_of_unfinished(note: &str) -> bool {
-    note.contains(AT_ONCE) || note.starts_with("This process ") && note.contains(WENT_ON)
+    note.contains(AT_ONCE) || note.contains(REFUSED) || note.starts_with("This process ") && note.contains(WENT_ON)
 }
 
 /// Adds the note to the summary of each such process.

@@ -30,6 +30,8 @@ pub struct RowFileSummary {
     pub is_whole: bool,
     /// Whether the process measured more than ranges: the GPU, or OpenACC. Only the snapshot has these figures.
     pub has_more: bool,
+    /// The system's error for which rows are missing, unless the summary is the snapshot.
+    pub error: Option<i32>,
 }
 
 /// The measurements of a process that ended without a summary: from its row file, and from the last snapshot that it
@@ -41,7 +43,7 @@ pub struct RowFileSummary {
 pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFileSummary> {
     let mut log = RowLog::read(path, Limits { nodes: usize::MAX, run_time_names: usize::MAX })?;
     if let Some(snapshot) = snapshot.as_ref().filter(|_| log.is_incomplete()) {
-        return Ok(RowFileSummary { summary: snapshot.clone(), is_whole: false, has_more: true });
+        return Ok(RowFileSummary { summary: snapshot.clone(), is_whole: false, has_more: true, error: None });
     }
     let rate = rate_since(log.is_tsc, log.origin, log.origin_ns);
     let (mut rows, mut ends): (Vec<(RangeKey, RowCopy)>, Vec<usize>) = Default::default();
@@ -93,7 +95,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
     summary.losses.nodes_over_limit = spans_in_more(&rows, names);
     summary.losses.recursive_rows = recursive_rows(&totals, names);
     summary.losses.rows_without_median = count(summary.ranges.iter().filter(|row| row.times.median_ns.is_none()));
-    Ok(RowFileSummary { summary, is_whole, has_more: log.lost(Lost::Others) > 0 })
+    Ok(RowFileSummary { summary, is_whole, has_more: log.lost(Lost::Others) > 0, error: log.error() })
 }
 
 /// The ranges that were open on each thread, but for those that the thread was just moving.

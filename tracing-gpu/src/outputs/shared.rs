@@ -106,11 +106,8 @@ mod system {
         options.custom_flags(if follows { flags } else { flags | libc::O_NOFOLLOW })
     }
 
-    /// The file under a high number. A program that closes all descriptors, or its standard streams, opens its own
-    /// files under low numbers. So neither writes to the other's files.
     pub(super) fn out_of_the_way(file: File) -> File {
-        let high = [512, 3].into_iter().find_map(|lowest| process::duplicate(&file, lowest).ok());
-        high.unwrap_or(file)
+        process::out_of_the_way(&file).unwrap_or(file)
     }
 }
 

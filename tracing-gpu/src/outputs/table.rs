@@ -234,12 +234,13 @@ pub(crate) fn open_timelines(config: &Config, process: &Process) -> (Vec<OpenFil
     (files, opening.errors)
 }
 
-/// Writes all files of the end. Returns an error for each that cannot be written, and writes the others.
-pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<io::Error> {
+/// Writes all files of the end. Returns the key and an error for each that cannot be written, and writes the others.
+pub(crate) fn write_at_end(config: &Config, summary: &Summary) -> Vec<(&'static str, io::Error)> {
     let mut errors = Vec::new();
     for row in TABLE {
         let (Some(How::AtEnd(form)), Some(path)) = (row.how, row.path_of_run(config)) else { continue };
-        errors.extend(write_summary(row, form, &path::expand(path, &summary.process), config, summary).err());
+        let written = write_summary(row, form, &path::expand(path, &summary.process), config, summary);
+        errors.extend(written.err().map(|error| (row.key, error)));
     }
     errors
 }

@@ -262,11 +262,16 @@ impl Inner {
             recorder.finish_folds(&mut summary);
         }
         let mut errors: Vec<io::Error> = self.print(&summary).err().into_iter().in_vec();
-        errors.extend(outputs::write_at_end(&self.config, &summary));
+        let row_file = self.engine.session.row_file.as_ref();
+        let failed = outputs::write_at_end(&self.config, &summary);
+        let has_summary = failed.iter().all(|(key, _)| *key != "json");
+        // In place of a summary that cannot be written, the command reads the row file.
+        let failed = failed.into_iter().filter(|(key, _)| row_file.is_none() || *key != "json");
+        errors.extend(failed.map(|(_, error)| error));
         if let Some(recorder) = self.recorder.get() {
             errors.extend(recorder.finish(&summary));
         }
-        if let Some(file) = self.engine.session.row_file.as_ref().filter(|_| errors.is_empty()) {
+        if let Some(file) = row_file.filter(|_| has_summary) {
             file.remove();
         }
         let _first = self.last.set(summary);

@@ -197,6 +197,11 @@ impl RowLog {
         self.file.lost(what)
     }
 
+    /// The system's error for which rows are missing.
+    pub(crate) fn error(&self) -> Option<i32> {
+        self.file.error().filter(|_| self.file.lost(Lost::Rows) > 0)
+    }
+
     /// The node of this process for a node of the ended process.
     pub(crate) fn node(&self, then: u32) -> u32 {
         self.nodes.get(&then).copied().unwrap_or(ROOT)
