@@ -72,6 +72,14 @@ fn files_of_a_captured_range_are_whole() {
     assert_eq!(counts, [1, 1, 0], "{trace}");
 }
 
+#[test]
+fn a_filter_that_rejects_all_ranges_is_named() {
+    let ran = run(&[], |command| command.arg(program()).env("TRACING_GPU_FILTER", "my_crate=debug"));
+    let said = "nothing was measured: no NVTX range has a time. Not measured, because of the filter my_crate=debug: NVTX \
+                ranges of nvtx. TRACING_GPU_FILTER=my_crate=debug,nvtx=info measures them.";
+    assert_eq!((ran.status.code(), ran.said()), (Some(0), vec![said]));
+}
+
 /// The library of version 2 has another entry point.
 #[test]
 fn programs_of_version_2_are_measured() {

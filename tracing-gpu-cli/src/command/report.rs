@@ -469,7 +469,7 @@ fn why_empty(silent: &Unfinished, cut: &Unfinished, all: usize, idle: &[Summary]
         return format!("no range is known to have ended. {}", note.trim_end_matches('.'));
     }
     match idle.first().and_then(|summary| summary.notes.first()) {
-        Some(note) => format!("no NVTX range has ended. {note}"),
+        Some(note) => format!("no NVTX range has a time. {note}"),
         None => {
             "the program uses NVTX, CUDA or OpenACC, but no range, call or event has ended (marks are in timelines \
                  alone: --html, --trace)"

@@ -54,6 +54,7 @@ use crate::row_file::RowFile;
 use crate::sampler::Sampler;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
+use crate::session::front_end::Stage;
 use crate::session::tape_room::TapeRoom;
 use crate::stream;
 use crate::thread::engine::{self, Engine};
@@ -570,9 +571,12 @@ impl Inner {
         if is_window {
             return summary; // one without a range is nothing special
         }
-        if summary.ranges.iter().all(|row| row.times.instances == 0) {
+        let is_empty = summary.ranges.iter().all(|row| row.times.instances == 0);
+        if is_empty {
             summary.empty_because = Some(explain::why_empty(session, &summary));
-        } else {
+        }
+        // The text above has it for spans.
+        if !is_empty || session.front_end.stage() == Stage::NotMade {
             summary.notes.extend(explain::not_measured(session));
         }
         summary

@@ -11,7 +11,7 @@ use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
-use crate::session::front_end::{CallSites, Rejected};
+use crate::session::front_end::{CallSites, DOMAIN, Rejected};
 
 /// The largest number of crates that are named; further ones are counted.
 const MAX_CRATES: usize = 4;
@@ -39,6 +39,7 @@ pub(super) fn not_measured(filter: &Targets, sites: &CallSites) -> Option<String
 /// For example `2 spans of h2, those of 3 more crates`.
 fn named(crates: &[(&str, &Rejected)]) -> String {
     let name = |(name, rejected): &(&str, &Rejected)| match rejected.call_sites() {
+        _ if rejected.name == DOMAIN => format!("NVTX ranges of {name}"),
         1 => format!("`{}` of {name}", rejected.name),
         count => format!("{count} spans of {name}"),
     };

@@ -46,7 +46,10 @@ pub(crate) struct CallSites {
     pub(crate) rejected: Keyed<String, Rejected>,
 }
 
-/// Call sites of one crate that the filter rejects.
+/// Stands for the name of a call site in a domain of NVTX.
+pub(crate) const DOMAIN: &str = "";
+
+/// Call sites of one crate that the filter rejects, or the ranges of a domain of NVTX, as one call site.
 #[derive(Clone, Debug)]
 pub(crate) struct Rejected {
     /// Number of call sites by level, the least verbose level first.
@@ -144,6 +147,12 @@ impl FrontEnd {
         }
         let new = || Rejected { levels: Vec::new(), name: metadata.name() };
         met.rejected.row_or(name, new).add(*metadata.level());
+    }
+
+    /// Remembers a domain whose ranges of other code the filter rejects. Called once a domain on each thread.
+    pub(crate) fn reject_domain(&self, target: &str, level: Level) {
+        let new = || Rejected { levels: vec![(level, 1)], name: DOMAIN };
+        self.met.lock().rejected.row_or(target.to_owned(), new);
     }
 
     pub(crate) fn met(&self) -> CallSites {

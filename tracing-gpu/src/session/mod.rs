@@ -363,7 +363,11 @@ impl Session {
     /// Whether foreign ranges of this domain are measured. They count as spans of this target at the default level.
     pub(crate) fn is_foreign_enabled(&self, domain: Option<&str>) -> bool {
         let target = domain.unwrap_or(DEFAULT_DOMAIN_TARGET);
-        self.filter.as_ref().is_none_or(|filter| filter.would_enable(target, &DEFAULT_LEVEL))
+        let is_enabled = self.filter.as_ref().is_none_or(|filter| filter.would_enable(target, &DEFAULT_LEVEL));
+        if !is_enabled {
+            self.front_end.reject_domain(target, DEFAULT_LEVEL);
+        }
+        is_enabled
     }
 
     /// Number of a foreign domain.
