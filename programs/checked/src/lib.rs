@@ -7,6 +7,8 @@
 //! time has a lower and an upper bound, which differ only if the machine stopped a thread in between. The profiler's
 //! time must be within 1 % or 50 us of them. If, by the same clock, a thread was stopped between the last poll of a
 //! future and its drop, one more call may count as cancelled.
+//!
+//! A program with a planted [`Cause`] states which span the first line of the verdict must name.
 
 pub mod call_log;
 
@@ -14,6 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -378,6 +381,56 @@ pub struct Expected<'a> {
     pub never: &'a [&'a str],
     /// The names in the first lines of the verdict, in the report's file and at each width of a terminal.
     pub culprits: &'a [&'a str],
+    /// The span that the first line names first.
+    pub cause: Option<Cause<'a>>,
+}
+
+/// Why a program is slow, by its own clock.
+#[derive(Clone, Debug)]
+pub struct Cause<'a> {
+    /// The span that the first line of the verdict must name first.
+    pub name: &'a str,
+    /// The time that the program lost by it, and by the second cause. The first is at least twice as long, or the
+    /// program did not do what it was written for.
+    pub costs: Duration,
+    pub second: Duration,
+    /// The time of the span itself, on threads and waiting: that of its row is within 10 %.
+    pub own: Duration,
+    /// Spans that the line may name first without being wrong, though the cause is missed: those that wait for it.
+    pub also_true: &'a [&'a str],
+}
+
+/// A sum of times that a program measures itself.
+#[derive(Debug, Default)]
+pub struct Stopwatch(AtomicU64);
+
+impl Stopwatch {
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    pub fn add(&self, time: Duration) {
+        self.0.fetch_add(time.as_nanos() as u64, Relaxed);
+    }
+
+    pub fn run<T>(&self, run: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let result = run();
+        self.add(began.elapsed());
+        result
+    }
+
+    /// From its first poll to its end.
+    pub async fn follow<T>(&self, future: impl Future<Output = T>) -> T {
+        let began = Instant::now();
+        let result = future.await;
+        self.add(began.elapsed());
+        result
+    }
+
+    pub fn total(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Relaxed))
+    }
 }
 
 /// The number of first lines of the verdict, and the widths at which they are read.
@@ -460,6 +513,9 @@ impl Run {
         let said = expected.never.iter().filter(|words| says(&report, words));
         wrong.extend(said.map(|words| format!("a line says: {words}")));
         wrong.extend(unnamed(&summary, &report, expected.culprits));
+        if let Some(cause) = &expected.cause {
+            wrong.extend(compare_cause(&truth, &summary, &report, cause));
+        }
         wrong.iter().for_each(|wrong| println!("WRONG {wrong}"));
         if !wrong.is_empty() {
             return ExitCode::FAILURE;
@@ -469,15 +525,67 @@ impl Run {
     }
 }
 
-/// The culprits that are missing in the first lines of the verdict, with these lines.
-fn unnamed(summary: &Summary, report: &str, culprits: &[&str]) -> Vec<String> {
+/// The report in its file, and at each width of a terminal.
+fn texts(summary: &Summary, report: &str) -> impl Iterator<Item = (String, String)> {
     let at = |width: usize| {
         let mut text = Vec::new();
         summary.render(&[Report::Tree], &RenderOptions::default().width(width), &mut text).expect("a report");
         (format!("at {width} columns"), String::from_utf8(text).expect("text"))
     };
-    let texts = WIDTHS.into_iter().map(at).chain([("in the file".to_owned(), report.to_owned())]);
-    texts
+    WIDTHS.into_iter().map(at).chain([("in the file".to_owned(), report.to_owned())])
+}
+
+/// What the first line of the verdict names instead of the cause, and what the row of the cause has instead of its time.
+fn compare_cause(
+    truth: &BTreeMap<&'static str, Totals>,
+    summary: &Summary,
+    report: &str,
+    cause: &Cause<'_>,
+) -> Vec<String> {
+    let Cause { name, costs, second, own, also_true } = cause;
+    let mut wrong = Vec::new();
+    if *costs < *second * 2 {
+        wrong.push(format!("the program: `{name}` costs {costs:?}, something else {second:?}"));
+    }
+    let mut ours = Duration::ZERO;
+    walk(&summary.tree, &[], &mut |_, node| {
+        if node.name == *name {
+            ours += Duration::from_nanos(node.self_ns + node.awaited_self_ns.unwrap_or(0));
+        }
+    });
+    if !(own.mul_f64(0.9)..=own.mul_f64(1.1)).contains(&ours) {
+        wrong.push(format!("{name}: {ours:?} of its own, not {own:?}"));
+    }
+    for (place, text) in texts(summary, report) {
+        let line = verdict(&text).lines().next().unwrap_or_default().to_owned();
+        let first = first_named(&line, truth.keys().copied());
+        if first == Some(*name) {
+            continue;
+        }
+        let what = match first {
+            Some(first) if !also_true.contains(&first) => "names another than",
+            _ => "misses",
+        };
+        wrong.push(format!("{place} the first line {what} `{name}`: {line}"));
+    }
+    println!("cause: `{name}` costs {costs:?}, the next {second:?}; its own time is {own:?}, by the report {ours:?}");
+    wrong
+}
+
+/// The span that a line of the verdict names first: not those before it in its path.
+fn first_named(line: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let places = names.flat_map(|name| line.match_indices(name).map(move |(at, _)| (at, name)));
+    let whole = places.filter(|(at, name)| {
+        let (before, after) = (&line[..*at], &line[at + name.len()..]);
+        !before.ends_with(is_part) && !after.starts_with(is_part) && !after.starts_with(" > ")
+    });
+    whole.min_by_key(|(at, name)| (*at, std::cmp::Reverse(name.len()))).map(|(_, name)| name)
+}
+
+/// The culprits that are missing in the first lines of the verdict, with these lines.
+fn unnamed(summary: &Summary, report: &str, culprits: &[&str]) -> Vec<String> {
+    texts(summary, report)
         .flat_map(|(place, text)| {
             let verdict = verdict(&text);
             let missing = culprits.iter().filter(|culprit| !verdict.contains(**culprit));
