@@ -535,7 +535,7 @@ fn texts(summary: &Summary, report: &str) -> impl Iterator<Item = (String, Strin
     WIDTHS.into_iter().map(at).chain([("in the file".to_owned(), report.to_owned())])
 }
 
-/// What the first line of the verdict names instead of the cause, and what the row of the cause has instead of its time.
+/// What the first line of the verdict names instead of the cause, and what its row has instead of its time.
 fn compare_cause(
     truth: &BTreeMap<&'static str, Totals>,
     summary: &Summary,
