@@ -23,10 +23,10 @@ static CACHE: Stopwatch = Stopwatch::new();
 static AUTHORIZE: Stopwatch = Stopwatch::new();
 
 #[instrument]
-async fn load_report(name: &'static str) -> String {
+async fn load_report(key: &'static str) -> String {
     LOADED.fetch_add(1, Relaxed);
     tokio::time::sleep(Duration::from_millis(60)).await;
-    name.repeat(10)
+    key.repeat(10)
 }
 
 #[instrument]
