@@ -1,6 +1,6 @@
-//! backon: a service that answers at the third try, and a client that waits 20 and 40 ms before it tries again.
+//! backon: a service that answers at the third try, and a client that waits 40 and 80 ms before it tries again.
 //!
-//! Cause: the pauses between the tries. `fetch_quote` waits in them itself, some five times as long as in its three
+//! Cause: the pauses between the tries. `fetch_quote` waits in them itself, some ten times as long as in its three
 //! `call_upstream`, of 3 ms each. The first line names `fetch_quote`, neither `call_upstream` nor `price`.
 
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use tracing::instrument;
 use tracing_subscriber::prelude::*;
 
 const CLIENTS: u64 = 8;
-const QUOTES: u64 = 10;
+const QUOTES: u64 = 6;
 const TRIES: u64 = 3;
 
 static PAUSES: Stopwatch = Stopwatch::new();
@@ -35,7 +35,7 @@ async fn fetch_quote(stock: u64) -> u64 {
         attempt += 1;
         CALLS.follow(call_upstream(stock, attempt))
     };
-    let backoff = ExponentialBuilder::default().with_min_delay(Duration::from_millis(20)).with_max_times(5);
+    let backoff = ExponentialBuilder::default().with_min_delay(Duration::from_millis(40)).with_max_times(5);
     call.retry(backoff).sleep(pause).await.expect("the third try succeeds")
 }
 

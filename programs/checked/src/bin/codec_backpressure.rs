@@ -1,7 +1,7 @@
-//! tokio-util: lines over a pipe of 1 KiB (`Framed`, `LinesCodec`), whose readers take 10 ms for each answer; and
+//! tokio-util: lines over a pipe of 1 KiB (`Framed`, `LinesCodec`), whose readers take 20 ms for each answer; and
 //! watchers that wait for a `CancellationToken`, which ends them with the server.
 //!
-//! Cause: the readers are slow, so `respond` waits until an answer fits into the pipe, some four times as long as
+//! Cause: the readers are slow, so `respond` waits until an answer fits into the pipe, some eight times as long as
 //! `lookup` waits for its timer. The first line names `respond`: not `lookup`, and not `watch`, which waits for as long
 //! as the run. All eight `watch` are cancelled. No row can count them: `run_until_cancelled` polls the future once more
 //! before it drops it, and so it looks finished (docs/async.md).
@@ -19,7 +19,7 @@ use tracing::{Instrument as _, info_span, instrument};
 use tracing_subscriber::prelude::*;
 
 const READERS: u64 = 8;
-const REQUESTS: u64 = 60;
+const REQUESTS: u64 = 40;
 const PIPE: usize = 1_024;
 const ANSWER: usize = 2_000;
 
@@ -58,7 +58,7 @@ async fn reader(mut connection: Connection) {
         connection.send("get").await.expect("a server");
     }
     for _ in 0..REQUESTS {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
         let answer = connection.next().await.expect("an answer").expect("a line");
         assert_eq!(answer.len(), ANSWER + 3);
     }
