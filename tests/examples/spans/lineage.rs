@@ -28,6 +28,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("outside-of-spans", outside_of_spans),
     ("awaited-all-the-time", awaited_all_the_time),
     ("busy-worker", busy_worker),
+    ("blocking-pool", blocking_pool),
     ("held-by-a-worker", held_by_a_worker),
     ("parent-with-values", parent_with_values),
     ("parent-filtered-out", parent_filtered_out),
@@ -332,6 +333,23 @@ fn busy_worker(tier: Tier) -> Outcome {
         })?;
         drop(serve);
         Ok(())
+    })
+}
+
+/// Requests whose work runs on other threads, in their spans.
+fn blocking_pool(tier: Tier) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    measure(tier, || {
+        let request = || async {
+            let span = Span::current();
+            tokio::task::spawn_blocking(move || span.in_scope(|| std::thread::sleep(OUTSIDE / 10))).await
+        };
+        runtime.block_on(async {
+            let requests = [(); 3].map(|()| tokio::spawn(request().instrument(info_span!("request"))));
+            for request in requests {
+                assert!(request.await.is_ok_and(|done| done.is_ok()));
+            }
+        });
     })
 }
 

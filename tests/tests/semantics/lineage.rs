@@ -279,6 +279,16 @@ fn a_thread_is_busy_in_its_polls() {
     }
 }
 
+/// A thread that only works in the spans of futures polls none.
+#[test]
+fn a_thread_of_a_blocking_pool_polls_no_futures() {
+    for tier in BOTH {
+        let summary = recorded("blocking-pool", tier).summary();
+        let polling = summary.threads.iter().filter(|thread| thread.in_polls_ns.is_some());
+        assert_eq!((polling.count(), summary.threads.len() > 1), (1, true), "{tier}: {summary:?}");
+    }
+}
+
 #[test]
 fn a_future_whose_span_a_worker_drops_last_is_a_future() {
     for tier in BOTH {

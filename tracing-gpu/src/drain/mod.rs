@@ -97,7 +97,7 @@ pub(crate) fn summarise(
     let mut reader = Reader::new(cursor, window);
     let all_threads = engine.all_threads();
     let (mut rows, mut calls): (Vec<(RangeKey, RowCopy)>, Vec<CallCopy<'_>>) = (Vec::new(), Vec::new());
-    let mut ends = Vec::new(); // the end of each thread's rows
+    let (mut ends, mut call_ends) = (Vec::new(), Vec::new()); // the ends of each thread's rows
     let abandoned = engine.abandoned().into_iter();
     let mut open: Vec<Unnamed> = abandoned
         .map(|range| {
@@ -128,6 +128,7 @@ pub(crate) fn summarise(
                 coincidences.extend(all.copy());
             }
             ends.push(rows.len());
+            call_ends.push(calls.len());
         }
         let name = thread.name.lock().clone();
         open.extend(
@@ -191,6 +192,7 @@ pub(crate) fn summarise(
     summary.elapsed_ns = rate.ns(u128::from(now.saturating_sub(from)));
     summary.ranges = ranges(&merged, names, rate, asked);
     summary.stream_ranges = stream_ranges(&stream_rows, names, asked);
+    let calls_of_threads = by_thread(&calls, &call_ends);
     let (calls, uncounted) = calls::by_node(&calls);
     add_uncounted(&mut totals, &uncounted);
     for (node, ticks) in blocked::blocked(names.catalog.nodes(), &totals, &calls, &threads) {
@@ -204,7 +206,7 @@ pub(crate) fn summarise(
     if from > window {
         begin_later(&mut summary.tree, rate.ns(u128::from(from - window)));
     }
-    summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, rate);
+    summary.threads = threads::threads(names.catalog.nodes(), &calls, &threads, &calls_of_threads, rate);
     let named_calls = calls::by_name(&calls, names);
     summary.calls = calls::stats(&named_calls, names, rate, asked);
     let mut told = calls::waits(&waits, names, rate);
@@ -531,7 +533,7 @@ fn add_uncounted(totals: &mut [NodeTotals], uncounted: &[(u32, u64)]) {
 type ThreadRows<'a> = &'a [(RangeKey, RowCopy)];
 
 #[inline(never)]
-fn by_thread<'a>(rows: &'a [(RangeKey, RowCopy)], ends: &[usize]) -> Vec<ThreadRows<'a>> {
+fn by_thread<'a, R>(rows: &'a [R], ends: &[usize]) -> Vec<&'a [R]> {
     let (mut start, mut threads) = (0, Vec::new());
     for &end in ends {
         threads.push(rows.get(start..end).unwrap_or_default());

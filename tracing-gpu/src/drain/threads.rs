@@ -10,33 +10,40 @@ use crate::clock::Rate;
 use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::{Node, ROOT};
+use crate::thread::call_row::CallCopy;
 use crate::thread::row::RowCopy;
 
-/// The threads on which spans ran, the most time in spans first. `threads` are the rows of each, `calls` those of
-/// futures.
+/// The threads on which spans ran, the most time in spans first. `threads` are the rows of each, `calls_of_threads` the
+/// calls that ended on each, `calls` those of futures.
+///
+/// A future ends where it is polled last. A thread on which none has ended may have entered the span of one and done
+/// other work in it, as threads of a blocking pool do.
 #[inline(never)]
 pub(super) fn threads(
     nodes: &[Node],
     calls: &Keyed<u32, NodeCalls>,
     threads: &[ThreadRows<'_>],
+    calls_of_threads: &[&[CallCopy<'_>]],
     rate: Rate,
 ) -> Vec<ThreadStats> {
     let polled = polled(nodes, calls);
-    let of_thread = |rows: &[(RangeKey, RowCopy)]| {
-        let (mut in_spans, mut in_polls, mut has_polled) = (0, 0, false);
+    let is_future =
+        |call: &CallCopy<'_>| call.latency.count > call.sums.kept && calls.contains_key(&call.identity.node);
+    let of_thread = |(rows, ended): (&ThreadRows<'_>, &&[CallCopy<'_>])| {
+        let (mut in_spans, mut in_polls) = (0, 0);
         for (_, row) in rows.iter().filter(|(key, row)| key.style == RangeStyle::PushPop && row.times.count > 0) {
             let own = row.times.total.saturating_sub(u128::from(row.nested));
             in_spans += own;
             in_polls += if polled.get(row.node as usize) == Some(&true) { own } else { 0 };
-            has_polled |= calls.contains_key(&row.node);
         }
+        let has_polled = ended.iter().any(is_future);
         (in_spans > 0).then(|| {
             let mut stats = ThreadStats::new(rate.ns(in_spans));
             stats.in_polls_ns = has_polled.then(|| rate.ns(in_polls));
             stats
         })
     };
-    let mut threads: Vec<ThreadStats> = threads.iter().copied().filter_map(of_thread).in_vec();
+    let mut threads: Vec<ThreadStats> = threads.iter().zip(calls_of_threads).filter_map(of_thread).in_vec();
     order::by_key(&mut threads, |thread| std::cmp::Reverse((thread.in_spans_ns, thread.in_polls_ns)));
     threads
 }
