@@ -2,6 +2,7 @@
 //! wait for another measured call of the process has its cause in that call.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use super::phase::{MANY_CALLS, NAME_FROM, Phase, Wait, without_small};
 use crate::stats::{Lean, order};
@@ -13,6 +14,8 @@ const LONG_PERCENT: u128 = 80;
 /// loops. The fraction is 1/10 for a single call, which may be the program's work, and 1/100 for several.
 const BESIDE_ONE: u128 = 10;
 const BESIDE_SEVERAL: u128 = 100;
+/// A program has fewer loops of one name. So many calls that are as long as the run are its work, at the same time.
+const MANY_LOOPS: u64 = 10;
 /// A node with at most one call to this many of a child of it drives several of them: it is a loop, and no common
 /// caller.
 const DRIVES: u64 = 10;
@@ -36,22 +39,22 @@ pub(super) struct Culprit {
 
 /// Sets the target of each node's wait.
 pub(super) fn set(nodes: &mut [Phase], summary: &Summary) {
-    let loops: Vec<bool> = nodes.iter().map(|phase| is_loop(phase.node, summary)).in_vec();
-    let ran: u128 = nodes.iter().map(|phase| phase.own_ns).total();
-    let others = nodes.iter().zip(&loops).filter(|(_, is_loop)| !**is_loop);
-    let others: u128 = others.map(|(phase, _)| own_wait(phase.node)).total();
-    let long = nodes.iter().zip(&loops).filter(|(_, is_loop)| **is_loop);
-    let part = if long.fold(0_u64, |calls, (phase, _)| calls.saturating_add(phase.node.calls)) > 1 {
-        BESIDE_SEVERAL
-    } else {
-        BESIDE_ONE
-    };
+    let long: Vec<Option<LongCalls>> = nodes.iter().map(|phase| as_loop(phase.node, summary)).in_vec();
+    let calls = nodes.iter().zip(&long).filter(|(_, long)| long.is_some()).map(|(phase, _)| phase.node.calls);
+    let part = if calls.fold(0, u64::saturating_add) > 1 { BESIDE_SEVERAL } else { BESIDE_ONE };
     let run = u128::from(summary.elapsed_ns);
-    if others * part >= run || ran * 2 >= run {
-        for (phase, _) in nodes.iter_mut().zip(loops).filter(|(_, is_loop)| *is_loop) {
-            phase.wait = Wait::Loop;
-        }
-    }
+    let ran = |of: Range<usize>| nodes[of].iter().map(|phase| phase.own_ns).total();
+    let all_ran = ran(0..nodes.len());
+    let others = nodes.iter().zip(&long).filter(|(_, long)| long.is_none());
+    let waited = others.map(|(phase, _)| own_wait(phase.node)).total();
+    // Others ran and waited beside the loop: what it ran itself is no reason, nor what fits into the rest of the run.
+    let is_beside = |&index: &usize| {
+        let life = long[index].map_or(0, |long| long.life_ns.into());
+        let ran = all_ran - ran(index..nodes[index].end).min(nodes[index].node.total_ns.into());
+        (waited * part >= run || ran * 2 >= run) && life + ran.max(waited) > run
+    };
+    let loops: Vec<usize> = (0..nodes.len()).filter(|&index| long[index].is_some()).filter(is_beside).in_vec();
+    loops.into_iter().for_each(|index| nodes[index].wait = Wait::Loop);
     let mut longest: Vec<usize> =
         (0..nodes.len()).filter(|&i| own_wait(nodes[i].node) > 0 && nodes[i].wait == Wait::Own).in_vec();
     order::by_key(&mut longest, |&i| Reverse(own_wait(nodes[i].node)));
@@ -95,14 +98,15 @@ fn life(node: &TreeNode) -> u128 {
     u128::from(node.total_ns) + u128::from(node.awaited_ns.unwrap_or(0))
 }
 
-/// Whether the node's calls live nearly as long as the run, and wait for work: for at least half of their life or, if
-/// a child has many more calls, longer than they run themselves.
-fn is_loop(node: &TreeNode, summary: &Summary) -> bool {
+/// The node's calls, if they are few, live nearly as long as the run, and wait for work: for at least half of their life
+/// or, if a child has many more calls, longer than they run themselves.
+fn as_loop(node: &TreeNode, summary: &Summary) -> Option<LongCalls> {
     let own_wait = own_wait(node);
     let waits = own_wait > 0 && u128::from(own_wait) * 2 >= life(node);
     let drives = || node.children.iter().any(|child| child.calls / DRIVES >= node.calls);
     // The last test searches a list.
-    (waits || own_wait > node.self_ns && drives()) && long_calls(node, summary).is_some()
+    let is_loop = waits || own_wait > node.self_ns && drives();
+    is_loop.then(|| long_calls(node, summary))?.filter(|long| long.count < MANY_LOOPS)
 }
 
 /// Calls of one node that are as long as the run: their number, and their mean life.

@@ -250,6 +250,30 @@ fn loops_stand_apart_and_last() {
     assert_eq!(blamed(&run(20_000, &shorter)), ["worker", "load_user"]);
 }
 
+/// Queries that are awaited one after another or all at once, before something else is.
+#[test]
+fn queries_are_no_loops() {
+    let flush = |at| call("flush", at, 14, vec![]);
+    let one_by_one = (0..20).map(|i| call("query", i * 5, 5, vec![])).chain([flush(100)]).collect::<Vec<_>>();
+    let at_once = (0..20).map(|_| call("query", 0, 100, vec![])).chain([flush(102)]).collect::<Vec<_>>();
+    let in_one_call = [call("query", 0, 100, vec![]), flush(102)];
+    for calls in [&one_by_one[..], &at_once, &in_one_call] {
+        assert_eq!(blamed(&run(120, calls))[0], "query", "{calls:?}");
+    }
+    // So many are no loops, whatever goes on beside them.
+    let many = |count| (0..count).map(|_| call("query", 0, 115, vec![])).chain([flush(102)]).collect::<Vec<_>>();
+    assert_eq!([blamed(&run(120, &many(9)))[0].as_str(), &blamed(&run(120, &many(10)))[0]], ["flush", "query"]);
+    // A call that renders what it has awaited, again and again.
+    let mut page = run(112, &[call("page", 0, 112, vec![])]);
+    page.tree[0].children.push(node("render", 20, 50 * MS, 50 * MS, vec![]));
+    (page.tree[0].total_ns, page.tree[0].awaited_ns, page.tree[0].awaited_self_ns) =
+        (51 * MS, Some(61 * MS), Some(61 * MS));
+    assert_eq!(blamed(&page), ["page"]);
+    page.tree.push(node("render", 20, 60 * MS, 60 * MS, vec![]));
+    page.tree[0].children.clear();
+    assert_eq!(blamed(&page), ["~~ as long as the run: page"], "others run beside it");
+}
+
 /// A worker whose jobs take most of its time, and that then waits for more.
 #[test]
 fn a_loop_that_drives_many_calls_waits_for_work() {
