@@ -9,7 +9,7 @@ pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, fence};
 /// Lines of a page.
 pub(crate) const PAGE: usize = 128;
 /// Number of instances that a row holds before it adds them to its sums.
-pub(crate) const RECENT: usize = 25;
+pub(crate) const RECENT: usize = 23;
 
 /// Waits until another thread has finished a few stores. `attempt` counts the calls.
 pub(crate) fn wait(attempt: u32) {

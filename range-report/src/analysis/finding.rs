@@ -74,7 +74,7 @@ kinds! {
         /// How many poll futures.
         polling: usize,
     }
-    /// A phase ran for long itself. At stake is its own time without a longest call that took most of it, and without
+    /// A phase ran for long itself. At stake is its own time without a first call that took most of it, and without
     /// waiting for its children; of all such time.
     MostOwnTime = "most_own_time" {}
     /// Much time is in phases that are too small to be printed. At stake is their time, of all time in spans.
@@ -82,13 +82,19 @@ kinds! {
         /// How many they are.
         phases: usize,
     }
-    /// One call took more than half of the time of all calls of a phase, as a first call does. At stake is what it took
-    /// longer than the others.
+    /// One call took more than half of the time of all calls of a phase. At stake is what it took longer than the
+    /// others.
     OneLongCall = "one_long_call" {
         /// How long it took.
         longest_ns: u64,
         /// How long the others took on average.
         others_mean_ns: u64,
+        /// Whether it was a warm-up: the first call. Then the order of phases leaves it out.
+        is_warm_up: bool,
+        /// Which call of its thread it was, from 1 on; `None` where it is not known.
+        number: Option<u64>,
+        /// When it began, from the start of the window; `None` where it is not known.
+        start_ns: Option<u64>,
     }
     /// A span made calls of other spans wait, which were followed. At stake is what all their waits owe to it, of the
     /// time of all waits that were followed.

@@ -25,7 +25,9 @@ pub(crate) struct Phase<'a> {
     pub(crate) self_below: u128,
     /// Whether one call took more than half of the row.
     pub(crate) one_call: bool,
-    /// Its own time, without a call that took more than half of the row, and without waiting for its children.
+    /// Whether that call was a warm-up: the first one.
+    pub(crate) has_warm_up: bool,
+    /// Its own time, without a warm-up that took more than half of the row, and without waiting for its children.
     pub(crate) own_ns: u64,
     /// The target of its own waiting.
     pub(super) wait: Wait,
@@ -83,12 +85,15 @@ pub(super) enum Wait {
 }
 
 impl Phase<'_> {
-    /// Self time without the part that certainly belongs to a call that took more than half of the row. All ranges
-    /// inside the row may have run in that call.
+    /// Self time without a warm-up that took more than half of the row.
     pub(super) fn own_of_the_others(&self) -> u64 {
+        self.node.self_ns - if self.has_warm_up { self.own_of_longest() } else { 0 }
+    }
+
+    /// Self time that certainly belongs to the longest call. All ranges inside the row may have run in that call.
+    pub(super) fn own_of_longest(&self) -> u64 {
         let nested = self.node.total_ns.saturating_sub(self.node.self_ns);
-        let once = if self.one_call { self.node.max_ns.saturating_sub(nested) } else { 0 };
-        self.node.self_ns.saturating_sub(once)
+        self.node.max_ns.saturating_sub(nested).min(self.node.self_ns)
     }
 
     /// Whether it waited for its children for most of its self time.
@@ -107,13 +112,18 @@ impl Phase<'_> {
         self.wait == Wait::Loop
     }
 
-    /// Mean time of a call, without one that took more than half of the row.
+    /// Mean time of a call, without a warm-up that took more than half of the row.
     pub(crate) fn mean_ns(&self) -> Option<u64> {
-        let TreeNode { total_ns, max_ns, calls, .. } = *self.node;
-        match self.one_call {
-            true => total_ns.saturating_sub(max_ns).checked_div(calls.saturating_sub(1)),
-            false => total_ns.checked_div(calls),
+        match self.has_warm_up {
+            true => self.mean_of_the_others(),
+            false => self.node.total_ns.checked_div(self.node.calls),
         }
+    }
+
+    /// Mean time of a call, without the longest.
+    pub(super) fn mean_of_the_others(&self) -> Option<u64> {
+        let TreeNode { total_ns, max_ns, calls, .. } = *self.node;
+        total_ns.saturating_sub(max_ns).checked_div(calls.saturating_sub(1))
     }
 }
 
@@ -132,6 +142,7 @@ pub(super) fn flatten(roots: &[TreeNode]) -> Vec<Phase<'_>> {
             beside: false,
             self_below: u128::from(node.self_ns),
             one_call: false,
+            has_warm_up: false,
             own_ns: node.self_ns,
             wait: Wait::Own,
             awaited_peak: node.awaited_ns.unwrap_or(0),

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use super::phase::{MANY_CALLS, Phase, WAYS, WORTH_TELLING_NS, Wait, Way, either, flatten, without_small};
 use super::waits::{self, Culprit};
 use crate::stats::{Lean, order};
+use crate::summary::LongestInstance;
 use crate::{Summary, TreeNode};
 
 /// A phase is small if it took less than one in this many parts of the whole: 0.1 %.
@@ -20,7 +21,7 @@ const LONG_CALL_PART: u128 = 100;
 pub(crate) struct Phases<'a> {
     all: Vec<Phase<'a>>,
     whole: u128,
-    /// Self time of calls that took more than half of their row.
+    /// Self time of warm-ups that took more than half of their row.
     apart: u128,
     /// Self time of phases that waited for their children for most of it.
     blocked: u128,
@@ -62,6 +63,7 @@ impl<'a> Phases<'a> {
             let above = all[i].parent.map(|parent| all[parent].node);
             let phase = &mut all[i];
             phase.one_call = one_call(phase.node, whole) && !is_recursive(phase.node, above);
+            phase.has_warm_up = phase.one_call && is_warm_up(phase.node);
             let blocked_ns = if phase.is_blocked() { phase.node.blocked_ns } else { 0 };
             phase.own_ns = phase.own_of_the_others().saturating_sub(blocked_ns);
         }
@@ -90,7 +92,7 @@ impl<'a> Phases<'a> {
         self.whole
     }
 
-    /// The part of `whole` in calls that took more than half of their row. The ranking of phases leaves it out.
+    /// The part of `whole` in warm-ups that took more than half of their row. The ranking of phases leaves it out.
     pub(crate) const fn apart(&self) -> u128 {
         self.apart
     }
@@ -146,7 +148,7 @@ impl<'a> Phases<'a> {
     /// The phases in which one call took more than half the time, by the self time of that call, longest first. If any
     /// of these calls has self time, leaves out the phases whose children took the time.
     pub(super) fn dominated(&self) -> Vec<usize> {
-        let once = |i: usize| self.all[i].node.self_ns - self.all[i].own_of_the_others();
+        let once = |i: usize| self.all[i].own_of_longest();
         let mut phases: Vec<usize> = (0..self.all.len()).filter(|&i| self.all[i].one_call).in_vec();
         if phases.iter().any(|&i| once(i) > 0) {
             phases.retain(|&i| once(i) > 0);
@@ -242,12 +244,19 @@ fn mark_beside(all: &mut [Phase], whole: u128) {
     }
 }
 
-/// Whether one of many calls took more than half of their time: mostly the first, which made something ready.
+/// Whether one of many calls took more than half of their time.
 fn one_call(node: &TreeNode, whole: u128) -> bool {
     let is_call = node.instances <= node.calls; // else an instance is a poll
     let rest = node.total_ns.saturating_sub(node.max_ns);
     let is_long = node.max_ns >= LONG_CALL_NS && u128::from(node.max_ns) * LONG_CALL_PART >= whole;
     is_call && node.instances >= MANY_CALLS && is_long && node.max_ns > rest && rest > 0
+}
+
+/// Whether the longest call was a warm-up: the first of all, or the first of a thread that makes many. If each thread
+/// makes a few, any of their first calls may be slow.
+fn is_warm_up(node: &TreeNode) -> bool {
+    let is_early = |it: &LongestInstance| it.start_ns <= node.first_ns || it.of >= MANY_CALLS;
+    node.longest.as_ref().is_some_and(|it| it.is_first && is_early(it))
 }
 
 /// Whether the node calls itself. Then the time of a call depends on its input, and one call may well take most of it.

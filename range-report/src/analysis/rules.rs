@@ -392,16 +392,33 @@ fn many_small_phases(run: Run<'_>) -> Vec<Finding> {
 fn one_long_call(run: Run<'_>) -> Vec<Finding> {
     let finding = |index: usize| {
         let phase = &run.phases.all()[index];
-        let (longest_ns, others_mean_ns) = (phase.node.max_ns, phase.mean_ns().unwrap_or(0));
+        let (longest_ns, others_mean_ns) = (phase.node.max_ns, phase.mean_of_the_others().unwrap_or(0));
         let [longest, others] = [longest_ns, others_mean_ns].map(human_inline);
         let name = shorten(&run.phases.label(index, run.wording), LONGEST_NAME, LONGEST_NAME / 2);
-        let sentence = format!("`{name}`: one call {longest}, the others {others} each");
-        let evidence = Evidence::OneLongCall { longest_ns, others_mean_ns };
-        let advice = (!run.wording.of_command).then(|| "reset() after a warm-up leaves such calls out".to_owned());
+        let is_warm_up = phase.has_warm_up;
+        let which = if is_warm_up { "first call".to_owned() } else { which_call(phase.node, run.wording) };
+        let sentence = format!("`{name}`: {which} {longest}, the others {others} each");
+        let (number, start_ns) = phase.node.longest.map(|it| (it.number, it.start_ns)).unzip();
+        let number = number.flatten();
+        let evidence = Evidence::OneLongCall { longest_ns, others_mean_ns, is_warm_up, number, start_ns };
+        let advice = "reset() after a warm-up leaves such calls out".to_owned();
+        let advice = Some(advice).filter(|_| is_warm_up && !run.wording.of_command);
         let at_stake_ns = longest_ns.saturating_sub(others_mean_ns);
         Finding { of_ns: Some(phase.node.total_ns), advice, ..run.of_phase(index, evidence, at_stake_ns, &sentence) }
     };
     run.phases.dominated().into_iter().map(finding).in_vec()
+}
+
+/// `call 51 of 100, at 60.12 ms,`
+fn which_call(node: &TreeNode, wording: Wording) -> String {
+    let Some(longest) = node.longest else { return "one call".to_owned() };
+    let [number, of] = [longest.number.unwrap_or(0), longest.of].map(|count| wording.count(count));
+    let elsewhere = if longest.of == node.instances { "" } else { " on its thread" };
+    let at = human_inline(longest.start_ns);
+    match longest.number {
+        Some(_) => format!("call {number} of {of}{elsewhere}, at {at},"),
+        None => format!("a call at {at},"),
+    }
 }
 
 /// The time outside of spans. It is a bound if several threads or calls may have been in spans at once.

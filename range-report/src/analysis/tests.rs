@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::summary::{CallStats, DeviceIdle, GpuIdle, OffCpuStats, RangeUse, ThreadStats, WaitStats};
+use crate::summary::{CallStats, DeviceIdle, GpuIdle, LongestInstance, OffCpuStats, RangeUse, ThreadStats, WaitStats};
 use crate::{
     GpuActivity, GpuWork, NodeWork, OpenRange, Quantile, RangeStats, RangeStyle, RenderOptions, Report, StreamStats,
     Times, TreeNode,
@@ -136,12 +136,22 @@ fn a_loop_as_long_as_the_run_costs_nothing() {
 fn a_first_call_is_found_with_what_it_cost() {
     let mut linear = leaf("linear", 20, 454_500_000);
     linear.max_ns = 450_700_000;
+    linear.longest = Some(LongestInstance { ns: linear.max_ns, is_first: true, number: Some(1), of: 20, start_ns: 0 });
     let run = summary(vec![node("forward", 20, [454_700_000, 200_000], vec![linear])]);
     let findings = run.findings();
     let one = &findings[0];
-    assert_eq!(one.evidence, Evidence::OneLongCall { longest_ns: 450_700_000, others_mean_ns: 200_000 });
+    assert_eq!(
+        one.evidence,
+        Evidence::OneLongCall {
+            longest_ns: 450_700_000,
+            others_mean_ns: 200_000,
+            is_warm_up: true,
+            number: Some(1),
+            start_ns: Some(0)
+        }
+    );
     assert_eq!((one.at_stake_ns, one.of_ns, one.node), (450_500_000, Some(454_500_000), Some(1)));
-    assert_eq!(one.sentence, "`linear`: one call 450.7 ms, the others 200.0 us each");
+    assert_eq!(one.sentence, "`linear`: first call 450.7 ms, the others 200.0 us each");
     assert_eq!(one.advice.as_deref(), Some("reset() after a warm-up leaves such calls out"));
     // The ranking leaves the slow first call out.
     let own = told(&findings, FindingKind::MostOwnTime);
@@ -567,6 +577,7 @@ fn json_has_the_most_costly_findings_and_counts_the_others() {
         .map(|i| {
             let mut slow = leaf(&format!("phase {i} {}", "long ".repeat(50)), 10, (100 + i) * MS);
             slow.max_ns = (90 + i) * MS;
+            slow.longest = Some(LongestInstance { ns: slow.max_ns, is_first: true, of: 10, ..Default::default() });
             slow
         })
         .collect();

@@ -109,9 +109,10 @@ figures! {
         domain: Option<String> = key;
         /// Name of the ranges.
         name: String = key;
-        /// The first instance, where it took three times as long as the mean of the others, and instances of which a
-        /// tenth was idle time with the cause loading. Those of which a tenth was building graphs, too, if at least as
-        /// many others came after them. Each process of a merged summary has its own.
+        /// The first instance, where it took three times as long as the mean of the others, or a tenth of it was idle
+        /// time with the cause loading; and those that followed it and loaded as much. Those of which a tenth was
+        /// building graphs, too, if at least as many others came after them. None after the first that did neither.
+        /// Each process of a merged summary has its own.
         warm_up: InstancesUse = joined;
         /// All others.
         steady: InstancesUse = joined;

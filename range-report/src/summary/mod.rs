@@ -48,8 +48,8 @@ pub use merge::{
 pub use off_cpu::OffCpuStats;
 pub use openacc::OpenAccStats;
 pub use run::{
-    CallStates, CallStats, CallTotals, CategoryStats, Losses, NodeTotals, OpenRange, Process, RangeStats, SlowestCalls,
-    StreamLosses, StreamStats, StreamTimes, Summary, ThreadStats, TreeNode,
+    CallStates, CallStats, CallTotals, CategoryStats, LongestInstance, Losses, NodeTotals, OpenRange, Process,
+    RangeStats, SlowestCalls, StreamLosses, StreamStats, StreamTimes, Summary, ThreadStats, TreeNode,
 };
 #[doc(hidden)] // for what measures
 pub use schema::Join;

@@ -1,5 +1,7 @@
 //! One run of a process.
 
+use std::cmp::Reverse;
+
 #[cfg(feature = "serde")]
 use super::flat_tree;
 use super::gpu::{ActivityLosses, GpuActivity, NodeWork};
@@ -11,9 +13,10 @@ use super::off_cpu::OffCpuStats;
 use super::openacc::OpenAccStats;
 #[cfg(feature = "serde")]
 use super::schema::absent;
-use super::schema::{Shown, figures};
+use super::schema::{Join, Shown, Since, figures};
 use super::times::{Quantile, RangeStyle, Times};
 use super::waits::WaitStats;
+use crate::stats::Lean;
 use crate::text::names::in_domain;
 
 figures! {
@@ -224,6 +227,9 @@ figures! {
         /// Longest instance; 0 where it is not known.
         #[serde(default)]
         max_ns: u64 = most => "Max (ns)" if known;
+        /// Which instance is the longest; `None` where it is not known.
+        #[serde(default, skip_serializing_if = "absent")]
+        longest: Option<LongestInstance> = joined;
         /// Time that all calls of futures in this row waited: their latency without the time during which an instance
         /// was open. `None` if no call was a future.
         #[serde(default, skip_serializing_if = "absent")]
@@ -252,6 +258,37 @@ figures! {
         /// Children, in order of first entry.
         #[serde(default, skip_serializing_if = "absent")]
         children: Vec<TreeNode> => WrittenNode, ReadNode;
+    }
+}
+
+figures! {
+    /// The longest instance of a node. `number` and `of` count on its thread, `number` in the order of ends.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct LongestInstance {
+        /// Its length.
+        ns: u64;
+        /// Its start, from the start of the window.
+        start_ns: u64;
+        /// Whether it was the first there: since the start of the profiler, or its last reset.
+        is_first: bool;
+        /// Which of the instances it was, from 1 on; `None` where it is not known, as beyond 16,384.
+        #[serde(default, skip_serializing_if = "absent")]
+        number: Option<u64>;
+        /// How many instances there were.
+        of: u64;
+    }
+}
+
+impl Join for LongestInstance {
+    fn join(parts: &[&Self]) -> Self {
+        parts.iter().largest_by(|longest| (longest.ns, Reverse(longest.start_ns))).map_or_else(Self::default, |it| **it)
+    }
+}
+
+/// Its number is that of the whole.
+impl Since for LongestInstance {
+    fn since(&self, _before: &Self) -> Self {
+        *self
     }
 }
 

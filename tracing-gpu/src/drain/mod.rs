@@ -29,7 +29,7 @@ use std::time::Duration;
 use nvtx_rs::text::MAX_BYTES;
 use range_report::stats::histogram::middle_of;
 use range_report::stats::{Between, Distribution, Keyed, Lean, Named, order};
-use range_report::summary::{HISTOGRAM_SCALE, Join as _, WaitStats, histogram_bucket};
+use range_report::summary::{HISTOGRAM_SCALE, Join as _, LongestInstance, WaitStats, histogram_bucket};
 use range_report::{
     CategoryStats, GraphWork, Losses, OpenRange, Quantile, RangeStats, RangeStyle, StreamLosses, StreamStats, Summary,
     Times, TreeNode,
@@ -293,6 +293,9 @@ fn count<T>(items: impl Iterator<Item = T>) -> u64 {
 fn begin_later(nodes: &mut [TreeNode], later: u64) {
     for node in nodes {
         node.first_ns = node.first_ns.saturating_sub(later);
+        if let Some(longest) = &mut node.longest {
+            longest.start_ns = longest.start_ns.saturating_sub(later);
+        }
         begin_later(&mut node.children, later);
     }
 }
@@ -452,6 +455,7 @@ struct NodeTotals {
     instances: u64,
     total: u128,
     longest: u64,
+    longest_instance: Option<Longest>,
     /// All durations, if quantiles were asked for.
     times: Distribution,
     nested: u128,
@@ -474,6 +478,22 @@ impl NodeTotals {
     }
 }
 
+/// The longest instance of a row.
+#[derive(Clone, Copy)]
+struct Longest {
+    entered: Ticks,
+    is_first: bool,
+    number: Option<u64>,
+    of: u64,
+}
+
+impl Longest {
+    fn of(row: &RowCopy) -> Option<Self> {
+        let entered = row.longest_at()?;
+        Some(Self { entered, is_first: entered == row.first, number: row.longest_number(), of: row.times.count })
+    }
+}
+
 /// Totals by node; `threads` are the same rows by thread.
 #[inline(never)]
 fn node_totals(
@@ -491,7 +511,10 @@ fn node_totals(
             node.calls = node.calls.wrapping_add(row.calls); // see `Row::change_calls`
             node.instances += row.times.count;
             node.total += row.times.total;
-            node.longest = node.longest.max(row.times.max);
+            if row.times.max > node.longest {
+                node.longest = row.times.max;
+                node.longest_instance = Longest::of(row);
+            }
             if keep_times {
                 node.times.merge(&row.times);
             }
@@ -590,6 +613,13 @@ fn tree(
         tree_node.on_cpu_ns = rate.ns(on_cpu);
         tree_node.off_cpu_ns = rate.ns((on_cpu + of_once(own.off_cpu)).min(total)).saturating_sub(tree_node.on_cpu_ns);
         tree_node.max_ns = rate.ns(u128::from(own.longest));
+        tree_node.longest = own.longest_instance.map(|Longest { entered, is_first, number, of }| {
+            let mut longest = LongestInstance::default();
+            longest.ns = tree_node.max_ns;
+            longest.start_ns = rate.ns(u128::from(entered.saturating_sub(window)));
+            (longest.is_first, longest.number, longest.of) = (is_first, number, of);
+            longest
+        });
         tree_node.quantiles = quantiles(&own.times, rate, asked);
         tree_node.awaited_ns = of_calls.map(|calls| rate.ns(calls.awaited()));
         tree_node.awaited_self_ns = of_calls.map(|calls| rate.ns(calls.awaited_self()));

@@ -51,6 +51,9 @@ pub(crate) struct Row {
     /// Time in which its thread surely ran, and surely did not: see [`OnCpu`].
     on_cpu: AtomicU64,
     off_cpu: AtomicU64,
+    /// The longest instance that took no fast path, and its entry: each long one is among these.
+    longest: AtomicU64,
+    longest_at: AtomicU64,
     /// Guards `durations`, `nested`, `room` and `recent`.
     sequence: Sequence,
     node: AtomicU32,
@@ -91,6 +94,9 @@ pub(crate) struct RowCopy {
     /// Sum over all instances of the time of ranges directly above them on the same thread.
     pub(crate) nested: u64,
     pub(crate) cpu: OnCpu,
+    /// An instance of this length, and its entry: the longest, unless all are short or it is of an earlier window.
+    pub(crate) longest: u64,
+    pub(crate) longest_at: Ticks,
     pub(crate) times: Distribution,
 }
 
@@ -200,6 +206,15 @@ impl Row {
         self.first.store(entered, Relaxed);
     }
 
+    /// Notes an instance that is about to be added, if it is the longest so far.
+    #[inline]
+    pub(crate) fn note_longest(&self, entered: Ticks, duration: u64) {
+        if duration > self.longest.load(Relaxed) {
+            self.longest.store(duration, Relaxed);
+            self.longest_at.store(entered, Relaxed);
+        }
+    }
+
     /// Adds one instance of `duration` ticks, `nested` of them in ranges directly above. Returns true if the number of
     /// instances in the sums has doubled since the last time.
     pub(crate) fn add(&self, duration: u64, nested: u64, budget: &Budget) -> bool {
@@ -240,6 +255,8 @@ impl Row {
         self.write(&Sums::default(), 0, UNUSED);
         self.on_cpu.store(0, Relaxed);
         self.off_cpu.store(0, Relaxed);
+        self.longest.store(0, Relaxed);
+        self.longest_at.store(0, Relaxed);
         self.durations.samples.clear();
     }
 
@@ -277,12 +294,16 @@ impl Row {
             first: self.first.load(Relaxed),
             nested,
             cpu: OnCpu { on: self.on_cpu.load(Relaxed), off: self.off_cpu.load(Relaxed) },
+            longest: self.longest.load(Relaxed),
+            longest_at: self.longest_at.load(Relaxed),
             times: sums.distribution(),
         };
         let mut copy = copy.with_recent(first, recent.into_iter());
+        let pending = copy.times.samples.len();
         // Must come last, because the histogram may have counted more, and a distribution counts everything that is
         // added.
         self.durations.samples.copy_into(first..sums.count, &mut copy.times);
+        copy.times.samples.rotate_left(pending);
         copy
     }
 }
@@ -303,6 +324,8 @@ impl RowCopy {
             first: word(offset_of!(Row, first)),
             nested: word(offset_of!(Row, nested)),
             cpu: OnCpu { on: word(offset_of!(Row, on_cpu)), off: word(offset_of!(Row, off_cpu)) },
+            longest: word(offset_of!(Row, longest)),
+            longest_at: word(offset_of!(Row, longest_at)),
             times: Durations::in_image(row, offset_of!(Row, durations)),
         };
         let recent = recent.get(room.wrapping_sub(1)..).unwrap_or_default();
@@ -333,18 +356,35 @@ impl RowCopy {
         if self.times.count == 0 {
             self.first = ended.entered;
         }
+        if ended.duration > self.times.max {
+            (self.longest, self.longest_at) = (ended.duration, ended.entered);
+        }
         self.add(first, ended.duration);
         self.nested = self.nested.wrapping_add(ended.nested);
     }
 
     /// What came since `before`, an earlier copy without its single durations; then `before` is this copy.
     pub(crate) fn since(self, before: &mut Self) -> Self {
-        let Self { node, calls, first, nested, cpu, times } = self;
+        let Self { node, calls, first, nested, cpu, longest, longest_at, times } = self;
         let times = times.since_mark(&mut before.times);
         let since = |now: u64, before: &mut u64| now.wrapping_sub(std::mem::replace(before, now));
         let cpu = OnCpu { on: since(cpu.on, &mut before.cpu.on), off: since(cpu.off, &mut before.cpu.off) };
         let (calls, nested) = (since(calls, &mut before.calls), since(nested, &mut before.nested));
-        Self { node, calls, first, nested: nested.cast_signed().max(0).cast_unsigned(), cpu, times }
+        let nested = nested.cast_signed().max(0).cast_unsigned();
+        Self { node, calls, first, nested, cpu, longest, longest_at, times }
+    }
+
+    /// The entry of the longest instance, if it is known.
+    pub(crate) fn longest_at(&self) -> Option<Ticks> {
+        (self.longest > 0 && self.longest == self.times.max).then_some(self.longest_at)
+    }
+
+    /// The number of the longest instance, from 1 on, in the order of ends; `None` if it is not known.
+    pub(crate) fn longest_number(&self) -> Option<u64> {
+        let samples = &self.times.samples;
+        let are_all = samples.len() as u64 == self.times.count.min(KEPT); // else some were not kept
+        let index = samples.iter().position(|duration| *duration == self.times.max).filter(|_| are_all)?;
+        Some(index as u64 + 1)
     }
 }
 
@@ -487,6 +527,30 @@ mod tests {
             let of = |all: &Distribution| (all.count, all.total, sorted(&all.samples), all.buckets.sum());
             assert_eq!(of(&all), of(&row.copy().times));
         });
+    }
+
+    #[test]
+    fn the_longest_instance_has_a_number_and_a_moment() {
+        let (row, budget) = (Row::default(), Budget::new(1 << 20));
+        let add = |range: std::ops::Range<u64>| {
+            for index in range {
+                let duration = if index == 50 { 1 << 20 } else { 1_000 };
+                row.note_longest(index << 21, duration);
+                row.add(duration, 0, &budget);
+            }
+        };
+        let (mut before, number) = (RowCopy::default(), |copy: &RowCopy| (copy.longest_at(), copy.longest_number()));
+        for (end, longest) in [(40, (Some(0), Some(1))), (90, (Some(50 << 21), Some(11))), (100, (None, Some(1)))] {
+            add(before.times.count..end);
+            let since = row.copy_from(before.times.count).since(&mut before);
+            assert_eq!(number(&since), longest, "up to {end}");
+        }
+        assert_eq!(number(&row.copy()), (Some(50 << 21), Some(51)));
+        add(100..KEPT);
+        row.add(1 << 21, 0, &budget);
+        assert_eq!(number(&row.copy()), (None, None), "a short one is not noted");
+        row.clear();
+        assert_eq!(row.copy(), RowCopy::default());
     }
 
     #[test]

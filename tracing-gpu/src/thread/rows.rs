@@ -58,11 +58,11 @@ impl Rows {
     /// Counts an ended instance. Returns the result of [`Row::add`].
     #[inline]
     pub(super) fn add(&self, ended: Ended, budget: &Budget) -> bool {
-        let Some(row) =
-            self.rows.get(ended.place.row()).filter(|row| !row.add_near(ended.duration, ended.nested, SHORT))
-        else {
+        let Some(row) = self.rows.get(ended.place.row()) else { return false };
+        row.note_longest(ended.entered, ended.duration);
+        if row.add_near(ended.duration, ended.nested, SHORT) {
             return false;
-        };
+        }
         if row.is_unused() {
             row.enter_first(ended.entered);
         }

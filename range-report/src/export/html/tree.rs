@@ -136,7 +136,7 @@ fn of(phases: &Phases, index: usize, appended: &[(usize, Column)]) -> Node {
         blocked: phase.is_blocked(),
         elsewhere: phases.ran_elsewhere(index),
         captured: false,
-        others_mean: phase.mean_ns().filter(|_| phase.one_call),
+        others_mean: phase.mean_ns().filter(|_| phase.has_warm_up),
         awaited: node.awaited_ns,
         awaited_own: node.awaited_self_ns,
         quantiles: node.quantiles.iter().filter(|quantile| quantile.ns.is_finite()).map(written).collect(),

@@ -24,8 +24,8 @@ pub(super) struct Line {
     pub(super) beside: bool,
     /// The mark of the calls.
     pub(super) again: Option<char>,
-    /// Whether a single call took more than half.
-    pub(super) one_call: bool,
+    /// Whether a first call took more than half.
+    pub(super) has_warm_up: bool,
     pub(super) depth: usize,
     pub(super) phase: String,
     pub(super) self_ns: u64,
@@ -40,7 +40,7 @@ impl Line {
         match column {
             SELF if self.blocked => Some('^'),
             SHARE_OF_PARENT if self.beside => Some('*'),
-            CALLS if self.one_call => self.again.or(Some('!')),
+            CALLS if self.has_warm_up => self.again.or(Some('!')),
             CALLS => self.again,
             _ => None,
         }

@@ -212,7 +212,7 @@ fn line(
     Line {
         margin: entry.margin(),
         cells,
-        one_call: entry.folded == 0 && phase.one_call,
+        has_warm_up: entry.folded == 0 && phase.has_warm_up,
         blocked: entry.folded == 0 && phase.is_blocked(),
         beside: entry.beside,
         again: entry.is_polled().then_some(if figures.awaited_ns.is_some() { '+' } else { '&' }),

@@ -27,11 +27,11 @@ const BESIDE: &str = "these phases together took longer than their parent: they 
 const BLOCKED: &str = "most of this Self is a wait for children that ran on other threads or were awaited";
 /// The addition for reports with a ranking of phases.
 const LEFT_OUT: &str = ": the order above leaves it out";
-/// The figures that exclude a call of more than half of its row: in reports with a ranking of phases, and on a page,
-/// which ranks phases by all of their time.
-const OF_OTHERS: &str = "Avg/Call and the order above are of the others";
+/// The figures that exclude a first call of more than half of its row: in reports with a ranking of phases, and on a
+/// page, which ranks phases by all of their time.
+const OF_OTHERS: &str = "Avg/Call and the order above are of later calls";
 #[cfg(feature = "html")]
-const OF_OTHERS_ON_PAGE: &str = "Avg/Call is of the others";
+const OF_OTHERS_ON_PAGE: &str = "Avg/Call is of later calls";
 /// The legend of the `+` behind calls. Spans from before the window, and instances that an exit below them split, also
 /// have it.
 const AWAITS: &str = "one instance per poll: Awaited is the time between polls";
@@ -144,10 +144,12 @@ impl<'a> Findings<'a> {
     fn long_calls(self, of_others: &str) -> String {
         let all = self.of(FindingKind::OneLongCall);
         let mut sentences: Vec<String> = all.iter().take(SLOWEST).map(|finding| finding.sentence.clone()).in_vec();
-        if let (Some(last), Some(first)) = (sentences.last_mut(), all.first()) {
-            if all.len() > SLOWEST {
-                *last += &format!("; and {} phases more", self.options.wording().count((all.len() - SLOWEST) as u64));
-            }
+        if let Some(last) = sentences.last_mut().filter(|_| all.len() > SLOWEST) {
+            *last += &format!("; and {} phases more", self.options.wording().count((all.len() - SLOWEST) as u64));
+        }
+        let is_warm_up =
+            |finding: &&&Finding| matches!(finding.evidence, Evidence::OneLongCall { is_warm_up: true, .. });
+        if let Some(first) = all.iter().find(is_warm_up) {
             sentences.push(of_others.to_owned() + &advice(first, "; "));
         }
         let mut out = String::new();
@@ -178,7 +180,7 @@ impl<'a> Findings<'a> {
         let human = |ns: u128| human_inline(u64::try_from(ns).unwrap_or(u64::MAX));
         let (whole, wall) = (human(self.phases.ranked()), human_inline(summary.elapsed_ns));
         let mut apart = String::new();
-        for (ns, what) in [(self.phases.apart(), "single calls"), (self.phases.blocked(), "waiting for children")] {
+        for (ns, what) in [(self.phases.apart(), "first calls"), (self.phases.blocked(), "waiting for children")] {
             if ns > 0 {
                 apart += &format!("{} {} of {what}", if apart.is_empty() { " without" } else { " and" }, human(ns));
             }

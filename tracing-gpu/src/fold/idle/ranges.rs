@@ -10,7 +10,8 @@ use super::thread::OpenSpan;
 const MOST_WAITING: usize = 1 << 20;
 /// A first instance is separate if it takes this many times as long as the mean of the others.
 const LONGER: u64 = 3;
-/// An instance is separate if more than this fraction of it is idle time in which code was loaded or graphs were built.
+/// Instances at the beginning are separate if more than this fraction of each is idle time in which code was loaded or
+/// graphs were built. Later ones are what the program does.
 const LARGE_PART: u64 = 10;
 
 /// A group of instances.
@@ -178,14 +179,15 @@ impl Ranges {
             let mut one = Instances { count: 1, wall, devices: wall * curves.len() as u64, all: Use::default() };
             curves.iter().for_each(|curve| one.all.add(&curve.between(range.start, range.end)));
             let row = rows.row(range.label);
+            let is_beginning = row.steady.count == 0 && (row.first.load() || row.first.build_graphs());
             if row.first.count == 0 {
                 row.first = one;
                 row.first_loop = Some(Loop::new(range, curves));
-            } else if one.load() {
+            } else if is_beginning && one.load() {
                 row.loading.add(&one);
             } else {
                 row.later_loop = Some(Loop::with(row.later_loop, range, curves));
-                if one.build_graphs() {
+                if is_beginning && one.build_graphs() {
                     row.building.add(&one);
                     row.since_building = 0;
                 } else {
@@ -274,16 +276,22 @@ mod tests {
     }
 
     #[test]
-    fn instances_that_build_graphs_are_warm_up_once_that_is_over() {
-        let with = |later: &[(IdleCause, u64)]| instances(&[&[(Host, 1)][..], later].concat());
+    fn instances_that_build_graphs_at_the_beginning_are_warm_up_once_that_is_over() {
+        let with = |later: &[(IdleCause, u64)]| instances(&[&[(BuildingGraphs, 101)][..], later].concat());
         let (builds, not) = ((BuildingGraphs, 101), (Host, 500));
-        assert_eq!(with(&[builds, not]), [1, 2, 2]);
-        assert_eq!(with(&[not, not, builds, builds, not, not]), [2, 5, 5]);
-        assert_eq!(with(&[not, not, builds, builds, not]), [0, 6, 6]);
-        assert_eq!(with(&[not, not, not, builds]), [0, 5, 5]);
-        assert_eq!(with(&[builds, not, not, builds, not]), [0, 6, 6], "again and again");
-        assert_eq!(with(&[not, (BuildingGraphs, 100), not]), [0, 4, 4]);
-        assert_eq!(with(&[(Loading, 101), builds]), [1, 2, 2]);
+        assert_eq!(with(&[builds, not]), [2, 1, 0]);
+        assert_eq!(with(&[builds, not, not]), [2, 2, 2]);
+        assert_eq!(with(&[builds, builds, not]), [0, 4, 4], "it is not over");
+        assert_eq!(with(&[(BuildingGraphs, 100), not]), [1, 2, 2]);
+        assert_eq!(with(&[(Loading, 101), not, not]), [2, 2, 2]);
+    }
+
+    #[test]
+    fn what_loads_or_builds_in_the_middle_is_no_warm_up() {
+        let (loads, builds, not) = ((Loading, 101), (BuildingGraphs, 101), (Host, 500));
+        assert_eq!(instances(&[loads, not, loads, not, not]), [1, 4, 4]);
+        assert_eq!(instances(&[loads, loads, not, builds, not, not]), [2, 4, 4]);
+        assert_eq!(instances(&[not, loads, builds, not, not]), [0, 5, 5]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Quantile;
-use crate::summary::ThreadStats;
+use crate::summary::{LongestInstance, ThreadStats};
 
 const MS: u64 = 1_000_000;
 
@@ -156,13 +156,16 @@ fn what_runs_longer_than_it_waits_is_no_matter_of_waiting() {
 
 /// Twenty calls of a kernel that is compiled at first.
 fn warm_up() -> Summary {
+    let first = |ns: u64| Some(LongestInstance { ns, is_first: true, number: Some(1), of: 20, start_ns: 0 });
     let linear = |name: &str, longest_us: u64, own_us: u64| TreeNode {
         max_ns: longest_us * 1_000,
+        longest: first(longest_us * 1_000),
         ..node(name, 20, own_us * 1_000, own_us * 1_000, vec![])
     };
     let layers = vec![linear("linear a", 450_700, 454_500), linear("linear b", 400, 8_000), linear("relu", 90, 900)];
     let total_ns = layers.iter().map(|layer| layer.total_ns).sum::<u64>() + 200_000;
-    let forward = TreeNode { max_ns: 452_000_000, ..node("forward", 20, total_ns, 200_000, layers) };
+    let forward =
+        TreeNode { max_ns: 452_000_000, longest: first(452_000_000), ..node("forward", 20, total_ns, 200_000, layers) };
     summary(vec![forward])
 }
 
@@ -181,9 +184,9 @@ fn one_call_that_took_more_than_half_is_told_apart() {
    900.0 us  900.0 us       0.2%    20   45.00 us         20    relu        0.2%
 
  >> most time of its own: linear b 8.000 ms (62.0%), linear a 3.800 ms (29.5%), relu 900.0 us (7.0%)
- !  `linear a`: one call 450.7 ms, the others 200.0 us each
-    Avg/Call and the order above are of the others; reset() after a warm-up leaves such calls out
-    100% is 12.90 ms in spans without 450.7 ms of single calls, on all threads, in 500.0 ms of wall
+ !  `linear a`: first call 450.7 ms, the others 200.0 us each
+    Avg/Call and the order above are of later calls; reset() after a warm-up leaves such calls out
+    100% is 12.90 ms in spans without 450.7 ms of first calls, on all threads, in 500.0 ms of wall
     time
 
 ";
@@ -192,7 +195,7 @@ fn one_call_that_took_more_than_half_is_told_apart() {
     summary.tree[0].children.truncate(1);
     summary.tree[0].children[0].max_ns = 0;
     let text = tree(&summary, &RenderOptions::default());
-    assert!(text.contains("\n !  `forward`: one call 452.0 ms, the others 610.5 us each\n"), "{text}");
+    assert!(text.contains("\n !  `forward`: first call 452.0 ms, the others 610.5 us each\n"), "{text}");
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn few_calls_polls_equal_ones_and_recursion_are_not() {
         let mut summary = warm_up();
         change(&mut summary.tree[0].children[0]);
         summary.tree[0].max_ns = 0;
-        tree(&summary, &RenderOptions::default()).contains("one call")
+        tree(&summary, &RenderOptions::default()).contains("first call 4")
     };
     assert!(said(&|_| ()));
     assert!(!said(&|node| (node.calls, node.instances) = (9, 9)));
@@ -217,7 +220,41 @@ fn few_calls_polls_equal_ones_and_recursion_are_not() {
     short(&mut long.tree[0].children[0]);
     long.tree.push(node("other", 1, 500 * MS, 500 * MS, vec![]));
     long.tree[0].max_ns = 0;
-    assert!(!tree(&long, &RenderOptions::default()).contains("one call"));
+    assert!(!tree(&long, &RenderOptions::default()).contains("first call 4"));
+}
+
+/// A hundred tiles, one of which takes most of the run.
+#[test]
+fn a_long_call_in_the_middle_is_the_answer() {
+    let longest = LongestInstance { ns: 400 * MS, start_ns: 50_310_000, is_first: false, number: Some(51), of: 100 };
+    let said = |longest: Option<LongestInstance>| {
+        let tile = TreeNode { max_ns: 400 * MS, longest, ..node("tile", 100, 499 * MS, 499 * MS, vec![]) };
+        let text = tree(&summary(vec![tile, node("save", 1, 150 * MS, 150 * MS, vec![])]), &RenderOptions::default());
+        text[text.find(" >> ").unwrap()..].to_owned()
+    };
+    let expected = " >> most time of its own: tile 499.0 ms (76.9%), save 150.0 ms (23.1%)
+ !  `tile`: call 51 of 100, at 50.31 ms, 400.0 ms, the others 1.000 ms each
+
+";
+    assert_eq!(said(Some(longest)), expected);
+    let with = |words: &str| expected.replace("call 51 of 100, at 50.31 ms,", words);
+    assert_eq!(said(None), with("one call"), "a summary of an older version");
+    let other = |change: &dyn Fn(&mut LongestInstance)| {
+        let mut longest = longest;
+        change(&mut longest);
+        said(Some(longest))
+    };
+    assert_eq!(other(&|it| it.of = 60), with("call 51 of 60 on its thread, at 50.31 ms,"));
+    assert_eq!(other(&|it| it.number = None), with("a call at 50.31 ms,"));
+    // The first call of a thread is a warm-up if the thread makes many, or if it is the first of all.
+    let first = |of: u64, start_ns: u64| {
+        let text = other(&|it| (it.is_first, it.number, it.of, it.start_ns) = (true, Some(1), of, start_ns));
+        text.contains("`tile`: first call 400.0 ms") && text.contains("own: save 150.0 ms (60.2%), tile 99.00 ms")
+    };
+    assert_eq!(
+        [first(100, 50), first(10, 50), first(9, 50), first(1, 50), first(1, 0)],
+        [true, true, false, false, true]
+    );
 }
 
 #[test]
