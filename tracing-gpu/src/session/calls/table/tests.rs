@@ -142,7 +142,7 @@ fn a_child_that_looks_dropped_is_awaited_if_it_is_polled_elsewhere_at_once() {
     };
     assert_eq!(idle(|_, _| ()), 90, "it is awaited no more");
     let is_polled = idle(|calls, id| {
-        enter_call(&calls, ELSEWHERE, calls.get(id).unwrap(), 5, Left::Other, 0);
+        enter_call(calls, ELSEWHERE, calls.get(id).unwrap(), 5, Left::Other, 0);
         calls.exit(ELSEWHERE, id, 7, OnCpu::default());
     });
     assert_eq!(is_polled, 0, "it was polled again");
