@@ -1,6 +1,6 @@
 //! The parents of spans, and which spans are measured at all.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::mpsc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -24,6 +24,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("schedules", schedules),
     ("futures", futures),
     ("waits-for-children", waits_for_children),
+    ("made-in-plain-spans", made_in_plain_spans),
     ("who-ended-waits", who_ended_waits),
     ("outside-of-spans", outside_of_spans),
     ("awaited-all-the-time", awaited_all_the_time),
@@ -260,6 +261,32 @@ fn waits_for_children(tier: Tier) -> Outcome {
     })
 }
 
+/// Futures that plain spans make, inside of each other, and that are awaited once these spans have ended. Each third
+/// is made after it, as its explicit child. Only `leaf` waits.
+fn made_in_plain_spans(tier: Tier) -> Outcome {
+    type Walk = Pin<Box<dyn Future<Output = ()>>>;
+    fn walk(number: usize) -> Walk {
+        let make = info_span!("make");
+        let inside = make.in_scope(|| (!number.is_multiple_of(3)).then(|| info_span!("walk")));
+        let span = inside.unwrap_or_else(|| info_span!(parent: &make, "walk"));
+        let body = async move {
+            Pending(1).instrument(info_span!("leaf")).await;
+            for below in [2 * number, 2 * number + 1] {
+                if below < 30 {
+                    walk(below).await;
+                }
+            }
+        };
+        Box::pin(body.instrument(span))
+    }
+    measure(tier, || {
+        let mut outer = pin!(async { walk(1).await }.instrument(info_span!("outer")));
+        while poll(outer.as_mut()).is_pending() {
+            std::thread::sleep(Duration::from_millis(2)); // the time that is measured
+        }
+    })
+}
+
 /// Futures that wait until a span ends, on one thread: one that is followed, and is woken in the span `opens`; and
 /// others, each for a span `holds`.
 fn who_ended_waits(tier: Tier) -> Outcome {
@@ -288,7 +315,7 @@ fn who_ended_waits(tier: Tier) -> Outcome {
             assert!(poll(holds.as_mut()).is_pending());
             let mut waiter = pin!(async { woken.await.is_ok() }.instrument(info_span!("waiter")));
             assert!(poll(waiter.as_mut()).is_pending());
-            asleep("between", 2, None);
+            asleep("between", 5, None); // so that `holds` does not run for most of the wait
             assert_eq!(poll(holds.as_mut()), Poll::Ready(Ok(())));
             assert_eq!(poll(waiter.as_mut()), Poll::Ready(true));
         }

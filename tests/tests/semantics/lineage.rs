@@ -194,6 +194,19 @@ fn calls_of_futures_are_counted_and_what_they_await_is_measured() {
     }
 }
 
+/// Whether the plain span in which it was made is still followed, is closed, or has no call.
+#[test]
+fn what_a_plain_span_has_made_is_awaited_by_the_call_around_it() {
+    for tier in BOTH {
+        let summary = recorded("made-in-plain-spans", tier).summary();
+        let own = |name: &str| summary.calls.iter().find(|row| row.name == name).map(|row| row.awaited_self_ns);
+        let [leaf, walk, outer] = ["leaf", "walk", "outer"].map(|name| own(name).expect("it is a future"));
+        assert!(leaf >= 29 * 2_000_000, "{tier}: {:?}", summary.calls);
+        assert!((walk + outer) * 2 < leaf, "{tier}: {:?}", summary.calls);
+        assert_whole(&summary);
+    }
+}
+
 /// A followed future tells who woke it and who held its worker. Of others it is inferred from many waits.
 #[test]
 fn who_ended_a_wait_is_told_or_inferred() {

@@ -6,7 +6,8 @@
 //!
 //! The latency of a call runs from its creation to its close. The call is busy while one of its instances is open on
 //! any thread. After its last poll it is outlived: by a child, or by another handle of its span. During the rest it
-//! awaits something: if a call that was created inside it is alive, that call.
+//! awaits something: if a call that was created inside it is alive, that call. It also awaits what was created inside
+//! of a plain span in it.
 
 mod by_span;
 pub(crate) mod table;
@@ -427,22 +428,37 @@ impl Call {
         self.state.fetch_sub(AWAITED, Release);
     }
 
-    /// Has awaited this child all the time since it was lost: it was not dropped, but is polled again.
-    fn regain_child(&self, child: &Self, now: Ticks) {
-        self.state.fetch_add(AWAITED, AcqRel);
+    /// Has awaited this child all the time since it was lost: it was not dropped, but is polled again. Returns its
+    /// state before.
+    fn regain_child(&self, child: &Self, now: Ticks) -> u64 {
+        let before = self.state.fetch_add(AWAITED, AcqRel);
         self.idle_since.store(now, Relaxed);
         for (saved, time) in [(&child.above_idle, &self.idle), (&child.above_ready, &self.ready_alone)] {
             time.store(time.load(Relaxed).min(saved.load(Relaxed)), Relaxed);
         }
+        before
     }
 
-    /// Ends a child call whose last poll ended then. Returns whether nobody needs this call any more.
-    fn end_child(&self, last: Ticks, is_gone: bool) -> bool {
+    /// Ends a child call whose last poll ended then. Returns its state before, and whether nobody needs this call any
+    /// more.
+    fn end_child(&self, last: Ticks, is_gone: bool) -> (u64, bool) {
         if last > self.idle_since.load(Relaxed) && !is_gone {
             self.idle_since.store(last, Relaxed);
         }
         let child = if is_gone { CHILD } else { CHILD | AWAITED };
-        self.state.fetch_sub(child, Release) & !(GONE | SHARED) == CLOSED | child // nor was it left open
+        let before = self.state.fetch_sub(child, AcqRel);
+        (before, before & !(GONE | SHARED) == CLOSED | child) // nor was it left open
+    }
+
+    /// Whether it stands for its children in its parent, if its span has closed: a plain span polls nothing, so what
+    /// was created in it is awaited around it.
+    fn is_plain(&self) -> bool {
+        self.entries.load(Relaxed) <= 1
+    }
+
+    /// Whether it is the closed call of a plain span, and awaits one child.
+    fn stands_for_one(&self) -> bool {
+        self.state.load(Relaxed) & (CLOSED | GONE - AWAITED) == CLOSED | AWAITED && self.is_plain()
     }
 
     pub(crate) fn set_joined(&self) {

@@ -8,7 +8,9 @@ use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 
 use super::by_span::CallBySpan;
-use super::{Around, CLOSED, Call, DROPPED, EndedCall, Entry, GONE, HELD_UP, IN_USE, LEFT_OPEN, Pauses, WAITED};
+use super::{
+    AWAITED, Around, CHILD, CLOSED, Call, DROPPED, EndedCall, Entry, GONE, HELD_UP, IN_USE, LEFT_OPEN, Pauses, WAITED,
+};
 use crate::clock::{Clock, Ticks};
 use crate::record::{CallId, OnCpu, Place};
 
@@ -149,13 +151,22 @@ impl Calls {
     pub(crate) fn enter(&self, thread: u32, call: &Call, entry: Entry<impl FnOnce(Ticks) -> Around>) -> u64 {
         let now = entry.now;
         let ready = call.enter(call.thread.load(Relaxed) == thread, entry, &self.pauses);
-        if call.state.load(Relaxed) & (GONE | CLOSED) == GONE
-            && call.state.fetch_and(!GONE, Relaxed) & GONE != 0
-            && let Some(above) = self.get(call.parent.load(Relaxed))
-        {
-            above.regain_child(call, now);
+        if call.state.load(Relaxed) & (GONE | CLOSED) == GONE {
+            self.regain(call, now);
         }
         ready
+    }
+
+    /// Its parent awaits a call again that looked dropped.
+    #[cold]
+    #[inline(never)]
+    fn regain<'a>(&'a self, mut call: &'a Call, now: Ticks) {
+        while call.state.fetch_and(!GONE, Relaxed) & GONE != 0
+            && let Some(above) = self.get(call.parent.load(Relaxed))
+            && above.regain_child(call, now) & (CLOSED | GONE - AWAITED) == CLOSED
+        {
+            call = above; // a plain span stands for its children
+        }
     }
 
     /// Ends an instance of a call on the thread that opened it.
@@ -200,10 +211,21 @@ impl Calls {
     /// Its parent awaits a call no more that looks dropped since then.
     #[inline]
     fn lose(&self, call: &Call, at: Ticks) {
-        if let Some(above) = self.get(call.parent.load(Relaxed))
-            && call.state.fetch_or(GONE, Relaxed) & (GONE | CLOSED) == 0
-        {
+        if call.state.fetch_or(GONE, Relaxed) & (GONE | CLOSED) == 0 {
+            self.lose_gone(call, at);
+        }
+    }
+
+    /// The same for a call that has just become `GONE`.
+    fn lose_gone<'a>(&'a self, mut call: &'a Call, at: Ticks) {
+        while let Some(above) = self.get(call.parent.load(Relaxed)) {
+            // The plain span stands for its children. Nobody frees it while it awaits this one.
+            let is_next = above.stands_for_one() && above.state.fetch_or(GONE, Relaxed) & GONE == 0;
             above.lose_child(call, at);
+            if !is_next {
+                return;
+            }
+            call = above;
         }
     }
 
@@ -221,16 +243,14 @@ impl Calls {
         spare.dropped.store(0, Relaxed);
         // It may have been entered again on another thread, or be another call by now.
         let is_it = || call.created.load(Relaxed) == spare.dropped_created.load(Relaxed);
-        let (parent, at) = (call.parent.load(Relaxed), call.exited.load(Relaxed));
+        let at = call.exited.load(Relaxed);
         if !is_it() || call.last.load(Relaxed) & DROPPED == 0 || call.is_open(call.state.load(Relaxed)) {
             return;
         }
         // Acquire: who finds the state of another call finds its creation, too.
-        if let Some(above) = self.get(parent)
-            && call.state.fetch_or(GONE, Acquire) & (GONE | CLOSED) == 0
-        {
+        if call.state.fetch_or(GONE, Acquire) & (GONE | CLOSED) == 0 {
             if is_it() {
-                above.lose_child(call, at);
+                self.lose_gone(call, at);
             } else {
                 call.state.fetch_and(!GONE, Relaxed);
             }
@@ -244,18 +264,34 @@ impl Calls {
             spare.dropped.store(0, Relaxed);
         }
         let ended = call.end(now);
-        let parent = call.parent.load(Relaxed);
+        let (parent, is_plain) = (call.parent.load(Relaxed), call.is_plain());
         let is_left_open = call.open_here.load(Acquire) != 0;
         let more = if is_left_open { LEFT_OPEN } else { 0 };
         let before = call.state.fetch_add(CLOSED | more, AcqRel); // none of the two is set
         if before & IN_USE == 0 && !is_left_open {
             self.give(spare, id);
         }
-        let last = ended.closed.saturating_sub(ended.outlived);
-        if self.get(parent).is_some_and(|above| above.end_child(last, before & GONE != 0)) {
-            self.give(spare, parent);
+        let has_children = before & (AWAITED - CHILD) != 0;
+        if !(is_plain && has_children) {
+            self.end_above(spare, parent, ended.closed.saturating_sub(ended.outlived), before & GONE != 0);
         }
         Some(ended)
+    }
+
+    /// Ends a child of this call, whose last poll ended then. With the last child of a plain span, that ends, too.
+    fn end_above(&self, spare: Option<&Spare>, mut id: CallId, last: Ticks, mut is_gone: bool) {
+        while let Some(above) = self.get(id) {
+            let (parent, is_plain) = (above.parent.load(Relaxed), above.is_plain());
+            let (before, is_unneeded) = above.end_child(last, is_gone);
+            if is_unneeded {
+                self.give(spare, id);
+            }
+            let is_last = before & CLOSED != 0 && before & (AWAITED - CHILD) == CHILD;
+            if !(is_plain && is_last) {
+                return;
+            }
+            (id, is_gone) = (parent, before & GONE != 0);
+        }
     }
 
     /// Lets a span find its call by the registry's id, as long as it lives. Only for the thread that has created it.

@@ -136,6 +136,10 @@ impl ThreadState {
             })
         });
         if place.is_none() || place.node() == home.node() {
+            // Its parent by creation may be a plain span without a call, inside of the call that polls it.
+            if let Some(followed) = self.session.calls.get(call).filter(|call| call.is_new()) {
+                self.session.calls.adopt(call, self.range_around(followed, top).1);
+            }
             return home;
         }
         let (uses, is_first) = match self.session.calls.get(call) {

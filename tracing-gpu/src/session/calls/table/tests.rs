@@ -149,6 +149,61 @@ fn a_child_that_looks_dropped_is_awaited_if_it_is_polled_elsewhere_at_once() {
     assert_eq!(idle(|calls, id| _ = calls.end(None, id, 5)), 90, "it has closed, and is counted once");
 }
 
+/// The plain span closes first, as without a registry. The children end in either order, or the last of them looks
+/// dropped meanwhile.
+#[test]
+fn what_is_created_in_a_plain_span_is_awaited_around_it() {
+    let idle = |plain: usize, is_polled_again: Option<bool>| {
+        let (calls, spare) = (new_calls(), Spare::default());
+        let exit = |id, now| calls.exit(HERE, id, now, OnCpu::default());
+        let enter_after = |left, id, now| enter_call(&calls, HERE, calls.get(id).unwrap(), now, left, 0);
+        let enter = |id, now| enter_after(Left::Last, id, now);
+        let above = calls.begin(&spare, HERE, place(), 0, 0);
+        enter(above, 0);
+        let mut around = vec![above];
+        for _ in 0..plain {
+            around.push(calls.begin(&spare, HERE, place(), around[around.len() - 1], 1));
+            enter(around[around.len() - 1], 1);
+        }
+        let below = [0; 2].map(|_| calls.begin(&spare, HERE, place(), around[plain], 2));
+        for &id in around.iter().skip(1).rev() {
+            exit(id, 3);
+            assert!(calls.end(Some(&spare), id, 3).is_some());
+        }
+        enter(below[0], 4);
+        exit(below[0], 5);
+        exit(above, 10);
+        enter_after(Left::Other, above, 100);
+        assert!(calls.end(Some(&spare), below[1], 100).is_some());
+        exit(above, 101);
+        enter_after(Left::Other, above, 200);
+        if let Some(is_polled_again) = is_polled_again {
+            enter(below[0], 200);
+            exit(below[0], 201);
+            enter(below[0], 202); // perhaps it is dropped
+            exit(below[0], 203);
+            exit(above, 210);
+            if is_polled_again {
+                enter_after(Left::Other, below[0], 250);
+                exit(below[0], 251);
+            }
+            enter_after(Left::Other, above, 300);
+        }
+        assert!(calls.end(Some(&spare), below[0], 300).is_some());
+        exit(above, 301);
+        enter_after(Left::Other, above, 400);
+        exit(above, 401);
+        let idle = calls.end(Some(&spare), above, 401).unwrap().idle;
+        assert_eq!(calls.alive([&spare].into_iter()), 0);
+        idle
+    };
+    for plain in 0..4 {
+        assert_eq!(idle(plain, None), 99, "{plain}: after the last child");
+        assert_eq!(idle(plain, Some(false)), 90 + 99, "{plain}: from the drop on, too");
+        assert_eq!(idle(plain, Some(true)), 99, "{plain}: it was no drop");
+    }
+}
+
 /// A registry's ids of two threads, by the number of the thread and of the span.
 fn span(thread: u64, number: u64) -> u64 {
     thread << 38 | number
