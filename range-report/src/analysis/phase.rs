@@ -29,6 +29,9 @@ pub(crate) struct Phase<'a> {
     pub(crate) has_warm_up: bool,
     /// Its own time, without a warm-up that took more than half of the row, and without waiting for its children.
     pub(crate) own_ns: u64,
+    /// Its own waiting, without the time in which it was ready, as far as that is known: then only a free thread or
+    /// the next poll was missing.
+    pub(super) waited_ns: u64,
     /// The target of its own waiting.
     pub(super) wait: Wait,
     /// Longest wait in the subtree.
@@ -144,6 +147,7 @@ pub(super) fn flatten(roots: &[TreeNode]) -> Vec<Phase<'_>> {
             one_call: false,
             has_warm_up: false,
             own_ns: node.self_ns,
+            waited_ns: node.awaited_self_ns.unwrap_or(0),
             wait: Wait::Own,
             awaited_peak: node.awaited_ns.unwrap_or(0),
             peak: node.total_ns,

@@ -74,10 +74,9 @@ impl<'a> Phases<'a> {
         let apart = all.iter().map(|phase| phase.node.self_ns - phase.own_of_the_others()).total();
         let blocked = all.iter().map(|phase| phase.own_of_the_others() - phase.own_ns).total();
         let waits = all.iter().any(|phase| phase.node.awaited_ns.is_some());
-        let awaited_whole = waits.then(|| all.iter().filter_map(|phase| phase.node.awaited_self_ns).total());
         waits::set(&mut all, summary);
-        let loops = all.iter().filter(|phase| phase.wait == Wait::Loop);
-        let looped = loops.filter_map(|phase| phase.node.awaited_self_ns).total();
+        let awaited_whole = waits.then(|| all.iter().map(|phase| phase.waited_ns).total());
+        let looped = all.iter().filter(|phase| phase.wait == Wait::Loop).map(|phase| phase.waited_ns).total();
         mark_beside(&mut all, whole);
         Self { all, whole, apart, blocked, awaited_whole, looped, gpu_whole }
     }

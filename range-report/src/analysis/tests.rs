@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::summary::{CallStats, DeviceIdle, GpuIdle, LongestInstance, OffCpuStats, RangeUse, ThreadStats, WaitStats};
+use crate::summary::{
+    CallStates, CallStats, DeviceIdle, GpuIdle, LongestInstance, OffCpuStats, RangeUse, ThreadStats, WaitStats,
+};
 use crate::{
     GpuActivity, GpuWork, NodeWork, OpenRange, Quantile, RangeStats, RangeStyle, RenderOptions, Report, StreamStats,
     Times, TreeNode,
@@ -111,6 +113,30 @@ fn a_wait_for_what_is_measured_elsewhere_names_it() {
     let found = told(&findings, FindingKind::MostAwaited);
     assert_eq!(found[0].4, "most time awaited: call 1.000 s (100.0%), perhaps for `serve`");
     assert_eq!(findings[0].evidence, Evidence::MostAwaited { perhaps_for: Some(1), for_gpu_work: false });
+}
+
+/// As of futures in a window that nobody polls while the one that has it waits for something else.
+#[test]
+fn time_in_which_a_call_was_ready_is_no_wait() {
+    let fetch = waiting("fetch", 80, [1, 1_700], vec![]);
+    let mut run = summary(vec![fetch, waiting("store", 80, [1, 1_600], vec![])]);
+    run.calls = ["fetch", "store"].map(|name| CallStats::new(name, Times::default())).into();
+    run.calls[0].awaited_self_ns = 1_700 * MS;
+    let found = |run: &Summary| {
+        let findings = run.findings();
+        let sentences = told(&findings, FindingKind::MostAwaited).into_iter().map(|(.., sentence)| sentence);
+        sentences.map(|one| one.trim_start_matches("most time awaited: ").to_owned()).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(found(&run), "fetch 1.700 s (51.5%), store 1.600 s (48.5%)");
+    let mut states = CallStates::default();
+    (states.ready_ns, states.otherwise_ns) = (1_400 * MS, 400 * MS);
+    run.calls[0].states = Some(states);
+    assert_eq!(found(&run), "store 1.600 s (80.0%), fetch 400.0 ms (20.0%)");
+    // Two nodes of the name share it.
+    run.tree.push(waiting("fetch", 80, [1, 1_700], vec![]));
+    (run.calls[0].awaited_self_ns, states.ready_ns) = (3_400 * MS, 3_000 * MS);
+    run.calls[0].states = Some(states);
+    assert_eq!(found(&run), "store 1.600 s (80.0%), fetch 200.0 ms (10.0%), fetch 200.0 ms (10.0%)");
 }
 
 #[test]

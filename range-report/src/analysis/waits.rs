@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::phase::{MANY_CALLS, NAME_FROM, Phase, Wait, without_small};
-use crate::stats::{Lean, order};
+use crate::stats::{Lean, Named, order};
 use crate::{Summary, Times, TreeNode};
 
 /// A call is as long as the run if it takes this part of the run.
@@ -37,8 +37,9 @@ pub(super) struct Culprit {
     pub(super) perhaps: Option<usize>,
 }
 
-/// Sets the target of each node's wait.
+/// Sets the length and the target of each node's wait.
 pub(super) fn set(nodes: &mut [Phase], summary: &Summary) {
+    leave_out_ready(nodes, summary);
     let long: Vec<Option<LongCalls>> = nodes.iter().map(|phase| as_loop(phase.node, summary)).in_vec();
     let calls = nodes.iter().zip(&long).filter(|(_, long)| long.is_some()).map(|(phase, _)| phase.node.calls);
     let part = if calls.fold(0, u64::saturating_add) > 1 { BESIDE_SEVERAL } else { BESIDE_ONE };
@@ -73,7 +74,7 @@ pub(super) fn culprits(nodes: &[Phase], count: usize, is_small: impl Fn(u64) -> 
             Wait::For(other) => Some(other),
             Wait::Loop => return None,
         };
-        Some(Culprit { index, ns: own_wait(phase.node), perhaps })
+        Some(Culprit { index, ns: phase.waited_ns, perhaps })
     };
     let mut all: Vec<Culprit> = nodes.iter().enumerate().filter_map(culprit).in_vec();
     all.retain(|culprit| culprit.ns > 0 && !is_small(culprit.ns));
@@ -87,6 +88,23 @@ pub(super) fn culprits(nodes: &[Phase], count: usize, is_small: impl Fn(u64) -> 
         *last = longest;
     }
     all
+}
+
+/// Leaves out the time in which calls were ready. It is known of all calls of a name, not of each node.
+fn leave_out_ready(nodes: &mut [Phase], summary: &Summary) {
+    let rows = summary.calls.iter().filter_map(|row| {
+        let states = row.states.filter(|states| states.ready_ns > 0)?;
+        let waited = states.otherwise_ns.saturating_add(states.gpu_work_ns);
+        let ready = row.awaited_self_ns.saturating_sub(waited).min(states.ready_ns);
+        Some(((&*row.name, row.domain.as_deref()), [ready, row.awaited_self_ns]))
+    });
+    let rows: Named<(&str, Option<&str>), [u64; 2]> = rows.collect();
+    for phase in nodes {
+        let row = rows.get(&(&*phase.node.name, phase.node.domain.as_deref()));
+        let Some([ready, of]) = row.map(|row| row.map(u128::from)).filter(|[_, of]| *of > 0) else { continue };
+        let ready = u128::from(phase.waited_ns) * ready / of;
+        phase.waited_ns = phase.waited_ns.saturating_sub(u64::try_from(ready).unwrap_or(u64::MAX));
+    }
 }
 
 fn own_wait(node: &TreeNode) -> u64 {
