@@ -204,7 +204,9 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
         let its: Vec<&Phase> = run.with_label(&row.waiter).map(|index| &run.phases.all()[index]).in_vec();
         let whole: u128 = its.iter().map(|phase| waited(phase.node)).sum();
         let is_loop = its.iter().any(|phase| phase.wait == Wait::Loop);
-        let is_much = u128::from(row.time_ns) * WAITS_PART >= whole && row.time_ns >= WAITS_LEAST_NS;
+        // How much longer they took is not always known.
+        let ns = if row.time_ns > 0 { row.time_ns } else { row.over_ns.unwrap_or(0).saturating_mul(row.waits) };
+        let is_much = u128::from(ns) * WAITS_PART >= whole && ns >= WAITS_LEAST_NS;
         let index = run.with_label(&row.waiter).largest_by(|&index| run.phases.all()[index].node.awaited_self_ns);
         let index = index.filter(|_| is_much && !is_loop)?;
         let name = |label: &str| shorten(&run.wording.label(None, label), LONGEST_NAME, LONGEST_NAME / 2);
@@ -228,9 +230,9 @@ fn waits_after(run: Run<'_>) -> Vec<Finding> {
                 format!("{others}`{}` probably made {} wait", name(by), name(&row.waiter))
             }
         };
+        let longer = if row.time_ns > 0 { human_inline(row.time_ns) + " in" } else { "in".to_owned() };
         let sentence = format!(
-            "{who} {} in {} of {} waits{over} looked at, which ended{within} {of_end}, by chance {chance}",
-            human_inline(row.time_ns),
+            "{who} {longer} {} of {} waits{over} looked at, which ended{within} {of_end}, by chance {chance}",
             run.wording.count(row.waits),
             run.wording.count(of_waits),
         );

@@ -51,14 +51,15 @@ fn made(summary: &Summary, options: &RenderOptions, nobody: &str) -> Made {
     let whole = summary.waits.iter().map(|row| row.time_ns).total();
     for row in &summary.waits {
         // The time has small parts of other waits, too: with many of them, a mean of these waits means nothing.
-        let mean_ns = row.time_ns.checked_div(row.waits).filter(|mean| *mean <= row.longest_ns);
+        let known = |ns: u64| Some(ns).filter(|ns| *ns > 0 || row.of_waits.is_none());
+        let mean_ns = row.time_ns.checked_div(row.waits).filter(|mean| *mean <= row.longest_ns).and_then(known);
         let mut cells = vec![
             text(&row.waiter),
-            Cell::Whole(row.time_ns),
+            Cell::known(known(row.time_ns)),
             Cell::Share { part: row.time_ns, whole },
             Cell::Whole(row.waits),
             Cell::known(mean_ns),
-            Cell::Whole(row.longest_ns),
+            Cell::known(known(row.longest_ns)),
         ];
         cells.extend(has_p99.then(|| Cell::known(row.p99_without_ns)));
         if is_inferred {

@@ -30,7 +30,9 @@ figures! {
         by_value: Option<String> = key;
         /// Told: waits of which the largest part is owed to it. Inferred: waits that ended right after it.
         waits: u64 = sum;
-        /// All parts of waits that are owed to it.
+        /// All parts of waits that are owed to it. Of an inferred row whose span mostly held the thread of the waiter,
+        /// and began after the wait: how much longer these waits took than the others of these calls; 0 where there
+        /// are too few others. Where two spans fit, they share the time.
         time_ns: u64 = sum;
         /// The longest part of a wait that is owed to it.
         longest_ns: u64 = most;

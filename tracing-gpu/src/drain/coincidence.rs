@@ -43,6 +43,27 @@ struct Claim {
     octave: u8,
     after: Sums,
     all: u64,
+    /// How long all of these waits took, and what other waits of the name there are, of any length: their number, and
+    /// how long they took.
+    all_time: u64,
+    others: [u64; 2],
+}
+
+impl Claim {
+    /// How much longer the waits took than they would have otherwise, and the longest; 0 where that is not known. What
+    /// only held the thread of the waiter made a wait longer that may have had to take some time anyway, as long as
+    /// other waits of the name did.
+    fn time(&self) -> [u64; 2] {
+        let Sums { waits, time, longest, filled, .. } = self.after;
+        match self.others {
+            _ if filled * 2 <= waits => [time, longest],
+            [others, took] if others >= MOMENTS => {
+                let usual = took / others;
+                [time.saturating_sub(usual.saturating_mul(waits)), longest.saturating_sub(usual)]
+            }
+            _ => [0; 2],
+        }
+    }
 }
 
 pub(super) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValues), rate: Rate) -> Vec<WaitStats> {
@@ -52,11 +73,14 @@ pub(super) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValu
     }
     let mut found = Vec::new();
     for (waiter, rows) in all.iter() {
-        let row = |(claim, value): (Claim, Option<String>)| {
+        let row = |(claim, value): (Claim, Option<String>), (all, claimed): (u64, u64)| {
             let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
             let window = ns(WINDOWS[usize::from(claim.window)]);
             let before_ns = if claim.window < LATE { 0 } else { window / 2 };
-            let [time, longest] = [claim.after.time, claim.after.longest].map(|ticks| rate.ns(u128::from(ticks)));
+            // Where two fit, a wait counts once.
+            let [time, longest] =
+                claim.time().map(|time| u128::from(time) * u128::from(all.min(claimed)) / u128::from(claimed.max(1)));
+            let [time, longest] = [time, longest].map(|ticks| rate.ns(ticks));
             let mut row = WaitStats::new(
                 label_shown(names, *waiter),
                 Some(label_shown(names, claim.by.label)),
@@ -82,7 +106,9 @@ pub(super) fn inferred(rows: &[(Key, Sums)], (names, asked): (&Names, &AskedValu
             claims.retain(|(of_name, _)| of_name.by.label != claim.by.label);
             claims.push((claim, Some(texts)));
         }
-        found.extend(claims.into_iter().map(row));
+        let all = claims.iter().map(|(claim, _)| claim.all_time).largest();
+        let claimed = claims.iter().fold(0, |sum: u64, (claim, _)| sum.saturating_add(claim.time()[0]));
+        found.extend(claims.into_iter().map(|claim| row(claim, (all, claimed))));
     }
     found
 }
@@ -139,7 +165,8 @@ fn all_claims(rows: &Keyed<Key, Sums>, is_asked: fn(&By) -> bool) -> Vec<Claim> 
             let (after, all) = (longer(by, window, octave), longer(any, window, octave));
             let is_first = |early| is_first(&longer(by, early, octave), &longer(By::ANY, early, octave));
             // What fills each wait may as well run during waits for something else: others must do without it.
-            let without = longer(any, window, 0).waits.saturating_sub(longer(by, window, 0).waits);
+            let [of_any, of_name] = [any, by].map(|by| longer(by, window, 0));
+            let without = of_any.waits.saturating_sub(of_name.waits);
             let may_fill_all = after.held * 2 > after.waits && without < after.waits;
             let is_cause = after.began_with * FIRST_PART <= after.waits
                 && !may_fill_all
@@ -148,7 +175,9 @@ fn all_claims(rows: &Keyed<Key, Sums>, is_asked: fn(&By) -> bool) -> Vec<Claim> 
                 0 => is_cause && is_no_chance(&after, &all),
                 _ => is_telling(&after, &all),
             };
-            is_claimed.then_some(Claim { by, window, octave, after, all: all.waits.saturating_sub(after.own) })
+            let others = [without, of_any.time.saturating_sub(of_name.time)];
+            let (all, all_time) = (all.waits.saturating_sub(after.own), all.time);
+            is_claimed.then_some(Claim { by, window, octave, after, all, all_time, others })
         })
     };
     names.into_iter().filter_map(claim).in_vec()
@@ -295,6 +324,26 @@ mod tests {
         assert_eq!(with(50, 49), [], "it may fill all waits for something else");
         assert_eq!(with(25, 49), claimed, "half of the times it had begun before");
         assert_eq!(with(26, 49), []);
+    }
+
+    /// A timer would have ended it, or a message.
+    #[test]
+    fn what_held_the_thread_made_a_wait_longer_by_what_exceeds_other_waits() {
+        let longer = |waits: u64, filled: u64, others: u64| {
+            let mut rows = Keyed::default();
+            let after = Sums { filled, ..sums(waits, waits, 1) };
+            let other = Sums { time: others * TIME / 4, ..sums(others, others, 0) };
+            for (key, sums) in [(key(ANY, 24), sums(waits, waits, 0)), (key(1, 24), after), (key(ANY, 22), other)] {
+                _ = rows.insert(key, sums);
+            }
+            let claims = claims(&rows);
+            let [claim] = claims[..] else { panic!("{claims:?}") };
+            claim.time()
+        };
+        assert_eq!(longer(50, 50, 50), [50 * TIME / 4 * 3, TIME / 4 * 3]);
+        assert_eq!(longer(50, 26, 10), [50 * TIME / 4 * 3, TIME / 4 * 3]);
+        assert_eq!(longer(50, 26, 9), [0; 2], "how long they take otherwise is not known");
+        assert_eq!(longer(50, 25, 50), [50 * TIME, TIME], "it mostly ended the waits");
     }
 
     #[test]

@@ -110,6 +110,9 @@ pub(crate) struct Sums {
     pub(crate) began_with: u64,
     /// In how many of the waits the range had only held the thread, and not begun before.
     pub(crate) held: u64,
+    /// In how many of the waits of calls the thread was held by an instance that began after the wait: without it, the
+    /// wait may have ended some time earlier, as where a timer was late.
+    pub(crate) filled: u64,
     /// Of a value: how many waits tasks had that have it. They do not count as waits for it.
     pub(crate) own: u64,
 }
@@ -123,6 +126,7 @@ impl Sums {
         self.moments += more.moments;
         self.began_with += more.began_with;
         self.held += more.held;
+        self.filled += more.filled;
         self.own += more.own;
     }
 }
@@ -137,10 +141,12 @@ struct State {
     of_poll: Option<PollWait>,
     /// Memory for one look.
     seen: Vec<Seen>,
-    /// What ended, its age, and a mark: where a thread waited, that it began with the wait; where a call did, that it
-    /// only held the thread.
-    ended: Vec<(By, u64, bool)>,
+    ended: Vec<EndedBefore>,
 }
+
+/// What ended, its age, and two marks. Where a thread waited: that it began with the wait. Where a call did: that it
+/// only held the thread; and that its last instance did, and began after the wait.
+type EndedBefore = (By, u64, [bool; 2]);
 
 /// A wait that is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -267,15 +273,16 @@ impl Coincidences {
             let span = units(wait.length()).min(known.saturating_sub(before));
             let ended =
                 state.seen.iter().filter(|seen| seen.had_begun || held_by == Some(seen.label)).filter_map(|seen| {
-                    let is_marked = if is_thread { seen.began_with } else { !seen.had_begun };
-                    Some((By::label(seen.label), seen.age.checked_sub(before)?, is_marked))
+                    let marks =
+                        if is_thread { [seen.began_with, false] } else { [!seen.had_begun, seen.fills(held_by)] };
+                    Some((By::label(seen.label), seen.age.checked_sub(before)?, marks))
                 });
             // Not what the call itself did when it began to wait.
             state.ended.clear();
             state.ended.extend(ended.filter(|(_, age, _)| age + 1 < span));
             self.add(state, &wait, window, (units(ticks), span));
             let of_values = [units(ticks), units(now - since).min(known), units(now)];
-            task.into_iter().for_each(|task| state.add_values(&wait, task, window, of_values));
+            task.into_iter().for_each(|task| state.add_values(&wait, (task, held_by), window, of_values));
         }
         if is_thread {
             state.late = Some(wait);
@@ -338,7 +345,7 @@ impl Coincidences {
             let span = unit.units(at - wait.since).min(known);
             let of_queue = |seen: &&Seen| seen.woken.is_some_and(|(label, _)| label == wait.waiter);
             let ended = state.seen.iter().filter(|seen| seen.had_begun && !of_queue(seen));
-            let ended = ended.map(|seen| (By::label(seen.label), seen.age, seen.began_with));
+            let ended = ended.map(|seen| (By::label(seen.label), seen.age, [seen.began_with, false]));
             state.ended.clear();
             state.ended.extend(ended.filter(|(_, age, _)| age + 1 < span));
             self.add(state, &wait, window, (ticks, span));
@@ -349,17 +356,17 @@ impl Coincidences {
     /// Adds a look at a wait to the rows of what ended within the window, and to that of all. In units.
     fn add(&self, state: &mut State, wait: &Wait, window: u8, (within, span): (u64, u64)) {
         let State { rows, ended, .. } = state;
-        let mut add = |&(by, _, is_marked): &(By, u64, bool), by_chance| {
+        let mut add = |&(by, _, [is_marked, fills]): &EndedBefore, by_chance| {
             let key = wait.key(by, window);
             if rows.len() < MOST || rows.get(&key).is_some() {
                 let marked = u64::from(is_marked);
                 let (began_with, held) = if wait.is_of_thread { (marked, 0) } else { (0, marked) };
-                rows.row(key).add(&Sums { by_chance, began_with, held, ..wait.sums() });
+                rows.row(key).add(&Sums { by_chance, began_with, held, filled: fills.into(), ..wait.sums() });
             } else {
                 self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
             }
         };
-        add(&(By::ANY, 0, false), 0);
+        add(&(By::ANY, 0, [false; 2]), 0);
         in_window(ended, within, span, add);
     }
 
@@ -464,7 +471,13 @@ impl State {
     /// Adds a wait to the rows of the values of calls that ended within the window before its end. Calls of one name
     /// may wait in one queue, but which of them do is not known: one that waited for something else seems to be the
     /// head of the queue. So the queue is not followed.
-    fn add_values(&mut self, wait: &Wait, task: Task<'_>, window: u8, [within, span, now]: [u64; 3]) {
+    fn add_values(
+        &mut self,
+        wait: &Wait,
+        (task, held_by): (Task<'_>, Option<u32>),
+        window: u8,
+        [within, span, now]: [u64; 3],
+    ) {
         let Self { values, seen, ended, .. } = self;
         let own = || seen.iter().filter(|seen| seen.had_begun && seen.label == task.label && seen.age + 1 < span);
         if own().any(|seen| seen.age <= within) {
@@ -475,15 +488,17 @@ impl State {
         }
         let codes = own().flat_map(|seen| {
             let began_with = wait.is_of_thread && seen.began_with;
-            seen.codes.map(|code| (By { label: task.label, code }, seen.age, began_with))
+            let marks = [began_with, seen.fills(held_by)];
+            seen.codes.map(|code| (By { label: task.label, code }, seen.age, marks))
         });
         ended.clear();
         ended.extend(codes.filter(|(by, ..)| by.code != 0 && !task.codes.contains(&by.code)));
-        in_window(ended, within, span, |&(by, age, began_with), by_chance| {
+        in_window(ended, within, span, |&(by, age, [began_with, fills]), by_chance| {
             let row = value_row(values, wait.key(by, window));
             // Of a value that comes once, no moment is kept.
             let is_new = row.waits > 0 && task.values.is_new_moment([wait.waiter, by.code, window.into()], now - age);
-            row.add(&Sums { by_chance, moments: is_new.into(), began_with: began_with.into(), ..wait.sums() });
+            let [moments, began_with, filled] = [is_new, began_with, fills].map(u64::from);
+            row.add(&Sums { by_chance, moments, began_with, filled, ..wait.sums() });
             task.values.want(by.code, row.waits);
         });
         value_row(values, wait.key(By::any_value(task.label), window)).add(&wait.sums());
@@ -513,8 +528,9 @@ fn known(endings: &AllEndings, now: Ticks) -> u64 {
 struct Seen {
     label: u32,
     age: u64,
-    /// Whether it had begun before the wait.
+    /// Whether it had begun before the wait, and whether its last instance had.
     had_begun: bool,
+    was_entered: bool,
     /// Whether the wait began when the range did, or when its thread went off the CPU: it may wait for the waiter.
     began_with: bool,
     /// If it began with the end of a wait: who waited, and when the first of that queue went on.
@@ -534,7 +550,14 @@ impl Seen {
         let off_since = ending.off_since.and_then(|off| unit.age(off, at_latest));
         let began_with = begun.is_some_and(|age| age < close) || off_since.is_some_and(|age| age < 3 * close);
         let woken = ending.woken.and_then(|woken| Some((woken.label(), unit.age(woken, now)?)));
-        Some(Self { label, age, had_begun: begun.is_some(), began_with, woken, codes: ending.codes })
+        let was_entered = ending.entered.is_some_and(|entered| unit.age(entered, since).is_some());
+        let had_begun = begun.is_some();
+        Some(Self { label, age, had_begun, was_entered, began_with, woken, codes: ending.codes })
+    }
+
+    /// Whether an instance of it that began after the wait has held the thread for most of the wait.
+    fn fills(&self, held_by: Option<u32>) -> bool {
+        held_by == Some(self.label) && !self.was_entered
     }
 }
 
@@ -546,9 +569,8 @@ fn head_of_queue(seen: &[Seen], waiter: u32, waited: u64, window: u64) -> u64 {
 }
 
 /// Calls `found` with the last end of each name or value that ended within the window, and with the part of the time
-/// before it that comes as close after such an end. `ended` has these, ages, and whether they began with the wait;
-/// `span`: how far back they are known. All times are in units.
-fn in_window(ended: &mut [(By, u64, bool)], window: u64, span: u64, mut found: impl FnMut(&(By, u64, bool), u64)) {
+/// before it that comes as close after such an end. `span`: how far back they are known. All times are in units.
+fn in_window(ended: &mut [EndedBefore], window: u64, span: u64, mut found: impl FnMut(&EndedBefore, u64)) {
     order::by(ended, Ord::cmp);
     for of_label in ended.chunk_by(|one, next| one.0 == next.0) {
         let Some(first) = of_label.first().filter(|(_, age, _)| *age <= window) else { continue };
@@ -586,7 +608,7 @@ mod tests {
 
     fn found(ended: &[(u32, u64)], span: u64) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
-        let mut ended: Vec<_> = ended.iter().map(|&(label, age)| (By::label(label), age, false)).collect();
+        let mut ended: Vec<_> = ended.iter().map(|&(label, age)| (By::label(label), age, [false; 2])).collect();
         in_window(&mut ended, units(WINDOW), span, |(by, ..), chance| all.push((by.label, chance)));
         all
     }
@@ -666,6 +688,20 @@ mod tests {
             all.map(|(key, _)| key.by.label).collect::<Vec<_>>()
         };
         assert_eq!([found(None), found(Some(HOLDER))], [vec![ANY], vec![HOLDER, ANY]]);
+        let filled = |begun: Ticks, entered: Ticks, held_by: Option<u32>| {
+            let all = AllEndings::new(&clock());
+            let marks = [mark_at(HOLDER, begun), mark_at(HOLDER, entered), None];
+            all.make(0).unwrap().end(mark_at(HOLDER, until - WINDOW / 2), marks, Codes::default());
+            let coincidences = Coincidences::default();
+            coincidences.look((&all, &clock()), (WAITER, Waiter::Call(held_by, None)), [began, until]);
+            let all = coincidences.copy().into_iter().filter(|(key, _)| key.by == By::label(HOLDER) && key.window == 0);
+            all.map(|(_, sums)| [sums.held, sums.filled]).collect::<Vec<_>>()
+        };
+        let (before, after) = (began - WINDOW, began + WINDOW);
+        assert_eq!(filled(after, after, Some(HOLDER)), [[1, 1]]);
+        assert_eq!(filled(before, after, Some(HOLDER)), [[0, 1]]);
+        assert_eq!(filled(before, before, Some(HOLDER)), [[0, 0]]);
+        assert_eq!(filled(before, after, None), [[0, 0]]);
         let has_held = |range: [Ticks; 2], wait: [Ticks; 2]| {
             let ran_since = (wait[1] - range[1]) << 20;
             super::has_held(&clock(), range.map(|at| at << 20), ran_since, wait.map(|at| at << 20))
