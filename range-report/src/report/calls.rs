@@ -16,12 +16,13 @@ use crate::text::width::wrapped;
 use crate::{CallStats, CallTotals, Quantile, Summary, Times};
 
 /// The description of the figures, for the page.
-pub(super) const ABOUT: &str = "Spans that are futures, from creation to close, and then the outermost other spans, from entry to exit, or in their \
-     lifetimes. On thread is time in polls, and in CUDA, on and off CPU what is known of it; awaited is the rest until \
-     the last poll: ready for a poll, waiting for a child call, for GPU work that it launched, or otherwise; awaited \
-     self is that in which no child was alive; outlived is time after the last poll; in batch is time in which a batch \
-     that served the call was open, and share~ an estimate: its part of their running time; GPU share~, of the \
-     operations that they launched.";
+pub(super) const ABOUT: &str = "Spans that are futures, from creation to close, and then the outermost other spans, \
+                                from entry to exit, or in their lifetimes. On thread is time in polls, and in CUDA, on \
+                                and off CPU what is known of it; awaited is the rest until the last poll: ready for a \
+                                poll, waiting for a child call, for GPU work that it launched, or otherwise; awaited \
+                                self is that in which no child was alive; outlived is time after the last poll; in \
+                                batch is time in which a batch that served the call was open, and share~ an estimate: \
+                                its part of their running time; GPU share~, of the operations that they launched.";
 /// *In CUDA*, *off CPU*, *ready*, *GPU work* and *outlived* get columns if they are this part of the latency of some
 /// row.
 const WORTH_A_COLUMN: u64 = 100;

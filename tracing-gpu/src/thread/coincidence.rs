@@ -65,8 +65,8 @@ const UNUSED: Duration = Duration::from_millis(10);
 /// Values that take longer to format are costly.
 const COSTLY: Duration = Duration::from_micros(200);
 
-/// Waits of one name and of about one length (a power of two, in nanoseconds) that ended within a window after a range of one name; or
-/// all that were looked at ([`ANY`]).
+/// Waits of one name and of about one length (a power of two, in nanoseconds) that ended within a window after a range
+/// of one name; or all that were looked at ([`ANY`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub(crate) waiter: u32,
