@@ -11,6 +11,7 @@
 //! A program with a planted [`Cause`] states which span the first line of the verdict must name.
 
 pub mod call_log;
+pub mod shapes;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
