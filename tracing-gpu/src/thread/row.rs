@@ -274,7 +274,7 @@ impl Row {
         });
     }
 
-    /// A copy as of one moment. The owning thread may be writing: the sums change once in 28 instances.
+    /// A copy as of one moment. The owning thread may be writing: the sums change once in 24 instances.
     ///
     /// Single durations never change, so they are copied once, up to the count. Durations that a histogram page has
     /// counted since then affect only the median.
