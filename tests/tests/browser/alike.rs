@@ -5,7 +5,7 @@ use range_report::timeline::{Call, Ending, Item, Range, Sink};
 use serde_json::json;
 use tests::with;
 use tracing_gpu::analysis::{Finding, FindingKind};
-use tracing_gpu::summary::TreeNode;
+use tracing_gpu::summary::{LongestInstance, TreeNode};
 use tracing_gpu::{RenderOptions, Report, Summary};
 
 use crate::chromium::Browser;
@@ -117,7 +117,12 @@ fn a_call_waits_where_the_run_does() {
 /// A phase selected by a click has the report's average, which excludes a long first call.
 #[test]
 fn a_first_call_counts_in_no_average() {
-    let linear = with(leaf("linear", 20, 464 * MS), |it| it.max_ns = 450 * MS);
+    let linear = with(leaf("linear", 20, 464 * MS), |it| {
+        it.max_ns = 450 * MS;
+        it.longest = Some(with(LongestInstance::default(), |longest| {
+            (longest.ns, longest.is_first, longest.number, longest.of) = (450 * MS, true, Some(1), 20);
+        }));
+    });
     let summary = with(Summary::default(), |it| it.tree = vec![linear, leaf("other", 4, 8 * MS)]);
     let finding = found(&summary, FindingKind::OneLongCall);
     let mut browser = shown("alike-first.html", &summary, &[]);

@@ -4,7 +4,7 @@ use range_report::export::HtmlSink;
 use range_report::timeline::Sink;
 use serde_json::json;
 use tests::with;
-use tracing_gpu::summary::{CallStats, Quantile, RangeStats, RangeStyle, Times, TreeNode};
+use tracing_gpu::summary::{CallStats, LongestInstance, Quantile, RangeStats, RangeStyle, Times, TreeNode};
 use tracing_gpu::{Comparison, RenderOptions, Report, Summary};
 
 use crate::chromium::Browser;
@@ -26,6 +26,9 @@ fn calls_have_a_table_and_what_waits_is_said() {
     node.quantiles = vec![Quantile::new(0.999, 2e6, false)];
     let mut warm = TreeNode::new("linear");
     (warm.calls, warm.instances, warm.total_ns, warm.self_ns, warm.max_ns) = (20, 20, 464 * MS, 464 * MS, 450 * MS);
+    let mut longest = LongestInstance::default();
+    (longest.ns, longest.is_first, longest.number, longest.of) = (450 * MS, true, Some(1), 20);
+    warm.longest = Some(longest);
     let mut summary = Summary::default();
     summary.ranges = vec![RangeStats::new("query_db", Times::new(60, 9 * MS))];
     (summary.tree, summary.calls) = (vec![node, warm], vec![query]);
@@ -53,7 +56,7 @@ fn calls_have_a_table_and_what_waits_is_said() {
         assert!(head.to_string().contains(r#""Awaited","Awaited self","p99.9""#), "{head}");
         let said = browser.text("document.querySelector('#panel caption').innerText");
         assert!(said.contains("~~ most time awaited: query_db 1.690 s (100.0%)"), "{said}");
-        assert!(said.contains("`linear`: one call 450.0 ms, the others 736.8 µs each"), "{said}");
+        assert!(said.contains("`linear`: first call 450.0 ms, the others 736.8 µs each"), "{said}");
         let mean = "[...document.querySelectorAll('#panel tbody tr')][1].children[6].innerText";
         assert_eq!(browser.text(mean), "736.8 µs");
         browser.screenshot(&folder().join(format!("waiting-{scheme}.png")));
