@@ -458,7 +458,7 @@ impl Call {
 
     /// Whether it is the closed call of a plain span, and awaits one child.
     fn stands_for_one(&self) -> bool {
-        self.state.load(Relaxed) & (CLOSED | GONE - AWAITED) == CLOSED | AWAITED && self.is_plain()
+        self.state.load(Relaxed) & (CLOSED | (GONE - AWAITED)) == CLOSED | AWAITED && self.is_plain()
     }
 
     pub(crate) fn set_joined(&self) {

@@ -163,7 +163,7 @@ impl Calls {
     fn regain<'a>(&'a self, mut call: &'a Call, now: Ticks) {
         while call.state.fetch_and(!GONE, Relaxed) & GONE != 0
             && let Some(above) = self.get(call.parent.load(Relaxed))
-            && above.regain_child(call, now) & (CLOSED | GONE - AWAITED) == CLOSED
+            && above.regain_child(call, now) & (CLOSED | (GONE - AWAITED)) == CLOSED
         {
             call = above; // a plain span stands for its children
         }
