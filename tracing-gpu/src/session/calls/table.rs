@@ -265,6 +265,7 @@ impl Calls {
         }
         let ended = call.end(now);
         let (parent, is_plain) = (call.parent.load(Relaxed), call.is_plain());
+        let last_active = call.idle_since.load(Relaxed);
         let is_left_open = call.open_here.load(Acquire) != 0;
         let more = if is_left_open { LEFT_OPEN } else { 0 };
         let before = call.state.fetch_add(CLOSED | more, AcqRel); // none of the two is set
@@ -273,16 +274,20 @@ impl Calls {
         }
         let has_children = before & (AWAITED - CHILD) != 0;
         if !(is_plain && has_children) {
-            self.end_above(spare, parent, ended.closed.saturating_sub(ended.outlived), before & GONE != 0);
+            let last = ended.closed.saturating_sub(ended.outlived);
+            // On a registry, the plain span closes after its children.
+            let last = if is_plain { last.max(last_active) } else { last };
+            self.end_above(spare, parent, last, before & GONE != 0);
         }
         Some(ended)
     }
 
     /// Ends a child of this call, whose last poll ended then. With the last child of a plain span, that ends, too.
-    fn end_above(&self, spare: Option<&Spare>, mut id: CallId, last: Ticks, mut is_gone: bool) {
+    fn end_above(&self, spare: Option<&Spare>, mut id: CallId, mut last: Ticks, mut is_gone: bool) {
         while let Some(above) = self.get(id) {
             let (parent, is_plain) = (above.parent.load(Relaxed), above.is_plain());
             let (before, is_unneeded) = above.end_child(last, is_gone);
+            last = above.idle_since.load(Relaxed);
             if is_unneeded {
                 self.give(spare, id);
             }

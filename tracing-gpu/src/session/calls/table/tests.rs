@@ -204,6 +204,38 @@ fn what_is_created_in_a_plain_span_is_awaited_around_it() {
     }
 }
 
+/// A task that another thread runs, while its parent waits for it and then for something else. On a registry, the plain
+/// span closes last.
+#[test]
+fn a_task_of_a_plain_span_is_awaited_until_it_ends() {
+    for closes_last in [false, true] {
+        let (calls, spare) = (new_calls(), Spare::default());
+        let above = calls.begin(&spare, HERE, place(), 0, 0);
+        let make = calls.begin(&spare, HERE, place(), above, 0);
+        let enter = |thread, id, now| enter_call(&calls, thread, calls.get(id).unwrap(), now, Left::Other, 0);
+        let exit = |thread, id, now| calls.exit(thread, id, now, OnCpu::default());
+        enter(HERE, above, 0);
+        enter(HERE, make, 1);
+        let task = calls.begin(&spare, HERE, place(), make, 1);
+        exit(HERE, make, 2);
+        let close = |id, now| assert!(calls.end(Some(&spare), id, now).is_some());
+        if !closes_last {
+            close(make, 2);
+        }
+        exit(HERE, above, 3);
+        enter(ELSEWHERE, task, 10);
+        exit(ELSEWHERE, task, 60);
+        close(task, 60);
+        if closes_last {
+            close(make, 61);
+        }
+        enter(HERE, above, 100);
+        exit(HERE, above, 101);
+        assert_eq!(calls.end(Some(&spare), above, 101).unwrap().idle, 40, "{closes_last}");
+        assert_eq!(calls.alive([&spare].into_iter()), 0);
+    }
+}
+
 /// A registry's ids of two threads, by the number of the thread and of the span.
 fn span(thread: u64, number: u64) -> u64 {
     thread << 38 | number
