@@ -131,6 +131,11 @@ impl Call {
         self.log.lock().expect("no panic")
     }
 
+    /// Whether it is planned to be in this state.
+    pub fn is_planted(&self, state: State) -> bool {
+        self.planted[state] > 0
+    }
+
     /// To be called right after its span was created.
     pub fn is_created(&self) {
         let mut log = self.log();
