@@ -1,5 +1,5 @@
-// Makes wakes and writes late, as an idle virtual processor and a slow tool do: after each wait that another thread or a
-// timer has ended, and after each write, the thread spins for so many microseconds. Preloaded by `run`, which sets
+// Makes wakes and writes late, as an idle virtual processor and a slow tool do: after each wait that another thread or
+// a timer has ended, and after each write, the thread spins for so many microseconds. Preloaded by `run`, which sets
 // LATE_WAKE_US and LATE_WRITE_US.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -37,8 +37,8 @@ static void spin(const char *variable) {
 LATE("LATE_WAKE_US", int, epoll_wait, (int fd, struct epoll_event *all, int most, int ms), (fd, all, most, ms))
 LATE("LATE_WAKE_US", int, poll, (struct pollfd *all, nfds_t count, int ms), (all, count, ms))
 LATE("LATE_WAKE_US", int, nanosleep, (const struct timespec *time, struct timespec *left), (time, left))
-LATE("LATE_WAKE_US", int, clock_nanosleep, (clockid_t clock, int flags, const struct timespec *time, struct timespec *left),
-     (clock, flags, time, left))
+LATE("LATE_WAKE_US", int, clock_nanosleep,
+     (clockid_t clock, int flags, const struct timespec *time, struct timespec *left), (clock, flags, time, left))
 LATE("LATE_WRITE_US", ssize_t, write, (int fd, const void *bytes, size_t count), (fd, bytes, count))
 
 // Rust waits for locks and threads by this.

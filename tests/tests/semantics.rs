@@ -37,8 +37,8 @@ fn row<'a>(summary: &'a Summary, label: &str) -> &'a tracing_gpu::summary::Times
     &row.unwrap_or_else(|| panic!("no row {label} in {:?}", summary.ranges)).times
 }
 
-/// The cancelled calls of a row. Where a thread is stopped between the last poll and the drop, their number is unknown: it
-/// is as expected then.
+/// The cancelled calls of a row. Where a thread is stopped between the last poll and the drop, their number is unknown:
+/// it is as expected then.
 fn known_cancelled(row: &CallStats, expected: u64) -> u64 {
     row.cancelled.unwrap_or(expected)
 }

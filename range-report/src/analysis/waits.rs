@@ -116,8 +116,8 @@ fn life(node: &TreeNode) -> u128 {
     u128::from(node.total_ns) + u128::from(node.awaited_ns.unwrap_or(0))
 }
 
-/// The node's calls, if they are few, live nearly as long as the run, and wait for work: for at least half of their life
-/// or, if a child has many more calls, longer than they run themselves.
+/// The node's calls, if they are few, live nearly as long as the run, and wait for work: for at least half of their
+/// life or, if a child has many more calls, longer than they run themselves.
 fn as_loop(node: &TreeNode, summary: &Summary) -> Option<LongCalls> {
     let own_wait = own_wait(node);
     let waits = own_wait > 0 && u128::from(own_wait) * 2 >= life(node);

@@ -219,8 +219,8 @@ fn who_ended_a_wait_is_told_or_inferred() {
             };
             let mut rows: Vec<_> = summary.waits.iter().map(row).collect();
             rows.sort();
-            // Not each wait is looked at, to save time; and where threads go on late, too few end right after what ended
-            // them. No other name is inferred.
+            // Not each wait is looked at, to save time; and where threads go on late, too few end right after what
+            // ended them. No other name is inferred.
             if let Some((who, resource, waits, of_waits)) = rows.pop_if(|(.., of_waits)| of_waits.is_some()) {
                 assert_eq!((&*who, &*resource), ("waiter for holds", ""), "{tier}: {:?}", summary.waits);
                 assert!((10..=60).contains(&waits) && of_waits >= Some(waits), "{tier}: {:?}", summary.waits);

@@ -94,8 +94,8 @@ fn of_futures_that_are_not_entered_to_be_dropped_it_is_unknown_how_many_were_can
     }
 }
 
-/// The order of polls decides, and no time: a future that waits in the poll in which its child has finished, and one that
-/// drops its child in a later poll.
+/// The order of polls decides, and no time: a future that waits in the poll in which its child has finished, and one
+/// that drops its child in a later poll.
 #[test]
 fn what_is_dropped_in_a_later_poll_was_cancelled() {
     for tier in BOTH {

@@ -202,8 +202,7 @@ pub(super) fn by_node(rows: &[CallCopy<'_>]) -> (Keyed<u32, NodeCalls>, Vec<(u32
     (nodes.into_iter().map(|(id, _, node)| (id, node)).collect(), uncounted)
 }
 
-/// Of at most one call in so many may it be unknown whether it was cancelled: a thread is seldom stopped right before it
-/// drops a finished future.
+/// One call in so many may be unsure: a thread is seldom stopped right before it drops a finished future.
 const UNSURE_PART: u64 = 100;
 
 /// If futures are not entered for their drop, a last poll after a wait looks like the drop of a cancelled future.

@@ -27,8 +27,8 @@ use crate::record::{LinkedId, OnCpu, Place, RangeNumbers};
 use crate::span::codes::{Codes, FIELDS};
 
 /// Pauses before an entry, in ticks. They decide only where [`Around`] does not. A finished future is dropped right
-/// after its last poll; a cancelled future has waited before its drop. A timeout polls once more before it gives up, and
-/// `select!` may, so a future that they cancel looks finished.
+/// after its last poll; a cancelled future has waited before its drop. A timeout polls once more before it gives up,
+/// and `select!` may, so a future that they cancel looks finished.
 #[derive(Clone, Copy, Debug)]
 struct Pauses {
     /// A finished future is dropped within this time after its last poll.

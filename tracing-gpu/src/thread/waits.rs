@@ -146,7 +146,8 @@ pub(crate) struct ValueSums {
 pub(crate) struct ValueWaits(Mutex<Keyed<[u32; 2], ValueSums>>);
 
 impl ValueWaits {
-    /// A wait has ended that began then; waits of `long` ask for values. `is_own`: the largest part of it is owed to calls of the waiter's name.
+    /// A wait has ended that began then; waits of `long` ask for values. `is_own`: the largest part of the wait is owed
+    /// to calls of the waiter's name.
     pub(crate) fn add(
         &self,
         waiter: Creditor,

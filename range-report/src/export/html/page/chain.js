@@ -57,7 +57,8 @@ function sayMore(one, root) {
   const { ends } = STATES[one.state];
   const target = leadsTo(one, root);
   const next = target >= 0 ? '. A click leads to ' + nameOf(target) : ends ? '. It ends at ' + ends : '';
-  const part = one.share < 1 ? '. ' + percent(one.share, 1) + ' of its own time in ' + nameOf(one.item) + ' was so, and when is not recorded' : '';
+  const ofOwn = () => '. ' + percent(one.share, 1) + ' of its own time in ' + nameOf(one.item);
+  const part = one.share < 1 ? ofOwn() + ' was so, and when is not recorded' : '';
   const off = one.state.startsWith('off') ? systemCall(nameOf(one.item ?? root)) : '';
   return time + one.says + inAll + part + others + evidence + off + next + '.';
 }
@@ -119,7 +120,8 @@ function stripOf(item) {
   const says = element('p', 'state-says');
   const whole = Math.max(1, lengthOf(item));
   const buttons = shown.map((one) => {
-    const button = buttonFor(() => follow(item, one), 'state ' + STATES[one.state].look, one.several ? '' : sayShare(one));
+    const share = one.several ? '' : sayShare(one);
+    const button = buttonFor(() => follow(item, one), 'state ' + STATES[one.state].look, share);
     button.style.flexGrow = (one.to - one.from) / whole;
     if (one.by && one.state !== 'cuda') button.style.setProperty('--color', colorOfName(one.by));
     button.tabIndex = -1;
