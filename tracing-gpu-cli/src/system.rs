@@ -65,7 +65,7 @@ const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
-/// Those of these signals, one bit each.
+/// The signals whose bits are set.
 fn signals_of(bits: u64) -> impl Iterator<Item = c_int> {
     (1..=64).filter(move |signal| bits & bit(*signal) != 0)
 }

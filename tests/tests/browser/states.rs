@@ -46,7 +46,7 @@ fn shown(name: &str, items: &[Item<'static>]) -> Browser {
     browser
 }
 
-/// Of each call on the page how much its segments differ from its latency, in ns.
+/// For each call on the page, by how much its segments differ from its latency, in ns.
 const DIFFERENCES: &str = "[...page.calls.item].filter((item) => item >= 0).map((item) => {
     const segments = page.statesOf(item);
     let at = page.run.start[item];
