@@ -146,7 +146,7 @@ fn a_page_is_made_from_a_summary_and_replaces_none_by_itself() {
     assert_eq!(run(&["-o", page.to_str().expect("UTF-8")]), (Some(0), String::new()));
     assert_eq!(fs::read_to_string(&page).expect("a page"), written);
     // A finding that is off is not on the page.
-    let finding = "one call 2.000 ms, the others";
+    let finding = "first call 2.000 ms, the others";
     assert!(written.contains(finding));
     let set = ["-o", page.to_str().expect("UTF-8"), "--without", "one_long_call"];
     assert_eq!(run(&set), (Some(0), String::new()));
