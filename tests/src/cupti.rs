@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use gpu_activity::cupti::decode::{Record, Records, Step};
 use gpu_activity::cupti::library::Library;
-use gpu_activity::cupti::{ENQUEUE, Filled, Options, PROFILER, Session, Sink, Strides, start};
+use gpu_activity::cupti::{ApiRecords, ENQUEUE, Filled, Options, PROFILER, Session, Sink, Strides, start};
 use gpu_activity::graph::GraphChange;
 use gpu_activity::record::{Api, ApiCall, Detail, Details, GpuOp};
 use gpu_activity::source::{Lost, Recorded, Source};
@@ -58,6 +58,12 @@ impl Cupti {
     #[must_use]
     pub fn version(&self) -> (u32, String) {
         (self.library.version(), self.library.version_name())
+    }
+
+    /// Whether it can record calls of chosen functions.
+    #[must_use]
+    pub fn records_functions(&self) -> bool {
+        self.library.records_functions()
     }
 
     /// Bytes of a record of this kind.
@@ -161,14 +167,20 @@ impl Sink for Collector {
 
 impl Recording {
     /// Starts a session, or returns the reason why it cannot start.
-    pub fn start(api_records: bool, buffer_bytes: usize) -> Result<Self, String> {
+    pub fn start(api_records: ApiRecords, buffer_bytes: usize) -> Result<Self, String> {
         Self::of(Options { api_records, details: Details::NONE, graphs: Graphs::Nodes, buffer_bytes, in_init: false })
     }
 
     /// Starts a session that records graphs as a whole.
     pub fn of_whole_graphs(buffer_bytes: usize) -> Result<Self, String> {
         let graphs = Graphs::Whole;
-        Self::of(Options { api_records: false, details: Details::NONE, graphs, buffer_bytes, in_init: false })
+        Self::of(Options {
+            api_records: ApiRecords::None,
+            details: Details::NONE,
+            graphs,
+            buffer_bytes,
+            in_init: false,
+        })
     }
 
     fn of(options: Options) -> Result<Self, String> {

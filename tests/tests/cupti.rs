@@ -143,7 +143,32 @@ fn functions_have_the_numbers_that_are_asked_for() {
                 "{cuda}: {number} is {theirs:?}, not {ours}"
             );
         }
-        assert_eq!(told["runtime 211"], "cudaLaunchKernel_v7000");
+        let runtime: Vec<(u32, String)> = serde_json::from_value(told["runtime"].clone()).expect("names");
+        assert!(runtime.contains(&(211, "cudaLaunchKernel_v7000".to_owned())), "{cuda}");
+    }
+}
+
+/// CUDA 12.5 is the first whose library can do that.
+#[test]
+fn newer_libraries_record_calls_of_chosen_functions() {
+    for (cuda, path) in libraries() {
+        let is_newer = !["11.8", "12.4"].contains(&cuda);
+        assert_eq!(look(&path)["records_functions"], is_newer, "{cuda}");
+    }
+}
+
+/// Otherwise a name would be misspelled, and all calls of its function recorded.
+#[test]
+fn slight_functions_exist() {
+    let (_, newest) = libraries().pop().expect("a library");
+    let told = look(&newest);
+    let of = |api: &str| -> Vec<(u32, String)> { serde_json::from_value(told[api].clone()).expect("names") };
+    let known = [of("all"), of("runtime")].concat();
+    for slight in gpu_activity::cupti::SLIGHT {
+        let of_apis = ["cu", "cuda", "__cuda"].map(|api| format!("{api}{slight}"));
+        let is_version = |rest: &str| rest.is_empty() || rest.starts_with('_');
+        let is_it = |name: &str| of_apis.iter().any(|own| name.strip_prefix(&**own).is_some_and(is_version));
+        assert!(known.iter().any(|(_, name)| is_it(name)), "{slight}");
     }
 }
 

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use gpu_activity::cupti::ApiRecords;
 use range_report::stats::{Lean, order};
-use range_report::timeline::Graphs;
+use range_report::timeline::{ApiCalls, Graphs};
 use range_report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
@@ -314,6 +315,7 @@ settings! {
     sample_budget: usize = 64 << 20;
     gpu_memory: usize = 256 << 20;
     graphs: Graphs = Graphs::Whole;
+    api_calls: ApiCalls = ApiCalls::Auto;
     timeline_memory: usize = 128 << 20;
     hot_percent: f64 = 90.0;
     /// Additional folds.
@@ -380,9 +382,15 @@ impl Config {
         self.enabled && self.statistics && self.off_cpu.unwrap_or_else(|| self.reports.contains(&Report::OffCpu))
     }
 
-    /// Whether single calls of the CUDA API are recorded.
-    pub(crate) fn wants_calls(&self) -> bool {
-        self.reports.iter().any(|report| report.needs_calls()) || self.has_page()
+    /// Which calls of the CUDA API are recorded.
+    pub(crate) fn api_records(&self) -> ApiRecords {
+        if self.api_calls == ApiCalls::All || self.reports.iter().any(|report| report.needs_all_calls()) {
+            ApiRecords::All
+        } else if self.reports.iter().any(|report| report.needs_calls()) || self.has_page() {
+            ApiRecords::Weighty
+        } else {
+            ApiRecords::None
+        }
     }
 
     /// The path of the file of this output.

@@ -257,11 +257,11 @@ pub use range_report::export::joined;
 #[cfg(feature = "import")]
 #[doc(hidden)]
 pub use range_report::import;
-#[doc(inline)]
-pub use range_report::timeline::Graphs;
 #[cfg(feature = "html")]
 #[doc(hidden)]
 pub use range_report::timeline::Sink;
+#[doc(inline)]
+pub use range_report::timeline::{ApiCalls, Graphs};
 #[cfg(feature = "compare")]
 pub use range_report::{Comparison, compare};
 pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};

@@ -60,6 +60,8 @@ driver::functions! {
     graph_id = c"cuptiGetGraphId": fn(*mut c_void, *mut u32),
     graph_exec_id = c"cuptiGetGraphExecId": fn(*mut c_void, *mut u32),
     time_events = c"cuptiActivityEnableCudaEventDeviceTimestamps": fn(u8),
+    record_driver = c"cuptiActivityEnableDriverApi": fn(u32, u8),
+    record_runtime = c"cuptiActivityEnableRuntimeApi": fn(u32, u8),
 }
 
 /// Domains of callbacks.
@@ -289,6 +291,22 @@ impl Library {
         let switch = if on { self.functions.enable_kind } else { self.functions.disable_kind };
         // SAFETY: CUPTI refuses unknown kinds.
         answer(unsafe { switch(kind) })
+    }
+
+    /// Whether calls of a function can be recorded without those of all others: from CUDA 12.5 on.
+    #[must_use]
+    pub fn records_functions(&self) -> bool {
+        self.newer.record_driver.is_some() && self.newer.record_runtime.is_some()
+    }
+
+    /// Switches records of one function's calls. `None` if the library cannot do that, or has no such function.
+    pub(crate) fn record_function(&self, api: Api, number: u32, on: bool) -> Option<()> {
+        let switch = match api {
+            Api::Driver => self.newer.record_driver,
+            Api::Runtime => self.newer.record_runtime,
+        };
+        // SAFETY: takes a number, which CUPTI refuses if it does not know it, and a boolean.
+        switch.and_then(|switch| answer(unsafe { switch(number, on.into()) }).ok())
     }
 
     /// Whether event records contain the time at which their stream reached them. `None` if the library cannot record

@@ -30,9 +30,8 @@ use range_report::timeline::Graphs;
 /// What to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether to record all calls of the runtime and the driver, with the entry of every driver call. Otherwise only
-    /// the entries of calls that put work on a GPU are noted.
-    pub api_records: bool,
+    /// Which calls of the runtime and the driver to record.
+    pub api_records: ApiRecords,
     /// Kinds of details to record.
     pub details: Details,
     /// What of CUDA graphs to record.
@@ -42,6 +41,19 @@ pub struct Options {
     /// Whether the driver is calling us inside `cuInit` (`InitializeInjection`). Then only the driver's version is
     /// queried.
     pub in_init: bool,
+}
+
+/// Which calls of the runtime and the driver are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApiRecords {
+    /// None. Only the entries of calls that put work on a GPU are noted.
+    #[default]
+    None,
+    /// All except those that only query or set something, as `cudaGetDevice` does. A library before CUDA 12.5 records
+    /// all.
+    Weighty,
+    /// All.
+    All,
 }
 
 /// The largest number of unread changes of graphs: as many as of all large graphs that are made between two reads.
@@ -67,13 +79,13 @@ static RUNNING: AtomicBool = AtomicBool::new(false);
 /// Whether a session of this process has recorded graphs by their nodes. Then all later ones do.
 static BY_NODES: AtomicBool = AtomicBool::new(false);
 
-/// Whether the last session records API calls and does not watch slight functions yet.
+/// Whether the last session records calls of functions whose entries it does not watch yet.
 static UNWATCHED: AtomicBool = AtomicBool::new(false);
 /// The last session that was started.
 static LAST: Mutex<Option<&'static Session>> = Mutex::new(None);
 
-/// To be called before our own calls on streams. Such calls are slight, and a session that records API calls must watch
-/// slight functions from then on, to tell our calls from the program's.
+/// To be called before our own calls on streams. Such calls are slight or queries, and a session that records them must
+/// watch their entries from then on, to tell our calls from the program's.
 #[inline]
 pub fn before_own_calls() {
     if UNWATCHED.load(Ordering::Relaxed) && !forks::is_child() {
@@ -85,7 +97,7 @@ pub fn before_own_calls() {
 fn watch_last() {
     let last = LAST.lock();
     if let Some(session) = last.filter(|_| UNWATCHED.swap(false, Ordering::Relaxed)) {
-        own_calls::during(|| session.watch_slight());
+        own_calls::during(|| session.watch_all_recorded());
     }
 }
 
@@ -95,6 +107,8 @@ pub struct Session {
     device: Device,
     subscriber: OnceCell<Subscriber>,
     details: Details,
+    /// Whether calls are recorded by their functions, and not all of them.
+    records_functions: bool,
     enabled: Mutex<Vec<Kind>>,
     dropped: AtomicU64,
     over: AtomicBool,
@@ -154,6 +168,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
     static TOLD: Once = Once::new();
     forks::watch();
     TOLD.call_once(|| forks::in_forked_child(receive::forked));
+    let records_functions = options.api_records == ApiRecords::Weighty && library.records_functions();
     POOL.allow(options.buffer_bytes);
     POOL.prepare();
     let session: &'static Session = Box::leak(Box::new(Session {
@@ -174,6 +189,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
         device,
         subscriber: OnceCell::new(),
         details: options.details,
+        records_functions,
         enabled: Mutex::new(Vec::new()),
         dropped: AtomicU64::new(0),
         over: AtomicBool::new(false),
@@ -185,7 +201,7 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
     session.subscribe(on_call)?;
     session.enable(options).inspect_err(|_| session.stop())?;
     *LAST.lock() = Some(session);
-    UNWATCHED.store(options.api_records, Ordering::Relaxed);
+    UNWATCHED.store(options.api_records != ApiRecords::None, Ordering::Relaxed);
     Ok(session)
 }
 
@@ -216,10 +232,13 @@ impl Session {
             .map_err(refused("cuptiActivityRegisterCallbacks"))?;
         let Some(subscriber) = self.subscriber.get().copied() else { return Ok(()) };
         self.enable_callbacks(subscriber, options).map_err(refused("cuptiEnableCallback"))?;
+        if self.records_functions {
+            self.record_weighty(true);
+        }
         let by_nodes = options.graphs == Graphs::Nodes || BY_NODES.load(Ordering::Relaxed);
         for kind in Kind::ALL {
             let is_asked = match kind {
-                Kind::Driver | Kind::Runtime => options.api_records,
+                Kind::Driver | Kind::Runtime => options.api_records != ApiRecords::None && !self.records_functions,
                 // With `Off` nobody watches who opens memory of another process.
                 Kind::MemcpyPeer => self.receiver.devices.are_several() || !by_nodes || options.graphs == Graphs::Off,
                 Kind::Graph => !by_nodes,
@@ -255,9 +274,9 @@ impl Session {
             let _first = self.receiver.typed_nodes.set(typed.in_vec());
             let _first = self.receiver.opens_memory.set(self.numbers_of(calls::opens_memory).in_vec());
         }
-        if options.api_records {
+        if options.api_records != ApiRecords::None {
             self.receiver.library.domain(subscriber, Domain::Driver, true)?;
-            for number in self.slight() {
+            for number in self.numbers_of(|name| calls::is_slight(Api::Driver, name) || calls::is_query(name)) {
                 self.receiver.library.callback(subscriber, Domain::Driver, number, false)?;
             }
             return Ok(());
@@ -285,21 +304,32 @@ impl Session {
         refused.map_or(Ok(()), Err)
     }
 
-    /// The numbers of slight functions.
-    fn slight(&self) -> impl Iterator<Item = u32> {
-        self.numbers_of(|name| calls::SLIGHT.contains(&name))
+    /// Switches records of the calls that are not slight.
+    fn record_weighty(&self, on: bool) {
+        for api in [Api::Driver, Api::Runtime] {
+            for number in self.numbers_in(api, |name| !calls::is_slight(api, name)) {
+                let _known_to_be_there = self.receiver.library.record_function(api, number, on);
+            }
+        }
     }
 
     /// The numbers, in this library, of the driver's functions whose names match.
     fn numbers_of(&self, is_such: impl Fn(&str) -> bool) -> impl Iterator<Item = u32> {
-        let name = |number: &u32| self.receiver.library.function_name(Api::Driver, *number);
+        self.numbers_in(Api::Driver, is_such)
+    }
+
+    fn numbers_in(&self, api: Api, is_such: impl Fn(&str) -> bool) -> impl Iterator<Item = u32> {
+        let name = move |number: &u32| self.receiver.library.function_name(api, *number);
         (1..calls::NUMBERS).filter(move |number| name(number).is_some_and(|name| is_such(&name)))
     }
 
-    /// Also calls the sink at the entries of slight functions from now on. For sessions with API records.
-    fn watch_slight(&self) {
+    /// Also calls the sink at the entries of all other functions whose calls are recorded. For sessions with API
+    /// records.
+    fn watch_all_recorded(&self) {
         let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
-        for number in self.slight() {
+        let are_recorded =
+            |name: &str| calls::is_query(name) || !self.records_functions && calls::is_slight(Api::Driver, name);
+        for number in self.numbers_of(are_recorded) {
             let _known_to_be_there = self.receiver.library.callback(*subscriber, Domain::Driver, number, true);
         }
     }
@@ -395,6 +425,9 @@ impl Session {
         // Whole graphs last: a graph that is launched meanwhile must not be recorded by its nodes.
         for kind in enabled.into_iter().rev() {
             let _nothing_to_be_done = self.receiver.library.kind(kind as u32, false);
+        }
+        if self.records_functions {
+            self.record_weighty(false);
         }
         if self.details.has(Details::EVENT_TIMES) {
             let _nothing_to_be_done = self.receiver.library.time_events(false);
@@ -499,18 +532,20 @@ impl Source for Session {
         })
     }
 
-    /// Names the library and the driver.
+    /// Names the library and the driver, and what is not recorded.
     fn describe(&self) -> String {
         let is_missing =
             |kind: &Kind| *kind != Kind::Graph && kind.is_asked(self.details) && !self.receiver.strides.readable(*kind);
         let left_out: Vec<&str> = Kind::ALL.into_iter().filter(is_missing).map(Kind::name).in_vec();
         let driver = cuda_version(self.device.driver_version);
-        let without = if left_out.is_empty() {
-            String::new()
-        } else {
-            format!("; without {}", range_report::joined(left_out, ", "))
-        };
-        format!("{}, driver for CUDA {driver}{without}", self.name())
+        let mut said = format!("{}, driver for CUDA {driver}", self.name());
+        if !left_out.is_empty() {
+            said = said + "; without " + &range_report::joined(left_out, ", ");
+        }
+        if self.records_functions {
+            said += "; without calls that only query or set something (`api=all` records them)";
+        }
+        said
     }
 
     /// The profiler of the program's framework, `torch.profiler` in a process with PyTorch. Reads `/proc/self/maps`.

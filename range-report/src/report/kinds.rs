@@ -121,7 +121,13 @@ impl Report {
     /// Whether it needs single calls of the CUDA API.
     #[must_use]
     pub const fn needs_calls(self) -> bool {
-        matches!(TABLE[self as usize].2, Needs::Calls | Needs::Stream)
+        matches!(TABLE[self as usize].2, Needs::Calls | Needs::AllCalls | Needs::Stream)
+    }
+
+    /// Whether it needs every call of the CUDA API, also those that only query or set something.
+    #[must_use]
+    pub const fn needs_all_calls(self) -> bool {
+        matches!(TABLE[self as usize].2, Needs::AllCalls)
     }
 
     /// Whether it needs all ranges, calls and operations in order.
@@ -137,9 +143,11 @@ enum Needs {
     Spans,
     /// The GPU's work, which CUPTI records.
     Activity,
-    /// GPU work, and single calls of the CUDA API, both from CUPTI.
+    /// GPU work, and those calls of the CUDA API that explain something, both from CUPTI.
     Calls,
-    /// The same, and every range in order, as in a timeline.
+    /// GPU work, and all calls of the CUDA API, both from CUPTI.
+    AllCalls,
+    /// As [`Calls`](Self::Calls), and every range in order, as in a timeline.
     Stream,
 }
 
@@ -149,13 +157,13 @@ const TABLE: &[(Report, &str, Needs)] = &[
     (Report::Tree, "tree", Needs::Spans),
     (Report::Calls, "calls", Needs::Spans),
     (Report::Categories, "categories", Needs::Spans),
-    (Report::Nvprof, "nvprof", Needs::Calls),
-    (Report::Torch, "torch", Needs::Calls),
+    (Report::Nvprof, "nvprof", Needs::AllCalls),
+    (Report::Torch, "torch", Needs::AllCalls),
     (Report::GpuProjection, "gpu_projection", Needs::Activity),
     (Report::Kernels, "kernels", Needs::Activity),
     (Report::MemTime, "mem_time", Needs::Activity),
     (Report::MemSize, "mem_size", Needs::Activity),
-    (Report::Api, "api", Needs::Calls),
+    (Report::Api, "api", Needs::AllCalls),
     (Report::OpenAcc, "openacc", Needs::Spans),
     (Report::RangeKernels, "range_kernels", Needs::Activity),
     (Report::Hot, "hot", Needs::Calls),

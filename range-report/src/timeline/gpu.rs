@@ -98,6 +98,47 @@ pub enum Api {
     Runtime,
 }
 
+/// Which calls of the CUDA API are recorded, if a report or a page needs any.
+///
+/// ```
+/// use range_report::timeline::ApiCalls;
+///
+/// assert_eq!("all".parse(), Ok(ApiCalls::All));
+/// assert_eq!(ApiCalls::default().to_string(), "auto");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ApiCalls {
+    /// All calls, if a report lists them: `nvprof`, `torch` or `api`. Otherwise all except those that only query or set
+    /// something in well under a microsecond, as `cudaGetDevice` and `cuCtxGetCurrent` do. A framework may make twenty
+    /// of these for each launch.
+    #[default]
+    Auto,
+    /// All calls, for timelines without such a report, too.
+    All,
+}
+
+impl fmt::Display for ApiCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Auto => "auto",
+            Self::All => "all",
+        })
+    }
+}
+
+impl FromStr for ApiCalls {
+    type Err = UnknownName;
+
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
+        match word {
+            "auto" => Ok(Self::Auto),
+            "all" => Ok(Self::All),
+            _ => Err(UnknownName::new("choice of API calls", word, "auto or all")),
+        }
+    }
+}
+
 /// How much of a CUDA graph is recorded when it is replayed.
 ///
 /// ```

@@ -16,7 +16,7 @@ pub use detail::{
     Detail, Details, EventRecord, MemoryOperation, NewStream, Overhead, OverheadKind, PlacedDetail, StreamKind, Wait,
     WaitKind,
 };
-pub use gpu::{Api, Graphs, Kernel, Memory, Work, graph_name};
+pub use gpu::{Api, ApiCalls, Graphs, Kernel, Memory, Work, graph_name};
 
 use crate::summary::{IdleCause, MemoryKind, Process, RangeStyle, Summary};
 

@@ -52,7 +52,7 @@ fn main() {
         }
         ["start"] => println!(
             "{}",
-            Recording::start(false, 0).map_or_else(
+            Recording::start(gpu_activity::cupti::ApiRecords::None, 0).map_or_else(
                 |reason| reason,
                 |recording| {
                     let described = recording.describe();

@@ -3,11 +3,12 @@
 //!
 //! ```text
 //! LD_LIBRARY_PATH=driver TRACING_GPU_CUPTI=libcupti.so.13 \
-//!     cupti_child cost LAUNCHES [each | outside] [api] [fast] [once] [subscriber]
+//!     cupti_child cost LAUNCHES [each | outside] [api | why] [fast] [once] [subscriber]
 //! ```
 //!
-//! `each`: a span around each launch, instead of around 1,000; `outside`: no spans; `api`: with API tables; `fast`:
-//! without pauses; `once`: one round instead of four; `subscriber`: without a registry.
+//! `each`: a span around each launch, instead of around 1,000; `outside`: no spans; `api`: with API tables; `why`: with
+//! the reports of the command; `fast`: without pauses; `once`: one round instead of four; `subscriber`: without a
+//! registry.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,11 @@ const PACE: Duration = Duration::from_micros(3_000);
 pub(crate) fn run(fake: &Fake, launches: &str, options: &[&str]) {
     let launches: u32 = launches.parse().expect("a number of launches");
     let is = |option: &str| options.contains(&option);
-    let reports: &[Report] = if is("api") { &[Report::Kernels, Report::Api] } else { &[Report::Kernels] };
+    let reports: &[Report] = match (is("api"), is("why")) {
+        (true, _) => &[Report::Kernels, Report::Api],
+        (_, true) => &[Report::Why, Report::Tree, Report::Ranges, Report::Hot],
+        _ => &[Report::Kernels],
+    };
     let builder = Profiler::builder().gpu(Gpu::Cupti).report(reports.iter().copied()).output(Output::None);
     let profiler = start(builder, if is("subscriber") { "subscriber" } else { "layer" });
     let launch = fake.launcher(HANDLE, c"spin", 10);

@@ -19,7 +19,7 @@ static void (*request)(uint8_t **, size_t *, size_t *);
 static void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
 static uint64_t no_clock(void) { return 0; }
 static uint64_t (*now)(void) = no_clock;
-static uint8_t kinds[64], calls[4][CALLS];
+static uint8_t kinds[64], calls[4][CALLS], recorded[6][CALLS];
 static size_t dropped;
 
 /* Buffers that hold records; the last one is written to. Launches and flushes may be of two threads. */
@@ -86,7 +86,7 @@ int cuptiGetCallbackName(uint32_t domain, uint32_t number, const char **name) {
     { 1, 304, "cuCtxGetCurrent" }, { 1, 689, "cuGraphAddKernelNode_v2" }, { 1, 307, "cuLaunchKernel" },
     { 1, 690, "cuGraphAddNode_v2" }, { 1, 691, "cuIpcOpenMemHandle_v2" },
     { 1, 308, "cuProfilerStart" }, { 1, 309, "cuProfilerStop" }, { 1, 324, "cuCtxPushCurrent_v2" },
-    { 2, 211, "cudaLaunchKernel_v7000" },
+    { 1, 122, "cuEventQuery" }, { 2, 211, "cudaLaunchKernel_v7000" }, { 2, 17, "cudaGetDevice_v3020" },
   };
   for (size_t each = 0; each < sizeof named / sizeof *named; each++)
     if (named[each].domain == domain && named[each].number == number) return *name = named[each].name, OK;
@@ -144,6 +144,17 @@ int cuptiActivityEnable(uint32_t kind) {
   if (kind == 51 && nodes_recorded) abort();
   return kinds[kind] = 1, OK;
 }
+#ifndef BEFORE_12_5
+/* Records of one function, whether or not its kind is enabled. */
+static int record_function(uint32_t kind, uint32_t number, uint8_t on) {
+  FAILS(1);
+  if (!on_call || !request || now == no_clock) return OUT_OF_ORDER;
+  if (number >= CALLS) return INVALID_PARAMETER;
+  return recorded[kind][number] = on, OK;
+}
+int cuptiActivityEnableDriverApi(uint32_t number, uint8_t on) { return record_function(4, number, on); }
+int cuptiActivityEnableRuntimeApi(uint32_t number, uint8_t on) { return record_function(5, number, on); }
+#endif
 /* Newer ones have these. A graph, and a node of a graph, is its own number. */
 static int times_events;
 int cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t on) {
@@ -295,7 +306,7 @@ void fake_calls_itself(size_t correlation) { calls_itself = correlation; }
 static void called(uint32_t kind, uint32_t number, uint32_t correlation, uint64_t start) {
   uint32_t record[10] = { kind, number };
   uint64_t end = now();
-  if (!kinds[kind]) return;
+  if (!kinds[kind] && !recorded[kind][number]) return;
   memcpy(&record[2], &start, 8);
   memcpy(&record[4], &end, 8);
   record[6] = 4321, record[7] = (uint32_t)(uintptr_t)pthread_self(), record[8] = correlation, record[9] = result;
@@ -395,8 +406,10 @@ void fake_graph(uint32_t number, void *graph, void *node, void *original) {
   if (on_call && calls[3][number]) on_call(user, 3, number, data);
 }
 
-/* Whether a kind is enabled, a callback of a domain, or for kind 0 the times of events. */
+/* Whether a kind is enabled, a callback of a domain, records of a function (4 and 5: the kinds of their APIs), or for
+   kind 0 the times of events. */
 int fake_enabled(uint32_t domain, uint32_t number) {
+  if (domain > 3) return recorded[domain][number];
   return domain ? calls[domain][number] : number ? kinds[number] : times_events;
 }
 

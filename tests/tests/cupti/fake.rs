@@ -23,6 +23,10 @@ pub(crate) const START: u32 = 308;
 pub(crate) const STOP: u32 = 309;
 /// A minor function, which only queries something.
 pub(crate) const SLIGHT: u32 = 304;
+/// `cuEventQuery`.
+pub(crate) const QUERY: u32 = 122;
+/// `cudaGetDevice_v3020`, which calls `SLIGHT`.
+pub(crate) const GET_DEVICE: u32 = 17;
 /// `cudaLaunchKernel_v7000`, which calls `cuLaunchKernel`.
 pub(crate) const RUNTIME_LAUNCH: u32 = 211;
 
@@ -147,7 +151,8 @@ impl Fake {
         unsafe { send(number, graph, node, original) };
     }
 
-    /// The kinds of records that are enabled, or the callbacks of a domain.
+    /// The kinds of records that are enabled, the callbacks of a domain, or the functions of an API that are recorded
+    /// without the others (4 for the driver, 5 for the runtime).
     pub(crate) fn enabled(&self, domain: u32) -> Vec<u32> {
         let enabled = self.function::<unsafe extern "C" fn(u32, u32) -> c_int>("fake_enabled");
         let numbers = if domain == 0 { 0..64 } else { 0..800 };

@@ -279,7 +279,9 @@ fn who_has_cupti_is_named() {
     ] {
         assert_eq!(note(libraries, "39"), [format!("{refused}{who}{all_the_same}")]);
     }
-    let cupti = format!("CUPTI 13.0 ({}), driver for CUDA 13.0", folder().join("libcupti.so.13").display());
+    let library = folder().join("libcupti.so.13");
+    let without = "without calls that only query or set something (`api=all` records them)";
+    let cupti = format!("CUPTI 13.0 ({}), driver for CUDA 13.0; {without}", library.display());
     assert_eq!(note("", "0"), [&*cupti]);
     let others = "If the program uses torch.profiler, that shows no device events: CUPTI serves one profiler at a time, \
                   here this one (`gpu=off` leaves it CUPTI).";

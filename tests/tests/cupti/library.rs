@@ -19,12 +19,13 @@ pub(crate) fn look(path: &Path) -> Value {
     check_values(&cupti);
     let named: Vec<(u32, &str, Option<String>)> =
         known_functions().map(|(number, name)| (number, name, cupti.function_name(Api::Driver, number))).collect();
-    let all: Vec<(u32, String)> =
-        (1..1024).filter_map(|number| Some((number, cupti.function_name(Api::Driver, number)?))).collect();
-    let runtime = cupti.function_name(Api::Runtime, 211);
+    let all = |api| -> Vec<(u32, String)> {
+        (1..1024).filter_map(|number| Some((number, cupti.function_name(api, number)?))).collect()
+    };
     json!({
         "path": cupti.path(), "version": cupti.version().0, "version_name": cupti.version().1,
-        "strides": strides, "named": named, "all": all, "runtime 211": runtime,
+        "strides": strides, "named": named, "all": all(Api::Driver), "runtime": all(Api::Runtime),
+        "records_functions": cupti.records_functions(),
     })
 }
 

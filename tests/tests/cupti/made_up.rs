@@ -12,10 +12,15 @@ pub(crate) fn folder() -> &'static Path {
     FOLDER.get_or_init(|| {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cupti");
         std::fs::create_dir_all(folder.join("driver")).expect("a folder");
-        for (source, library) in [("cuda.c", "driver/libcuda.so.1"), ("cupti.c", "libcupti.so.13")] {
+        for (source, library, options) in [
+            ("cuda.c", "driver/libcuda.so.1", &[][..]),
+            ("cupti.c", "libcupti.so.13", &[]),
+            ("cupti.c", "libcupti.so.12", &["-DBEFORE_12_5"]),
+        ] {
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cupti").join(source);
             let mut cc = Command::new("cc");
-            cc.args(["-shared", "-fPIC", "-pthread", "-Wall", "-Werror", "-Wno-unused-parameter", "-o"]);
+            cc.args(["-shared", "-fPIC", "-pthread", "-Wall", "-Werror", "-Wno-unused-parameter"]);
+            cc.args(options).arg("-o");
             let built = cc.arg(folder.join(library)).arg(source).status().expect("cc, with which Rust links");
             assert!(built.success(), "cc cannot build {library}");
         }
@@ -77,6 +82,13 @@ fn more_records_than_a_buffer_holds() {
 #[test]
 fn records_of_the_api() {
     scenario("api", &[]);
+}
+
+#[test]
+fn slight_calls_are_recorded_only_where_all_are_asked_for_or_all_come() {
+    scenario("weighty", &[]);
+    let older = folder().join("libcupti.so.12");
+    scenario("weighty_before_12_5", &[("TRACING_GPU_CUPTI", older.to_str().expect("UTF-8"))]);
 }
 
 #[test]

@@ -3,12 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use gpu_activity::cupti::{ApiRecords, before_own_calls};
 use range_report::timeline::{Api, Work};
 use tests::cupti::{Recording, Seen};
 use tracing_gpu::summary::RangeStyle;
 use tracing_gpu::{ClockPair, Gpu, Output, Profiler, Summary};
 
-use crate::fake::{COPY, Fake, GRAPH, LAUNCH, SYNCHRONIZE, monotonic};
+use crate::fake::{COPY, Fake, GET_DEVICE, GRAPH, LAUNCH, QUERY, RUNTIME_LAUNCH, SLIGHT, SYNCHRONIZE, monotonic};
 use crate::graphs::EXECUTABLE;
 
 const BUDGET: usize = 8 << 20;
@@ -17,6 +18,8 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
     match scenario {
         "whole" => whole(fake),
         "api" => api(fake),
+        "weighty" => weighty(fake, true),
+        "weighty_before_12_5" => weighty(fake, false),
         "budget" => budget(fake),
         "period" => period(fake, 500),
         "older" => period(fake, 2_000),
@@ -29,7 +32,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
     }
 }
 
-fn start(api_records: bool) -> Recording {
+fn start(api_records: ApiRecords) -> Recording {
     Recording::start(api_records, BUDGET).unwrap_or_else(|reason| panic!("{reason}"))
 }
 
@@ -40,9 +43,9 @@ fn correlations(seen: &Seen) -> Vec<u32> {
 /// Start, launches, flushes, an orderly end, and all of it once more.
 fn whole(fake: &Fake) {
     for round in 0..2 {
-        let session = start(false);
+        let session = start(ApiRecords::None);
         assert_eq!(
-            Recording::start(false, BUDGET).err().as_deref(),
+            Recording::start(ApiRecords::None, BUDGET).err().as_deref(),
             Some("another profiler of this program is using CUPTI")
         );
         assert_eq!(
@@ -92,7 +95,7 @@ fn whole(fake: &Fake) {
 
 /// With API records, every driver call is reported.
 fn api(fake: &Fake) {
-    let session = start(true);
+    let session = start(ApiRecords::All);
     fake.call(LAUNCH, 1, 5);
     fake.call(SYNCHRONIZE, 2, 9);
     session.flush();
@@ -103,6 +106,34 @@ fn api(fake: &Fake) {
     assert!(seen.calls.iter().all(|call| call.start <= call.end && call.end <= monotonic()));
     session.finish(true);
     assert_eq!([5, 9].map(|context| fake.waited(context)), [1, 0], "only where work was launched");
+}
+
+/// Calls that only query or set something are not recorded where the library can leave them out. Those that wait are,
+/// of either API, and so are queries, with which a program polls. Our own queries are told from the program's.
+fn weighty(fake: &Fake, by_function: bool) {
+    let session = start(ApiRecords::Weighty);
+    assert_eq!([4, 5].map(|kind| fake.enabled(0).contains(&kind)), [!by_function; 2]);
+    assert_eq!([4, 5].map(|kind| fake.enabled(kind).is_empty()), [!by_function; 2]);
+    fake.runtime(RUNTIME_LAUNCH, LAUNCH, 1);
+    fake.runtime(GET_DEVICE, SLIGHT, 2);
+    fake.call(SYNCHRONIZE, 3, 9);
+    fake.call(SLIGHT, 4, 9);
+    fake.call(QUERY, 5, 9);
+    session.flush();
+    let seen = session.take();
+    assert_eq!(seen.entered, [(LAUNCH, 1), (SYNCHRONIZE, 3)]);
+    let calls: Vec<_> = seen.calls.iter().map(|call| (call.correlation, call.api)).collect();
+    let all = [(1, Api::Driver), (1, Api::Runtime), (2, Api::Driver), (2, Api::Runtime), (3, Api::Driver)];
+    let all = [&all[..], &[(4, Api::Driver), (5, Api::Driver)]].concat();
+    let expected = all.into_iter().filter(|(id, _)| !by_function || ![2, 4].contains(id));
+    assert_eq!(calls, expected.collect::<Vec<_>>());
+    before_own_calls();
+    fake.call(SLIGHT, 6, 9);
+    fake.call(QUERY, 7, 9);
+    let entered = session.take().entered;
+    assert_eq!(entered, if by_function { vec![(QUERY, 7)] } else { vec![(SLIGHT, 6), (QUERY, 7)] });
+    session.finish(true);
+    assert_eq!([4, 5].map(|kind| fake.enabled(kind)), [[0; 0]; 2], "the next session may want none");
 }
 
 /// A flush disturbs a replay that is recorded as a whole, so there are few while little arrives.
@@ -133,7 +164,7 @@ fn period(fake: &Fake, ms: u64) {
 
 /// Buffers beyond the budget exist, and their records are counted.
 fn budget(fake: &Fake) {
-    let session = start(false);
+    let session = start(ApiRecords::None);
     for round in 0..3 {
         for correlation in 0..5 {
             fake.tell("fake_new_buffer", 0);
@@ -149,7 +180,7 @@ fn budget(fake: &Fake) {
 
 /// More records than fit into a buffer.
 fn many(fake: &Fake) {
-    let session = start(false);
+    let session = start(ApiRecords::None);
     for correlation in 0..30_000 {
         fake.kernel(correlation, c"k", 1);
     }
@@ -167,7 +198,7 @@ fn many(fake: &Fake) {
 
 /// In a forked child everything returns at once without effect.
 fn fork(fake: &Fake) {
-    let session = start(false);
+    let session = start(ApiRecords::None);
     fake.kernel(1, c"k", 1);
     session.flush();
     fake.kernel(2, c"k", 1);
@@ -200,7 +231,7 @@ fn fork(fake: &Fake) {
 /// At the exit of the process CUPTI gets two seconds: if the first flush hangs, the last one delivers the available
 /// records.
 fn hang(fake: &Fake) {
-    let session = start(false);
+    let session = start(ApiRecords::None);
     fake.kernel(1, c"k", 1);
     let began = Instant::now();
     session.finish(false);

@@ -209,6 +209,7 @@ fn settings(print: &Print, run: Option<&Run>) -> String {
         ("style", print.style.as_deref()),
         ("gpu", run.and_then(|run| run.gpu.as_deref())),
         ("graphs", run.and_then(|run| run.graphs.as_deref())),
+        ("api", run.and_then(|run| run.api.as_deref())),
         ("off_cpu", run.and_then(|run| run.off_cpu.as_deref())),
         ("on_cpu", run.and_then(|run| run.on_cpu.as_deref())),
     ];

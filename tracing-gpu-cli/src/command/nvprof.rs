@@ -10,8 +10,8 @@ use crate::folder::CaptureRange;
 const INSTEAD: &[(&[&str], &str)] = &[
     (
         &["--print-api-trace"],
-        "single calls are in a timeline: `--html run.html --open` shows them; `--sqlite run.sqlite`, and then `nsys \
-         stats -r cuda_api_trace run.sqlite`, lists them",
+        "single calls are in a timeline: `--api all --html run.html --open` shows them; `--api all --sqlite \
+         run.sqlite`, and then `nsys stats -r cuda_api_trace run.sqlite`, lists them",
     ),
     (&["--print-gpu-summary"], "write `--report kernels+mem_time`"),
     (&["--print-api-summary"], "write `--report api`"),

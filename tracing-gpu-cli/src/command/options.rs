@@ -239,6 +239,9 @@ pub(super) struct Run {
     /// What is recorded of a CUDA graph that is replayed: one operation, or each kernel, which costs more
     #[arg(long, value_parser = PossibleValuesParser::new(["whole", "nodes", "off"]))]
     pub(super) graphs: Option<String>,
+    /// Which CUDA calls are recorded: all, or only those that explain something
+    #[arg(long, value_parser = PossibleValuesParser::new(["auto", "all"]))]
+    pub(super) api: Option<String>,
     /// Whether the command looks at threads inside of ranges, to know what they wait for
     #[arg(long, value_parser = PossibleValuesParser::new(["on", "off"]))]
     pub(super) off_cpu: Option<String>,

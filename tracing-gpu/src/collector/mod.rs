@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Rela
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gpu_activity::cupti;
+use gpu_activity::cupti::{self, ApiRecords};
 use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::own_calls as own;
 use gpu_activity::record::{Api, Details, Note};
@@ -59,8 +59,8 @@ impl Shares {
     /// If each API call is noted. Then the default limit has room for a million calls that wait at once.
     const CALLS: Self = Self { buffers: 6, launches: 2, instances: 3, calls: 3, notes: 2 };
 
-    fn of(calls: bool, details: Details) -> Self {
-        if calls || !details.is_empty() { Self::CALLS } else { Self::LAUNCHES }
+    fn of(has_calls: bool, details: Details) -> Self {
+        if has_calls || !details.is_empty() { Self::CALLS } else { Self::LAUNCHES }
     }
 
     fn limits(self, calls: bool, memory: usize) -> Limits {
@@ -164,11 +164,11 @@ impl ActivityTotals {
 }
 
 impl Collector {
-    /// Starts collecting CUPTI's records, in at most `memory` bytes. `calls`: also collects single calls of the CUDA
-    /// API. `in_init`: the driver calls us inside `cuInit`. The error is a sentence for the report.
+    /// Starts collecting CUPTI's records, in at most `memory` bytes. `calls`: which calls of the CUDA API, too.
+    /// `in_init`: the driver calls us inside `cuInit`. The error is a sentence for the report.
     pub(crate) fn start(
         engine: &'static Engine,
-        calls: bool,
+        calls: ApiRecords,
         (details, graphs): (Details, Graphs),
         memory: usize,
         in_init: bool,
@@ -178,11 +178,12 @@ impl Collector {
         }
         let start = || {
             let entry: &'static Entry = Box::leak(Box::new(Entry::new(engine)));
-            let Shares { buffers, .. } = Shares::of(calls, details);
+            let has_calls = calls != ApiRecords::None;
+            let Shares { buffers, .. } = Shares::of(has_calls, details);
             let options =
                 cupti::Options { api_records: calls, details, graphs, buffer_bytes: share(memory, buffers), in_init };
             let session = cupti::start(options, entry).map_err(|unavailable| unavailable.to_string())?;
-            Self::begin(engine, Some((session, entry)), calls, details, memory)
+            Self::begin(engine, Some((session, entry)), has_calls, details, memory)
         };
         start().inspect_err(|_: &String| OWNER.store(0, Release))
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use range_report::stats::{Lean, order};
-use range_report::timeline::{Details, Graphs, Item};
+use range_report::timeline::{ApiCalls, Details, Graphs, Item};
 use range_report::{FindingKind, FindingKinds, Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
@@ -149,6 +149,8 @@ setters! {
     /// How much of a CUDA graph is recorded when it is replayed. [`Profiler::record_graph_nodes`] raises it later.
     /// Default: [`Graphs::Whole`].
     graphs: Graphs;
+    /// Which calls of the CUDA API are recorded. Default: [`ApiCalls::Auto`].
+    api_calls: ApiCalls;
     /// Memory for the GPU's work while it is attributed, in bytes, for all threads and devices together: CUPTI's
     /// buffers, filled buffers that wait to be read, launches and range instances with outstanding operations, other
     /// API calls until they are counted, and the launch notes of threads, which are collected ten times a second, or

@@ -56,7 +56,7 @@ enum Refused {
 }
 
 /// The keys beside those of the outputs, which are listed before the last of them.
-const SETTINGS: [(&str, Set); 21] = [
+const SETTINGS: [(&str, Set); 22] = [
     ("report", |config, value| reports(value).map(|reports| config.reports = reports)),
     ("style", |config, value| parsed(value).map(|style| config.style = style)),
     ("name_from", |config, value| names(value).map(|names| config.fields.name_from = Some(names))),
@@ -65,6 +65,7 @@ const SETTINGS: [(&str, Set); 21] = [
     ("nvtx", |config, value| switch(value).map(|on| config.nvtx = on)),
     ("gpu", |config, value| gpu(value).map(|gpu| config.gpu = gpu)),
     ("graphs", |config, value| parsed(value).map(|graphs| config.graphs = graphs)),
+    ("api", |config, value| parsed(value).map(|calls| config.api_calls = calls)),
     ("on_cpu", |config, value| switch(value).map(|on| config.on_cpu = Some(on))),
     ("off_cpu", |config, value| switch(value).map(|on| config.off_cpu = Some(on))),
     ("hot", |config, value| percent(value).map(|percent| config.hot_percent = percent)),

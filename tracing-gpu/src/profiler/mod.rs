@@ -445,7 +445,7 @@ impl Inner {
                 }
                 self.begin_with_gpu();
                 let details = self.recorder.get().map_or(Details::NONE, |recorder| recorder.details);
-                let calls = self.config.wants_calls();
+                let calls = self.config.api_records();
                 let collector = Collector::start(&self.engine, calls, (details, graphs), gpu_memory, gpu_when_injected)
                     .inspect_err(|_| self.end_without_gpu())?;
                 if let Some(recorder) = self.recorder.get() {

@@ -1,6 +1,8 @@
 //! What a CUDA API call tells about an idle device.
 
+use gpu_activity::cupti::is_slight;
 use range_report::summary::CallKind;
+use range_report::timeline::Api;
 
 /// Code that runs between two calls for less than this time, in nanoseconds, is part of launching.
 pub(super) const BETWEEN_LAUNCHES: u64 = 100_000;
@@ -29,6 +31,8 @@ pub(super) enum Purpose {
     /// The runtime's first step of a launch, before the launch's own CUPTI record begins. Nsight Systems lists it, too.
     /// Without records of it, a launch takes 0.1 us less under this profiler, 0.4 us with CUPTI alone (an H100).
     Prepare,
+    /// It only queries or sets something in no time, and is not always recorded: code of the program.
+    Slight,
     Other,
 }
 
@@ -83,7 +87,10 @@ const BEGINNINGS: &[(&str, Purpose)] = &[
 ];
 
 /// The purpose of a function by CUPTI's name (`cudaMemcpyAsync_v3020`, `cuMemAlloc_v2`).
-pub(super) fn purpose(name: &str) -> Purpose {
+pub(super) fn purpose(api: Api, name: &str) -> Purpose {
+    if is_slight(api, name) {
+        return Purpose::Slight;
+    }
     let name = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or(name);
     if name.starts_with("Memcpy") {
         return if name.contains("Async") { Purpose::CopyLater } else { Purpose::Copy };
@@ -115,7 +122,7 @@ mod tests {
 
     #[test]
     fn questions_and_their_answers_are_no_failures() {
-        let of = |name: &str, result| kind(purpose(name), name, result);
+        let of = |name: &str, result| kind(purpose(Api::Runtime, name), name, result);
         assert_eq!(of("cudaEventQuery_v3020", 0), None);
         assert_eq!(of("cudaEventQuery_v3020", 700), None, "the call that failed is another one");
         assert_eq!(of("cudaStreamSynchronize_v3020", 0), Some(CallKind::Wait));
@@ -152,12 +159,13 @@ mod tests {
             ),
             (&["cudaStreamEndCapture_v10000", "cuStreamEndCapture"], Purpose::EndCapture),
             (
-                &["cudaGetDevice_v3020", "cuStreamWaitEvent", "cudaEventRecord_v3020", "cuGraphicsMapResources"],
+                &["cudaGetDeviceCount_v3020", "cuStreamWaitEvent", "cudaEventRecord_v3020", "cuGraphicsMapResources"],
                 Purpose::Other,
             ),
+            (&["cudaGetDevice_v3020", "cuCtxGetCurrent"], Purpose::Slight),
         ] {
             for name in names {
-                assert_eq!(purpose(name), expected, "{name}");
+                assert_eq!(purpose(Api::Runtime, name), expected, "{name}");
             }
         }
     }

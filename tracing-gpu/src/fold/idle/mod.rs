@@ -253,9 +253,12 @@ impl Fold for Idle {
             Some(known) => *known,
             None => {
                 let number = u16::try_from(self.functions.len()).unwrap_or(NO_FUNCTION);
-                *self.functions.row_or(call.name.to_owned(), || (purpose(call.name), number))
+                *self.functions.row_or(call.name.to_owned(), || (purpose(call.api, call.name), number))
             }
         };
+        if purpose == Purpose::Slight {
+            return;
+        }
         let thread = self.threads.row(call.thread);
         let ApiCall { start, end, correlation, result: code, .. } = *call;
         // It begins no capture; or not this one ends, because of the wrong stream or thread.

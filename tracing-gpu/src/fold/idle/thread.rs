@@ -120,7 +120,7 @@ pub(super) fn in_call(call: &ApiSpan, is_first: bool, is_captured: bool) -> Idle
         Purpose::Load => IdleCause::Loading,
         // Queries of a device, a stream or an attribute belong to the code around them.
         Purpose::Prepare => IdleCause::Launching,
-        Purpose::MayLoad | Purpose::Other => between(duration, Purpose::Other, Purpose::Other),
+        Purpose::MayLoad | Purpose::Other | Purpose::Slight => between(duration, Purpose::Other, Purpose::Other),
     }
 }
 

@@ -132,7 +132,7 @@ fn a_bad_part_is_one_line_and_the_rest_counts() {
             "TRACING_GPU: `nvtx` cannot be `1`: expected on or off",
             &*format!(
                 "TRACING_GPU: `wat` is not known: allowed are off, report, style, name_from, names, bare_fields, nvtx, \
-                 gpu, graphs, on_cpu, off_cpu, hot, percentiles, without, rows, notes, domain, parents, every, \
+                 gpu, graphs, api, on_cpu, off_cpu, hot, percentiles, without, rows, notes, domain, parents, every, \
                  rotate, otlp, {} and signals",
                 files.trim_end_matches(", ")
             ),

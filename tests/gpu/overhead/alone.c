@@ -1,0 +1,73 @@
+// CUPTI alone, as a library for CUDA_INJECTION64_PATH: what records cost without anybody who reads them. ALONE says
+// which: `kernels` (with copies and sets), `weighty` (also the calls that `tracing-gpu` records by default), or `all`
+// (also all calls).
+#include <cupti.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE = 4 << 20, MOST = 64 };
+static struct { uint8_t *memory; int is_out; } pool[MOST];
+static volatile int lock;
+
+static void enter(void) {
+  while (__sync_lock_test_and_set(&lock, 1)) {}
+}
+
+static void CUPTIAPI request(uint8_t **buffer, size_t *size, size_t *most) {
+  int each = 0;
+  enter();
+  while (each < MOST && pool[each].is_out) each++;
+  if (each == MOST) abort();
+  if (!pool[each].memory) pool[each].memory = memset(aligned_alloc(4096, SIZE), 0, SIZE);
+  pool[each].is_out = 1;
+  __sync_lock_release(&lock);
+  *buffer = pool[each].memory, *size = SIZE, *most = 0;
+}
+
+static void CUPTIAPI complete(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t used) {
+  enter();
+  for (int each = 0; each < MOST; each++)
+    if (pool[each].memory == buffer) pool[each].is_out = 0;
+  __sync_lock_release(&lock);
+}
+
+// The functions that are left out: see `SLIGHT` in gpu-activity.
+static const char *const SLIGHT[] = {
+  "CtxGetApiVersion", "CtxGetCurrent", "CtxGetDevice", "CtxGetFlags", "CtxGetId", "CtxPopCurrent", "CtxPushCurrent",
+  "CtxSetCurrent", "DeviceGet", "DevicePrimaryCtxGetState", "DriverGetVersion", "EventElapsedTime", "FuncGetAttribute",
+  "GetDevice", "GetDriverEntryPoint", "GetDriverEntryPointByVersion", "GetErrorName", "GetErrorString", "GetLastError",
+  "GetProcAddress", "KernelGetName", "OccupancyMaxActiveBlocksPerMultiprocessor",
+  "OccupancyMaxActiveBlocksPerMultiprocessorWithFlags", "PeekAtLastError", "PopCallConfiguration",
+  "PushCallConfiguration", "RuntimeGetVersion", "StreamGetCaptureInfo", "StreamGetCtx", "StreamGetDevice",
+  "StreamGetFlags", "StreamGetId", "StreamGetPriority", "StreamIsCapturing", "ThreadExchangeStreamCaptureMode",
+};
+
+static int is_slight(const char *name) {
+  while (*name == '_') name++;
+  name += strncmp(name, "cuda", 4) ? 2 : 4;
+  for (size_t each = 0; each < sizeof SLIGHT / sizeof *SLIGHT; each++) {
+    size_t length = strlen(SLIGHT[each]);
+    if (!strncmp(name, SLIGHT[each], length) && (!name[length] || name[length] == '_')) return 1;
+  }
+  return 0;
+}
+
+int InitializeInjection(void) {
+  const char *which = getenv("ALONE"), *name;
+  cuptiActivityRegisterCallbacks(request, complete);
+  cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY);
+  cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET);
+  if (which && !strcmp(which, "all")) {
+    cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
+    cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
+  } else if (which && !strcmp(which, "weighty")) {
+    for (uint32_t number = 1; number < 1024; number++) {
+      if (!cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, number, &name) && name && !is_slight(name))
+        cuptiActivityEnableRuntimeApi(number, 1);
+      if (!cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, number, &name) && name && !is_slight(name))
+        cuptiActivityEnableDriverApi(number, 1);
+    }
+  }
+  return 1;
+}

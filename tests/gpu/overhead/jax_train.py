@@ -1,0 +1,35 @@
+"""Trains two dense layers with JAX, jitted. Prints the median step in ms."""
+import time
+
+import jax
+import jax.numpy as jnp
+
+STEPS, WARM = 1_000, 100
+
+
+def loss(weights, x, y):
+    first, second = weights
+    return jnp.mean((jnp.tanh(x @ first) @ second - y) ** 2)
+
+
+@jax.jit
+def step(weights, x, y):
+    value, slopes = jax.value_and_grad(loss)(weights, x, y)
+    return [weight - 0.01 * slope for weight, slope in zip(weights, slopes)], value
+
+
+def main():
+    keys = jax.random.split(jax.random.PRNGKey(0), 4)
+    weights = [jax.random.normal(keys[0], (512, 512)) * 0.05, jax.random.normal(keys[1], (512, 16)) * 0.05]
+    x, y = jax.random.normal(keys[2], (256, 512)), jax.random.normal(keys[3], (256, 16))
+    took = []
+    for _ in range(STEPS):
+        began = time.perf_counter()
+        weights, value = step(weights, x, y)
+        value.block_until_ready()
+        took.append(time.perf_counter() - began)
+    took = sorted(took[WARM:])
+    print(f"measured {1e3 * took[len(took) // 2]:.4f} ms a step")
+
+
+main()
