@@ -1,7 +1,9 @@
-"""Element-wise work with CuPy: some 20 launches a step. Prints the median step in ms."""
+"""Element-wise work with CuPy: some 20 launches a step. Prints the time of a step."""
 import time
 
 import cupy
+
+from took import report
 
 STEPS, WARM = 1_000, 100
 
@@ -15,8 +17,7 @@ def main():
             a = cupy.sqrt(a * b + 1.0) - a.mean()
         float(a[0])
         took.append(time.perf_counter() - began)
-    took = sorted(took[WARM:])
-    print(f"measured {1e3 * took[len(took) // 2]:.4f} ms a step")
+    report(took[WARM:], "a step")
 
 
 main()

@@ -1,9 +1,10 @@
-"""Makes words in a captured CUDA graph: one replay and one copy back a word. Prints the median time per word in ms."""
+"""Makes words in a captured CUDA graph: one replay and one copy back a word. Prints the time of a word."""
 import time
 
 import torch
 
 from decoder import LONGEST, Decoder
+from took import report
 
 REQUESTS, STEPS, WARM = 8, 2_000, 200
 span = torch.cuda.nvtx.range
@@ -28,8 +29,7 @@ def main():
             graph.replay()
             words.tolist()
         took.append(time.perf_counter() - began)
-    took = sorted(took[WARM:])
-    print(f"measured {1e3 * took[len(took) // 2]:.4f} ms a word")
+    report(took[WARM:], "a word")
 
 
 main()

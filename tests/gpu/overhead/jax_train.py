@@ -1,8 +1,10 @@
-"""Trains two dense layers with JAX, jitted. Prints the median step in ms."""
+"""Trains two dense layers with JAX, jitted. Prints the time of a step."""
 import time
 
 import jax
 import jax.numpy as jnp
+
+from took import report
 
 STEPS, WARM = 1_000, 100
 
@@ -28,8 +30,7 @@ def main():
         weights, value = step(weights, x, y)
         value.block_until_ready()
         took.append(time.perf_counter() - began)
-    took = sorted(took[WARM:])
-    print(f"measured {1e3 * took[len(took) // 2]:.4f} ms a step")
+    report(took[WARM:], "a step")
 
 
 main()

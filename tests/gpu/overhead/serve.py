@@ -1,13 +1,14 @@
 """A server with continuous batching: 32 requests in flight, with prompts and answers of different lengths. A request
 that ends makes room for the next one, in the same step.
 
-Prints the median over parts of the run of the time per request, in ms: the inverse of the throughput."""
+Prints the time per request, the inverse of the throughput."""
 import random
 import time
 
 import torch
 
 from decoder import WORDS, Decoder
+from took import report
 
 IN_FLIGHT, PARTS, PART = 32, 12, 32
 span = torch.cuda.nvtx.range
@@ -42,8 +43,7 @@ def main():
             ended += len(over)
             while ended >= PART * len(times):
                 times.append(time.perf_counter())
-    parts = sorted(1e3 * (end - begin) / PART for begin, end in zip(times[1:], times[2:]))
-    print(f"measured {parts[len(parts) // 2]:.4f} ms a request")
+    report([(end - begin) / PART for begin, end in zip(times[1:], times[2:])], "a request")
 
 
 main()
