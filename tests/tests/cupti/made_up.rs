@@ -186,7 +186,7 @@ fn launches_that_could_not_be_noted_are_counted() {
 
 #[test]
 fn many_calls_are_collected_before_any_is_forgotten() {
-    profiler("many", &[]);
+    profiler("many", &[("FAKE_VERSION", "28")]);
 }
 
 #[test]
