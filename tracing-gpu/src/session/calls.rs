@@ -105,24 +105,23 @@ pub(crate) enum Left {
 }
 
 /// An entry of a call.
-pub(crate) struct Entry<F: FnOnce(Ticks) -> Around> {
+pub(crate) struct Entry<F: FnOnce(Ticks) -> (Around, bool)> {
     pub(crate) now: Ticks,
     /// The range that its thread left last, if it was one of this call.
     pub(crate) left: Left,
-    /// Whether a tool may have taken part of the time since then.
-    pub(crate) has_tool: bool,
     /// When the thread was done with that range: a tool and a reading of the processor time take long. 0 if at once.
     pub(crate) done: Ticks,
     /// When it was woken for this poll; 0 where it is not known.
     pub(crate) woken: Ticks,
-    /// The range around it; the argument is the last exit of the call.
+    /// The range around it, and whether a tool may have taken part of the time since the last exit of the call, which is
+    /// the argument.
     pub(crate) around: F,
 }
 
-impl Entry<fn(Ticks) -> Around> {
+impl Entry<fn(Ticks) -> (Around, bool)> {
     /// An entry of which nothing more is known.
     pub(crate) fn at(now: Ticks, left: Left) -> Self {
-        Self { now, left, has_tool: false, done: 0, woken: 0, around: |_exited| Around::Unknown }
+        Self { now, left, done: 0, woken: 0, around: |_exited| (Around::Unknown, false) }
     }
 }
 
@@ -272,8 +271,8 @@ impl Call {
     /// Opens an instance. `is_here`: on the thread that created it. Returns how long it was ready, as far as that is
     /// known.
     #[inline]
-    fn enter(&self, is_here: bool, entry: Entry<impl FnOnce(Ticks) -> Around>, pauses: &Pauses) -> u64 {
-        let Entry { now, left, has_tool, done, woken, around } = entry;
+    fn enter(&self, is_here: bool, entry: Entry<impl FnOnce(Ticks) -> (Around, bool)>, pauses: &Pauses) -> u64 {
+        let Entry { now, left, done, woken, around } = entry;
         let mut ready = 0;
         let entries = self.entries.load(Relaxed);
         if entries > 0 {
@@ -292,7 +291,7 @@ impl Call {
             } else if next && pause <= at_once {
                 DROPPED
             } else {
-                let around = around(exited);
+                let (around, has_tool) = around(exited);
                 let is_suspended = pause > if next { pauses.long } else { pauses.short };
                 match around {
                     Around::SamePoll if next => DROPPED,

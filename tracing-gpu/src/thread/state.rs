@@ -366,6 +366,7 @@ impl ThreadState {
     }
 
     /// Whether our ranges go to a tool.
+    #[inline]
     fn has_tool(&self) -> bool {
         self.nvtx && nvtx_rs::is_tool_attached()
     }

@@ -148,7 +148,7 @@ impl Calls {
 
     /// Opens an instance of a call on a thread, as [`Call::enter`].
     #[inline]
-    pub(crate) fn enter(&self, thread: u32, call: &Call, entry: Entry<impl FnOnce(Ticks) -> Around>) -> u64 {
+    pub(crate) fn enter(&self, thread: u32, call: &Call, entry: Entry<impl FnOnce(Ticks) -> (Around, bool)>) -> u64 {
         let now = entry.now;
         let ready = call.enter(call.thread.load(Relaxed) == thread, entry, &self.pauses);
         if call.state.load(Relaxed) & (GONE | CLOSED) == GONE {
@@ -158,15 +158,21 @@ impl Calls {
     }
 
     /// Its parent awaits a call again that looked dropped.
-    #[cold]
-    #[inline(never)]
-    fn regain<'a>(&'a self, mut call: &'a Call, now: Ticks) {
-        while call.state.fetch_and(!GONE, Relaxed) & GONE != 0
+    #[inline]
+    fn regain(&self, call: &Call, now: Ticks) {
+        if call.state.fetch_and(!GONE, Relaxed) & GONE != 0
             && let Some(above) = self.get(call.parent.load(Relaxed))
             && above.regain_child(call, now) & (CLOSED | (GONE - AWAITED)) == CLOSED
         {
-            call = above; // a plain span stands for its children
+            self.regain_plain(above, now);
         }
+    }
+
+    /// The same for a plain span that stands for its children.
+    #[cold]
+    #[inline(never)]
+    fn regain_plain(&self, call: &Call, now: Ticks) {
+        self.regain(call, now);
     }
 
     /// Ends an instance of a call on the thread that opened it.
@@ -217,6 +223,7 @@ impl Calls {
     }
 
     /// The same for a call that has just become `GONE`.
+    #[inline]
     fn lose_gone<'a>(&'a self, mut call: &'a Call, at: Ticks) {
         while let Some(above) = self.get(call.parent.load(Relaxed)) {
             // The plain span stands for its children. Nobody frees it while it awaits this one.

@@ -74,9 +74,8 @@ impl ThreadState {
     fn enter_call(&self, place: Place, call: &Call, start: Ticks, left: Left) {
         let known = self.woken.load(Relaxed);
         let woken = if [0, BY_TASK].contains(&known) { 0 } else { self.count_wait(place, call, known) };
-        let (has_tool, done) = (self.has_tool(), self.done.load(Relaxed));
-        let around = |exited| self.around_entry(exited);
-        let entry = Entry { now: start, left, has_tool, done, woken, around };
+        let around = |exited| (self.around_entry(exited), self.has_tool());
+        let entry = Entry { now: start, left, done: self.done.load(Relaxed), woken, around };
         let mut ready = self.session.calls.enter(self.index, call, entry);
         if known != 0 {
             ready = ready.max(self.enter_in_task(call, known == BY_TASK));
