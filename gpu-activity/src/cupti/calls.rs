@@ -74,7 +74,6 @@ pub const SLIGHT: &[&str] = &[
     "GetErrorString",
     "GetLastError",
     "GetProcAddress",
-    "KernelGetName",
     "OccupancyMaxActiveBlocksPerMultiprocessor",
     "OccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
     "PeekAtLastError",
@@ -103,6 +102,16 @@ const QUERIES: &[&str] = &["EventQuery", "StreamQuery"];
 pub fn is_slight(api: Api, name: &str) -> bool {
     let name = plain(name);
     SLIGHT.contains(&name) || api == Api::Driver && SLIGHT_IN_DRIVER.contains(&name)
+}
+
+/// The runtime's first step of a launch, before the record of the launch begins. It is recorded, because a launch may
+/// wait here for another thread's lock.
+const PREPARES: &str = "KernelGetName";
+
+/// Whether entries of the driver's function of this name are not noted: it launches nothing, and nobody asks for the
+/// span in which it is called.
+pub(crate) fn is_of_no_span(name: &str) -> bool {
+    is_slight(Api::Driver, name) || is_query(name) || plain(name) == PREPARES
 }
 
 /// Whether a program polls a device with the function of this name.
@@ -263,9 +272,13 @@ mod tests {
         {
             assert!(is_slight(Api::Runtime, name), "{name}");
         }
-        for name in ["cuCtxPopCurrent_v2", "cuStreamIsCapturing_ptsz", "cuDeviceGetAttribute", "cuKernelGetName"] {
+        for name in ["cuCtxPopCurrent_v2", "cuStreamIsCapturing_ptsz", "cuDeviceGetAttribute"] {
             assert!(is_slight(Api::Driver, name), "{name}");
         }
+        for (name, is_recorded) in [("cuKernelGetName", true), ("cuEventQuery", true), ("cuCtxGetCurrent", false)] {
+            assert_eq!((is_of_no_span(name), !is_slight(Api::Driver, name)), (true, is_recorded), "{name}");
+        }
+        assert!(!is_of_no_span("cuEventRecord"));
         for name in
             ["cudaSetDevice_v3020", "cudaDeviceGetAttribute_v5000", "cudaGetDeviceCount_v3020", "cudaGetDevice_v"]
         {

@@ -276,7 +276,7 @@ impl Session {
         }
         if options.api_records != ApiRecords::None {
             self.receiver.library.domain(subscriber, Domain::Driver, true)?;
-            for number in self.numbers_of(|name| calls::is_slight(Api::Driver, name) || calls::is_query(name)) {
+            for number in self.numbers_of(calls::is_of_no_span) {
                 self.receiver.library.callback(subscriber, Domain::Driver, number, false)?;
             }
             return Ok(());

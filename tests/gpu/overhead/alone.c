@@ -36,7 +36,7 @@ static const char *const SLIGHT[] = {
   "CtxGetApiVersion", "CtxGetCurrent", "CtxGetDevice", "CtxGetFlags", "CtxGetId", "CtxPopCurrent", "CtxPushCurrent",
   "CtxSetCurrent", "DeviceGet", "DevicePrimaryCtxGetState", "DriverGetVersion", "EventElapsedTime", "FuncGetAttribute",
   "GetDevice", "GetDriverEntryPoint", "GetDriverEntryPointByVersion", "GetErrorName", "GetErrorString", "GetLastError",
-  "GetProcAddress", "KernelGetName", "OccupancyMaxActiveBlocksPerMultiprocessor",
+  "GetProcAddress", "OccupancyMaxActiveBlocksPerMultiprocessor",
   "OccupancyMaxActiveBlocksPerMultiprocessorWithFlags", "PeekAtLastError", "PopCallConfiguration",
   "PushCallConfiguration", "RuntimeGetVersion", "StreamGetCaptureInfo", "StreamGetCtx", "StreamGetDevice",
   "StreamGetFlags", "StreamGetId", "StreamGetPriority", "StreamIsCapturing", "ThreadExchangeStreamCaptureMode",
