@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 
 use gpu_activity::cupti::decode::{Record, Records, Step};
 use gpu_activity::cupti::library::Library;
-use gpu_activity::cupti::{ApiRecords, ENQUEUE, Filled, Options, PROFILER, Session, Sink, Strides, start};
+use gpu_activity::cupti::{ENQUEUE, Filled, Options, PROFILER, Session, Sink, Strides, start};
 use gpu_activity::graph::GraphChange;
 use gpu_activity::record::{Api, ApiCall, Detail, Details, GpuOp};
 use gpu_activity::source::{Lost, Recorded, Source};
-use range_report::timeline::Graphs;
+use range_report::timeline::{ApiRecords, Graphs};
 
 /// A loaded libcupti.
 pub struct Cupti {

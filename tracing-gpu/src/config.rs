@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use gpu_activity::cupti::ApiRecords;
 use range_report::stats::{Lean, order};
-use range_report::timeline::{ApiCalls, Graphs};
+use range_report::timeline::{ApiCalls, ApiRecords, Graphs};
 use range_report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 

@@ -6,6 +6,7 @@
 
 use crate::graph::NodeKind;
 use crate::record::{Api, Details};
+use range_report::timeline::{is_slight, plain_function};
 
 /// Numbers are below this.
 const END: usize = 1024;
@@ -49,60 +50,8 @@ pub const ENQUEUE: &[(u32, &str)] = &[
     (839, "cuMemcpy3DWithAttributesAsync"), (840, "cuMemcpy3DWithAttributesAsync_ptsz"),
 ];
 
-/// Functions that only query or set something, in well under a microsecond, by their names without the API's `cu` or
-/// `cuda` and without a version. A framework may make twenty such calls for each launch, and they explain nothing. A
-/// function that may begin to use the device or load code is not among them, and neither is one that a program polls.
-#[doc(hidden)]
-pub const SLIGHT: &[&str] = &[
-    "CtxGetApiVersion",
-    "CtxGetCurrent",
-    "CtxGetDevice",
-    "CtxGetFlags",
-    "CtxGetId",
-    "CtxPopCurrent",
-    "CtxPushCurrent",
-    "CtxSetCurrent",
-    "DeviceGet",
-    "DevicePrimaryCtxGetState",
-    "DriverGetVersion",
-    "EventElapsedTime",
-    "FuncGetAttribute",
-    "GetDevice",
-    "GetDriverEntryPoint",
-    "GetDriverEntryPointByVersion",
-    "GetErrorName",
-    "GetErrorString",
-    "GetLastError",
-    "GetProcAddress",
-    "OccupancyMaxActiveBlocksPerMultiprocessor",
-    "OccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
-    "PeekAtLastError",
-    "PopCallConfiguration",
-    "PushCallConfiguration",
-    "RuntimeGetVersion",
-    "StreamGetCaptureInfo",
-    "StreamGetCtx",
-    "StreamGetDevice",
-    "StreamGetFlags",
-    "StreamGetId",
-    "StreamGetPriority",
-    "StreamIsCapturing",
-    "ThreadExchangeStreamCaptureMode",
-];
-
-/// Further functions of the driver like these, whose counterparts in the runtime may take long.
-const SLIGHT_IN_DRIVER: &[&str] =
-    &["DeviceGetAttribute", "DeviceGetCount", "PointerGetAttribute", "PointerGetAttributes"];
-
 /// Functions with which a program polls a device. They are recorded, because a program may wait so.
 const QUERIES: &[&str] = &["EventQuery", "StreamQuery"];
-
-/// Whether the function of this name (`cudaGetDevice_v3020`, `cuCtxPopCurrent_v2`) only queries or sets something.
-#[must_use]
-pub fn is_slight(api: Api, name: &str) -> bool {
-    let name = plain(name);
-    SLIGHT.contains(&name) || api == Api::Driver && SLIGHT_IN_DRIVER.contains(&name)
-}
 
 /// The runtime's first step of a launch, before the record of the launch begins. It is recorded, because a launch may
 /// wait here for another thread's lock.
@@ -111,28 +60,12 @@ const PREPARES: &str = "KernelGetName";
 /// Whether entries of the driver's function of this name are not noted: it launches nothing, and nobody asks for the
 /// span in which it is called.
 pub(crate) fn is_of_no_span(name: &str) -> bool {
-    is_slight(Api::Driver, name) || is_query(name) || plain(name) == PREPARES
+    is_slight(Api::Driver, name) || is_query(name) || plain_function(name) == PREPARES
 }
 
 /// Whether a program polls a device with the function of this name.
 pub(crate) fn is_query(name: &str) -> bool {
-    QUERIES.contains(&plain(name))
-}
-
-/// The name of a function without its API, its version, and the mark of per-thread default streams.
-fn plain(name: &str) -> &str {
-    let mut name = name.trim_start_matches('_');
-    name = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or(name);
-    while let Some((before, end)) = name.rsplit_once('_')
-        && (matches!(end, "ptsz" | "ptds") || end.strip_prefix('v').is_some_and(is_number))
-    {
-        name = before;
-    }
-    name
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+    QUERIES.contains(&plain_function(name))
 }
 
 /// Functions of the driver that produce a detail, by detail. If the detail is asked for, each call is noted, so that
@@ -266,27 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn slight_functions_are_known_in_all_versions() {
-        for name in
-            ["cudaGetDevice_v3020", "cudaStreamGetCaptureInfo_v3_ptsz_v12030", "__cudaPushCallConfiguration_v7000"]
-        {
-            assert!(is_slight(Api::Runtime, name), "{name}");
-        }
-        for name in ["cuCtxPopCurrent_v2", "cuStreamIsCapturing_ptsz", "cuDeviceGetAttribute"] {
-            assert!(is_slight(Api::Driver, name), "{name}");
-        }
+    fn entries_are_noted_where_the_span_is_asked_for() {
         for (name, is_recorded) in [("cuKernelGetName", true), ("cuEventQuery", true), ("cuCtxGetCurrent", false)] {
             assert_eq!((is_of_no_span(name), !is_slight(Api::Driver, name)), (true, is_recorded), "{name}");
         }
-        assert!(!is_of_no_span("cuEventRecord"));
-        for name in
-            ["cudaSetDevice_v3020", "cudaDeviceGetAttribute_v5000", "cudaGetDeviceCount_v3020", "cudaGetDevice_v"]
-        {
-            assert!(!is_slight(Api::Runtime, name), "{name}");
-        }
         assert!(is_query("cuEventQuery") && is_query("cudaStreamQuery_ptsz_v7000") && !is_query("cuEventRecord"));
+        assert!(!is_of_no_span("cuEventRecord"));
         for (_, name) in ENQUEUE {
-            assert!(!is_slight(Api::Driver, name), "{name}");
+            assert!(!is_of_no_span(name), "{name}");
         }
     }
 

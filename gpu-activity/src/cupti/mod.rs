@@ -28,10 +28,10 @@ mod strides;
 mod unavailable;
 
 pub use buffers::Filled;
-pub use calls::{DETAILED, ENQUEUE, SLIGHT, is_graph_launch, is_slight};
+pub use calls::{DETAILED, ENQUEUE, is_graph_launch};
 pub use profiler_calls::{PROFILER, watch_profiler};
 pub use receive::clock as now;
-pub use session::{ApiRecords, Options, Session, before_own_calls, start};
+pub use session::{Options, Session, before_own_calls, start};
 pub use sink::Sink;
 pub use strides::Strides;
 pub use unavailable::Unavailable;

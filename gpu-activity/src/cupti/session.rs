@@ -25,7 +25,7 @@ use crate::own_calls::{self, within};
 use crate::record::{Api, Details};
 use crate::source::{Lost, Recorded, Source};
 use range_report::stats::Lean;
-use range_report::timeline::Graphs;
+use range_report::timeline::{ApiRecords, Graphs, is_slight};
 
 /// What to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,19 +41,6 @@ pub struct Options {
     /// Whether the driver is calling us inside `cuInit` (`InitializeInjection`). Then only the driver's version is
     /// queried.
     pub in_init: bool,
-}
-
-/// Which calls of the runtime and the driver are recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ApiRecords {
-    /// None. Only the entries of calls that put work on a GPU are noted.
-    #[default]
-    None,
-    /// All except those that only query or set something, as `cudaGetDevice` does. A library before CUDA 12.5 records
-    /// all.
-    Weighty,
-    /// All.
-    All,
 }
 
 /// The largest number of unread changes of graphs: as many as of all large graphs that are made between two reads.
@@ -307,7 +294,7 @@ impl Session {
     /// Switches records of the calls that are not slight.
     fn record_weighty(&self, on: bool) {
         for api in [Api::Driver, Api::Runtime] {
-            for number in self.numbers_in(api, |name| !calls::is_slight(api, name)) {
+            for number in self.numbers_in(api, |name| !is_slight(api, name)) {
                 let _known_to_be_there = self.receiver.library.record_function(api, number, on);
             }
         }
@@ -328,7 +315,7 @@ impl Session {
     fn watch_all_recorded(&self) {
         let Some(subscriber) = self.subscriber.get().filter(|_| self.usable()) else { return };
         let are_recorded =
-            |name: &str| calls::is_query(name) || !self.records_functions && calls::is_slight(Api::Driver, name);
+            |name: &str| calls::is_query(name) || !self.records_functions && is_slight(Api::Driver, name);
         for number in self.numbers_of(are_recorded) {
             let _known_to_be_there = self.receiver.library.callback(*subscriber, Domain::Driver, number, true);
         }

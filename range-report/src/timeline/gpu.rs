@@ -139,6 +139,19 @@ impl FromStr for ApiCalls {
     }
 }
 
+/// Which calls of the runtime and the driver are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApiRecords {
+    /// None. Only the entries of calls that put work on a GPU are noted.
+    #[default]
+    None,
+    /// All except those that only query or set something, as `cudaGetDevice` does. A library before CUDA 12.5 records
+    /// all.
+    Weighty,
+    /// All.
+    All,
+}
+
 /// How much of a CUDA graph is recorded when it is replayed.
 ///
 /// ```

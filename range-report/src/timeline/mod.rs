@@ -9,6 +9,7 @@
 
 mod detail;
 mod gpu;
+mod slight;
 
 use std::io;
 
@@ -16,7 +17,10 @@ pub use detail::{
     Detail, Details, EventRecord, MemoryOperation, NewStream, Overhead, OverheadKind, PlacedDetail, StreamKind, Wait,
     WaitKind,
 };
-pub use gpu::{Api, ApiCalls, Graphs, Kernel, Memory, Work, graph_name};
+pub use gpu::{Api, ApiCalls, ApiRecords, Graphs, Kernel, Memory, Work, graph_name};
+pub use slight::is_slight;
+#[doc(hidden)]
+pub use slight::{SLIGHT, plain_function};
 
 use crate::summary::{IdleCause, MemoryKind, Process, RangeStyle, Summary};
 

@@ -31,7 +31,7 @@ static void CUPTIAPI complete(CUcontext context, uint32_t stream, uint8_t *buffe
   __sync_lock_release(&lock);
 }
 
-// The functions that are left out: see `SLIGHT` in gpu-activity.
+// The functions that are left out: see `SLIGHT` in range-report.
 static const char *const SLIGHT[] = {
   "CtxGetApiVersion", "CtxGetCurrent", "CtxGetDevice", "CtxGetFlags", "CtxGetId", "CtxPopCurrent", "CtxPushCurrent",
   "CtxSetCurrent", "DeviceGet", "DevicePrimaryCtxGetState", "DriverGetVersion", "EventElapsedTime", "FuncGetAttribute",

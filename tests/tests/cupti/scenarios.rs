@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use gpu_activity::cupti::{ApiRecords, before_own_calls};
-use range_report::timeline::{Api, Work};
+use gpu_activity::cupti::before_own_calls;
+use range_report::timeline::{Api, ApiRecords, Work};
 use tests::cupti::{Recording, Seen};
 use tracing_gpu::summary::RangeStyle;
 use tracing_gpu::{ClockPair, Gpu, Output, Profiler, Summary};

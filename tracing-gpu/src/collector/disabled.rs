@@ -1,6 +1,6 @@
 //! The collector without the feature `cuda`: it cannot be started.
 
-use range_report::timeline::{Details, Graphs};
+use range_report::timeline::{ApiRecords, Details, Graphs};
 
 use crate::clock::Ticks;
 use crate::thread::engine::Engine;
@@ -19,7 +19,7 @@ impl ActivityTotals {
 impl Collector {
     pub(crate) fn start(
         _: &'static Engine,
-        _calls: bool,
+        _calls: ApiRecords,
         _asked: (Details, Graphs),
         _memory: usize,
         _in_init: bool,

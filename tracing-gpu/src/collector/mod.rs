@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Rela
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gpu_activity::cupti::{self, ApiRecords};
+use gpu_activity::cupti;
 use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::own_calls as own;
 use gpu_activity::record::{Api, Details, Note};
@@ -23,7 +23,7 @@ use gpu_activity::totals::{Function, Totals};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use range_report::stats::{Keyed, Lean};
-use range_report::timeline::Graphs;
+use range_report::timeline::{ApiRecords, Graphs};
 
 use crate::clock::Ticks;
 use crate::samples::KEPT;

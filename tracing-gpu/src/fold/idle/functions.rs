@@ -1,8 +1,7 @@
 //! What a CUDA API call tells about an idle device.
 
-use gpu_activity::cupti::is_slight;
 use range_report::summary::CallKind;
-use range_report::timeline::Api;
+use range_report::timeline::{Api, is_slight};
 
 /// Code that runs between two calls for less than this time, in nanoseconds, is part of launching.
 pub(super) const BETWEEN_LAUNCHES: u64 = 100_000;
