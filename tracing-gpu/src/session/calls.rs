@@ -113,8 +113,8 @@ pub(crate) struct Entry<F: FnOnce(Ticks) -> (Around, bool)> {
     pub(crate) done: Ticks,
     /// When it was woken for this poll; 0 where it is not known.
     pub(crate) woken: Ticks,
-    /// The range around it, and whether a tool may have taken part of the time since the last exit of the call, which is
-    /// the argument.
+    /// The range around it, and whether a tool may have taken part of the time since the last exit of the call. That
+    /// exit is the argument.
     pub(crate) around: F,
 }
 
