@@ -219,6 +219,12 @@ mod tests {
                 }
             });
             for number in 0..PAIRS {
+                if number % (PAIRS / 4) == 0 {
+                    let before = looks.load(Relaxed);
+                    while looks.load(Relaxed) == before {
+                        std::thread::yield_now(); // until the other one looks
+                    }
+                }
                 if lane.end(events(number), &target(number)) {
                     take_out(&mut taken.lock());
                 }
@@ -226,7 +232,6 @@ mod tests {
             take_out(&mut taken.lock());
         });
         assert_eq!(*taken.lock(), PAIRS);
-        assert!(looks.load(Relaxed) > 1);
     }
 
     #[test]
