@@ -42,14 +42,25 @@ static const char *const SLIGHT[] = {
   "StreamGetFlags", "StreamGetId", "StreamGetPriority", "StreamIsCapturing", "ThreadExchangeStreamCaptureMode",
 };
 
-static int is_slight(const char *name) {
-  while (*name == '_') name++;
-  name += strncmp(name, "cuda", 4) ? 2 : 4;
-  for (size_t each = 0; each < sizeof SLIGHT / sizeof *SLIGHT; each++) {
-    size_t length = strlen(SLIGHT[each]);
-    if (!strncmp(name, SLIGHT[each], length) && (!name[length] || name[length] == '_')) return 1;
+// The same for the driver alone.
+static const char *const IN_DRIVER[] = {
+  "DeviceGetAttribute", "DeviceGetCount", "PointerGetAttribute", "PointerGetAttributes",
+};
+
+static int is_in(const char *const *names, size_t count, const char *name) {
+  for (size_t each = 0; each < count; each++) {
+    size_t length = strlen(names[each]);
+    if (!strncmp(name, names[each], length) && (!name[length] || name[length] == '_')) return 1;
   }
   return 0;
+}
+
+static int is_slight(const char *name) {
+  while (*name == '_') name++;
+  int is_driver = strncmp(name, "cuda", 4) != 0;
+  name += is_driver ? 2 : 4;
+  return is_in(SLIGHT, sizeof SLIGHT / sizeof *SLIGHT, name) ||
+    (is_driver && is_in(IN_DRIVER, sizeof IN_DRIVER / sizeof *IN_DRIVER, name));
 }
 
 int InitializeInjection(void) {
