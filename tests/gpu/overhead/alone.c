@@ -1,6 +1,6 @@
 // CUPTI alone, as a library for CUDA_INJECTION64_PATH: what records cost without anybody who reads them. ALONE says
 // which: `kernels` (with copies and sets), `weighty` (also the calls that `tracing-gpu` records by default), or `all`
-// (also all calls).
+// (also all calls). They are recorded from cuProfilerStart to cuProfilerStop; with ALONE_WHOLE, from begin to end.
 #include <cupti.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,22 +63,50 @@ static int is_slight(const char *name) {
     (is_driver && is_in(IN_DRIVER, sizeof IN_DRIVER / sizeof *IN_DRIVER, name));
 }
 
-int InitializeInjection(void) {
-  const char *which = getenv("ALONE"), *name;
-  cuptiActivityRegisterCallbacks(request, complete);
-  cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY);
-  cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET);
+static void record(CUpti_ActivityKind kind, int is_on) {
+  if (is_on) cuptiActivityEnable(kind);
+  else cuptiActivityDisable(kind);
+}
+
+static void record_functions(int is_on) {
+  const char *name;
+  for (uint32_t number = 1; number < 1024; number++) {
+    if (!cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, number, &name) && name && !is_slight(name))
+      cuptiActivityEnableRuntimeApi(number, is_on);
+    if (!cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, number, &name) && name && !is_slight(name))
+      cuptiActivityEnableDriverApi(number, is_on);
+  }
+}
+
+static void switch_records(int is_on) {
+  const char *which = getenv("ALONE");
+  record(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, is_on);
+  record(CUPTI_ACTIVITY_KIND_MEMCPY, is_on);
+  record(CUPTI_ACTIVITY_KIND_MEMSET, is_on);
   if (which && !strcmp(which, "all")) {
-    cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
-    cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
+    record(CUPTI_ACTIVITY_KIND_RUNTIME, is_on);
+    record(CUPTI_ACTIVITY_KIND_DRIVER, is_on);
   } else if (which && !strcmp(which, "weighty")) {
-    for (uint32_t number = 1; number < 1024; number++) {
-      if (!cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, number, &name) && name && !is_slight(name))
-        cuptiActivityEnableRuntimeApi(number, 1);
-      if (!cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, number, &name) && name && !is_slight(name))
-        cuptiActivityEnableDriverApi(number, 1);
-    }
+    record_functions(is_on);
+  }
+}
+
+// The program calls cuProfilerStart or cuProfilerStop.
+static void CUPTIAPI called(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId number, const void *data) {
+  int starts = number == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart;
+  if (((const CUpti_CallbackData *)data)->callbackSite == (starts ? CUPTI_API_EXIT : CUPTI_API_ENTER))
+    switch_records(starts);
+}
+
+int InitializeInjection(void) {
+  CUpti_SubscriberHandle subscriber;
+  cuptiActivityRegisterCallbacks(request, complete);
+  if (getenv("ALONE_WHOLE")) {
+    switch_records(1);
+  } else {
+    cuptiSubscribe(&subscriber, called, NULL);
+    cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart);
+    cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop);
   }
   return 1;
 }

@@ -1,16 +1,13 @@
 """A server with continuous batching: 32 requests in flight, with prompts and answers of different lengths. A request
-that ends makes room for the next one, in the same step.
-
-Prints the time per request, the inverse of the throughput."""
+that ends makes room for the next one, in the same step. Measured is the inverse of the throughput."""
 import random
-import time
 
 import torch
 
 from decoder import WORDS, Decoder
-from took import report
+from took import measure
 
-IN_FLIGHT, PARTS, PART = 32, 12, 32
+IN_FLIGHT, PART = 32, 8
 span = torch.cuda.nvtx.range
 
 
@@ -18,13 +15,15 @@ span = torch.cuda.nvtx.range
 def main():
     choose = random.Random(0)
     decoder = Decoder(IN_FLIGHT)
-    prompt = lambda: torch.randint(0, WORDS, (choose.randint(16, 192),)).pin_memory()
-    waiting = [(prompt(), choose.randint(16, 96)) for _ in range((PARTS + 2) * PART)]
-    active, free, ended, times = [], list(range(IN_FLIGHT)), 0, [time.perf_counter()]
-    while len(times) <= PARTS + 1 and waiting:
+    prompts = [torch.randint(0, WORDS, (choose.randint(16, 192),)).pin_memory() for _ in range(256)]
+    active, free = [], list(range(IN_FLIGHT))
+
+    def step():
+        """One word more for all. Returns how many requests ended."""
+        nonlocal active
         with span("admit"):
-            while free and waiting:
-                words, left = waiting.pop()
+            while free:
+                words, left = choose.choice(prompts), choose.randint(16, 96)
                 slot = free.pop()
                 with span("prefill"):
                     word = decoder.prefill(slot, words.cuda(non_blocking=True))
@@ -39,11 +38,18 @@ def main():
         with span("release"):
             over = [request for request in active if request[3] == 0]
             active = [request for request in active if request[3] > 0]
-            free += [request[0] for request in over]
-            ended += len(over)
-            while ended >= PART * len(times):
-                times.append(time.perf_counter())
-    report([(end - begin) / PART for begin, end in zip(times[1:], times[2:])], "a request")
+            free.extend(request[0] for request in over)
+        return len(over)
+
+    ended = 0
+
+    def part():
+        nonlocal ended
+        while ended < PART:
+            ended += step()
+        ended -= PART
+
+    measure(part, 16, f"{PART} requests")
 
 
 main()

@@ -1,15 +1,12 @@
-"""Trains a small GPT-2 of transformers, with random weights: some 450 launches a step. `compile`: by torch.compile.
-
-Prints the time of a step."""
+"""Trains a small GPT-2 of transformers, with random weights: some 450 launches a step. `compile`: by torch.compile."""
 import sys
-import time
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from took import report
+from took import measure
 
-STEPS, WARM, BATCH, LENGTH, WORDS = 180, 20, 8, 256, 5000
+BATCH, LENGTH, WORDS = 8, 256, 5000
 span = torch.cuda.nvtx.range
 
 
@@ -21,13 +18,12 @@ def main():
     model = GPT2LMHeadModel(config).cuda()
     forward = torch.compile(model) if "compile" in sys.argv else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    batches = torch.randint(0, WORDS, (STEPS, BATCH, LENGTH)).pin_memory()
-    took = []
-    for batch in batches:
-        began = time.perf_counter()
+    words = torch.randint(0, WORDS, (BATCH, LENGTH)).pin_memory()
+
+    def step():
         with span("step"):
             with span("data"):
-                batch = batch.cuda(non_blocking=True)
+                batch = words.cuda(non_blocking=True)
             with span("forward"):
                 loss = forward(input_ids=batch, labels=batch).loss
             with span("backward"):
@@ -37,8 +33,8 @@ def main():
                 optimizer.zero_grad(set_to_none=True)
             with span("sync"):
                 loss.item()
-        took.append(time.perf_counter() - began)
-    report(took[WARM:], "a step")
+
+    measure(step, 120, "a step")
 
 
 main()
