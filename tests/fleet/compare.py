@@ -1,7 +1,6 @@
 """Runs all queries on all engines, and compares their rows: `compare.py FOLDER RANKS ENGINES MASTER COMMAND`."""
 
 import csv
-import json
 import math
 import os
 import pickle
@@ -139,36 +138,8 @@ def duckdb(folder):
     return pickle.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
-class Command:
-    """The command `tracing-gpu query`, a process for each query."""
-
-    def __init__(self, folder, command):
-        self.folder, self.command, self.most = folder, command, 0
-
-    def ask(self, query, form):
-        with tempfile.NamedTemporaryFile("w", suffix=".sql") as file, tempfile.TemporaryFile("w+") as out:
-            file.write(query)
-            file.flush()
-            child = subprocess.Popen(
-                [self.command, "query", file.name, self.folder, form], stdout=out, stderr=subprocess.PIPE
-            )
-            said = child.stderr.read().decode()
-            _, status, used = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-            assert child.returncode == 0, said
-            self.most = max(self.most, used.ru_maxrss / 1024)
-            out.seek(0)
-            return out.read()
-
-    def run(self, query):
-        """The names of the columns, and the rows."""
-        found = json.loads(self.ask(query, "--json"))
-        columns = list(found[0]) if found else self.ask(query, "--csv").strip().split(",")
-        return columns, [tuple(row.values()) for row in found]
-
-
 def main():
-    folder, ranks, engines, master, command = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(), *sys.argv[4:]
+    folder, ranks, engines, master = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(), sys.argv[4]
     print("| ranks | ranges | engine | seconds | of it the slowest | MB |\n|--:|--:|---|--:|---|--:|")
     counts = sorted({1, 8, ranks} & set(range(1, ranks + 1)))
     for count in counts:
@@ -179,10 +150,6 @@ def main():
                 memory = Memory() if name == "spark" else None
                 if name == "duckdb":
                     results, seconds, most = duckdb(place)
-                elif name == "command":
-                    engine = Command(place, command)
-                    results, seconds = results_of(engine)
-                    most = engine.most
                 else:
                     settings = [("spark.executor.memory", "2g"), ("spark.sql.shuffle.partitions", "8")]
                     engine = run.engine("spark", place, master=master, settings=settings)

@@ -57,8 +57,6 @@ fn the_table_has_all_crates_and_licences() {
     let all = crates(&["--package=tracing-gpu", "--features=cudarc,csv,gzip,html,json,openacc,sqlite"]);
     let command = crates(&["--package=tracing-gpu-cli"]);
     table += &row("the command `tracing-gpu`, beside these", &command, &all);
-    let query = crates(&["--package=tracing-gpu-cli", "--features=query"]);
-    table += &row("the command with `query`, also", &query, &command);
 
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/dependencies.md");
     let text = std::fs::read_to_string(&page).expect("the page");

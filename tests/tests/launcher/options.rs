@@ -51,6 +51,14 @@ fn program() -> &'static Path {
 }
 
 #[test]
+fn a_command_that_is_gone_names_what_does_the_same() {
+    let ended = Command::new(binary()).args(["query", "slowest_ranks", "runs/", "--csv"]).output().expect("the command");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("`python3 queries/run.py duckdb FOLDER [NAME]`") && said.lines().count() == 1, "{said}");
+    assert_eq!(ended.status.code(), Some(1));
+}
+
+#[test]
 fn only_the_first_range_of_a_name_is_captured() {
     let ran = run(&["--capture-range", "nvtx:window"], |command| command.arg(program()));
     assert_eq!((ran.status.code(), &*ran.ranges()), (Some(0), "in 1, window 1"), "{}", ran.stderr);

@@ -8,7 +8,6 @@ mod nvprof;
 mod open;
 mod options;
 mod program;
-mod query;
 mod report;
 mod timeline;
 mod wait;
@@ -51,7 +50,13 @@ pub fn run() -> u8 {
         Some(Other::Compare(asked)) => compare(&asked),
         Some(Other::Page { summary, output, without }) => page(&summary, output, without),
         Some(Other::Convert(asked)) => ended(convert(&asked).map(|()| SUCCESS), FAILURE),
-        Some(Other::Query(asked)) => ended(query::query(&asked).map(|()| SUCCESS), FAILURE),
+        Some(Other::Query { .. }) => ended(
+            Err(io::Error::other(
+                "`tracing-gpu query` is gone: after `pip install duckdb`, `python3 queries/run.py duckdb FOLDER [NAME]` in \
+                 the repository of this command runs the same queries",
+            )),
+            FAILURE,
+        ),
         Some(Other::Completions { shell }) => {
             clap_complete::generate(shell, &mut CommandLine::command(), "tracing-gpu", &mut io::stdout());
             SUCCESS

@@ -75,10 +75,12 @@ pub(super) enum Other {
     },
     /// Writes datasets of Parquet files, for DuckDB and Spark, from the database or the trace of a run
     Convert(Convert),
-    /// Asks datasets of Parquet files, of one run or of many: which ranks are slow, who waits for whom
-    ///
-    /// Without a name it lists the queries.
-    Query(Query),
+    /// Went: DuckDB runs the queries
+    #[command(hide = true)]
+    Query {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _any: Vec<OsString>,
+    },
     /// Prints what a shell needs to complete options
     #[command(hide = true)]
     Completions { shell: Shell },
@@ -136,26 +138,6 @@ pub(super) struct Convert {
     /// The rank, in place of the one in the file
     #[arg(long, value_name = "NUMBER")]
     pub(super) rank: Option<u32>,
-}
-
-/// What is asked.
-#[derive(Args, Clone, Debug)]
-pub(super) struct Query {
-    /// A query, or a file that ends in .sql, whose tables are the datasets
-    #[arg(value_name = "NAME")]
-    pub(super) name: Option<String>,
-    /// The folder of the datasets
-    #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    pub(super) folder: Option<PathBuf>,
-    /// How many rows are printed; 0 for all [default: 20; with --csv and --json all]
-    #[arg(long, value_name = "NUMBER")]
-    pub(super) rows: Option<usize>,
-    /// Print comma-separated values
-    #[arg(long, conflicts_with = "json")]
-    pub(super) csv: bool,
-    /// Print JSON: a list with an object for each row
-    #[arg(long)]
-    pub(super) json: bool,
 }
 
 /// What is compared, and what fails.
