@@ -211,7 +211,6 @@ pub(crate) struct Call {
     /// which it runs.
     number: AtomicU64,
     under: AtomicU64,
-    operation: AtomicU64,
     /// When its wait began, if it was polled since without a wake.
     waits_since: AtomicU64,
     /// The codes of its fields' values, if calls of its name waited for each other before it was created.
@@ -556,25 +555,9 @@ impl Call {
     pub(crate) fn owe(&self, owed: &Owed, woken: Ticks) -> Option<Ticks> {
         let since = Some(self.waits_since.swap(0, Relaxed)).filter(|since| *since != 0).or(self.began_to_wait());
         let since = since.filter(|since| *since < woken)?;
-        self.hold_up(owed, since);
-        Some(since)
-    }
-
-    /// It waited from then on for these.
-    pub(crate) fn hold_up(&self, owed: &Owed, since: Ticks) {
         self.note(HELD_UP);
         self.held_up_by.lock().waited(since, owed);
-    }
-
-    /// Until when it is known to have been held up.
-    pub(crate) fn held_up_until(&self) -> Ticks {
-        self.held_up_by().map_or(0, |held_up_by| held_up_by.until())
-    }
-
-    /// It waited until then, for nobody knows whom.
-    pub(crate) fn hold_up_unknown(&self, until: Ticks) {
-        self.note(HELD_UP);
-        self.held_up_by.lock().forget(until);
+        Some(since)
     }
 
     /// Its last entry was a poll after a wake at that time, as is known now. Returns how long it was ready; `None` if
@@ -608,15 +591,6 @@ impl Call {
     /// Its last exit.
     pub(crate) fn exited(&self) -> Ticks {
         self.exited.load(Relaxed)
-    }
-
-    /// The operation of tokio that it waited in last, or one of an earlier call.
-    pub(crate) fn operation(&self) -> u64 {
-        self.operation.load(Relaxed)
-    }
-
-    pub(crate) fn set_operation(&self, operation: u64) {
-        self.operation.store(operation, Relaxed);
     }
 
     /// Only for a new call.

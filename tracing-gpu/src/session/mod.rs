@@ -8,7 +8,6 @@ pub(crate) mod endings;
 pub(crate) mod foreign;
 pub(crate) mod front_end;
 pub(crate) mod gate;
-pub(crate) mod lock_waits;
 pub(crate) mod misnested;
 #[cfg(feature = "cuda")]
 pub(crate) mod note_room;
@@ -18,6 +17,7 @@ pub(crate) mod runtime;
 mod split;
 pub(crate) mod splits;
 pub(crate) mod tape_room;
+pub(crate) mod task_wakes;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -48,12 +48,12 @@ use endings::AllEndings;
 use foreign::{FOREIGN, Foreign, ForeignDomains};
 use front_end::FrontEnd;
 use gate::{FINISHED, SessionGate};
-use lock_waits::LockWaits;
 use misnested::MisnestedSites;
 #[cfg(feature = "cuda")]
 use note_room::NoteRoom;
 use split::Split;
 use tape_room::TapeRoom;
+use task_wakes::TaskWakes;
 
 /// Spans of this level and of less verbose ones are measured by default.
 pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;
@@ -155,7 +155,7 @@ pub(crate) struct Session {
     by_creation: bool,
     /// What has ended last on each thread, once a call has waited for long.
     pub(crate) endings: AllEndings,
-    pub(crate) lock_waits: LockWaits,
+    pub(crate) task_wakes: TaskWakes,
     pub(crate) values: AskedValues,
     pub(crate) misread: MisreadValues,
     pub(crate) samples: NameSamples,
@@ -231,7 +231,7 @@ impl Session {
             losses: LossCounters::default(),
             batches: Batches::default(),
             by_creation: options.parents == Parents::Created,
-            lock_waits: LockWaits::default(),
+            task_wakes: TaskWakes::default(),
             values: AskedValues::new(),
             misread: MisreadValues::default(),
             samples: NameSamples::default(),
@@ -388,7 +388,7 @@ impl Session {
     /// A live front end has met this call site.
     pub(crate) fn meet(&self, metadata: &'static Metadata<'static>) {
         if runtime::is_of_tokio(metadata) {
-            self.lock_waits.begin();
+            self.task_wakes.begin();
         } else if metadata.is_span() && self.is_running() {
             self.front_end.meet(metadata, self.is_enabled(metadata));
         }

@@ -76,16 +76,6 @@ impl Owed {
         }
     }
 
-    /// The end of the last part.
-    pub(crate) fn until(&self) -> Ticks {
-        self.parts().map(|(until, _)| until).fold(self.from, Ticks::max)
-    }
-
-    /// What was before is not known.
-    pub(crate) fn forget(&mut self, until: Ticks) {
-        self.from = self.from.max(until);
-    }
-
     fn push(&mut self, by: Creditor, until: Ticks) {
         if let Some(last) = self.count.checked_sub(1).and_then(|last| self.parts.get_mut(last))
             && last.1 == by

@@ -44,9 +44,9 @@ mod entries;
 mod exits;
 mod foreign;
 mod launches;
-mod lock_waits;
 mod new;
 mod spans;
+mod task_wakes;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
 mod tests;
 

@@ -11,7 +11,6 @@ use crate::clock::Ticks;
 use crate::record::CallId;
 use crate::session::asked_values::AskedValues;
 use crate::session::calls::table::Calls;
-use crate::session::lock_waits::Wakes;
 use crate::session::owed::{Creditor, Owed};
 
 /// Pairs of names that one thread keeps.
@@ -48,8 +47,8 @@ pub(crate) struct Followed {
 pub(crate) struct PolledTask {
     /// The id of its span.
     pub(crate) span: u64,
-    /// `None` if it was not woken since its last poll.
-    pub(crate) wakes: Option<Wakes>,
+    /// The first wake since its last poll; `None` if there was none.
+    pub(crate) woken: Option<Ticks>,
     /// When this poll began.
     pub(crate) polled: Ticks,
     /// The last call that was entered in this poll at each depth of the stack.
@@ -66,8 +65,8 @@ struct EnteredCall {
 }
 
 impl PolledTask {
-    pub(crate) fn new(span: u64, wakes: Option<Wakes>, polled: Ticks) -> Self {
-        Self { span, wakes, polled, entered: Vec::new() }
+    pub(crate) fn new(span: u64, woken: Option<Ticks>, polled: Ticks) -> Self {
+        Self { span, woken, polled, entered: Vec::new() }
     }
 
     /// Notes that a call is entered. Two at one depth are polled side by side, as in `join!`, if the first has not

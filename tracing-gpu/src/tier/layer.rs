@@ -113,8 +113,8 @@ where
         super::record(self.engine, &ctx, id.into_u64(), record);
     }
 
-    fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
-        if self.engine.session.lock_waits.any() && super::tokio::event(self.engine, event, &ctx) {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if self.engine.session.task_wakes.any() && super::tokio::event(self.engine, event) {
             return;
         }
         super::event(self.engine, event);

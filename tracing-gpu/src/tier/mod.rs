@@ -372,7 +372,7 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
         EnteredSpan::Hidden(parent) if parent != ROOT && thread.stack.is_empty() => {
             thread.enter_general(id, Place::stand_in(parent), 0, None, 0, created);
         }
-        EnteredSpan::Hidden(_) | EnteredSpan::Nothing if thread.session.lock_waits.any() => thread.poll_task(id),
+        EnteredSpan::Hidden(_) | EnteredSpan::Nothing if thread.session.task_wakes.any() => thread.poll_task(id),
         EnteredSpan::Hidden(_) | EnteredSpan::Nothing => {}
     }
 }
@@ -427,7 +427,7 @@ fn exit_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     if thread.exit_general(id) || thread.exit_below(id, &|span| home.values(engine, span)) {
         return;
     }
-    if engine.session.lock_waits.any() {
+    if engine.session.task_wakes.any() {
         thread.leave_task(id);
     }
     if let Some(metadata) = home.measured_site(engine, id) {

@@ -15,9 +15,6 @@
 //!
 //! This proves, of the claims of the profiler (`Summary::waits`): how many causes it names, that it names nobody else,
 //! and that it claims nothing where nothing is in common. A cause counts if it made others wait at least 15 times.
-//!
-//! Built with `RUSTFLAGS="--cfg tokio_unstable"`, with the layer, tokio tells who held its locks: then each such cause
-//! is named for the requests around the spans that wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, ExitCode, exit};
@@ -70,11 +67,6 @@ enum Cause {
 }
 
 impl Cause {
-    /// It is one of tokio's locks.
-    fn is_of_tokio(self) -> bool {
-        [Self::LockAsleep, Self::LockBusy, Self::Writer, Self::Pool, Self::RunsOn].contains(&self)
-    }
-
     fn is_of_threads(self) -> bool {
         [Self::Threads, Self::ThreadsWriter, Self::ThreadsRunOn, Self::Answer].contains(&self)
     }
@@ -479,11 +471,9 @@ fn one(seed: u64) -> ExitCode {
         let own = claims.remove(WAITERS[index]).unwrap_or_default();
         // A queue goes on when those before it do: these are the requests themselves.
         let may_be = |name: &String| [JOBS[index], request_of(index), WAITERS[index]].contains(&name.as_str());
-        let is_told = cfg!(tokio_unstable) && plan.is_layer && cause.is_of_tokio() && caused >= LEAST_WAITS;
         let verdict = match cause {
             _ if !own.iter().all(may_be) || *cause == Cause::Nobody && !own.is_empty() => "WRONG",
             Cause::Nobody => "silent",
-            _ if is_told && !claims.get(request_of(index)).is_some_and(|by| by.contains(JOBS[index])) => "missed",
             _ if own.contains(JOBS[index]) => "named",
             Cause::RunsOn | Cause::ThreadsRunOn | Cause::Polls | Cause::Answer => "unproven",
             _ if caused < LEAST_WAITS => "few",

@@ -145,7 +145,7 @@ impl ThreadState {
     #[inline(never)]
     fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
         // Who ended the wait of the call around this one is told.
-        if engine::is_following() || self.is_given_lock(call) {
+        if engine::is_following() {
             return;
         }
         let Some(endings) = self.session.endings.make(self.index) else { return };

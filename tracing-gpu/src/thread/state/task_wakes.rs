@@ -1,0 +1,70 @@
+//! Polls of tokio's tasks, which tell how long calls were ready: see
+//! [`TaskWakes`](crate::session::task_wakes::TaskWakes).
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::ThreadState;
+use crate::clock::Ticks;
+use crate::session::calls::Call;
+use crate::thread::engine::BY_TASK;
+use crate::thread::waits::PolledTask;
+
+impl ThreadState {
+    /// Here a task of tokio is woken.
+    pub(crate) fn wake_task(&self, task: u64) {
+        self.session.task_wakes.wake(task, self.session.clock.now());
+    }
+
+    /// A hidden span is entered. If it is that of a task, the task is polled. A task that was not woken, as at its
+    /// first poll, looks like any other hidden span; but those inside of a call are none.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn poll_task(&self, span: u64) {
+        let woken = self.session.task_wakes.poll(span);
+        if woken.is_none() && self.stack.outermost_called().is_some() {
+            return;
+        }
+        let task = PolledTask::new(span, woken, self.session.clock.now());
+        self.followed.get_or_init(Box::default).tasks.lock().push(task);
+        if self.woken.load(Relaxed) == 0 {
+            self.woken.store(BY_TASK, Relaxed);
+        }
+    }
+
+    /// A span is exited that is not open here. If it is that of a task that is polled, the poll has ended.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn leave_task(&self, span: u64) {
+        let Some(followed) = self.followed.get() else { return };
+        let tasks = &mut *followed.tasks.lock();
+        if let Some(place) = tasks.iter().rposition(|task| task.span == span) {
+            tasks.truncate(place);
+            if tasks.is_empty() && self.woken.load(Relaxed) == BY_TASK {
+                self.woken.store(0, Relaxed);
+            }
+        }
+    }
+
+    /// [`woken`](Self::woken) of what no `follow` around it tells.
+    pub(super) fn without_follow(&self) -> Ticks {
+        let is_in_task = || self.followed.get().is_some_and(|followed| !followed.tasks.lock().is_empty());
+        if self.session.task_wakes.any() && is_in_task() { BY_TASK } else { 0 }
+    }
+
+    /// A call has just been entered. If `tells`, returns how long it was ready, as far as the wakes of its task tell
+    /// that: not if the task has polled others beside it or beside a call around it, and only for the first entry in
+    /// this poll.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter_in_task(&self, call: &Call, tells: bool) -> u64 {
+        let (session, range) = (self.session, self.stack.depth().saturating_sub(1));
+        let Some(followed) = self.followed.get().filter(|_| session.task_wakes.any()) else { return 0 };
+        let tasks = &mut *followed.tasks.lock();
+        let Some(task) = tasks.last_mut() else { return 0 };
+        task.enter(range, self.stack.call_of(range), &session.calls);
+        let woken = task.woken.filter(|_| tells && call.entries() > 1 && call.exited() < task.polled);
+        let mut around = self.stack.calls().filter_map(|id| session.calls.get(id));
+        let woken = woken.filter(|_| !around.any(Call::is_joined));
+        woken.and_then(|woken| call.was_woken(woken)).unwrap_or(0)
+    }
+}
