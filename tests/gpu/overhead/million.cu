@@ -50,8 +50,10 @@ int main() {
   auto after = times(BATCHES / 2);
   outside.insert(outside.end(), after.begin(), after.end());
   double least = 1e9;
-  for (int part = 0; part < PARTS; part++)
-    least = std::min(least, median(inside.begin() + part * BATCHES / PARTS, inside.begin() + (part + 1) * BATCHES / PARTS));
+  for (int part = 0; part < PARTS; part++) {
+    auto begin = inside.begin() + part * BATCHES / PARTS;
+    least = std::min(least, median(begin, begin + BATCHES / PARTS));
+  }
   std::printf("measured %.1f %.1f %.1f ns a launch\n", median(inside.begin(), inside.end()), least,
               median(outside.begin(), outside.end()));
 }
