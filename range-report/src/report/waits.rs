@@ -15,11 +15,10 @@ pub(crate) fn waits(summary: &Summary, options: &RenderOptions) -> String {
 const TITLES: [&str; 2] =
     [" ** Waits of Calls, by who ended them (waits):", "Wait Statistics (of calls, by who ended them):"];
 pub(crate) const ABOUT: &str = "Waits of calls, and of threads in locks, by the span that ended them: told of futures in \
-                                `follow`, and of tokio's locks where tokio tells of them; else, with Of, inferred, \
-                                since so many of these waits ended right after that span did. None: no span did, but \
-                                a timer, I/O or the end of a task. Parts of a wait behind several spans count for \
-                                each. p99 without: of the latencies of all calls of the waiter, if these waits took \
-                                no time.";
+                                `follow`; else, with Of, inferred, since so many of these waits ended right after \
+                                that span did. None: no span did, but a timer, I/O or the end of a task. Parts of a \
+                                wait behind several spans count for each. p99 without: of the latencies of all calls \
+                                of the waiter, if these waits took no time.";
 const NO_WAIT: &str = "No future in `tracing_gpu::follow(future)` has waited, and no pattern shows who ended other \
                        waits.\n";
 const NO_SPAN: &str = "(no span: a timer, I/O, a task's end)";

@@ -6,9 +6,9 @@ use crate::stats::order;
 figures! {
     /// Waits of calls, by the span that ended them.
     ///
-    /// Told, of futures that are followed (`tracing_gpu::follow`) and of waits for tokio's locks where tokio tells of
-    /// them: the innermost open span on the thread that woke the call, followed back to the head of a queue of waiters.
-    /// A wait behind several spans, one after the other, has a part for each.
+    /// Told, of futures that are followed (`tracing_gpu::follow`): the innermost open span on the thread that woke the
+    /// call, followed back to the head of a queue of waiters. A wait behind several spans, one after the other, has a
+    /// part for each.
     ///
     /// Inferred, of other futures, with [`of_waits`](Self::of_waits): nearly all waits end right after a range of this
     /// name does, far more often than by chance.

@@ -75,7 +75,7 @@ pub(super) enum Other {
     },
     /// Writes datasets of Parquet files, for DuckDB and Spark, from the database or the trace of a run
     Convert(Convert),
-    /// Went: DuckDB runs the queries
+    /// Gone: the answer names what runs the queries
     #[command(hide = true)]
     Query {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
