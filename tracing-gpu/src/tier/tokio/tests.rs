@@ -166,9 +166,8 @@ fn the_wakes_of_a_task_tell_nothing_of_calls_outside_of_it() {
         first = began.elapsed();
         wake(&task);
         pass(READY);
-        other.in_scope(|| ()); // as in block_on
         poll(&task, &[]);
-        other.in_scope(|| ());
+        other.in_scope(|| ()); // as in block_on
     });
     assert!(was_ready(&summary, "request") <= first, "{:?} {first:?}", states_of(&summary, "request"));
 }
