@@ -48,7 +48,7 @@ fn the_file_is_a_program_and_a_library() {
 fn what_cargo_installs_is_all_there_is() {
     let root = Folder::new();
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tracing-gpu-cli");
-    let target = binary().ancestors().nth(2).expect("target/debug/tracing-gpu");
+    let target = binary().ancestors().nth(3).expect("target/debug/for-tests/tracing-gpu");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["install", "--quiet", "--debug", "--locked", "--no-track", "--path"]).arg(package);
     printed(cargo.arg("--root").arg(&root.0).arg("--target-dir").arg(target));
