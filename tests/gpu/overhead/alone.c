@@ -1,6 +1,7 @@
 // CUPTI alone, as a library for CUDA_INJECTION64_PATH: what records cost without anybody who reads them. ALONE says
 // which: `kernels` (with copies and sets), `weighty` (also the calls that `tracing-gpu` records by default), or `all`
-// (also all calls). They are recorded from cuProfilerStart to cuProfilerStop; with ALONE_WHOLE, from begin to end.
+// (also all calls), or `callbacks` (as `weighty`, but callbacks write the records of calls); `_graphs` behind it records
+// graphs as a whole. They are recorded from cuProfilerStart to cuProfilerStop; with ALONE_WHOLE, from begin to end.
 #include <cupti.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,28 +79,68 @@ static void record_functions(int is_on) {
   }
 }
 
+// Calls by callbacks: a time at each end, and a record of ours.
+typedef struct { uint64_t begin, end; uint32_t number, domain, correlation, result; } Call;
+enum { CALLS = 1 << 16 };
+static __thread Call *calls;
+static __thread uint32_t count, depth;
+static __thread uint64_t begun[8];
+
+static uint64_t ticks(void) {
+  uint32_t low, high;
+  __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+  return (uint64_t)high << 32 | low;
+}
+
+static void called_back(CUpti_CallbackDomain domain, CUpti_CallbackId number, const CUpti_CallbackData *data) {
+  if (data->callbackSite == CUPTI_API_ENTER) {
+    begun[depth++ & 7] = ticks();
+    return;
+  }
+  if (!calls) calls = calloc(CALLS, sizeof *calls);
+  Call *call = &calls[count++ % CALLS];
+  *call = (Call){ begun[--depth & 7], ticks(), number, domain, data->correlationId, *(int *)data->functionReturnValue };
+}
+
+static CUpti_SubscriberHandle subscriber;
+
+static void call_back_functions(int is_on) {
+  const char *name;
+  for (uint32_t number = 1; number < 1024; number++) {
+    if (!cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, number, &name) && name && !is_slight(name))
+      cuptiEnableCallback(is_on, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, number);
+    if (!cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, number, &name) && name && !is_slight(name) &&
+        strncmp(name, "cuProfiler", 10))
+      cuptiEnableCallback(is_on, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, number);
+  }
+}
+
 static void switch_records(int is_on) {
-  const char *which = getenv("ALONE");
+  const char *which = getenv("ALONE") ? getenv("ALONE") : "";
+  if (strstr(which, "_graphs")) record(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, is_on);
   record(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, is_on);
   record(CUPTI_ACTIVITY_KIND_MEMCPY, is_on);
   record(CUPTI_ACTIVITY_KIND_MEMSET, is_on);
-  if (which && !strcmp(which, "all")) {
+  if (!strncmp(which, "all", 3)) {
     record(CUPTI_ACTIVITY_KIND_RUNTIME, is_on);
     record(CUPTI_ACTIVITY_KIND_DRIVER, is_on);
-  } else if (which && !strcmp(which, "weighty")) {
+  } else if (!strncmp(which, "weighty", 7)) {
     record_functions(is_on);
+  } else if (!strncmp(which, "callbacks", 9)) {
+    call_back_functions(is_on);
   }
 }
 
 // The program calls cuProfilerStart or cuProfilerStop.
 static void CUPTIAPI called(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId number, const void *data) {
   int starts = number == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart;
+  if (domain != CUPTI_CB_DOMAIN_DRIVER_API || !(starts || number == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop))
+    return called_back(domain, number, data);
   if (((const CUpti_CallbackData *)data)->callbackSite == (starts ? CUPTI_API_EXIT : CUPTI_API_ENTER))
     switch_records(starts);
 }
 
 int InitializeInjection(void) {
-  CUpti_SubscriberHandle subscriber;
   cuptiActivityRegisterCallbacks(request, complete);
   if (getenv("ALONE_WHOLE")) {
     switch_records(1);
