@@ -256,6 +256,26 @@ impl Driver {
         (0..self.device_count().unwrap_or(0)).filter_map(uuid_of).collect()
     }
 
+    /// Whether the initialised driver has a context, as far as can be asked: the primary one of a device, or that of this
+    /// thread.
+    #[must_use]
+    pub(crate) fn has_context(&self) -> bool {
+        let mut current: Raw = std::ptr::null_mut();
+        // SAFETY: writes one pointer.
+        let is_in_one = answer(unsafe { (self.table.current_context)(&raw mut current) }).is_ok() && !current.is_null();
+        let Some(found) = function(&self._library, c"cuDevicePrimaryCtxGetState") else { return is_in_one };
+        // SAFETY: the signature is that of the function of this name in its documentation.
+        let state = unsafe {
+            std::mem::transmute::<AnyFunction, unsafe extern "C" fn(c_int, *mut c_uint, *mut c_int) -> c_int>(found)
+        };
+        let is_active = |device| {
+            let (mut flags, mut active) = (0, 0);
+            // SAFETY: writes two integers.
+            answer(unsafe { state(device, &raw mut flags, &raw mut active) }).is_ok() && active != 0
+        };
+        is_in_one || (0..self.device_count().unwrap_or(0)).any(is_active)
+    }
+
     /// Runs `body` with `context` current, then restores the former context.
     pub fn in_context<T>(&self, context: Handle, body: impl FnOnce() -> Result<T, CudaError>) -> Result<T, CudaError> {
         let pushed = self.enter_context(context)?;

@@ -76,6 +76,7 @@ pub const DETAILED: &[(Details, &[&str])] = &[
         Details::WAITS,
         &["cuCtxSynchronize", "cuCtxSynchronize_v2", "cuEventSynchronize", "cuStreamSynchronize", "cuStreamWaitEvent"],
     ),
+    (Details::EVENT_WAITS, &["cuStreamWaitEvent"]),
     (Details::EVENTS.and(Details::EVENT_TIMES), &["cuEventRecord", "cuEventRecordWithFlags"]),
     (
         Details::MEMORY,

@@ -25,6 +25,8 @@ pub(crate) struct Device {
     pub(crate) driver_version: i32,
     /// Whether it is known that there are several devices.
     pub(crate) are_several: bool,
+    /// Whether the program had a context, as far as can be asked. False inside `cuInit`.
+    pub(crate) was_in_use: bool,
     /// Names of the devices that were asked for, by their number.
     names: Mutex<Keyed<u32, Arc<str>>>,
 }
@@ -36,7 +38,7 @@ impl Device {
     /// With `in_init`, the driver is calling us inside `cuInit`. A second `cuInit` there breaks the first or waits for
     /// it, and devices cannot be counted. Only `cuDriverGetVersion` is called, which works without initialisation.
     pub(crate) fn find(in_init: bool) -> Result<Self, Unavailable> {
-        let mut are_several = false;
+        let (mut are_several, mut was_in_use) = (false, false);
         let driver = Driver::get().map_err(|missing| Unavailable::Driver(missing.to_string()))?;
         if !in_init {
             let refused = |function| move |CudaError(code)| Unavailable::NoDevice { function, code };
@@ -46,10 +48,11 @@ impl Device {
                 return Err(refused("cuDeviceGetCount")(CudaError(0)));
             }
             are_several = devices > 1;
+            was_in_use = driver.has_context();
         }
         // Before CUPTI watches: this call is not the program's.
         let driver_version = driver.version().unwrap_or(0);
-        Ok(Self { driver, driver_version, are_several, names: Mutex::default() })
+        Ok(Self { driver, driver_version, are_several, was_in_use, names: Mutex::default() })
     }
 
     /// Name of a device on which something ran; empty if the driver does not answer. Queries the driver once per

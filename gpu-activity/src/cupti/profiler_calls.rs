@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use once_cell::sync::OnceCell;
 
@@ -30,6 +30,8 @@ pub(super) struct Watch {
     subscriber: Subscriber,
     tell: fn(bool),
     session: AtomicPtr<Shared>,
+    /// Whether a graph was made executable before there was a session.
+    has_earlier_graphs: AtomicBool,
 }
 
 /// The callback that a session would subscribe. Never freed.
@@ -71,13 +73,20 @@ pub fn watch_profiler(tell: fn(bool)) -> Result<(), Unavailable> {
     // beginning.
     let clock = std::iter::once(library.register_clock(receive::clock));
     let functions = PROFILER.iter().map(|(number, _)| library.callback(subscriber, Domain::Driver, *number, true));
-    let mut enabled = clock.chain(functions);
+    let graphs = std::iter::once(library.callback(subscriber, Domain::Resource, receive::EXEC_CREATED, true));
+    let mut enabled = clock.chain(functions).chain(graphs);
     if let Some(code) = enabled.find_map(Result::err) {
         let _nothing_to_be_done = library.unsubscribe(subscriber);
         return Err(library.refused(device.driver_version, "cuptiEnableCallback", code));
     }
     forks::watch();
-    let _once = WATCH.set(Watch { library, subscriber, tell, session: AtomicPtr::default() });
+    let _once = WATCH.set(Watch {
+        library,
+        subscriber,
+        tell,
+        session: AtomicPtr::default(),
+        has_earlier_graphs: AtomicBool::new(false),
+    });
     Ok(())
 }
 
@@ -95,6 +104,11 @@ impl Watch {
     pub(super) unsafe fn share(&self, on_call: OnCall, user: *mut c_void) -> Subscriber {
         self.session.store(Box::into_raw(Box::new(Shared { on_call, user })), Ordering::Release);
         self.subscriber
+    }
+
+    /// Whether the program made a graph executable before there was a session.
+    pub(super) fn has_earlier_graphs(&self) -> bool {
+        self.has_earlier_graphs.load(Ordering::Relaxed)
     }
 
     /// Stops forwarding callbacks.
@@ -123,5 +137,7 @@ unsafe extern "C" fn on_call(_user: *mut c_void, domain: u32, number: u32, data:
     if let Some(session) = unsafe { watch.session.load(Ordering::Acquire).as_ref() } {
         // SAFETY: the caller of `share` vouches for the callback, and the caller of this function for `data`.
         unsafe { (session.on_call)(session.user, domain, number, data) }
+    } else if domain == Domain::Resource as u32 && number == receive::EXEC_CREATED {
+        watch.has_earlier_graphs.store(true, Ordering::Relaxed);
     }
 }

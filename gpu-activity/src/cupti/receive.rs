@@ -45,6 +45,10 @@ pub(super) struct Receiver {
     pub(super) typed_nodes: OnceCell<Vec<(u32, usize)>>,
     /// Functions that open memory of other processes.
     pub(super) opens_memory: OnceCell<Vec<u32>>,
+    /// Functions by which a stream waits for an event, if the first such call [enables](Self::record_waits) records of
+    /// waits.
+    pub(super) awaits_events: OnceCell<Vec<u32>>,
+    pub(super) records_waits: AtomicBool,
     /// Whether a graph was made executable.
     pub(super) made_executable: AtomicBool,
 }
@@ -315,6 +319,9 @@ unsafe extern "C" fn on_entry<S: Sink + 'static>(user: *mut c_void, number: u32,
             if receiver.opens_memory.get().is_some_and(|functions| functions.contains(&number)) {
                 receiver.uses(None);
             }
+            if receiver.awaits_events.get().is_some_and(|functions| functions.contains(&number)) {
+                receiver.record_waits();
+            }
             if receiver.adds_nodes.get().is_some_and(|functions| functions.contains(&number)) {
                 return;
             }
@@ -382,7 +389,7 @@ const GRAPH_CREATED: u32 = 9;
 const GRAPH_ENDS: u32 = 10;
 const NODE_CREATED: u32 = 13;
 const EXEC_BEGINS: u32 = 17;
-const EXEC_CREATED: u32 = 18;
+pub(super) const EXEC_CREATED: u32 = 18;
 const NODE_CLONED: u32 = 20;
 
 /// Offsets in the data of a graph callback, and in the descriptor to which it points.
@@ -466,11 +473,21 @@ impl Receiver {
     /// The program uses this device from now on; `None` for one that is not known.
     #[cold]
     fn uses(&self, device: Option<u32>) {
-        let kind = Kind::MemcpyPeer;
-        if self.devices.is_second(device)
-            && self.strides.readable(kind)
-            && self.library.kind(kind as u32, true).is_err()
-        {
+        if self.devices.is_second(device) {
+            self.record(Kind::MemcpyPeer);
+        }
+    }
+
+    /// A stream waits for an event.
+    fn record_waits(&self) {
+        if !self.records_waits.load(Ordering::Relaxed) && !self.records_waits.swap(true, Ordering::Relaxed) {
+            self.record(Kind::Synchronization);
+        }
+    }
+
+    #[cold]
+    fn record(&self, kind: Kind) {
+        if self.strides.readable(kind) && self.library.kind(kind as u32, true).is_err() {
             self.sink.lost(Lost { unreadable: 1, over_budget: 0 });
         }
     }

@@ -94,6 +94,9 @@ pub struct Session {
     device: Device,
     subscriber: OnceCell<Subscriber>,
     details: Details,
+    /// Whether the program may have executable graphs that no session saw. CUPTI 13.0 crashes where such a graph is
+    /// launched and recorded as a whole (H200).
+    may_have_earlier_graphs: bool,
     /// Whether calls are recorded by their functions, and not all of them.
     records_functions: bool,
     enabled: Mutex<Vec<Kind>>,
@@ -156,6 +159,8 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
     forks::watch();
     TOLD.call_once(|| forks::in_forked_child(receive::forked));
     let records_functions = options.api_records == ApiRecords::Weighty && library.records_functions();
+    let may_have_earlier_graphs =
+        options.graphs != Graphs::Nodes && Watch::current().map_or(device.was_in_use, Watch::has_earlier_graphs);
     POOL.allow(options.buffer_bytes);
     POOL.prepare();
     let session: &'static Session = Box::leak(Box::new(Session {
@@ -170,12 +175,15 @@ fn try_to_start(options: Options, sink: &'static dyn Sink, on_call: OnCall) -> R
             adds_nodes: OnceCell::new(),
             typed_nodes: OnceCell::new(),
             opens_memory: OnceCell::new(),
+            awaits_events: OnceCell::new(),
+            records_waits: AtomicBool::new(false),
             // With `Off` nobody watches.
             made_executable: AtomicBool::new(options.graphs == Graphs::Off),
         },
         device,
         subscriber: OnceCell::new(),
         details: options.details,
+        may_have_earlier_graphs,
         records_functions,
         enabled: Mutex::new(Vec::new()),
         dropped: AtomicU64::new(0),
@@ -222,7 +230,8 @@ impl Session {
         if self.records_functions {
             self.record_weighty(true);
         }
-        let by_nodes = options.graphs == Graphs::Nodes || BY_NODES.load(Ordering::Relaxed);
+        let by_nodes =
+            options.graphs == Graphs::Nodes || self.may_have_earlier_graphs || BY_NODES.load(Ordering::Relaxed);
         for kind in Kind::ALL {
             let is_asked = match kind {
                 Kind::Driver | Kind::Runtime => options.api_records != ApiRecords::None && !self.records_functions,
@@ -261,29 +270,28 @@ impl Session {
             let _first = self.receiver.typed_nodes.set(typed.in_vec());
             let _first = self.receiver.opens_memory.set(self.numbers_of(calls::opens_memory).in_vec());
         }
+        if options.details.has(Details::EVENT_WAITS) && !options.details.has(Details::WAITS) {
+            let awaits = self.numbers_of(|name| calls::is_detailed(name, Details::EVENT_WAITS)).in_vec();
+            let _first = self.receiver.awaits_events.set(awaits);
+        }
+        let watch = |number| {
+            // An older library refuses a newer number. That is harmless: its program cannot call the function.
+            let _known_to_be_there = self.receiver.library.callback(subscriber, Domain::Driver, number, true);
+        };
         if options.api_records != ApiRecords::None {
-            self.receiver.library.domain(subscriber, Domain::Driver, true)?;
-            for number in self.numbers_of(calls::is_of_no_span) {
-                self.receiver.library.callback(subscriber, Domain::Driver, number, false)?;
+            // One by one: CUPTI is asked nothing about the functions that are left out, which programs call most.
+            self.numbers_of(|name| !calls::is_of_no_span(name)).for_each(watch);
+        } else {
+            if options.graphs != Graphs::Off {
+                let adds_nodes = self.numbers_of(|name| calls::adds_node(name) || calls::opens_memory(name)).in_vec();
+                adds_nodes.iter().copied().for_each(watch);
+                let _first = self.receiver.adds_nodes.set(adds_nodes);
             }
-            return Ok(());
-        }
-        if options.graphs != Graphs::Off {
-            let adds_nodes = self.numbers_of(|name| calls::adds_node(name) || calls::opens_memory(name)).in_vec();
-            for number in &adds_nodes {
-                let _known_to_be_there = self.receiver.library.callback(subscriber, Domain::Driver, *number, true);
-            }
-            let _first = self.receiver.adds_nodes.set(adds_nodes);
-        }
-        if !options.details.is_empty() {
-            for number in self.numbers_of(|name| calls::is_detailed(name, options.details)) {
-                let _known_to_be_there = self.receiver.library.callback(subscriber, Domain::Driver, number, true);
-            }
+            self.numbers_of(|name| calls::is_detailed(name, options.details)).for_each(watch);
         }
         let mut refused = None;
         for (number, name) in calls::ENQUEUE {
             let enabled = self.receiver.library.callback(subscriber, Domain::Driver, *number, true);
-            // An older library refuses a newer number. That is harmless: its program cannot call the function.
             if *name == "cuLaunchKernel" {
                 refused = enabled.err();
             }
@@ -409,6 +417,9 @@ impl Session {
         if self.receiver.devices.are_several() {
             enabled.push(Kind::MemcpyPeer); // perhaps since a context began
         }
+        if self.receiver.records_waits.load(Ordering::Relaxed) {
+            enabled.push(Kind::Synchronization);
+        }
         // Whole graphs last: a graph that is launched meanwhile must not be recorded by its nodes.
         for kind in enabled.into_iter().rev() {
             let _nothing_to_be_done = self.receiver.library.kind(kind as u32, false);
@@ -528,6 +539,9 @@ impl Source for Session {
         let mut said = format!("{}, driver for CUDA {driver}", self.name());
         if !left_out.is_empty() {
             said = said + "; without " + &range_report::joined(left_out, ", ");
+        }
+        if self.may_have_earlier_graphs {
+            said += "; graphs by their nodes, because the program may have made some before";
         }
         if self.records_functions {
             said += "; without calls that only query or set something (`api=all` records them)";

@@ -16,6 +16,9 @@ impl Details {
     pub const NONE: Self = Self(0);
     /// [`Wait`]s.
     pub const WAITS: Self = Self(1);
+    /// The waits of streams for events alone, from the first one on: a program without such waits does not pay for
+    /// records of them.
+    pub const EVENT_WAITS: Self = Self(1 << 6);
     /// [`EventRecord`]s.
     pub const EVENTS: Self = Self(1 << 1);
     /// The same with [`EventRecord::at`], which costs each record more.

@@ -62,6 +62,10 @@ int cuDeviceGetName(char *name, int length, int device) {
   snprintf(name, length, "Made-up GPU %c", 'A' + device);
   return 0;
 }
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+  *active = setting("FAKE_ACTIVE", 0);
+  return 0;
+}
 int cuDriverGetVersion(int *version) {
   *version = setting("FAKE_DRIVER", 13000);
   return 0;

@@ -42,6 +42,7 @@ pub(crate) fn details(fake: &Fake, tier: &str) {
         (None, vec![], vec![]),
         (Some(Details::NONE), vec![], vec![]),
         (Some(Details::WAITS), vec![38], vec![17, WAIT]),
+        (Some(Details::EVENT_WAITS), vec![], vec![WAIT]),
         (Some(Details::EVENTS), vec![36], vec![RECORD]),
         (Some(Details::EVENT_TIMES), vec![0, 36], vec![RECORD]),
         (Some(all), vec![0, 17, 36, 37, 38, 49], vec![17, RECORD, WAIT]),
@@ -62,6 +63,20 @@ pub(crate) fn details(fake: &Fake, tier: &str) {
     fake.tell("fake_alone", 0);
     placed(fake, tier, all);
     between_devices(fake);
+    from_the_first_wait(fake);
+}
+
+/// Records of waits begin with the first wait of a stream for an event, where only such waits are asked for.
+fn from_the_first_wait(fake: &Fake) {
+    const WAITS: u32 = 38;
+    let profiler = builder().watch(Details::EVENT_WAITS, see).build().expect("settings that can be used");
+    [LAUNCH, RECORD].into_iter().for_each(|function| fake.call(function, 50, HANDLE));
+    assert!(!fake.enabled(0).contains(&WAITS));
+    fake.call(WAIT, 51, HANDLE);
+    assert!(fake.enabled(0).contains(&WAITS));
+    fake.tell("fake_together", 0);
+    profiler.finish().expect("nothing to be written");
+    assert_eq!(fake.enabled(0), [0; 0], "all is disabled again");
 }
 
 /// Where nodes are recorded, copies between devices are once a context of a second device begins, or memory of another

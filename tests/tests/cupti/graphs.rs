@@ -93,6 +93,16 @@ pub(crate) fn graphs(fake: &Fake, tier: &str) {
     levels(fake, &[(Graphs::Whole, false, 8), (Graphs::Nodes, false, 8), (Graphs::Off, false, 2)]);
 }
 
+/// The program may have made graphs before there was a profiler.
+pub(crate) fn from_before(fake: &Fake) {
+    let profiler = builder().build().expect("settings that can be used");
+    assert!(!fake.enabled(0).contains(&51) && fake.enabled(0).contains(&10));
+    let notes = profiler.summary().notes;
+    let why = "graphs by their nodes, because the program may have made some before";
+    assert!(notes.iter().any(|note| note.contains(why)), "{notes:?}");
+    finish(fake, profiler);
+}
+
 /// At each level: whether whole graphs are recorded, and the number of callbacks on changes.
 fn levels(fake: &Fake, levels: &[(Graphs, bool, usize)]) {
     for &(graphs, whole, callbacks) in levels {

@@ -247,6 +247,15 @@ fn what_the_program_marks_for_profilers_is_measured_alone() {
     assert!(none.is_empty() && said.contains("is not measured: cudaProfilerStart is seen by CUPTI alone."), "{said}");
 }
 
+/// The program itself says what is recorded.
+#[test]
+fn graphs_from_before_the_measured_part_are_recorded_by_their_nodes() {
+    for scenario in ["graph before the part", "graph in the part"] {
+        let (all, _) = all_measured_with(&["--capture-range", "cuda"], scenario, &[]);
+        assert_eq!(all.iter().map(counts).collect::<Vec<_>>(), [(0, 1)], "{scenario}");
+    }
+}
+
 #[test]
 fn work_that_has_not_finished_at_the_end_is_counted() {
     let bound = Duration::from_secs(20);

@@ -4,7 +4,11 @@
 use std::sync::Barrier;
 
 use crate::fake::{COPY, Fake, LAUNCH, RUNTIME_LAUNCH, SET, START, STOP, SYNCHRONIZE};
+use crate::graphs::EXECUTABLE;
 use crate::profiler::HANDLE;
+
+/// The kind of the records of whole graphs.
+const GRAPH_TRACE: u32 = 51;
 
 pub(crate) fn run(fake: &Fake, scenario: &str) {
     match scenario {
@@ -16,6 +20,8 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
         "unfinished" => unfinished(fake),
         "parts" => parts(fake, true),
         "part" => parts(fake, false),
+        "graph before the part" => graph(fake, true),
+        "graph in the part" => graph(fake, false),
         "reset" => reset(fake),
         "fails" => fail(fake),
         _ => panic!("{scenario}"),
@@ -113,6 +119,19 @@ fn parts(fake: &Fake, stops: bool) {
         launch(10 * part + 4);
         annotate();
     }
+}
+
+/// A part, and a graph that becomes executable before the part or in it. Only in the latter are whole graphs recorded.
+fn graph(fake: &Fake, is_earlier: bool) {
+    fake.init();
+    if is_earlier {
+        fake.graph(EXECUTABLE, 2, 0, 0);
+    }
+    fake.call(START, 10, HANDLE);
+    fake.graph(EXECUTABLE, 3, 0, 0);
+    fake.launcher(HANDLE, c"spin", 10)(11);
+    assert_eq!(fake.enabled(0).contains(&GRAPH_TRACE), !is_earlier);
+    fake.call(STOP, 12, HANDLE);
 }
 
 /// One of two kernels has not ended when the program does.

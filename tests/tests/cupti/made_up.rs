@@ -154,6 +154,11 @@ fn a_graph_belongs_to_the_span_that_replays_it_and_those_that_captured_it() {
 }
 
 #[test]
+fn graphs_are_recorded_by_their_nodes_where_the_program_used_the_gpu_before() {
+    profiler("graphs from before", &[("FAKE_ACTIVE", "1")]);
+}
+
+#[test]
 fn all_outputs_have_the_same_counts_and_sums() {
     profiler("outputs", &[]);
 }

@@ -32,6 +32,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str, tier: &str) {
         "attribution" => crate::attribution::attribution(fake, tier),
         "calls" => calls(fake, tier),
         "graphs" => crate::graphs::graphs(fake, tier),
+        "graphs from before" => crate::graphs::from_before(fake),
         "details" => crate::details::details(fake, tier),
         "outputs" => outputs(fake, tier),
         "flood" => flood(fake, tier),

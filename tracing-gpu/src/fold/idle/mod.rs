@@ -196,7 +196,7 @@ impl SpanSums {
 
 impl Fold for Idle {
     fn details(&self) -> Details {
-        Details::WAITS.and(Details::STREAMS)
+        Details::EVENT_WAITS.and(Details::STREAMS)
     }
 
     fn range(&mut self, range: &Range<'_>) {
