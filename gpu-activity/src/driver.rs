@@ -256,13 +256,14 @@ impl Driver {
         (0..self.device_count().unwrap_or(0)).filter_map(uuid_of).collect()
     }
 
-    /// Whether the initialised driver has a context, as far as can be asked: the primary one of a device, or that of this
-    /// thread.
+    /// Whether the initialised driver has a context, as far as can be asked: the primary one of a device, or that of
+    /// this thread.
     #[must_use]
     pub(crate) fn has_context(&self) -> bool {
         let mut current: Raw = std::ptr::null_mut();
         // SAFETY: writes one pointer.
-        let is_in_one = answer(unsafe { (self.table.current_context)(&raw mut current) }).is_ok() && !current.is_null();
+        let asked = answer(unsafe { (self.table.current_context)(&raw mut current) });
+        let is_in_one = asked.is_ok() && !current.is_null();
         let Some(found) = function(&self._library, c"cuDevicePrimaryCtxGetState") else { return is_in_one };
         // SAFETY: the signature is that of the function of this name in its documentation.
         let state = unsafe {

@@ -1,7 +1,8 @@
 // CUPTI alone, as a library for CUDA_INJECTION64_PATH: what records cost without anybody who reads them. ALONE says
-// which: `kernels` (with copies and sets), `weighty` (also the calls that `tracing-gpu` records by default), or `all`
-// (also all calls), or `callbacks` (as `weighty`, but callbacks write the records of calls); `_graphs` behind it records
-// graphs as a whole. They are recorded from cuProfilerStart to cuProfilerStop; with ALONE_WHOLE, from begin to end.
+// which: `kernels` (with copies and sets), `weighty` (also the calls that `tracing-gpu` records by default),
+// `callbacks` (the same, but callbacks write the records of calls), or `all` (also all calls). `_graphs` behind it:
+// graphs as a whole, too. They are recorded from cuProfilerStart to cuProfilerStop; with ALONE_WHOLE, from begin to
+// end.
 #include <cupti.h>
 #include <stdlib.h>
 #include <string.h>
