@@ -8,20 +8,8 @@ use std::path::{Path, PathBuf};
 
 const WIDEST: usize = 120;
 
-const FOLDERS: &[&str] = &[
-    ".ci",
-    "gpu-activity",
-    "examples",
-    "fuzz/fuzz_targets",
-    "fuzz/src",
-    "nvtx-rs",
-    "programs",
-    "range-report",
-    "site",
-    "tests",
-    "tracing-gpu",
-    "tracing-gpu-cli",
-];
+const FOLDERS: &[&str] =
+    &[".ci", "gpu-activity", "examples", "nvtx-rs", "range-report", "site", "tests", "tracing-gpu", "tracing-gpu-cli"];
 
 const KINDS: &[&str] = &["c", "css", "cu", "js", "mjs", "py", "rs", "toml"];
 
@@ -31,7 +19,7 @@ fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     for entry in std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
         let path = entry.expect("a folder can be read").path();
         let kind = path.extension().map(|kind| kind.to_string_lossy().into_owned());
-        if path.is_symlink() || path.ends_with("target") {
+        if path.is_symlink() || ["target", "corpus"].iter().any(|name| path.ends_with(name)) {
             continue;
         } else if path.is_dir() {
             sources(&path, found);

@@ -1,7 +1,7 @@
 //! Runs the inputs that fuzzers kept, and those that once broke something.
 
 #[allow(unreachable_pub)] // also a separate library, for the fuzzers
-#[path = "../../fuzz/src/lib.rs"]
+#[path = "../fuzz/src/lib.rs"]
 mod fuzz;
 
 use std::cell::Cell;
@@ -26,7 +26,7 @@ fn count_panics() {
 
 fn replay(target: &str, run: fn(&[u8])) {
     count_panics();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut inputs: Vec<_> = files.map(|file| file.expect("a folder can be read").path()).collect();
     inputs.sort();

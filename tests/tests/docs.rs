@@ -107,7 +107,7 @@ fn examples_tests_and_paths_exist() {
         }
         after(&text, "--test ", in_name).for_each(|name| exists(format!("tests/tests/{name}.rs")));
         after(&text, "--bench ", in_name).for_each(|name| exists(format!("tests/benches/{name}.rs")));
-        for folder in ["`tests/", "`examples/", "`programs/", "bash tests/"] {
+        for folder in ["`tests/", "`examples/", "bash tests/"] {
             let start = folder.trim_start_matches('`').trim_start_matches("bash ");
             after(&text, folder, in_name).for_each(|path| exists(format!("{start}{path}")));
         }

@@ -55,7 +55,7 @@ fn a_command_that_is_gone_names_what_does_the_same() {
     let ended =
         Command::new(binary()).args(["query", "slowest_ranks", "runs/", "--csv"]).output().expect("the command");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("`python3 queries/run.py duckdb FOLDER [NAME]`") && said.lines().count() == 1, "{said}");
+    assert!(said.contains("`python3 docs/queries/run.py duckdb FOLDER [NAME]`") && said.lines().count() == 1, "{said}");
     assert_eq!(ended.status.code(), Some(1));
 }
 

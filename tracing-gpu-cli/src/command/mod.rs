@@ -52,7 +52,7 @@ pub fn run() -> u8 {
         Some(Other::Convert(asked)) => ended(convert(&asked).map(|()| SUCCESS), FAILURE),
         Some(Other::Query { .. }) => ended(
             Err(io::Error::other(
-                "`tracing-gpu query` is gone: after `pip install duckdb`, `python3 queries/run.py duckdb FOLDER [NAME]` \
+                "`tracing-gpu query` is gone: after `pip install duckdb`, `python3 docs/queries/run.py duckdb FOLDER [NAME]` \
                  in the repository of this command runs the same queries",
             )),
             FAILURE,

@@ -1,5 +1,5 @@
-//! The datasets and their columns. `docs/parquet.md` explains them, and `queries/schema.json` has them for the engines;
-//! tests compare both with this file.
+//! The datasets and their columns. `docs/parquet.md` explains them, and `docs/queries/schema.json` has them for the
+//! engines; tests compare both with this file.
 
 use parquet::basic::Encoding;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};

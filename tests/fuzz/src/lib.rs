@@ -1,9 +1,9 @@
 //! The functions of the fuzzers, one for each target, which panic if a promise is broken. `tests/tests/corpora.rs`
-//! calls them with the inputs found so far; `fuzz/README.md` explains how to run them.
+//! calls them with the inputs found so far; `tests/fuzz/README.md` explains how to run them.
 
-#[path = "../../tests/src/csv.rs"]
+#[path = "../../src/csv.rs"]
 mod csv;
-#[path = "../../tests/src/json_schema.rs"]
+#[path = "../../src/json_schema.rs"]
 mod json_schema;
 
 pub mod cupti;

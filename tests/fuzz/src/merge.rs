@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::summary::comes_back;
 
 const GOLDEN: [&str; 3] = [
-    include_str!("../../tests/golden/json/full.json"),
-    include_str!("../../tests/golden/json/cuda.json"),
-    include_str!("../../tests/golden/json/sycl.json"),
+    include_str!("../../golden/json/full.json"),
+    include_str!("../../golden/json/cuda.json"),
+    include_str!("../../golden/json/sycl.json"),
 ];
 
 pub fn run(data: &[u8]) {
