@@ -113,11 +113,13 @@ fn types_cross_threads() {
 #[test]
 fn results_may_get_more_fields() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let files = ["range-report/src/summary", "range-report/src/summary/merge", "range-report/src/compare"]
-        .map(|folder| root.join(folder))
-        .into_iter()
-        .chain([root.join("gpu-activity/src/totals/figures.rs")]);
-    let schema = std::fs::read_to_string(root.join("range-report/src/summary/schema.rs")).expect("a source file");
+    let files =
+        ["crates/range-report/src/summary", "crates/range-report/src/summary/merge", "crates/range-report/src/compare"]
+            .map(|folder| root.join(folder))
+            .into_iter()
+            .chain([root.join("crates/gpu-activity/src/totals/figures.rs")]);
+    let schema =
+        std::fs::read_to_string(root.join("crates/range-report/src/summary/schema.rs")).expect("a source file");
     assert!(
         schema.contains("#[non_exhaustive]\n        pub struct $Row")
             && schema.contains("#[non_exhaustive]\n        pub struct $Totals")

@@ -14,7 +14,7 @@ use imports::{Imports, circles, imports};
 const LIBRARIES: &[(&str, &[&[&str]])] = &[
     ("nvtx-rs/src", &[&["lib"], &["client", "tool"], &["abi"]]),
     (
-        "range-report/src",
+        "crates/range-report/src",
         &[
             &["lib"],
             &["import"],
@@ -28,7 +28,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
         ],
     ),
     (
-        "gpu-activity/src",
+        "crates/gpu-activity/src",
         &[
             &["lib"],
             &["cupti", "timed"],
@@ -73,8 +73,12 @@ const CIRCLES: &[(&str, &str)] = &[
 ];
 
 /// Code that only takes and returns data, except for files that a caller names.
-const PURE: &[&str] =
-    &["range-report/src", "gpu-activity/src/join", "gpu-activity/src/fold", "gpu-activity/src/totals"];
+const PURE: &[&str] = &[
+    "crates/range-report/src",
+    "crates/gpu-activity/src/join",
+    "crates/gpu-activity/src/fold",
+    "crates/gpu-activity/src/totals",
+];
 
 /// Names that such code must not use.
 const IMPURE: &[&str] =
@@ -93,16 +97,16 @@ const UNSAFE: &[&str] = &[
     "nvtx-rs/src/tool/fork.rs",
     "nvtx-rs/src/tool/install.rs",
     "nvtx-rs/src/tool/receive.rs",
-    "range-report/src/export/sqlite/descriptors.rs",
-    "gpu-activity/src/cupti/buffers.rs",
-    "gpu-activity/src/cupti/environment.rs",
-    "gpu-activity/src/cupti/library.rs",
-    "gpu-activity/src/cupti/profiler_calls.rs",
-    "gpu-activity/src/cupti/receive.rs",
-    "gpu-activity/src/cupti/session.rs",
-    "gpu-activity/src/driver.rs",
-    "gpu-activity/src/forks.rs",
-    "gpu-activity/src/nvml.rs",
+    "crates/range-report/src/export/sqlite/descriptors.rs",
+    "crates/gpu-activity/src/cupti/buffers.rs",
+    "crates/gpu-activity/src/cupti/environment.rs",
+    "crates/gpu-activity/src/cupti/library.rs",
+    "crates/gpu-activity/src/cupti/profiler_calls.rs",
+    "crates/gpu-activity/src/cupti/receive.rs",
+    "crates/gpu-activity/src/cupti/session.rs",
+    "crates/gpu-activity/src/driver.rs",
+    "crates/gpu-activity/src/forks.rs",
+    "crates/gpu-activity/src/nvml.rs",
     "tracing-gpu/src/chunked.rs",
     "tracing-gpu/src/clock.rs",
     "tracing-gpu/src/openacc/receive.rs",

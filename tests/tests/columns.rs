@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 const WIDEST: usize = 120;
 
-const FOLDERS: &[&str] =
-    &[".ci", "gpu-activity", "examples", "nvtx-rs", "range-report", "site", "tests", "tracing-gpu", "tracing-gpu-cli"];
+const FOLDERS: &[&str] = &[".ci", "crates", "examples", "nvtx-rs", "site", "tests", "tracing-gpu", "tracing-gpu-cli"];
 
 const KINDS: &[&str] = &["c", "css", "cu", "js", "mjs", "py", "rs", "toml"];
 

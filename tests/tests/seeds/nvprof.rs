@@ -1,5 +1,5 @@
 //! Two summaries of nvprof: their figures are read into a summary and printed again. (Times of a third program are
-//! tested where they are printed: in `range-report/src/report/nvprof/tests.rs`.)
+//! tested where they are printed: in `crates/range-report/src/report/nvprof/tests.rs`.)
 
 use super::printed;
 use tracing_gpu::summary::{

@@ -170,7 +170,7 @@ pub(crate) fn write(schema: &str, fields: &impl Serialize, mut out: impl io::Wri
 #[cfg(feature = "json")] // repeated for the documentation of `tracing-gpu`
 impl Summary {
     /// The JSON Schema (draft 2020-12) of [`write_json`](Self::write_json). Its text is also in the repository, as
-    /// `range-report/schema/summary.schema.json`.
+    /// `crates/range-report/schema/summary.schema.json`.
     pub const JSON_SCHEMA: &'static str = include_str!("../../schema/summary.schema.json");
 
     /// Writes the summary as one line of JSON.

@@ -42,7 +42,7 @@ fn imported(path: &Path, identity: &Identity) -> Result<(Imported, Vec<String>),
 }
 
 fn golden() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/attribution/run.sqlite");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/attribution/run.sqlite");
     path.is_file().then_some(path) // not in a package of this crate alone
 }
 

@@ -4,7 +4,7 @@ use crate::{
 };
 
 /// Every time in the nvprof tables of a report on several runs.
-const TIMES: &str = include_str!("../../../../tests/golden/nvprof/times.txt");
+const TIMES: &str = include_str!("../../../../../tests/golden/nvprof/times.txt");
 
 /// The nanoseconds of a printed time.
 fn stated(time: &str) -> u64 {

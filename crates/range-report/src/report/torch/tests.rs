@@ -2,7 +2,7 @@ use super::*;
 use crate::{ApiCallStats, CapturedWork, GpuWork, KernelStats, MemoryStats, NodeCalls, NodeWork, Sizes, Times};
 
 /// Output of torch 2.11; `tests/golden/README.md` describes the program.
-const KERNELS: &str = include_str!("../../../../tests/golden/torch/square_2.11.txt");
+const KERNELS: &str = include_str!("../../../../../tests/golden/torch/square_2.11.txt");
 
 fn row(name: &str, [self_cpu_ns, cpu_ns]: [u64; 2], [self_gpu_ns, gpu_ns]: [u64; 2], calls: u64) -> Row {
     Row { name: name.to_owned(), self_cpu_ns, cpu_ns, self_gpu_ns, gpu_ns, calls, on_gpu: false }

@@ -399,7 +399,7 @@ fn folders_are_those_of_hive() {
 /// The engines and the documentation have the columns of the code. `BLESS=1` writes those of the engines.
 #[test]
 fn the_columns_are_documented() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (docs, file) = (root.join("docs/parquet.md"), root.join("docs/queries/schema.json"));
     if !docs.is_file() {
         return; // a package of this crate alone

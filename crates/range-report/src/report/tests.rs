@@ -337,7 +337,7 @@ fn errors_of_the_writer_come_through() {
 
 #[test]
 fn every_report_has_its_row_and_is_in_the_docs() {
-    let docs = concat!(include_str!("../../../docs/options.md"), include_str!("../../../docs/gpu.md"));
+    let docs = concat!(include_str!("../../../../docs/options.md"), include_str!("../../../../docs/gpu.md"));
     for report in Report::ALL {
         let name = report.name();
         assert_eq!(name.parse(), Ok(*report));
