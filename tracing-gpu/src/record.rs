@@ -69,8 +69,6 @@ pub(crate) struct Place(u64);
 pub(crate) enum Unnamed {
     /// It may have values of its own.
     WithValues,
-    /// It has none; its fields are only examined because they may distinguish spans.
-    Sampled,
     /// A field that names spans by default may name it; it has no other values.
     Split,
 }

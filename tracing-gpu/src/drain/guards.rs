@@ -133,7 +133,7 @@ mod tests {
     use tracing::{Instrument as _, info_span};
 
     use crate::Profiler;
-    use crate::span::samples::tests::measured;
+    use crate::session::splits::tests::measured;
 
     /// A future that is pending once.
     async fn give_way() {

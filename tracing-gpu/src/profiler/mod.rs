@@ -567,7 +567,7 @@ impl Inner {
         }
         let session = &self.engine.session;
         summary.notes.extend(session.misread.notes());
-        summary.advice.extend(session.samples.advice(&summary.ranges, &session.naming_fields()));
+        summary.advice.extend(session.advice());
         if is_window {
             return summary; // one without a range is nothing special
         }

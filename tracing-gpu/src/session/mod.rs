@@ -35,7 +35,6 @@ use crate::process;
 use crate::record::RangeKey;
 use crate::row_file::{Lost, RowFile};
 use crate::span::misread::MisreadValues;
-use crate::span::samples::{self, NameSamples};
 use crate::span::site::{Site, site_key};
 use crate::span::values::is_unknown_field;
 use crate::stream::StreamTotals;
@@ -158,7 +157,6 @@ pub(crate) struct Session {
     pub(crate) task_wakes: TaskWakes,
     pub(crate) values: AskedValues,
     pub(crate) misread: MisreadValues,
-    pub(crate) samples: NameSamples,
     /// How many call sites, formerly split by a field, are whole. When it changes, threads' caches of split sites are
     /// out of date.
     whole_sites: AtomicU32,
@@ -182,6 +180,8 @@ pub(crate) struct Names {
     sites: Keyed<u64, Site>,
     /// Split call sites, with the keys of `sites`.
     splits: Keyed<u64, Split>,
+    /// The number of spans without a value at creation, by call site with such fields.
+    unsplit: Keyed<u64, u32>,
     /// Call sites of the labels that come from field values.
     split_labels: Keyed<u32, &'static Metadata<'static>>,
     /// Call sites whose fields a timeline shows, by their addresses.
@@ -234,7 +234,6 @@ impl Session {
             task_wakes: TaskWakes::default(),
             values: AskedValues::new(),
             misread: MisreadValues::default(),
-            samples: NameSamples::default(),
             whole_sites: AtomicU32::new(0),
             fields: options.fields,
             front_end: FrontEnd::default(),
@@ -446,7 +445,6 @@ impl Session {
             domain,
             own_values,
             is_split,
-            is_sampled: !own_values && !is_split && self.statistics && samples::is_worth_it(metadata),
         };
         names.sites.row_or(key, || site);
         drop(names);
@@ -532,6 +530,7 @@ impl Names {
             catalog: Catalog::new(limits),
             sites: Keyed::default(),
             splits: Keyed::default(),
+            unsplit: Keyed::default(),
             split_labels: Keyed::default(),
             with_fields: Keyed::default(),
             domains: vec![Domain::DEFAULT],
@@ -543,8 +542,17 @@ impl Names {
     /// Copies what is new in `with`, of which this is an earlier copy.
     fn catch_up(&mut self, with: &Self) {
         self.catalog.catch_up(&with.catalog);
-        let Self { catalog: _, sites, splits, split_labels, with_fields, domains, foreign_domains, named_levels } =
-            with;
+        let Self {
+            catalog: _,
+            sites,
+            splits,
+            unsplit: _,
+            split_labels,
+            with_fields,
+            domains,
+            foreign_domains,
+            named_levels,
+        } = with;
         self.sites.clone_from(sites);
         self.splits.clone_from(splits);
         self.split_labels.clone_from(split_labels);

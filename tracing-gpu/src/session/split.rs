@@ -11,5 +11,6 @@ pub(super) struct Split {
     pub(super) labels: Named<(usize, Box<str>), u32>,
     /// Number of nodes with these labels.
     pub(super) nodes: usize,
+    /// Whether there were too many values or nodes.
     pub(super) is_whole: bool,
 }

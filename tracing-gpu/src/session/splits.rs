@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::text::sanitize;
 use parking_lot::MutexGuard;
-use range_report::stats::{Keyed, Lean, Named};
+use range_report::stats::{Keyed, Lean, Named, order};
 use tracing_core::Metadata;
 
 use super::split::Split;
@@ -22,6 +22,11 @@ const MOST_VALUES: usize = 32;
 /// The largest number of nodes of a call site's values. A recursion has one for each path of values, and would fill the
 /// tree.
 const MOST_NODES: usize = 1_024;
+
+/// The number of a call site's first spans without a value at creation after which it is whole.
+const MOST_UNSPLIT: u32 = 64;
+/// The largest number of call sites with advice.
+const MOST_ADVICE: usize = 2;
 
 /// Labels and nodes of a summary that were merged into others.
 #[derive(Default)]
@@ -71,7 +76,8 @@ impl Session {
             split_labels.row_or(label, || metadata);
             return Some(label);
         }
-        self.join(names, metadata, Some(value));
+        split.is_whole = true;
+        self.make_whole(&mut names, metadata);
         None
     }
 
@@ -81,55 +87,55 @@ impl Session {
         let Some(split) = names.splits.get_mut(&site_key(metadata)).filter(|split| !split.is_whole) else { return };
         split.nodes += 1;
         if split.nodes > MOST_NODES {
-            self.join(names, metadata, None);
-        }
-    }
-
-    /// Merges the counts of this call site's values into one row. The last value may have had no row.
-    fn join(
-        &self,
-        mut names: MutexGuard<'_, Names>,
-        metadata: &'static Metadata<'static>,
-        more: Option<(usize, Box<str>)>,
-    ) {
-        let Some(split) = names.splits.get_mut(&site_key(metadata)) else { return };
-        split.is_whole = true;
-        let values: Vec<_> = split.labels.keys().cloned().chain(more).in_vec();
-        self.make_whole(&mut names, metadata);
-        drop(names);
-        let values = values.iter().filter_map(|(field, value)| Some((*KNOWN_NAMES.get(*field)?, &**value)));
-        self.samples.fill(metadata, values);
-    }
-
-    /// The fields that name spans: the chosen ones, or else those that split a call site.
-    pub(crate) fn naming_fields(&self) -> Vec<String> {
-        if let Some(chosen) = &self.fields.name_from {
-            return chosen.clone();
-        }
-        let names = self.names.lock();
-        let mut fields = Vec::new();
-        for (place, field) in KNOWN_NAMES.iter().enumerate() {
-            let has_named = |split: &Split| !split.is_whole && split.labels.keys().any(|&(of, _)| of == place);
-            if names.splits.values().any(has_named) {
-                fields.push((*field).to_owned());
-            }
-        }
-        fields
-    }
-
-    /// The first spans of this call site had no value at creation. Makes it whole, unless others had a value.
-    pub(crate) fn settle_split(&self, metadata: &'static Metadata<'static>) {
-        let mut names = self.names.lock();
-        if !names.splits.contains_key(&site_key(metadata)) {
+            split.is_whole = true;
             self.make_whole(&mut names, metadata);
         }
+    }
+
+    /// How to get rows for the values of call sites that became whole because they had too many.
+    pub(crate) fn advice(&self) -> Vec<String> {
+        let names = self.names.lock();
+        let fields_of = |is_whole: bool| {
+            let splits = names.splits.values().filter(move |split| split.is_whole == is_whole);
+            splits.flat_map(|split| split.labels.keys().map(move |(field, _)| (split.plain, *field)))
+        };
+        let naming: Vec<usize> = fields_of(false).map(|(_, field)| field).in_vec();
+        let mut whole = fields_of(true).in_vec();
+        order::by_key(&mut whole, |field| *field);
+        whole.dedup();
+        let sentence = |(plain, field): (u32, usize)| {
+            let name = &names.catalog.label_of(plain)?.name;
+            let is_named = |known: usize| known == field || naming.contains(&known);
+            let fields =
+                KNOWN_NAMES.iter().enumerate().filter(|(known, _)| is_named(*known)).map(|(_, name)| *name).in_vec();
+            Some(format!(
+                "`{name}`: field `{}` has too many values for a row each. TRACING_GPU=name_from={}, or \
+                 .name_from([\"{}\"]) of the builder, splits it.",
+                KNOWN_NAMES.get(field)?,
+                fields.join("+"),
+                fields.join("\", \""),
+            ))
+        };
+        whole.into_iter().filter_map(sentence).take(MOST_ADVICE).in_vec()
+    }
+
+    /// Counts a span of this call site without a value at creation. Returns whether it was one too many: then the call
+    /// site is whole, unless others had a value.
+    pub(crate) fn count_unsplit(&self, metadata: &'static Metadata<'static>) -> bool {
+        let mut names = self.names.lock();
+        let count = names.unsplit.row(site_key(metadata));
+        *count += 1;
+        let is_enough = *count >= MOST_UNSPLIT;
+        if is_enough && !names.splits.contains_key(&site_key(metadata)) {
+            self.make_whole(&mut names, metadata);
+        }
+        is_enough
     }
 
     /// Gives spans of this call site its own name from now on.
     fn make_whole(&self, names: &mut Names, metadata: &'static Metadata<'static>) {
         if let Some(site) = names.sites.get_mut(&site_key(metadata)).filter(|site| site.is_split) {
             site.is_split = false;
-            site.is_sampled = !site.own_values && self.statistics;
             self.whole_sites.fetch_add(1, Relaxed); // while the names are locked
         }
     }

@@ -3,6 +3,5 @@
 pub(crate) mod codes;
 pub(crate) mod fields;
 pub(crate) mod misread;
-pub(crate) mod samples;
 pub(crate) mod site;
 pub(crate) mod values;

@@ -15,8 +15,6 @@ pub(crate) struct Site {
     pub(crate) own_values: bool,
     /// Whether a field names its spans by default, which holds while it has few values.
     pub(crate) is_split: bool,
-    /// Whether fields of its first spans are sampled at creation, for a note about fields that distinguish its spans.
-    pub(crate) is_sampled: bool,
 }
 
 /// The key of a call site in maps and caches: the address of its metadata, because each call site has its own static.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nvtx_rs::text::sanitize;
 use range_report::stats::{Keyed, Named};
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use tracing_core::{Metadata, callsite};
+use tracing_core::Metadata;
 
 use super::call_row::CallRow;
 use super::gate::Gate;
@@ -19,7 +19,6 @@ use crate::session::Session;
 use crate::session::catalog::CategoryName;
 use crate::session::front_end::crate_of;
 use crate::span::misread::Misread;
-use crate::span::samples;
 use crate::span::site::{Site, site_key};
 use crate::span::values::{Category, KNOWN_NAMES};
 use range_report::RangeStyle;
@@ -48,8 +47,6 @@ pub(crate) struct Known {
     recent_categories: Recent,
     /// Call sites and fields with an invalid value that was reported.
     misread: Keyed<(u64, usize), ()>,
-    /// Number of spans that recorded a field that may distinguish them, by call site.
-    recorded: Keyed<callsite::Identifier, u64>,
     /// By parent, label and style, like the nodes of the catalog.
     nodes: Keyed<(u32, u32, RangeStyle), u32>,
     rows: Keyed<(u32, RangeKey), u32>,
@@ -207,13 +204,6 @@ impl Known {
         if self.misread.insert((site_key(metadata), misread.field.as_ptr().addr()), ()) {
             lookup.session.misread.tell(site_key(metadata), metadata, misread, value);
         }
-    }
-
-    /// Whether a recorded field of this call site's span is sampled: for the first spans, and at each power of two.
-    pub(crate) fn is_record_due(&mut self, site: callsite::Identifier) -> bool {
-        let count = self.recorded.row(site);
-        *count += 1;
-        *count <= samples::FIRST as u64 || count.is_power_of_two()
     }
 
     /// Node of a range under a parent.

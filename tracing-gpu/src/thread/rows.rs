@@ -55,18 +55,18 @@ impl Rows {
         self.rows.get(place.row()).and_then(Row::identity)
     }
 
-    /// Counts an ended instance. Returns the result of [`Row::add`].
+    /// Counts an ended instance.
     #[inline]
-    pub(super) fn add(&self, ended: Ended, budget: &Budget) -> bool {
-        let Some(row) = self.rows.get(ended.place.row()) else { return false };
+    pub(super) fn add(&self, ended: Ended, budget: &Budget) {
+        let Some(row) = self.rows.get(ended.place.row()) else { return };
         row.note_longest(ended.entered, ended.duration);
         if row.add_near(ended.duration, ended.nested, SHORT) {
-            return false;
+            return;
         }
         if row.is_unused() {
             row.enter_first(ended.entered);
         }
-        row.add(ended.duration, ended.nested, budget)
+        row.add(ended.duration, ended.nested, budget);
     }
 
     /// Adds a row, and returns its number; `None` if there is no room. `make` is as in [`Chunked::get_or_grow_by`].

@@ -190,9 +190,7 @@ fn create_called<H: Home>(
     (place, row): (Place, &Row),
     new: &NewSpan,
 ) -> Option<H::Created> {
-    if row.add_call(|| thread.session.clock.now()) {
-        own_values::sample_again(thread, attributes);
-    }
+    row.add_call(|| thread.session.clock.now());
     match thread.begin_call(place, Some(thread.stack.innermost_call()), new) {
         0 => home.keep(engine, thread, given, place, Beside::Nothing),
         call => {
@@ -225,12 +223,8 @@ fn new_span_general<H: Home>(
             Some(parent) => home.node(engine, thread, parent.into_u64()),
         };
         let place = thread.child(parent, attributes.metadata());
-        let is_sampled = place.is_unnamed(Unnamed::Sampled);
-        let (place, is_named) = match place {
-            _ if is_sampled => (own_values::sample(thread, parent, attributes), false),
-            _ if place.is_unnamed(Unnamed::Split) => own_values::split(thread, parent, attributes),
-            _ => (place, false),
-        };
+        let is_split = place.is_unnamed(Unnamed::Split);
+        let (place, is_named) = if is_split { own_values::split(thread, parent, attributes) } else { (place, false) };
         if place.is_none() {
             new = NewSpan { parent: new.parent, ..NewSpan::default() };
             return home.keep(engine, thread, given, Place::hidden(parent), Beside::Nothing);
@@ -245,9 +239,7 @@ fn new_span_general<H: Home>(
             let place = Place::new(values.node, 0).under(parent).with_own_values();
             home.keep(engine, thread, given, place, Beside::Values(values))
         } else {
-            if thread.add_call(place) && !is_sampled {
-                own_values::sample_again(thread, attributes);
-            }
+            thread.add_call(place);
             match thread.begin_call(place, above, &new) {
                 0 if is_named => home.keep(engine, thread, given, place, Beside::Named),
                 0 => home.keep(engine, thread, given, place, Beside::Nothing),
@@ -441,8 +433,6 @@ fn record<H: Home>(engine: &'static Engine, home: &H, id: u64, record: &span::Re
     let Some(thread) = engine.thread() else { return };
     if let Some(values) = home.values(engine, id) {
         own_values::record(thread, &values, record);
-    } else if thread.session.samples.are_taken() {
-        own_values::sample_recorded(thread, record);
     }
     if thread.is_taped
         && let Some(created) = home.created(engine, thread, id)

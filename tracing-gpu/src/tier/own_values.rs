@@ -14,7 +14,6 @@ use crate::session::calls::{Call, EndedCall};
 use crate::session::catalog::ROOT;
 use crate::span::codes::CodeReader;
 use crate::span::fields::Fields;
-use crate::span::samples;
 use crate::span::values::{Changing, FieldValues, Lifetime, SpanValues};
 use crate::thread::coincidence::Read;
 use crate::thread::engine::Engine;
@@ -120,42 +119,11 @@ pub(super) fn split(thread: &ThreadState, parent: u32, attributes: &span::Attrib
     drop(known);
     let place = thread.plain_child(parent, metadata);
     if !is_split {
-        thread.know_sampled(parent, metadata, place);
-    } else if may_have_none && thread.gate.while_closed(|| session.samples.take(attributes)) {
-        session.settle_split(metadata);
+        thread.know_plain(parent, metadata, place);
+    } else if may_have_none && session.count_unsplit(metadata) {
         thread.known().know_split(metadata);
     }
     (place, false)
-}
-
-/// Samples a new span of a call site that is only sampled. Returns its place.
-#[inline(never)]
-pub(super) fn sample(thread: &ThreadState, parent: u32, attributes: &span::Attributes<'_>) -> Place {
-    let place = thread.plain_child(parent, attributes.metadata());
-    if thread.gate.while_closed(|| thread.session.samples.take(attributes)) {
-        thread.know_sampled(parent, attributes.metadata(), place);
-    }
-    place
-}
-
-/// Samples one more span, if its call site is only sampled.
-#[cold]
-#[inline(never)]
-pub(super) fn sample_again(thread: &ThreadState, attributes: &span::Attributes<'_>) {
-    if thread.site(attributes.metadata()).is_sampled {
-        thread.gate.while_closed(|| thread.session.samples.take(attributes));
-    }
-}
-
-/// Samples a field that was recorded after the creation of its span: at first each time, later more and more rarely.
-#[inline(never)]
-pub(super) fn sample_recorded(thread: &ThreadState, record: &span::Record<'_>) {
-    let samples = &thread.session.samples;
-    if let Some(site) = samples::named_in(record)
-        && thread.known().is_record_due(site)
-    {
-        thread.gate.while_closed(|| samples.take_recorded(record));
-    }
 }
 
 /// Stores the fields of a `record`.

@@ -302,9 +302,7 @@ impl ThreadState {
 
     pub(super) fn add_of_call(&self, ended: Ended, call: CallId, below: usize) {
         if self.statistics {
-            if self.rows.add(ended, &self.session.budget) {
-                self.sample_again(ended.place);
-            }
+            self.rows.add(ended, &self.session.budget);
             let cpu = self.on_cpu(&ended, below);
             let end = ended.end();
             self.exit_call(call, end, cpu, below);

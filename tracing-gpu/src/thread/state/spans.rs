@@ -39,11 +39,7 @@ impl ThreadState {
                 if !site.enabled {
                     return Place::NONE;
                 }
-                let unnamed = [
-                    (site.own_values, Unnamed::WithValues),
-                    (site.is_split, Unnamed::Split),
-                    (site.is_sampled, Unnamed::Sampled),
-                ];
+                let unnamed = [(site.own_values, Unnamed::WithValues), (site.is_split, Unnamed::Split)];
                 if let Some((_, kind)) = unnamed.into_iter().find(|(applies, _)| *applies) {
                     return Place::unnamed(parent, kind);
                 }
@@ -56,8 +52,7 @@ impl ThreadState {
     /// [`child`](Self::child), for a span that was created before and has no values of its own.
     pub(crate) fn counted_child(&self, parent: u32, metadata: &'static Metadata<'static>) -> Place {
         let place = self.child(parent, metadata);
-        let may_be_plain = [Unnamed::Sampled, Unnamed::Split].into_iter().any(|kind| place.is_unnamed(kind));
-        if may_be_plain { self.plain_child(parent, metadata) } else { place }
+        if place.is_unnamed(Unnamed::Split) { self.plain_child(parent, metadata) } else { place }
     }
 
     /// The place of a span with the name of its call site and without values of its own.
@@ -67,19 +62,9 @@ impl ThreadState {
     }
 
     /// Lets spans of this call site under this parent take the fast paths from now on.
-    pub(crate) fn know_sampled(&self, parent: u32, metadata: &'static Metadata<'static>, place: Place) {
+    pub(crate) fn know_plain(&self, parent: u32, metadata: &'static Metadata<'static>, place: Place) {
         self.known.lock().know_child(parent, site_key(metadata), place);
         self.children.insert(parent, site_key(metadata), place);
-    }
-
-    /// Makes the next span of this place's call site a sample, if the call site is sampled.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn sample_again(&self, place: Place) {
-        let metadata = self.identity(place).and_then(|identity| identity.metadata);
-        if let Some(metadata) = metadata.filter(|metadata| self.site(metadata).is_sampled) {
-            self.know_sampled(place.parent(), metadata, Place::unnamed(place.parent(), Unnamed::Sampled));
-        }
     }
 
     /// The place on this thread for a place that the thread with this state has made.
@@ -175,9 +160,11 @@ impl ThreadState {
         place
     }
 
-    /// Counts the creation of a span. Returns whether the number of creations is a power of two.
-    pub(crate) fn add_call(&self, place: Place) -> bool {
-        self.rows.get(place.row()).is_some_and(|row| row.add_call(|| self.session.clock.now()))
+    /// Counts the creation of a span.
+    pub(crate) fn add_call(&self, place: Place) {
+        if let Some(row) = self.rows.get(place.row()) {
+            row.add_call(|| self.session.clock.now());
+        }
     }
 
     /// Lets a call follow a new span of this place. `parent` is the call in which the span was created (0 for none), or
