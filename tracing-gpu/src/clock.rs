@@ -1,7 +1,8 @@
 //! The one clock: raw ticks on the hot path, nanoseconds only when a summary is made.
 //!
-//! On x86-64 with an invariant time-stamp counter a tick is one TSC cycle (about 9 ns to read, against 22 ns for
-//! [`Instant`]); elsewhere a tick is a nanosecond of [`Instant`]. The rate of the counter is measured against `Instant`
+//! A tick is one step of the processor's counter: of the time-stamp counter on x86-64, where it is invariant (about
+//! 9 ns to read, against 22 ns for [`Instant`]), of the virtual counter on AArch64 (a step takes 1 to 40 ns there).
+//! Elsewhere a tick is a nanosecond of [`Instant`]. The rate of the counter is measured against `Instant`
 //! (`CLOCK_MONOTONIC` on Linux) from the creation of the clock to each drain, so it grows more exact as the program
 //! runs.
 
@@ -21,21 +22,21 @@ const FIRST_CALIBRATION: Duration = Duration::from_micros(20);
 /// A reading of the clock, in ticks since an arbitrary origin.
 pub(crate) type Ticks = u64;
 
-/// A moment by a clock that all sessions share: the time-stamp counter where it is invariant, else CLOCK_MONOTONIC in
+/// A moment by a clock that all sessions share: the processor's counter where it is invariant, else CLOCK_MONOTONIC in
 /// nanoseconds. Never 0.
 pub(crate) type Moment = u64;
 
 /// Now.
 pub(crate) fn moment() -> Moment {
     static IS_INVARIANT: OnceLock<bool> = OnceLock::new(); // the question leaves a virtual machine
-    let now = if *IS_INVARIANT.get_or_init(tsc::is_invariant) { tsc::read() } else { process::monotonic_ns() };
+    let now = if *IS_INVARIANT.get_or_init(counter::is_invariant) { counter::read() } else { process::monotonic_ns() };
     now.max(1)
 }
 
 /// The process's clock. Reading it never blocks and may happen on any thread.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    tsc: bool,
+    is_counter: bool,
     origin: Instant,
     origin_ticks: Ticks,
     /// Time of creation by CLOCK_MONOTONIC, in nanoseconds.
@@ -74,15 +75,19 @@ impl Rate {
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        let tsc = tsc::is_invariant();
-        let (origin, origin_ticks) = if tsc { paired_reading() } else { (Instant::now(), 0) };
+        let is_counter = counter::is_invariant();
+        let (origin, origin_ticks) = if is_counter { paired_reading() } else { (Instant::now(), 0) };
         let origin_ns = process::monotonic_ns().saturating_sub(u64::try_from(origin.elapsed().as_nanos()).unwrap_or(0));
         Self {
-            tsc,
+            is_counter,
             origin,
             origin_ticks,
             origin_ns,
-            pace: if tsc { first_pace(origin, origin_ticks) } else { 1 << PACE_BITS },
+            pace: match counter::frequency() {
+                Some(frequency) => pace_of(frequency),
+                None if is_counter => first_pace(origin, origin_ticks),
+                None => 1 << PACE_BITS,
+            },
             rough_pace: AtomicU64::new(0),
             last_rate: AtomicU64::new(0),
             worst_correction_ppm: AtomicU64::new(0),
@@ -92,7 +97,7 @@ impl Clock {
     /// A clock with this many ticks a second, for thresholds.
     #[cfg(test)]
     pub(crate) fn of_rate(ticks_a_second: u64) -> Self {
-        Self { pace: (ticks_a_second << PACE_BITS) / 1_000_000_000, ..Self::new() }
+        Self { pace: pace_of(ticks_a_second), ..Self::new() }
     }
 
     /// A threshold in ticks. All thresholds are times, so that no verdict depends on the rate of the clock.
@@ -106,20 +111,20 @@ impl Clock {
         u64::try_from((u128::from(ticks) << PACE_BITS) / u128::from(self.pace.max(1))).unwrap_or(u64::MAX)
     }
 
-    /// Whether ticks come from the time-stamp counter, so that [`read_tsc`] is the clock.
-    pub(crate) fn is_tsc(&self) -> bool {
-        self.tsc
+    /// Whether ticks come from the processor's counter, so that [`read_counter`] is the clock.
+    pub(crate) fn is_counter(&self) -> bool {
+        self.is_counter
     }
 
     #[inline]
     pub(crate) fn now(&self) -> Ticks {
-        if self.tsc { tsc::read() } else { self.instant_ticks() }
+        if self.is_counter { counter::read() } else { self.instant_ticks() }
     }
 
     /// [`now`](Self::now), after everything that stands before it: a processor may read the counter ahead of loads that
     /// wait for memory, and another reader of the clock does not.
     pub(crate) fn now_in_order(&self) -> Ticks {
-        if self.tsc { tsc::read_in_order() } else { self.instant_ticks() }
+        if self.is_counter { counter::read_in_order() } else { self.instant_ticks() }
     }
 
     #[cold]
@@ -138,13 +143,13 @@ impl Clock {
     }
 
     pub(crate) fn ticks_at(&self, moment: Moment) -> Ticks {
-        if self.tsc { moment } else { moment.saturating_sub(self.origin_ns).max(3) }
+        if self.is_counter { moment } else { moment.saturating_sub(self.origin_ns).max(3) }
     }
 
     /// Nanoseconds of another clock in ticks, exact to some 0.01 %: by a rate that is measured once, when the clock is
     /// a few milliseconds old.
     pub(crate) fn ticks_of(&self, ns: u64) -> u64 {
-        if !self.tsc {
+        if !self.is_counter {
             return ns;
         }
         let known = f64::from_bits(self.rough_pace.load(Relaxed));
@@ -165,7 +170,7 @@ impl Clock {
 
     /// Measures the rate from the creation of the clock to now. Waits up to 2 ms if the clock is younger than that.
     pub(crate) fn calibrate(&self) -> Rate {
-        if !self.tsc {
+        if !self.is_counter {
             return Rate::IDENTITY;
         }
         wait_until_older(|| self.origin.elapsed());
@@ -183,7 +188,7 @@ impl Clock {
 
     /// One moment by both clocks: in ticks, and in nanoseconds since the creation of the clock.
     pub(crate) fn anchor(&self) -> (Ticks, u64) {
-        let (instant, ticks) = if self.tsc { paired_reading() } else { (Instant::now(), self.instant_ticks()) };
+        let (instant, ticks) = if self.is_counter { paired_reading() } else { (Instant::now(), self.instant_ticks()) };
         (ticks, u64::try_from(instant.duration_since(self.origin).as_nanos()).unwrap_or(u64::MAX))
     }
 
@@ -195,12 +200,12 @@ impl Clock {
 
 /// The rate of a clock whose process has ended, from its first reading in ticks and by CLOCK_MONOTONIC. The machine
 /// must not have restarted since.
-pub(crate) fn rate_since(is_tsc: bool, origin: Ticks, origin_ns: u64) -> Rate {
-    if !is_tsc {
+pub(crate) fn rate_since(is_counter: bool, origin: Ticks, origin_ns: u64) -> Rate {
+    if !is_counter {
         return Rate::IDENTITY;
     }
     wait_until_older(|| Duration::from_nanos(process::monotonic_ns().saturating_sub(origin_ns)));
-    let (before, now, after) = (tsc::read(), process::monotonic_ns(), tsc::read());
+    let (before, now, after) = (counter::read(), process::monotonic_ns(), counter::read());
     let ticks = u128::from((before / 2 + after / 2).saturating_sub(origin).max(1));
     let ns = u128::from(now.saturating_sub(origin_ns));
     Rate { ns_per_tick_q40: u64::try_from((ns << 40) / ticks).unwrap_or(1 << 40) }
@@ -209,7 +214,12 @@ pub(crate) fn rate_since(is_tsc: bool, origin: Ticks, origin_ns: u64) -> Rate {
 const PACE_BITS: u32 = 20;
 const HALF: u64 = 1 << (PACE_BITS - 1);
 
-/// The pace of the time-stamp counter since its first reading. `faketime` makes the other clock stand still: then it is
+/// The pace of a counter with this many ticks a second.
+fn pace_of(frequency: u64) -> u64 {
+    (frequency << PACE_BITS) / 1_000_000_000
+}
+
+/// The pace of the counter since its first reading. `faketime` makes the other clock stand still: then it is
 /// that of a usual processor.
 fn first_pace(origin: Instant, origin_ticks: Ticks) -> u64 {
     const USUAL: u64 = 5 << PACE_BITS >> 1;
@@ -237,20 +247,20 @@ fn wait_until_older(age: impl Fn() -> Duration) {
     }
 }
 
-/// The time-stamp counter: the clock's ticks where [`Clock::is_tsc`].
+/// The processor's counter: the clock's ticks where [`Clock::is_counter`].
 #[inline]
-pub(crate) fn read_tsc() -> Ticks {
-    tsc::read()
+pub(crate) fn read_counter() -> Ticks {
+    counter::read()
 }
 
 /// Reads both clocks at one moment. Takes the tightest of a few readings, to discard one with a preemption in between.
 fn paired_reading() -> (Instant, Ticks) {
-    let mut best = (Instant::now(), tsc::read());
+    let mut best = (Instant::now(), counter::read());
     let mut narrowest = u64::MAX;
     for _ in 0..8 {
-        let before = tsc::read();
+        let before = counter::read();
         let instant = Instant::now();
-        let width = tsc::read().saturating_sub(before);
+        let width = counter::read().saturating_sub(before);
         if width < narrowest {
             narrowest = width;
             best = (instant, before.saturating_add(width / 2));
@@ -260,7 +270,7 @@ fn paired_reading() -> (Instant, Ticks) {
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-mod tsc {
+mod counter {
     #![allow(unsafe_code)]
 
     use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
@@ -270,6 +280,11 @@ mod tsc {
     pub(super) fn is_invariant() -> bool {
         // SAFETY: every x86-64 processor has the CPUID instruction, and both leaves only return registers.
         unsafe { __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0 }
+    }
+
+    /// Ticks a second, where the processor tells.
+    pub(super) fn frequency() -> Option<u64> {
+        None
     }
 
     #[inline]
@@ -288,10 +303,52 @@ mod tsc {
     }
 }
 
-#[cfg(any(not(target_arch = "x86_64"), miri))]
-mod tsc {
+/// The virtual counter. The Generic Timer of the architecture makes it count at one rate on all cores and through sleep
+/// states (Arm Architecture Reference Manual, "The Generic Timer in AArch64 state"). Linux lets programs read it: its
+/// own vDSO does.
+#[cfg(all(target_arch = "aarch64", target_os = "linux", not(miri)))]
+mod counter {
+    #![allow(unsafe_code)]
+
+    use std::arch::asm;
+
+    /// Whether the counter says how fast it counts: firmware may have left that out.
+    pub(super) fn is_invariant() -> bool {
+        frequency().is_some()
+    }
+
+    /// Ticks a second: 24 MHz to 1 GHz in known processors.
+    pub(super) fn frequency() -> Option<u64> {
+        let frequency: u64;
+        // SAFETY: CNTFRQ_EL0 exists on every AArch64 processor; reading it touches no memory.
+        unsafe { asm!("mrs {}, cntfrq_el0", out(reg) frequency, options(nomem, nostack, preserves_flags)) };
+        Some(frequency & 0xFFFF_FFFF).filter(|frequency| *frequency >= 1_000_000)
+    }
+
+    #[inline]
+    pub(super) fn read() -> u64 {
+        let ticks: u64;
+        // SAFETY: as above, for CNTVCT_EL0. On processors whose counter has an erratum, Linux reads it for the program.
+        unsafe { asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags)) };
+        ticks
+    }
+
+    pub(super) fn read_in_order() -> u64 {
+        // SAFETY: DSB waits for the loads before it, and ISB keeps what follows behind both. Without `nomem`, so that
+        // the compiler moves no load either.
+        unsafe { asm!("dsb ishld", "isb", options(nostack, preserves_flags)) };
+        read()
+    }
+}
+
+#[cfg(any(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_os = "linux"))), miri))]
+mod counter {
     pub(super) fn is_invariant() -> bool {
         false
+    }
+
+    pub(super) fn frequency() -> Option<u64> {
+        None
     }
 
     pub(super) fn read() -> u64 {
@@ -345,6 +402,6 @@ mod tests {
         let (least, ended, most) = (after.elapsed(), clock.now(), before.elapsed());
         let ours = clock.calibrate().ns(u128::from(ended - begun)) as f64;
         let bounds = 0.998 * least.as_nanos() as f64..1.002 * most.as_nanos() as f64;
-        assert!(bounds.contains(&ours), "{ours} is not in {bounds:?} (tsc: {})", clock.is_tsc());
+        assert!(bounds.contains(&ours), "{ours} is not in {bounds:?} (tsc: {})", clock.is_counter());
     }
 }

@@ -45,7 +45,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
     if let Some(snapshot) = snapshot.as_ref().filter(|_| log.is_incomplete()) {
         return Ok(RowFileSummary { summary: snapshot.clone(), is_whole: false, has_more: true, error: None });
     }
-    let rate = rate_since(log.is_tsc, log.origin, log.origin_ns);
+    let rate = rate_since(log.is_counter, log.origin, log.origin_ns);
     let (mut rows, mut ends): (Vec<(RangeKey, RowCopy)>, Vec<usize>) = Default::default();
     let mut is_whole = !log.is_incomplete();
     let mut last = None;

@@ -65,7 +65,7 @@ impl Sampler {
             let seen = state_file(&process, thread.thread_id()).and_then(|file| look(&process, &file));
             let Ok(Some(wait)) = seen else { continue };
             let clock = &session.clock;
-            let rate = || rate_since(clock.is_tsc(), clock.origin(), clock.origin_monotonic_ns());
+            let rate = || rate_since(clock.is_counter(), clock.origin(), clock.origin_monotonic_ns());
             let ns = moment.charge(|| rate().ns(clock.now().saturating_sub(start).into()));
             let (of, samples) = &mut *self.samples.lock();
             if std::mem::replace(of, session.window()) != *of {

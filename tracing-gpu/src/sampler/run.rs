@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use range_report::summary::OffCpuStats;
 
-use crate::clock::{Ticks, rate_since, read_tsc};
+use crate::clock::{Ticks, rate_since, read_counter};
 use crate::off_cpu::{Moment, Pace, Samples, look, state_file};
 use crate::process::monotonic_ns;
 use crate::row_file::RowFileTail;
@@ -193,8 +193,8 @@ impl Watched {
 
 /// How long a range has been open.
 fn open_ns(log: &RowLog, start: Ticks) -> u64 {
-    let now = if log.is_tsc { read_tsc() } else { monotonic_ns().saturating_sub(log.origin_ns) };
-    rate_since(log.is_tsc, log.origin, log.origin_ns).ns(now.saturating_sub(start).into())
+    let now = if log.is_counter { read_counter() } else { monotonic_ns().saturating_sub(log.origin_ns) };
+    rate_since(log.is_counter, log.origin, log.origin_ns).ns(now.saturating_sub(start).into())
 }
 
 /// The map of the memory of the process with this folder in `/proc`.

@@ -320,7 +320,7 @@ impl Session {
 
     /// Whether durations are measured with the one clock of the fast paths, or not at all.
     pub(crate) fn has_one_clock(&self) -> bool {
-        if self.statistics { self.clock.is_tsc() } else { self.tape_room.is_none() }
+        if self.statistics { self.clock.is_counter() } else { self.tape_room.is_none() }
     }
 
     /// Whether a timeline shows values and fields of ranges, and marks.

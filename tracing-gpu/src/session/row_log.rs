@@ -35,7 +35,10 @@ impl Session {
     pub(crate) fn log_process(&self, process: &Process) {
         let Some(file) = &self.row_file else { return };
         let mut record = Words::default();
-        record.number(self.clock.is_tsc().into()).number(self.clock.origin()).number(self.clock.origin_monotonic_ns());
+        record
+            .number(self.clock.is_counter().into())
+            .number(self.clock.origin())
+            .number(self.clock.origin_monotonic_ns());
         record.number(process.pid.into()).number(process.rank.map_or(0, |rank| u64::from(rank) + 1));
         record.number(process.started_unix_ns).text(&process.command).text(&process.host).text(&process.run_id);
         file.log(PROCESS, &record);

@@ -6,9 +6,9 @@
 //!
 //! | path | applies where the session | and on the thread | what it does |
 //! |---|---|---|---|
-//! | `counting` | measures by the time-stamp counter, and writes no timeline | no stream is in play, and no second look at a wait is to come | stack and row |
+//! | `counting` | measures by the processor's counter, and writes no timeline | no stream is in play, and no second look at a wait is to come | stack and row |
 //! | `on_stream` | the same | a stream is in play: inside `with_stream`, with a pair of events open, or anywhere once a span has named a stream | the same, and event pairs |
-//! | `recording` | writes a timeline, and measures by the time-stamp counter; or measures nothing and writes none | no stream is in play | stack, row and tape; or the stack alone |
+//! | `recording` | writes a timeline, and measures by the processor's counter; or measures nothing and writes none | no stream is in play | stack, row and tape; or the stack alone |
 //! | `general` | in all other cases | | all of it, a tool's ranges too |
 //!
 //! [`choose_paths`] chooses among the first three, when the thread first uses a session or when a condition of this

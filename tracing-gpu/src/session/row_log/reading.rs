@@ -29,7 +29,7 @@ impl Names {
 pub(crate) struct RowLog {
     file: RowFileReader,
     pub(crate) process: Process,
-    pub(crate) is_tsc: bool,
+    pub(crate) is_counter: bool,
     pub(crate) origin: Ticks,
     pub(crate) origin_ns: u64,
     /// Names, with numbers of this process.
@@ -64,7 +64,7 @@ impl RowLog {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             process: Process::default(),
-            is_tsc: false,
+            is_counter: false,
             origin: 0,
             origin_ns: 0,
             names: Names::new(limits),
@@ -84,7 +84,7 @@ impl RowLog {
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         match record.kind {
             PROCESS => {
-                self.is_tsc = record.number() != 0;
+                self.is_counter = record.number() != 0;
                 (self.origin, self.origin_ns) = (record.number(), record.number());
                 self.process.pid = small(record.number());
                 self.process.rank = record.number().checked_sub(1).map(small);

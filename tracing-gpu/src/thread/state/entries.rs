@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use range_report::RangeStyle;
 
 use super::ThreadState;
-use crate::clock::{Ticks, read_tsc};
+use crate::clock::{Ticks, read_counter};
 use crate::record::{CallId, Ended, Place, RangeKey, StreamId};
 use crate::session::calls::{Around, Call, Entry, Left};
 use crate::session::endings::Mark;
@@ -51,7 +51,7 @@ impl ThreadState {
     /// The start of a range on a fast path. Reads the thread's processor time, if that is paid for.
     #[inline(always)]
     fn start_fast(&self) -> Ticks {
-        let now = read_tsc();
+        let now = read_counter();
         if self.credits.any() { self.start_read(now) } else { now }
     }
 
@@ -313,7 +313,7 @@ impl ThreadState {
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
         // Without a reading of the processor time, which would count as time on the stream.
         let is_open =
-            self.lacks_tool() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_tsc());
+            self.lacks_tool() && self.stack.is_under_top(place) && self.stack.push_near(span, place, read_counter());
         if !is_open {
             self.enter_begun(span, self.place_of_entry(place, 0), None, pair);
             return;

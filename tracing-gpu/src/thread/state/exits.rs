@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{CountingExit, FindValues, TOLD, ThreadState};
 use tracing_core::Metadata;
 
-use crate::clock::{Ticks, read_tsc};
+use crate::clock::{Ticks, read_counter};
 use crate::record::{CallId, Ended, OnCpu, Place, RangeKey};
 use crate::session::NvtxRange;
 use crate::session::batches::Served;
@@ -32,7 +32,7 @@ impl ThreadState {
         if self.stack.is_top_noted() {
             return CountingExit::Noted;
         }
-        let Some(ended) = self.stack.pop_near(span, read_tsc()) else { return CountingExit::Not };
+        let Some(ended) = self.stack.pop_near(span, read_counter()) else { return CountingExit::Not };
         match self.rows.get_inline(ended.place.row_without_call()) {
             Some(row) if row.add_near(ended.duration, ended.nested, self.thresholds.long) => CountingExit::Done,
             _ => CountingExit::Uncounted(ended),
@@ -76,7 +76,7 @@ impl ThreadState {
     /// after [`exit_counting`](Self::exit_counting) has asked for it.
     #[inline(always)]
     pub(crate) fn exit_noted(&self, span: u64) -> bool {
-        let now = read_tsc();
+        let now = read_counter();
         // This path calls no function, so that no registers are saved.
         let Some((below, top)) = self.stack.top_near(span) else { return false };
         let Some(row) = self.rows.near(top.place().row_without_call()).filter(|_| {
@@ -113,7 +113,7 @@ impl ThreadState {
         if !self.statistics {
             return self.stack.pop_near(span, 0).is_some();
         }
-        let now = read_tsc();
+        let now = read_counter();
         let Some(ended) = self.stack.pop_near(span, now) else { return false };
         match self.rows.get_inline(ended.place.row_without_call()) {
             Some(row) => {
