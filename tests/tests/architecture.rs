@@ -53,7 +53,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["span", "stream"],
             &["config", "signals"],
             &["samples"],
-            &["record"],
+            &["record", "row_image"],
             &["thresholds"],
             &["budget", "chunked", "clock", "fold", "off_cpu", "page", "row_file"],
             &["own_stack"],

@@ -156,8 +156,8 @@
 //! - `tower`: `tower::FollowLayer`, [`follow()`] for each request of a server on axum, tonic or hyper. Takes
 //!   `tower-layer` and `tower-service`.
 
-// Helpers of features that are off. With all features, nothing may be unused.
-#![cfg_attr(not(all(feature = "cudarc", feature = "nvtx-tool", feature = "row-file")), allow(dead_code))]
+// What serves streams of cudarc and ranges of other code alone.
+#![cfg_attr(not(all(feature = "cudarc", feature = "nvtx-tool")), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "nvtx-tool"), allow(rustdoc::broken_intra_doc_links))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
@@ -190,6 +190,8 @@ mod row_file;
 #[cfg(not(all(target_os = "linux", feature = "row-file")))]
 #[path = "row_file/disabled.rs"]
 mod row_file;
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+mod row_image;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod sampler;
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]

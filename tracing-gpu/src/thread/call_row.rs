@@ -1,6 +1,5 @@
 //! One row of the calls of one thread: latencies and sums that only the owning thread writes and any thread may read.
 
-use std::mem::offset_of;
 use std::sync::atomic::Ordering::Relaxed;
 
 use once_cell::race::OnceBox;
@@ -8,10 +7,15 @@ use once_cell::sync::OnceCell;
 use range_report::stats::{Distribution, Lean};
 
 use super::durations::Durations;
-use super::sequence::{Sequence, is_torn};
+use super::sequence::Sequence;
 use crate::budget::Budget;
-use crate::record::{CallIdentity, RowImage};
+use crate::record::CallIdentity;
 use crate::sync::AtomicU64;
+
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+mod image;
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+pub(crate) use image::{SAMPLES, WORDS};
 
 /// The calls of a node that ended on one thread, in ticks. Eight such rows fill a page of a file.
 #[derive(Debug, Default)]
@@ -215,12 +219,6 @@ impl CallRow {
     }
 }
 
-/// Number of words of a row.
-pub(crate) const WORDS: usize = size_of::<CallRow>() / 8;
-
-/// Offset in a row that owns its latencies.
-pub(crate) const SAMPLES: usize = offset_of!(CallRow, latencies) + offset_of!(Durations, samples);
-
 impl CallSums {
     fn since(&self, before: &mut Self) -> Self {
         let (mut words, old) = (self.words(), before.words());
@@ -260,17 +258,6 @@ impl<'a> CallCopy<'a> {
         };
         let (latency, sums) = (latency.since_mark(&mut before.latency), sums.since(&mut before.sums));
         Self { identity, latency, sums, served, by_length }
-    }
-
-    /// The row of a process that has ended, and whether its thread was stopped during a change of the row.
-    pub(crate) fn in_image(identity: CallIdentity<'a>, row: &RowImage<'_>) -> (Self, bool) {
-        let latency = Durations::in_image(row, offset_of!(CallRow, latencies));
-        let sums = CallSums::of(row.words(offset_of!(CallRow, sums)));
-        let served = ServedSums::of(row.words(offset_of!(CallRow, served)));
-        (
-            Self { identity, latency, sums, served, by_length: Vec::new() },
-            is_torn(row.words(offset_of!(CallRow, sequence))),
-        )
     }
 }
 

@@ -1,14 +1,17 @@
 //! Durations that one thread adds and any thread copies: their count and sums, and single durations as far as there is
 //! room.
 
-use std::mem::offset_of;
 use std::sync::atomic::Ordering::Relaxed;
 
 use range_report::stats::Distribution;
 
-use crate::record::RowImage;
-use crate::samples::{self, Samples};
+use crate::samples::Samples;
 use crate::sync::AtomicU64;
+
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+mod image;
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+pub(super) use image::SAMPLES;
 
 /// Part of a row. The row writes the sums within [`Sequence::change`](super::sequence::Sequence::change), and keeps
 /// single durations before that, because a reader reads only as many as the count. So no reader waits for an
@@ -34,22 +37,6 @@ impl Durations {
         let Sums { count, total, min, max, squares } = *sums;
         let words = [count, total, min, max, squares as u64, (squares >> 64) as u64];
         self.sums.iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
-    }
-
-    /// The durations in a row of a file, from this byte on.
-    pub(super) fn in_image(row: &RowImage<'_>, offset: usize) -> Distribution {
-        let mut all = Sums::of(row.words(offset + offset_of!(Self, sums))).distribution();
-        for (start, chunk) in &row.chunks {
-            let length = usize::try_from(all.count.saturating_sub(*start)).unwrap_or(usize::MAX).min(chunk.len());
-            all.samples.extend(chunk[..length].iter().filter(|duration| **duration != samples::EMPTY));
-        }
-        for (octave, page) in &row.pages {
-            let counters = page.iter().flat_map(|word| [word & u64::from(u32::MAX), word >> 32]);
-            for (bucket, count) in counters.enumerate().filter(|(_, count)| *count > 0) {
-                all.buckets.add((*octave, bucket), count);
-            }
-        }
-        all
     }
 }
 

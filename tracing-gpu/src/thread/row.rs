@@ -1,20 +1,24 @@
 //! One row of one thread: counts and sums that only the owning thread writes and any thread may read.
 
-use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use once_cell::sync::OnceCell;
 use tracing_core::Metadata;
 
 use super::durations::{Durations, Sums};
-use super::sequence::{Sequence, is_torn};
+use super::sequence::Sequence;
 use crate::budget::Budget;
 use crate::clock::Ticks;
-use crate::record::{Ended, OnCpu, RangeKey, RowImage};
+use crate::record::{Ended, OnCpu, RangeKey};
 use crate::samples::KEPT;
 use crate::session::NvtxRange;
 use crate::sync::{AtomicU64, AtomicUsize, RECENT};
 use range_report::stats::Distribution;
+
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+mod image;
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+pub(crate) use image::{SAMPLES, WORDS};
 
 /// The constant part of a row.
 #[derive(Clone, Copy, Debug)]
@@ -306,29 +310,6 @@ impl Row {
 }
 
 impl RowCopy {
-    /// The row of a process that has ended, and whether its thread was stopped during a change of the sums, which are
-    /// then inconsistent.
-    pub(crate) fn in_image(node: u32, row: &RowImage<'_>) -> (Self, bool) {
-        let word = |offset| {
-            let [word] = row.words(offset);
-            word
-        };
-        let recent: [u64; RECENT] = row.words(offset_of!(Row, recent));
-        let room = usize::try_from(word(offset_of!(Row, room))).unwrap_or(UNUSED);
-        let copy = Self {
-            node,
-            calls: word(offset_of!(Row, calls)),
-            first: word(offset_of!(Row, first)),
-            nested: word(offset_of!(Row, nested)),
-            cpu: OnCpu { on: word(offset_of!(Row, on_cpu)), off: word(offset_of!(Row, off_cpu)) },
-            longest: word(offset_of!(Row, longest)),
-            longest_at: word(offset_of!(Row, longest_at)),
-            times: Durations::in_image(row, offset_of!(Row, durations)),
-        };
-        let recent = recent.get(room.wrapping_sub(1)..).unwrap_or_default();
-        (copy.with_recent(0, recent.iter().rev().copied()), is_torn(row.words(offset_of!(Row, sequence))))
-    }
-
     /// Adds the instances that were not in the sums yet, the first one first.
     fn with_recent(mut self, first: u64, recent: impl Iterator<Item = u64>) -> Self {
         for recent in recent {
@@ -386,12 +367,6 @@ impl RowCopy {
 }
 
 const LOWER_HALF: u64 = u32::MAX as u64;
-
-/// Number of words of a row.
-pub(crate) const WORDS: usize = size_of::<Row>() / 8;
-
-/// Offset in a row that owns its durations.
-pub(crate) const SAMPLES: usize = offset_of!(Row, durations) + offset_of!(Durations, samples);
 
 #[cfg(test)]
 mod tests {

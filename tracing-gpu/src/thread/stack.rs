@@ -4,7 +4,6 @@
 //! An exit further down closes all ranges of its domain down to it, and reopens the others as new instances, so that a
 //! tool and our own table agree. Ranges of other domains are not affected, because their stacks are separate.
 
-use std::mem::offset_of;
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use crate::chunked::Chunked;
@@ -12,6 +11,11 @@ use crate::clock::Ticks;
 use crate::record::{CallId, Ended, Place};
 use crate::sync::{AtomicU32, AtomicU64, fence};
 use range_report::stats::Lean;
+
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+mod image;
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+pub(super) use image::{WORDS, open_of_words};
 
 /// Stands for a foreign range in place of a span. No span has this number.
 pub(crate) const NO_SPAN: u64 = 0;
@@ -518,20 +522,6 @@ impl Stack {
         self.set_depth(base + kept.len());
         (reopened, closes)
     }
-}
-
-/// Words of a stack up to its open ranges beyond the outermost 64: the argument of [`open_of_words`].
-pub(super) const WORDS: usize = (offset_of!(Stack, frames) + NEAR * size_of::<Frame>()) / 8;
-
-/// The places and starts of the outermost open ranges, from the words of a stack in a file.
-pub(super) fn open_of_words(words: &[u64]) -> impl DoubleEndedIterator<Item = (Place, Ticks)> {
-    let depth = words.first().map_or(0, |word| *word as u32 as usize); // the lower half, on all known platforms
-    let frames = words.get(offset_of!(Stack, frames) / 8..).unwrap_or_default().chunks_exact(size_of::<Frame>() / 8);
-    let word = |frame: &[u64], offset: usize| frame.get(offset / 8).copied();
-    frames.take(depth.min(NEAR)).filter_map(move |frame| {
-        let (place, start) = (word(frame, offset_of!(Frame, place))?, word(frame, offset_of!(Frame, start))?);
-        Some((Place::from_bits(place), start))
-    })
 }
 
 /// The ranges that an exit below the innermost one removed from the stack. Numbers of ranges are those before the exit,

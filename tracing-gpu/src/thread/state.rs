@@ -43,6 +43,8 @@ use crate::thresholds::Thresholds;
 mod entries;
 mod exits;
 mod foreign;
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+mod image;
 mod launches;
 mod new;
 mod spans;
@@ -50,8 +52,8 @@ mod task_wakes;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
 mod tests;
 
-#[cfg(feature = "row-file")]
-pub(crate) use new::{OPEN_BYTES, OPEN_WORDS, innermost_in_file, open_in_file};
+#[cfg(all(target_os = "linux", feature = "row-file"))]
+pub(crate) use image::{OPEN_BYTES, OPEN_WORDS, innermost_in_file, open_in_file};
 pub(super) use new::{call_rows_in_file, rows_in_file};
 
 /// The largest number of exits on other threads that are kept until their thread reads them.

@@ -14,9 +14,7 @@ use parking_lot::Mutex;
 
 use super::ThreadState;
 use crate::chunked::Chunked;
-use crate::clock::Ticks;
 use crate::process;
-use crate::record::Place;
 use crate::row_file::Lost;
 use crate::session::Session;
 use crate::session::calls::table::Spare;
@@ -31,33 +29,12 @@ use crate::thread::open_pairs::OpenPairs;
 use crate::thread::row::Row;
 use crate::thread::rows::{CallRows, FIRST_ROWS, Rows};
 use crate::thread::slab::{END, Slab};
-use crate::thread::stack::{Stack, WORDS as STACK_WORDS, open_of_words};
+use crate::thread::stack::Stack;
 use crate::thread::tape::Tape;
-use range_report::stats::Lean;
 
 /// Bytes of a state in a row file: its open ranges, and its first rows.
 const IN_FILE: usize = offset_of!(ThreadState, rows) + FIRST_ROWS * size_of::<Row>();
 const _: () = assert!(offset_of!(ThreadState, stack) < offset_of!(ThreadState, rows));
-
-/// Words of a state up to its rows: the argument of [`open_in_file`].
-pub(crate) const OPEN_WORDS: usize = offset_of!(ThreadState, rows) / 8;
-
-/// The places of the open ranges of an ended thread, outermost first, from the words of its state in a file.
-pub(crate) fn open_in_file(words: &[u64]) -> Vec<Place> {
-    let stack = words.get(offset_of!(ThreadState, stack) / 8..).unwrap_or_default();
-    open_of_words(stack).map(|(place, _)| place).in_vec()
-}
-
-/// The bytes of a state in a file that hold its open ranges.
-pub(crate) const OPEN_BYTES: Range<u64> = {
-    let start = offset_of!(ThreadState, stack) as u64;
-    start..start + 8 * STACK_WORDS as u64
-};
-
-/// Place and start of the innermost range that is measured, from these bytes.
-pub(crate) fn innermost_in_file(words: &[u64]) -> Option<(Place, Ticks)> {
-    open_of_words(words).rev().find(|(place, _)| place.is_measured())
-}
 
 /// Writes the fields of a struct to its place, one by one. The fields named first are written elsewhere, or keep the
 /// zeros of the memory. The compiler reports a forgotten field.

@@ -172,7 +172,7 @@ fn a_range_with_calls_ends_as_by_the_general_path() {
     let cases =
         cases.flat_map(|(notes, instances)| [(false, 0), (true, 0), (false, 70)].map(|rest| (notes, instances, rest)));
     for (notes, instances, (is_long, rows)) in cases {
-        let is_long = is_long && crate::clock::Clock::new().is_counter(); // other clocks have not reached such a reading
+        let is_long = is_long && crate::clock::Clock::new().is_counter(); // another has not counted so far
         let run = |is_general: bool| {
             let mut listener = Listener::new(true);
             let engine = listener.engine;

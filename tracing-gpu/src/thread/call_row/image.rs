@@ -1,0 +1,28 @@
+//! Rows of calls of a process that has ended.
+
+use std::mem::offset_of;
+
+use super::{CallCopy, CallRow, CallSums, ServedSums};
+use crate::record::CallIdentity;
+use crate::row_image::RowImage;
+use crate::thread::durations::{self, Durations};
+use crate::thread::sequence::is_torn;
+
+/// Number of words of a row.
+pub(crate) const WORDS: usize = size_of::<CallRow>() / 8;
+
+/// Offset in a row that owns its latencies.
+pub(crate) const SAMPLES: usize = offset_of!(CallRow, latencies) + durations::SAMPLES;
+
+impl<'a> CallCopy<'a> {
+    /// The row of a process that has ended, and whether its thread was stopped during a change of the row.
+    pub(crate) fn in_image(identity: CallIdentity<'a>, row: &RowImage<'_>) -> (Self, bool) {
+        let latency = Durations::in_image(row, offset_of!(CallRow, latencies));
+        let sums = CallSums::of(row.words(offset_of!(CallRow, sums)));
+        let served = ServedSums::of(row.words(offset_of!(CallRow, served)));
+        (
+            Self { identity, latency, sums, served, by_length: Vec::new() },
+            is_torn(row.words(offset_of!(CallRow, sequence))),
+        )
+    }
+}
