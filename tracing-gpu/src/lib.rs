@@ -156,8 +156,6 @@
 //! - `tower`: `tower::FollowLayer`, [`follow()`] for each request of a server on axum, tonic or hyper. Takes
 //!   `tower-layer` and `tower-service`.
 
-// What serves streams of cudarc and ranges of other code alone.
-#![cfg_attr(not(all(feature = "cudarc", feature = "nvtx-tool")), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "nvtx-tool"), allow(rustdoc::broken_intra_doc_links))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]

@@ -145,7 +145,7 @@ fn row() {
             }
         }
     });
-    let copy = row.copy();
+    let copy = row.copy_from(0);
     let count = copy.times.count as usize;
     assert_eq!(figures(&copy), of_instances(count));
     assert_eq!(
@@ -154,7 +154,7 @@ fn row() {
     );
     assert!(count == 0 || copy.first == 7);
     owner.join().unwrap();
-    assert_eq!(figures(&row.copy()), of_instances(INSTANCES.len()));
+    assert_eq!(figures(&row.copy_from(0)), of_instances(INSTANCES.len()));
 }
 
 fn stack() {
@@ -408,7 +408,7 @@ fn hand_over(in_order: bool) {
     let mut collect = || {
         let all = shared.all.lock().clone();
         all.iter().for_each(|state| take_notes(&state.notes, &shared.room, &mut notes));
-        all.iter().map(|state| state.row.copy().times.count).sum::<u64>()
+        all.iter().map(|state| state.row.copy_from(0).times.count).sum::<u64>()
     };
     collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());

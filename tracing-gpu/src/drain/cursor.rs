@@ -6,9 +6,11 @@
 
 use std::hash::Hash;
 
+use range_report::Losses;
+#[cfg(feature = "openacc")]
+use range_report::OpenAccStats;
 use range_report::stats::{Keyed, Lean};
 use range_report::summary::{OffCpuStats, Since as _};
-use range_report::{Losses, OpenAccStats};
 
 use crate::clock::Ticks;
 use crate::collector::ActivityTotals;
@@ -34,6 +36,7 @@ pub(crate) struct Cursor {
     shorter: Keyed<([u32; 2], Length), i64>,
     activity: Option<ActivityTotals>,
     off_cpu: Vec<OffCpuStats>,
+    #[cfg(feature = "openacc")]
     openacc: Vec<OpenAccStats>,
     losses: Losses,
 }

@@ -261,6 +261,7 @@ impl Catalog {
     }
 
     /// Labels of the nodes from below `base` down to `node`; from the root if `base` is not above it.
+    #[cfg(feature = "cuda")]
     pub(crate) fn path_below(&self, node: u32, base: u32) -> Vec<u32> {
         let (mut path, mut at) = (Vec::new(), node);
         while let Some(node) = self.nodes.get(at as usize).filter(|_| at != ROOT && at != base) {

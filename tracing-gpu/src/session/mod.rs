@@ -6,6 +6,8 @@ pub(crate) mod calls;
 pub(crate) mod catalog;
 pub(crate) mod endings;
 pub(crate) mod foreign;
+#[cfg(feature = "nvtx-tool")]
+mod foreign_domains;
 pub(crate) mod front_end;
 pub(crate) mod gate;
 pub(crate) mod misnested;
@@ -56,12 +58,6 @@ use task_wakes::TaskWakes;
 
 /// Spans of this level and of less verbose ones are measured by default.
 pub(crate) const DEFAULT_LEVEL: Level = Level::INFO;
-
-/// The target of foreign ranges in the default domain, for filters.
-const DEFAULT_DOMAIN_TARGET: &str = "nvtx";
-
-/// Name of foreign ranges whose own name exceeds the limit.
-const OTHER_NAMES: &str = "(other)";
 
 /// The settings of a session.
 pub(crate) struct SessionOptions {
@@ -164,8 +160,6 @@ pub(crate) struct Session {
     pub(crate) front_end: FrontEnd,
     pub(crate) foreign: Foreign,
     pub(crate) row_file: Option<Arc<RowFile>>,
-    /// Whether foreign ranges keep the unique numbers at the end of their names.
-    pub(crate) whole_names: bool,
     was_reset: AtomicBool,
     filter: Option<Targets>,
     choice: DomainChoice,
@@ -237,9 +231,8 @@ impl Session {
             whole_sites: AtomicU32::new(0),
             fields: options.fields,
             front_end: FrontEnd::default(),
-            foreign: Foreign::default(),
+            foreign: Foreign::new(options.whole_names),
             row_file,
-            whole_names: options.whole_names,
             was_reset: AtomicBool::new(false),
             filter: options.filter,
             choice: options.domain,
@@ -334,13 +327,6 @@ impl Session {
         self.tape_room.as_ref().is_some_and(|room| room.with_numbers)
     }
 
-    /// Counts a pop of a foreign range without an open one.
-    #[cold]
-    pub(crate) fn count_stray_pop(&self) {
-        self.losses.stray_exits.fetch_add(1, Relaxed);
-        self.row_file.iter().for_each(|file| file.count(Lost::Exits));
-    }
-
     pub(crate) fn drop_span(&self) {
         self.losses.spans_dropped.fetch_add(1, Relaxed);
         self.row_file.iter().for_each(|file| file.count(Lost::Spans));
@@ -357,26 +343,6 @@ impl Session {
             Some(filter) => filter.would_enable(metadata.target(), metadata.level()),
             None => self.front_end.has_own_filter() || *metadata.level() <= DEFAULT_LEVEL,
         }
-    }
-
-    /// Whether foreign ranges of this domain are measured. They count as spans of this target at the default level.
-    pub(crate) fn is_foreign_enabled(&self, domain: Option<&str>) -> bool {
-        let target = domain.unwrap_or(DEFAULT_DOMAIN_TARGET);
-        let is_enabled = self.filter.as_ref().is_none_or(|filter| filter.would_enable(target, &DEFAULT_LEVEL));
-        if !is_enabled {
-            self.front_end.reject_domain(target, DEFAULT_LEVEL);
-        }
-        is_enabled
-    }
-
-    /// Number of a foreign domain.
-    pub(crate) fn foreign_domain(&self, name: Option<&str>) -> u32 {
-        self.names.lock().foreign_domain(name)
-    }
-
-    /// Label for names beyond the limit in this domain.
-    pub(crate) fn other_label(&self, domain: u32) -> u32 {
-        self.names.lock().catalog.label(domain, OTHER_NAMES)
     }
 
     /// The configured filter; `None` for the default.
@@ -560,11 +526,6 @@ impl Names {
         self.domains.clone_from(domains);
         self.foreign_domains.clone_from(foreign_domains);
         self.named_levels.clone_from(named_levels);
-    }
-
-    /// Number of a foreign domain.
-    pub(crate) fn foreign_domain(&mut self, name: Option<&str>) -> u32 {
-        self.foreign_domains.number(name)
     }
 
     /// Call sites whose fields a timeline shows, by their addresses.

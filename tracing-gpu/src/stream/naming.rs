@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::{Arc, Once, Weak};
+#[cfg(any(test, feature = "cudarc"))]
+use std::sync::Arc;
+use std::sync::{Once, Weak};
 
 use gpu_activity::driver::Handle;
 use gpu_activity::{forks, own_calls};
@@ -31,6 +33,7 @@ thread_local! {
 }
 
 /// Names a stream that lives as long as its last `Arc`; a default stream lives as long as its context.
+#[cfg(any(test, feature = "cudarc"))]
 pub(super) fn name<C: Owned + 'static, S: Owned + 'static>(
     (context, context_alive): (Handle, &Arc<C>),
     (handle, alive): (Handle, &Arc<S>),
@@ -40,6 +43,7 @@ pub(super) fn name<C: Owned + 'static, S: Owned + 'static>(
     register(context, Some(downgrade(context_alive)), handle, owner)
 }
 
+#[cfg(any(test, feature = "cudarc"))]
 fn downgrade<T: Owned + 'static>(held: &Arc<T>) -> Weak<dyn Owned> {
     let held: Weak<T> = Arc::downgrade(held);
     held

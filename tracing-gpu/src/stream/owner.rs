@@ -12,6 +12,7 @@ pub(super) struct StreamOwner {
     pub(super) kind: OwnerKind,
 }
 
+#[cfg_attr(not(feature = "cudarc"), allow(dead_code))] // its streams alone have owners
 pub(super) enum OwnerKind {
     /// Its last `Arc`: the stream is destroyed with it.
     Binding(Weak<dyn Owned>),

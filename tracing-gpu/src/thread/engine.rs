@@ -47,6 +47,7 @@ const ABANDONED: usize = 256;
 /// The largest number of kept states that have open ranges of ended threads.
 const ORPHANS: usize = 64;
 /// The largest number of names for threads without a state.
+#[cfg(feature = "nvtx-tool")]
 const NAMED: usize = 1024;
 /// Stands for threads whose names are not remembered.
 const OTHERS: &str = "other ended threads";
@@ -313,6 +314,7 @@ impl Engine {
     }
 
     /// Names a thread for other code, by the operating system's number. The caller's thread must have a state.
+    #[cfg(feature = "nvtx-tool")]
     pub(crate) fn name_thread(&'static self, id: u32, name: &str) {
         let mut threads = self.threads.lock();
         let is_its =

@@ -42,6 +42,7 @@ use crate::thresholds::Thresholds;
 
 mod entries;
 mod exits;
+#[cfg(feature = "nvtx-tool")]
 mod foreign;
 #[cfg(all(target_os = "linux", feature = "row-file"))]
 mod image;
@@ -188,6 +189,13 @@ impl ThreadState {
         }
         let top = self.stack.top().and_then(|top| self.identity(top.place()));
         top.map_or(NOBODY, |own| own.key.label)
+    }
+
+    /// Forgets the open untracked ranges of other code on this thread.
+    fn forget_untracked(&self) {
+        if self.has_untracked.swap(false, Relaxed) {
+            self.known.lock().untracked.clear();
+        }
     }
 
     /// Ends every range that is open on this thread. Returns their places, innermost first.

@@ -15,7 +15,8 @@ use super::{own_values, tails};
 use crate::record::RangeKey;
 use crate::session::Session;
 use crate::session::catalog::CategoryName;
-use crate::session::foreign::{FOREIGN, Started};
+use crate::session::foreign::FOREIGN;
+use crate::session::foreign::ranges::Started;
 use crate::span::fields::Fields;
 use crate::span::values::{Category, Changing, Lifetime};
 use crate::thread::engine::Engine;
@@ -99,7 +100,11 @@ impl NvtxTool {
             Call::End { id, extended, .. } => self.end(id, extended),
             // Without a thread, the call comes from us or from a thread that is being torn down.
             Call::NameCategory { domain, id, name } if self.engine.thread().is_some() => {
-                session.foreign.name_category(session.foreign_domain(domain), id, &nvtx_rs::text::sanitize(name));
+                session.foreign.ranges.name_category(
+                    session.foreign_domain(domain),
+                    id,
+                    &nvtx_rs::text::sanitize(name),
+                );
             }
             Call::NameThread { id, name } if self.engine.thread().is_some() => {
                 self.engine.name_thread(id, &nvtx_rs::text::sanitize(name));
@@ -117,7 +122,7 @@ impl NvtxTool {
             fields.push("payload", value_of(payload));
         }
         if event.category != 0 {
-            match thread.session.foreign.category(number, event.category) {
+            match thread.session.foreign.ranges.category(number, event.category) {
                 CategoryName::Text(name) => fields.push("category", Value::Text(&name)),
                 CategoryName::Number(number) => fields.push("category", Value::Unsigned(number.into())),
             }
@@ -141,7 +146,7 @@ impl NvtxTool {
             let lifetime = Lifetime { start, range: None, state, thread: id_of_thread, instance, numbers };
             Started { key, lifetime, changing, fields }
         });
-        if let Some(Started { key, lifetime, changing, fields }) = session.foreign.start(id, started) {
+        if let Some(Started { key, lifetime, changing, fields }) = session.foreign.ranges.start(id, started) {
             own_values::end_lifetime(self.engine, None, (key, None), lifetime, &changing, &fields);
         }
     }
@@ -151,7 +156,7 @@ impl NvtxTool {
         if thread.is_none() && !self.engine.session.is_running() {
             return;
         }
-        match self.engine.session.foreign.end(id) {
+        match self.engine.session.foreign.ranges.end(id) {
             Some(Some(Started { key, lifetime, changing, fields })) => {
                 let session = &self.engine.session;
                 let is_shown = session.records_values();
@@ -193,7 +198,7 @@ const TEXT_BYTES: usize = 256;
 struct KnownRanges {
     /// The session to which the cache belongs.
     session: u64,
-    /// The [`Foreign::category_names`](crate::session::foreign::Foreign::category_names) at the time of caching.
+    /// `ForeignRanges::category_names` at the time of caching.
     category_names: u32,
     /// Numbers of domains by the address of their name; `None` if the filter rejects the domain.
     domains: FxHashMap<Option<*const str>, Option<u32>>,
@@ -227,7 +232,7 @@ thread_local! {
 fn with_known<T>(thread: &ThreadState, with: impl Fn(Option<&mut KnownRanges>) -> T) -> T {
     let found = KNOWN_RANGES.try_with(|met| {
         let mut met = met.try_borrow_mut().ok()?;
-        let names = thread.session.foreign.category_names();
+        let names = thread.session.foreign.ranges.category_names();
         if (met.session, met.category_names) != (thread.session.id, names) {
             met.begin(thread.session.id, names);
         }
@@ -355,13 +360,13 @@ fn look_up_domain(thread: &ThreadState, domain: Option<&str>) -> Option<u32> {
 #[inline(never)]
 fn look_up(thread: &ThreadState, domain: u32, category: u32, text: &str) -> Known {
     let (session, lookup) = (thread.session, &thread.lookup());
-    let cut = if session.whole_names { None } else { tails::cut(text) };
+    let cut = if session.foreign.ranges.whole_names { None } else { tails::cut(text) };
     let name = cut.as_ref().map_or(text, |cut| &*cut.name);
     let mut known = thread.known();
     let label = known.run_time_label(lookup, domain, name).unwrap_or_else(|| session.other_label(domain));
     let category = match category {
         0 => 0,
-        number => match session.foreign.category(domain, number) {
+        number => match session.foreign.ranges.category(domain, number) {
             CategoryName::Text(name) => known.category(lookup, Category::Text(&name)),
             CategoryName::Number(number) => known.category(lookup, Category::Number(number)),
         },
@@ -376,7 +381,7 @@ fn values_of(session: &Session, event: &Event<'_>, has_tail: bool) -> Option<(Ch
         return None;
     }
     let values = cut.map_or_else(Vec::new, |cut| cut.values);
-    let fields = values.into_iter().map(|(key, value)| (session.foreign.field_name(key), value)).collect();
+    let fields = values.into_iter().map(|(key, value)| (session.foreign.ranges.field_name(key), value)).collect();
     let changing = Changing { color: event.color, payload: event.payload, ..Changing::default() };
     Some((changing, add_extended(session, fields, event.extended)))
 }
@@ -384,7 +389,7 @@ fn values_of(session: &Session, event: &Event<'_>, has_tail: bool) -> Option<(Ch
 /// Adds the data of the payload extension.
 fn add_extended(session: &Session, mut fields: Fields, extended: Extended<'_>) -> Fields {
     for field in extended.fields() {
-        let name = session.foreign.field_name(&field.name);
+        let name = session.foreign.ranges.field_name(&field.name);
         match field.value {
             FieldValue::Signed(value) => fields.push(name, Value::Integer(value)),
             FieldValue::Unsigned(value) => fields.push(name, Value::Unsigned(value)),

@@ -136,11 +136,4 @@ impl ThreadState {
         }
         true
     }
-
-    /// Forgets the open untracked ranges of this thread.
-    pub(super) fn forget_untracked(&self) {
-        if self.has_untracked.swap(false, Relaxed) {
-            self.known.lock().untracked.clear();
-        }
-    }
 }

@@ -286,6 +286,7 @@ impl ThreadState {
     }
 
     /// Numbers of a range without a span, in the innermost open call.
+    #[cfg(feature = "nvtx-tool")]
     pub(crate) fn number_alone(&self) -> RangeNumbers {
         let Some(numbers) = &self.numbers else { return RangeNumbers::default() };
         numbers.alone(numbers.innermost(self.stack.depth()))
