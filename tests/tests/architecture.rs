@@ -46,7 +46,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["lib"],
             &["profiler"],
             &["tier"],
-            &["drain", "timeline"],
+            &["drain", "recorder"],
             &["collector", "openacc", "outputs", "sampler"],
             &["thread"],
             &["session"],
@@ -69,7 +69,7 @@ const CIRCLES: &[(&str, &str)] = &[
     ("tracing-gpu/src/drain/", "its helpers for names, times and rows stand in mod.rs, which calls all its files"),
     ("tracing-gpu/src/profiler/", "the handle has what builds it and ends it, and both of them have the handle"),
     ("tracing-gpu/src/thread/", "engine and state of a thread name each other, and both hold the launch log"),
-    ("tracing-gpu/src/timeline/", "the names of labels stand in mod.rs, which drives the GPU's tracks"),
+    ("tracing-gpu/src/recorder/", "the names of labels stand in mod.rs, which drives the GPU's tracks"),
 ];
 
 /// Code that only takes and returns data, except for files that a caller names.

@@ -183,6 +183,7 @@ mod page;
 mod process;
 mod profiler;
 mod record;
+mod recorder;
 #[cfg(all(target_os = "linux", feature = "row-file"))]
 mod row_file;
 #[cfg(not(all(target_os = "linux", feature = "row-file")))]
@@ -210,7 +211,6 @@ mod sync;
 mod thread;
 mod thresholds;
 mod tier;
-mod timeline;
 
 /// Metrics for Prometheus and others that read OpenMetrics (feature `metrics`).
 #[cfg(feature = "metrics")]

@@ -50,6 +50,7 @@ use crate::fold::{self, Fold};
 use crate::openacc::OpenAcc;
 use crate::outputs;
 use crate::process;
+use crate::recorder::Recorder;
 use crate::row_file::RowFile;
 use crate::sampler::Sampler;
 use crate::session::SessionOptions;
@@ -64,7 +65,6 @@ use crate::tier::layer::GpuLayer;
 use crate::tier::subscriber::GpuSubscriber;
 #[cfg(feature = "nvtx-tool")]
 use crate::tier::tool::NvtxTool;
-use crate::timeline::Recorder;
 
 /// Distinct tree nodes and run-time names of a process.
 const LIMITS: Limits = Limits { nodes: 65_536, run_time_names: 65_536 };
