@@ -4,10 +4,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use range_report::stats::{Lean, order};
-use range_report::timeline::{ApiCalls, ApiRecords, Graphs};
+use range_report::timeline::{ApiCalls, ApiRecords, Graphs, Sink};
 use range_report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
@@ -253,6 +255,26 @@ pub(crate) struct FieldNames {
     pub(crate) name_from: Option<Vec<String>>,
 }
 
+/// A sink of the program, until the timeline begins.
+#[derive(Clone)]
+pub(crate) struct OwnSink(Arc<Mutex<Option<Box<dyn Sink>>>>);
+
+impl OwnSink {
+    pub(crate) fn new(sink: impl Sink + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::new(sink)))))
+    }
+
+    pub(crate) fn take(&self) -> Option<Box<dyn Sink>> {
+        self.0.lock().take()
+    }
+}
+
+impl fmt::Debug for OwnSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnSink")
+    }
+}
+
 /// Declares a setting once: its field and its default.
 macro_rules! settings {
     ($($(#[doc = $doc:literal])* $(#[cfg($condition:meta)])? $setting:ident: $Type:ty = $default:expr;)+) => {
@@ -299,6 +321,8 @@ settings! {
     output: Output = Output::Stderr;
     /// Paths of files, each by the key of its output. They may hold `%h`, `%p`, `%r` and `%t`.
     files: Vec<(&'static str, PathBuf)> = Vec::new();
+    /// What else receives the timeline.
+    sinks: Vec<OwnSink> = Vec::new();
     /// How long a window is of which files are written whose name has `%t`.
     every: Option<Duration> = None;
     /// The bytes of a file of `perfetto`, and how many of its files are kept. `None` for one file.

@@ -257,9 +257,7 @@ pub use range_report::export::joined;
 #[cfg(feature = "import")]
 #[doc(hidden)]
 pub use range_report::import;
-#[cfg(feature = "html")]
-#[doc(hidden)]
-pub use range_report::timeline::Sink;
+pub use range_report::timeline;
 #[doc(inline)]
 pub use range_report::timeline::{ApiCalls, Graphs};
 #[cfg(feature = "compare")]

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use tracing_gpu::joined::{self, Format};
 use tracing_gpu::summary::Process;
-use tracing_gpu::{Chosen, HtmlSink, Output, RenderOptions, Sink as _, Summary};
+use tracing_gpu::timeline::Sink as _;
+use tracing_gpu::{Chosen, HtmlSink, Output, RenderOptions, Summary};
 
 use super::options::{Processes, Run};
 use crate::{complain, folder, system};

@@ -16,7 +16,7 @@ use super::lasting::LastingFile;
 #[cfg(any(feature = "parquet", feature = "sqlite"))]
 use super::shared;
 use super::{path, replace};
-use crate::config::{Config, Output};
+use crate::config::{Config, Output, OwnSink};
 
 /// Opens a file that is written while the program runs.
 fn lasting(path: &Path) -> io::Result<LastingFile> {
@@ -184,7 +184,8 @@ impl Row {
 
 /// Whether a timeline is asked for, so that single ranges are recorded.
 pub(crate) fn has_timeline(config: &Config) -> bool {
-    TABLE.iter().any(|row| matches!(row.how, Some(How::Timeline(_))) && row.path_of_run(config).is_some())
+    let is_asked_for = |row: &Row| matches!(row.how, Some(How::Timeline(_))) && row.path_of_run(config).is_some();
+    !config.sinks.is_empty() || TABLE.iter().any(is_asked_for)
 }
 
 /// Whether an output is asked for that has windows: files of their own, or rows among others.
@@ -230,6 +231,9 @@ pub(crate) fn open_timelines(config: &Config, process: &Process) -> (Vec<OpenFil
             Ok(sink) => files.push(OpenFile { failure: failure(row.label, &path), sink }),
             Err(error) => opening.errors.push(cannot_write(row.label, &path, &error)),
         }
+    }
+    for sink in config.sinks.iter().filter_map(OwnSink::take) {
+        files.push(OpenFile { failure: "cannot write the timeline to a sink of the program".to_owned(), sink });
     }
     (files, opening.errors)
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use range_report::stats::{Lean, order};
-use range_report::timeline::{ApiCalls, Details, Graphs, Item};
+use range_report::timeline::{ApiCalls, Details, Graphs, Item, Sink};
 use range_report::{FindingKind, FindingKinds, Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
 use super::{Inner, Profiler, complain, environment, identity};
 #[cfg(feature = "perfetto")]
 use crate::config::LEAST_ROTATED;
-use crate::config::{Config, ConfigError, Domain, Gpu, Output, Parents};
+use crate::config::{Config, ConfigError, Domain, Gpu, Output, OwnSink, Parents};
 use crate::fold::Watch;
 use crate::outputs;
 
@@ -213,6 +213,59 @@ impl ProfilerBuilder {
     #[doc(hidden)]
     pub fn row_file(mut self, path: impl Into<PathBuf>, missed: fn()) -> Self {
         self.config.row_file = Some((path.into(), missed));
+        self
+    }
+
+    /// Also gives the timeline to this sink: ranges, calls, marks, GPU work and calls of the CUDA API as they are
+    /// recorded, some ten times a second, on a thread of the profiler. For a format or a consumer of the program's own;
+    /// any number of sinks and files may be asked for. A sink that returns an error receives nothing more, and the
+    /// report names the error. If the program is killed, the sink ends without [`end`](Sink::end).
+    ///
+    /// ```
+    /// use std::io;
+    /// use std::sync::mpsc::{Sender, channel};
+    ///
+    /// use tracing_gpu::summary::{Process, Summary};
+    /// use tracing_gpu::timeline::{Item, Sink};
+    /// use tracing_gpu::{Output, Profiler};
+    ///
+    /// /// Sends a line for each range.
+    /// struct Lines(Sender<String>);
+    ///
+    /// impl Sink for Lines {
+    ///     fn begin(&mut self, _: &Process) -> io::Result<()> {
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+    ///         if let Item::Range(range) = item {
+    ///             let line = format!("{} ran {} ns", range.name, range.end - range.start);
+    ///             self.0.send(line).map_err(io::Error::other)?;
+    ///         }
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn flush(&mut self) -> io::Result<()> {
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn end(&mut self, _: &Summary, _lost: u64) -> io::Result<()> {
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let (sender, lines) = channel();
+    /// let profiler = Profiler::builder().output(Output::None).sink(Lines(sender)).build()?;
+    /// tracing::subscriber::with_default(profiler.subscriber(), || {
+    ///     tracing::info_span!("outer").in_scope(|| tracing::info_span!("inner").in_scope(|| ()));
+    /// });
+    /// profiler.finish()?;
+    /// let names: Vec<String> = lines.iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    /// assert_eq!(names, ["inner", "outer"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
+        self.config.sinks.push(OwnSink::new(sink));
         self
     }
 

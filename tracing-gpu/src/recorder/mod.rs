@@ -537,3 +537,6 @@ pub(crate) fn value_of(payload: Payload) -> Value<'static> {
         Payload::F32(value) => Value::Float(value.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

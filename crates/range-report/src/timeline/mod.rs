@@ -1,4 +1,4 @@
-//! The items of a timeline, as files receive them: single ranges, calls, marks, operations and CUDA calls.
+//! The items of a timeline, as [sinks](Sink) receive them: single ranges, calls, marks, operations and CUDA calls.
 //!
 //! All times are nanoseconds from the start of the profiler, on one clock for host and device.
 //!
@@ -301,22 +301,23 @@ pub enum Item<'a> {
     Projection(Projection<'a>),
     /// A detail that a fold asks for.
     Detail(PlacedDetail<'a>),
-    /// Time in which a device was idle. Only a page shows it.
+    /// Time in which a device was idle. It comes where a page is written, too.
     Idle(IdleTime<'a>),
-    /// A part of a call's wait. Only a page shows it. It may come before the call's item.
+    /// A part of a call's wait. It comes where a page is written, too. It may come before the call's item.
     Wait(CallWait<'a>),
     /// What a batch serves. It may come before or after the items of both.
     Link(Link),
 }
 
-/// A file that shows a timeline. Items arrive in no order across threads and devices. Each thread and device has been
-/// announced before ([`Item::Thread`], [`Item::Device`]).
+/// What receives a timeline: a file in some format, or what a program makes of it. Items arrive in no order across
+/// threads and devices. Each thread and device has been announced before ([`Item::Thread`], [`Item::Device`]). All
+/// functions are called on one thread at a time.
 pub trait Sink: Send {
     /// Called before everything else.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written. The timeline is then given up, and the error is reported at the end.
+    /// If it cannot be written. The sink then receives nothing more, and the error is reported at the end.
     fn begin(&mut self, process: &Process) -> io::Result<()>;
 
     /// Writes one item, in the order of recording.
