@@ -43,6 +43,7 @@ fn linked(built: &Path) -> PathBuf {
     let folder = built.with_file_name("for-tests");
     std::fs::create_dir_all(&folder).expect("a folder");
     let (name, new) = (folder.join("tracing-gpu"), folder.join(std::process::id().to_string()));
+    let _left_by_another_process = std::fs::remove_file(&new);
     std::fs::hard_link(built, &new).expect("the same file system");
     // Where both are one file, this does nothing.
     std::fs::rename(&new, &name).expect("a name");

@@ -18,7 +18,7 @@ fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     for entry in std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
         let path = entry.expect("a folder can be read").path();
         let kind = path.extension().map(|kind| kind.to_string_lossy().into_owned());
-        if path.is_symlink() || ["target", "corpus"].iter().any(|name| path.ends_with(name)) {
+        if path.is_symlink() || ["target", "corpus", "artifacts", "coverage"].iter().any(|name| path.ends_with(name)) {
             continue;
         } else if path.is_dir() {
             sources(&path, found);

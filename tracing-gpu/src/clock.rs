@@ -1,7 +1,7 @@
 //! The one clock: raw ticks on the hot path, nanoseconds only when a summary is made.
 //!
 //! A tick is one step of the processor's counter: of the time-stamp counter on x86-64, where it is invariant (about
-//! 9 ns to read, against 22 ns for [`Instant`]), of the virtual counter on AArch64 (a step takes 1 to 40 ns there).
+//! 9 ns to read, against 22 ns for [`Instant`]), of the virtual counter on AArch64 with Linux (steps of 1 to 40 ns).
 //! Elsewhere a tick is a nanosecond of [`Instant`]. The rate of the counter is measured against `Instant`
 //! (`CLOCK_MONOTONIC` on Linux) from the creation of the clock to each drain, so it grows more exact as the program
 //! runs.
@@ -402,6 +402,6 @@ mod tests {
         let (least, ended, most) = (after.elapsed(), clock.now(), before.elapsed());
         let ours = clock.calibrate().ns(u128::from(ended - begun)) as f64;
         let bounds = 0.998 * least.as_nanos() as f64..1.002 * most.as_nanos() as f64;
-        assert!(bounds.contains(&ours), "{ours} is not in {bounds:?} (tsc: {})", clock.is_counter());
+        assert!(bounds.contains(&ours), "{ours} is not in {bounds:?} (counter: {})", clock.is_counter());
     }
 }

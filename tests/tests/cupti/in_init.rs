@@ -254,6 +254,8 @@ fn graphs_from_before_the_measured_part_are_recorded_by_their_nodes() {
         let (all, _) = all_measured_with(&["--capture-range", "cuda"], scenario, &[]);
         assert_eq!(all.iter().map(counts).collect::<Vec<_>>(), [(0, 1)], "{scenario}");
     }
+    let (all, _) = all_measured_with(&["--capture-range", "nvtx:annotated"], "graph before the range", &[]);
+    assert_eq!(all.iter().map(counts).collect::<Vec<_>>(), [(1, 1)]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::profiler::HANDLE;
 
 /// The kind of the records of whole graphs.
 const GRAPH_TRACE: u32 = 51;
+const KERNELS: u32 = 10;
 
 pub(crate) fn run(fake: &Fake, scenario: &str) {
     match scenario {
@@ -22,6 +23,7 @@ pub(crate) fn run(fake: &Fake, scenario: &str) {
         "part" => parts(fake, false),
         "graph before the part" => graph(fake, true),
         "graph in the part" => graph(fake, false),
+        "graph before the range" => graph_before_range(fake),
         "reset" => reset(fake),
         "fails" => fail(fake),
         _ => panic!("{scenario}"),
@@ -132,6 +134,15 @@ fn graph(fake: &Fake, is_earlier: bool) {
     fake.launcher(HANDLE, c"spin", 10)(11);
     assert_eq!(fake.enabled(0).contains(&GRAPH_TRACE), !is_earlier);
     fake.call(STOP, 12, HANDLE);
+}
+
+/// The same, where a range is the measured part.
+fn graph_before_range(fake: &Fake) {
+    fake.init();
+    fake.graph(EXECUTABLE, 2, 0, 0);
+    let _range = nvtx_rs::range!("annotated");
+    fake.launcher(HANDLE, c"spin", 10)(11);
+    assert!(!fake.enabled(0).contains(&GRAPH_TRACE) && fake.enabled(0).contains(&KERNELS));
 }
 
 /// One of two kernels has not ended when the program does.

@@ -59,8 +59,10 @@ fn begin_in_cuda() -> c_int {
     let measured = catch_unwind(|| {
         let measured = enter()?;
         IN_CUDA.store(true, Release);
-        if measured.settings.captured == CaptureRange::Cuda {
-            measured.wait_for_profiler_start();
+        match measured.settings.captured {
+            CaptureRange::None => {}
+            CaptureRange::Cuda => measured.wait_for_profiler_start(),
+            CaptureRange::Nvtx(_) => measured.watch_graphs(),
         }
         if let Some(running) = measured.now() {
             tracing_gpu::without_signals(|| running.profiler.collect_in_injection());

@@ -159,6 +159,13 @@ impl Measured {
         }
     }
 
+    /// Notes whether the program makes graphs before the measured range begins. Called by the driver inside `cuInit`.
+    fn watch_graphs(&self) {
+        if self.running.get().is_none() {
+            let _reported_when_the_range_begins = tracing_gpu::without_signals(|| watch_profiler(|_| ()));
+        }
+    }
+
     fn start(&self) -> Result<Running, ConfigError> {
         // A sandbox may forbid the reading of a thread's clock, which is a system call.
         let mut builder = Profiler::builder().environment(false).nvtx(false).gpu_when_injected(true).on_cpu(false);

@@ -217,9 +217,13 @@ impl ProfilerBuilder {
     }
 
     /// Also gives the timeline to this sink: ranges, calls, marks, GPU work and calls of the CUDA API as they are
-    /// recorded, some ten times a second, on a thread of the profiler. For a format or a consumer of the program's own;
-    /// any number of sinks and files may be asked for. A sink that returns an error receives nothing more, and the
-    /// report names the error. If the program is killed, the sink ends without [`end`](Sink::end).
+    /// recorded, some ten times a second. For a format or a consumer of the program's own; any number of sinks and
+    /// files may be asked for. A sink that returns an error receives nothing more, and the report names the error. If
+    /// the program is killed, the sink ends without [`end`](Sink::end).
+    ///
+    /// It is called by [`build`](Self::build), by a thread of the profiler, and by the thread that finishes the
+    /// profiler. It must not panic, and must not use spans that this profiler measures. A profiler that is switched off
+    /// never calls it. Of the profilers that clones of this builder build, the first one takes the sink.
     ///
     /// ```
     /// use std::io;

@@ -567,7 +567,7 @@ impl Inner {
         }
         let session = &self.engine.session;
         summary.notes.extend(session.misread.notes());
-        summary.advice.extend(session.advice());
+        summary.advice.extend(session.advice(&summary.ranges));
         if is_window {
             return summary; // one without a range is nothing special
         }

@@ -5,10 +5,12 @@
 //! its rows. So a row of another call site with the same text stays as it is.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::sync::atomic::Ordering::Relaxed;
 
 use nvtx_rs::text::sanitize;
 use parking_lot::MutexGuard;
+use range_report::RangeStats;
 use range_report::stats::{Keyed, Lean, Named, order};
 use tracing_core::Metadata;
 
@@ -92,28 +94,33 @@ impl Session {
         }
     }
 
-    /// How to get rows for the values of call sites that became whole because they had too many.
-    pub(crate) fn advice(&self) -> Vec<String> {
+    /// How to get rows for the values of call sites that became whole, for those that took longest: the field with most
+    /// values.
+    pub(crate) fn advice(&self, ranges: &[RangeStats]) -> Vec<String> {
         let names = self.names.lock();
-        let fields_of = |is_whole: bool| {
-            let splits = names.splits.values().filter(move |split| split.is_whole == is_whole);
-            splits.flat_map(|split| split.labels.keys().map(move |(field, _)| (split.plain, *field)))
-        };
-        let naming: Vec<usize> = fields_of(false).map(|(_, field)| field).in_vec();
-        let mut whole = fields_of(true).in_vec();
-        order::by_key(&mut whole, |field| *field);
-        whole.dedup();
-        let sentence = |(plain, field): (u32, usize)| {
-            let name = &names.catalog.label_of(plain)?.name;
-            let is_named = |known: usize| known == field || naming.contains(&known);
-            let fields =
-                KNOWN_NAMES.iter().enumerate().filter(|(known, _)| is_named(*known)).map(|(_, name)| *name).in_vec();
+        let count = |split: &Split, field: usize| split.labels.keys().filter(|(of, _)| *of == field).count();
+        let names_by = |field: usize| names.splits.values().any(|split| !split.is_whole && count(split, field) > 0);
+        let time = |name: &str| ranges.iter().filter(|row| row.name == name).map(|row| row.times.total_ns).total();
+        let mut whole: Vec<(u128, &str, usize, bool)> = Vec::new();
+        for split in names.splits.values().filter(|split| split.is_whole) {
+            let field = (0..KNOWN_NAMES.len()).largest_by(|field| count(split, *field));
+            if let Some((label, field)) = names.catalog.label_of(split.plain).zip(field) {
+                whole.push((time(&label.name), &label.name, field, split.labels.len() == MOST_VALUES));
+            }
+        }
+        order::by_key(&mut whole, |&(time, name, field, _)| (Reverse(time), name, field));
+        let sentence = |(_, name, field, has_many): (u128, &str, usize, bool)| {
+            let fields = KNOWN_NAMES.iter().enumerate().filter(|(known, _)| *known == field || names_by(*known));
+            let fields = fields.map(|(_, name)| *name).in_vec();
+            let known = KNOWN_NAMES.get(field)?;
+            let what = if has_many {
+                format!("field `{known}` has too many values for a row each")
+            } else {
+                format!("the values of field `{known}` have too many rows in the tree")
+            };
+            let (all, list) = (fields.join("+"), fields.join("\", \""));
             Some(format!(
-                "`{name}`: field `{}` has too many values for a row each. TRACING_GPU=name_from={}, or \
-                 .name_from([\"{}\"]) of the builder, splits it.",
-                KNOWN_NAMES.get(field)?,
-                fields.join("+"),
-                fields.join("\", \""),
+                "`{name}`: {what}. TRACING_GPU=name_from={all}, or .name_from([\"{list}\"]) of the builder, splits it."
             ))
         };
         whole.into_iter().filter_map(sentence).take(MOST_ADVICE).in_vec()

@@ -487,7 +487,7 @@ impl Receiver {
 
     #[cold]
     fn record(&self, kind: Kind) {
-        if self.strides.readable(kind) && self.library.kind(kind as u32, true).is_err() {
+        if !forks::is_child() && self.strides.readable(kind) && self.library.kind(kind as u32, true).is_err() {
             self.sink.lost(Lost { unreadable: 1, over_budget: 0 });
         }
     }

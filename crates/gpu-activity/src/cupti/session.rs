@@ -238,6 +238,7 @@ impl Session {
                 // With `Off` nobody watches who opens memory of another process.
                 Kind::MemcpyPeer => self.receiver.devices.are_several() || !by_nodes || options.graphs == Graphs::Off,
                 Kind::Graph => !by_nodes,
+                Kind::Synchronization => options.details.has(Details::WAITS), // else from the first one on
                 _ => kind.is_asked(options.details),
             };
             if is_asked && self.receiver.strides.readable(kind) {

@@ -45,7 +45,7 @@ impl Kind {
     /// The details for which records of this kind are needed; none if the kind is no detail.
     pub(crate) const fn details(self) -> Details {
         match self {
-            Self::Synchronization => Details::WAITS,
+            Self::Synchronization => Details::WAITS.and(Details::EVENT_WAITS),
             Self::Event => Details::EVENTS.and(Details::EVENT_TIMES),
             Self::MemoryOperation => Details::MEMORY,
             Self::Stream => Details::STREAMS,

@@ -301,9 +301,9 @@ pub enum Item<'a> {
     Projection(Projection<'a>),
     /// A detail that a fold asks for.
     Detail(PlacedDetail<'a>),
-    /// Time in which a device was idle. It comes where a page is written, too.
+    /// Time in which a device was idle. It comes only where a page is written, too.
     Idle(IdleTime<'a>),
-    /// A part of a call's wait. It comes where a page is written, too. It may come before the call's item.
+    /// A part of a call's wait. It may come before the call's item.
     Wait(CallWait<'a>),
     /// What a batch serves. It may come before or after the items of both.
     Link(Link),

@@ -183,7 +183,7 @@ struct Sums {
 
 impl Fold for Interference {
     fn details(&self) -> Details {
-        if self.without_events { Details::WAITS } else { Details::WAITS.and(Details::EVENTS) }
+        if self.without_events { Details::EVENT_WAITS } else { Details::EVENT_WAITS.and(Details::EVENTS) }
     }
 
     fn range(&mut self, range: &Range<'_>) {

@@ -227,7 +227,11 @@ fn values_with_many_nodes_are_one_row() {
             nodes = &node.children;
         }
         assert_eq!((depth, nodes.len(), summary.losses.nodes_over_limit), (8, 0, 0));
-        assert!(summary.advice[0].starts_with("`visit`: field `name` has too many values"), "{:?}", summary.advice);
+        assert!(
+            summary.advice[0].starts_with("`visit`: the values of field `name` have too many rows"),
+            "{:?}",
+            summary.advice
+        );
     }
     for summary in measured(Profiler::builder, nested) {
         let of = |name: &str| summary.ranges.iter().filter(|row| row.name.starts_with(name)).count();
