@@ -7,9 +7,9 @@ use tracing_gpu::summary::{Process, Summary};
 use tracing_gpu::timeline::{Item, Sink};
 use tracing_gpu::{Output, Profiler};
 
-struct Indented<W>(W);
+struct Outline<W>(W);
 
-impl<W: Write + Send> Sink for Indented<W> {
+impl<W: Write + Send> Sink for Outline<W> {
     fn begin(&mut self, process: &Process) -> io::Result<()> {
         writeln!(self.0, "process {}", process.pid)
     }
@@ -39,7 +39,7 @@ impl<W: Write + Send> Sink for Indented<W> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("usage: own_format FILE")?;
-    let sink = Indented(BufWriter::new(File::create(path)?));
+    let sink = Outline(BufWriter::new(File::create(path)?));
     let profiler = Profiler::builder().output(Output::None).sink(sink).build()?;
     tracing::subscriber::set_global_default(profiler.subscriber())?;
     tracing::info_span!("step").in_scope(|| {

@@ -2,7 +2,7 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use range_report::summary::TreeNode;
-use range_report::{RangeStyle, Summary};
+use range_report::{RangeStats, RangeStyle, Summary, Times};
 use tracing::{Span, info_span};
 use tracing_subscriber::prelude::*;
 
@@ -194,6 +194,21 @@ fn a_row_with_many_values_is_offered_to_be_split() {
     for summary in measured(Profiler::builder, work) {
         assert_eq!((summary.ranges.len(), summary.advice.len()), (MOST_VALUES, 0));
     }
+}
+
+#[test]
+fn the_rows_that_took_longest_are_named_first() {
+    let profiler = Profiler::builder().nvtx(false).output(Output::None).build().expect("a profiler");
+    tracing::subscriber::with_default(profiler.subscriber(), || {
+        for name in 0..=MOST_VALUES {
+            let spans = [info_span!("a", name), info_span!("b", name), info_span!("c", name)];
+            spans.iter().for_each(|span| span.in_scope(|| ()));
+        }
+    });
+    let rows = [("a", 5), ("b", 7), ("c", 6)].map(|(name, total)| RangeStats::new(name, Times::new(1, total)));
+    let advice = profiler.engine().session.advice(&rows);
+    let named: Vec<&str> = advice.iter().filter_map(|sentence| sentence.split('`').nth(1)).collect();
+    assert_eq!(named, ["b", "c"], "{advice:?}");
 }
 
 /// A tree walk with few names has a node for each path of them.
