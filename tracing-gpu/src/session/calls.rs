@@ -104,24 +104,37 @@ pub(crate) enum Left {
     Other,
 }
 
+/// What tells whether a call was suspended between its last exit and an entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evidence {
+    /// The range around the entry.
+    pub(crate) around: Around,
+    /// When the thread was done with the range that it left last: a tool and a reading of the processor time take long.
+    /// 0 if at once.
+    pub(crate) done: Ticks,
+    /// Whether a tool may have taken part of the time.
+    pub(crate) has_tool: bool,
+}
+
+impl Evidence {
+    pub(crate) const NONE: Self = Self { around: Around::Unknown, done: 0, has_tool: false };
+}
+
 /// An entry of a call.
-pub(crate) struct Entry<F: FnOnce(Ticks) -> (Around, bool)> {
+pub(crate) struct Entry<F: FnOnce(Ticks) -> Evidence> {
     pub(crate) now: Ticks,
     /// The range that its thread left last, if it was one of this call.
     pub(crate) left: Left,
-    /// When the thread was done with that range: a tool and a reading of the processor time take long. 0 if at once.
-    pub(crate) done: Ticks,
     /// When it was woken for this poll; 0 where it is not known.
     pub(crate) woken: Ticks,
-    /// The range around it, and whether a tool may have taken part of the time since the last exit of the call. That
-    /// exit is the argument.
-    pub(crate) around: F,
+    /// The evidence on the time since the last exit of the call, which is the argument.
+    pub(crate) evidence: F,
 }
 
-impl Entry<fn(Ticks) -> (Around, bool)> {
+impl Entry<fn(Ticks) -> Evidence> {
     /// An entry of which nothing more is known.
     pub(crate) fn at(now: Ticks, left: Left) -> Self {
-        Self { now, left, done: 0, woken: 0, around: |_exited| (Around::Unknown, false) }
+        Self { now, left, woken: 0, evidence: |_exited| Evidence::NONE }
     }
 }
 
@@ -267,57 +280,69 @@ pub(crate) struct EndedCall {
 }
 
 impl Call {
+    /// What an entry after a pause on which the limit `at_once` does not decide is: bits of [`last`](Self::last), with
+    /// those of the entry before.
+    #[inline(never)]
+    fn judge(
+        &self,
+        pause: u64,
+        left: Left,
+        before: u8,
+        pauses: &Pauses,
+        evidence: impl FnOnce(Ticks) -> Evidence,
+    ) -> u8 {
+        let exited = self.exited.load(Relaxed);
+        let Evidence { around, done, has_tool } = evidence(exited);
+        let next = left == Left::Last;
+        if next && pause <= pauses.at_once + done.saturating_sub(exited) {
+            return DROPPED;
+        }
+        let is_suspended = pause > if next { pauses.long } else { pauses.short };
+        match around {
+            Around::SamePoll if next => DROPPED,
+            Around::SamePoll => 0,
+            Around::Unknown if !is_suspended && next => LATE,
+            Around::Unknown if !is_suspended => 0,
+            _ if before & DROPPED != 0 => 0,
+            Around::Later | Around::Unknown => {
+                let is_sure = around == Around::Later || pause > pauses.long;
+                let is_doubtful = before & LATE != 0 || !is_sure && (left == Left::Earlier || has_tool);
+                if is_doubtful { SUSPENDED | DOUBTFUL } else { SUSPENDED }
+            }
+        }
+    }
+
     /// Opens an instance. `is_here`: on the thread that created it. Returns how long it was ready, as far as that is
     /// known.
-    #[inline]
-    fn enter(&self, is_here: bool, entry: Entry<impl FnOnce(Ticks) -> (Around, bool)>, pauses: &Pauses) -> u64 {
-        let Entry { now, left, done, woken, around } = entry;
+    #[inline(always)]
+    fn enter(&self, is_here: bool, entry: Entry<impl FnOnce(Ticks) -> Evidence>, pauses: &Pauses) -> u64 {
+        let Entry { now, left, woken, evidence } = entry;
         let mut ready = 0;
         let entries = self.entries.load(Relaxed);
-        if entries > 0 {
+        let open_here = self.open_here.load(Acquire);
+        let known = self.state.load(Acquire);
+        if entries == 0 {
+            self.began.store(now, Relaxed);
+        } else {
             // While another instance is open, the call does not wait.
-            let is_open = self.is_open(self.state.load(Relaxed));
-            let exited = self.exited.load(Relaxed);
-            let pause = if is_open { 0 } else { now.saturating_sub(exited) };
-            let next = left == Left::Last;
-            let at_once = pauses.at_once + done.saturating_sub(exited);
+            let is_open = known & ALL_OPEN != 0 || open_here != 0;
+            let pause = if is_open { 0 } else { now.saturating_sub(self.exited.load(Relaxed)) };
             // What was woken is polled: it is not dropped now, and was not dropped before.
             let is_poll = woken > 0;
             let before = if is_poll || self.outlived.load(Relaxed) { 0 } else { self.last.load(Relaxed) };
-            let is_after = before & DROPPED != 0;
-            let last = if is_poll || is_open || is_after && !next {
+            let last = if is_poll || is_open {
                 0
-            } else if next && pause <= at_once {
+            } else if left == Left::Last && pause <= pauses.at_once {
                 DROPPED
+            } else if left != Left::Last && before & DROPPED != 0 {
+                0
             } else {
-                let (around, has_tool) = around(exited);
-                let is_suspended = pause > if next { pauses.long } else { pauses.short };
-                match around {
-                    Around::SamePoll if next => DROPPED,
-                    Around::SamePoll => 0,
-                    Around::Unknown if !is_suspended => {
-                        if next {
-                            LATE
-                        } else {
-                            0
-                        }
-                    }
-                    _ if is_after => 0,
-                    Around::Later | Around::Unknown => {
-                        let is_sure = around == Around::Later || pause > pauses.long;
-                        let is_doubtful = before & LATE != 0 || !is_sure && (left == Left::Earlier || has_tool);
-                        if is_doubtful { SUSPENDED | DOUBTFUL } else { SUSPENDED }
-                    }
-                }
+                self.judge(pause, left, before, pauses, evidence)
             };
             self.pause.store(pause, Relaxed);
-            self.last.store(if is_after { last | AFTERWARDS } else { last }, Relaxed);
-        } else {
-            self.began.store(now, Relaxed);
+            self.last.store(last | if before & DROPPED != 0 { AFTERWARDS } else { 0 }, Relaxed);
         }
         self.entries.store(entries + 1, Relaxed);
-        let open_here = self.open_here.load(Acquire);
-        let known = self.state.load(Acquire);
         let before = if is_here && known & SHARED == 0 {
             self.open_here.store(open_here + 1, Release);
             known

@@ -80,6 +80,13 @@ pub(crate) struct ThreadState {
     pub(super) credits: Credits,
     pub(super) thresholds: Thresholds,
     pub(crate) session: &'static Session,
+    /// When the future that is polled now was woken; 0 where it is not known, or [`BY_TASK`](super::engine::BY_TASK).
+    pub(super) woken: AtomicU64,
+    /// Whether what ends on this thread is noted, also after a poll.
+    has_endings: AtomicBool,
+    /// Whether one more look at the last wait is to come.
+    looks_again: AtomicBool,
+    /// Its frames begin in the middle of a cache line, so that none of the first ones lies in two.
     pub(crate) stack: Stack,
     pub(super) rows: Rows,
     pub(crate) slab: Slab,
@@ -95,8 +102,6 @@ pub(crate) struct ThreadState {
     /// Present if a timeline is written.
     numbers: Option<Box<Numbers>>,
     pub(crate) spare_calls: Spare,
-    /// When the future that is polled now was woken; 0 where it is not known, or [`BY_TASK`](super::engine::BY_TASK).
-    pub(super) woken: AtomicU64,
     /// Present once a followed future was polled.
     pub(crate) followed: OnceCell<Box<Followed>>,
     /// The last long range that ended with none around it: its place, start and end.
@@ -105,10 +110,6 @@ pub(crate) struct ThreadState {
     ran_since_long: AtomicU64,
     /// When the thread was done with the last range of a call that was long, or that a tool got.
     done: AtomicU64,
-    /// Whether what ends on this thread is noted, also after a poll.
-    has_endings: AtomicBool,
-    /// Whether one more look at the last wait is to come.
-    looks_again: AtomicBool,
     /// Calls that were ready while others ran on this thread. Present once there was one.
     pub(crate) held_up: OnceCell<Box<Waits>>,
     /// Present once a call has waited for long on this thread.

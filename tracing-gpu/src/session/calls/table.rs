@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::by_span::CallBySpan;
 use super::{
-    AWAITED, Around, CHILD, CLOSED, Call, DROPPED, EndedCall, Entry, GONE, HELD_UP, IN_USE, LEFT_OPEN, Pauses, WAITED,
+    AWAITED, CHILD, CLOSED, Call, DROPPED, EndedCall, Entry, Evidence, GONE, HELD_UP, IN_USE, LEFT_OPEN, Pauses, WAITED,
 };
 use crate::clock::{Clock, Ticks};
 use crate::record::{CallId, OnCpu, Place};
@@ -147,8 +147,8 @@ impl Calls {
     }
 
     /// Opens an instance of a call on a thread, as [`Call::enter`].
-    #[inline]
-    pub(crate) fn enter(&self, thread: u32, call: &Call, entry: Entry<impl FnOnce(Ticks) -> (Around, bool)>) -> u64 {
+    #[inline(always)]
+    pub(crate) fn enter(&self, thread: u32, call: &Call, entry: Entry<impl FnOnce(Ticks) -> Evidence>) -> u64 {
         let now = entry.now;
         let ready = call.enter(call.thread.load(Relaxed) == thread, entry, &self.pauses);
         if call.state.load(Relaxed) & (GONE | CLOSED) == GONE {

@@ -7,7 +7,7 @@ use range_report::RangeStyle;
 use super::ThreadState;
 use crate::clock::{Ticks, read_counter};
 use crate::record::{CallId, Ended, Place, RangeKey, StreamId};
-use crate::session::calls::{Around, Call, Entry, Left};
+use crate::session::calls::{Around, Call, Entry, Evidence, Left};
 use crate::session::endings::Mark;
 use crate::session::owed::{Creditor, Owed};
 use crate::span::fields::Fields;
@@ -74,8 +74,12 @@ impl ThreadState {
     fn enter_call(&self, place: Place, call: &Call, start: Ticks, left: Left) {
         let known = self.woken.load(Relaxed);
         let woken = if [0, BY_TASK].contains(&known) { 0 } else { self.count_wait(place, call, known) };
-        let around = |exited| (self.around_entry(exited), self.has_tool());
-        let entry = Entry { now: start, left, done: self.done.load(Relaxed), woken, around };
+        let evidence = |exited| Evidence {
+            around: self.around_entry(exited),
+            done: self.done.load(Relaxed),
+            has_tool: self.has_tool(),
+        };
+        let entry = Entry { now: start, left, woken, evidence };
         let mut ready = self.session.calls.enter(self.index, call, entry);
         if known != 0 {
             ready = ready.max(self.enter_in_task(call, known == BY_TASK));

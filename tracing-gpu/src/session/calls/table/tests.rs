@@ -324,7 +324,7 @@ fn verdict(entries: &[(u64, Left, Around)], has_tool: bool) -> Verdict {
         let mut now = us;
         for &(pause, left, around) in entries {
             now += pause * us;
-            let entry = Entry { now, left, done: 0, woken: 0, around: |_exited| (around, has_tool) };
+            let entry = Entry { now, left, woken: 0, evidence: |_exited| Evidence { around, done: 0, has_tool } };
             calls.enter(HERE, calls.get(id).unwrap(), entry);
             now += us;
             calls.exit(HERE, id, now, OnCpu::default());
@@ -370,7 +370,8 @@ fn what_a_tool_takes_after_a_poll_is_no_pause() {
     let finished = |done| {
         let id = calls.begin(&spare, HERE, place(), 0, 0);
         for (now, left) in [(1, Left::Other), (3 * AT_ONCE, Left::Last)] {
-            let entry = Entry { now, left, done, woken: 0, around: |_exited| (Around::Unknown, true) };
+            let entry =
+                Entry { now, left, woken: 0, evidence: |_exited| Evidence { done, has_tool: true, ..Evidence::NONE } };
             calls.enter(HERE, calls.get(id).unwrap(), entry);
             calls.exit(HERE, id, now + 1, OnCpu::default());
         }
