@@ -30,6 +30,7 @@ page!(Python, "docs/python.md");
 page!(Reliability, "docs/reliability.md");
 page!(Security, "docs/security.md");
 page!(CudaActivity, "crates/gpu-activity/README.md");
+page!(GpuAnalysis, "crates/gpu-analysis/README.md");
 page!(NvtxRs, "nvtx-rs/README.md");
 page!(RangeReport, "crates/range-report/README.md");
 page!(TracingGpuCli, "tracing-gpu-cli/README.md");

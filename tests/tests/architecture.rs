@@ -40,6 +40,7 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["driver", "forks", "graph", "own_calls", "record"],
         ],
     ),
+    ("crates/gpu-analysis/src", &[&["lib"], &["interference"], &["idle", "kernel_exec", "states"], &["union"]]),
     (
         "tracing-gpu/src",
         &[
@@ -55,9 +56,9 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["samples"],
             &["record", "row_image"],
             &["thresholds"],
-            &["budget", "chunked", "clock", "fold", "off_cpu", "page", "row_file"],
+            &["budget", "chunked", "clock", "off_cpu", "page", "row_file"],
             &["own_stack"],
-            &["process", "shares", "sync"],
+            &["process", "sync", "watch"],
         ],
     ),
     ("tracing-gpu-cli/src", &[&["lib"], &["command", "inject"], &["folder"], &["memory", "system"]]),
@@ -78,6 +79,7 @@ const PURE: &[&str] = &[
     "crates/gpu-activity/src/join",
     "crates/gpu-activity/src/fold",
     "crates/gpu-activity/src/totals",
+    "crates/gpu-analysis/src",
 ];
 
 /// Names that such code must not use.

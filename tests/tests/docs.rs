@@ -15,8 +15,13 @@ fn root() -> &'static Path {
 }
 
 /// READMEs of the packages; that of `tracing-gpu` is the root's.
-const READMES: [&str; 4] =
-    ["README.md", "crates/gpu-activity/README.md", "nvtx-rs/README.md", "crates/range-report/README.md"];
+const READMES: [&str; 5] = [
+    "README.md",
+    "crates/gpu-activity/README.md",
+    "crates/gpu-analysis/README.md",
+    "nvtx-rs/README.md",
+    "crates/range-report/README.md",
+];
 
 /// Files that the package of `tracing-gpu` and the site contain side by side. A link to anything else breaks there.
 const LINKED: [&str; 6] = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs"];

@@ -21,6 +21,8 @@ mod traces;
 
 use std::path::Path;
 
+use gpu_analysis::KernelExec;
+use range_report::Fold as _;
 use range_report::export::Sqlite;
 use range_report::timeline::{Item, Sink};
 use tracing_gpu::summary::{Process, RangeStyle};
@@ -107,7 +109,9 @@ fn check(seed: u64, calls: Calls) {
     // The file has a call for each launch, even for one without a record.
     let made = expected.calls_of_launches().map(Item::ApiCall);
     let items = work.items(seed).into_iter().filter(|item| !matches!(item, Item::ApiCall(_))).chain(made);
-    let mut executed = tracing_gpu::kernel_executions(&items.collect::<Vec<_>>());
+    let (mut fold, mut executed) = (KernelExec::default(), Summary::default());
+    items.for_each(|item| fold.item(&item));
+    fold.finish(&mut executed);
     (executed.process, executed.gpu) = (process(), summary.gpu.clone());
     summaries::same(&executed, Report::KernelExec, &printed["kernexecsum"]);
     let projected = traces::grouped(&printed["nvtxgpuproj"]);

@@ -10,10 +10,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use range_report::stats::{Lean, order};
 use range_report::timeline::{ApiCalls, ApiRecords, Graphs, Sink};
-use range_report::{FindingKinds, RenderOptions, Report, TableStyle, UnknownName};
+use range_report::{FindingKinds, Fold, RenderOptions, Report, TableStyle, UnknownName};
 use tracing_subscriber::filter::Targets;
 
-use crate::fold::{NewFold, Watch};
+use crate::watch::Watch;
 
 /// Which NVTX domain ranges and marks go to. Nsight Systems shows a range of a named domain as `domain:name`.
 ///
@@ -342,7 +342,7 @@ settings! {
     timeline_memory: usize = 128 << 20;
     hot_percent: f64 = 90.0;
     /// Additional folds.
-    folds: Vec<NewFold> = Vec::new();
+    folds: Vec<fn() -> Box<dyn Fold>> = Vec::new();
     /// Sees every item that folds see.
     watch: Option<Watch> = None;
     /// Quantiles that were asked for, from 0 to 1, ascending.
@@ -439,6 +439,11 @@ impl Config {
     /// Whether a report needs all ranges, calls and operations in order, and the settings allow CUPTI to record them.
     pub(crate) fn needs_stream(&self) -> bool {
         self.wants_activity() && self.reports.iter().any(|report| report.needs_stream())
+    }
+
+    /// Whether a report shows whose operations made those of others wait.
+    pub(crate) fn asks_who_held(&self) -> bool {
+        self.reports.iter().any(|report| matches!(report, Report::Interference | Report::Why))
     }
 
     /// Whether reports are printed at the end.

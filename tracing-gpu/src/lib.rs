@@ -172,7 +172,6 @@ mod collector;
 mod collector;
 mod config;
 mod drain;
-mod fold;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod off_cpu;
 #[cfg(feature = "openacc")]
@@ -198,7 +197,6 @@ mod sampler;
 mod sampler;
 mod samples;
 mod session;
-mod shares;
 #[cfg(all(unix, feature = "signals"))]
 mod signals;
 mod span;
@@ -211,6 +209,7 @@ mod sync;
 mod thread;
 mod thresholds;
 mod tier;
+mod watch;
 
 /// Metrics for Prometheus and others that read OpenMetrics (feature `metrics`).
 #[cfg(feature = "metrics")]
@@ -223,8 +222,6 @@ pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(all(target_os = "linux", feature = "row-file"))]
 #[doc(hidden)]
 pub use drain::{RowFileSummary, read_row_file};
-#[doc(hidden)]
-pub use fold::kernel_exec::kernel_executions;
 #[cfg(feature = "openacc")]
 pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]

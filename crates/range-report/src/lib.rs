@@ -67,3 +67,4 @@ pub use summary::{
 };
 pub use text::UnknownName;
 pub use text::joined;
+pub use timeline::fold::Fold;

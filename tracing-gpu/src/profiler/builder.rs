@@ -13,8 +13,8 @@ use super::{Inner, Profiler, complain, environment, identity};
 #[cfg(feature = "perfetto")]
 use crate::config::LEAST_ROTATED;
 use crate::config::{Config, ConfigError, Domain, Gpu, Output, OwnSink, Parents};
-use crate::fold::Watch;
 use crate::outputs;
+use crate::watch::Watch;
 
 /// The settings that a program needs to print measurements of other processes.
 #[doc(hidden)]
@@ -191,7 +191,7 @@ setters! {
 
 impl ProfilerBuilder {
     #[cfg(test)]
-    pub(crate) fn with_folds(folds: Vec<crate::fold::NewFold>) -> Self {
+    pub(crate) fn with_folds(folds: Vec<fn() -> Box<dyn range_report::Fold>>) -> Self {
         let mut builder = Self::default();
         builder.config.folds = folds;
         builder

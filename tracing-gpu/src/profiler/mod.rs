@@ -4,6 +4,8 @@ mod builder;
 mod ending;
 mod environment;
 mod explain;
+#[cfg(feature = "cuda")]
+mod gpu_folds;
 mod identity;
 #[cfg(feature = "cuda")]
 mod ingest;
@@ -26,7 +28,7 @@ use parking_lot::Mutex;
 use range_report::report::escaped;
 use range_report::stats::Lean;
 use range_report::timeline::Details;
-use range_report::{Process, Report, Summary};
+use range_report::{Fold, Process, Summary};
 
 pub use builder::{Chosen, ProfilerBuilder};
 use ending::finish_all;
@@ -42,10 +44,6 @@ use crate::clock::Ticks;
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::drain::{self, Cursor, End};
-use crate::fold::idle::Idle;
-use crate::fold::interference::Interference;
-use crate::fold::states::States;
-use crate::fold::{self, Fold};
 #[cfg(feature = "openacc")]
 use crate::openacc::OpenAcc;
 use crate::outputs;
@@ -597,34 +595,16 @@ fn begins_with_gpu(config: &Config) -> bool {
 /// Whether ranges have numbers of their calls. Those of a program that the command measures need none: they nest on
 /// their threads.
 fn needs_calls(config: &Config) -> bool {
-    let has_requests = config.reports.iter().any(|report| HOLDERS.contains(report));
-    has_stream(config) && (!begins_with_gpu(config) || has_requests && !config.gpu_when_injected)
+    has_stream(config) && (!begins_with_gpu(config) || config.asks_who_held() && !config.gpu_when_injected)
 }
-
-/// The reports that show whose operations made those of others wait.
-const HOLDERS: [Report; 2] = [Report::Interference, Report::Why];
 
 /// The folds that the reports need, and the one that passes every item to a watching test.
 fn folds(config: &Config) -> Vec<Box<dyn Fold>> {
     let watch = config.watch.map(|watch| Box::new(watch) as Box<dyn Fold>);
-    let asks = |asking: &[Report]| config.needs_stream() && config.reports.iter().any(|report| asking.contains(report));
-    let has_gpu_page = config.has_page() && config.wants_activity();
-    let idle = match has_gpu_page {
-        true => Some(Idle::shown()),
-        false => asks(&[Report::Idle, Report::Why]).then(Idle::default),
-    };
-    let states = has_gpu_page || asks(&[Report::Idle, Report::Why, Report::Interference]);
-    let states = states.then(|| Box::<States>::default() as Box<dyn Fold>);
-    let idle = idle.map(|idle| Box::new(idle) as Box<dyn Fold>);
-    let kernel_exec =
-        asks(&[Report::KernelExec]).then(|| Box::<fold::kernel_exec::KernelExec>::default() as Box<dyn Fold>);
-    let interference = match asks(&[Report::Interference]) {
-        true => Some(Interference::default()),
-        false => asks(&HOLDERS).then(Interference::without_events),
-    };
-    let interference = interference.map(|interference| Box::new(interference) as Box<dyn Fold>);
-    let all = config.folds.iter().map(|new| new()).chain(watch).chain(idle);
-    all.chain(kernel_exec).chain(interference).chain(states).in_vec()
+    let all = config.folds.iter().map(|new| new()).chain(watch);
+    #[cfg(feature = "cuda")]
+    let all = all.chain(gpu_folds::of(config));
+    all.in_vec()
 }
 
 /// Prints one line for each error on standard error, for places that cannot return an error. The signal of a failed

@@ -29,7 +29,7 @@ use nvtx_rs::{Color, Payload};
 use parking_lot::Mutex;
 use range_report::stats::{Keyed, Lean};
 use range_report::timeline::{Call, CallWait, Details, Ending, Item, Mark, Range, Sink, Value};
-use range_report::{Process, RangeStyle, Summary};
+use range_report::{Fold, Process, RangeStyle, Summary};
 
 use gpu::{GpuRecords, GpuTracks};
 use moments::Moments;
@@ -37,7 +37,6 @@ use open_ranges::{OpenRanges, OpenValues};
 use span_fields::SpanFields;
 
 use crate::clock::Ticks;
-use crate::fold::{self, Fold};
 use crate::outputs::OpenFile;
 use crate::process::{spawn, without_write_signals};
 use crate::record::{OnCpu, RangeNumbers};
@@ -141,7 +140,7 @@ struct Takers {
 impl Takers {
     /// Passes an item to all folds and files. No file shows details.
     fn give(&mut self, item: &Item<'_>) {
-        fold::give(&mut self.folds, item);
+        self.folds.iter_mut().for_each(|fold| fold.item(item));
         if matches!(item, Item::Detail(_)) {
             return;
         }

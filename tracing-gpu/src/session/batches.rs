@@ -10,11 +10,11 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
+use range_report::stats::parts;
 
 use super::calls::table::Calls;
 use crate::clock::Ticks;
 use crate::record::{CallId, LinkedId, Place};
-use crate::shares::parts;
 
 /// The largest number of links that are kept at one time.
 const LINKS: usize = 1 << 16;

@@ -7,8 +7,11 @@ pub mod keyed;
 pub mod lean;
 #[doc(hidden)] // for the crates of this workspace
 pub mod order;
+mod shares;
 
 pub use distribution::{Between, Buckets, Distribution};
 pub use keyed::{Keyed, Named};
 #[doc(hidden)]
 pub use lean::Lean;
+#[doc(hidden)]
+pub use shares::parts;

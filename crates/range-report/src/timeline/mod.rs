@@ -8,6 +8,7 @@
 //! leads to the request's call.
 
 mod detail;
+pub(crate) mod fold;
 mod gpu;
 mod slight;
 

@@ -17,6 +17,8 @@ mod thread;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use range_report::Summary;
 use range_report::stats::{Keyed, Lean, Named, order};
 use range_report::summary::{CallStates, CallStats};
@@ -24,8 +26,8 @@ use range_report::timeline::{ApiCall, Call, Ending, Link, Operation, Range};
 
 use self::batches::Batches;
 use self::thread::{InCuda, Instance, ThreadLog};
-use super::Fold;
 use super::union::Union;
+use range_report::Fold;
 
 /// How long records are kept.
 #[derive(Clone, Copy, Debug)]
@@ -49,9 +51,10 @@ impl Default for Limits {
 /// The largest number of spans around one another that are followed.
 const MOST_LEVELS: usize = 64;
 
-/// The fold.
+/// In which state calls of futures were while they were open: on a thread, ready, or waiting, with the GPU idle or
+/// busy.
 #[derive(Default)]
-pub(crate) struct States {
+pub struct States {
     limits: Limits,
     threads: Keyed<u32, ThreadLog>,
     calls: Keyed<u64, CallLog>,
@@ -195,6 +198,12 @@ impl Sums {
 fn length_of(latency: u64) -> u32 {
     let octave = (latency | 16).ilog2();
     octave * 16 + (latency >> (octave - 4)) as u32 % 16
+}
+
+impl fmt::Debug for States {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("States").finish_non_exhaustive()
+    }
 }
 
 impl Fold for States {

@@ -12,7 +12,7 @@ use range_report::timeline::{
 use range_report::{RangeStyle, Summary};
 
 use super::*;
-use crate::fold::tests::Numbers;
+use crate::tests::Numbers;
 
 #[derive(Clone, Debug)]
 enum Made {

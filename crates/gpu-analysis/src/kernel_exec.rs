@@ -3,13 +3,14 @@
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::fmt;
 
 use range_report::Summary;
 use range_report::stats::{Distribution, Keyed, order};
 use range_report::summary::{KernelExecStats, KernelExecution, RangeExecStats, Times};
-use range_report::timeline::{ApiCall, Item, Operation, Work};
+use range_report::timeline::{ApiCall, Operation, Work};
 
-use super::Fold;
+use range_report::Fold;
 
 /// The largest number of calls, and of kernels, that wait for each other. Kernels of a graph arrive long after its
 /// launch.
@@ -17,9 +18,10 @@ const MOST_WAITING: usize = 1 << 16;
 /// The largest number of durations of one figure that are kept for an exact median.
 const MOST_KEPT: u64 = 1 << 16;
 
-/// The fold.
+/// How long the calls that launch a kernel took, how long the kernel waited in its queue, and how long it ran, as the
+/// report `kernexecsum` of Nsight Systems has it.
 #[derive(Default)]
-pub(crate) struct KernelExec {
+pub struct KernelExec {
     names: Keyed<String, u32>,
     /// Calls by correlation id, and their order of arrival.
     calls: Keyed<u32, Call>,
@@ -107,14 +109,10 @@ impl KernelExec {
     }
 }
 
-/// The result of the fold for these items, for tests beside Nsight Systems.
-#[must_use]
-pub fn kernel_executions(items: &[Item<'_>]) -> Summary {
-    let mut folds: Vec<Box<dyn Fold>> = vec![Box::<KernelExec>::default()];
-    items.iter().for_each(|item| super::give(&mut folds, item));
-    let mut summary = Summary::default();
-    folds.iter_mut().for_each(|fold| fold.finish(&mut summary));
-    summary
+impl fmt::Debug for KernelExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelExec").finish_non_exhaustive()
+    }
 }
 
 impl Fold for KernelExec {

@@ -5,7 +5,7 @@ use range_report::Times;
 use range_report::summary::SlowestCalls;
 
 use super::*;
-use crate::fold::tests::Numbers;
+use crate::tests::Numbers;
 
 /// What a call does: its life, polls with the thread of each, and what was launched in it. All times are moments.
 #[derive(Debug, Default)]

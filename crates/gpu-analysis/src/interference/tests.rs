@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use range_report::timeline::{EventRecord, Wait};
 
 use super::*;
-use crate::fold::tests::Numbers;
+use crate::tests::Numbers;
 
 /// What a thread asks of a stream.
 #[derive(Clone)]

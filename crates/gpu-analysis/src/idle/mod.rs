@@ -19,6 +19,7 @@ mod thread;
 mod tests;
 
 use std::cmp::Reverse;
+use std::fmt;
 
 use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::{
@@ -37,7 +38,7 @@ use self::pieces::{Piece, Pieces};
 use self::ranges::Ranges;
 use self::streams::{StreamLogs, Streams};
 use self::thread::{ApiSpan, BLOCKING_COPY, CostlyCall, NO_RANGE, OpenSpan, ThreadLog, What};
-use super::Fold;
+use range_report::Fold;
 
 /// How long records are kept.
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +57,10 @@ impl Default for Limits {
     }
 }
 
-/// The fold.
+/// What the host did while a GPU ran nothing, by cause and by span, and how the GPU was used meanwhile:
+/// [`Summary::idle`] and what stands beside it.
 #[derive(Default)]
-pub(crate) struct Idle {
+pub struct Idle {
     limits: Limits,
     /// Purpose and number of each function, by its name.
     functions: Keyed<String, (Purpose, u16)>,
@@ -191,6 +193,12 @@ impl SpanSums {
         if self.last.1 > self.longest.0 {
             self.longest = (self.last.1, self.last.2);
         }
+    }
+}
+
+impl fmt::Debug for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Idle").finish_non_exhaustive()
     }
 }
 
@@ -344,7 +352,8 @@ impl Kernels {
 
 impl Idle {
     /// A fold for files that show each idle time.
-    pub(crate) fn shown() -> Self {
+    #[must_use]
+    pub fn shown() -> Self {
         Self { unshown: Some(Vec::new()), ..Self::default() }
     }
 

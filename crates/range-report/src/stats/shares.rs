@@ -1,9 +1,9 @@
 //! A time in parts, which add up to it.
 
-use range_report::stats::Lean;
+use super::Lean;
 
 /// The parts of a time by these weights; equal ones if no weight is above 0. They add up to the time.
-pub(crate) fn parts(time: u64, weights: impl Iterator<Item = f64> + Clone) -> Vec<u64> {
+pub fn parts(time: u64, weights: impl Iterator<Item = f64> + Clone) -> Vec<u64> {
     let all: f64 = weights.clone().sum();
     let is_weighted = all > 0.0 && all.is_finite();
     let all = if is_weighted { all } else { weights.clone().count() as f64 };

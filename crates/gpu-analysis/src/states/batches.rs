@@ -3,7 +3,7 @@
 use range_report::stats::{Keyed, Lean};
 use range_report::timeline::Link;
 
-use crate::shares::parts;
+use range_report::stats::parts;
 
 /// The batches that may still launch, by their calls.
 #[derive(Debug, Default)]

@@ -22,15 +22,17 @@ mod calls;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use range_report::Summary;
 use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::{InterferenceStats, Join as _, MemoryKind};
 use range_report::timeline::{Call, Detail, Details, Operation, PlacedDetail, Range, WaitKind, Work};
 
 use self::calls::Calls;
-use super::Fold;
 use super::idle::DISPATCH;
 use super::union::Union;
+use range_report::Fold;
 
 /// How long records are kept.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +55,9 @@ impl Default for Limits {
     }
 }
 
-/// The fold.
+/// Whose operations made those of others wait in a stream of a GPU.
 #[derive(Default)]
-pub(crate) struct Interference {
+pub struct Interference {
     limits: Limits,
     without_events: bool,
     paths: Paths,
@@ -181,6 +183,12 @@ struct Sums {
     possible_ns: u64,
 }
 
+impl fmt::Debug for Interference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interference").finish_non_exhaustive()
+    }
+}
+
 impl Fold for Interference {
     fn details(&self) -> Details {
         if self.without_events { Details::EVENT_WAITS } else { Details::EVENT_WAITS.and(Details::EVENTS) }
@@ -267,7 +275,8 @@ impl Fold for Interference {
 
 impl Interference {
     /// A fold that needs no records of events. It leaves out operations that wait for one.
-    pub(crate) fn without_events() -> Self {
+    #[must_use]
+    pub fn without_events() -> Self {
         Self { without_events: true, ..Self::default() }
     }
 

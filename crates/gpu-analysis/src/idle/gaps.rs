@@ -4,7 +4,7 @@ use range_report::stats::order;
 use range_report::summary::MemoryKind;
 
 /// An idle device begins a launched operation within this time, in nanoseconds.
-pub(in crate::fold) const DISPATCH: u64 = 50_000;
+pub(crate) const DISPATCH: u64 = 50_000;
 
 /// An operation, as far as idle time needs it.
 #[derive(Clone, Copy)]
