@@ -18,7 +18,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use range_report::export::{Chrome, Perfetto, Sqlite};
+use range_files::{Chrome, Perfetto, Sqlite};
 use range_report::timeline::{Item, Range, Sink, Value};
 use tracing_gpu::Summary;
 use tracing_gpu::summary::{Process, RangeStyle};

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use range_report::export::Parquet;
+use range_files::Parquet;
 use range_report::summary::{
     CallStates, CallStats, DeviceIdle, GpuIdle, IdleCause, Process, Summary, Times, WaitStats,
 };

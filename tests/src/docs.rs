@@ -32,5 +32,6 @@ page!(Security, "docs/security.md");
 page!(CudaActivity, "crates/gpu-activity/README.md");
 page!(GpuAnalysis, "crates/gpu-analysis/README.md");
 page!(NvtxRs, "nvtx-rs/README.md");
+page!(RangeFiles, "crates/range-files/README.md");
 page!(RangeReport, "crates/range-report/README.md");
 page!(TracingGpuCli, "tracing-gpu-cli/README.md");

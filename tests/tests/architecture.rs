@@ -17,7 +17,6 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
         "crates/range-report/src",
         &[
             &["lib"],
-            &["import"],
             &["export"],
             &["report"],
             &["compare"],
@@ -26,6 +25,10 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
             &["text"],
             &["stats"],
         ],
+    ),
+    (
+        "crates/range-files/src",
+        &[&["lib"], &["import"], &["joined"], &["parquet", "perfetto", "sqlite"], &["chrome"], &["part"]],
     ),
     (
         "crates/gpu-activity/src",
@@ -76,6 +79,7 @@ const CIRCLES: &[(&str, &str)] = &[
 /// Code that only takes and returns data, except for files that a caller names.
 const PURE: &[&str] = &[
     "crates/range-report/src",
+    "crates/range-files/src",
     "crates/gpu-activity/src/join",
     "crates/gpu-activity/src/fold",
     "crates/gpu-activity/src/totals",
@@ -99,7 +103,7 @@ const UNSAFE: &[&str] = &[
     "nvtx-rs/src/tool/fork.rs",
     "nvtx-rs/src/tool/install.rs",
     "nvtx-rs/src/tool/receive.rs",
-    "crates/range-report/src/export/sqlite/descriptors.rs",
+    "crates/range-files/src/sqlite/descriptors.rs",
     "crates/gpu-activity/src/cupti/buffers.rs",
     "crates/gpu-activity/src/cupti/environment.rs",
     "crates/gpu-activity/src/cupti/library.rs",

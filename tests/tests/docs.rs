@@ -15,11 +15,12 @@ fn root() -> &'static Path {
 }
 
 /// READMEs of the packages; that of `tracing-gpu` is the root's.
-const READMES: [&str; 5] = [
+const READMES: [&str; 6] = [
     "README.md",
     "crates/gpu-activity/README.md",
     "crates/gpu-analysis/README.md",
     "nvtx-rs/README.md",
+    "crates/range-files/README.md",
     "crates/range-report/README.md",
 ];
 

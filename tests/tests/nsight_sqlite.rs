@@ -22,8 +22,8 @@ mod traces;
 use std::path::Path;
 
 use gpu_analysis::KernelExec;
+use range_files::Sqlite;
 use range_report::Fold as _;
-use range_report::export::Sqlite;
 use range_report::timeline::{Item, Sink};
 use tracing_gpu::summary::{Process, RangeStyle};
 use tracing_gpu::{Report, Summary};

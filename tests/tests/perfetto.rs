@@ -8,7 +8,7 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use range_report::export::{Chrome, Perfetto};
+use range_files::{Chrome, Perfetto};
 use serde_json::{Value as Json, json};
 
 #[path = "perfetto/demonstration.rs"]

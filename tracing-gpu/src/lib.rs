@@ -236,6 +236,15 @@ pub use profiler::{Chosen, complain, watch_forks};
 #[cfg(feature = "cuda")]
 pub use profiler::{ClockPair, Submission, TimedQueue};
 pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, Windows, init};
+#[cfg(feature = "parquet")]
+#[doc(hidden)]
+pub use range_files::Parquet;
+#[cfg(feature = "import")]
+#[doc(hidden)]
+pub use range_files::import;
+#[cfg(feature = "join")]
+#[doc(hidden)]
+pub use range_files::joined;
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
 #[cfg(feature = "merge")]
@@ -245,15 +254,6 @@ pub use range_report::export::CsvFlavor;
 #[cfg(feature = "html")]
 #[doc(hidden)]
 pub use range_report::export::HtmlSink;
-#[cfg(feature = "parquet")]
-#[doc(hidden)]
-pub use range_report::export::Parquet;
-#[cfg(feature = "join")]
-#[doc(hidden)]
-pub use range_report::export::joined;
-#[cfg(feature = "import")]
-#[doc(hidden)]
-pub use range_report::import;
 pub use range_report::timeline;
 #[doc(inline)]
 pub use range_report::timeline::{ApiCalls, Graphs};

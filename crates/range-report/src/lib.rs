@@ -36,8 +36,6 @@ pub mod analysis;
 #[cfg(feature = "compare")]
 pub mod compare;
 pub mod export;
-#[cfg(feature = "import")]
-pub mod import;
 pub mod report;
 pub mod stats;
 pub mod summary;
@@ -67,4 +65,6 @@ pub use summary::{
 };
 pub use text::UnknownName;
 pub use text::joined;
+#[doc(hidden)] // for the crates of this workspace
+pub use text::names::in_domain;
 pub use timeline::fold::Fold;

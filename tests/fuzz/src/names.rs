@@ -1,7 +1,8 @@
 //! Any names in every format: each stays unchanged, and none ends a line, a cell, a text or a script.
 
 use arbitrary::{Arbitrary as _, Unstructured};
-use range_report::export::{Chrome, CsvFlavor, Sqlite};
+use range_files::{Chrome, Sqlite};
+use range_report::export::CsvFlavor;
 use range_report::summary::{CategoryStats, RangeStats, RangeStyle, Times, TreeNode};
 use range_report::timeline::{Call, Item, Mark, Range, Sink, Value as Payload};
 use range_report::{RenderOptions, Report, Summary};

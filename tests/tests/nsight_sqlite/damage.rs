@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use range_report::export::Sqlite;
+use range_files::Sqlite;
 use range_report::timeline::{Item, Range, Sink};
 use rusqlite::Connection;
 use tests::in_time;

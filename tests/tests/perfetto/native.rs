@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use fastrand::Rng;
-use range_report::export::{Chrome, Perfetto, Sqlite};
+use range_files::{Chrome, Perfetto, Sqlite};
 use range_report::timeline::{Api, ApiCall, Call, Item, Kernel, Memory, Operation, Range, Sink, Value, Work};
 use serde_json::{Value as Json, json};
 use tracing_gpu::Summary;
@@ -361,7 +361,7 @@ fn both_formats_say_the_same() {
 /// behind the other, and each arrow stays in its process.
 #[test]
 fn joined_timelines_have_the_tracks_of_all_processes() {
-    use range_report::export::joined::{Format, join};
+    use range_files::joined::{Format, join};
     let parts = [0, 1000, 2000].map(|number| {
         files(&format!("part-{number}"), number, &|sink| {
             launches(sink, 5_000);

@@ -7,7 +7,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use range_report::export::{Chrome, GpuTrace, is_compressed};
+use range_files::{Chrome, is_compressed};
+use range_report::export::GpuTrace;
 use range_report::report::escaped;
 use range_report::timeline::Sink;
 use range_report::{Process, RenderOptions, Summary};
@@ -77,7 +78,7 @@ const TRACE: Option<How> = Some(How::Timeline(|path, _| {
 
 #[cfg(feature = "perfetto")]
 const PERFETTO: Option<How> = Some(How::Timeline(|path, opening| {
-    use range_report::export::Perfetto;
+    use range_files::Perfetto;
     let Some((bytes, files)) = opening.config.rotate else { return Ok(Box::new(Perfetto::new(lasting(path)?))) };
     let path = std::path::absolute(path)?; // the program may go elsewhere
     Ok(Box::new(Perfetto::rotating(bytes, move |number| {
@@ -98,14 +99,14 @@ const GPU_TRACE: Option<How> = Some(How::Timeline(|path, _| {
 
 #[cfg(feature = "sqlite")]
 const SQLITE: Option<How> =
-    Some(How::Timeline(|path, _| Ok(Box::new(range_report::export::Sqlite::new(shared::for_database(path)?)))));
+    Some(How::Timeline(|path, _| Ok(Box::new(range_files::Sqlite::new(shared::for_database(path)?)))));
 #[cfg(not(feature = "sqlite"))]
 const SQLITE: Option<How> = None;
 
 #[cfg(feature = "parquet")]
 const PARQUET: Option<How> = Some(How::Timeline(|path, opening| {
     let began = std::time::Instant::now();
-    let sink = range_report::export::Parquet::new(shared::resolved(path)?, move || began.elapsed());
+    let sink = range_files::Parquet::new(shared::resolved(path)?, move || began.elapsed());
     Ok(Box::new(sink.options(&opening.config.render_options())))
 }));
 #[cfg(not(feature = "parquet"))]

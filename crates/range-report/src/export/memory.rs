@@ -1,7 +1,8 @@
 //! Kinds of memory by name.
 
 /// CUPTI's memory kinds.
-pub(super) const fn memory_name(kind: u8) -> Option<&'static str> {
+#[must_use]
+pub const fn memory_name(kind: u8) -> Option<&'static str> {
     match kind {
         1 => Some("pageable"),
         2 => Some("pinned"),

@@ -14,31 +14,20 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-pub(crate) mod chrome;
 mod csv;
 mod folded;
 mod gpu_trace;
 #[cfg(feature = "html")]
 pub(crate) mod html;
-#[cfg(feature = "join")]
-pub mod joined;
 #[cfg(feature = "json")]
 pub(crate) mod json;
-#[cfg(any(feature = "html", feature = "parquet"))]
-mod memory;
+#[doc(hidden)] // for the crates of this workspace
+pub mod memory;
 #[cfg(feature = "metrics")]
 mod openmetrics;
-mod origin;
-#[cfg(feature = "parquet")]
-pub(crate) mod parquet;
-#[cfg(feature = "join")]
-mod part;
-#[cfg(feature = "perfetto")]
-pub(crate) mod perfetto;
-#[cfg(feature = "sqlite")]
-pub(crate) mod sqlite;
+#[doc(hidden)] // for the crates of this workspace
+pub mod origin;
 
-pub use chrome::{Chrome, is_compressed};
 #[cfg(feature = "csv")]
 pub use csv::CsvFlavor;
 pub use gpu_trace::GpuTrace;
@@ -50,9 +39,3 @@ pub use openmetrics::{Family, Labels, Rows};
 #[cfg(feature = "metrics")]
 pub use openmetrics::{MOST_ROWS, Metrics, openmetrics, prometheus};
 pub use origin::utc;
-#[cfg(feature = "parquet")]
-pub use parquet::Parquet;
-#[cfg(feature = "perfetto")]
-pub use perfetto::Perfetto;
-#[cfg(feature = "sqlite")]
-pub use sqlite::Sqlite;

@@ -6,7 +6,8 @@ const DAY_S: u64 = 24 * 60 * 60;
 
 /// `rank 3, host node7, run 77, started 2026-11-20T15:35:42Z`: the process besides its number and its command, to
 /// distinguish many files of one run. Readers of traces treat commas as separators of labels.
-pub(super) fn labels(process: &Process) -> String {
+#[must_use]
+pub fn labels(process: &Process) -> String {
     let rank = process.rank.map(|rank| format!("rank {rank}"));
     let named = |what: &str, value: &str| (!value.is_empty()).then(|| format!("{what} {value}"));
     let started = (process.started_unix_ns > 0).then(|| utc(process.started_unix_ns));

@@ -157,7 +157,8 @@ fn without_version(name: &str) -> Option<&str> {
 }
 
 /// `HtoD`; nothing for a set.
-pub(crate) const fn direction(kind: MemoryKind) -> Option<&'static str> {
+#[must_use]
+pub const fn direction(kind: MemoryKind) -> Option<&'static str> {
     match names_of(kind) {
         Some((short, _)) => Some(short),
         None => None,

@@ -54,8 +54,8 @@ pub(crate) use comparison::comparison_table;
 #[cfg(feature = "html")]
 pub(crate) use comparison::{change, gate_verdict, verdicts, verdicts_on_self_time};
 use envelope::{NO_RANGE, printed};
-#[cfg(feature = "html")]
-pub(crate) use gpu_work::{bracketed, nsys_call};
+#[doc(hidden)] // for the crates of this workspace
+pub use gpu_work::direction;
 #[cfg(feature = "merge")]
 pub use kinds::MergedTable;
 pub use kinds::{FindingKinds, Report, TableStyle};

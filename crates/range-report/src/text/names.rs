@@ -43,7 +43,8 @@ fn is_unsafe(c: char) -> bool {
 }
 
 /// The name of a range with its domain: `domain:name`, or the bare name in the default domain.
-pub(crate) fn in_domain(domain: Option<&str>, name: &str) -> String {
+#[must_use]
+pub fn in_domain(domain: Option<&str>, name: &str) -> String {
     domain.map_or_else(|| name.to_owned(), |domain| format!("{domain}:{name}"))
 }
 

@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::texts::{LONGEST, presentable};
 use super::tree::name_of;
 use crate::analysis::{Hot, Phase, Phases, hottest};
+use crate::report::TableStyle;
+use crate::report::gpu_work::{bracketed, nsys_call};
 use crate::report::replays;
-use crate::report::{TableStyle, bracketed, nsys_call};
 use crate::summary::{Summary, Times};
 
 /// Names in a list.

@@ -10,7 +10,7 @@ use super::processes::Joined;
 use super::texts::{Texts, presentable};
 use super::waits::{WaitPart, WaitParts};
 use crate::TableStyle;
-use crate::report::{bracketed, nsys_call};
+use crate::report::gpu_work::{bracketed, nsys_call};
 use crate::summary::RangeStyle;
 use crate::timeline::{
     ApiCall, Call, CallWait, IdleTime, Item, Link, Mark, Operation, OperationName, Projection, Range, Work, graph_name,

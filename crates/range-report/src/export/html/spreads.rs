@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::tables::MOST_ROWS;
 use super::texts::{LONGEST, presentable};
-use crate::report::{TableStyle, bracketed, nsys_call};
+use crate::report::TableStyle;
+use crate::report::gpu_work::{bracketed, nsys_call};
 use crate::summary::{Summary, Times};
 use crate::text::names::label_or_none;
 
