@@ -129,8 +129,7 @@
 //! - `cudarc`: `AsStream` for the streams of cudarc 0.19. It works with any CUDA version and linking mode of cudarc
 //!   that the application picks. Sets `cuda`.
 //! - `signals` (default): `ProfilerBuilder::on_signal`, which `init` and `install` set. Unix only.
-//! - `compare`: `Comparison`, which puts runs side by side.
-//! - `merge`: `Summary::merge`, which joins the processes of a run.
+//! - `compare`: `Comparison`, which puts runs side by side; `Summary::merge`, which joins the processes of a run.
 //! - `nvtx-tool`: `Profiler::nvtx_tool`, for a library that NVTX loads.
 //! - `foreign`: `ProfilerBuilder::foreign_ranges`, NVTX ranges of C and C++ code in the program. It defines the symbol
 //!   `InitializeInjectionNvtx2_fnptr`, which NVTX's headers look for, so no other tool can be linked in.
@@ -140,9 +139,8 @@
 //! - `csv`: `CsvFlavor`, which quotes names in comma-separated values so that every reader reads them back unchanged.
 //! - `gzip`: timelines whose name ends in `.gz` are compressed.
 //! - `openacc`: `Profiler::openacc`, which receives the events of an OpenACC runtime. Takes `backtrace`.
-//! - `serde`: `Serialize` and `Deserialize` for [`Summary`].
-//! - `json`: `Summary::write_json` and `read_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`). Takes
-//!   `serde` and `serde_json`.
+//! - `json`: `Summary::write_json` and `read_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`); `Serialize`
+//!   and `Deserialize` for [`Summary`]. Takes `serde` and `serde_json`.
 //! - `flamegraph`: the SVG of a flame graph, drawn by the crate `inferno`. **inferno is under the CDDL-1.0**, a
 //!   copyleft licence for its own files, not under MIT or Apache-2.0 as this crate is. Without the feature inferno is
 //!   not built; [`Summary::write_folded`] writes the files that inferno's programs read.
@@ -183,12 +181,12 @@ mod process;
 mod profiler;
 mod record;
 mod recorder;
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 mod row_file;
-#[cfg(not(all(target_os = "linux", feature = "row-file")))]
+#[cfg(not(all(target_os = "linux", feature = "command")))]
 #[path = "row_file/disabled.rs"]
 mod row_file;
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 mod row_image;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod sampler;
@@ -219,7 +217,7 @@ pub mod metrics {
 }
 
 pub use config::{ConfigError, Domain, Gpu, Output, Parents};
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 #[doc(hidden)]
 pub use drain::{RowFileSummary, read_row_file};
 #[cfg(feature = "openacc")]
@@ -239,15 +237,15 @@ pub use profiler::{Guard, InstallError, Profiler, ProfilerBuilder, Windows, init
 #[cfg(feature = "parquet")]
 #[doc(hidden)]
 pub use range_files::Parquet;
-#[cfg(feature = "import")]
+#[cfg(feature = "command")]
 #[doc(hidden)]
 pub use range_files::import;
-#[cfg(feature = "join")]
+#[cfg(feature = "command")]
 #[doc(hidden)]
 pub use range_files::joined;
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 pub use range_report::MergedTable;
 #[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
@@ -261,7 +259,7 @@ pub use range_report::timeline::{ApiCalls, Graphs};
 pub use range_report::{Comparison, compare};
 pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
 pub use range_report::{analysis, summary};
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), feature = "row-file"))]
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), feature = "command"))]
 #[doc(hidden)]
 pub use sampler::RunSampler;
 #[cfg(feature = "cuda")]

@@ -19,7 +19,7 @@ mod guards;
 #[cfg(feature = "openacc")]
 mod openacc;
 mod recursion;
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 mod row_file_summary;
 mod threads;
 mod values;
@@ -49,7 +49,7 @@ use crate::thread::row::RowCopy;
 use calls::NodeCalls;
 pub(crate) use cursor::Cursor;
 use cursor::Reader;
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 pub use row_file_summary::{RowFileSummary, read_row_file};
 
 /// A correction of the clock above this gets a note: it is more than an ordinary NTP adjustment.

@@ -209,7 +209,7 @@ impl ProfilerBuilder {
     /// Keeps counts and times of ranges in a new file, which survives a crash of the process and replaces its missing
     /// [`Summary`](crate::Summary). The profiler removes the file when it finishes. `missed` is called once if a row
     /// does not fit; the caller may hold locks.
-    #[cfg(feature = "row-file")]
+    #[cfg(feature = "command")]
     #[doc(hidden)]
     pub fn row_file(mut self, path: impl Into<PathBuf>, missed: fn()) -> Self {
         self.config.row_file = Some((path.into(), missed));

@@ -1,4 +1,4 @@
-//! There is no row file: it needs features of Linux, and the feature `row-file`.
+//! There is no row file: it needs features of Linux, and the feature `command`.
 
 use std::io;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //!
 //! The thread keeps no descriptor open between looks, because the program may close it and get its number.
 
-#[cfg(feature = "row-file")]
+#[cfg(feature = "command")]
 mod run;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use range_report::summary::OffCpuStats;
 
-#[cfg(feature = "row-file")]
+#[cfg(feature = "command")]
 pub use run::RunSampler;
 
 use crate::clock::{Ticks, rate_since};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-#[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "row-file")))]
+#[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "command")))]
 use range_report::stats::Keyed;
 
 #[cfg(feature = "nvtx-tool")]
@@ -14,7 +14,7 @@ pub(crate) const FOREIGN: u32 = 1 << 31;
 
 /// The largest number of foreign domains, more than the tool distinguishes; ranges of further ones are in the default
 /// domain.
-#[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "row-file")))]
+#[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "command")))]
 const MOST_DOMAINS: usize = 1 << 17;
 
 /// What a session knows of other code's ranges.
@@ -50,13 +50,13 @@ impl Foreign {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ForeignDomains {
     names: Vec<&'static str>,
-    #[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "row-file")))]
+    #[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "command")))]
     numbers: Keyed<&'static str, u32>,
 }
 
 impl ForeignDomains {
     /// The number of a domain, including the bit.
-    #[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "row-file")))]
+    #[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "command")))]
     pub(super) fn number(&mut self, name: Option<&str>) -> u32 {
         let Some(name) = name else { return FOREIGN };
         if let Some(known) = self.numbers.get(name) {

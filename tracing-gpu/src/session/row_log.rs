@@ -1,6 +1,6 @@
 //! The records beside the rows of a row file: written by the process, and read after it has ended.
 
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) mod reading;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -12,9 +12,9 @@ use crate::budget::Budget;
 use crate::record::CallIdentity;
 use crate::sync::AtomicU64;
 
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 mod image;
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) use image::{SAMPLES, WORDS};
 
 /// The calls of a node that ended on one thread, in ticks. Eight such rows fill a page of a file.

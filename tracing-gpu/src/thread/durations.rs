@@ -8,9 +8,9 @@ use range_report::stats::Distribution;
 use crate::samples::Samples;
 use crate::sync::AtomicU64;
 
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 mod image;
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 pub(super) use image::SAMPLES;
 
 /// Part of a row. The row writes the sums within [`Sequence::change`](super::sequence::Sequence::change), and keeps

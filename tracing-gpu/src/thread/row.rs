@@ -15,9 +15,9 @@ use crate::session::NvtxRange;
 use crate::sync::{AtomicU64, AtomicUsize, RECENT};
 use range_report::stats::Distribution;
 
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 mod image;
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) use image::{SAMPLES, WORDS};
 
 /// The constant part of a row.

@@ -47,7 +47,7 @@ impl Sequence {
 }
 
 /// Whether the owner was stopped in the middle of a change, judged by the word of its sequence.
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 pub(super) fn is_torn([sequence]: [u64; 1]) -> bool {
     !sequence.is_multiple_of(2)
 }

@@ -12,9 +12,9 @@ use crate::record::{CallId, Ended, Place};
 use crate::sync::{AtomicU32, AtomicU64, fence};
 use range_report::stats::Lean;
 
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 mod image;
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 pub(super) use image::{WORDS, open_of_words};
 
 /// Stands for a foreign range in place of a span. No span has this number.

@@ -44,7 +44,7 @@ mod entries;
 mod exits;
 #[cfg(feature = "nvtx-tool")]
 mod foreign;
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 mod image;
 mod launches;
 mod new;
@@ -53,7 +53,7 @@ mod task_wakes;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
 mod tests;
 
-#[cfg(all(target_os = "linux", feature = "row-file"))]
+#[cfg(all(target_os = "linux", feature = "command"))]
 pub(crate) use image::{OPEN_BYTES, OPEN_WORDS, innermost_in_file, open_in_file};
 pub(super) use new::{call_rows_in_file, rows_in_file};
 
