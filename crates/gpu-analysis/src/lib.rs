@@ -9,8 +9,8 @@
 //!
 //! - [`Idle`]: what the host did while the GPU was idle, and what was told of the GPU's use meanwhile.
 //! - [`Interference`]: whose operations made those of others wait in a stream.
-//! - [`States`]: in which state the calls of futures were while the GPU was idle or busy.
-//! - [`KernelExec`]: how long kernels waited in their queue, from the call that launched them.
+//! - [`States`]: how long calls of futures were in CUDA, and waited for the GPU work that they had launched.
+//! - [`KernelExec`]: how long the calls that launch a kernel took, and how long it waited in its queue.
 //!
 //! It is pure: data in, figures out. Nothing here measures, prints, or reads a clock.
 //!
@@ -23,7 +23,7 @@
 //! idle.item(&Item::Range(Range { thread: 1, start: 0, end: 1_000, name: "step", ..Range::default() }));
 //! let mut summary = Summary::default();
 //! idle.finish(&mut summary);
-//! assert!(summary.gpu.is_none()); // no GPU did anything
+//! assert!(summary.idle.is_none()); // there was no GPU
 //! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Summary --> merge, Comparison --> analysis (findings, the gate) --> report (tables), export (files)
-//! timeline::Item --> timeline::Sink (export::Chrome and others there)
+//! timeline::Item --> timeline::Sink (the page here; files in the crate range-files), Fold (in gpu-analysis)
 //! ```
 //!
 //! - A [`Summary`] is the plain data of a run: ranges, categories, the tree, work on the GPU, losses.
@@ -10,7 +10,7 @@
 //! - [`analysis`] draws the conclusions: where the time goes and why ([`Summary::findings`]), and what became slower.
 //! - [`report`] prints them as tables in the forms of `nsys stats`, `nvprof` and `torch.profiler`.
 //! - [`export`] writes them as files: CSV, JSON, folded stacks, flame graphs, pages. [`timeline`] has the types of a
-//!   timeline, and the sinks in [`export`] write one while the program runs.
+//!   timeline.
 //!
 //! Nothing here measures: no `tracing`, no NVTX, no CUDA, no clock and no environment variable. Data comes in, text and
 //! files come out.
@@ -25,9 +25,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-#![cfg_attr(all(test, not(all(feature = "compare", feature = "json", feature = "merge"))), allow(dead_code))]
+#![cfg_attr(all(test, not(all(feature = "compare", feature = "json"))), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(not(all(feature = "compare", feature = "merge")), allow(rustdoc::broken_intra_doc_links))]
+#![cfg_attr(not(feature = "compare"), allow(rustdoc::broken_intra_doc_links))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -49,7 +49,7 @@ pub use analysis::{Evidence, Finding, FindingKind};
 pub use compare::{ComparedFigure, ComparedRange, Comparison, FigureInRun, InRun, Verdict};
 #[cfg(feature = "json")]
 pub use export::json::JsonError;
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 pub use report::MergedTable;
 pub use report::{FindingKinds, RenderOptions, Report, TableStyle};
 pub use summary::{
@@ -58,7 +58,7 @@ pub use summary::{
     OpenAccStats, OpenRange, Process, ProjectionStats, Quantile, RangeKernelStats, RangeStats, RangeStyle, Sizes,
     StreamLosses, StreamStats, StreamTimes, Summary, Times, TreeNode,
 };
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 pub use summary::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
     StreamLabel, WorkPart,

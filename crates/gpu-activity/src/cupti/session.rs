@@ -276,7 +276,6 @@ impl Session {
             let _first = self.receiver.awaits_events.set(awaits);
         }
         let watch = |number| {
-            // An older library refuses a newer number. That is harmless: its program cannot call the function.
             let _known_to_be_there = self.receiver.library.callback(subscriber, Domain::Driver, number, true);
         };
         if options.api_records != ApiRecords::None {
@@ -293,6 +292,7 @@ impl Session {
         }
         let mut refused = None;
         for (number, name) in calls::ENQUEUE {
+            // An older library refuses a newer number. That is harmless: its program cannot call the function.
             let enabled = self.receiver.library.callback(subscriber, Domain::Driver, *number, true);
             if *name == "cuLaunchKernel" {
                 refused = enabled.err();

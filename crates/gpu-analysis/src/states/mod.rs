@@ -51,8 +51,7 @@ impl Default for Limits {
 /// The largest number of spans around one another that are followed.
 const MOST_LEVELS: usize = 64;
 
-/// In which state calls of futures were while they were open: on a thread, ready, or waiting, with the GPU idle or
-/// busy.
+/// How long calls of futures were in CUDA, and waited for the GPU work that they had launched.
 #[derive(Default)]
 pub struct States {
     limits: Limits,

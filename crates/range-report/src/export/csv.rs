@@ -6,7 +6,7 @@ use std::io;
 use crate::Comparison;
 use crate::Summary;
 use crate::report::{self, Report, Table};
-#[cfg(all(feature = "csv", feature = "merge"))]
+#[cfg(all(feature = "compare", feature = "csv"))]
 use crate::{MergedSummary, MergedTable};
 
 impl Summary {
@@ -118,7 +118,7 @@ impl CsvFlavor {
     /// # Errors
     ///
     /// Errors of `out`.
-    #[cfg(feature = "merge")]
+    #[cfg(feature = "compare")]
     pub fn write_merged(self, merged: &MergedSummary, table: MergedTable, out: impl io::Write) -> io::Result<()> {
         self.write(&report::merged_table(merged, table), out)
     }
@@ -239,7 +239,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),On CPU (ns),Off CPU (ns),Ma
     }
 
     /// For ordinary names both flavours are equal; for odd ones a reader gets every value back.
-    #[cfg(all(feature = "compare", feature = "csv", feature = "merge"))]
+    #[cfg(all(feature = "compare", feature = "csv"))]
     #[test]
     fn rfc_4180_reads_back() {
         let summary = odd_names();

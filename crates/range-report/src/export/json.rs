@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "compare")]
 use crate::Comparison;
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 use crate::MergedSummary;
 use crate::analysis::Finding;
 use crate::text::width::shorten;
@@ -252,7 +252,7 @@ fn version(header: Header) -> Result<(), JsonError> {
     }
 }
 
-#[cfg(all(feature = "json", feature = "merge"))] // repeated for the documentation of `tracing-gpu`
+#[cfg(all(feature = "compare", feature = "json"))] // repeated for the documentation of `tracing-gpu`
 impl MergedSummary {
     /// Writes everything as one line of JSON: the fields of this type after `"schema":"tracing-gpu-merged/1"`.
     ///

@@ -71,7 +71,7 @@ pub(super) fn memory_size(summary: &Summary, options: &RenderOptions) -> Made {
 }
 
 /// The table of sizes, also without a row.
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 pub(super) fn sizes(summary: &Summary, options: &RenderOptions) -> Table {
     size_table(&size_rows(summary, options), options)
 }
@@ -94,7 +94,7 @@ pub(super) fn projection(summary: &Summary, options: &RenderOptions) -> Made {
 }
 
 /// The table of projections, also without a row.
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 pub(super) fn projections(summary: &Summary, options: &RenderOptions) -> Table {
     projection_table(&projection_rows(summary), options)
 }

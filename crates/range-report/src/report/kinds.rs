@@ -190,7 +190,7 @@ const TABLE: &[(Report, &str, Needs)] = &[
 /// }
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MergedTable {
@@ -220,7 +220,7 @@ pub enum MergedTable {
     Tree,
 }
 
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 impl MergedTable {
     /// All of them.
     pub const ALL: &'static [Self] = &[

@@ -29,7 +29,7 @@ mod idle;
 mod interference;
 mod kernel_exec;
 mod kinds;
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 mod merged;
 mod nodes;
 mod nsys;
@@ -56,10 +56,10 @@ pub(crate) use comparison::{change, gate_verdict, verdicts, verdicts_on_self_tim
 use envelope::{NO_RANGE, printed};
 #[doc(hidden)] // for the crates of this workspace
 pub use gpu_work::direction;
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 pub use kinds::MergedTable;
 pub use kinds::{FindingKinds, Report, TableStyle};
-#[cfg(all(feature = "csv", feature = "merge"))]
+#[cfg(all(feature = "compare", feature = "csv"))]
 pub(crate) use merged::merged_table;
 #[cfg(feature = "html")]
 pub(crate) use nodes::appended_figures;

@@ -208,7 +208,7 @@ pub(crate) fn quantile_cell(quantile: Option<Quantile>) -> Cell {
 }
 
 /// A number, or the place of one that is not known.
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 pub(crate) fn known(number: Option<String>) -> Cell {
     number.map_or(Cell::Unknown, Cell::tested)
 }

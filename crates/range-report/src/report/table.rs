@@ -252,7 +252,7 @@ impl Table {
     }
 
     /// With more columns behind its own: a header and a cell of each row.
-    #[cfg(feature = "merge")]
+    #[cfg(feature = "compare")]
     pub(crate) fn beside(
         mut self,
         headers: impl IntoIterator<Item = String>,

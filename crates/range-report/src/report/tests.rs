@@ -1,5 +1,5 @@
 use super::*;
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 use crate::text::width::width_of;
 use crate::{CategoryStats, GpuActivity, KernelStats, RangeStats, RangeStyle, StreamStats, Times};
 
@@ -377,7 +377,7 @@ fn with_wide_names() -> Summary {
     summary
 }
 
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 #[test]
 fn lines_of_a_table_are_equally_wide_whatever_the_names() {
     let summary = with_wide_names();
@@ -420,7 +420,7 @@ fn columns_behind_a_wide_name_stay_in_line() {
     }
 }
 
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 /// Coloured text without its escape sequences equals the plain text.
 #[test]
 fn colour_changes_no_word() {

@@ -1,7 +1,7 @@
 //! The plain data from which every report is made.
 //!
 //! A [`Summary`] is a value: taking one changes nothing, and rendering one needs no profiler. All times are
-//! nanoseconds. With the feature `serde` every type here can be serialised and read back.
+//! nanoseconds. With the feature `json` every type here can be serialised and read back.
 //!
 //! Types may get more fields. To make a value, call `new` or `default`, and set the other fields:
 //!
@@ -23,7 +23,7 @@ mod idle;
 mod interference;
 mod kernel_exec;
 mod machine;
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 mod merge;
 mod off_cpu;
 mod openacc;
@@ -40,7 +40,7 @@ pub use idle::{CallKind, DeviceIdle, GpuIdle, IdleCause, IdleCauses, InstancesUs
 pub use interference::InterferenceStats;
 pub use kernel_exec::{KernelExecStats, KernelExecution, RangeExecStats};
 pub use machine::{GpuClocks, Machine};
-#[cfg(feature = "merge")]
+#[cfg(feature = "compare")]
 pub use merge::{
     CallLabel, Merged, MergedActivity, MergedSummary, PhaseLabel, Projected, RangeLabel, RankTotal, RankTotals,
     StreamLabel, WorkPart,

@@ -347,7 +347,7 @@ macro_rules! figures {
         figures!(@shown $Totals { $($($figure => $($header),+ $(if $known)?;)?)* });
         figures!(@shown $Row { $($($figure => $($header),+ $(if $known)?;)?)* });
 
-        #[cfg_attr(not(feature = "merge"), allow(dead_code))]
+        #[cfg_attr(not(feature = "compare"), allow(dead_code))]
         impl $Row {
             /// The figures alone.
             pub(crate) fn totals(&self) -> $Totals {

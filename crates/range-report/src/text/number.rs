@@ -229,19 +229,19 @@ fn repr(value: f64) -> String {
 }
 
 /// The bounds of an unknown time: `1.06-3.07 ms`. If both look the same, only one of them.
-#[cfg(any(feature = "merge", test))]
+#[cfg(any(feature = "compare", test))]
 pub(crate) fn human_between(least: u64, most: u64) -> String {
     between(least, most, [(1, "ns"), (1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s ")])
 }
 
 /// The same for sizes.
-#[cfg(any(feature = "merge", test))]
+#[cfg(any(feature = "compare", test))]
 pub(crate) fn bytes_between(least: u64, most: u64) -> String {
     between(least, most, [(1, "B "), (1_000, "KB"), (1_000_000, "MB"), (1_000_000_000, "GB")])
 }
 
 /// Both bounds in the unit of the greater one, rounded to three of its digits.
-#[cfg(any(feature = "merge", test))]
+#[cfg(any(feature = "compare", test))]
 fn between(least: u64, most: u64, units: [(u64, &str); 4]) -> String {
     let (size, unit) = units.into_iter().rev().find(|(size, _)| most >= *size).unwrap_or(units[0]);
     let decimals = match most / size {

@@ -212,7 +212,7 @@ fn what_is_missing_is_said() {
     }
     let no_calls = GpuActivity { calls: Some(vec![]), ..GpuActivity::default() };
     assert!(calls(&summary(no_calls), &options).contains(NO_CALL));
-    #[cfg(feature = "merge")]
+    #[cfg(feature = "compare")]
     {
         let merged = Summary::merge([activity(), activity()]).as_one();
         assert!(range_kernels(&merged, &options).ends_with(&format!(":\n\n{NO_RANGE_KERNEL}\n")));
