@@ -25,7 +25,6 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-#![cfg_attr(all(test, not(all(feature = "compare", feature = "json"))), allow(dead_code))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "compare"), allow(rustdoc::broken_intra_doc_links))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]

@@ -148,7 +148,7 @@ impl CsvFlavor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(feature = "csv")]
+    #[cfg(all(feature = "compare", feature = "csv"))]
     use crate::RangeStats;
     use crate::{CategoryStats, GpuWork, NodeWork, Quantile, StreamStats, Times, TreeNode};
 
@@ -279,7 +279,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),On CPU (ns),Off CPU (ns),Ma
         assert_eq!(nsight, super::tests::text(&summary, Report::Categories));
     }
 
-    #[cfg(feature = "csv")]
+    #[cfg(all(feature = "compare", feature = "csv"))]
     fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
         let mut out = Vec::new();
         write(&mut out).unwrap();

@@ -347,6 +347,7 @@ fn every_report_has_its_row_and_is_in_the_docs() {
 }
 
 /// Names with two columns a character, with none, joined, combined, and the empty name.
+#[cfg(feature = "compare")]
 const WIDE_NAMES: [&str; 8] = [
     "Module running",
     "モデルを読み込む",
@@ -358,6 +359,7 @@ const WIDE_NAMES: [&str; 8] = [
     "모듈 실행",
 ];
 
+#[cfg(feature = "compare")]
 fn with_wide_names() -> Summary {
     let mut summary = of_ranges(WIDE_NAMES.map(|name| range(name, RangeStyle::PushPop, &[1_500_000, 2_500_000])));
     summary.categories =

@@ -277,7 +277,7 @@ macro_rules! lists {
 pub(crate) use lists;
 
 /// A struct's declaration: its name and documentation, and those of its fields, with type and serde's attribute.
-#[cfg(test)]
+#[cfg(all(test, feature = "json"))]
 pub(crate) struct Declared {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
@@ -287,7 +287,7 @@ pub(crate) struct Declared {
 }
 
 /// What a field is made of, if that is a struct of a summary.
-#[cfg(test)]
+#[cfg(all(test, feature = "json"))]
 pub(crate) trait Part {
     fn declared() -> Option<&'static Declared> {
         None
@@ -404,7 +404,7 @@ macro_rules! figures {
             )*
         }
 
-        #[cfg(test)]
+        #[cfg(all(test, feature = "json"))]
         impl $Row {
             pub(crate) const DECLARED: crate::summary::schema::Declared = crate::summary::schema::Declared {
                 name: stringify!($Row),
@@ -419,7 +419,7 @@ macro_rules! figures {
             };
         }
 
-        #[cfg(test)]
+        #[cfg(all(test, feature = "json"))]
         impl crate::summary::schema::Part for $Row {
             fn declared() -> Option<&'static crate::summary::schema::Declared> {
                 Some(&Self::DECLARED)
@@ -543,7 +543,7 @@ pub(crate) use figures;
 #[cfg(all(test, feature = "serde"))]
 mod tests;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "json"))]
 mod parts {
     use super::{Declared, Part};
     use crate::summary::{CallKind, MemoryKind, RangeStyle};
