@@ -70,10 +70,8 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
 /// Files that may import each other for now, by the start of their path, with the reason.
 const CIRCLES: &[(&str, &str)] = &[
     ("tracing-gpu/src/collector/", "the entry of calls hands over to the collector, which opens it"),
-    ("tracing-gpu/src/drain/", "its helpers for names, times and rows stand in mod.rs, which calls all its files"),
     ("tracing-gpu/src/profiler/", "the handle has what builds it and ends it, and both of them have the handle"),
     ("tracing-gpu/src/thread/", "engine and state of a thread name each other, and both hold the launch log"),
-    ("tracing-gpu/src/recorder/", "the names of labels stand in mod.rs, which drives the GPU's tracks"),
 ];
 
 /// Code that only takes and returns data, except for files that a caller names.

@@ -9,7 +9,7 @@ use range_report::RangeStyle;
 use range_report::stats::Keyed;
 
 use super::calls::NodeCalls;
-use super::{NodeTotals, ThreadRows};
+use super::totals::{NodeTotals, ThreadRows};
 use crate::session::catalog::{Node, ROOT};
 
 /// The figures of a node on one thread.

@@ -3,7 +3,8 @@
 use range_report::stats::{Distribution, Keyed, Lean, Named, order};
 use range_report::summary::{CallStates, CallStats, SlowestCalls, WaitStats};
 
-use super::{Shown, label_shown, label_text, quantiles, times};
+use super::names::{Shown, label_shown, label_text};
+use super::times::{quantiles, times};
 use crate::clock::{Rate, Ticks};
 use crate::session::Names;
 use crate::session::owed::NOBODY;

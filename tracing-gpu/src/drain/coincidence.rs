@@ -5,7 +5,8 @@ use std::time::Duration;
 use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::WaitStats;
 
-use super::{label_shown, values};
+use super::names::label_shown;
+use super::values;
 use crate::clock::Rate;
 use crate::session::Names;
 use crate::session::asked_values::AskedValues;

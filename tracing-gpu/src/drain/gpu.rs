@@ -8,7 +8,8 @@ use range_report::{
     MemoryStats, NodeCalls, NodeWork, ProjectionStats, RangeKernelStats, Sizes,
 };
 
-use super::{Shown, label_shown, label_text, times};
+use super::names::{Shown, label_shown, label_text};
+use super::times::times;
 use crate::clock::Rate;
 use crate::collector::ActivityTotals;
 use crate::record::{style_number, style_of};

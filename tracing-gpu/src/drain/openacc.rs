@@ -36,7 +36,7 @@ pub(super) fn stats(threads: &[&'static ThreadState], window: Ticks, rate: Rate,
         merged.row((name_of(key.kind), place, detail)).merge(&times);
     }
     let rows = merged.into_iter().map(|((event, place, detail), times)| {
-        let mut row = OpenAccStats::new(event, super::times(&times, rate, asked));
+        let mut row = OpenAccStats::new(event, super::times::times(&times, rate, asked));
         (row.place, row.detail) = (place, detail);
         row
     });

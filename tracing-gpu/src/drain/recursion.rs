@@ -8,7 +8,7 @@
 
 use range_report::stats::Keyed;
 
-use super::ThreadRows;
+use super::totals::ThreadRows;
 use crate::session::catalog::{Catalog, ROOT};
 
 /// Ticks to subtract from each node's total. Only for nodes that may be open inside themselves: through recursion, or

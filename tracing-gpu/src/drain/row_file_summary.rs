@@ -6,10 +6,10 @@ use std::path::Path;
 use range_report::stats::Keyed;
 use range_report::{OpenRange, RangeStyle, Summary, TreeNode};
 
-use super::{
-    Merged, add_uncounted, calls, categories, count, label_shown, node_totals, ranges, recursive_rows, spans_in_more,
-    tree,
-};
+use super::calls;
+use super::names::label_shown;
+use super::ranges::{Merged, categories, ranges};
+use super::tree::{add_uncounted, count, node_totals, recursive_rows, spans_in_more, tree};
 use crate::clock::rate_since;
 use crate::record::{Place, RangeKey};
 use crate::row_file::Lost;

@@ -5,7 +5,7 @@ use range_report::summary::ThreadStats;
 use range_report::{Losses, RangeStyle};
 
 use super::calls::NodeCalls;
-use super::{NodeTotals, ThreadRows};
+use super::totals::{NodeTotals, ThreadRows};
 use crate::clock::Rate;
 use crate::record::RangeKey;
 use crate::session::Session;

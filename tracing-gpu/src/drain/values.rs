@@ -3,7 +3,7 @@
 use range_report::stats::{Keyed, Lean, order};
 use range_report::summary::WaitStats;
 
-use super::label_shown;
+use super::names::label_shown;
 use crate::clock::Rate;
 use crate::session::Names;
 use crate::session::asked_values::AskedValues;

@@ -6,32 +6,10 @@ use gpu_activity::join::{Capture, Event, Launch, StreamSpan};
 use gpu_activity::record::{self, Work};
 use range_report::timeline::{ApiCall, Item, Operation, PlacedDetail, Projection, graph_name};
 
-use super::Labels;
+use super::labels::Labels;
 use super::moments::Moments;
 pub(crate) use crate::collector::GpuRecords;
 use crate::session::catalog::ROOT;
-
-impl Labels {
-    /// Name of the spans of a node; `None` outside of any.
-    fn node(&self, node: u32) -> Option<&str> {
-        let (_, label) = self.nodes.get(node as usize).filter(|_| node != ROOT)?;
-        Some(self.label(*label).1)
-    }
-
-    /// Labels of the spans from below `base` down to a node; from the root if `base` is not above it.
-    fn path(&self, node: u32, base: u32) -> Vec<String> {
-        let (mut path, mut at) = (Vec::new(), node);
-        while let Some(&(parent, label)) = self.nodes.get(at as usize).filter(|_| at != ROOT && at != base) {
-            path.push(match self.label(label) {
-                (Some(domain), name) => format!("{domain}:{name}"),
-                (None, name) => name.to_owned(),
-            });
-            at = parent; // has a lower number
-        }
-        path.reverse();
-        path
-    }
-}
 
 /// State that is kept between writes.
 pub(super) struct GpuTracks {

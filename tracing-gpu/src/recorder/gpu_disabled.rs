@@ -2,7 +2,7 @@
 
 use range_report::timeline::{Details, Item};
 
-use super::Labels;
+use super::labels::Labels;
 use super::moments::Moments;
 
 #[derive(Default)]

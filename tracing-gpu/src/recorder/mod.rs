@@ -14,13 +14,13 @@ mod gpu;
 #[cfg(not(feature = "cuda"))]
 #[path = "gpu_disabled.rs"]
 mod gpu;
+mod labels;
 mod moments;
 mod open_ranges;
 mod span_fields;
 
 use std::io;
 use std::mem::take;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -32,6 +32,7 @@ use range_report::timeline::{Call, CallWait, Details, Ending, Item, Mark, Range,
 use range_report::{Fold, Process, RangeStyle, Summary};
 
 use gpu::{GpuRecords, GpuTracks};
+use labels::Labels;
 use moments::Moments;
 use open_ranges::{OpenRanges, OpenValues};
 use span_fields::SpanFields;
@@ -41,7 +42,6 @@ use crate::outputs::OpenFile;
 use crate::process::{spawn, without_write_signals};
 use crate::record::{OnCpu, RangeNumbers};
 use crate::session::Session;
-use crate::session::catalog::CategoryName;
 use crate::session::owed::NOBODY;
 use crate::thread::engine::Engine;
 use crate::thread::state::ThreadState;
@@ -89,45 +89,6 @@ struct State {
     fields: SpanFields,
     open: OpenRanges,
     tracks: GpuTracks,
-}
-
-/// Names by number, as far as they are known here.
-#[derive(Default)]
-struct Labels {
-    labels: Vec<(Option<&'static str>, Arc<str>)>,
-    categories: Vec<Arc<str>>,
-    /// Parent and label of each node of the lineage tree.
-    nodes: Vec<(u32, u32)>,
-}
-
-impl Labels {
-    fn label(&self, label: u32) -> (Option<&'static str>, &str) {
-        self.labels.get(label as usize).map_or((None, ""), |(domain, name)| (*domain, name))
-    }
-
-    fn category(&self, category: u32) -> Option<&str> {
-        self.categories.get(category as usize).map(|name| &**name).filter(|_| category != 0)
-    }
-
-    /// Adds new names.
-    fn update(&mut self, session: &Session) {
-        session.with_names(|names| {
-            while let Some(label) = names.catalog.label_of(self.labels.len() as u32) {
-                self.labels.push((names.domain_name(label.domain), label.name.clone()));
-            }
-            self.nodes
-                .extend(names.catalog.nodes().iter().skip(self.nodes.len()).map(|node| (node.parent, node.label)));
-            if self.categories.is_empty() {
-                self.categories.push("".into()); // 0 stands for none
-            }
-            while let Some(category) = names.catalog.category_of(self.categories.len() as u32) {
-                self.categories.push(match category {
-                    CategoryName::Text(text) => text.clone(),
-                    CategoryName::Number(number) => number.to_string().into(),
-                });
-            }
-        });
-    }
 }
 
 /// The receivers of items.

@@ -1,0 +1,55 @@
+//! The sums of a node of the tree over its rows.
+
+use range_report::stats::Distribution;
+
+use crate::clock::Ticks;
+use crate::record::RangeKey;
+use crate::thread::row::RowCopy;
+
+pub(super) type ThreadRows<'a> = &'a [(RangeKey, RowCopy)];
+
+/// The sums over all rows of one node, in ticks.
+#[derive(Clone, Default)]
+pub(super) struct NodeTotals {
+    pub(super) calls: u64,
+    pub(super) instances: u64,
+    pub(super) total: u128,
+    pub(super) longest: u64,
+    pub(super) longest_instance: Option<Longest>,
+    /// All durations, if quantiles were asked for.
+    pub(super) times: Distribution,
+    pub(super) nested: u128,
+    pub(super) on_cpu: u128,
+    pub(super) off_cpu: u128,
+    /// Part of the total that was spent inside the same node on the same thread.
+    pub(super) again: u128,
+    /// Part of its self time in which it waited for its children.
+    pub(super) blocked: u128,
+    /// First entry of such a span in the window. Before any entry has ended, its creation; the flag tells which.
+    pub(super) first: Option<(bool, u64)>,
+    /// In nanoseconds, if any instance was timed on a stream.
+    pub(super) stream: Option<u128>,
+}
+
+impl NodeTotals {
+    /// 0 if more spans were entered elsewhere than created in the window.
+    pub(super) fn calls(&self) -> u64 {
+        u64::try_from(self.calls.cast_signed()).unwrap_or(0)
+    }
+}
+
+/// The longest instance of a row.
+#[derive(Clone, Copy)]
+pub(super) struct Longest {
+    pub(super) entered: Ticks,
+    pub(super) is_first: bool,
+    pub(super) number: Option<u64>,
+    pub(super) of: u64,
+}
+
+impl Longest {
+    pub(super) fn of(row: &RowCopy) -> Option<Self> {
+        let entered = row.longest_at()?;
+        Some(Self { entered, is_first: entered == row.first, number: row.longest_number(), of: row.times.count })
+    }
+}

@@ -1,0 +1,181 @@
+//! The tree: totals by node, and their nodes in the summary.
+
+use range_report::stats::{Keyed, order};
+use range_report::summary::LongestInstance;
+use range_report::{GraphWork, RangeStyle, TreeNode};
+
+use super::calls::NodeCalls;
+use super::names::label_text;
+use super::times::quantiles;
+use super::totals::{Longest, NodeTotals, ThreadRows};
+use super::{gpu, recursion};
+use crate::clock::Rate;
+use crate::collector::ActivityTotals;
+use crate::record::{RangeKey, StreamRow};
+use crate::session::Names;
+use crate::session::catalog::ROOT;
+use crate::thread::row::RowCopy;
+
+pub(super) fn count<T>(items: impl Iterator<Item = T>) -> u64 {
+    items.count() as u64
+}
+
+/// Totals by node; `threads` are the same rows by thread.
+#[inline(never)]
+pub(super) fn node_totals(
+    rows: &[(RangeKey, RowCopy)],
+    threads: &[ThreadRows<'_>],
+    stream_rows: &[StreamRow],
+    names: &Names,
+    folded: &Keyed<u32, ()>,
+    keep_times: bool,
+) -> Vec<NodeTotals> {
+    let nodes = names.catalog.nodes();
+    let mut totals = vec![NodeTotals::default(); nodes.len()];
+    for (_, row) in rows {
+        if let Some(node) = totals.get_mut(row.node as usize) {
+            node.calls = node.calls.wrapping_add(row.calls); // see `Row::change_calls`
+            node.instances += row.times.count;
+            node.total += row.times.total;
+            if row.times.max > node.longest {
+                node.longest = row.times.max;
+                node.longest_instance = Longest::of(row);
+            }
+            if keep_times {
+                node.times.merge(&row.times);
+            }
+            node.nested += u128::from(row.nested);
+            node.on_cpu += u128::from(row.cpu.on);
+            node.off_cpu += u128::from(row.cpu.off);
+            // If any thread has entered one, creation times of others do not matter.
+            let first = (row.times.count == 0, row.first);
+            if row.first > 0 {
+                node.first = Some(node.first.map_or(first, |before| before.min(first)));
+            }
+        }
+    }
+    for (_, node, _, row) in stream_rows {
+        // A row whose instances all enqueued nothing has no GPU time, whatever its markers read.
+        let node = totals.get_mut(*node as usize).filter(|_| row.empty < row.times.count);
+        if let Some(node) = node {
+            node.stream = Some(node.stream.unwrap_or(0) + row.times.total.saturating_sub(row.empty_ns));
+        }
+    }
+    for (node, again) in recursion::counted_again(&names.catalog, folded, threads) {
+        if let Some(node) = totals.get_mut(node as usize) {
+            node.again = again;
+        }
+    }
+    totals
+}
+
+/// Adds the calls of kept spans that are in no row.
+#[inline(never)]
+pub(super) fn add_uncounted(totals: &mut [NodeTotals], uncounted: &[(u32, u64)]) {
+    for &(node, more) in uncounted {
+        if let Some(node) = totals.get_mut(node as usize) {
+            node.calls = node.calls.wrapping_add(more);
+        }
+    }
+}
+
+#[inline(never)]
+pub(super) fn by_thread<'a, R>(rows: &'a [R], ends: &[usize]) -> Vec<&'a [R]> {
+    let (mut start, mut threads) = (0, Vec::new());
+    for &end in ends {
+        threads.push(rows.get(start..end).unwrap_or_default());
+        start = end;
+    }
+    threads
+}
+
+#[inline(never)]
+pub(super) fn tree(
+    totals: &[NodeTotals],
+    calls: &Keyed<u32, NodeCalls>,
+    activity: Option<(&ActivityTotals, &Keyed<u32, GraphWork>)>,
+    names: &Names,
+    rate: Rate,
+    window: u64,
+    asked: &[f64],
+) -> Vec<TreeNode> {
+    let nodes = names.catalog.nodes();
+    // A parent has a lower number than its children. From the last node to the first, every node is complete when it is
+    // moved to its parent.
+    let mut children: Vec<Vec<TreeNode>> = vec![Vec::new(); nodes.len()];
+    for (id, node) in nodes.iter().enumerate().skip(ROOT as usize + 1).rev() {
+        let mut below = children.get_mut(id).map(std::mem::take).unwrap_or_default();
+        let work = activity.and_then(|(all, graphs)| gpu::node(all, graphs, id as u32));
+        let is_used = |own: &&NodeTotals| own.calls() + own.instances > 0 || own.stream.is_some();
+        let Some(own) = totals.get(id).filter(|own| is_used(own) || work.is_some() || !below.is_empty()) else {
+            continue;
+        };
+        let Some((domain, name)) = label_text(names, node.label).filter(|_| node.style == RangeStyle::PushPop) else {
+            continue;
+        };
+        order::by_key(&mut below, |child| child.first_ns);
+        // A node without an entry is as old as its children.
+        let first_ns = match own.first {
+            Some((_, first)) => rate.ns(u128::from(first.saturating_sub(window))),
+            None => below.first().map_or(0, |child| child.first_ns),
+        };
+        let below_stream =
+            below.iter().filter_map(|child| child.stream_total_ns).reduce(|sum, child| sum.saturating_add(child));
+        let own_stream = own.stream.map(|total| u64::try_from(total).unwrap_or(u64::MAX));
+        let of_calls = calls.get(&(id as u32));
+        let mut tree_node = TreeNode::new(name);
+        tree_node.domain = domain;
+        tree_node.calls = own.calls();
+        tree_node.instances = own.instances;
+        let total = own.total.saturating_sub(own.again);
+        tree_node.total_ns = rate.ns(total);
+        tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
+        tree_node.blocked_ns = rate.ns(own.blocked);
+        // Of nodes inside themselves it is not known which part counts twice.
+        let of_once = |time: u128| if own.again > 0 { 0 } else { time };
+        let on_cpu = of_once(own.on_cpu).min(total);
+        tree_node.on_cpu_ns = rate.ns(on_cpu);
+        tree_node.off_cpu_ns = rate.ns((on_cpu + of_once(own.off_cpu)).min(total)).saturating_sub(tree_node.on_cpu_ns);
+        tree_node.max_ns = rate.ns(u128::from(own.longest));
+        tree_node.longest = own.longest_instance.map(|Longest { entered, is_first, number, of }| {
+            let mut longest = LongestInstance::default();
+            longest.ns = tree_node.max_ns;
+            longest.start_ns = rate.ns(u128::from(entered.saturating_sub(window)));
+            (longest.is_first, longest.number, longest.of) = (is_first, number, of);
+            longest
+        });
+        tree_node.quantiles = quantiles(&own.times, rate, asked);
+        tree_node.awaited_ns = of_calls.map(|calls| rate.ns(calls.awaited()));
+        tree_node.awaited_self_ns = of_calls.map(|calls| rate.ns(calls.awaited_self()));
+        tree_node.stream_total_ns = own_stream.or(below_stream);
+        tree_node.stream_self_ns =
+            own_stream.map(|own| own.saturating_sub(below_stream.unwrap_or(0))).or(below_stream.map(|_| 0));
+        tree_node.gpu = work;
+        tree_node.first_ns = first_ns;
+        tree_node.children = below;
+        if let Some(siblings) = children.get_mut(node.parent as usize) {
+            siblings.push(tree_node);
+        }
+    }
+    let mut roots = children.first_mut().map(std::mem::take).unwrap_or_default();
+    order::by_key(&mut roots, |node| node.first_ns);
+    roots
+}
+
+/// Spans that the tree counts under another name than their own: those in `(more)` rows.
+#[inline(never)]
+pub(super) fn spans_in_more(rows: &[(RangeKey, RowCopy)], names: &Names) -> u64 {
+    let nodes = names.catalog.nodes();
+    let in_more =
+        |(key, row): &&(RangeKey, RowCopy)| nodes.get(row.node as usize).is_some_and(|node| node.label != key.label);
+    let spans = rows.iter().filter(in_more).fold(0_u64, |sum, (_, row)| row.calls.wrapping_add(sum));
+    u64::try_from(spans.cast_signed()).unwrap_or(0) // as in `NodeTotals::calls`
+}
+
+/// Rows of the tree that stand for recursion beyond the depth limit. Recursion in `(more)` rows counts there.
+#[inline(never)]
+pub(super) fn recursive_rows(totals: &[NodeTotals], names: &Names) -> u64 {
+    let catalog = &names.catalog;
+    let rows = (0..).zip(catalog.nodes()).zip(totals).filter(|(_, own)| own.instances > 0);
+    count(rows.filter(|((id, node), _)| catalog.recursion_of(*id).is_some() && !catalog.is_more(node)))
+}
