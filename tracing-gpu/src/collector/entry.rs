@@ -8,7 +8,7 @@ use gpu_activity::source::Lost;
 use gpu_activity::{forks, own_calls as own};
 use once_cell::sync::OnceCell;
 
-use super::Collector;
+use super::strays::Strays;
 use crate::process;
 use crate::session::catalog::ROOT;
 use crate::thread::engine::Engine;
@@ -20,24 +20,25 @@ pub(super) struct Entry {
     /// Whether calls are noted. The first call sets this and registers the exit hook once more, so that it runs before
     /// CUDA's. A forked child clears it.
     hooked: AtomicBool,
-    collector: OnceCell<(&'static Collector, &'static cupti::Session)>,
+    /// What a collector has opened: its notes of calls on threads without a state, and the session.
+    collecting: OnceCell<(&'static Strays, &'static cupti::Session)>,
 }
 
 impl Entry {
     pub(super) fn new(engine: &'static Engine) -> Self {
-        Self { engine, hooked: AtomicBool::new(false), collector: OnceCell::new() }
+        Self { engine, hooked: AtomicBool::new(false), collecting: OnceCell::new() }
     }
 
     /// Starts noting calls.
-    pub(super) fn open(&self, collector: &'static Collector, session: &'static cupti::Session) {
-        let _first = self.collector.set((collector, session));
+    pub(super) fn open(&self, strays: &'static Strays, session: &'static cupti::Session) {
+        let _first = self.collecting.set((strays, session));
     }
 
     /// Whether this process notes calls.
     #[cold]
     #[inline(never)]
     fn hook(&self) -> bool {
-        let is_there = self.collector.get().is_some() && !forks::is_child();
+        let is_there = self.collecting.get().is_some() && !forks::is_child();
         if is_there && !self.hooked.swap(true, Relaxed) {
             process::at_exit_again();
         }
@@ -58,8 +59,8 @@ impl Sink for Entry {
             Some(thread) if own::is_own() => thread.note_own(correlation),
             Some(thread) => thread.note_call(correlation, graph, enqueues),
             None => {
-                if let Some((collector, _)) = self.collector.get().filter(|_| !forks::is_child()) {
-                    collector.note_stray(correlation, graph, enqueues);
+                if let Some((strays, _)) = self.collecting.get().filter(|_| !forks::is_child()) {
+                    strays.note(&self.engine.session.note_room, correlation, graph, enqueues);
                 }
             }
         }
@@ -72,26 +73,26 @@ impl Sink for Entry {
     }
 
     fn filled(&self, buffer: Filled) {
-        if let Some((_, session)) = self.collector.get() {
+        if let Some((_, session)) = self.collecting.get() {
             session.keep(buffer);
         }
     }
 
     fn span(&self) -> u32 {
-        if self.collector.get().is_none() || forks::is_child() {
+        if self.collecting.get().is_none() || forks::is_child() {
             return ROOT;
         }
         self.engine.calling_thread().map_or(ROOT, |thread| thread.innermost_node())
     }
 
     fn changed(&self, change: GraphChange) {
-        if let Some((_, session)) = self.collector.get() {
+        if let Some((_, session)) = self.collecting.get() {
             session.keep_change(change);
         }
     }
 
     fn lost(&self, records: Lost) {
-        if let Some((_, session)) = self.collector.get() {
+        if let Some((_, session)) = self.collecting.get() {
             session.lose(records);
         }
     }

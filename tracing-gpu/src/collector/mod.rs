@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use gpu_activity::cupti;
 use gpu_activity::join::{Context, Join, Limits};
 use gpu_activity::own_calls as own;
-use gpu_activity::record::{Api, Details, Note};
+use gpu_activity::record::{Api, Details};
 use gpu_activity::source::{Lost, Recorded, Source};
 use gpu_activity::timed::TimedOperations;
 use gpu_activity::totals::{Function, Totals};
@@ -29,14 +29,16 @@ use crate::clock::Ticks;
 use crate::samples::KEPT;
 use crate::session::Session;
 use crate::thread::engine::Engine;
-use crate::thread::notes::{Dropped, Notes, Taken};
+use crate::thread::notes::{Dropped, Taken};
 
 mod entry;
 mod records;
+mod strays;
 
 use entry::Entry;
 pub(crate) use records::GpuRecords;
 use records::{function, kernel};
+use strays::Strays;
 
 /// The interval between two collections.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -106,8 +108,7 @@ pub(crate) struct Collector {
     cupti: Option<&'static cupti::Session>,
     timed: &'static TimedOperations,
     calls: bool,
-    /// Notes of threads without a state.
-    strays: Mutex<Notes>,
+    strays: Strays,
     state: Mutex<State>,
     /// The records that wait for the writer of timelines, if there is one.
     recorded: OnceCell<&'static Mutex<GpuRecords>>,
@@ -216,7 +217,7 @@ impl Collector {
             cupti: cupti.map(|(session, _)| session),
             timed,
             calls,
-            strays: Mutex::default(),
+            strays: Strays::default(),
             state: Mutex::new(State {
                 join,
                 parents: Vec::new(),
@@ -232,7 +233,7 @@ impl Collector {
             stop: AtomicBool::new(false),
             thread: Mutex::default(),
         }));
-        cupti.iter().for_each(|&(session, entry)| entry.open(collector, session));
+        cupti.iter().for_each(|&(session, entry)| entry.open(&collector.strays, session));
         let session = collector.session;
         session.note_room.allow(share(memory, shares.notes));
         session.set_collecting(true);
@@ -286,21 +287,9 @@ impl Collector {
         let correlation = self.timed.launch();
         match self.engine.calling_thread() {
             Some(thread) => thread.note_call(correlation, false, true),
-            None => self.note_stray(correlation, false, true),
+            None => self.strays.note(&self.session.note_room, correlation, false, true),
         }
         correlation
-    }
-
-    /// Notes a call on a thread without a state.
-    #[cold]
-    #[inline(never)]
-    fn note_stray(&self, correlation: u32, graph: bool, enqueues: bool) {
-        let note = if own::is_own() {
-            Note::Own { correlation }
-        } else {
-            Note::Called { correlation, node: 0, instance: 0, graph, at: 0, call: 0, enqueues }
-        };
-        let _counted_if_not = self.strays.lock().push(&note, &self.session.note_room);
     }
 
     fn run(&'static self) {
@@ -342,9 +331,9 @@ impl Collector {
             notes.iter().for_each(|(thread, note)| join.note(thread, &note));
             thread.give_back(notes);
         }
-        *dropped_notes += self.strays.lock().take(notes, &self.session.note_room);
+        *dropped_notes += self.strays.take(notes, &self.session.note_room);
         notes.iter().for_each(|(_, note)| join.note(0, &note));
-        self.strays.lock().keep(notes.clear(&self.session.note_room));
+        self.strays.give_back(notes, &self.session.note_room);
         self.session.with_names(|names| {
             parents.extend(names.catalog.nodes().iter().skip(parents.len()).map(|node| node.parent));
         });
