@@ -12,6 +12,7 @@ use crate::thread::notes::{Dropped, Notes, Taken};
 pub(super) struct Strays(Mutex<Notes>);
 
 impl Strays {
+    /// Notes a call of the thread that runs this.
     #[cold]
     #[inline(never)]
     pub(super) fn note(&self, room: &NoteRoom, correlation: u32, graph: bool, enqueues: bool) {

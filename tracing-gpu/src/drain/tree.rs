@@ -131,7 +131,7 @@ pub(super) fn tree(
         tree_node.total_ns = rate.ns(total);
         tree_node.self_ns = rate.ns(own.total.saturating_sub(own.nested));
         tree_node.blocked_ns = rate.ns(own.blocked);
-        // Of nodes inside themselves it is not known which part counts twice.
+        // Nobody knows which part of a node inside itself counts twice.
         let of_once = |time: u128| if own.again > 0 { 0 } else { time };
         let on_cpu = of_once(own.on_cpu).min(total);
         tree_node.on_cpu_ns = rate.ns(on_cpu);
