@@ -366,6 +366,22 @@ fn what_was_suspended_after_its_last_poll_was_cancelled() {
     assert_eq!([90, 110, 21_000].map(beside_a_tool), [Finished, Unsure, Cancelled]);
 }
 
+/// The thread may have been stopped between the last poll and the drop.
+#[test]
+fn what_is_left_last_and_dropped_in_the_same_poll_has_finished() {
+    let is_dropped = |left| {
+        let (calls, spare) = (new_calls(), Spare::default());
+        let id = calls.begin(&spare, HERE, place(), 0, 1);
+        for (now, left, around) in [(2, Left::Other, Around::Unknown), (10 * PAUSE, left, Around::SamePoll)] {
+            let entry = Entry { now, left, woken: 0, evidence: |_exited| Evidence { around, ..Evidence::NONE } };
+            calls.enter(HERE, calls.get(id).unwrap(), entry);
+            calls.exit(HERE, id, now + 1, OnCpu::default());
+        }
+        calls.end(Some(&spare), id, 11 * PAUSE).unwrap().is_dropped
+    };
+    assert_eq!([Left::Last, Left::Other].map(is_dropped), [true, false]);
+}
+
 #[test]
 fn what_a_tool_takes_after_a_poll_is_no_pause() {
     let (calls, spare) = (new_calls(), Spare::default());
