@@ -112,6 +112,31 @@ pub(crate) struct Stack {
     pub(super) calls: Chunked<AtomicU32, 122>,
 }
 
+/// Room for a range of a call: see [`Stack::room`]. The range that was there last is the last one to leave the stack.
+pub(crate) struct Room<'a> {
+    stack: &'a Stack,
+    /// The number of ranges below.
+    pub(crate) below: usize,
+    frame: &'a Frame,
+    call: &'a AtomicU32,
+}
+
+impl Room<'_> {
+    /// As [`Stack::just_left`].
+    #[inline]
+    pub(crate) fn just_left(&self, call: CallId) -> Option<Ticks> {
+        (self.frame.place().is_called() && self.call.load(Relaxed) == call).then(|| self.frame.start())
+    }
+
+    /// As [`Stack::push`], for a range of this call.
+    #[inline]
+    pub(crate) fn push(&self, span: u64, place: Place, start: Ticks, call: CallId) {
+        self.frame.set(span, place, start, 0);
+        self.call.store(call, Relaxed);
+        self.stack.set_depth(self.below + 1);
+    }
+}
+
 impl Stack {
     /// For tests and models: a state makes its own in place.
     #[allow(dead_code)]
@@ -284,10 +309,13 @@ impl Stack {
         self.frames.near(self.depth().wrapping_sub(1))
     }
 
-    /// Whether [`push_near`](Self::push_near) has room for one more range.
+    /// Room among the outermost 64 for a range of a call which stands by creation under the innermost one. Only for the
+    /// owning thread, and until another range is opened or ended.
     #[inline]
-    pub(crate) fn has_near_room(&self) -> bool {
-        self.frames.near(self.depth()).is_some()
+    pub(crate) fn room(&self, place: Place) -> Option<Room<'_>> {
+        let below = self.depth();
+        let (frame, call) = self.frames.near(below).zip(self.calls.near(below))?;
+        self.is_under_top(place).then_some(Room { stack: self, below, frame, call })
     }
 
     /// [`push`](Self::push) while fewer than 64 ranges are open. Otherwise returns false and changes nothing.

@@ -51,6 +51,26 @@ fn nested_ranges_charge_the_one_below() {
 }
 
 #[test]
+fn room_shows_which_call_was_just_left() {
+    let (stack, called) = (Stack::new(), name(1).with_call());
+    let push = |call, start| {
+        let room = stack.room(called)?;
+        room.push(7, called, start, call);
+        Some(room.below)
+    };
+    assert_eq!([push(3, 100), push(4, 110)], [Some(0), Some(1)]);
+    assert_eq!((stack.call_of(1), stack.pop(120).map(|ended| ended.duration)), (4, Some(10)));
+    let just_left = |call| stack.room(called).and_then(|room| room.just_left(call));
+    assert_eq!([3, 4, 5].map(just_left), [None, Some(110), None]);
+    assert!(stack.room(called.under(9)).is_none(), "the innermost range is no parent of it");
+    stack.push(8, name(2), 130);
+    stack.pop(140);
+    assert_eq!(just_left(4), None, "a range without a call was left since");
+    (1..NEAR).for_each(|_| assert!(stack.push(9, called, 150).is_some()));
+    assert!(stack.room(called).is_none());
+}
+
+#[test]
 fn ranges_that_are_never_ended_are_bounded_and_cost_an_exit_nothing() {
     let (stack, mut tool) = (Stack::new(), Recorder { now: 200, ..Recorder::default() });
     assert!((0..MOST_OPEN - 2).all(|_| stack.push(7, name(7), 100).is_some()));

@@ -29,18 +29,14 @@ impl ThreadState {
     /// they do not apply.
     #[inline]
     pub(crate) fn enter_called(&self, span: u64, place: Place, id: CallId) -> bool {
-        let Some(call) = self.session.calls.get(id) else { return false };
-        let below = self.stack.depth();
-        let is_near = self.stack.is_under_top(place) && self.stack.has_near_room();
-        if !self.lacks_tool() || !is_near || !call.stays_at_home(below == 0) {
+        let Some((call, room)) = self.session.calls.get(id).zip(self.stack.room(place)) else { return false };
+        let below = room.below;
+        if !self.lacks_tool() || !call.stays_at_home(below == 0) {
             return false;
         }
-        let left = if call.is_new() { Left::Other } else { call.left(self.stack.just_left(id)) };
+        let left = if call.is_new() { Left::Other } else { call.left(room.just_left(id)) };
         let start = self.start_after_wait(place, call, self.start_fast());
-        if !self.stack.push_near(span, place, start) {
-            return false;
-        }
-        self.stack.set_call(id);
+        room.push(span, place, start, id);
         if let Some(numbers) = &self.numbers {
             self.set_numbers(numbers, span, place, below, Some(call));
         }
@@ -107,7 +103,7 @@ impl ThreadState {
     /// what ended that wait.
     #[inline(always)]
     fn start_after_wait(&self, place: Place, call: &Call, now: Ticks) -> Ticks {
-        if !self.has_endings.load(Relaxed) {
+        if !self.has_endings.load(Relaxed) && self.session.endings.are_asked_for() {
             self.make_endings();
         }
         let waited = call.waited(now);
@@ -118,11 +114,12 @@ impl ThreadState {
         self.now()
     }
 
-    /// Makes room for what ends on this thread, if that is asked for: after a poll there is no time, because the drop
-    /// of a future follows at once.
+    /// Makes room for what ends on this thread: after a poll there is no time, because the drop of a future follows at
+    /// once.
+    #[cold]
     #[inline(never)]
     fn make_endings(&self) {
-        if self.session.endings.are_asked_for() && self.session.endings.make(self.index).is_some() {
+        if self.session.endings.make(self.index).is_some() {
             self.has_endings.store(true, Relaxed);
         }
     }
@@ -351,15 +348,12 @@ impl ThreadState {
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
             let has_fields = || self.has_fields(place);
-            let followed = self.session.calls.get(call);
             // A future that is handed over stays in the call in which it was created.
-            let stays = self.session.by_creation() || followed.is_some_and(Call::is_visiting);
+            let stays = self.session.by_creation() || known.is_some_and(Call::is_visiting);
             let own = numbers.enter_any(&self.stack, place, created, stays, has_fields);
-            followed.inspect(|call| call.enter_numbered(own.call, own.parent));
+            known.inspect(|call| call.enter_numbered(own.call, own.parent));
         }
-        if let Some(start) = start
-            && let Some(known) = self.session.calls.get(call)
-        {
+        if let Some((start, known)) = start.zip(known) {
             self.stack.set_call(call);
             self.enter_call(place, known, start, left);
         }

@@ -222,22 +222,24 @@ impl ThreadState {
 
     #[inline(never)]
     fn pop_tool(&self) -> Ticks {
-        let range = self.stack.top().and_then(|top| self.nvtx_range(top.place()));
-        let Some(range) = range else { return self.now() };
+        let top = self.stack.top().and_then(|top| Some((top.start(), self.nvtx_range(top.place())?)));
+        let Some((start, range)) = top else { return self.now() };
         self.gate.while_closed(|| {
-            range.domain.pop_timed(|| {
-                let now = self.now_in_order();
-                if self.reads_before_pop(now) { self.now_in_order() } else { now }
+            range.domain.pop_timed(|| match self.now_in_order() {
+                now if now.saturating_sub(start) < self.thresholds.long => now,
+                now => self.read_before_pop(now),
             })
         })
     }
 
     /// Reads the processor time before the innermost range ends, if it asks for that: a tool sees the same end.
-    #[inline]
-    fn reads_before_pop(&self, now: Ticks) -> bool {
-        let Some(top) = self.stack.top() else { return false };
+    #[cold]
+    #[inline(never)]
+    fn read_before_pop(&self, now: Ticks) -> Ticks {
+        let Some(top) = self.stack.top() else { return now };
         let ended = Ended::at(now, top.place(), top.start());
-        ended.duration >= self.thresholds.long && self.reads_at_end(&ended, self.stack.depth() - 1, &self.session.clock)
+        let is_read = self.reads_at_end(&ended, self.stack.depth() - 1, &self.session.clock);
+        if is_read { self.now_in_order() } else { now }
     }
 
     /// Reads the processor time before several ranges end, if one of them asks for it.
