@@ -352,7 +352,11 @@ fn enter_general<H: Home>(engine: &'static Engine, home: &H, id: u64) {
     };
     let inherited = || home.inherited_stream(engine, thread, id);
     let created = if thread.is_taped { home.created(engine, thread, id) } else { None };
-    match home.find(engine, thread, id) {
+    let found = match H::place_here(thread, id).filter(|place| place.is_plain()) {
+        Some(place) => EnteredSpan::Counted(place, 0),
+        None => home.find(engine, thread, id),
+    };
+    match found {
         EnteredSpan::Counted(place, call) => {
             thread.enter_general(id, place, call, None, stream_of_entry(thread, 0, inherited), created);
         }

@@ -336,15 +336,9 @@ impl ThreadState {
         created: Option<&Created>,
     ) {
         let known = self.session.calls.get(call);
-        // Not at the drop of a future, which follows its last poll at once. A new call may have the number of that one.
-        let is_dropped = |known: &Call| self.stack.just_left(call).is_some_and(|start| start >= known.created());
-        if self.looks_again() && known.is_some_and(|known| !is_dropped(known)) {
-            self.look_again(self.now());
-        }
-        known.into_iter().for_each(|known| _ = self.start_after_wait(place, known, self.now()));
+        let left = known.map_or(Left::Other, |known| self.look_before(place, call, known));
         // Outside of the times on the CPU's clock and in the tool: a pair of events costs more than everything else.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
-        let left = known.map_or(Left::Other, |known| known.left(self.stack.just_left(call)));
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
         if let Some(numbers) = self.numbers.as_ref().filter(|_| start.is_some()) {
             let has_fields = || self.has_fields(place);
@@ -357,6 +351,19 @@ impl ThreadState {
             self.stack.set_call(call);
             self.enter_call(place, known, start, left);
         }
+    }
+
+    /// Looks at waits that are due before a call is entered. Returns what its thread has left last.
+    #[inline(never)]
+    fn look_before(&self, place: Place, id: CallId, call: &Call) -> Left {
+        let just_left = self.stack.just_left(id);
+        // Not at the drop of a future, which follows its last poll at once. A new call may have the number of that one.
+        let is_dropped = just_left.is_some_and(|start| start >= call.created());
+        if self.looks_again() && !is_dropped {
+            self.look_again(self.now());
+        }
+        self.start_after_wait(place, call, self.now());
+        call.left(just_left)
     }
 
     /// Path `general`, for a span with values of its own.

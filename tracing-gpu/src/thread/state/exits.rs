@@ -224,9 +224,11 @@ impl ThreadState {
     fn pop_tool(&self) -> Ticks {
         let top = self.stack.top().and_then(|top| Some((top.start(), self.nvtx_range(top.place())?)));
         let Some((start, range)) = top else { return self.now() };
+        // Known beforehand, because almost nothing may stand between the clock and the tool.
+        let short_until = start.saturating_add(self.thresholds.long);
         self.gate.while_closed(|| {
             range.domain.pop_timed(|| match self.now_in_order() {
-                now if now.saturating_sub(start) < self.thresholds.long => now,
+                now if now < short_until => now,
                 now => self.read_before_pop(now),
             })
         })
@@ -303,27 +305,36 @@ impl ThreadState {
     }
 
     pub(super) fn add_of_call(&self, ended: Ended, call: CallId, below: usize) {
-        if self.statistics {
-            self.rows.add(ended, &self.session.budget);
-            let cpu = self.on_cpu(&ended, below);
-            let end = ended.end();
-            self.exit_call(call, end, cpu, below);
-            if ended.duration >= self.thresholds.long_wait / 2 && below == 0 {
-                let last = [ended.place.bits(), ended.entered, end];
-                self.last_long.iter().zip(last).for_each(|(word, value)| word.store(value, Relaxed));
-            }
-            if call != 0 || ended.duration >= self.thresholds.long {
-                self.note_end(ended, call, below, cpu.off);
-            }
-            if call == 0 && self.looks_again() {
-                self.look_again(end);
-            }
-            if cpu.off >= self.thresholds.long_wait && ended.is_mainly_off(cpu) {
-                self.infer_ended(&ended, cpu.off, below, call);
-            }
-            if call != 0 && (ended.duration >= self.thresholds.long || self.has_tool()) {
-                self.done.store(self.now(), Relaxed);
-            }
+        if !self.statistics {
+            return;
+        }
+        self.rows.add(ended, &self.session.budget);
+        let is_long = ended.duration >= self.thresholds.long;
+        if is_long || call != 0 {
+            self.add_long_or_called(&ended, call, below, is_long);
+        } else if self.looks_again() {
+            self.look_again(ended.end());
+        }
+    }
+
+    /// What a long range, and one of a call, tells besides its time.
+    #[inline(never)]
+    fn add_long_or_called(&self, ended: &Ended, call: CallId, below: usize, is_long: bool) {
+        let (cpu, end) = (self.on_cpu(ended, below), ended.end());
+        self.exit_call(call, end, cpu, below);
+        if ended.duration >= self.thresholds.long_wait / 2 && below == 0 {
+            let last = [ended.place.bits(), ended.entered, end];
+            self.last_long.iter().zip(last).for_each(|(word, value)| word.store(value, Relaxed));
+        }
+        self.note_end(*ended, call, below, cpu.off);
+        if call == 0 && self.looks_again() {
+            self.look_again(end);
+        }
+        if cpu.off >= self.thresholds.long_wait && ended.is_mainly_off(cpu) {
+            self.infer_ended(ended, cpu.off, below, call);
+        }
+        if call != 0 && (is_long || self.has_tool()) {
+            self.done.store(self.now(), Relaxed);
         }
     }
 
