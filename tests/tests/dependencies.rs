@@ -4,20 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-const FEATURES: [&str; 12] = [
-    "cuda",
-    "cudarc",
-    "csv",
-    "flamegraph",
-    "gzip",
-    "html",
-    "json",
-    "openacc",
-    "parquet",
-    "perfetto",
-    "sqlite",
-    "tower",
-];
+const FEATURES: [&str; 10] =
+    ["cuda", "cudarc", "flamegraph", "html", "injection", "json", "parquet", "perfetto", "server", "sqlite"];
 
 /// The linked crates, each with its licence if that differs from ours.
 fn crates(arguments: &[&str]) -> BTreeSet<String> {
@@ -54,7 +42,7 @@ fn the_table_has_all_crates_and_licences() {
         table += &row(&format!("with `{feature}`, also"), &with, &core);
     }
     table += &row("`tracing-gpu-nvtx` alone", &crates(&["--package=tracing-gpu-nvtx"]), &BTreeSet::new());
-    let all = crates(&["--package=tracing-gpu", "--features=cudarc,csv,gzip,html,json,openacc,sqlite"]);
+    let all = crates(&["--package=tracing-gpu", "--features=cudarc,html,injection,json,perfetto,sqlite"]);
     let command = crates(&["--package=tracing-gpu-cli"]);
     table += &row("the command `tracing-gpu`, beside these", &command, &all);
 

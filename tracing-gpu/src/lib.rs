@@ -129,33 +129,29 @@
 //! - `cudarc`: `AsStream` for the streams of cudarc 0.19. It works with any CUDA version and linking mode of cudarc
 //!   that the application picks. Sets `cuda`.
 //! - `signals` (default): `ProfilerBuilder::on_signal`, which `init` and `install` set. Unix only.
-//! - `compare`: `Comparison`, which puts runs side by side; `Summary::merge`, which joins the processes of a run.
-//! - `nvtx-tool`: `Profiler::nvtx_tool`, for a library that NVTX loads.
+//! - `injection`: for a library that NVTX or an OpenACC runtime loads: `Profiler::nvtx_tool`, and `Profiler::openacc`,
+//!   which receives the events of that runtime. Takes `backtrace`.
 //! - `foreign`: `ProfilerBuilder::foreign_ranges`, NVTX ranges of C and C++ code in the program. It defines the symbol
 //!   `InitializeInjectionNvtx2_fnptr`, which NVTX's headers look for, so no other tool can be linked in.
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;
-//!   `Summary::write_html`, `Comparison::write_html`; with `json`, `ProfilerBuilder::baseline`. Takes `base64`, `serde`
-//!   and `serde_json`.
-//! - `csv`: `CsvFlavor`, which quotes names in comma-separated values so that every reader reads them back unchanged.
-//! - `gzip`: timelines whose name ends in `.gz` are compressed.
-//! - `openacc`: `Profiler::openacc`, which receives the events of an OpenACC runtime. Takes `backtrace`.
+//!   `Summary::write_html`, `Comparison::write_html`, `ProfilerBuilder::baseline`. Sets `json`. Takes `base64`.
 //! - `json`: `Summary::write_json` and `read_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`); `Serialize`
-//!   and `Deserialize` for [`Summary`]. Takes `serde` and `serde_json`.
+//!   and `Deserialize` for [`Summary`]; `Comparison`, which puts runs side by side; `Summary::merge`, which joins the
+//!   processes of a run. Takes `serde` and `serde_json`.
 //! - `flamegraph`: the SVG of a flame graph, drawn by the crate `inferno`. **inferno is under the CDDL-1.0**, a
 //!   copyleft licence for its own files, not under MIT or Apache-2.0 as this crate is. Without the feature inferno is
 //!   not built; [`Summary::write_folded`] writes the files that inferno's programs read.
 //! - `parquet`: `ProfilerBuilder::parquet`, datasets for DuckDB and Spark. Takes `parquet`, without arrow.
-//! - `metrics`: `metrics`, figures for a `/metrics` route.
-//! - `otlp`: `ProfilerBuilder::otlp`, the same figures pushed to an OpenTelemetry collector. Sets `metrics`. Takes
+//! - `server`: `metrics`, figures for a `/metrics` route; `tower::FollowLayer`, [`follow()`] for each request of a
+//!   server on axum, tonic or hyper. Takes `tower-layer` and `tower-service`.
+//! - `otlp`: `ProfilerBuilder::otlp`, the same figures pushed to an OpenTelemetry collector. Sets `server`. Takes
 //!   `opentelemetry-otlp`, `opentelemetry-proto`, `opentelemetry_sdk`, `prost`, and `ureq` without TLS.
-//! - `perfetto`: `ProfilerBuilder::perfetto` and `rotate`, timelines in Perfetto's own format. Takes `flate2` and
-//!   `prost`.
+//! - `perfetto`: `ProfilerBuilder::perfetto` and `rotate`, timelines in Perfetto's own format; timelines whose name
+//!   ends in `.gz`. Takes `flate2` and `prost`.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
-//! - `tower`: `tower::FollowLayer`, [`follow()`] for each request of a server on axum, tonic or hyper. Takes
-//!   `tower-layer` and `tower-service`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(not(feature = "nvtx-tool"), allow(rustdoc::broken_intra_doc_links))]
+#![cfg_attr(not(feature = "injection"), allow(rustdoc::broken_intra_doc_links))]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_debug_implementations, clippy::missing_errors_doc, clippy::must_use_candidate)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -172,7 +168,7 @@ mod config;
 mod drain;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod off_cpu;
-#[cfg(feature = "openacc")]
+#[cfg(feature = "injection")]
 mod openacc;
 mod outputs;
 mod own_stack;
@@ -209,8 +205,8 @@ mod thresholds;
 mod tier;
 mod watch;
 
-/// Metrics for Prometheus and others that read OpenMetrics (feature `metrics`).
-#[cfg(feature = "metrics")]
+/// Metrics for Prometheus and others that read OpenMetrics (feature `server`).
+#[cfg(feature = "server")]
 pub mod metrics {
     pub use crate::profiler::Scraped;
     pub use range_report::export::{MOST_ROWS, Metrics, openmetrics, prometheus};
@@ -220,7 +216,7 @@ pub use config::{ConfigError, Domain, Gpu, Output, Parents};
 #[cfg(all(target_os = "linux", feature = "command"))]
 #[doc(hidden)]
 pub use drain::{RowFileSummary, read_row_file};
-#[cfg(feature = "openacc")]
+#[cfg(feature = "injection")]
 pub use openacc::{OpenAcc, OpenAccCallback, OpenAccRegister};
 #[doc(hidden)]
 pub use own_stack::on_own_stack;
@@ -245,9 +241,8 @@ pub use range_files::import;
 pub use range_files::joined;
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
-#[cfg(feature = "compare")]
+#[cfg(feature = "json")]
 pub use range_report::MergedTable;
-#[cfg(feature = "csv")]
 pub use range_report::export::CsvFlavor;
 #[cfg(feature = "html")]
 #[doc(hidden)]
@@ -255,7 +250,7 @@ pub use range_report::export::HtmlSink;
 pub use range_report::timeline;
 #[doc(inline)]
 pub use range_report::timeline::{ApiCalls, Graphs};
-#[cfg(feature = "compare")]
+#[cfg(feature = "json")]
 pub use range_report::{Comparison, compare};
 pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
 pub use range_report::{analysis, summary};
@@ -267,7 +262,7 @@ pub use stream::{AsStream, OnStream, RawStream, WithStream, stream_id, with_stre
 pub use tier::follow::{Follow, follow};
 pub use tier::layer::GpuLayer;
 pub use tier::subscriber::GpuSubscriber;
-#[cfg(feature = "nvtx-tool")]
+#[cfg(feature = "injection")]
 pub use tier::tool::NvtxTool;
-#[cfg(feature = "tower")]
+#[cfg(feature = "server")]
 pub use tier::tower;

@@ -7,7 +7,7 @@
 use std::hash::Hash;
 
 use range_report::Losses;
-#[cfg(feature = "openacc")]
+#[cfg(feature = "injection")]
 use range_report::OpenAccStats;
 use range_report::stats::{Keyed, Lean};
 use range_report::summary::{OffCpuStats, Since as _};
@@ -36,7 +36,7 @@ pub(crate) struct Cursor {
     shorter: Keyed<([u32; 2], Length), i64>,
     activity: Option<ActivityTotals>,
     off_cpu: Vec<OffCpuStats>,
-    #[cfg(feature = "openacc")]
+    #[cfg(feature = "injection")]
     openacc: Vec<OpenAccStats>,
     losses: Losses,
 }
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         since
     }
 
-    #[cfg(feature = "openacc")]
+    #[cfg(feature = "injection")]
     pub(super) fn openacc(&mut self, now: Vec<OpenAccStats>) -> Vec<OpenAccStats> {
         let Some(cursor) = &mut self.0 else { return now };
         let since = now.since(&cursor.openacc);

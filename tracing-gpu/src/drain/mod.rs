@@ -17,7 +17,7 @@ mod gpu;
 mod gpu;
 mod guards;
 mod names;
-#[cfg(feature = "openacc")]
+#[cfg(feature = "injection")]
 mod openacc;
 mod ranges;
 mod recursion;
@@ -234,7 +234,7 @@ pub(crate) fn summarise(
     let is_batched = summary.calls.iter().any(|row| row.batches.is_some());
     summary.notes.extend(session.batches.notes(is_batched));
     summary.gpu = activity.as_ref().map(|all| gpu::activity(all, &graphs, names, rate, asked, std::process::id()));
-    #[cfg(feature = "openacc")]
+    #[cfg(feature = "injection")]
     {
         summary.openacc = reader.openacc(openacc::stats(&all_threads, window, rate, asked));
         summary.notes.extend(openacc::notes(&all_threads, window, session));
@@ -256,9 +256,9 @@ pub(crate) fn summarise(
     if session.gpu {
         summary.notes.extend(stream::notes(&session.streams));
     }
-    #[cfg(feature = "nvtx-tool")]
+    #[cfg(feature = "injection")]
     let ignored = nvtx_rs::tool::ignored_calls();
-    #[cfg(not(feature = "nvtx-tool"))]
+    #[cfg(not(feature = "injection"))]
     let ignored = 0_u64;
     if session.foreign.is_received() && ignored > 0 {
         summary.notes.push(format!(

@@ -28,16 +28,16 @@ fn lasting(path: &Path) -> io::Result<LastingFile> {
 #[rustfmt::skip]
 pub(crate) const TABLE: &[Row] = &[
     REPORT,
-    Row { key: "trace",      label: "the trace",          needs: "",                            how: TRACE },
-    Row { key: "perfetto",   label: "the Perfetto trace", needs: "feature `perfetto`",          how: PERFETTO },
-    Row { key: "sqlite",     label: "the database",       needs: "feature `sqlite`",            how: SQLITE },
-    Row { key: "parquet",    label: "the datasets",       needs: "feature `parquet`",           how: PARQUET },
-    Row { key: "gpu_trace",  label: "the GPU trace",      needs: "",                            how: GPU_TRACE },
-    Row { key: "html",       label: "the page",           needs: "feature `html`",              how: HTML },
-    Row { key: "baseline",   label: "the baseline",       needs: "features `html` and `json`",  how: BASELINE },
-    Row { key: "json",       label: "the JSON",           needs: "feature `json`",              how: JSON },
-    Row { key: "folded",     label: "the folded stacks",  needs: "",                            how: FOLDED },
-    Row { key: "flamegraph", label: "the flame graph",    needs: "feature `flamegraph`",        how: FLAMEGRAPH },
+    Row { key: "trace",      label: "the trace",          needs: "",                     how: TRACE },
+    Row { key: "perfetto",   label: "the Perfetto trace", needs: "feature `perfetto`",   how: PERFETTO },
+    Row { key: "sqlite",     label: "the database",       needs: "feature `sqlite`",     how: SQLITE },
+    Row { key: "parquet",    label: "the datasets",       needs: "feature `parquet`",    how: PARQUET },
+    Row { key: "gpu_trace",  label: "the GPU trace",      needs: "",                     how: GPU_TRACE },
+    Row { key: "html",       label: "the page",           needs: "feature `html`",       how: HTML },
+    Row { key: "baseline",   label: "the baseline",       needs: "feature `html`",       how: BASELINE },
+    Row { key: "json",       label: "the JSON",           needs: "feature `json`",       how: JSON },
+    Row { key: "folded",     label: "the folded stacks",  needs: "",                     how: FOLDED },
+    Row { key: "flamegraph", label: "the flame graph",    needs: "feature `flamegraph`", how: FLAMEGRAPH },
 ];
 
 /// The reports, where they go to a file. The profiler prints them.
@@ -70,7 +70,7 @@ pub(crate) enum How {
 
 const TRACE: Option<How> = Some(How::Timeline(|path, _| {
     Ok(match is_compressed(path).map_err(io::Error::other)? {
-        #[cfg(feature = "gzip")]
+        #[cfg(feature = "perfetto")]
         true => Box::new(Chrome::gzip(lasting(path)?)),
         _ => Box::new(Chrome::new(lasting(path)?)),
     })
@@ -124,7 +124,7 @@ const HTML: Option<How> = Some(How::Timeline(|path, opening| {
 #[cfg(not(feature = "html"))]
 const HTML: Option<How> = None;
 
-const BASELINE: Option<How> = if cfg!(all(feature = "html", feature = "json")) { Some(How::Read) } else { None };
+const BASELINE: Option<How> = if cfg!(feature = "html") { Some(How::Read) } else { None };
 
 #[cfg(feature = "json")]
 const JSON: Option<How> = Some(How::AtEnd(|summary, options, out| Ok(summary.write_json_with(options, out)?)));
@@ -272,7 +272,7 @@ fn write_summary(row: &Row, form: Form, path: &Path, config: &Config, summary: &
 
 /// The baseline of the page, if there is one: its name, and its summary or the error of reading it. The error is also
 /// added to `opening`. The file is read at the start, because the run may replace it by its own summary.
-#[cfg(all(feature = "html", feature = "json"))]
+#[cfg(feature = "html")]
 fn baseline(opening: &mut Opening<'_>) -> Option<(String, io::Result<Summary>)> {
     let path = path::expand(opening.config.file("baseline")?, opening.process);
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
@@ -290,12 +290,6 @@ fn baseline(opening: &mut Opening<'_>) -> Option<(String, io::Result<Summary>)> 
         io::Error::new(error.kind(), said)
     });
     Some((name, summary))
-}
-
-/// Without JSON no baseline can be asked for.
-#[cfg(all(feature = "html", not(feature = "json")))]
-fn baseline(_: &mut Opening<'_>) -> Option<(String, io::Result<Summary>)> {
-    None
 }
 
 /// A file that is open, and what its errors begin with.
@@ -358,7 +352,7 @@ mod tests {
         assert!(said.iter().zip(expected).all(|(said, start)| said.starts_with(start)), "{said:?}");
     }
 
-    #[cfg(all(feature = "html", feature = "json"))]
+    #[cfg(feature = "html")]
     #[test]
     fn a_baseline_that_cannot_be_read_is_an_error_beside_the_page() {
         let page = std::env::temp_dir().join(format!("baseline-{}.html", std::process::id()));
@@ -406,7 +400,7 @@ mod tests {
         assert!(file.write(&mut |sink| sink.flush()).is_ok());
     }
 
-    #[cfg(not(feature = "gzip"))]
+    #[cfg(not(feature = "perfetto"))]
     #[test]
     fn what_a_feature_would_open_names_it() {
         let path = std::env::temp_dir().join("open-%p.json.gz");
@@ -415,7 +409,7 @@ mod tests {
         let (sinks, errors) = open_timelines(&settings(&[("trace", &path)]), &process);
         let said = errors[0].to_string();
         assert!(sinks.is_empty() && errors.len() == 1, "{said}");
-        let end = "open-7.json.gz`: a file name that ends in .gz needs the feature `gzip` of tracing-gpu";
+        let end = "open-7.json.gz`: a file name that ends in .gz needs the feature `perfetto` of tracing-gpu";
         assert!(said.ends_with(end), "{said}");
     }
 }

@@ -505,9 +505,9 @@ impl ProfilerBuilder {
 
     /// Writes a timeline while the program runs: Chrome trace events, which ui.perfetto.dev and chrome://tracing open.
     /// It shows threads with their ranges and events. If CUPTI records, it also shows streams with their operations,
-    /// the ranges projected onto them, and arrows from launch to operation. With the feature `gzip` a name that ends in
-    /// `.gz` is compressed. A run that is killed leaves a file that opens. Its name may hold `%h`, `%p` and `%r`; see
-    /// [`Output::File`](crate::Output::File).
+    /// the ranges projected onto them, and arrows from launch to operation. With the feature `perfetto` a name that
+    /// ends in `.gz` is compressed. A run that is killed leaves a file that opens. Its name may hold `%h`, `%p` and
+    /// `%r`; see [`Output::File`](crate::Output::File).
     ///
     /// Each range costs about 30 ns more than without a timeline, and takes 32 bytes until it is written. A range of a
     /// span with fields costs about 120 ns. It takes 32 more bytes for its `nvtx.` fields, 32 for each other field, and
@@ -577,7 +577,7 @@ impl ProfilerBuilder {
     /// last one and then overwrite that file with its own summary. If the file cannot be read, the profiler prints one
     /// line at the start and writes the page without the comparison. Only [`html`](Self::html) uses it. The name may
     /// hold `%h`, `%p` and `%r`.
-    #[cfg(all(feature = "html", feature = "json"))]
+    #[cfg(feature = "html")]
     pub fn baseline(self, path: impl Into<PathBuf>) -> Self {
         self.file("baseline", path)
     }

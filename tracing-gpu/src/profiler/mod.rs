@@ -12,7 +12,7 @@ mod ingest;
 mod init;
 #[cfg(feature = "json")]
 mod machine;
-#[cfg(feature = "metrics")]
+#[cfg(feature = "server")]
 mod metrics;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -35,7 +35,7 @@ use ending::finish_all;
 #[cfg(feature = "cuda")]
 pub use ingest::{ClockPair, Submission, TimedQueue};
 pub use init::{Guard, InstallError, init};
-#[cfg(feature = "metrics")]
+#[cfg(feature = "server")]
 pub use metrics::Scraped;
 use windows::Periodic;
 pub use windows::Windows;
@@ -44,7 +44,7 @@ use crate::clock::Ticks;
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::drain::{self, Cursor, End};
-#[cfg(feature = "openacc")]
+#[cfg(feature = "injection")]
 use crate::openacc::OpenAcc;
 use crate::outputs;
 use crate::process;
@@ -61,7 +61,7 @@ use crate::thread::engine::{self, Engine};
 use crate::tier;
 use crate::tier::layer::GpuLayer;
 use crate::tier::subscriber::GpuSubscriber;
-#[cfg(feature = "nvtx-tool")]
+#[cfg(feature = "injection")]
 use crate::tier::tool::NvtxTool;
 
 /// Distinct tree nodes and run-time names of a process.
@@ -180,7 +180,7 @@ impl Profiler {
     /// assert_eq!(profiler.summary().ranges[0].name, "load");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[cfg(feature = "nvtx-tool")]
+    #[cfg(feature = "injection")]
     #[must_use]
     pub fn nvtx_tool(&self) -> NvtxTool {
         NvtxTool::new(&self.inner.engine)
@@ -212,7 +212,7 @@ impl Profiler {
     /// acc_register_library(Some(acc_prof_register), None, std::ptr::null());
     /// assert!(PROFILER.get().is_some());
     /// ```
-    #[cfg(feature = "openacc")]
+    #[cfg(feature = "injection")]
     #[must_use]
     pub fn openacc(&self) -> OpenAcc {
         OpenAcc::new(&self.inner.engine)

@@ -12,7 +12,7 @@ pub(crate) enum Lost {
     /// Ranges that were not followed.
     Spans = 2,
     /// Ends of ranges that were not open.
-    #[cfg(feature = "nvtx-tool")]
+    #[cfg(feature = "injection")]
     Exits = 3,
     /// Measurements other than ranges.
     Others = 4,

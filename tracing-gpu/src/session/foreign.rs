@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-#[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "command")))]
+#[cfg(any(feature = "injection", all(target_os = "linux", feature = "command")))]
 use range_report::stats::Keyed;
 
-#[cfg(feature = "nvtx-tool")]
+#[cfg(feature = "injection")]
 pub(crate) mod ranges;
 
 /// Domain numbers with this bit belong to foreign ranges. So no foreign range has the label of a span, and the end of
@@ -14,29 +14,29 @@ pub(crate) const FOREIGN: u32 = 1 << 31;
 
 /// The largest number of foreign domains, more than the tool distinguishes; ranges of further ones are in the default
 /// domain.
-#[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "command")))]
+#[cfg(any(feature = "injection", all(target_os = "linux", feature = "command")))]
 const MOST_DOMAINS: usize = 1 << 17;
 
 /// What a session knows of other code's ranges.
 #[derive(Debug)]
 pub(crate) struct Foreign {
     is_received: AtomicBool,
-    #[cfg(feature = "nvtx-tool")]
+    #[cfg(feature = "injection")]
     pub(crate) ranges: ranges::ForeignRanges,
 }
 
 impl Foreign {
-    #[cfg_attr(not(feature = "nvtx-tool"), expect(unused_variables))]
+    #[cfg_attr(not(feature = "injection"), expect(unused_variables))]
     pub(super) fn new(whole_names: bool) -> Self {
         Self {
             is_received: AtomicBool::new(false),
-            #[cfg(feature = "nvtx-tool")]
+            #[cfg(feature = "injection")]
             ranges: ranges::ForeignRanges::new(whole_names),
         }
     }
 
     /// Receives foreign ranges from now on.
-    #[cfg(feature = "nvtx-tool")]
+    #[cfg(feature = "injection")]
     pub(crate) fn receive(&self) {
         self.is_received.store(true, Relaxed);
     }
@@ -50,13 +50,13 @@ impl Foreign {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ForeignDomains {
     names: Vec<&'static str>,
-    #[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "command")))]
+    #[cfg(any(feature = "injection", all(target_os = "linux", feature = "command")))]
     numbers: Keyed<&'static str, u32>,
 }
 
 impl ForeignDomains {
     /// The number of a domain, including the bit.
-    #[cfg(any(feature = "nvtx-tool", all(target_os = "linux", feature = "command")))]
+    #[cfg(any(feature = "injection", all(target_os = "linux", feature = "command")))]
     pub(super) fn number(&mut self, name: Option<&str>) -> u32 {
         let Some(name) = name else { return FOREIGN };
         if let Some(known) = self.numbers.get(name) {
@@ -78,7 +78,7 @@ impl ForeignDomains {
     }
 }
 
-#[cfg(all(test, feature = "nvtx-tool"))]
+#[cfg(all(test, feature = "injection"))]
 mod tests {
     use super::*;
 

@@ -150,7 +150,7 @@ impl FrontEnd {
     }
 
     /// Remembers a domain whose ranges of other code the filter rejects. Called once a domain on each thread.
-    #[cfg(feature = "nvtx-tool")]
+    #[cfg(feature = "injection")]
     pub(crate) fn reject_domain(&self, target: &str, level: Level) {
         let new = || Rejected { levels: vec![(level, 1)], name: DOMAIN };
         self.met.lock().rejected.row_or(target.to_owned(), new);

@@ -6,7 +6,7 @@ pub(crate) mod calls;
 pub(crate) mod catalog;
 pub(crate) mod endings;
 pub(crate) mod foreign;
-#[cfg(feature = "nvtx-tool")]
+#[cfg(feature = "injection")]
 mod foreign_domains;
 pub(crate) mod front_end;
 pub(crate) mod gate;
@@ -111,7 +111,7 @@ pub(crate) struct LossCounters {
     pub(crate) spans_dropped: AtomicU64,
     pub(crate) misnested: MisnestedSites,
     /// OpenACC events on threads that are being torn down.
-    #[cfg(feature = "openacc")]
+    #[cfg(feature = "injection")]
     pub(crate) openacc_unfollowed: AtomicU64,
 }
 
@@ -270,7 +270,7 @@ impl Session {
         self.losses.misnested.forget();
         self.calls.forget_losses();
         self.batches.forget_losses();
-        #[cfg(feature = "openacc")]
+        #[cfg(feature = "injection")]
         self.losses.openacc_unfollowed.store(0, Relaxed);
         self.names.lock().catalog.forget_losses();
     }

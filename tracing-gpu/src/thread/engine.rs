@@ -48,7 +48,7 @@ const ABANDONED: usize = 256;
 /// The largest number of kept states that have open ranges of ended threads.
 const ORPHANS: usize = 64;
 /// The largest number of names for threads without a state.
-#[cfg(feature = "nvtx-tool")]
+#[cfg(feature = "injection")]
 const NAMED: usize = 1024;
 /// Stands for threads whose names are not remembered.
 const OTHERS: &str = "other ended threads";
@@ -125,9 +125,9 @@ impl Drop for ThreadStates {
 /// Whether a signal handler that ends the process has interrupted the measuring of a call on this thread, so that locks
 /// may be held, and what the thread owns may be half changed.
 pub(crate) fn is_interrupted() -> bool {
-    #[cfg(feature = "nvtx-tool")]
+    #[cfg(feature = "injection")]
     let is_inside = nvtx_rs::tool::is_inside();
-    #[cfg(not(feature = "nvtx-tool"))]
+    #[cfg(not(feature = "injection"))]
     let is_inside = false;
     is_inside
 }
@@ -315,7 +315,7 @@ impl Engine {
     }
 
     /// Names a thread for other code, by the operating system's number. The caller's thread must have a state.
-    #[cfg(feature = "nvtx-tool")]
+    #[cfg(feature = "injection")]
     pub(crate) fn name_thread(&'static self, id: u32, name: &str) {
         let mut threads = self.threads.lock();
         let is_its =

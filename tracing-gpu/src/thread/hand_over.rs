@@ -25,7 +25,7 @@ impl<T> HandOver<T> {
         self.0.lock().pop()
     }
 
-    #[cfg(feature = "nvtx-tool")]
+    #[cfg(feature = "injection")]
     pub(crate) fn holds(&self, is_it: impl Fn(&T) -> bool) -> bool {
         self.0.lock().iter().any(is_it)
     }

@@ -25,7 +25,7 @@ mod note_line;
 pub(crate) mod notes;
 pub(crate) mod numbers;
 mod open_pairs;
-#[cfg(feature = "openacc")]
+#[cfg(feature = "injection")]
 pub(crate) mod openacc;
 pub(crate) mod raw_fields;
 pub(crate) mod row;

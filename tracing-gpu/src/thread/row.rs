@@ -279,7 +279,7 @@ impl Row {
     ///
     /// Single durations never change, so they are copied once, up to the count. Durations that a histogram page has
     /// counted since then affect only the median.
-    #[cfg(any(test, feature = "openacc"))]
+    #[cfg(any(test, feature = "injection"))]
     pub(crate) fn copy(&self) -> RowCopy {
         self.copy_from(0)
     }

@@ -20,7 +20,7 @@ use super::known::{Known, Lookup};
 use super::launch_log::LaunchLog;
 use super::numbers::Numbers;
 use super::open_pairs::OpenPairs;
-#[cfg(feature = "openacc")]
+#[cfg(feature = "injection")]
 use super::openacc::OpenAccLog;
 use super::row::{Row, RowIdentity};
 use super::rows::{CallRows, Rows};
@@ -42,7 +42,7 @@ use crate::thresholds::Thresholds;
 
 mod entries;
 mod exits;
-#[cfg(feature = "nvtx-tool")]
+#[cfg(feature = "injection")]
 mod foreign;
 #[cfg(all(target_os = "linux", feature = "command"))]
 mod image;
@@ -120,7 +120,7 @@ pub(crate) struct ThreadState {
     /// The drop time of the last front end whose drop this thread has handled.
     left: AtomicU64,
     /// Present after the first event.
-    #[cfg(feature = "openacc")]
+    #[cfg(feature = "injection")]
     pub(crate) openacc: OnceCell<Box<OpenAccLog>>,
     /// The last part, because many a thread does not touch it.
     pub(super) cpu_time: CpuTime,
@@ -263,7 +263,7 @@ impl ThreadState {
         let places = self.stack.unwind(&mut Nothing(self.session, self.index));
         self.launches.end_gone(&self.around(), self.now());
         self.launches.leave_lifetimes();
-        #[cfg(feature = "openacc")]
+        #[cfg(feature = "injection")]
         self.openacc.get().into_iter().for_each(|log| log.abandon());
         places
     }
@@ -290,7 +290,7 @@ impl ThreadState {
             }
         }
         self.stack.restart(start);
-        #[cfg(feature = "openacc")]
+        #[cfg(feature = "injection")]
         self.openacc.get().into_iter().for_each(|log| log.restart(start));
     }
 }

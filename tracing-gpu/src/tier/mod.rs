@@ -11,12 +11,12 @@ pub(crate) mod linked;
 mod marks;
 mod own_values;
 pub(crate) mod subscriber;
-#[cfg(feature = "nvtx-tool")]
+#[cfg(feature = "injection")]
 mod tails;
 mod tokio;
-#[cfg(feature = "nvtx-tool")]
+#[cfg(feature = "injection")]
 pub(crate) mod tool;
-#[cfg(feature = "tower")]
+#[cfg(feature = "server")]
 pub mod tower;
 
 use std::sync::Arc;

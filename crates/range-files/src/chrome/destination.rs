@@ -16,7 +16,7 @@ use super::gzip::Gzip;
 pub fn is_compressed(path: &Path) -> Result<bool, &'static str> {
     let is = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
     if is && cfg!(not(feature = "gzip")) {
-        return Err("a file name that ends in .gz needs the feature `gzip` of tracing-gpu");
+        return Err("a file name that ends in .gz needs the feature `perfetto` of tracing-gpu");
     }
     Ok(is)
 }
@@ -85,7 +85,7 @@ mod tests {
             if cfg!(feature = "gzip") {
                 assert_eq!(answer, Ok(true));
             } else {
-                assert!(answer.unwrap_err().contains("`gzip`"));
+                assert!(answer.unwrap_err().contains("`perfetto`"));
             }
         }
     }

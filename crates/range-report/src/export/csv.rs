@@ -1,12 +1,13 @@
 //! Tables as comma-separated values: in the form of `nsys stats --format csv`, and in that of RFC 4180.
 
+use std::borrow::Cow;
 use std::io;
 
-#[cfg(all(feature = "compare", feature = "csv"))]
+#[cfg(feature = "compare")]
 use crate::Comparison;
 use crate::Summary;
 use crate::report::{self, Report, Table};
-#[cfg(all(feature = "compare", feature = "csv"))]
+#[cfg(feature = "compare")]
 use crate::{MergedSummary, MergedTable};
 
 impl Summary {
@@ -15,8 +16,8 @@ impl Summary {
     /// A table that imitates one of `nsys stats` equals the output of `nsys stats --format csv --output FILE` byte for
     /// byte: headers have units, times are integers, figures with a decimal in the report have one here. A value is
     /// quoted only if it contains a comma, and nothing is doubled or escaped. So a name with a quotation mark and a
-    /// comma, or with a line feed, breaks a line, as it does there. For such names use JSON, or `CsvFlavor::Rfc4180`
-    /// (feature `csv`). An unknown value (`-` in the report) is empty.
+    /// comma, or with a line feed, breaks a line, as it does there. For such names use JSON, or
+    /// [`CsvFlavor::Rfc4180`](crate::export::CsvFlavor::Rfc4180). An unknown value (`-` in the report) is empty.
     ///
     /// [`Report::Tree`] has a row for each node, with its depth. The stream times of [`Report::Ranges`] are a table of
     /// their own: [`Summary::write_stream_csv`].
@@ -80,7 +81,6 @@ fn table_of(summary: &Summary, report: Report) -> io::Result<Table> {
 /// assert!(text.ends_with(b",0.0,\"in, \"\"out\"\"\"\r\n"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[cfg(feature = "csv")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CsvFlavor {
@@ -93,7 +93,6 @@ pub enum CsvFlavor {
     Rfc4180,
 }
 
-#[cfg(feature = "csv")]
 impl CsvFlavor {
     /// Writes the table of a report: [`Summary::write_csv`].
     ///
@@ -137,18 +136,26 @@ impl CsvFlavor {
         if self == Self::Nsight {
             return out.write_all(table.csv().as_bytes());
         }
-        let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(out);
+        let mut text = String::new();
         for record in table.records() {
-            writer.write_record(record.iter().map(|value| value.as_bytes()))?;
+            let values: Vec<_> = record.into_iter().map(quoted_where_needed).collect();
+            text.push_str(&values.join(","));
+            text.push_str("\r\n");
         }
-        writer.flush()
+        out.write_all(text.as_bytes())
     }
+}
+
+/// A value as RFC 4180 has it, section 2, rules 5 to 7.
+fn quoted_where_needed(value: Cow<'_, str>) -> Cow<'_, str> {
+    let needs_quotes = value.contains([',', '"', '\r', '\n']);
+    if needs_quotes { format!("\"{}\"", value.replace('"', "\"\"")).into() } else { value }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(all(feature = "compare", feature = "csv"))]
+    #[cfg(feature = "compare")]
     use crate::RangeStats;
     use crate::{CategoryStats, GpuWork, NodeWork, Quantile, StreamStats, Times, TreeNode};
 
@@ -216,14 +223,12 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),On CPU (ns),Off CPU (ns),Ma
         );
     }
 
-    #[cfg(feature = "csv")]
     fn odd_names() -> Summary {
         let names = ["plain", "a, b", "say \"go\"", "\"", "line\nfeed", "CR\r\nLF", " blanks ", "日本, 語", ""];
         let row = |(at, name): (usize, &&str)| CategoryStats::new(*name, times(900 - at as u64, at != 1));
         Summary { categories: names.iter().enumerate().map(row).collect(), ..Summary::default() }
     }
 
-    #[cfg(feature = "csv")]
     #[test]
     fn rfc_4180_as_written() {
         let mut out = Vec::new();
@@ -239,7 +244,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),On CPU (ns),Off CPU (ns),Ma
     }
 
     /// For ordinary names both flavours are equal; for odd ones a reader gets every value back.
-    #[cfg(all(feature = "compare", feature = "csv"))]
+    #[cfg(feature = "compare")]
     #[test]
     fn rfc_4180_reads_back() {
         let summary = odd_names();
@@ -279,7 +284,7 @@ Depth,Calls,Instances,Total Time (ns),Self Time (ns),On CPU (ns),Off CPU (ns),Ma
         assert_eq!(nsight, super::tests::text(&summary, Report::Categories));
     }
 
-    #[cfg(all(feature = "compare", feature = "csv"))]
+    #[cfg(feature = "compare")]
     fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
         let mut out = Vec::new();
         write(&mut out).unwrap();

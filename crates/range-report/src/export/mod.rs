@@ -28,7 +28,6 @@ mod openmetrics;
 #[doc(hidden)] // for the crates of this workspace
 pub mod origin;
 
-#[cfg(feature = "csv")]
 pub use csv::CsvFlavor;
 pub use gpu_trace::GpuTrace;
 #[cfg(feature = "html")]

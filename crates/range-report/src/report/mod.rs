@@ -49,7 +49,7 @@ mod tree;
 mod waits;
 mod why;
 
-#[cfg(all(feature = "compare", feature = "csv"))]
+#[cfg(feature = "compare")]
 pub(crate) use comparison::comparison_table;
 #[cfg(feature = "html")]
 pub(crate) use comparison::{change, gate_verdict, verdicts, verdicts_on_self_time};
@@ -59,7 +59,7 @@ pub use gpu_work::direction;
 #[cfg(feature = "compare")]
 pub use kinds::MergedTable;
 pub use kinds::{FindingKinds, Report, TableStyle};
-#[cfg(all(feature = "compare", feature = "csv"))]
+#[cfg(feature = "compare")]
 pub(crate) use merged::merged_table;
 #[cfg(feature = "html")]
 pub(crate) use nodes::appended_figures;

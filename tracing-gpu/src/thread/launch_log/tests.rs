@@ -385,7 +385,7 @@ fn a_request_is_projected_and_what_was_handed_over_is_not() {
     assert_eq!(kernels, expected.map(|(name, style, kernels)| (Some((Arc::from(name), style)), kernels)));
 }
 
-#[cfg(feature = "nvtx-tool")]
+#[cfg(feature = "injection")]
 /// A tool that measures its own cost may do this. A tool is attached for the life of a process, here a child process.
 #[test]
 fn calls_that_a_tool_makes_as_a_range_begins_are_of_the_same_instance() {
@@ -396,7 +396,7 @@ fn calls_that_a_tool_makes_as_a_range_begins_are_of_the_same_instance() {
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
-#[cfg(feature = "nvtx-tool")]
+#[cfg(feature = "injection")]
 #[test]
 #[ignore = "a child of another test"]
 fn child_with_a_tool_that_calls() {

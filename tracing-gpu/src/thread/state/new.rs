@@ -98,7 +98,7 @@ impl ThreadState {
                 call_rows: CallRows::new(),
                 name: Mutex::default(),
                 left: AtomicU64::new(session.front_end.left()),
-                #[cfg(feature = "openacc")]
+                #[cfg(feature = "injection")]
                 openacc: OnceCell::new(),
             });
             Some(&*place)

@@ -286,7 +286,7 @@ impl ThreadState {
     }
 
     /// Numbers of a range without a span, in the innermost open call.
-    #[cfg(feature = "nvtx-tool")]
+    #[cfg(feature = "injection")]
     pub(crate) fn number_alone(&self) -> RangeNumbers {
         let Some(numbers) = &self.numbers else { return RangeNumbers::default() };
         numbers.alone(numbers.innermost(self.stack.depth()))
