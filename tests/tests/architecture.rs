@@ -69,7 +69,6 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
 
 /// Files that may import each other for now, by the start of their path, with the reason.
 const CIRCLES: &[(&str, &str)] = &[
-    ("tracing-gpu/src/profiler/", "the handle has what builds it and ends it, and both of them have the handle"),
     ("tracing-gpu/src/thread/", "engine and state of a thread name each other, and both hold the launch log"),
 ];
 

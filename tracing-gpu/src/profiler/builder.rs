@@ -9,7 +9,9 @@ use range_report::timeline::{ApiCalls, Details, Graphs, Item, Sink};
 use range_report::{FindingKind, FindingKinds, Process, RenderOptions, Report, TableStyle};
 use tracing_subscriber::filter::Targets;
 
-use super::{Inner, Profiler, complain, environment, identity};
+use super::complaint::complain;
+use super::handle::{Inner, Profiler};
+use super::{environment, identity};
 #[cfg(feature = "perfetto")]
 use crate::config::LEAST_ROTATED;
 use crate::config::{Config, ConfigError, Domain, Gpu, Output, OwnSink, Parents};
@@ -91,7 +93,16 @@ pub struct ProfilerBuilder {
 /// Declares methods that set the setting of their name to their argument.
 macro_rules! setters {
     ($($(#[$attribute:meta])+ $setting:ident: $Type:ty;)+) => {
-        impl ProfilerBuilder {
+        impl Profiler {
+    /// Starts from the defaults: NVTX on, default domain, spans from INFO up, reports [`Tree`](crate::Report::Tree),
+    /// [`Calls`](crate::Report::Calls) where futures awaited at least 1 ms and 1 % of the time in spans, and
+    /// [`Ranges`](crate::Report::Ranges) to standard error.
+    pub fn builder() -> ProfilerBuilder {
+        ProfilerBuilder::default()
+    }
+}
+
+impl ProfilerBuilder {
             $(
                 $(#[$attribute])+
                 pub fn $setting(mut self, $setting: $Type) -> Self {

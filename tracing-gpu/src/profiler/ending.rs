@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering
 use std::time::{Duration, Instant};
 
 use nvtx_rs::environment::variable;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use range_report::stats::Lean;
 use range_report::{RenderOptions, Report, Summary, TreeNode};
 
 use super::builder::printed_in;
-use super::{Inner, NVTX_OWNER, Profiler, complain};
+use super::complaint::complain;
+use super::handle::{Inner, NVTX_OWNER, Profiler};
+use super::phase::LONGEST_WAIT;
 use crate::config::{DEFAULT_REPORTS, Output};
 use crate::drain::{Cut, End};
 use crate::outputs;
@@ -29,60 +31,11 @@ static LIVE: Mutex<Vec<&'static Inner>> = Mutex::new(Vec::new());
 /// list is locked.
 static LIVE_IN: AtomicU32 = AtomicU32::new(0);
 
-/// How long a finish waits at most for another thread's finish.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
-
 /// How long the end of the process waits for the GPU in total.
 const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// Shorter total awaiting gets no table of calls, unless it is asked for.
 const LEAST_AWAITED_NS: u128 = 1_000_000;
-
-/// The phase of a profiler's end.
-#[derive(Debug, Default)]
-pub(super) struct Ending {
-    phase: Mutex<Phase>,
-    done: Condvar,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
-    #[default]
-    Running,
-    /// The thread with this number finishes the profiler.
-    Finishing(u64),
-    Done,
-}
-
-impl Ending {
-    /// Returns whether the calling thread must finish the profiler. If another thread is finishing it, waits until that
-    /// thread has printed: the process may end right after this call, and would cut the report off.
-    fn begin(&self) -> bool {
-        let mut phase = self.phase.lock();
-        match *phase {
-            Phase::Running => {
-                *phase = Phase::Finishing(engine::number());
-                return true;
-            }
-            Phase::Finishing(thread) if thread != engine::number() => {
-                self.done.wait_while_for(&mut phase, |phase| *phase != Phase::Done, LONGEST_WAIT);
-            }
-            Phase::Finishing(_) | Phase::Done => {}
-        }
-        false
-    }
-
-    /// Whether the end has begun.
-    #[cfg(feature = "cuda")]
-    pub(super) fn has_begun(&self) -> bool {
-        *self.phase.lock() != Phase::Running
-    }
-
-    fn complete(&self) {
-        *self.phase.lock() = Phase::Done;
-        self.done.notify_all();
-    }
-}
 
 impl Profiler {
     /// Ends the measurement and prints the reports. Ranges open on this thread are ended and counted, marked as cut;
@@ -110,7 +63,7 @@ impl Profiler {
     #[doc(hidden)]
     pub fn finish_on_signal(&self) {
         if self.inner.config.on_signal != Some(false) {
-            super::watch_signals();
+            watch_signals();
         }
     }
 
@@ -372,6 +325,14 @@ fn together(errors: Vec<io::Error>) -> io::Result<()> {
     let Some(kind) = errors.first().map(io::Error::kind) else { return Ok(()) };
     let lines: Vec<String> = errors.iter().map(io::Error::to_string).in_vec();
     Err(io::Error::new(kind, lines.join("\n")))
+}
+
+/// Finishes the profilers before a signal ends the process.
+pub(super) fn watch_signals() {
+    #[cfg(all(unix, feature = "signals"))]
+    if let Err(error) = crate::signals::finish_on_signal(finish_all) {
+        complain(&format!("SIGINT and SIGTERM print no report: cannot start the thread for it: {error}"));
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use gpu_activity::cupti::now;
 use gpu_activity::timed::Queue;
 
-use super::{Inner, Profiler};
+use super::complaint::complain;
+use super::handle::{Inner, Profiler};
 use crate::collector::Collector;
 use crate::config::Gpu;
 
@@ -146,7 +147,7 @@ impl Inner {
             }
             Ok::<_, String>(collector)
         };
-        let collector = *self.timed.get_or_try_init(start).inspect_err(|error| super::complain(error)).ok()?;
+        let collector = *self.timed.get_or_try_init(start).inspect_err(|error| complain(error)).ok()?;
         if self.ending.has_begun() {
             collector.finish(true); // the end may have missed it
         }

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use super::{Profiler, ProfilerBuilder, complain};
+use super::builder::ProfilerBuilder;
+use super::complaint::complain;
+use super::handle::Profiler;
 use crate::config::ConfigError;
 
 /// The result of the first [`init`]. Only the wording of a later one's message depends on it, so relaxed ordering

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use parking_lot::Mutex;
 use range_report::export::Metrics;
 
-use super::{Profiler, Windows};
+use super::handle::Profiler;
+use super::windows::Windows;
 
 /// The metrics of a profiler, for a `/metrics` route: counters and histograms that never become smaller.
 ///

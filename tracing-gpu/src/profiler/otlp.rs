@@ -10,15 +10,16 @@ use opentelemetry_otlp::{ExporterBuildError, MetricExporter, Protocol, WithExpor
 use opentelemetry_sdk::metrics::Temporality;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
-use parking_lot::{Condvar, Mutex};
 use range_report::Summary;
 use range_report::export::Metrics;
 use tracing_core::dispatcher::{self, Dispatch};
 
+use super::complaint::complain;
 use super::environment::variable;
-use super::{Inner, complain};
+use super::handle::Inner;
+use super::pusher::{Pusher, Shared};
 use crate::config::LEAST_EVERY;
-use crate::drain::{Cursor, End};
+use crate::drain::End;
 use crate::process::{spawn, without_signals};
 use message::Resource;
 use post::Post;
@@ -29,52 +30,6 @@ const LAST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long the time between pushes is, and how long one may take, unless it is set.
 const EVERY: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What the pushing thread and the end of the profiler tell each other.
-#[derive(Debug, Default)]
-pub(super) struct Pusher {
-    cursor: Mutex<Cursor>,
-    shared: Mutex<Shared>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    /// The last window, for the thread.
-    last: Option<Box<Summary>>,
-    /// Whether the thread has to end.
-    stop: bool,
-    /// Whether the thread has ended.
-    ended: bool,
-    pushes: u64,
-    failed: u64,
-    /// Why the last push that failed did.
-    error: String,
-}
-
-impl Pusher {
-    /// Ends the thread without a last push.
-    pub(super) fn stop(&self) {
-        self.shared.lock().stop = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits until it is time, or until the profiler ends. Returns whether it ends, and the last window.
-    fn wait(&self, until: Instant) -> (bool, Option<Box<Summary>>) {
-        let mut shared = self.shared.lock();
-        while !shared.stop && !self.changed.wait_until(&mut shared, until).timed_out() {}
-        (shared.stop, shared.last.take())
-    }
-
-    fn count(&self, result: Result<(), String>) {
-        let mut shared = self.shared.lock();
-        shared.pushes += 1;
-        if let Err(error) = result {
-            shared.failed += 1;
-            shared.error = error;
-        }
-    }
-}
 
 impl Inner {
     /// Starts the thread that pushes metrics, if the settings ask for it.

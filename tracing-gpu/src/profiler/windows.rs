@@ -1,13 +1,14 @@
 //! Windows: summaries of what came since a cursor's last one, and the thread that writes one at regular intervals.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use range_report::Summary;
 
-use super::{Inner, Profiler, complain};
+use super::complaint::complain;
+use super::handle::{Inner, Profiler};
+use super::periodic::Periodic;
 use crate::drain::{Cursor, End};
 use crate::outputs;
 use crate::process::{spawn, without_signals};
@@ -68,27 +69,6 @@ impl Profiler {
     #[must_use]
     pub fn window(&self) -> Summary {
         self.inner.window(&self.inner.cursor, None)
-    }
-}
-
-/// Writes windows at regular intervals.
-#[derive(Debug, Default)]
-pub(super) struct Periodic {
-    cursor: Mutex<Cursor>,
-    stop: AtomicBool,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    /// The last complaint, which is not repeated.
-    complaint: Mutex<String>,
-}
-
-impl Periodic {
-    /// Ends the thread.
-    pub(super) fn stop(&self) {
-        self.stop.store(true, Relaxed);
-        if let Some(thread) = self.thread.lock().take() {
-            thread.thread().unpark();
-            let _panicked = thread.join();
-        }
     }
 }
 
