@@ -68,9 +68,8 @@ const LIBRARIES: &[(&str, &[&[&str]])] = &[
 ];
 
 /// Files that may import each other for now, by the start of their path, with the reason.
-const CIRCLES: &[(&str, &str)] = &[
-    ("tracing-gpu/src/thread/", "engine and state of a thread name each other, and both hold the launch log"),
-];
+const CIRCLES: &[(&str, &str)] =
+    &[("tracing-gpu/src/thread/", "engine and state of a thread name each other, and both hold the launch log")];
 
 /// Code that only takes and returns data, except for files that a caller names.
 const PURE: &[&str] = &[
