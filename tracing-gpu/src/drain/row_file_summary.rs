@@ -18,7 +18,7 @@ use crate::session::row_log::reading::RowLog;
 use crate::thread::call_row::{self, CallCopy};
 use crate::thread::row::{self, RowCopy};
 use crate::thread::rows::FIRST_ROWS;
-use crate::thread::state::{OPEN_WORDS, open_in_file};
+use crate::thread::state::image::{OPEN_WORDS, open_in_file};
 
 /// A summary from the row file of a process.
 #[doc(hidden)]
@@ -49,7 +49,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
     let (mut rows, mut ends): (Vec<(RangeKey, RowCopy)>, Vec<usize>) = Default::default();
     let mut is_whole = !log.is_incomplete();
     let mut last = None;
-    for (thread, node, key, image) in log.rows(row::WORDS, FIRST_ROWS, row::SAMPLES) {
+    for (thread, node, key, image) in log.rows(row::image::WORDS, FIRST_ROWS, row::image::SAMPLES) {
         if last.replace(thread).is_some_and(|last| last != thread) {
             ends.push(rows.len());
         }
@@ -58,7 +58,7 @@ pub fn read_row_file(path: &Path, snapshot: Option<Summary>) -> io::Result<RowFi
         rows.push((key, row));
     }
     ends.push(rows.len());
-    let call_rows = log.call_rows(call_row::WORDS, call_row::SAMPLES);
+    let call_rows = log.call_rows(call_row::image::WORDS, call_row::image::SAMPLES);
     let (call_rows, torn): (Vec<_>, Vec<_>) =
         call_rows.map(|(identity, image)| CallCopy::in_image(identity, &image)).unzip();
     is_whole &= !torn.contains(&true);

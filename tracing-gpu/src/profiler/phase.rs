@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::thread::engine;
+use crate::thread::number::number;
 
 /// How long a finish waits at most for another thread's finish.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -32,10 +32,10 @@ impl Ending {
         let mut phase = self.phase.lock();
         match *phase {
             Phase::Running => {
-                *phase = Phase::Finishing(engine::number());
+                *phase = Phase::Finishing(number());
                 return true;
             }
-            Phase::Finishing(thread) if thread != engine::number() => {
+            Phase::Finishing(thread) if thread != number() => {
                 self.done.wait_while_for(&mut phase, |phase| *phase != Phase::Done, LONGEST_WAIT);
             }
             Phase::Finishing(_) | Phase::Done => {}

@@ -19,7 +19,7 @@ use crate::process::monotonic_ns;
 use crate::row_file::RowFileTail;
 use crate::session::catalog::Limits;
 use crate::session::row_log::reading::RowLog;
-use crate::thread::state::{OPEN_BYTES, innermost_in_file};
+use crate::thread::state::image::{OPEN_BYTES, innermost_in_file};
 
 /// The longest pause between two searches for new files: two changes of the folder may have the same time.
 const SEARCH: Duration = Duration::from_millis(500);

@@ -13,9 +13,7 @@ use crate::record::CallIdentity;
 use crate::sync::AtomicU64;
 
 #[cfg(all(target_os = "linux", feature = "command"))]
-mod image;
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub(crate) use image::{SAMPLES, WORDS};
+pub(crate) mod image;
 
 /// The calls of a node that ended on one thread, in ticks. Eight such rows fill a page of a file.
 #[derive(Debug, Default)]

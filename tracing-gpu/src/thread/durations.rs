@@ -9,9 +9,7 @@ use crate::samples::Samples;
 use crate::sync::AtomicU64;
 
 #[cfg(all(target_os = "linux", feature = "command"))]
-mod image;
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub(super) use image::SAMPLES;
+pub(super) mod image;
 
 /// Part of a row. The row writes the sums within [`Sequence::change`](super::sequence::Sequence::change), and keeps
 /// single durations before that, because a reader reads only as many as the count. So no reader waits for an

@@ -24,16 +24,18 @@
 //! the time of a request of the benchmark `requests`. Elsewhere `inline` does as well.
 
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use range_report::stats::{Lean, order};
 
 use super::hand_over::HandOver;
+use super::number::number;
 use super::slab::MAX_THREADS;
 use super::state::ThreadState;
 use super::tape::Record;
+use super::woken::WOKEN;
 use crate::chunked::Chunked;
 use crate::clock::Moment;
 use crate::process;
@@ -93,12 +95,8 @@ thread_local! {
     static RECORDING: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
     /// The same for the path `on_stream`.
     static ON_STREAM: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// When the future that this thread polls was woken; 0 where it is not known, or a call has taken it.
-    static WOKEN: Cell<(Moment, Owed)> = const { Cell::new((0, Owed::NONE)) };
     /// The state of the engine that was last called on this thread.
     static LAST: Cell<Option<&'static ThreadState>> = const { Cell::new(None) };
-    /// A number for this thread, which is valid even while its thread-locals are destroyed; 0 before it has a state.
-    static THREAD: Cell<u64> = const { Cell::new(0) };
     /// All states of this thread. The destructor returns them when the thread ends.
     static HELD: ThreadStates = const { ThreadStates(RefCell::new(Vec::new())) };
 }
@@ -137,20 +135,10 @@ pub(crate) fn look_again() {
     choose_paths(LAST.get());
 }
 
-/// In place of a time: the future is polled again, and was not woken.
-pub(crate) const NOT_WOKEN: Moment = 1;
-/// In place of a time: tokio tells when the task that is polled was woken.
-pub(crate) const BY_TASK: Moment = 2;
-
 /// This thread is about to poll a future that was woken then, or has done so (0).
 pub(crate) fn polls_woken(woken: Moment, by: &Owed) {
     WOKEN.set((woken, *by));
     LAST.get().into_iter().for_each(|thread| thread.set_woken(woken, by));
-}
-
-/// Whether this thread polls a future that was woken before.
-pub(crate) fn is_following() -> bool {
-    WOKEN.get().0 != 0
 }
 
 /// To whom those owe their wait that this thread wakes now.
@@ -179,15 +167,6 @@ fn choose_paths(thread: Option<&'static ThreadState>) {
 fn has_streams(thread: &ThreadState) -> bool {
     let session = thread.session;
     session.gpu && (stream::current() != 0 || session.has_streams() || thread.pairs.any())
-}
-
-/// A number for the calling thread, even while it is being torn down.
-pub(crate) fn number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    if THREAD.get() == 0 {
-        THREAD.set(NEXT.fetch_add(1, Relaxed));
-    }
-    THREAD.get()
 }
 
 impl Engine {
@@ -358,7 +337,7 @@ impl Engine {
             self.session.drop_span();
             return None;
         }
-        let Some(thread) = ThreadState::new(&self.session, index as u32) else {
+        let Some(thread) = ThreadState::new(&self.session, index as u32, look_again) else {
             drop(threads);
             self.session.drop_span();
             return None;
@@ -382,7 +361,7 @@ impl Engine {
         if !thread.stack.is_empty() {
             let mut threads = self.threads.lock();
             if threads.orphans.len() < ORPHANS {
-                threads.orphans.push((THREAD.get(), thread));
+                threads.orphans.push((number(), thread));
                 return;
             }
         }
@@ -468,7 +447,7 @@ impl Engine {
         });
         let orphan = || {
             let mut threads = self.threads.lock();
-            let of_this_thread = threads.orphans.iter().position(|(thread, _)| *thread == THREAD.get())?;
+            let of_this_thread = threads.orphans.iter().position(|(thread, _)| *thread == number())?;
             Some(threads.orphans.swap_remove(of_this_thread).1)
         };
         let thread = held.ok().flatten().or_else(orphan)?;

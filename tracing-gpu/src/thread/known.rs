@@ -10,9 +10,9 @@ use tracing_core::Metadata;
 
 use super::call_row::CallRow;
 use super::gate::Gate;
+use super::in_file::{call_rows_in_file, rows_in_file};
 use super::row::RowIdentity;
 use super::rows::{CallRows, Rows};
-use super::state::{call_rows_in_file, rows_in_file};
 use crate::own_stack::on_own_stack;
 use crate::record::{CallIdentity, Place, RangeKey};
 use crate::session::Session;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use range_report::stats::order;
 use range_report::stats::{Keyed, Lean};
 
-use super::engine;
+use super::number::number;
 use crate::clock::Ticks;
 use crate::record::InstanceId;
 
@@ -51,7 +51,7 @@ pub(crate) struct OpenLifetimes {
 impl Lifetime {
     /// Whether the calling thread began it.
     pub(super) fn is_of_this_thread(&self) -> bool {
-        self.thread == engine::number()
+        self.thread == number()
     }
 }
 
@@ -65,7 +65,7 @@ impl Lifetimes {
         takes_calls: bool,
         name: impl Fn() -> String,
     ) {
-        let thread = engine::number();
+        let thread = number();
         let all = self.0.get_or_insert_default();
         let (_, thread_name) = match all.last.take_if(|(last, _)| *last == thread) {
             Some(last) => all.last.insert(last),

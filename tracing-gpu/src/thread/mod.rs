@@ -12,6 +12,7 @@ mod durations;
 pub(crate) mod engine;
 mod gate;
 mod hand_over;
+mod in_file;
 mod known;
 #[cfg(feature = "cuda")]
 pub(crate) mod launch_log;
@@ -23,6 +24,7 @@ pub(crate) mod lifetimes;
 mod note_line;
 #[cfg(feature = "cuda")]
 pub(crate) mod notes;
+pub(crate) mod number;
 pub(crate) mod numbers;
 mod open_pairs;
 #[cfg(feature = "injection")]
@@ -36,3 +38,4 @@ pub(crate) mod stack;
 pub(crate) mod state;
 pub(crate) mod tape;
 pub(crate) mod waits;
+pub(crate) mod woken;

@@ -16,9 +16,7 @@ use crate::sync::{AtomicU64, AtomicUsize, RECENT};
 use range_report::stats::Distribution;
 
 #[cfg(all(target_os = "linux", feature = "command"))]
-mod image;
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub(crate) use image::{SAMPLES, WORDS};
+pub(crate) mod image;
 
 /// The constant part of a row.
 #[derive(Clone, Copy, Debug)]

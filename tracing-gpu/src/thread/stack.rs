@@ -13,9 +13,7 @@ use crate::sync::{AtomicU32, AtomicU64, fence};
 use range_report::stats::Lean;
 
 #[cfg(all(target_os = "linux", feature = "command"))]
-mod image;
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub(super) use image::{WORDS, open_of_words};
+pub(super) mod image;
 
 /// Stands for a foreign range in place of a span. No span has this number.
 pub(crate) const NO_SPAN: u64 = 0;

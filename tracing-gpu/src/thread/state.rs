@@ -10,7 +10,6 @@ use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, MutexGuard};
 use tracing_core::Metadata;
 
-use self::exits::Shell;
 use super::caches::{Children, Remembered};
 use super::call_row::CallRow;
 use super::coincidence::Coincidences;
@@ -45,17 +44,13 @@ mod exits;
 #[cfg(feature = "injection")]
 mod foreign;
 #[cfg(all(target_os = "linux", feature = "command"))]
-mod image;
+pub(crate) mod image;
 mod launches;
 mod new;
 mod spans;
 mod task_wakes;
 #[cfg(all(test, target_pointer_width = "64", feature = "cuda"))]
 mod tests;
-
-#[cfg(all(target_os = "linux", feature = "command"))]
-pub(crate) use image::{OPEN_BYTES, OPEN_WORDS, innermost_in_file, open_in_file};
-pub(super) use new::{call_rows_in_file, rows_in_file};
 
 /// The largest number of exits on other threads that are kept until their thread reads them.
 const TOLD: usize = 1024;
@@ -80,7 +75,7 @@ pub(crate) struct ThreadState {
     pub(super) credits: Credits,
     pub(super) thresholds: Thresholds,
     pub(crate) session: &'static Session,
-    /// When the future that is polled now was woken; 0 where it is not known, or [`BY_TASK`](super::engine::BY_TASK).
+    /// When the future that is polled now was woken; 0 where it is not known, or [`BY_TASK`](super::woken::BY_TASK).
     pub(super) woken: AtomicU64,
     /// Whether what ends on this thread is noted, also after a poll.
     has_endings: AtomicBool,
@@ -117,6 +112,8 @@ pub(crate) struct ThreadState {
     call_rows: CallRows,
     /// The name of the thread.
     pub(crate) name: Mutex<String>,
+    /// Chooses the paths of this thread's entries and exits again.
+    choose_paths: fn(),
     /// The drop time of the last front end whose drop this thread has handled.
     left: AtomicU64,
     /// Present after the first event.
@@ -197,22 +194,6 @@ impl ThreadState {
         if self.has_untracked.swap(false, Relaxed) {
             self.known.lock().untracked.clear();
         }
-    }
-
-    /// Ends every range that is open on this thread. Returns their places, innermost first.
-    pub(crate) fn unwind(&self) -> Vec<Place> {
-        self.unwind_at(None)
-    }
-
-    /// The same, at this time.
-    fn unwind_at(&self, end: Option<Ticks>) -> Vec<Place> {
-        self.told.lock().clear();
-        self.forget_untracked();
-        self.read_before_ends();
-        let places = self.stack.unwind(&mut Shell { thread: self, values: None, end });
-        self.launches.end_gone(&self.around(), end.unwrap_or_else(|| self.now()));
-        self.pairs.end_all(&self.session.streams);
-        places
     }
 
     /// Handles events since this thread's last callback: the drop of its front end, the start of a window.

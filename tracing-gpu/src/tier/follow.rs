@@ -12,6 +12,7 @@ use pin_project_lite::pin_project;
 use crate::clock::{Moment, moment};
 use crate::session::owed::Owed;
 use crate::thread::engine;
+use crate::thread::woken::NOT_WOKEN;
 
 /// Follows who wakes a future, and so how long its call is *ready*: woken, but not polled yet because all workers are
 /// busy. Without it that time counts as another wait.
@@ -98,7 +99,7 @@ impl<F: Future> Future for Follow<F> {
         };
         // Others poll it, too: the rest of its task was woken. It waits on, for what it has waited so far.
         let is_again = woken == 0 && !is_first;
-        engine::polls_woken(if is_again { engine::NOT_WOKEN } else { woken }, &by);
+        engine::polls_woken(if is_again { NOT_WOKEN } else { woken }, &by);
         let result = this.future.poll(&mut Context::from_waker(waker));
         engine::polls_woken(0, &Owed::NONE);
         result

@@ -12,7 +12,7 @@ use crate::thread::sequence::is_torn;
 pub(crate) const WORDS: usize = size_of::<CallRow>() / 8;
 
 /// Offset in a row that owns its latencies.
-pub(crate) const SAMPLES: usize = offset_of!(CallRow, latencies) + durations::SAMPLES;
+pub(crate) const SAMPLES: usize = offset_of!(CallRow, latencies) + durations::image::SAMPLES;
 
 impl<'a> CallCopy<'a> {
     /// The row of a process that has ended, and whether its thread was stopped during a change of the row.

@@ -13,7 +13,7 @@ use crate::thread::sequence::is_torn;
 pub(crate) const WORDS: usize = size_of::<Row>() / 8;
 
 /// Offset in a row that owns its durations.
-pub(crate) const SAMPLES: usize = offset_of!(Row, durations) + durations::SAMPLES;
+pub(crate) const SAMPLES: usize = offset_of!(Row, durations) + durations::image::SAMPLES;
 
 impl RowCopy {
     /// The row of a process that has ended, and whether its thread was stopped during a change of the sums, which are

@@ -14,8 +14,8 @@ use crate::span::fields::Fields;
 use crate::span::values::{Changing, SpanValues};
 use crate::stream::{self, StartedPair};
 use crate::thread::coincidence::{self, PollWait, Task, Waiter};
-use crate::thread::engine::{self, BY_TASK, NOT_WOKEN};
 use crate::thread::numbers::{Created, Numbers};
+use crate::thread::woken::{BY_TASK, NOT_WOKEN, is_following};
 
 /// Entries. Places belong to this thread.
 impl ThreadState {
@@ -146,7 +146,7 @@ impl ThreadState {
     #[inline(never)]
     fn infer(&self, place: Place, call: &Call, now: Ticks, waited: u64) {
         // Who ended the wait of the call around this one is told.
-        if engine::is_following() {
+        if is_following() {
             return;
         }
         let Some(endings) = self.session.endings.make(self.index) else { return };
@@ -227,7 +227,7 @@ impl ThreadState {
     fn set_looks_again(&self) {
         let looks_again = self.coincidences.get().is_some_and(|all| all.looks_again());
         if self.looks_again.swap(looks_again, Relaxed) != looks_again {
-            engine::look_again();
+            (self.choose_paths)();
         }
     }
 

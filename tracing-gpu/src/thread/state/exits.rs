@@ -17,7 +17,6 @@ use crate::span::site::site_key;
 use crate::stream;
 use crate::thread::call_row::{CallRow, CallSums, ServedSums};
 use crate::thread::cpu_time::Clocks;
-use crate::thread::engine;
 use crate::thread::stack::Ranges;
 use crate::thread::tape::{CallRecord, RangeRecord};
 
@@ -198,6 +197,22 @@ impl ThreadState {
         }
     }
 
+    /// Ends every range that is open on this thread. Returns their places, innermost first.
+    pub(crate) fn unwind(&self) -> Vec<Place> {
+        self.unwind_at(None)
+    }
+
+    /// The same, at this time.
+    pub(super) fn unwind_at(&self, end: Option<Ticks>) -> Vec<Place> {
+        self.told.lock().clear();
+        self.forget_untracked();
+        self.read_before_ends();
+        let places = self.stack.unwind(&mut Shell { thread: self, values: None, end });
+        self.launches.end_gone(&self.around(), end.unwrap_or_else(|| self.now()));
+        self.pairs.end_all(&self.session.streams);
+        places
+    }
+
     /// Counts a misnested exit for two call sites: of the exited range, and of the range above it, which is still open.
     /// The guard of either may be held too long; the report finds out which.
     fn count_misnested(&self, exited_and_above: &[Place]) {
@@ -270,7 +285,7 @@ impl ThreadState {
     #[inline(always)]
     pub(super) fn left_pair(&self) {
         if !self.pairs.any() && stream::current() == 0 {
-            engine::look_again(); // the stream was left before the range
+            (self.choose_paths)(); // the stream was left before the range
         }
     }
 

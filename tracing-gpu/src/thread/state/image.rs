@@ -8,7 +8,7 @@ use range_report::stats::Lean;
 use super::ThreadState;
 use crate::clock::Ticks;
 use crate::record::Place;
-use crate::thread::stack::{WORDS, open_of_words};
+use crate::thread::stack::image::{WORDS, open_of_words};
 
 /// Words of a state up to its rows: the argument of [`open_in_file`].
 pub(crate) const OPEN_WORDS: usize = offset_of!(ThreadState, rows) / 8;

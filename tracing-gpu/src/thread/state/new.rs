@@ -6,7 +6,6 @@
 
 use std::alloc::Layout;
 use std::mem::offset_of;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 
 use once_cell::sync::OnceCell;
@@ -18,7 +17,6 @@ use crate::process;
 use crate::row_file::Lost;
 use crate::session::Session;
 use crate::session::calls::table::Spare;
-use crate::thread::call_row::CallRow;
 use crate::thread::cpu_time::Credits;
 use crate::thread::gate::{Gate, RowsWindow};
 use crate::thread::launch_log::LaunchLog;
@@ -52,7 +50,7 @@ macro_rules! write_fields {
 
 impl ThreadState {
     /// A state that stays for good; `None` if there is no memory.
-    pub(crate) fn new(session: &'static Session, index: u32) -> Option<&'static Self> {
+    pub(crate) fn new(session: &'static Session, index: u32, choose_paths: fn()) -> Option<&'static Self> {
         let place: *mut Self = process::map_zeroed(Layout::new::<Self>())?.cast();
         // SAFETY: the memory is zeroed, has room for a state, is aligned, stays, and belongs to nobody else. Each field
         // is written, here or by the two functions, or may be zero: the two caches and the processor time consist of
@@ -97,42 +95,13 @@ impl ThreadState {
                 coincidences: OnceCell::new(),
                 call_rows: CallRows::new(),
                 name: Mutex::default(),
+                choose_paths: choose_paths,
                 left: AtomicU64::new(session.front_end.left()),
                 #[cfg(feature = "injection")]
                 openacc: OnceCell::new(),
             });
             Some(&*place)
         }
-    }
-}
-
-/// Rows with these numbers in the session's row file, if it has one.
-pub(in crate::thread) fn rows_in_file(session: &Session, thread: u32, rows: Range<usize>) -> Option<&'static [Row]> {
-    let (offset, rows_there) = new_in_file(session, rows.len())?;
-    session.log_rows(thread, rows.start, offset);
-    Some(rows_there)
-}
-
-/// Rows in that file for new kinds of calls.
-pub(in crate::thread) fn call_rows_in_file(session: &Session) -> Option<&'static [CallRow]> {
-    const AT_ONCE: usize = 8; // a page
-    new_in_file(session, AT_ONCE).map(|(_, rows)| rows)
-}
-
-/// New rows in the file, which fill whole pages, and their offset in the file.
-fn new_in_file<R: Default + 'static>(session: &Session, count: usize) -> Option<(u64, &'static [R])> {
-    let file = session.row_file.as_ref()?;
-    // SAFETY: new memory of whole pages with room for these rows. Each row is written before it is read.
-    unsafe {
-        let Some((offset, memory)) = file.map_more(count * size_of::<R>(), None) else {
-            file.count(Lost::Rows);
-            return None;
-        };
-        #[cfg(unix)]
-        process::show_to_leak_checker(memory.cast(), count * size_of::<R>());
-        let first = memory.cast::<R>();
-        (0..count).for_each(|row| first.add(row).write(R::default()));
-        Some((offset, std::slice::from_raw_parts(first, count)))
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::ThreadState;
 use crate::clock::Ticks;
 use crate::session::calls::Call;
-use crate::thread::engine::BY_TASK;
 use crate::thread::waits::PolledTask;
+use crate::thread::woken::BY_TASK;
 
 impl ThreadState {
     /// Here a task of tokio is woken.

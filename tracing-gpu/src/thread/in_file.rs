@@ -1,0 +1,40 @@
+//! Rows in the session's row file, which is read where the process was killed.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use super::call_row::CallRow;
+use super::row::Row;
+use crate::process;
+use crate::row_file::Lost;
+use crate::session::Session;
+
+/// Rows with these numbers in the session's row file, if it has one.
+pub(super) fn rows_in_file(session: &Session, thread: u32, rows: Range<usize>) -> Option<&'static [Row]> {
+    let (offset, rows_there) = new_in_file(session, rows.len())?;
+    session.log_rows(thread, rows.start, offset);
+    Some(rows_there)
+}
+
+/// Rows in that file for new kinds of calls.
+pub(super) fn call_rows_in_file(session: &Session) -> Option<&'static [CallRow]> {
+    const AT_ONCE: usize = 8; // a page
+    new_in_file(session, AT_ONCE).map(|(_, rows)| rows)
+}
+
+/// New rows in the file, which fill whole pages, and their offset in the file.
+fn new_in_file<R: Default + 'static>(session: &Session, count: usize) -> Option<(u64, &'static [R])> {
+    let file = session.row_file.as_ref()?;
+    // SAFETY: new memory of whole pages with room for these rows. Each row is written before it is read.
+    unsafe {
+        let Some((offset, memory)) = file.map_more(count * size_of::<R>(), None) else {
+            file.count(Lost::Rows);
+            return None;
+        };
+        #[cfg(unix)]
+        process::show_to_leak_checker(memory.cast(), count * size_of::<R>());
+        let first = memory.cast::<R>();
+        (0..count).for_each(|row| first.add(row).write(R::default()));
+        Some((offset, std::slice::from_raw_parts(first, count)))
+    }
+}
