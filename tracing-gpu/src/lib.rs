@@ -147,7 +147,7 @@
 //! - `otlp`: `ProfilerBuilder::otlp`, the same figures pushed to an OpenTelemetry collector. Sets `server`. Takes
 //!   `opentelemetry-otlp`, `opentelemetry-proto`, `opentelemetry_sdk`, `prost`, and `ureq` without TLS.
 //! - `perfetto`: `ProfilerBuilder::perfetto` and `rotate`, timelines in Perfetto's own format; timelines whose name
-//!   ends in `.gz`. Takes `flate2` and `prost`.
+//!   ends in `.gz`. Sets `json`. Takes `flate2` and `prost`.
 //! - `sqlite`: `ProfilerBuilder::sqlite`. SQLite is built from its sources, which takes a C compiler.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

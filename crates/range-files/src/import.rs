@@ -47,12 +47,12 @@ pub fn timeline(path: &Path, identity: &Identity, scratch: &Path, new: NewSink<'
 }
 
 /// The summaries in a timeline of `Perfetto`, of which a joined one has several. A process has none if it was
-/// killed or its profiler was built without the feature `json`; and any other file has none.
+/// killed; and any other file has none.
 ///
 /// # Errors
 ///
 /// If the file cannot be read.
-#[cfg(all(feature = "perfetto", feature = "json"))]
+#[cfg(feature = "perfetto")]
 pub fn summaries(path: &Path) -> Result<Vec<range_report::Summary>, ImportError> {
     let unreadable = |error: std::io::Error| ImportError::Unreadable(error.to_string());
     perfetto::summaries(File::open(path).map_err(unreadable)?)

@@ -166,7 +166,6 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// Writes the summary as a block of its own.
-    #[cfg(feature = "json")]
     fn summary(&mut self, summary: &Summary) -> io::Result<()> {
         let mut json = Vec::new();
         summary.write_json(&mut json)?;
@@ -191,11 +190,6 @@ impl<W: Write> Perfetto<W> {
         );
         self.write_block()?;
         self.written += std::mem::take(&mut self.unfinished);
-        Ok(())
-    }
-
-    #[cfg(not(feature = "json"))]
-    fn summary(&mut self, _: &Summary) -> io::Result<()> {
         Ok(())
     }
 }

@@ -45,7 +45,6 @@ pub(super) fn perfetto(from: File, identity: &Identity, scratch: &Path, new: New
 }
 
 /// The summaries in a timeline: one of each process that was not killed.
-#[cfg(feature = "json")]
 pub(super) fn summaries(from: File) -> Result<Vec<Summary>> {
     let mut blocks = Blocks::new(BufReader::new(from));
     let (mut all, mut last) = (Vec::new(), Vec::new());
@@ -81,14 +80,8 @@ fn summary_in(data: &InternedData) -> Option<String> {
     json.text.clone().filter(|_| key.text.as_deref() == Some(SUMMARY))
 }
 
-#[cfg(feature = "json")]
 fn of_json(json: &str) -> Option<Summary> {
     Summary::read_json(json.as_bytes()).ok()
-}
-
-#[cfg(not(feature = "json"))]
-fn of_json(_: &str) -> Option<Summary> {
-    None
 }
 
 /// A sink that ends with the summary of the file.

@@ -238,7 +238,7 @@ fn a_trace_that_is_cut_off_is_read_up_to_there() {
 }
 
 /// A timeline that is cut anywhere is read up to its last whole block, and says where it was cut.
-#[cfg(all(feature = "perfetto", feature = "json"))]
+#[cfg(feature = "perfetto")]
 #[test]
 fn a_timeline_that_is_cut_at_any_byte_is_read_up_to_its_last_block() {
     use crate::Perfetto;
@@ -311,7 +311,7 @@ fn a_timeline_that_is_cut_at_any_byte_is_read_up_to_its_last_block() {
 }
 
 /// The page of a timeline has the tables of the run, and of one that is cut, a line that says so.
-#[cfg(all(feature = "perfetto", feature = "json", feature = "html"))]
+#[cfg(all(feature = "perfetto", feature = "html"))]
 #[test]
 fn a_page_of_a_timeline() {
     use crate::Perfetto;

@@ -53,7 +53,7 @@ fn an_unfinished_block_is_overwritten() {
         }
         file.end(&Summary::default(), 0).unwrap();
         let found = blocks(file.out.get_ref());
-        assert_eq!(found.len(), if cfg!(feature = "json") { 2 } else { 1 });
+        assert_eq!(found.len(), 2);
         assert_eq!((count(&found, SLICE_BEGIN), count(&found, SLICE_END)), (30, 30), "{more}");
     }
 }

@@ -296,7 +296,7 @@ fn strings_and_devices_are_in_a_database_once() {
     assert_eq!(count(complete), 2);
 }
 
-#[cfg(all(feature = "perfetto", feature = "json"))]
+#[cfg(feature = "perfetto")]
 #[test]
 fn the_summaries_of_all_processes_are_read() {
     let folder = Folder::new("summaries");
