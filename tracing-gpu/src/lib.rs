@@ -132,7 +132,8 @@
 //! - `injection`: for a library that NVTX or an OpenACC runtime loads: `Profiler::nvtx_tool`, and `Profiler::openacc`,
 //!   which receives the events of that runtime. Takes `backtrace`.
 //! - `foreign`: `ProfilerBuilder::foreign_ranges`, NVTX ranges of C and C++ code in the program. It defines the symbol
-//!   `InitializeInjectionNvtx2_fnptr`, which NVTX's headers look for, so no other tool can be linked in.
+//!   `InitializeInjectionNvtx2_fnptr`, which NVTX's headers look for, so no other tool can be linked in. Sets
+//!   `injection`.
 //! - `html`: `ProfilerBuilder::html`, one page with the timeline, flame graphs and tables of a run, for a browser;
 //!   `Summary::write_html`, `Comparison::write_html`, `ProfilerBuilder::baseline`. Sets `json`. Takes `base64`.
 //! - `json`: `Summary::write_json` and `read_json` under a versioned JSON Schema (`Summary::JSON_SCHEMA`); `Serialize`
@@ -241,7 +242,7 @@ pub use range_files::import;
 pub use range_files::joined;
 #[cfg(feature = "json")]
 pub use range_report::JsonError;
-#[cfg(feature = "json")]
+#[cfg(any(feature = "json", feature = "server"))]
 pub use range_report::MergedTable;
 pub use range_report::export::CsvFlavor;
 #[cfg(feature = "html")]
@@ -250,7 +251,7 @@ pub use range_report::export::HtmlSink;
 pub use range_report::timeline;
 #[doc(inline)]
 pub use range_report::timeline::{ApiCalls, Graphs};
-#[cfg(feature = "json")]
+#[cfg(any(feature = "json", feature = "server"))]
 pub use range_report::{Comparison, compare};
 pub use range_report::{FindingKinds, RangeStyle, RenderOptions, Report, Summary, TableStyle, TreeNode, UnknownName};
 pub use range_report::{analysis, summary};

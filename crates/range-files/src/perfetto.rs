@@ -12,7 +12,7 @@
 //! | a call, a range of style start/end | the events of Chrome's format for it (`legacy_event`) |
 //! | an arrow | a number of a flow in both slices; if one of them is in a block before, the events of Chrome's format |
 //! | the run, the host, the rank and the time of the start | metadata |
-//! | the summary, with the feature `json` | a text of a sequence without events, at the end: viewers do not show it |
+//! | the summary | a text of a sequence without events, at the end: viewers do not show it |
 
 #[cfg(any(feature = "import", feature = "join"))]
 pub(crate) mod blocks;

@@ -90,10 +90,7 @@ pub struct ProfilerBuilder {
     pub(super) config: Config,
 }
 
-/// Declares methods that set the setting of their name to their argument.
-macro_rules! setters {
-    ($($(#[$attribute:meta])+ $setting:ident: $Type:ty;)+) => {
-        impl Profiler {
+impl Profiler {
     /// Starts from the defaults: NVTX on, default domain, spans from INFO up, reports [`Tree`](crate::Report::Tree),
     /// [`Calls`](crate::Report::Calls) where futures awaited at least 1 ms and 1 % of the time in spans, and
     /// [`Ranges`](crate::Report::Ranges) to standard error.
@@ -102,7 +99,10 @@ macro_rules! setters {
     }
 }
 
-impl ProfilerBuilder {
+/// Declares methods that set the setting of their name to their argument.
+macro_rules! setters {
+    ($($(#[$attribute:meta])+ $setting:ident: $Type:ty;)+) => {
+        impl ProfilerBuilder {
             $(
                 $(#[$attribute])+
                 pub fn $setting(mut self, $setting: $Type) -> Self {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use range_report::{Process, Summary};
 
 use super::periodic::Periodic;
-use super::phase::Ending;
+use super::phase::EndingPhase;
 #[cfg(feature = "otlp")]
 use super::pusher::Pusher;
 use crate::clock::Ticks;
@@ -91,7 +91,7 @@ pub(super) struct Inner {
     /// Pushes metrics, where the settings ask for it.
     #[cfg(feature = "otlp")]
     pub(super) pusher: OnceCell<Pusher>,
-    pub(super) ending: Ending,
+    pub(super) ending: EndingPhase,
 }
 
 impl Profiler {

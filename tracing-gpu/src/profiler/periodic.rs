@@ -1,4 +1,4 @@
-//! The thread that writes windows at regular intervals.
+//! What the thread that writes windows shares with the end of the profiler.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::drain::Cursor;
 
-/// Writes windows at regular intervals.
+/// Windows that are written at regular intervals.
 #[derive(Debug, Default)]
 pub(super) struct Periodic {
     pub(super) cursor: Mutex<Cursor>,

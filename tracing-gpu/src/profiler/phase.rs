@@ -11,7 +11,7 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// The phase of a profiler's end.
 #[derive(Debug, Default)]
-pub(super) struct Ending {
+pub(super) struct EndingPhase {
     phase: Mutex<Phase>,
     done: Condvar,
 }
@@ -25,7 +25,7 @@ enum Phase {
     Done,
 }
 
-impl Ending {
+impl EndingPhase {
     /// Returns whether the calling thread must finish the profiler. If another thread is finishing it, waits until that
     /// thread has printed: the process may end right after this call, and would cut the report off.
     pub(super) fn begin(&self) -> bool {

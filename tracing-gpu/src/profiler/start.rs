@@ -15,7 +15,7 @@ use super::ending::{finish_all, watch_signals};
 use super::gpu_folds;
 use super::handle::{Inner, NVTX_OWNER, Profiler};
 use super::identity;
-use super::phase::Ending;
+use super::phase::EndingPhase;
 use crate::collector::Collector;
 use crate::config::{Config, Gpu};
 use crate::outputs;
@@ -135,7 +135,7 @@ impl Inner {
             periodic: OnceCell::new(),
             #[cfg(feature = "otlp")]
             pusher: OnceCell::new(),
-            ending: Ending::default(),
+            ending: EndingPhase::default(),
             config,
         }));
         if inner.config.enabled {

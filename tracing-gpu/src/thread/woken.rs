@@ -8,10 +8,10 @@ use crate::session::owed::Owed;
 /// In place of a time: the future is polled again, and was not woken.
 pub(crate) const NOT_WOKEN: Moment = 1;
 /// In place of a time: tokio tells when the task that is polled was woken.
-pub(crate) const BY_TASK: Moment = 2;
+pub(super) const BY_TASK: Moment = 2;
 
 thread_local! {
-    /// 0 where it is not known, or a call has taken it; and who woke it.
+    /// When it was woken, 0 where that is not known or a call has taken it; and by whom.
     pub(super) static WOKEN: Cell<(Moment, Owed)> = const { Cell::new((0, Owed::NONE)) };
 }
 

@@ -142,7 +142,8 @@ impl CsvFlavor {
             text.push_str(&values.join(","));
             text.push_str("\r\n");
         }
-        out.write_all(text.as_bytes())
+        out.write_all(text.as_bytes())?;
+        out.flush()
     }
 }
 

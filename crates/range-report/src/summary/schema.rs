@@ -465,7 +465,7 @@ macro_rules! figures {
     };
     (@join $Row:ident { $($field:ident = $rule:ident $(($($of:ident),+))?;)* }) => {
         impl crate::summary::schema::Join for $Row {
-            #[inline] // compiled where it is used, mostly with the feature `merge`
+            #[inline] // compiled where it is used, mostly with the feature `compare`
             fn join(parts: &[&Self]) -> Self {
                 Self { $($field: figures!(@rule parts, $field, $rule $($($of),+)?),)* }
             }
