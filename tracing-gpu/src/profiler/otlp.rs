@@ -17,7 +17,7 @@ use tracing_core::dispatcher::{self, Dispatch};
 use super::complaint::complain;
 use super::environment::variable;
 use super::handle::Inner;
-use super::pusher::{Pusher, Shared};
+use super::pusher::{PushState, Pusher};
 use crate::config::LEAST_EVERY;
 use crate::drain::End;
 use crate::process::{spawn, without_signals};
@@ -76,7 +76,7 @@ impl Inner {
         (shared.last, shared.stop) = (Some(last), true);
         pusher.changed.notify_all();
         while !shared.ended && !pusher.changed.wait_until(&mut shared, until).timed_out() {}
-        let Shared { pushes, failed, error, .. } = &*shared;
+        let PushState { pushes, failed, error, .. } = &*shared;
         let late = format!(" The last one had not ended after {} s.", LAST_PATIENCE.as_secs());
         let late = if shared.ended { "" } else { &late };
         match failed {

@@ -11,12 +11,12 @@ use crate::drain::Cursor;
 #[derive(Debug, Default)]
 pub(super) struct Pusher {
     pub(super) cursor: Mutex<Cursor>,
-    pub(super) shared: Mutex<Shared>,
+    pub(super) shared: Mutex<PushState>,
     pub(super) changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct PushState {
     /// The last window, for the thread.
     pub(super) last: Option<Box<Summary>>,
     /// Whether the thread has to end.

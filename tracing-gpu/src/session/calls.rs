@@ -21,7 +21,7 @@ use std::sync::atomic::{
 use parking_lot::Mutex;
 
 use entry::Pauses;
-pub(crate) use entry::{Around, Entry, Evidence, Left};
+pub(crate) use entry::{Around, Entry, Evidence, LastExit};
 
 use super::endings::Mark;
 use super::owed::Owed;
@@ -209,14 +209,14 @@ impl Call {
     fn judge(
         &self,
         pause: u64,
-        left: Left,
+        left: LastExit,
         before: u8,
         pauses: &Pauses,
         evidence: impl FnOnce(Ticks) -> Evidence,
     ) -> u8 {
         let exited = self.exited.load(Relaxed);
         let Evidence { around, done, has_tool } = evidence(exited);
-        let next = left == Left::Last;
+        let next = left == LastExit::Last;
         if next && pause <= pauses.at_once + done.saturating_sub(exited) {
             return DROPPED;
         }
@@ -229,7 +229,7 @@ impl Call {
             _ if before & DROPPED != 0 => 0,
             Around::Later | Around::Unknown => {
                 let is_sure = around == Around::Later || pause > pauses.long;
-                let is_doubtful = before & LATE != 0 || !is_sure && (left == Left::Earlier || has_tool);
+                let is_doubtful = before & LATE != 0 || !is_sure && (left == LastExit::Earlier || has_tool);
                 if is_doubtful { SUSPENDED | DOUBTFUL } else { SUSPENDED }
             }
         }
@@ -255,9 +255,9 @@ impl Call {
             let before = if is_poll || self.outlived.load(Relaxed) { 0 } else { self.last.load(Relaxed) };
             let last = if is_poll || is_open {
                 0
-            } else if left == Left::Last && pause <= pauses.at_once {
+            } else if left == LastExit::Last && pause <= pauses.at_once {
                 DROPPED
-            } else if left != Left::Last && before & DROPPED != 0 {
+            } else if left != LastExit::Last && before & DROPPED != 0 {
                 0
             } else {
                 self.judge(pause, left, before, pauses, evidence)
@@ -491,11 +491,11 @@ impl Call {
     }
 
     /// Which range a thread has left last, by the start of that range if it was one of this call.
-    pub(crate) fn left(&self, start: Option<Ticks>) -> Left {
+    pub(crate) fn left(&self, start: Option<Ticks>) -> LastExit {
         match start {
-            Some(start) if start >= self.busy_since.load(Relaxed) => Left::Last,
-            Some(start) if start >= self.created.load(Relaxed) => Left::Earlier,
-            _ => Left::Other,
+            Some(start) if start >= self.busy_since.load(Relaxed) => LastExit::Last,
+            Some(start) if start >= self.created.load(Relaxed) => LastExit::Earlier,
+            _ => LastExit::Other,
         }
     }
 

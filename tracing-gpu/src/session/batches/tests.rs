@@ -1,7 +1,7 @@
 use super::*;
 use crate::record::OnCpu;
 use crate::session::calls::table::Spare;
-use crate::session::calls::{EndedCall, Entry, Left};
+use crate::session::calls::{EndedCall, Entry, LastExit};
 
 /// A program in simulated time: what it does goes to the calls and, tick by tick, into a log.
 struct Program {
@@ -66,7 +66,7 @@ impl Program {
         let span = &mut self.spans[number];
         span.open += 1;
         span.stay.get_or_insert((self.now, self.now));
-        self.calls.enter(0, self.calls.get(span.call).unwrap(), Entry::at(self.now, Left::Other));
+        self.calls.enter(0, self.calls.get(span.call).unwrap(), Entry::at(self.now, LastExit::Other));
     }
 
     fn exit(&mut self, number: usize) {

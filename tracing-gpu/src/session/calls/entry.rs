@@ -39,9 +39,9 @@ pub(crate) enum Around {
     Unknown,
 }
 
-/// The range that a thread has left last, with no entry since.
+/// Which range a thread has left last, with no entry since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum LastExit {
     /// The last range of the call that is entered now, or one that was open together with it.
     Last,
     /// An earlier range of it: other threads have entered it since.
@@ -70,7 +70,7 @@ impl Evidence {
 pub(crate) struct Entry<F: FnOnce(Ticks) -> Evidence> {
     pub(crate) now: Ticks,
     /// The range that its thread left last, if it was one of this call.
-    pub(crate) left: Left,
+    pub(crate) left: LastExit,
     /// When it was woken for this poll; 0 where it is not known.
     pub(crate) woken: Ticks,
     /// The evidence on the time since the last exit of the call, which is the argument.
@@ -79,7 +79,7 @@ pub(crate) struct Entry<F: FnOnce(Ticks) -> Evidence> {
 
 impl Entry<fn(Ticks) -> Evidence> {
     /// An entry of which nothing more is known.
-    pub(crate) fn at(now: Ticks, left: Left) -> Self {
+    pub(crate) fn at(now: Ticks, left: LastExit) -> Self {
         Self { now, left, woken: 0, evidence: |_exited| Evidence::NONE }
     }
 }

@@ -7,7 +7,7 @@ use range_report::RangeStyle;
 use super::ThreadState;
 use crate::clock::{Ticks, read_counter};
 use crate::record::{CallId, Ended, Place, RangeKey, StreamId};
-use crate::session::calls::{Around, Call, Entry, Evidence, Left};
+use crate::session::calls::{Around, Call, Entry, Evidence, LastExit};
 use crate::session::endings::Mark;
 use crate::session::owed::{Creditor, Owed};
 use crate::span::fields::Fields;
@@ -34,7 +34,7 @@ impl ThreadState {
         if !self.lacks_tool() || !call.stays_at_home(below == 0) {
             return false;
         }
-        let left = if call.is_new() { Left::Other } else { call.left(room.just_left(id)) };
+        let left = if call.is_new() { LastExit::Other } else { call.left(room.just_left(id)) };
         let start = self.start_after_wait(place, call, self.start_fast());
         room.push(span, place, start, id);
         if let Some(numbers) = &self.numbers {
@@ -67,7 +67,7 @@ impl ThreadState {
 
     /// Opens an instance of a call. The first that is entered takes when the future was woken that is polled.
     #[inline(always)]
-    fn enter_call(&self, place: Place, call: &Call, start: Ticks, left: Left) {
+    fn enter_call(&self, place: Place, call: &Call, start: Ticks, left: LastExit) {
         let known = self.woken.load(Relaxed);
         let woken = if [0, BY_TASK].contains(&known) { 0 } else { self.count_wait(place, call, known) };
         let evidence = |exited| Evidence {
@@ -336,7 +336,7 @@ impl ThreadState {
         created: Option<&Created>,
     ) {
         let known = self.session.calls.get(call);
-        let left = known.map_or(Left::Other, |known| self.look_before(place, call, known));
+        let left = known.map_or(LastExit::Other, |known| self.look_before(place, call, known));
         // Outside of the times on the CPU's clock and in the tool: a pair of events costs more than everything else.
         let pair = if stream == 0 { None } else { stream::begin(&self.session.streams, stream) };
         let start = self.enter_begun(span, self.place_of_entry(place, call), values, pair);
@@ -355,7 +355,7 @@ impl ThreadState {
 
     /// Looks at waits that are due before a call is entered. Returns what its thread has left last.
     #[inline(never)]
-    fn look_before(&self, place: Place, id: CallId, call: &Call) -> Left {
+    fn look_before(&self, place: Place, id: CallId, call: &Call) -> LastExit {
         let just_left = self.stack.just_left(id);
         // Not at the drop of a future, which follows its last poll at once. A new call may have the number of that one.
         let is_dropped = just_left.is_some_and(|start| start >= call.created());
@@ -394,7 +394,7 @@ impl ThreadState {
         for range in (0..self.stack.depth()).filter(|range| self.stack.follow(*range, span, id)) {
             let start = self.stack.start_of(range).unwrap_or_default();
             let _stays = call.stays_at_home(false);
-            self.session.calls.enter(self.index, call, Entry::at(start, Left::Other));
+            self.session.calls.enter(self.index, call, Entry::at(start, LastExit::Other));
         }
     }
 

@@ -3,10 +3,24 @@ use std::mem::offset_of;
 use super::*;
 use crate::session::SessionOptions;
 use crate::session::catalog::Limits;
+use crate::thread::coincidence::PollWait;
 use crate::thread::cpu_time::tests::Told;
 use crate::thread::engine::Engine;
 use crate::thread::launch_log::TOUCHED;
 use crate::thread::row::{LABEL, WRITTEN};
+
+/// The state of this thread in a session of its own, which measures processor time.
+fn new_thread() -> &'static ThreadState {
+    let engine: &Engine = Box::leak(Box::new(Engine::new(SessionOptions {
+        active: true,
+        statistics: true,
+        on_cpu: Some(true),
+        sample_budget: 1 << 16,
+        limits: Limits { nodes: 100, run_time_names: 100 },
+        ..SessionOptions::default()
+    })));
+    engine.thread().expect("there is room")
+}
 
 #[test]
 fn what_callbacks_write_often_has_its_own_place_in_a_page() {
@@ -34,15 +48,7 @@ fn the_label_that_a_launch_reads_is_where_instances_are_written() {
 fn a_slow_reading_of_the_processor_time_belongs_to_the_range_that_ended() {
     const OUTER: u64 = 1;
     const INNER: u64 = 2;
-    let engine: &Engine = Box::leak(Box::new(Engine::new(SessionOptions {
-        active: true,
-        statistics: true,
-        on_cpu: Some(true),
-        sample_budget: 1 << 16,
-        limits: Limits { nodes: 100, run_time_names: 100 },
-        ..SessionOptions::default()
-    })));
-    let thread = engine.thread().expect("there is room");
+    let thread = new_thread();
     let (long, slow) = (thread.thresholds.long, 100 * thread.thresholds.long);
     let [outer, inner] = [1, 2].map(|label| {
         let key = RangeKey { label, category: 0, style: range_report::RangeStyle::PushPop };
@@ -67,4 +73,50 @@ fn a_slow_reading_of_the_processor_time_belongs_to_the_range_that_ended() {
     let (inner, outer) = (row(inner), row(outer));
     assert_eq!((inner.times.total, inner.nested), (u128::from(2 * long + slow), 0));
     assert_eq!((outer.times.total - u128::from(outer.nested), outer.cpu.off >= slow), (200, true));
+}
+
+#[test]
+fn the_last_wait_is_looked_at_again_at_the_end_of_any_range() {
+    for is_long in [false, true] {
+        let thread = new_thread();
+        let key = RangeKey { label: 1, category: 0, style: range_report::RangeStyle::PushPop };
+        let place = thread.place(thread.node(0, key), key, None);
+        thread.session.endings.make(thread.index).expect("there is room");
+        let waits = thread.coincidences.get_or_init(Box::default);
+        let now = thread.now();
+        waits.look_later(PollWait { waiter: 1, time: [now, now + 1], task: None });
+        thread.looks_again.store(true, Relaxed);
+        let duration = if is_long { thread.thresholds.long } else { 1 };
+        thread.add(Ended { place, entered: now, duration, nested: 0 });
+        assert!(waits.take_of_poll(&thread.session.clock).is_none(), "long: {is_long}");
+    }
+}
+
+#[cfg(feature = "injection")]
+/// A tool is attached for the life of a process, here a child process.
+#[test]
+fn a_long_range_of_a_tool_has_a_processor_time() {
+    let child = "thread::state::tests::child_with_a_tool";
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", child, "--ignored"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[cfg(feature = "injection")]
+#[test]
+#[ignore = "a child of another test"]
+fn child_with_a_tool() {
+    nvtx_rs::tool::attach(Box::new(|_: &nvtx_rs::tool::Call<'_>| ())).unwrap();
+    let profiler = crate::Profiler::builder().output(crate::Output::None).build().unwrap();
+    tracing::subscriber::with_default(profiler.subscriber(), || {
+        for _ in 0..3 {
+            tracing::info_span!("spins").in_scope(|| {
+                let began = std::time::Instant::now();
+                while began.elapsed() < std::time::Duration::from_millis(1) {}
+            });
+        }
+    });
+    let node = &profiler.summary().tree[0];
+    assert!(node.on_cpu_ns + node.off_cpu_ns > 0, "{node:?}");
 }

@@ -20,12 +20,12 @@ fn new_calls() -> Calls {
     Calls::new(&Clock::of_rate(1_000_000_000))
 }
 
-fn enter_call(calls: &Calls, thread: u32, call: &Call, now: Ticks, left: Left, woken: Ticks) -> u64 {
+fn enter_call(calls: &Calls, thread: u32, call: &Call, now: Ticks, left: LastExit, woken: Ticks) -> u64 {
     calls.enter(thread, call, Entry { woken, ..Entry::at(now, left) })
 }
 
-fn left(next: bool) -> Left {
-    if next { Left::Last } else { Left::Other }
+fn left(next: bool) -> LastExit {
+    if next { LastExit::Last } else { LastExit::Other }
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
     let (calls, spare) = (new_calls(), Spare::default());
     let id = calls.begin(&spare, HERE, place().with_call(), 0, 100);
     for (enter, exit) in [(110, 120), (150_000, 150_030), (150_040, 150_041)] {
-        enter_call(&calls, HERE, calls.get(id).unwrap(), enter, Left::Last, 0);
+        enter_call(&calls, HERE, calls.get(id).unwrap(), enter, LastExit::Last, 0);
         calls.exit(HERE, id, exit, OnCpu::default());
     }
     let ended = EndedCall {
@@ -67,13 +67,13 @@ fn a_future_is_busy_while_it_is_polled_and_awaits_the_rest() {
 fn what_a_call_below_awaits_is_not_its_own() {
     let (calls, spare) = (new_calls(), Spare::default());
     let above = calls.begin(&spare, HERE, place(), 0, 0);
-    enter_call(&calls, HERE, calls.get(above).unwrap(), 10, Left::Last, 0);
+    enter_call(&calls, HERE, calls.get(above).unwrap(), 10, LastExit::Last, 0);
     let below: Vec<CallId> = [12, 14].into_iter().map(|now| calls.begin(&spare, HERE, place(), above, now)).collect();
     calls.exit(HERE, above, 20, OnCpu::default());
     assert_eq!(calls.end(Some(&spare), below[0], 500).map(|ended| ended.idle), Some(0), "it was never entered");
     assert!(calls.end(Some(&spare), below[1], 600).is_some());
     for (enter, exit) in [(650, 660), (661, 662)] {
-        enter_call(&calls, HERE, calls.get(above).unwrap(), enter, Left::Last, 0);
+        enter_call(&calls, HERE, calls.get(above).unwrap(), enter, LastExit::Last, 0);
         calls.exit(HERE, above, exit, OnCpu::default());
     }
     let ended = calls.end(Some(&spare), above, 663).unwrap();
@@ -86,17 +86,17 @@ fn a_finished_child_is_not_awaited() {
     let (calls, spare) = (new_calls(), Spare::default());
     let exit = |id, around, now| calls.exit_in(&spare, HERE, id, now, OnCpu::default(), || around);
     let poll = |id, around, times: [Ticks; 2]| {
-        enter_call(&calls, HERE, calls.get(id).unwrap(), times[0], Left::Last, 0);
+        enter_call(&calls, HERE, calls.get(id).unwrap(), times[0], LastExit::Last, 0);
         exit(id, around, times[1]);
     };
     let idle = |is_polled_again: bool, knows_around: bool| {
         let above = calls.begin(&spare, HERE, place(), 0, 0);
-        enter_call(&calls, HERE, calls.get(above).unwrap(), 0, Left::Other, 0);
+        enter_call(&calls, HERE, calls.get(above).unwrap(), 0, LastExit::Other, 0);
         let below = calls.begin(&spare, HERE, place(), above, 0);
         let around = if knows_around { above } else { 0 };
         poll(below, around, [1, 2]);
         exit(above, 0, 3);
-        enter_call(&calls, HERE, calls.get(above).unwrap(), LONG_PAUSE, Left::Other, 0);
+        enter_call(&calls, HERE, calls.get(above).unwrap(), LONG_PAUSE, LastExit::Other, 0);
         poll(below, around, [LONG_PAUSE, LONG_PAUSE + 1]);
         poll(below, around, [LONG_PAUSE + 2, LONG_PAUSE + 3]); // perhaps it is dropped
         exit(above, 0, LONG_PAUSE + 4);
@@ -125,15 +125,15 @@ fn a_child_that_looks_dropped_is_awaited_if_it_is_polled_elsewhere_at_once() {
         let (calls, spare) = (new_calls(), Spare::default());
         let exit = |id, around, now| calls.exit_in(&spare, HERE, id, now, OnCpu::default(), || around);
         let above = calls.begin(&spare, HERE, place(), 0, 0);
-        enter_call(&calls, HERE, calls.get(above).unwrap(), 0, Left::Other, 0);
+        enter_call(&calls, HERE, calls.get(above).unwrap(), 0, LastExit::Other, 0);
         let below = calls.begin(&spare, HERE, place(), above, 0);
         for enter in [1, 3] {
-            enter_call(&calls, HERE, calls.get(below).unwrap(), enter, Left::Last, 0);
+            enter_call(&calls, HERE, calls.get(below).unwrap(), enter, LastExit::Last, 0);
             exit(below, above, enter + 1);
         }
         elsewhere(&calls, below);
         exit(above, 0, 10);
-        enter_call(&calls, HERE, calls.get(above).unwrap(), 100, Left::Other, 0);
+        enter_call(&calls, HERE, calls.get(above).unwrap(), 100, LastExit::Other, 0);
         exit(above, 0, 101);
         let idle = calls.get(above).unwrap().idle.load(Relaxed);
         for id in [above, below] {
@@ -144,7 +144,7 @@ fn a_child_that_looks_dropped_is_awaited_if_it_is_polled_elsewhere_at_once() {
     };
     assert_eq!(idle(|_, _| ()), 90, "it is awaited no more");
     let is_polled = idle(|calls, id| {
-        enter_call(calls, ELSEWHERE, calls.get(id).unwrap(), 5, Left::Other, 0);
+        enter_call(calls, ELSEWHERE, calls.get(id).unwrap(), 5, LastExit::Other, 0);
         calls.exit(ELSEWHERE, id, 7, OnCpu::default());
     });
     assert_eq!(is_polled, 0, "it was polled again");
@@ -159,7 +159,7 @@ fn what_is_created_in_a_plain_span_is_awaited_around_it() {
         let (calls, spare) = (new_calls(), Spare::default());
         let exit = |id, now| calls.exit(HERE, id, now, OnCpu::default());
         let enter_after = |left, id, now| enter_call(&calls, HERE, calls.get(id).unwrap(), now, left, 0);
-        let enter = |id, now| enter_after(Left::Last, id, now);
+        let enter = |id, now| enter_after(LastExit::Last, id, now);
         let above = calls.begin(&spare, HERE, place(), 0, 0);
         enter(above, 0);
         let mut around = vec![above];
@@ -175,10 +175,10 @@ fn what_is_created_in_a_plain_span_is_awaited_around_it() {
         enter(below[0], 4);
         exit(below[0], 5);
         exit(above, 10);
-        enter_after(Left::Other, above, 100);
+        enter_after(LastExit::Other, above, 100);
         assert!(calls.end(Some(&spare), below[1], 100).is_some());
         exit(above, 101);
-        enter_after(Left::Other, above, 200);
+        enter_after(LastExit::Other, above, 200);
         if let Some(is_polled_again) = is_polled_again {
             enter(below[0], 200);
             exit(below[0], 201);
@@ -186,14 +186,14 @@ fn what_is_created_in_a_plain_span_is_awaited_around_it() {
             exit(below[0], 203);
             exit(above, 210);
             if is_polled_again {
-                enter_after(Left::Other, below[0], 250);
+                enter_after(LastExit::Other, below[0], 250);
                 exit(below[0], 251);
             }
-            enter_after(Left::Other, above, 300);
+            enter_after(LastExit::Other, above, 300);
         }
         assert!(calls.end(Some(&spare), below[0], 300).is_some());
         exit(above, 301);
-        enter_after(Left::Other, above, 400);
+        enter_after(LastExit::Other, above, 400);
         exit(above, 401);
         let idle = calls.end(Some(&spare), above, 401).unwrap().idle;
         assert_eq!(calls.alive([&spare].into_iter()), 0);
@@ -214,7 +214,7 @@ fn a_task_of_a_plain_span_is_awaited_until_it_ends() {
         let (calls, spare) = (new_calls(), Spare::default());
         let above = calls.begin(&spare, HERE, place(), 0, 0);
         let make = calls.begin(&spare, HERE, place(), above, 0);
-        let enter = |thread, id, now| enter_call(&calls, thread, calls.get(id).unwrap(), now, Left::Other, 0);
+        let enter = |thread, id, now| enter_call(&calls, thread, calls.get(id).unwrap(), now, LastExit::Other, 0);
         let exit = |thread, id, now| calls.exit(thread, id, now, OnCpu::default());
         enter(HERE, above, 0);
         enter(HERE, make, 1);
@@ -278,7 +278,7 @@ fn a_call_that_its_children_outlive_is_used_again_when_they_are_gone() {
     let (calls, spare) = (new_calls(), Spare::default());
     let above = calls.begin(&spare, HERE, place(), 0, 0);
     let below = calls.begin(&spare, HERE, place(), above, 5);
-    enter_call(&calls, HERE, calls.get(above).unwrap(), 6, Left::Last, 0);
+    enter_call(&calls, HERE, calls.get(above).unwrap(), 6, LastExit::Last, 0);
     calls.exit(HERE, above, 7, OnCpu::default());
     let ended = calls.end(Some(&spare), above, 1 << 40).unwrap();
     assert_eq!((ended.is_outlived, ended.latency, ended.outlived), (true, 1 << 40, (1 << 40) - 7));
@@ -318,7 +318,7 @@ enum Verdict {
 
 /// Entries of 1 us each: the pause before each in microseconds, which range its thread has left last, and the range
 /// around it. The verdict is the same at each rate of the clock.
-fn verdict(entries: &[(u64, Left, Around)], has_tool: bool) -> Verdict {
+fn verdict(entries: &[(u64, LastExit, Around)], has_tool: bool) -> Verdict {
     let verdicts = [24_000_000, 1_000_000_000, 2_600_000_000].map(|rate| {
         let clock = Clock::of_rate(rate);
         let (calls, spare, us) = (Calls::new(&clock), Spare::default(), clock.ticks(Duration::from_micros(1)));
@@ -347,7 +347,7 @@ fn verdict(entries: &[(u64, Left, Around)], has_tool: bool) -> Verdict {
 fn what_was_suspended_after_its_last_poll_was_cancelled() {
     use self::Verdict::{Cancelled, Finished, Unsure};
     use Around::{Later, SamePoll, Unknown};
-    use Left::{Earlier, Last, Other};
+    use LastExit::{Earlier, Last, Other};
     let begun = (1, Other, Unknown);
     let dropped = |pause, left, around| verdict(&[begun, (pause, left, around)], false);
     assert_eq!(verdict(&[begun], false), Cancelled, "it was only dropped");
@@ -372,14 +372,14 @@ fn what_is_left_last_and_dropped_in_the_same_poll_has_finished() {
     let is_dropped = |left| {
         let (calls, spare) = (new_calls(), Spare::default());
         let id = calls.begin(&spare, HERE, place(), 0, 1);
-        for (now, left, around) in [(2, Left::Other, Around::Unknown), (10 * PAUSE, left, Around::SamePoll)] {
+        for (now, left, around) in [(2, LastExit::Other, Around::Unknown), (10 * PAUSE, left, Around::SamePoll)] {
             let entry = Entry { now, left, woken: 0, evidence: |_exited| Evidence { around, ..Evidence::NONE } };
             calls.enter(HERE, calls.get(id).unwrap(), entry);
             calls.exit(HERE, id, now + 1, OnCpu::default());
         }
         calls.end(Some(&spare), id, 11 * PAUSE).unwrap().is_dropped
     };
-    assert_eq!([Left::Last, Left::Other].map(is_dropped), [true, false]);
+    assert_eq!([LastExit::Last, LastExit::Other].map(is_dropped), [true, false]);
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn what_a_tool_takes_after_a_poll_is_no_pause() {
     let (calls, spare) = (new_calls(), Spare::default());
     let finished = |done| {
         let id = calls.begin(&spare, HERE, place(), 0, 0);
-        for (now, left) in [(1, Left::Other), (3 * AT_ONCE, Left::Last)] {
+        for (now, left) in [(1, LastExit::Other), (3 * AT_ONCE, LastExit::Last)] {
             let entry =
                 Entry { now, left, woken: 0, evidence: |_exited| Evidence { done, has_tool: true, ..Evidence::NONE } };
             calls.enter(HERE, calls.get(id).unwrap(), entry);
@@ -421,9 +421,9 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
     assert_eq!(ended(&polled_late, false), (true, false, answer + 1), "another span was entered before the drop");
     assert_eq!(ended(&finished, true), (true, false, answer + 1), "it awaited a call, so it had not finished");
     let (outside, inside) = (calls.begin(&spare, HERE, place(), 0, 0), LONG_PAUSE);
-    enter_call(&calls, HERE, calls.get(outside).unwrap(), 1, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(outside).unwrap(), 1, LastExit::Other, 0);
     for enter in [inside, inside + 10] {
-        enter_call(&calls, HERE, calls.get(outside).unwrap(), enter, Left::Last, 0);
+        enter_call(&calls, HERE, calls.get(outside).unwrap(), enter, LastExit::Last, 0);
         calls.exit(HERE, outside, enter + 1, OnCpu::default());
     }
     calls.exit(HERE, outside, inside + 20, OnCpu::default());
@@ -436,8 +436,8 @@ fn an_entry_after_the_drop_of_a_finished_future_cancels_nothing() {
 #[test]
 fn what_may_be_a_late_drop_beside_an_answer_is_unsure() {
     use self::Verdict::{Cancelled, Finished, Unsure};
-    use Left::{Earlier, Last, Other};
-    let and = |more: &[(u64, Left)]| {
+    use LastExit::{Earlier, Last, Other};
+    let and = |more: &[(u64, LastExit)]| {
         let entries = [&[(1, Other), (30_000, Other)], more].concat();
         verdict(&entries.into_iter().map(|(pause, left)| (pause, left, Around::Unknown)).collect::<Vec<_>>(), false)
     };
@@ -457,24 +457,27 @@ fn a_thread_knows_the_range_that_it_left_last() {
     let id = calls.begin(&spare, HERE, place(), 0, 10);
     let call = calls.get(id).unwrap();
     // One thread polls, and another enters the span before the poll ends.
-    enter_call(&calls, HERE, calls.get(id).unwrap(), 20, Left::Other, 0);
-    enter_call(&calls, HERE, calls.get(id).unwrap(), 30, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), 20, LastExit::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), 30, LastExit::Other, 0);
     calls.exit(HERE, id, 31, OnCpu::default());
     calls.exit(HERE, id, 40, OnCpu::default());
-    assert_eq!([Some(20), Some(30)].map(|start| call.left(start)), [Left::Last; 2]);
-    enter_call(&calls, HERE, calls.get(id).unwrap(), 50, Left::Other, 0);
+    assert_eq!([Some(20), Some(30)].map(|start| call.left(start)), [LastExit::Last; 2]);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), 50, LastExit::Other, 0);
     calls.exit(HERE, id, 51, OnCpu::default());
-    assert_eq!([Some(20), Some(9), None].map(|start| call.left(start)), [Left::Earlier, Left::Other, Left::Other]);
+    assert_eq!(
+        [Some(20), Some(9), None].map(|start| call.left(start)),
+        [LastExit::Earlier, LastExit::Other, LastExit::Other]
+    );
 }
 
 #[test]
 fn an_entry_while_a_poll_is_open_cancels_nothing() {
     let (calls, spare) = (new_calls(), Spare::default());
     let id = calls.begin(&spare, HERE, place(), 0, 0);
-    enter_call(&calls, HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), 1, LastExit::Other, 0);
     calls.exit(HERE, id, 2, OnCpu::default());
-    enter_call(&calls, HERE, calls.get(id).unwrap(), LONG_PAUSE, Left::Other, 0);
-    enter_call(&calls, HERE, calls.get(id).unwrap(), LONG_PAUSE + 1, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), LONG_PAUSE, LastExit::Other, 0);
+    enter_call(&calls, HERE, calls.get(id).unwrap(), LONG_PAUSE + 1, LastExit::Other, 0);
     calls.exit(HERE, id, LONG_PAUSE + 2, OnCpu::default());
     calls.exit(HERE, id, LONG_PAUSE + 3, OnCpu::default());
     let ended = calls.end(Some(&spare), id, LONG_PAUSE + 4).unwrap();
@@ -487,7 +490,7 @@ fn what_is_entered_elsewhere_after_its_first_entry_at_home_is_a_visit_until_ther
     let id = calls.begin(&spare, HERE, place(), 0, 0);
     let call = calls.get(id).unwrap();
     let in_range = |range| Some(move || range);
-    let enter = || enter_call(&calls, HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
+    let enter = || enter_call(&calls, HERE, calls.get(id).unwrap(), 1, LastExit::Other, 0);
     assert!(!call.enter_at_home(in_range(5)));
     enter();
     assert_eq!(call.enter_elsewhere(9, 20), (0, false));
@@ -514,7 +517,7 @@ fn each_entry_of_a_kept_span_without_a_parent_is_a_use_where_no_range_is_open() 
         }
         for _ in 0..3 {
             assert!(!call.enter_at_home(None::<fn() -> Ticks>));
-            enter_call(&calls, HERE, calls.get(id).unwrap(), 1, Left::Other, 0);
+            enter_call(&calls, HERE, calls.get(id).unwrap(), 1, LastExit::Other, 0);
         }
         assert_eq!(call.end(0).uncounted, uncounted);
     }
@@ -527,7 +530,7 @@ fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
     let before = calls.begin(&spare, HERE, place(), 0, 5);
     [outer, other]
         .into_iter()
-        .for_each(|outer| _ = enter_call(&calls, HERE, calls.get(outer).unwrap(), 10, Left::Other, 0));
+        .for_each(|outer| _ = enter_call(&calls, HERE, calls.get(outer).unwrap(), 10, LastExit::Other, 0));
     let inner = calls.begin(&spare, HERE, place(), 0, 20);
     let range = |call: CallId| calls.get(call).unwrap().range_in(calls.get(outer).unwrap());
     assert_eq!((range(inner), range(before)), (Some(10), None), "it was created before the first poll");
@@ -536,8 +539,8 @@ fn a_call_is_adopted_once_by_the_call_it_is_first_polled_in() {
     calls.exit(HERE, outer, 30, OnCpu::default());
     calls.exit(HERE, other, 30, OnCpu::default());
     assert!(calls.end(Some(&spare), inner, 130).is_some());
-    enter_call(&calls, HERE, calls.get(outer).unwrap(), 140, Left::Other, 0);
-    enter_call(&calls, HERE, calls.get(other).unwrap(), 140, Left::Other, 0);
+    enter_call(&calls, HERE, calls.get(outer).unwrap(), 140, LastExit::Other, 0);
+    enter_call(&calls, HERE, calls.get(other).unwrap(), 140, LastExit::Other, 0);
     let idle = |call: CallId| calls.get(call).unwrap().idle.load(Relaxed);
     assert_eq!((idle(outer), idle(other)), (9 + 10, 8 + 110));
 }
@@ -548,11 +551,11 @@ fn a_call_is_ready_from_its_creation_or_a_wake_to_its_next_poll() {
     let states = |has_child: bool, woken: [Ticks; 2]| {
         let above = calls.begin(&spare, HERE, place(), 0, 100);
         let call = calls.get(above).unwrap();
-        enter_call(&calls, HERE, call, 110, Left::Other, 0);
+        enter_call(&calls, HERE, call, 110, LastExit::Other, 0);
         let below = if has_child { calls.begin(&spare, HERE, place(), above, 110) } else { 0 };
         calls.exit(HERE, above, 120, OnCpu { on: 4, off: 5 });
         for (poll, woken) in [1_000, 2_000].into_iter().zip(woken) {
-            enter_call(&calls, HERE, call, poll, Left::Other, woken);
+            enter_call(&calls, HERE, call, poll, LastExit::Other, woken);
             calls.exit(HERE, above, poll + 10, OnCpu { on: 1, off: 2 });
         }
         assert_eq!(calls.end(Some(&spare), below, 2_020).is_some(), has_child);
@@ -575,7 +578,7 @@ fn what_was_woken_was_not_dropped_before_and_waited_until_then() {
     let ended = |woken: Ticks| {
         let id = calls.begin(&spare, HERE, place(), 0, 0);
         for (enter, exit, woken) in [(0, 10, 0), (12, 20, 0), (9_000_000, 9_000_010, woken)] {
-            enter_call(&calls, HERE, calls.get(id).unwrap(), enter, Left::Last, woken);
+            enter_call(&calls, HERE, calls.get(id).unwrap(), enter, LastExit::Last, woken);
             calls.exit(HERE, id, exit, OnCpu::default());
         }
         let ended = calls.end(Some(&spare), id, 9_000_020).unwrap();
@@ -594,8 +597,8 @@ fn it_is_busy_while_it_is_open_on_any_thread() {
         let id = calls.begin(&spare, HERE, place(), 0, 0);
         let call = calls.get(id).unwrap();
         let [one, other] = threads;
-        enter_call(&calls, one, call, 10, Left::Other, 0);
-        enter_call(&calls, other, call, 12, Left::Other, 0);
+        enter_call(&calls, one, call, 10, LastExit::Other, 0);
+        enter_call(&calls, other, call, 12, LastExit::Other, 0);
         calls.exit(one, id, 20, OnCpu::default());
         assert_eq!((call.waited(50), call.waits_since()), (0, None));
         let child = calls.begin(&spare, HERE, place(), id, 25);
@@ -603,7 +606,7 @@ fn it_is_busy_while_it_is_open_on_any_thread() {
         assert_eq!((call.waited(50), call.waits_since()), (0, Some(30)), "it awaits its child");
         calls.end(Some(&spare), child, 40);
         assert_eq!(call.waited(50), 10);
-        enter_call(&calls, other, call, 50, Left::Other, 0);
+        enter_call(&calls, other, call, 50, LastExit::Other, 0);
         assert_eq!(call.waited(60), 0);
         calls.exit(other, id, 70, OnCpu::default());
         let ended = calls.end(Some(&spare), id, 70).unwrap();
@@ -617,7 +620,7 @@ fn a_span_that_is_closed_while_it_is_open_is_free_after_the_exit() {
     for thread in [HERE, ELSEWHERE] {
         let (calls, spare) = (new_calls(), Spare::default());
         let id = calls.begin(&spare, HERE, place(), 0, 0);
-        enter_call(&calls, thread, calls.get(id).unwrap(), 10, Left::Other, 0);
+        enter_call(&calls, thread, calls.get(id).unwrap(), 10, LastExit::Other, 0);
         calls.end(Some(&spare), id, 20);
         assert_eq!(calls.alive([&spare].into_iter()), 1);
         calls.exit(thread, id, 30, OnCpu::default());
